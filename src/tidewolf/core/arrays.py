@@ -1,0 +1,167 @@
+"""Arrays of any library: checked on the way in, frozen on the way out.
+
+A point is an array of any shape; <a, b> is the sum of products and the norm is Frobenius. NumPy arrays take a fast path;
+torch, CuPy and the rest go through array-api-compat. Small scalars cross to Python floats at once.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
+
+Array: TypeAlias = Any
+"""An array of NumPy, torch, CuPy or any library that array-api-compat knows."""
+Shape: TypeAlias = tuple[int, ...]
+
+
+def namespace(x: Array) -> Any:
+    """The array namespace `x` belongs to; NumPy itself for NumPy arrays."""
+    if type(x) is np.ndarray:
+        return np
+    from array_api_compat import array_namespace
+
+    return array_namespace(x)
+
+
+def is_array(x: object) -> bool:
+    """Whether `x` is an array of a library we can compute with."""
+    if type(x) is np.ndarray:
+        return True
+    from array_api_compat import is_array_api_obj
+
+    return bool(is_array_api_obj(x))
+
+
+def as_array(x: object, what: str) -> Array:
+    """`x` as a finite floating-point array: arrays stay where they are, lists and integers are promoted."""
+    if not is_array(x):
+        x = _from_sequence(x, what)
+    x = _floating(x, what)
+    require_finite(x, what)
+    return x
+
+
+def as_point(x: object, shape: Shape, what: str) -> Array:
+    """`x` as a finite floating-point array of exactly this shape."""
+    x = as_array(x, what)
+    if tuple(x.shape) != shape:
+        raise WrongShape(f"{what} has shape {tuple(x.shape)}; the set's points have shape {shape}.")
+    return x
+
+
+def as_number(x: object, what: str, *, above: float = -math.inf, least: float = -math.inf) -> float:
+    """`x` as a finite float, greater than `above` and at least `least`."""
+    try:
+        number = float(x)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise WrongType(f"{what} must be a number, not {x!r}.") from None
+    if not math.isfinite(number):
+        raise NotFinite(f"{what} must be finite, not {number}.")
+    if number <= above:
+        raise InvalidInput(f"{what} must be greater than {above:g}, not {number:g}.")
+    if number < least:
+        raise InvalidInput(f"{what} must be at least {least:g}, not {number:g}.")
+    return number
+
+
+def as_count(x: object, what: str, *, least: int = 1) -> int:
+    """`x` as a whole number of at least `least`; floats that are whole are accepted."""
+    number = as_number(x, what)
+    if number != int(number):
+        raise InvalidInput(f"{what} must be a whole number, not {number:g}.")
+    if number < least:
+        raise InvalidInput(f"{what} must be at least {least}, not {int(number)}.")
+    return int(number)
+
+
+def require_finite(x: Array, what: str) -> None:
+    """Refuse a NaN or an infinite entry, naming the first one."""
+    xp = namespace(x)
+    finite = xp.isfinite(x)
+    if bool(xp.all(finite)):
+        return
+    flat = np.asarray(to_numpy(finite)).reshape(-1)
+    first = tuple(int(i) for i in np.unravel_index(int(np.argmin(flat)), tuple(x.shape)))
+    raise NotFinite(f"{what} holds {float(x[first])} at {first if len(first) != 1 else first[0]}; every entry must be finite.")
+
+
+def to_numpy(x: Array) -> np.ndarray[Any, Any]:
+    """`x` as a NumPy array on the host, without a copy where the library allows it."""
+    if type(x) is np.ndarray:
+        return x
+    from array_api_compat import is_torch_array, to_device
+
+    if is_torch_array(x):
+        return np.asarray(x.detach().cpu())
+    try:
+        return np.asarray(x)
+    except (TypeError, RuntimeError):
+        return np.asarray(to_device(x, "cpu"))
+
+
+def like(x: Array, reference: Array) -> Array:
+    """`x` (NumPy or same library) in the library, device and floating dtype of `reference`."""
+    if type(reference) is np.ndarray:
+        return np.asarray(to_numpy(x), dtype=reference.dtype)
+    from array_api_compat import device
+
+    xp = namespace(reference)
+    if type(x) is np.ndarray and not x.flags.writeable:
+        x = x.copy()
+    return xp.asarray(x, dtype=reference.dtype, device=device(reference))
+
+
+def frozen(x: Array) -> Array:
+    """`x`, which the caller gives up, marked read-only where its library can."""
+    if type(x) is np.ndarray:
+        x.flags.writeable = False
+    return x
+
+
+def flat(x: Array) -> Array:
+    """`x` as a vector."""
+    if type(x) is np.ndarray:
+        return x if x.ndim == 1 else x.reshape(-1)
+    return namespace(x).reshape(x, (-1,))
+
+
+def inner(a: Array, b: Array) -> float:
+    """<a, b>, the sum of products over all entries."""
+    return float(flat(a) @ flat(b))
+
+
+def norm(x: Array) -> float:
+    """The Frobenius norm."""
+    return math.sqrt(inner(x, x))
+
+
+def eps_of(x: Array) -> float:
+    """The spacing of numbers near 1 in the dtype of `x`."""
+    return float(namespace(x).finfo(x.dtype).eps)
+
+
+def _from_sequence(x: object, what: str) -> np.ndarray[Any, Any]:
+    try:
+        array = np.asarray(x)
+    except (ValueError, TypeError):
+        raise WrongType(f"{what} must be an array of numbers; the rows given have different lengths.") from None
+    return array
+
+
+def _floating(x: Array, what: str) -> Array:
+    xp = namespace(x)
+    if type(x) is np.ndarray:
+        if x.dtype.kind == "f":
+            return x
+        if x.dtype.kind in "iub":
+            return x.astype(np.float64)
+        raise WrongType(f"{what} must be an array of real numbers, not of dtype {x.dtype}.")
+    if xp.isdtype(x.dtype, "real floating"):
+        return x
+    if xp.isdtype(x.dtype, ("integral", "bool")):
+        return xp.astype(x, xp.float64)
+    raise WrongType(f"{what} must be an array of real numbers, not of dtype {x.dtype}.")

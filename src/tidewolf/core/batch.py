@@ -1,0 +1,98 @@
+"""A batch of convex functions, one per round, and the stream of losses and constraints made of two of them.
+
+A batch never copies what it is given. `f[s:e]` is a view of rounds s to e; the leading axis is always rounds.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, Shape, namespace, norm
+from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
+from tidewolf.core.values import Value
+
+
+class Batch(Value, ABC):
+    """Convex functions f_1 .. f_k on points of one shape."""
+
+    domain: str | None = None
+    """Where the functions are defined, in words; None when everywhere."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many rounds."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> Shape:
+        """The shape of a point."""
+
+    @abstractmethod
+    def values(self, x: Array) -> Array:
+        """(f_1(x), .., f_k(x))."""
+
+    @abstractmethod
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        """sum_t weights_t grad f_t(x), with one choice of subgradient per round."""
+
+    @abstractmethod
+    def view(self, rounds: slice) -> Self:
+        """The rounds of a slice with step 1, sharing memory, without checking anything again."""
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> Sequence[Batch]:
+        """Small instances, degenerate ones among them, for the laws of `tidewolf.testing`."""
+
+    def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The norm of each round's subgradient at x, for the choice that `subgradient` makes."""
+        one = namespace(x).ones(1, dtype=x.dtype)
+        return np.array([norm(self.view(slice(t, t + 1)).subgradient(x, one)) for t in range(len(self))])
+
+    def _shared(self, **fields: Any) -> Self:
+        """A batch with these fields, unchecked: they are views of fields that were checked."""
+        view = object.__new__(type(self))
+        view.__dict__.update(fields)
+        return view
+
+    def __getitem__(self, rounds: slice) -> Self:
+        if not isinstance(rounds, slice):
+            raise WrongType(f"Rounds are taken by a slice such as f[3:4], not by {rounds!r}.")
+        start, stop, step = rounds.indices(len(self))
+        if step != 1:
+            raise InvalidInput(f"Rounds are taken in order, one after another; a step of {step} is not.")
+        return self.view(slice(start, max(start, stop)))
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Stream(Value):
+    """Losses f_t and constraints g_t(x) <= 0, one of each per round."""
+
+    losses: Batch
+    constraints: Batch
+
+    def __post_init__(self) -> None:
+        for name, batch in (("losses", self.losses), ("constraints", self.constraints)):
+            if not isinstance(batch, Batch):
+                raise WrongType(f"The {name} of a stream are a batch of functions such as functions.Linear(C), not {batch!r}.")
+        if len(self.losses) != len(self.constraints):
+            raise WrongShape(f"A stream has one loss and one constraint a round; {len(self.losses)} losses and {len(self.constraints)} constraints were given.")
+        if self.losses.shape != self.constraints.shape:
+            raise WrongShape(f"The losses take points of shape {self.losses.shape} and the constraints points of shape {self.constraints.shape}.")
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of a point."""
+        return self.losses.shape
+
+    def __len__(self) -> int:
+        return len(self.losses)
+
+    def __getitem__(self, rounds: slice) -> Stream:
+        return Stream(self.losses[rounds], self.constraints[rounds])

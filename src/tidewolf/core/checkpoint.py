@@ -1,0 +1,147 @@
+"""States as bytes, without pickle: versioned, fingerprinted, and the same bits back.
+
+    tidewolf state 1\n  |  sha256 of the rest  |  npz of the arrays and a JSON manifest
+
+A state is a NamedTuple of numbers, text, None, arrays and `Stored` parts (an active set, its vertices), nested as they like.
+Floats travel as hexadecimal, arrays as they are. A file written under other settings is refused by the fingerprint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import platform
+import zipfile
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from tidewolf.core.arrays import is_array, namespace, to_numpy
+from tidewolf.core.errors import BrokenFile, NewerFormat, NotSupported, OtherSettings
+
+FORMAT = 1
+_MAGIC = b"tidewolf state "
+
+
+class Stored(ABC):
+    """Something a state may hold beside numbers and arrays; `tag` names it in files."""
+
+    tag: ClassVar[str]
+    _kinds: ClassVar[dict[str, type[Stored]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "tag" in cls.__dict__:
+            Stored._kinds[cls.tag] = cls
+
+    @abstractmethod
+    def parts(self) -> dict[str, Any]:
+        """What it is made of, by name."""
+
+    @classmethod
+    @abstractmethod
+    def restored(cls, parts: dict[str, Any]) -> Self:
+        """The same thing again from its parts."""
+
+
+class Saved(NamedTuple):
+    """A state read back: its fields, and what the file says of its writer."""
+
+    fields: dict[str, Any]
+    writer: dict[str, str]
+
+
+def dump(state: Any, *, settings: str, learner: str) -> bytes:
+    """A state as bytes; `settings` is the fingerprint of the learner it belongs to."""
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    fields = {name: _pack(value, arrays) for name, value in state._asdict().items()}
+    manifest = {"settings": settings, "learner": learner, "writer": writer(), "fields": fields}
+    buffer = io.BytesIO()
+    np.savez(buffer, manifest=np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8), **arrays)
+    body = buffer.getvalue()
+    return _MAGIC + f"{FORMAT}\n".encode() + hashlib.sha256(body).digest() + body
+
+
+def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved state") -> Saved:
+    """The fields of a state again. Arrays that were not NumPy's return to the library and device of `reference`."""
+    line, newline, rest = data.partition(b"\n")
+    if not line.startswith(_MAGIC) or not newline or not line[len(_MAGIC) :].isdigit():
+        raise BrokenFile(f"{source} is not a tidewolf state: it does not begin as one.")
+    if int(line[len(_MAGIC) :]) > FORMAT:
+        raise NewerFormat(f"{source} has format {int(line[len(_MAGIC) :])}; this tidewolf reads up to {FORMAT}. Install a newer tidewolf.")
+    digest, body = rest[:32], rest[32:]
+    if hashlib.sha256(body).digest() != digest:
+        raise BrokenFile(f"{source} is truncated or was changed: its checksum does not match. Go back to an earlier copy.")
+    try:
+        with np.load(io.BytesIO(body), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        manifest = json.loads(bytes(arrays.pop("manifest")))
+        written = manifest["settings"]
+        fields = manifest["fields"]
+    except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
+        raise BrokenFile(f"{source} cannot be read: {error}.") from None
+    if written != settings:
+        raise OtherSettings(f"{source} was written by a {manifest['learner']} with other settings. Make the learner as it was then, or start anew.")
+    return Saved({name: _unpack(spec, arrays, reference) for name, spec in fields.items()}, manifest["writer"])
+
+
+def write(path: str | os.PathLike[str], data: bytes) -> None:
+    """All of `data` at `path`, or nothing: written beside it, flushed to disk, then put in place."""
+    target = Path(path)
+    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with open(beside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, target)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def writer() -> dict[str, str]:
+    """The versions that decide whether resuming gives the same bits."""
+    from tidewolf import __version__
+
+    return {"tidewolf": __version__, "numpy": np.__version__, "python": platform.python_version(), "machine": platform.machine()}
+
+
+def _pack(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return {"float": value.hex()}
+    if isinstance(value, Stored):
+        return {"stored": value.tag, "parts": {name: _pack(part, arrays) for name, part in value.parts().items()}}
+    if isinstance(value, list | tuple):
+        return {"list": [_pack(item, arrays) for item in value]}
+    if is_array(value):
+        name = f"a{len(arrays)}"
+        arrays[name] = to_numpy(value)
+        return {"array": name, "numpy": type(value) is np.ndarray}
+    raise NotSupported(f"A {type(value).__name__} cannot be saved: a state holds numbers, text, arrays and stored parts.")
+
+
+def _unpack(spec: Any, arrays: dict[str, np.ndarray[Any, Any]], reference: Any) -> Any:
+    if not isinstance(spec, dict):
+        return spec
+    if "float" in spec:
+        return float.fromhex(spec["float"])
+    if "list" in spec:
+        return tuple(_unpack(item, arrays, reference) for item in spec["list"])
+    if "array" in spec:
+        array = arrays[spec["array"]]
+        if not spec["numpy"]:
+            from array_api_compat import device
+
+            return namespace(reference).asarray(array, device=device(reference))
+        array.flags.writeable = False
+        return array
+    kind = Stored._kinds.get(spec["stored"])
+    if kind is None:
+        raise NewerFormat(f"The saved state holds a part of kind {spec['stored']!r}, which this tidewolf does not know. Install a newer tidewolf.")
+    return kind.restored({name: _unpack(part, arrays, reference) for name, part in spec["parts"].items()})

@@ -1,0 +1,121 @@
+"""Every error tidewolf raises, in one tree.
+
+    TidewolfError
+    |-- InvalidInput (ValueError)       what was given cannot be used
+    |   |-- NotFinite                   a NaN or an infinite number
+    |   |-- WrongShape                  an array of another shape
+    |   |-- WrongType (TypeError)       not a number, not an array, not a graph
+    |   |-- EmptySet                    no point is in the set
+    |   |-- NotConvex                   a function that is not convex
+    |   |-- NotAMember                  a point outside the set where a member is needed
+    |   `-- GraphError
+    |       |-- CyclicGraph             names the cycle
+    |       |-- UnreachableTarget
+    |       |-- UnknownNode
+    |       `-- EmptyGraph
+    |-- OracleError                     a linear minimiser that lies
+    |-- NotSupported                    a combination that has no method here
+    |-- SolverFailed                    an LP or QP solver gave up
+    |-- MissingExtra (ImportError)      an optional dependency is not installed
+    |-- LawBroken (AssertionError)      a user's class breaks a law of tidewolf.testing
+    `-- CheckpointError
+        |-- BrokenFile                  truncated, tampered with, or not ours
+        |-- OtherSettings               written by a learner with other settings
+        `-- NewerFormat                 written by a newer tidewolf
+
+Each message is a sentence: what was given, what is accepted, what to do.
+"""
+
+from __future__ import annotations
+
+
+class TidewolfError(Exception):
+    """The root of every error tidewolf raises on purpose."""
+
+
+class InvalidInput(TidewolfError, ValueError):
+    """What was given cannot be used."""
+
+
+class NotFinite(InvalidInput):
+    """A NaN or an infinite number where a finite one is needed."""
+
+
+class WrongShape(InvalidInput):
+    """An array of another shape than the one needed."""
+
+
+class WrongType(InvalidInput, TypeError):
+    """Something that is not of the kind needed."""
+
+
+class EmptySet(InvalidInput):
+    """A set without a single point."""
+
+
+class NotConvex(InvalidInput):
+    """A function that is not convex."""
+
+
+class NotAMember(InvalidInput):
+    """A point outside the set where a member is needed."""
+
+
+class GraphError(InvalidInput):
+    """A graph no flow can be routed on."""
+
+
+class CyclicGraph(GraphError):
+    """A directed graph with a cycle, which `cycle` names."""
+
+    def __init__(self, message: str, cycle: tuple[object, ...]) -> None:
+        super().__init__(message)
+        self.cycle = cycle
+
+
+class UnreachableTarget(GraphError):
+    """No path leads from the source to the target."""
+
+
+class UnknownNode(GraphError):
+    """A node that no edge touches."""
+
+
+class EmptyGraph(GraphError):
+    """A graph without edges."""
+
+
+class OracleError(TidewolfError):
+    """A linear minimiser that answers outside its set, or worse than a known member."""
+
+
+class NotSupported(TidewolfError):
+    """A combination of parts for which there is no method."""
+
+
+class SolverFailed(TidewolfError):
+    """An LP or QP solver that gave up."""
+
+
+class MissingExtra(TidewolfError, ImportError):
+    """An optional dependency that is not installed."""
+
+
+class LawBroken(TidewolfError, AssertionError):
+    """A class that breaks one of the laws in `tidewolf.testing`."""
+
+
+class CheckpointError(TidewolfError):
+    """A saved state that cannot be continued."""
+
+
+class BrokenFile(CheckpointError):
+    """A file that is truncated, was tampered with, or is not ours."""
+
+
+class OtherSettings(CheckpointError):
+    """A file written by a learner with other settings."""
+
+
+class NewerFormat(CheckpointError):
+    """A file written by a newer tidewolf."""

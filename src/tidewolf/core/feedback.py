@@ -1,0 +1,68 @@
+"""What a learner sees after it has played: a type, so that nothing more can leak.
+
+`reveal(kind, losses, constraints, x)` makes exactly the kind a learner declares it `needs`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+from tidewolf.core.arrays import Array, namespace, to_numpy
+from tidewolf.core.batch import Batch
+
+
+class FullInformation(NamedTuple):
+    """The functions themselves."""
+
+    losses: Batch
+    constraints: Batch
+
+    @property
+    def rounds(self) -> int:
+        return len(self.losses)
+
+
+class FirstOrder(NamedTuple):
+    """Sums over the rounds since the last update, all at the played point."""
+
+    loss_gradient: Array
+    """sum_t grad f_t(x)"""
+    violation: float
+    """sum_t max(g_t(x), 0)"""
+    constraint_gradient: Array
+    """sum of grad g_t(x) over the rounds with g_t(x) > 0"""
+    loss_slope: float
+    """largest norm of a single round's grad f_t(x)"""
+    constraint_slope: float
+    """largest norm of a single round's grad g_t(x) among the rounds with g_t(x) > 0, else 0"""
+    rounds: int
+
+
+class Bandit(NamedTuple):
+    """Two numbers a round."""
+
+    loss_values: Array
+    constraint_values: Array
+
+    @property
+    def rounds(self) -> int:
+        return int(self.loss_values.shape[0])
+
+
+Feedback: TypeAlias = FullInformation | FirstOrder | Bandit
+
+
+def first_order(losses: Batch, constraints: Batch, x: Array, constraint_values: Array) -> FirstOrder:
+    """The first-order feedback of these rounds at x, given the constraints' values there."""
+    xp = namespace(constraint_values)
+    breached = constraint_values > 0
+    weights = xp.astype(breached, x.dtype)
+    violation = float(xp.sum(constraint_values * weights))
+    return FirstOrder(
+        loss_gradient=losses.subgradient(x, xp.ones_like(weights)),
+        violation=violation,
+        constraint_gradient=constraints.subgradient(x, weights) if violation > 0 else xp.zeros_like(x),
+        loss_slope=float(losses.slopes(x).max()),
+        constraint_slope=float(constraints.slopes(x)[to_numpy(breached)].max()) if violation > 0 else 0.0,
+        rounds=len(losses),
+    )

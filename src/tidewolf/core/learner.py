@@ -1,0 +1,120 @@
+"""A learner: frozen settings, explicit state, pure steps.
+
+    state = start();   x = act(state);   state = update(state, seen);   ...
+
+The loop (`tidewolf.play`) owns time: it plays `act(state)` for up to `rounds_left(state)` rounds, reveals what the learner
+`needs` of them, and hands it over. One code path serves a single live round and a vectorised block.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from tidewolf.core import checkpoint
+from tidewolf.core.arrays import Array, namespace
+from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.values import Value, fingerprint
+
+
+class Progress(Protocol):
+    """What every state tells the loop."""
+
+    @property
+    def t(self) -> int:
+        """Rounds seen so far."""
+
+    @property
+    def calls(self) -> int:
+        """Oracle calls made so far."""
+
+    @property
+    def distance(self) -> float:
+        """||x - y|| between the next point to play and its infeasible companion; 0 where there is none."""
+
+
+S = TypeVar("S", bound=Progress)
+
+
+class Bound(NamedTuple):
+    """What theory promises for a run, from measured quantities; None, with the reason, where it promises nothing."""
+
+    regret: float | None
+    violation: float | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run measured, round by round, and where it ended."""
+
+    losses: np.ndarray[Any, np.dtype[np.float64]]
+    violations: np.ndarray[Any, np.dtype[np.float64]]
+    calls: np.ndarray[Any, np.dtype[np.int64]]
+    distances: np.ndarray[Any, np.dtype[np.float64]]
+    final_state: Any
+
+    @property
+    def rounds(self) -> int:
+        return len(self.losses)
+
+
+class Learner(Value, ABC, Generic[S]):
+    """Abstract: subclasses are frozen dataclasses with their set K among the fields."""
+
+    needs: ClassVar[type[FullInformation] | type[FirstOrder] | type[Bandit]]
+    State: ClassVar[type]
+
+    @property
+    @abstractmethod
+    def hard_set(self) -> HasLMO:
+        """The set every played point belongs to."""
+
+    @abstractmethod
+    def start(self) -> S:
+        """The state before the first round."""
+
+    @abstractmethod
+    def act(self, state: S) -> Array:
+        """The point to play next, read-only."""
+
+    def acts(self, state: S, k: int) -> Array:
+        """The next k points, as (k, *shape); k at most `rounds_left(state)`."""
+        x = self.act(state)
+        return namespace(x).broadcast_to(x, (k, *x.shape))
+
+    @abstractmethod
+    def rounds_left(self, state: S) -> int:
+        """How many rounds `update` takes at most before the point may change."""
+
+    @abstractmethod
+    def update(self, state: S, seen: Any) -> S:
+        """The state after these rounds. Bad feedback raises; the old state stays good."""
+
+    @abstractmethod
+    def bound(self, record: Record) -> Bound:
+        """What the theory promises for this run."""
+
+    @classmethod
+    @abstractmethod
+    def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:
+        """Settings worth testing on a set, for the laws of `tidewolf.testing`."""
+
+    def notes(self, state: S) -> tuple[str, ...]:
+        """Sentences a reader of the run should know, such as a horizon that was passed."""
+        return ()
+
+    def save(self, state: S) -> bytes:
+        """The state as bytes that `load` continues from, bit for bit."""
+        return checkpoint.dump(state, settings=fingerprint(self), learner=type(self).__name__)
+
+    def load(self, data: bytes) -> S:
+        """A saved state again; refused when it was saved under other settings."""
+        saved = checkpoint.load(data, settings=fingerprint(self), reference=self.hard_set.center)
+        state: S = self.State(**saved.fields)
+        return state

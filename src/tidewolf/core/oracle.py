@@ -1,0 +1,40 @@
+"""What a learner may know of its set: a linear minimiser and a little geometry.
+
+    answer(d).vertex  =  argmin_{v in K} <d, v>,   suboptimal by at most `error`
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from tidewolf.core.arrays import Array, Shape
+from tidewolf.core.vertices import Vertex
+
+
+class Answer(NamedTuple):
+    """An oracle's answer to a direction."""
+
+    vertex: Vertex
+    error: float = 0.0
+    """<d, vertex> is at most this far above the minimum (0: exact)."""
+    warm: Array | None = None
+    """What the next call at a nearby direction may start from; it belongs to the caller's state."""
+
+
+class HasLMO(Protocol):
+    """A convex compact set, touched only through linear minimisation. Sizes are upper bounds; `center` is a member."""
+
+    @property
+    def shape(self) -> Shape: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def center(self) -> Array: ...
+    @property
+    def radius(self) -> float: ...
+    @property
+    def diameter(self) -> float: ...
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer: ...
+    def atom(self, point: Array) -> Vertex: ...
+    def tangent(self, direction: Array) -> Array: ...

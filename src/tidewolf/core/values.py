@@ -1,0 +1,86 @@
+"""Sets, functions and learners are values: equal when their settings are, printed as what they are, fingerprinted.
+
+A value is a frozen dataclass (`eq=False, repr=False`, so that arrays compare by content) whose init fields say all there
+is to say. Derived quantities are cached properties and do not count.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from tidewolf.core.arrays import is_array, to_numpy
+from tidewolf.core.errors import NotSupported
+
+
+class Value:
+    """Equality, hash and repr from the init fields of a frozen dataclass, arrays by content."""
+
+    def fields(self) -> dict[str, Any]:
+        """The settings by name, in the order of the constructor."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}  # type: ignore[arg-type]
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        assert isinstance(other, Value)
+        mine, theirs = self.fields(), other.fields()
+        return all(_same(mine[name], theirs[name]) for name in mine)
+
+    def __hash__(self) -> int:
+        return hash(fingerprint(self))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={_brief(value)}" for name, value in self.fields().items())
+        return f"{type(self).__name__}({shown})"
+
+
+def fingerprint(value: object) -> str:
+    """A short hex digest of what `value` is: its type and settings, the same on every machine."""
+    digest = hashlib.sha256()
+    _feed(digest, value)
+    return digest.hexdigest()[:32]
+
+
+def _feed(digest: Any, value: object) -> None:
+    if value is None or isinstance(value, bool | int | float | str):
+        digest.update(f"{type(value).__name__}:{value!r};".encode())
+    elif isinstance(value, np.generic):
+        _feed(digest, value.item())
+    elif isinstance(value, tuple | list):
+        digest.update(f"sequence {len(value)}:".encode())
+        for item in value:
+            _feed(digest, item)
+    elif is_array(value):
+        array = np.ascontiguousarray(to_numpy(value))
+        digest.update(f"array {array.dtype.str} {array.shape}:".encode())
+        digest.update(array.tobytes())
+    elif isinstance(value, Value):
+        digest.update(f"{type(value).__name__}:".encode())
+        for name, part in value.fields().items():
+            digest.update(f"{name}=".encode())
+            _feed(digest, part)
+    else:
+        raise NotSupported(
+            f"A {type(value).__name__} cannot be fingerprinted: settings are numbers, text, arrays, and values made of them."
+        )
+
+
+def _same(a: object, b: object) -> bool:
+    if is_array(a) and is_array(b):
+        return bool(np.array_equal(to_numpy(a), to_numpy(b)))
+    return type(a) is type(b) and bool(a == b)
+
+
+def _brief(value: object) -> str:
+    if is_array(value):
+        array = to_numpy(value)
+        if array.ndim == 1 and array.size <= 4:
+            return "[" + ", ".join(f"{v:g}" for v in array) + "]"
+        return f"<{'x'.join(map(str, array.shape))} {array.dtype}>"
+    if isinstance(value, tuple) and len(value) > 4:
+        return f"<{len(value)} items>"
+    return f"{value:g}" if isinstance(value, float) else repr(value)

@@ -1,0 +1,357 @@
+"""Members of a set stored in their own size, and tables of them.
+
+An oracle's answer is a `Vertex`: a path is its arcs, a one-hot its index, a leading eigenvector its factor. The machinery
+asks three things of it: <v, d>, the dense point, and (1 - s) x + s v. A table of vertices (`Atoms`) does the same for many at once:
+
+    inner(rows, d)_i = <a_i, d>        combine(rows, w) = sum_i w_i a_i        gram[i, j] = <a_i, a_j>
+
+Tables are append-only and shared between states: `append` on a table that has grown past the caller's view (`count` rows)
+forks it, so every state keeps seeing exactly what it saw.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, Shape, frozen, inner, like, namespace, to_numpy
+from tidewolf.core.checkpoint import Stored
+from tidewolf.core.kernels import kernel
+
+_FIRST_ROWS = 8
+
+
+class Vertex(Stored):
+    """A member of a set, stored in its own size."""
+
+    shape: Shape
+
+    @abstractmethod
+    def inner(self, direction: Array) -> float:
+        """<v, direction>."""
+
+    @abstractmethod
+    def dense(self, reference: Array) -> Array:
+        """The point as a read-only array in the library, dtype and device of `reference`."""
+
+    @abstractmethod
+    def blend(self, x: Array, step: float) -> Array:
+        """(1 - step) x + step v, as a new array."""
+
+    @abstractmethod
+    def norm2(self) -> float:
+        """<v, v>."""
+
+    @abstractmethod
+    def key(self) -> bytes:
+        """Equal for equal points of this kind."""
+
+    @abstractmethod
+    def table(self) -> Atoms:
+        """An empty table for vertices of this kind."""
+
+
+class Atoms(ABC):
+    """An append-only table of vertices with their Gram matrix."""
+
+    def __init__(self) -> None:
+        self.vertices: list[Vertex] = []
+        self.gram: np.ndarray[Any, np.dtype[np.float64]] = np.zeros((_FIRST_ROWS, _FIRST_ROWS))
+        self._rows: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.vertices)
+
+    def find(self, vertex: Vertex, count: int) -> int | None:
+        """The row that holds this very point among the first `count`, or None."""
+        row = self._rows.get(vertex.key())
+        return row if row is not None and row < count else None
+
+    def append(self, vertex: Vertex, count: int) -> Atoms:
+        """A table whose row `count` is `vertex`: this one when nobody has appended meanwhile, else a fork of its first `count` rows."""
+        table = self if count == len(self.vertices) else self.only(np.arange(count))
+        table._push(vertex)
+        return table
+
+    def only(self, rows: np.ndarray[Any, Any]) -> Atoms:
+        """A new table holding just these rows, in this order."""
+        table = self.vertices[0].table()
+        for row in rows:
+            table._push(self.vertices[int(row)])
+        return table
+
+    def _push(self, vertex: Vertex) -> None:
+        row = len(self.vertices)
+        if row == len(self.gram):
+            grown = np.zeros((2 * row, 2 * row))
+            grown[:row, :row] = self.gram
+            self.gram = grown
+        self._store(vertex)
+        self.vertices.append(vertex)
+        self._rows.setdefault(vertex.key(), row)
+        products = self.products(vertex)
+        self.gram[row, : row + 1] = products
+        self.gram[: row + 1, row] = products
+
+    @abstractmethod
+    def _store(self, vertex: Vertex) -> None:
+        """Keep what `inner` and `combine` need of the vertex."""
+
+    @abstractmethod
+    def products(self, vertex: Vertex) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """<a_i, vertex> for every row."""
+
+    @abstractmethod
+    def inner(self, rows: np.ndarray[Any, Any], direction: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """<a_i, direction> for these rows."""
+
+    @abstractmethod
+    def combine(self, rows: np.ndarray[Any, Any], weights: np.ndarray[Any, Any], reference: Array) -> Array:
+        """sum_i weights_i a_i over these rows, in the library, dtype and device of `reference`."""
+
+
+@final
+class Dense(Vertex):
+    """A member as a plain array."""
+
+    tag: ClassVar = "dense vertex"
+
+    def __init__(self, point: Array) -> None:
+        self.point = frozen(point)
+        self.shape = tuple(point.shape)
+
+    def inner(self, direction: Array) -> float:
+        return inner(self.point, direction)
+
+    def dense(self, reference: Array) -> Array:
+        return frozen(like(self.point, reference))
+
+    def blend(self, x: Array, step: float) -> Array:
+        return x + step * (like(self.point, x) - x)
+
+    def norm2(self) -> float:
+        return inner(self.point, self.point)
+
+    def key(self) -> bytes:
+        return to_numpy(self.point).tobytes()
+
+    def table(self) -> Atoms:
+        return DenseAtoms()
+
+    def parts(self) -> dict[str, Any]:
+        return {"point": self.point}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> Dense:
+        return cls(**parts)
+
+
+class DenseAtoms(Atoms):
+    """Dense vertices as the rows of one matrix, in the library of the first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.matrix: Array = None
+
+    def _store(self, vertex: Vertex) -> None:
+        assert isinstance(vertex, Dense)
+        xp, row = namespace(vertex.point), len(self.vertices)
+        flat = xp.reshape(vertex.point, (1, -1))
+        if self.matrix is None:
+            self.matrix = xp.concat([flat] * _FIRST_ROWS)
+        elif row == self.matrix.shape[0]:
+            self.matrix = xp.concat([self.matrix, self.matrix])
+        self.matrix[row, :] = flat[0, :]
+
+    def products(self, vertex: Vertex) -> np.ndarray[Any, np.dtype[np.float64]]:
+        assert isinstance(vertex, Dense)
+        return self.inner(np.arange(len(self.vertices)), vertex.point)
+
+    def inner(self, rows: np.ndarray[Any, Any], direction: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+        xp = namespace(self.matrix)
+        taken = xp.take(self.matrix, like_index(rows, self.matrix), axis=0)
+        return np.asarray(to_numpy(taken @ xp.reshape(direction, (-1,))), dtype=np.float64)
+
+    def combine(self, rows: np.ndarray[Any, Any], weights: np.ndarray[Any, Any], reference: Array) -> Array:
+        xp = namespace(self.matrix)
+        taken = xp.take(self.matrix, like_index(rows, self.matrix), axis=0)
+        point = like(weights, self.matrix) @ taken
+        return like(xp.reshape(point, tuple(reference.shape)), reference)
+
+
+@final
+class Sparse(Vertex):
+    """A member with few nonzero entries: flat indices and their values."""
+
+    tag: ClassVar = "sparse vertex"
+
+    def __init__(self, shape: Shape, indices: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
+        self.shape = shape
+        self.indices = frozen(indices)
+        self.values = frozen(values)
+
+    @staticmethod
+    def of(point: Array) -> Sparse:
+        """The nonzero entries of a dense point."""
+        flat = to_numpy(point).reshape(-1).astype(np.float64, copy=False)
+        indices = np.flatnonzero(flat)
+        return Sparse(tuple(point.shape), indices.astype(np.int32), flat[indices])
+
+    def inner(self, direction: Array) -> float:
+        flat = to_numpy(direction).reshape(-1)
+        return float(self.values @ flat[self.indices])
+
+    def dense(self, reference: Array) -> Array:
+        point = np.zeros(self.shape)
+        point.reshape(-1)[self.indices] = self.values
+        return frozen(like(point, reference))
+
+    def blend(self, x: Array, step: float) -> Array:
+        if type(x) is not np.ndarray:
+            return x + step * (self.dense(x) - x)
+        blended = (1.0 - step) * x
+        blended.reshape(-1)[self.indices] += (step * self.values).astype(x.dtype, copy=False)
+        return blended
+
+    def norm2(self) -> float:
+        return float(self.values @ self.values)
+
+    def key(self) -> bytes:
+        return self.indices.tobytes() + self.values.tobytes()
+
+    def table(self) -> Atoms:
+        return SparseAtoms()
+
+    def parts(self) -> dict[str, Any]:
+        return {"shape": self.shape, "indices": self.indices, "values": self.values}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> Sparse:
+        return cls(**parts)
+
+
+class SparseAtoms(Atoms):
+    """Sparse vertices end to end: row i is entries starts[i] to starts[i + 1]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.starts = np.zeros(_FIRST_ROWS + 1, dtype=np.int64)
+        self.indices = np.zeros(_FIRST_ROWS, dtype=np.int32)
+        self.values = np.zeros(_FIRST_ROWS)
+
+    def _store(self, vertex: Vertex) -> None:
+        assert isinstance(vertex, Sparse)
+        row = len(self.vertices)
+        start, stop = int(self.starts[row]), int(self.starts[row]) + len(vertex.indices)
+        if row + 2 > len(self.starts):
+            self.starts = _grown(self.starts, row + 2)
+        if stop > len(self.indices):
+            self.indices, self.values = _grown(self.indices, stop), _grown(self.values, stop)
+        self.indices[start:stop] = vertex.indices
+        self.values[start:stop] = vertex.values
+        self.starts[row + 1] = stop
+
+    def products(self, vertex: Vertex) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return self.inner(np.arange(len(self.vertices)), vertex.dense(np.empty(0)))
+
+    def inner(self, rows: np.ndarray[Any, Any], direction: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+        products = np.empty(len(rows))
+        sparse_inner(self.starts, self.indices, self.values, rows, to_numpy(direction).reshape(-1), products)
+        return products
+
+    def combine(self, rows: np.ndarray[Any, Any], weights: np.ndarray[Any, Any], reference: Array) -> Array:
+        point = np.zeros(tuple(reference.shape))
+        sparse_combine(self.starts, self.indices, self.values, rows, weights, point.reshape(-1))
+        return point if type(reference) is np.ndarray and reference.dtype == point.dtype else like(point, reference)
+
+
+@final
+class Moved(Vertex):
+    """shift + scale * v for a vertex v: what translated and shrunk sets answer with."""
+
+    tag: ClassVar = "moved vertex"
+
+    def __init__(self, vertex: Vertex, scale: float, shift: Array) -> None:
+        self.vertex, self.scale, self.shift = vertex, scale, shift
+        self.shape = vertex.shape
+
+    def inner(self, direction: Array) -> float:
+        return self.scale * self.vertex.inner(direction) + inner(like(self.shift, direction), direction)
+
+    def dense(self, reference: Array) -> Array:
+        return frozen(like(self.shift, reference) + self.scale * self.vertex.dense(reference))
+
+    def blend(self, x: Array, step: float) -> Array:
+        return x + step * (self.dense(x) - x)
+
+    def norm2(self) -> float:
+        return self.scale**2 * self.vertex.norm2() + 2.0 * self.scale * self.vertex.inner(self.shift) + inner(self.shift, self.shift)
+
+    def key(self) -> bytes:
+        return self.vertex.key()
+
+    def table(self) -> Atoms:
+        return MovedAtoms(self.vertex.table(), self.scale, self.shift)
+
+    def parts(self) -> dict[str, Any]:
+        return {"vertex": self.vertex, "scale": self.scale, "shift": self.shift}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> Moved:
+        return cls(**parts)
+
+
+class MovedAtoms(Atoms):
+    """Vertices of one set, all moved alike: the inner table does the work."""
+
+    def __init__(self, inside: Atoms, scale: float, shift: Array) -> None:
+        super().__init__()
+        self.inside, self.scale, self.shift = inside, scale, shift
+
+    def _store(self, vertex: Vertex) -> None:
+        assert isinstance(vertex, Moved)
+        self.inside._push(vertex.vertex)
+
+    def products(self, vertex: Vertex) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return self.inner(np.arange(len(self.vertices)), vertex.dense(self.shift))
+
+    def inner(self, rows: np.ndarray[Any, Any], direction: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return self.scale * self.inside.inner(rows, direction) + inner(like(self.shift, direction), direction)
+
+    def combine(self, rows: np.ndarray[Any, Any], weights: np.ndarray[Any, Any], reference: Array) -> Array:
+        return self.scale * self.inside.combine(rows, weights, reference) + float(np.sum(weights)) * like(self.shift, reference)
+
+
+def like_index(rows: np.ndarray[Any, Any], reference: Array) -> Array:
+    """Row numbers as an index array of the library and device of `reference`."""
+    if type(reference) is np.ndarray:
+        return rows
+    from array_api_compat import device
+
+    xp = namespace(reference)
+    return xp.asarray(np.array(rows, dtype=np.int64), device=device(reference))
+
+
+@kernel
+def sparse_inner(starts, indices, values, rows, direction, products):  # type: ignore[no-untyped-def]
+    for k in range(len(rows)):
+        row, total = rows[k], 0.0
+        for p in range(starts[row], starts[row + 1]):
+            total += values[p] * direction[indices[p]]
+        products[k] = total
+
+
+@kernel
+def sparse_combine(starts, indices, values, rows, weights, point):  # type: ignore[no-untyped-def]
+    for k in range(len(rows)):
+        row, weight = rows[k], weights[k]
+        for p in range(starts[row], starts[row + 1]):
+            point[indices[p]] += weight * values[p]
+
+
+def _grown(array: np.ndarray[Any, Any], least: int) -> np.ndarray[Any, Any]:
+    grown = np.zeros(max(2 * len(array), least), dtype=array.dtype)
+    grown[: len(array)] = array
+    return grown

@@ -1,0 +1,51 @@
+"""What several kinds of function share: checks of their arrays, and two gifts exact solvers understand.
+
+`LinearTotal`: the sum over the rounds is one affine function. `PiecewiseLinear`: "g_t(x) <= 0 for every t" is a list of half-spaces.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, as_array, namespace
+from tidewolf.core.errors import WrongShape
+
+
+class LinearTotal(ABC):
+    """A batch whose sum over its rounds is <c, x> + constant."""
+
+    @abstractmethod
+    def total(self) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
+        """(c, constant) in float64, c of the shape of a point."""
+
+
+class Halfspaces(NamedTuple):
+    """A x <= b on flattened points; row i is a piece of the function of round `rounds[i]`, so <a_i, x> - b_i <= g_{rounds[i]}(x)."""
+
+    A: Any
+    b: np.ndarray[Any, np.dtype[np.float64]]
+    rounds: np.ndarray[Any, np.dtype[np.int64]]
+
+
+class PiecewiseLinear(ABC):
+    """A batch for which "every value <= 0" is a list of half-spaces."""
+
+    @abstractmethod
+    def halfspaces(self) -> Halfspaces:
+        """The half-spaces, redundant ones left out where that is free."""
+
+
+def batch_array(x: object, what: str, *, axes: int = 2) -> Array:
+    """An array with rounds first and at least `axes` axes."""
+    array = as_array(x, what)
+    if array.ndim < axes:
+        raise WrongShape(f"{what} needs at least {axes} axes, rounds first; it has shape {tuple(array.shape)}. For a single round use `.one(...)`.")
+    return array
+
+
+def rows(x: Array) -> Array:
+    """An array with rounds first as a matrix, one flattened point a row."""
+    return x if x.ndim == 2 else namespace(x).reshape(x, (x.shape[0], -1))

@@ -1,0 +1,149 @@
+"""Convex sets: one abstract class, and three gifts a set may bring.
+
+A set is written by giving `shape`, `center`, `radius`, `excess` and either `lmo` (a dense answer, checked for membership on
+every call of the machinery) or `answer` (a structured one, trusted). `Projectable` adds an exact projection, `Polyhedral` a
+linear description for exact solvers, `Relaxable` a cheap superset.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, Shape, as_point, eps_of, like, require_finite
+from tidewolf.core.errors import OracleError, WrongShape
+from tidewolf.core.oracle import Answer
+from tidewolf.core.values import Value
+from tidewolf.core.vertices import Dense, Vertex
+
+
+class ConvexSet(Value, ABC):
+    """A convex compact set of arrays of one shape, touched through a linear minimiser."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.lmo is ConvexSet.lmo and cls.answer is ConvexSet.answer:
+            raise TypeError(f"{cls.__name__} must define lmo(direction) or answer(direction, warm).")
+
+    @property
+    @abstractmethod
+    def shape(self) -> Shape:
+        """The shape of a point."""
+
+    @property
+    @abstractmethod
+    def center(self) -> Array:
+        """A member, inside the affine hull where the set has an inside; read-only."""
+
+    @property
+    @abstractmethod
+    def radius(self) -> float:
+        """Upper bound on the distance from `center` to a member."""
+
+    @property
+    def diameter(self) -> float:
+        """Upper bound on the distance between two members."""
+        return 2.0 * self.radius
+
+    @property
+    def inner_radius(self) -> float | None:
+        """Radius of a ball around `center`, within the affine hull, that lies in the set; 0 for a single point; None when unknown."""
+        return None
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the affine hull."""
+        return math.prod(self.shape)
+
+    def tangent(self, direction: Array) -> Array:
+        """Orthogonal projection of `direction` on the direction space of the affine hull."""
+        return direction
+
+    @abstractmethod
+    def excess(self, x: Array) -> float:
+        """0 for members, else the largest violated inequality or equation of the set's description (or a distance; the class says which)."""
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> Sequence[ConvexSet]:
+        """Small instances, degenerate ones among them, for the laws of `tidewolf.testing`."""
+
+    def lmo(self, direction: Array) -> Array:
+        """argmin_{v in K} <direction, v>, in the library, floating dtype and device of `direction`."""
+        direction = as_point(direction, self.shape, "The direction")
+        return self.answer(direction).vertex.dense(direction)
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        """The structured answer the machinery uses; `direction` is known to be finite and of the right shape."""
+        point = self.lmo(direction)
+        if tuple(point.shape) != self.shape:
+            raise WrongShape(f"The oracle of {type(self).__name__} answered with shape {tuple(point.shape)}; its points have shape {self.shape}.")
+        require_finite(point, f"The answer of the oracle of {type(self).__name__}")
+        excess = self.excess(point)
+        if excess > membership_tolerance(point, self.radius):
+            raise OracleError(
+                f"The oracle of {type(self).__name__} answered a point outside its set: excess {excess:.3g}. Its lmo or its excess is wrong; `tidewolf.testing.check_set` tells which."
+            )
+        return Answer(Dense(point))
+
+    def atom(self, point: Array) -> Vertex:
+        """A member as a vertex of the kind this set answers with."""
+        return Dense(like(point, point))
+
+    def to(self, reference: Array) -> Self:
+        """The set with its arrays in the library, dtype and device of `reference`."""
+        return type(self)(**{name: _moved(value, reference) for name, value in self.fields().items()})
+
+
+class Projectable(ABC):
+    """A set with a fast exact Euclidean projection; rivals and tests use it, learners never do."""
+
+    @abstractmethod
+    def project(self, y: Array) -> Array:
+        """The member nearest to y."""
+
+
+class LinearDescription(NamedTuple):
+    """K = { shift + lift u : A_eq u = b_eq, A_ub u <= b_ub, lower <= u <= upper }, points flattened; `lift` None is the identity."""
+
+    lower: np.ndarray[Any, np.dtype[np.float64]]
+    upper: np.ndarray[Any, np.dtype[np.float64]]
+    A_eq: Any = None
+    b_eq: np.ndarray[Any, np.dtype[np.float64]] | None = None
+    A_ub: Any = None
+    b_ub: np.ndarray[Any, np.dtype[np.float64]] | None = None
+    lift: Any = None
+    shift: np.ndarray[Any, np.dtype[np.float64]] | None = None
+
+
+class Polyhedral(ABC):
+    """A set that exact LP and QP solvers can be told about."""
+
+    @abstractmethod
+    def description(self) -> LinearDescription:
+        """The set as linear equations, inequalities and bounds."""
+
+
+class Relaxable(ABC):
+    """A set inside a convex superset that is cheap to project on."""
+
+    @abstractmethod
+    def relax(self, y: Array) -> Array:
+        """The projection of y on the superset: no farther from any member than y."""
+
+
+def membership_tolerance(x: Array, radius: float) -> float:
+    """How much excess rounding alone may cause in the dtype of x."""
+    return 1e4 * eps_of(x) * max(1.0, radius)
+
+
+def _moved(value: Any, reference: Array) -> Any:
+    from tidewolf.core.arrays import is_array
+
+    if isinstance(value, ConvexSet):
+        return value.to(reference)
+    return like(value, reference) if is_array(value) and np.asarray(value).dtype.kind == "f" else value
