@@ -12,8 +12,6 @@ R = TypeVar("R")
 class Kernel(Generic[P, R]):
     """`plain` compiled at its first call. Kernels do not call each other."""
 
-    __slots__ = ("__doc__", "_ready", "plain")
-
     def __init__(self, plain: Callable[P, R]) -> None:
         self.plain = plain
         self.__doc__ = plain.__doc__
