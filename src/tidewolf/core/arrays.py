@@ -53,6 +53,12 @@ def as_point(x: object, shape: Shape, what: str) -> Array:
     return x
 
 
+def as_own(x: object, what: str) -> Array:
+    """`as_array(x)` as a read-only copy, so that nobody can change it from outside."""
+    x = as_array(x, what)
+    return frozen(namespace(x).asarray(x, copy=True))
+
+
 def as_number(x: object, what: str, *, above: float = -math.inf, least: float = -math.inf) -> float:
     """`x` as a finite float, greater than `above` and at least `least`."""
     try:
@@ -141,7 +147,11 @@ def norm(x: Array) -> float:
 
 def eps_of(x: Array) -> float:
     """The spacing of numbers near 1 in the dtype of `x`."""
-    return float(namespace(x).finfo(x.dtype).eps)
+    eps = _EPS.get(x.dtype) if type(x) is np.ndarray else None
+    return eps if eps is not None else float(namespace(x).finfo(x.dtype).eps)
+
+
+_EPS = {np.dtype(kind): float(np.finfo(kind).eps) for kind in (np.float64, np.float32)}
 
 
 def _from_sequence(x: object, what: str) -> np.ndarray[Any, Any]:

@@ -61,12 +61,18 @@ def _feed(digest: Any, value: object) -> None:
     elif isinstance(value, Value):
         digest.update(f"{type(value).__name__}:".encode())
         for name, part in value.fields().items():
-            digest.update(f"{name}=".encode())
-            _feed(digest, part)
+            if name not in _labels(value):
+                digest.update(f"{name}=".encode())
+                _feed(digest, part)
     else:
         raise NotSupported(
             f"A {type(value).__name__} cannot be fingerprinted: settings are numbers, text, arrays, and values made of them."
         )
+
+
+def _labels(value: Value) -> set[str]:
+    """Fields that name things and decide nothing: `field(metadata={"label": True})`."""
+    return {f.name for f in dataclasses.fields(value) if f.metadata.get("label")}  # type: ignore[arg-type]
 
 
 def _same(a: object, b: object) -> bool:

@@ -1,1 +1,13 @@
-"""learners"""
+"""Learners that touch their set only through a linear minimiser."""
+
+from typing import Any
+
+from tidewolf.core.learner import Learner
+from tidewolf.learners.lyapunov_descent import LyapunovDescent
+
+__all__ = ["LyapunovDescent"]
+
+
+def every() -> dict[str, type[Learner[Any]]]:
+    """The learners by name."""
+    return {name: globals()[name] for name in __all__}

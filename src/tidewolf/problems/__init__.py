@@ -1,1 +1,36 @@
-"""problems"""
+"""Built-in problems. To add one, write its file and put its builder into `_BUILDERS` and `__all__`."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+
+from tidewolf.core.errors import InvalidInput
+from tidewolf.problems.abilene import abilene
+from tidewolf.problems.base import Builder, Problem
+from tidewolf.problems.carbon import carbon
+from tidewolf.problems.freeway import freeway
+from tidewolf.problems.routing import routing
+
+__all__ = ["Builder", "Problem", "abilene", "carbon", "every", "freeway", "named", "routing", "summary"]
+
+_BUILDERS: tuple[Builder, ...] = (routing, abilene, freeway, carbon)
+
+
+def every() -> dict[str, Builder]:
+    """The builder of every problem, by name."""
+    return {build.__name__: build for build in _BUILDERS}
+
+
+def named(name: str) -> Builder:
+    """The builder of the problem of this name."""
+    known = every()
+    if name in known:
+        return known[name]
+    near = get_close_matches(name, known, n=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    raise InvalidInput(f"There is no problem called {name!r}; the built-in ones are {', '.join(known)}.{hint}")
+
+
+def summary(build: Builder) -> str:
+    """One sentence about a problem, without building it."""
+    return (build.__doc__ or "").partition("\n")[0]

@@ -1,1 +1,8 @@
-"""projection"""
+"""Approximately feasible projections: the paper's, the one-shot, and the one that keeps an active set."""
+
+from tidewolf.projection.active_set import ActiveSet
+from tidewolf.projection.one_shot import afp
+from tidewolf.projection.paper import afp_paper
+from tidewolf.projection.result import Projected, closer_to_all, closer_to_center
+
+__all__ = ["ActiveSet", "Projected", "afp", "afp_paper", "closer_to_all", "closer_to_center"]

@@ -1,1 +1,1 @@
-"""steps"""
+"""What several learners share: Lyapunov weights, the AdaGrad step."""

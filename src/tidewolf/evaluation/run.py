@@ -1,0 +1,148 @@
+"""A learner over a recorded stream, and everything that was measured on the way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.core.arrays import to_numpy
+from tidewolf.core.batch import Stream
+from tidewolf.core.errors import NotSupported
+from tidewolf.core.learner import Bound, Learner, Record
+from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
+from tidewolf.loop import play
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+_PROGRESS_SECONDS = 0.1
+
+
+class Moment(NamedTuple):
+    """How far a run has come."""
+
+    rounds_done: int
+    rounds: int
+    calls: int
+    loss_total: float
+    violation_total: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Run(Record):
+    """What happened, round by round. `regret` needs the comparator, which is computed when first asked."""
+
+    learner: Learner[Any]
+    stream: Stream
+    max_excess: float
+    """largest excess of a played point over the set"""
+    seconds: float
+    """spent in the loop: acting, evaluating, learning"""
+
+    @property
+    def oracle_calls(self) -> int:
+        return int(self.calls.sum())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.learner.notes(self.final_state)
+
+    @cached_property
+    def comparator(self) -> Comparator | None:
+        """The best fixed point in hindsight, or None where no exact method applies."""
+        try:
+            return best_in_hindsight(self.learner.hard_set, self.stream)
+        except NotSupported:
+            return None
+
+    @property
+    def regret(self) -> tuple[float, float] | None:
+        """Total loss minus the comparator's, as a certified interval; None where no point is feasible or none is known."""
+        best = self.comparator
+        if best is None or best.feasible is False:
+            return None
+        total = float(self.losses.sum())
+        return total - best.upper, total - best.lower
+
+    def regret_curve(self) -> Floats | None:
+        """Cumulative loss minus that of the comparator's point."""
+        best = self.comparator
+        if best is None or best.point is None:
+            return None
+        curve: Floats = np.cumsum(self.losses - to_numpy(self.stream.losses.values(best.point)))
+        return curve
+
+    @cached_property
+    def bound(self) -> Bound:
+        """What the learner's theory promises for this run."""
+        best = self.comparator
+        if best is not None and best.feasible is False:
+            return Bound(None, None, "No point satisfies every constraint, so there is nothing to compare with.")
+        return self.learner.bound(self)
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers of the run as plain data."""
+        regret, bound, best = self.regret, self.bound, self.comparator
+        return {
+            "learner": type(self.learner).__name__,
+            "rounds": self.rounds,
+            "regret": None if regret is None else {"lower": _plain(regret[0]), "upper": _plain(regret[1])},
+            "violation": float(self.violations.sum()),
+            "oracle_calls": self.oracle_calls,
+            "calls_per_round": self.oracle_calls / max(1, self.rounds),
+            "seconds": self.seconds,
+            "max_excess": self.max_excess,
+            "feasible_in_hindsight": None if best is None else best.feasible,
+            "bound": {"regret": bound.regret, "violation": bound.violation},
+            "certificate": {"membership": self.max_excess <= 1e-9, "bound_reason": bound.reason},
+        }
+
+    def __repr__(self) -> str:
+        regret = self.regret
+        shown = "unknown" if regret is None else f"[{regret[0]:.6g}, {regret[1]:.6g}]"
+        return (
+            f"Run of {self.learner!r}\n"
+            f"  rounds {self.rounds}, regret {shown}, violation {self.violations.sum():.6g}, "
+            f"oracle calls {self.oracle_calls}, largest excess {self.max_excess:.2g}, {self.seconds:.3g} s"
+        )
+
+
+def run(learner: Learner[Any], stream: Stream, *, progress: Callable[[Moment], None] | None = None) -> Run:
+    """Play the whole stream. `progress` is told a few times a second how far it is."""
+    T, t, calls = len(stream), 0, 0
+    losses, violations, distances = np.empty(T), np.empty(T), np.empty(T)
+    calls_at = np.zeros(T, dtype=np.int64)
+    state = learner.start()
+    excess, seconds, last = 0.0, 0.0, time.perf_counter()
+    clock = time.perf_counter()
+    for played in play(learner, stream, state):
+        seconds += time.perf_counter() - clock
+        stop = t + len(played.losses)
+        losses[t:stop] = to_numpy(played.losses)
+        violations[t:stop] = np.maximum(to_numpy(played.constraints), 0.0)
+        distances[t:stop] = state.distance
+        calls_at[stop - 1] += played.state.calls - calls
+        excess = max(excess, learner.hard_set.excess(played.x))
+        t, state, calls = stop, played.state, played.state.calls
+        clock = time.perf_counter()
+        if progress is not None and (clock - last > _PROGRESS_SECONDS or t == T):
+            last = clock
+            progress(Moment(t, T, calls, float(losses[:t].sum()), float(violations[:t].sum())))
+    return Run(
+        losses=losses,
+        violations=violations,
+        calls=calls_at,
+        distances=distances,
+        final_state=state,
+        learner=learner,
+        stream=stream,
+        max_excess=excess,
+        seconds=seconds,
+    )
+
+
+def _plain(number: float) -> float | None:
+    return number if np.isfinite(number) else None

@@ -1,0 +1,60 @@
+"""The one loop: decide, then learn.
+
+    x = act(state);  reveal what the learner needs of the next rounds at x;  state = update(state, seen);  yield
+
+Clocks, progress, history and files are consumers of this iterator. x is constant until an update is due, so the rounds up to
+`rounds_left` are evaluated together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeVar
+
+from tidewolf.core.arrays import Array
+from tidewolf.core.batch import Stream
+from tidewolf.core.errors import NotSupported, WrongShape, WrongType
+from tidewolf.core.feedback import FirstOrder, FullInformation, first_order
+from tidewolf.core.learner import Learner, Progress
+
+S = TypeVar("S", bound=Progress)
+
+
+class Played(NamedTuple):
+    """Rounds that shared one update."""
+
+    x: Array
+    """the point played in each of them"""
+    losses: Array
+    constraints: Array
+    """their values; positive ones are breaches"""
+    state: Any
+    """the state after them"""
+
+
+def play(learner: Learner[S], stream: Stream, state: S | None = None) -> Iterator[Played]:
+    """Play a stream from a state (or from the start), one update at a time."""
+    if not isinstance(stream, Stream):
+        raise WrongType(f"A learner plays a Stream(losses, constraints), not {type(stream).__name__}.")
+    if stream.shape != learner.hard_set.shape:
+        raise WrongShape(f"The stream's functions take points of shape {stream.shape}; the learner's set has points of shape {learner.hard_set.shape}.")
+    return _rounds(learner, stream, learner.start() if state is None else state)
+
+
+def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
+    t, rounds = 0, len(stream)
+    while t < rounds:
+        k = min(learner.rounds_left(state), rounds - t)
+        losses, constraints = stream.losses.view(slice(t, t + k)), stream.constraints.view(slice(t, t + k))
+        x = learner.act(state)
+        loss_values, constraint_values = losses.values(x), constraints.values(x)
+        seen: FirstOrder | FullInformation
+        if learner.needs is FirstOrder:
+            seen = first_order(losses, constraints, x, constraint_values)
+        elif learner.needs is FullInformation:
+            seen = FullInformation(losses, constraints)
+        else:
+            raise NotSupported(f"The loop cannot reveal {learner.needs.__name__} feedback yet.")
+        state = learner.update(state, seen)
+        yield Played(x, loss_values, constraint_values, state)
+        t += k

@@ -1,0 +1,49 @@
+"""Recorded streams: where they lie, and how many of their rounds are taken.
+
+The records are not part of the package. They are read from the folder in the environment variable TIDEWOLF_DATA, else from
+../shared/data as seen from the current folder.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tidewolf.core.arrays import as_count
+from tidewolf.core.errors import InvalidInput
+
+VARIABLE = "TIDEWOLF_DATA"
+
+
+def data_folder() -> Path:
+    """The folder with the recorded streams, whether it exists or not."""
+    named = os.environ.get(VARIABLE)
+    return Path(named) if named else Path.cwd().parent / "shared" / "data"
+
+
+def recorded(file: str, *names: str) -> list[np.ndarray[Any, Any]]:
+    """The arrays of these names in a file of the data folder."""
+    path = data_folder() / file
+    if not path.is_file():
+        raise InvalidInput(f"The recorded stream {file} is not in {path.parent}; set {VARIABLE} to the folder that holds it.")
+    try:
+        with np.load(path) as arrays:
+            return [arrays[name] for name in names]
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise InvalidInput(
+            f"The recorded stream {path} cannot be read ({error}); set {VARIABLE} to a folder with an intact copy."
+        ) from error
+
+
+def first(rounds: int | None, length: int, name: str) -> slice:
+    """The first `rounds` of a record of this length; all of it for None."""
+    if rounds is None:
+        return slice(0, length)
+    rounds = as_count(rounds, "The number of rounds")
+    if rounds > length:
+        raise InvalidInput(f"The record of {name} has {length} rounds; {rounds} were asked for.")
+    return slice(0, rounds)

@@ -1,0 +1,55 @@
+"""Approximately feasible projection, to the letter  (Garber & Kretzu 2024, Algorithms 1 and 2, Lemma 2.2).
+
+    Algorithm 1   while |x_i - y_i|^2 > 3 eps:   y_{i+1} = y_i - (2/3)(y_i - x_i),  x_{i+1} = Algorithm 2 from x_i against y_{i+1}
+    Algorithm 2   Frank-Wolfe with exact line search on |x - y|^2 until gap <= eps or |x - y|^2 <= 3 eps
+
+    tol = 3 eps,   oracle calls <= (27 R^2/eps) max{ 2.25 ln(|y - x0|^2/eps) + 1, 0 }
+
+Erratum E15: the distance is tested before the oracle is called, which saves one call after each pull and changes nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+
+from tidewolf.core.arrays import Array, as_number, frozen, inner
+from tidewolf.core.oracle import HasLMO
+from tidewolf.projection.one_shot import fw_gap, line_search, points
+from tidewolf.projection.result import Projected
+
+
+def afp_paper(K: HasLMO, y: Array, x0: Array, *, tol: float) -> Projected:
+    """Algorithms 1 and 2 with eps = tol/3."""
+    y, x = points(K, y, x0)
+    eps = as_number(tol, "tol", above=0.0) / 3.0
+    calls = 0
+    while True:
+        x, used = separating_hyperplane(K, y, x, eps)
+        calls += used
+        r = x - y
+        if inner(r, r) <= 3.0 * eps:
+            return Projected(frozen(x), frozen(y), calls, inner(r, r))
+        y = y - (2.0 / 3.0) * (y - x)
+
+
+def separating_hyperplane(K: HasLMO, y: Array, x: Array, eps: float) -> tuple[Array, int]:
+    """Algorithm 2: the last iterate and the calls it took."""
+    calls = 0
+    while True:
+        r = x - y
+        distance2 = inner(r, r)
+        if distance2 <= 3.0 * eps:
+            return x, calls
+        answer = K.answer(r)
+        calls += 1
+        if fw_gap(r, x, answer, distance2) <= eps:
+            return x, calls
+        x = line_search(x, y, answer)
+
+
+def paper_calls(radius: float, distance2: float, tol: float) -> float:
+    """The lemma's bound on the calls, from |y - x0|^2."""
+    eps = tol / 3.0
+    if distance2 <= 0.0:
+        return 0.0
+    return 27.0 * radius**2 / eps * max(2.25 * math.log(distance2 / eps) + 1.0, 0.0)

@@ -1,0 +1,213 @@
+"""Unit flows of a directed acyclic graph from a source to a target: the convex hull of its paths.
+
+    K = { x >= 0 : one unit leaves the source, what enters any other node but the target leaves it }
+
+Oracle: a shortest path, one linear pass over arcs sorted by head; weights may be negative. With A the node-arc incidence of the
+useful arcs (those on a way from source to target; all others carry nothing), N nodes and m arcs:
+
+    dimension  = m - N + 1                          (a flow positive on every useful arc exists, so the hull is Ax = b)
+    tangent(d) = d - A' (A A')^+ A d
+    center     = covering flow / its value          (positive everywhere; two sweeps, see dag.py)
+    radius^2   = |c|^2 + max over paths of sum_e (1 - 2 c_e)          exact: one oracle call
+    diameter^2 <= min(2R, ..)^2, 2 L                 two paths differ in at most 2L arcs, L the longest path, arcs on every path not counted
+    inner_radius = min_e c_e / |P e_e| >= min_e c_e          the facets are x_e = 0; exact on small graphs, the lower bound on large ones
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, Shape, as_point, frozen, like, to_numpy
+from tidewolf.core.errors import InvalidInput, MissingExtra, NotAMember, WrongType
+from tidewolf.core.oracle import Answer
+from tidewolf.core.vertices import Sparse, Vertex
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral
+from tidewolf.sets.dag import Dag, Ints, covering_flow, flow_excess, number_nodes, ordered, shortest_path
+from tidewolf.sets.laplacian import HullProjection
+
+_ON_EVERY_PATH = 1.0 - 1e-9
+"""A center this close to 1 on an arc means that every path takes it: elsewhere it is at most 1 - 1/value of the covering flow."""
+
+
+class Path(NamedTuple):
+    """A share of a flow and the way it takes: what a router installs."""
+
+    weight: float
+    arcs: tuple[int, ...]
+    nodes: tuple[Hashable, ...]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class FlowPolytope(ConvexSet, Polyhedral):
+    """Unit flows of a DAG; point[i] is the flow on edge i. Make one with `from_edges` or `from_networkx`."""
+
+    tails: Ints
+    heads: Ints
+    source: int
+    target: int
+    nodes: tuple[Hashable, ...] = field(metadata={"label": True})
+
+    @classmethod
+    def from_edges(cls, edges: Iterable[tuple[Hashable, Hashable]], *, source: Hashable, target: Hashable) -> FlowPolytope:
+        """Edges are pairs (tail, head) of any hashable names; parallel edges are separate arcs."""
+        nodes, tails, heads = number_nodes(edges)
+        ordered(tails, heads, nodes, source, target)
+        return cls(tails, heads, nodes.index(source), nodes.index(target), nodes)
+
+    @classmethod
+    def from_networkx(cls, graph: Any, *, source: Hashable, target: Hashable) -> FlowPolytope:
+        """The arcs of a networkx DiGraph or MultiDiGraph, in the order of `graph.edges()`."""
+        try:
+            import networkx
+        except ImportError:
+            raise MissingExtra('Reading a networkx graph needs networkx: pip install "tidewolf[graph]".') from None
+        if not isinstance(graph, networkx.DiGraph):
+            raise WrongType(f"A flow needs a directed networkx graph (DiGraph or MultiDiGraph), not {type(graph).__name__}.")
+        return cls.from_edges(((tail, head) for tail, head in graph.edges()), source=source, target=target)
+
+    def __post_init__(self) -> None:
+        frozen(self.tails), frozen(self.heads)
+
+    def __repr__(self) -> str:
+        ends = f"{self.nodes[self.source]!r} -> {self.nodes[self.target]!r}"
+        return f"FlowPolytope({ends}, {len(self.tails)} arcs, {len(self.nodes)} nodes, dimension {self.dimension})"
+
+    @cached_property
+    def dag(self) -> Dag:
+        """The useful part of the graph in topological order."""
+        return ordered(self.tails, self.heads, self.nodes, self.nodes[self.source], self.nodes[self.target])
+
+    @property
+    def shape(self) -> Shape:
+        return (len(self.tails),)
+
+    @property
+    def dimension(self) -> int:
+        return len(self.dag.arcs) - len(self.dag.order) + 1
+
+    @cached_property
+    def center(self) -> Array:
+        flow = np.empty(len(self.dag.arcs))
+        value = covering_flow(self.dag.tails, self.dag.heads, self.dag.first, self.dag.by_tail, self.dag.first_out, flow)
+        point = np.zeros(self.shape)
+        point[self.dag.arcs] = flow / value
+        return frozen(point)
+
+    @cached_property
+    def radius(self) -> float:
+        c = self.center
+        gains = 1.0 - 2.0 * c
+        return math.sqrt(max(0.0, float(c @ c) + float(gains[self._path(-gains)].sum())))
+
+    @cached_property
+    def diameter(self) -> float:
+        optional = (self.center < _ON_EVERY_PATH).astype(float)
+        longest = float(optional[self._path(-optional)].sum())
+        return min(2.0 * self.radius, math.sqrt(2.0 * longest))
+
+    @cached_property
+    def inner_radius(self) -> float:
+        if self.dimension == 0:
+            return 0.0
+        c = self.center[self.dag.arcs]
+        free = c < _ON_EVERY_PATH
+        reach = self._hull.unit_norms()
+        return float(np.min(c[free] if reach is None else c[free] / reach[free]))
+
+    @cached_property
+    def _hull(self) -> HullProjection:
+        return HullProjection(self.dag.tails, self.dag.heads, len(self.dag.order))
+
+    def tangent(self, direction: Array) -> Array:
+        """Exact on graphs whose Laplacian factorises small, else to `laplacian.CG_TOLERANCE` relative."""
+        flat = to_numpy(direction)
+        projected = np.zeros(self.shape, dtype=flat.dtype)
+        projected[self.dag.arcs] = self._hull(flat[self.dag.arcs])
+        return projected if type(direction) is np.ndarray else like(projected, direction)
+
+    def excess(self, x: Array) -> float:
+        """The largest negative flow, unbalanced node, or flow on an arc that leads nowhere."""
+        x = to_numpy(as_point(x, self.shape, "The flow"))
+        worst = flow_excess(x, self.dag.arcs, self.dag.tails, self.dag.heads, np.empty(len(self.dag.order)))
+        idle = self._idle
+        return max(float(worst), float(np.abs(x[idle]).max())) if len(idle) else float(worst)
+
+    @cached_property
+    def _idle(self) -> Ints:
+        idle = np.ones(self.shape, dtype=bool)
+        idle[self.dag.arcs] = False
+        return np.flatnonzero(idle).astype(np.int32)
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        path = self._path(to_numpy(direction))
+        return Answer(Sparse(self.shape, path, np.ones(len(path))))
+
+    def _path(self, weights: np.ndarray[Any, Any]) -> Ints:
+        dag, nodes = self.dag, len(self.dag.order)
+        path = np.empty(nodes - 1, dtype=np.int32)
+        begin = shortest_path(weights, dag.arcs, dag.tails, dag.first, np.empty(nodes), np.empty(nodes, dtype=np.int32), path)
+        return path[begin:]
+
+    def atom(self, point: Array) -> Vertex:
+        return Sparse.of(point)
+
+    def paths(self, x: Array, *, tolerance: float = 1e-9) -> list[Path]:
+        """A flow as weighted paths, heaviest first; shares below `tolerance` are left out and the rest rescaled to sum to 1."""
+        left = to_numpy(as_point(x, self.shape, "The flow")).astype(float)
+        if self.excess(left) > max(1e-6, tolerance):
+            raise NotAMember(f"Only a unit flow splits into paths; this point misses being one by {self.excess(left):.3g}.")
+        dag, found = self.dag, list[tuple[float, tuple[int, ...]]]()
+        while True:
+            arcs, v = [], 0
+            while v < len(dag.order) - 1:
+                ranks = dag.by_tail[dag.first_out[v] : dag.first_out[v + 1]]
+                widest = ranks[np.argmax(left[dag.arcs[ranks]])]
+                arcs.append(int(dag.arcs[widest]))
+                v = dag.heads[widest]
+            weight = float(left[arcs].min())
+            if weight <= tolerance:
+                break
+            left[arcs] -= weight
+            found.append((weight, tuple(arcs)))
+        if not found:
+            raise InvalidInput(f"No path carries more than the tolerance {tolerance:g}; choose a smaller one.")
+        total = sum(weight for weight, _ in found)
+        return [Path(weight / total, arcs, self._along(arcs)) for weight, arcs in sorted(found, reverse=True)]
+
+    def _along(self, arcs: tuple[int, ...]) -> tuple[Hashable, ...]:
+        return (self.nodes[self.source], *(self.nodes[self.heads[arc]] for arc in arcs))
+
+    def description(self) -> LinearDescription:
+        from scipy.sparse import csc_array
+
+        m, dag = len(self.tails), self.dag
+        signs = np.concatenate([np.ones(len(dag.arcs)), -np.ones(len(dag.arcs))])
+        rows, columns = np.concatenate([dag.tails, dag.heads]), np.concatenate([dag.arcs, dag.arcs])
+        balance = csc_array((signs, (rows, columns)), shape=(len(dag.order), m))
+        upper = np.zeros(m)
+        upper[dag.arcs] = 1.0
+        b = np.zeros(len(dag.order) - 1)
+        b[0] = 1.0
+        return LinearDescription(np.zeros(m), upper, A_eq=balance[:-1], b_eq=b)
+
+    @classmethod
+    def examples(cls) -> Sequence[FlowPolytope]:
+        diamond = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t")]
+        dead_ends = [("s", "t"), ("s", "x"), ("y", "t"), ("s", "m"), ("m", "t"), ("x", "z")]
+        parallel = [(0, 1), (0, 1), (1, 2), (1, 2), (0, 2)]
+        line = [("s", "a"), ("a", "t")]
+        funnel = [("s", "m"), ("m", "a"), ("m", "b"), ("a", "n"), ("b", "n"), ("n", "t")]
+        return (
+            cls.from_edges(diamond, source="s", target="t"),
+            cls.from_edges(dead_ends, source="s", target="t"),
+            cls.from_edges(parallel, source=0, target=2),
+            cls.from_edges(line, source="s", target="t"),
+            cls.from_edges(funnel, source="s", target="t"),
+        )

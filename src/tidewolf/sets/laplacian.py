@@ -1,0 +1,135 @@
+"""Projection on circulations: the direction space of the flows of a connected graph.
+
+    P d = d - A' phi,      L phi = A d,      L = A A'  the graph's Laplacian with its last node grounded
+
+Three ways to solve, by size: a dense inverse up to `DENSE_NODES` nodes; a sparse factor when its entries, counted before anything is
+factorised (elimination tree of the reverse Cuthill-McKee order), stay below `FACTOR_ENTRIES`; else conjugate gradients to `CG_TOLERANCE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tidewolf.core.kernels import kernel
+
+DENSE_NODES = 600
+FACTOR_ENTRIES = 4_000_000
+CG_TOLERANCE = 1e-12
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class HullProjection:
+    """P for a connected graph on positions 0 .. nodes - 1."""
+
+    def __init__(self, tails: np.ndarray[Any, Any], heads: np.ndarray[Any, Any], nodes: int) -> None:
+        self.tails, self.heads, self.nodes = tails, heads, nodes
+
+    def __call__(self, d: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """P d for a vector over the arcs."""
+        divergence = np.zeros(self.nodes)
+        potentials = np.zeros(self.nodes)
+        arc_divergence(d, self.tails, self.heads, divergence)
+        potentials[:-1] = self._solve(divergence[:-1])
+        return d - (potentials[self.tails] - potentials[self.heads]).astype(d.dtype, copy=False)
+
+    def unit_norms(self) -> Floats | None:
+        """|P e| for every arc e (its distance from being on every path), or None on graphs too large to know."""
+        if self._inverse is None:
+            return None
+        padded = np.zeros((self.nodes, self.nodes))
+        padded[:-1, :-1] = self._inverse
+        t, h = self.tails, self.heads
+        resistance = padded[t, t] - 2.0 * padded[t, h] + padded[h, h]
+        return np.sqrt(np.maximum(0.0, 1.0 - resistance))
+
+    @cached_property
+    def _laplacian(self) -> Any:
+        from scipy.sparse import coo_array
+
+        rows = np.concatenate([self.tails, self.heads, self.tails, self.heads])
+        columns = np.concatenate([self.tails, self.heads, self.heads, self.tails])
+        ones = np.ones(len(self.tails))
+        full = coo_array((np.concatenate([ones, ones, -ones, -ones]), (rows, columns)), shape=(self.nodes, self.nodes))
+        return full.tocsc()[:-1, :-1]
+
+    @cached_property
+    def _inverse(self) -> Floats | None:
+        if self.nodes > DENSE_NODES:
+            return None
+        inverse: Floats = np.linalg.inv(self._laplacian.toarray())
+        return 0.5 * (inverse + inverse.T)
+
+    @cached_property
+    def _solve(self) -> Callable[[Floats], Floats]:
+        if self._inverse is not None:
+            return self._inverse.__matmul__
+        from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+        order = reverse_cuthill_mckee(self._laplacian, symmetric_mode=True)
+        permuted = self._laplacian[order][:, order].tocsc()
+        size = permuted.shape[0]
+        work = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+        if factor_entries(permuted.indptr, permuted.indices, FACTOR_ENTRIES, *work) <= FACTOR_ENTRIES:
+            return _factorised(permuted, order)
+        return _conjugate_gradients(self._laplacian)
+
+
+def _factorised(permuted: Any, order: np.ndarray[Any, Any]) -> Callable[[Floats], Floats]:
+    from scipy.sparse.linalg import splu
+
+    factor = splu(permuted, permc_spec="NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+
+    def solve(b: Floats) -> Floats:
+        x = np.empty_like(b)
+        x[order] = factor.solve(b[order])
+        return x
+
+    return solve
+
+
+def _conjugate_gradients(laplacian: Any) -> Callable[[Floats], Floats]:
+    """Jacobi-preconditioned; the residual is relative to the right-hand side."""
+    from scipy.sparse import diags_array
+    from scipy.sparse.linalg import cg
+
+    rows = laplacian.tocsr()
+    jacobi = diags_array(1.0 / laplacian.diagonal())
+
+    def solve(b: Floats) -> Floats:
+        x, _ = cg(rows, b, rtol=CG_TOLERANCE, maxiter=20 * len(b), M=jacobi)
+        return np.asarray(x)
+
+    return solve
+
+
+@kernel
+def arc_divergence(d, tails, heads, divergence):  # type: ignore[no-untyped-def]
+    for p in range(len(d)):
+        divergence[tails[p]] += d[p]
+        divergence[heads[p]] -= d[p]
+
+
+@kernel
+def factor_entries(indptr, indices, limit, parent, mark):  # type: ignore[no-untyped-def]
+    """Entries of the Cholesky factor of a symmetric matrix, counted row by row along its elimination tree; stops past `limit`."""
+    n, count = len(indptr) - 1, 0
+    for i in range(n):
+        parent[i], mark[i] = -1, i
+        count += 1
+        for p in range(indptr[i], indptr[i + 1]):
+            j = indices[p]
+            if j < i:
+                while mark[j] != i:
+                    if parent[j] == -1:
+                        parent[j] = i
+                    mark[j] = i
+                    count += 1
+                    j = parent[j]
+        if count > limit:
+            return count
+    return count

@@ -1,0 +1,262 @@
+"""The built-in problems: what their streams promise, and the exact values of the recorded ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from tidewolf import problems
+from tidewolf.core.batch import Stream
+from tidewolf.core.errors import InvalidInput, WrongShape
+from tidewolf.functions.linear import Linear
+from tidewolf.problems import graphs
+from tidewolf.problems.base import Problem
+from tidewolf.problems.data import data_folder
+from tidewolf.problems.routing import MARGIN, SCALE, kilometres
+from tidewolf.sets.simplex import Simplex
+
+RECORDS = data_folder()
+needs_records = pytest.mark.skipif(
+    not RECORDS.is_dir(), reason=f"the recorded streams are not in {RECORDS}; set TIDEWOLF_DATA to the folder that holds them"
+)
+
+
+def arcs(problem):
+    return [tuple(label.split(" > ")) for label in problem.labels]
+
+
+def flow_lp(problem, source, target, most=1.0):
+    """The best fixed flow with x_e <= most_e, by scipy, from the labels alone."""
+    links = arcs(problem)
+    nodes = sorted({node for link in links for node in link})
+    balance = np.array([[(node == tail) - (node == head) for tail, head in links] for node in nodes], dtype=float)
+    supply = np.array([(node == source) - (node == target) for node in nodes], dtype=float)
+    bounds = np.stack([np.zeros(len(links)), np.broadcast_to(most, len(links))], axis=1)
+    return linprog(problem.stream.losses.C.mean(axis=0), A_eq=balance, b_eq=supply, bounds=bounds)
+
+
+def tightest(problem):
+    return np.clip(problem.stream.constraints.c.min(axis=0), 0.0, 1.0)
+
+
+def count_paths(links, source, target):
+    return 1 if source == target else sum(count_paths(links, head, target) for tail, head in links if tail == source)
+
+
+def breached(problem, x):
+    """The share of rounds in which x is over a limit."""
+    return float(np.mean(problem.stream.constraints.values(x) > 1e-9))
+
+
+# graphs
+
+
+SQUARE = [("a", "b"), ("b", "a"), ("a", "c"), ("b", "d"), ("c", "d"), ("b", "c"), ("d", "z"), ("z", "a"), ("b", "dead end")]
+LENGTHS = [1.0, 1.0, 3.0, 4.0, 1.0, 1.5, 1.0, 9.0, 1.0]
+
+
+def test_shortest_distances_and_last_links():
+    distance, arrival = graphs.shortest(SQUARE, LENGTHS, "a")
+    assert distance == {"a": 0.0, "b": 1.0, "c": 2.5, "d": 3.5, "z": 4.5, "dead end": 2.0}
+    assert {node: SQUARE[i] for node, i in arrival.items() if node in "cd"} == {"c": ("b", "c"), "d": ("c", "d")}
+
+
+def test_away_keeps_what_leads_away_on_a_way_to_the_target():
+    assert [SQUARE[i] for i in graphs.away(SQUARE, LENGTHS, "a", "d")] == [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("b", "c")]
+
+
+def test_loads_follow_shortest_paths():
+    nodes = ["a", "b", "c", "d"]
+    traffic = np.zeros((2, 4, 4))
+    traffic[0, 0, 3], traffic[1, 1, 0] = 5.0, 2.0
+    load = graphs.loads([*SQUARE[:7], ("d", "b"), ("c", "b"), ("z", "d")], [*LENGTHS[:7], 4.0, 1.5, 1.0], nodes, traffic)
+    assert load[0].tolist() == [5, 0, 0, 0, 5, 5, 0, 0, 0, 0]
+    assert load[1].tolist() == [0, 2, 0, 0, 0, 0, 0, 0, 0, 0]
+
+
+def test_spread_gives_paths_exponential_shares():
+    kept = graphs.away(SQUARE, LENGTHS, "a", "d")
+    links, lengths = [SQUARE[i] for i in kept], [LENGTHS[i] for i in kept]
+    shares = np.exp(-np.array([5.0, 4.0, 3.5]) / 2.0)  # a b d, a c d, a b c d
+    abd, acd, abcd = shares / shares.sum()
+    expected = {("a", "b"): abd + abcd, ("a", "c"): acd, ("b", "d"): abd, ("c", "d"): acd + abcd, ("b", "c"): abcd}
+    flow = graphs.spread(links, lengths, "a", "d", scale=2.0)
+    assert dict(zip(links, flow.tolist(), strict=True)) == pytest.approx(expected)
+
+
+# routing
+
+
+ENDS = ("Palo Alto", "College Park")
+
+
+@pytest.fixture(scope="module")
+def routing():
+    return problems.routing()
+
+
+def test_routing_is_a_dag_with_ten_paths(routing):
+    links = arcs(routing)
+    assert (len(routing), routing.shape) == (2000, (19,))
+    assert count_paths(links, *ENDS) == 10
+    assert routing.K.excess(routing.K.lmo(routing.stream.losses.C[0])) < 1e-12
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_routing_can_be_met_in_every_round_and_the_limits_bind(seed):
+    problem = problems.routing(seed=seed)
+    free, best = flow_lp(problem, *ENDS), flow_lp(problem, *ENDS, tightest(problem))
+    assert best.status == 0
+    assert breached(problem, best.x) == 0.0
+    assert breached(problem, free.x) > 0.6
+    assert 1.02 < best.fun / free.fun < 1.10
+
+
+def test_routing_guarantees_a_flow_with_room_around_it_however_long():
+    problem = problems.routing(rounds=20_000, seed=5)
+    km = [kilometres(tail, head) for tail, head in arcs(problem)]
+    guaranteed = graphs.spread(arcs(problem), km, *ENDS, SCALE)
+    assert problem.K.excess(guaranteed) < 1e-12
+    assert problem.stream.constraints.values(guaranteed).max() == pytest.approx(-MARGIN)
+
+
+def test_an_outage_leaves_no_flow_for_its_rounds():
+    problem = problems.routing(feasible=False)
+    assert flow_lp(problem, *ENDS, tightest(problem)).status == 2
+    out = [tail == ENDS[0] for tail, _ in arcs(problem)]
+    lost = problem.stream.constraints.c[:, out].sum(axis=1) < 1
+    assert lost.sum() == 3 * 16
+    whole = problems.routing()
+    np.testing.assert_array_equal(problem.stream.constraints.c[~lost], whole.stream.constraints.c[~lost])
+    assert problem.stream.constraints.c.min() >= 0
+
+
+@pytest.mark.parametrize("feasible", [True, False])
+def test_the_first_rounds_do_not_depend_on_how_many_follow(feasible):
+    short, long = (problems.routing(rounds=n, seed=3, feasible=feasible) for n in (101, 800))
+    assert short.stream == long.stream[:101]
+
+
+def test_seeds_repeat_and_differ():
+    assert problems.routing(rounds=50, seed=1) == problems.routing(rounds=50, seed=1)
+    assert problems.routing(rounds=50, seed=1) != problems.routing(rounds=50, seed=2)
+
+
+def test_traffic_has_days_and_weekends(routing):
+    cost = routing.stream.losses.C.sum(axis=1)
+    cost = cost - cost.mean()
+
+    def echo(lag):
+        return float(cost[:-lag] @ cost[lag:] / (cost @ cost))
+
+    assert echo(96) > 0.7 > 0 > echo(48)
+    assert max(range(60, 140), key=echo) in range(92, 101)
+    days = routing.stream.losses.C[32 : 32 + 14 * 96].sum(axis=1).reshape(14, 96).mean(axis=1)  # from midnight in Palo Alto
+    assert days[[5, 6, 12, 13]].max() < days[[0, 1, 2, 3, 4, 7, 8, 9, 10, 11]].min()
+
+
+def test_rounds_are_counted():
+    with pytest.raises(InvalidInput, match="number of rounds must be at least 1"):
+        problems.routing(rounds=0)
+
+
+# recorded streams
+
+
+@needs_records
+def test_abilene_anchors():
+    problem = problems.abilene()
+    free, best = flow_lp(problem, "LOSAng", "WASHng"), flow_lp(problem, "LOSAng", "WASHng", tightest(problem))
+    assert (len(problem), problem.shape, count_paths(arcs(problem), "LOSAng", "WASHng")) == (336, (14,), 7)
+    assert (round(free.fun, 5), round(best.fun, 5)) == (4.43035, 4.74032)
+    assert breached(problem, free.x) == 1.0
+
+
+@needs_records
+def test_abilene_at_a_smaller_share_cannot_be_met():
+    problem = problems.abilene(share=0.15)
+    assert flow_lp(problem, "LOSAng", "WASHng", tightest(problem)).status == 2
+
+
+@needs_records
+def test_freeway_anchors():
+    problem = problems.freeway()
+    free, best = flow_lp(problem, "187", "169"), flow_lp(problem, "187", "169", tightest(problem))
+    assert (len(problem), problem.shape) == (2016, (456,))
+    assert (round(free.fun, 4), round(best.fun, 4)) == (10.7910, 11.0450)
+    assert round(breached(problem, free.x), 3) == 0.994
+
+
+@needs_records
+def test_carbon_anchors():
+    problem = problems.carbon()
+    cost, limits = problem.stream.losses.C.mean(axis=0), problem.stream.constraints
+    plain = {"A_eq": np.ones((1, 13)), "b_eq": [1.0], "bounds": (0, 0.25)}
+    free, best = linprog(cost, **plain), linprog(cost, A_ub=limits.A, b_ub=limits.b, **plain)
+    assert (len(problem), problem.shape, problem.K.excess(best.x)) == (17544, (13,), pytest.approx(0, abs=1e-9))
+    assert (round(free.fun, 5), round(best.fun, 5)) == (0.52241, 0.59222)
+    assert round(breached(problem, free.x), 3) == 0.998
+
+
+@needs_records
+@pytest.mark.parametrize("name", ["abilene", "freeway", "carbon"])
+def test_records_are_cut_at_the_front_and_ignore_the_seed(name):
+    build = problems.named(name)
+    assert build(rounds=24, seed=7).stream == build().stream[:24]
+
+
+@needs_records
+def test_records_end():
+    with pytest.raises(InvalidInput, match="record of abilene has 336 rounds; 400 were asked for"):
+        problems.abilene(rounds=400)
+
+
+def test_a_missing_record_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("TIDEWOLF_DATA", str(tmp_path))
+    with pytest.raises(InvalidInput, match=r"losloop_u8\.npz is not in .*; set TIDEWOLF_DATA to the folder"):
+        problems.freeway()
+
+
+@pytest.mark.parametrize("content", [b"", b"not an archive"])
+def test_a_broken_record_is_named(tmp_path, monkeypatch, content):
+    monkeypatch.setenv("TIDEWOLF_DATA", str(tmp_path))
+    (tmp_path / "carbon_ci_u16.npz").write_bytes(content)
+    with pytest.raises(InvalidInput, match=r"carbon_ci_u16\.npz cannot be read .*; set TIDEWOLF_DATA"):
+        problems.carbon()
+
+
+def test_records_lie_beside_the_project_by_default(tmp_path, monkeypatch):
+    monkeypatch.delenv("TIDEWOLF_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert data_folder() == Path.cwd().parent / "shared" / "data"
+
+
+# the registry
+
+
+def test_every_problem_is_exported_and_has_a_sentence():
+    for name, build in problems.every().items():
+        assert name in problems.__all__
+        assert problems.named(name) is build is getattr(problems, name)
+        assert problems.summary(build).endswith(".")
+
+
+def test_an_unknown_name_lists_the_known_ones_and_the_nearest():
+    with pytest.raises(
+        InvalidInput, match=r"no problem called 'rooting'; the built-in ones are routing, abilene, .*\. Did you mean routing\?"
+    ):
+        problems.named("rooting")
+    with pytest.raises(InvalidInput, match=r"freeway, carbon\.$"):
+        problems.named("xyz")
+
+
+def test_a_problem_fits_together():
+    stream = Stream(Linear(np.ones((3, 2))), Linear(np.ones((3, 2))))
+    with pytest.raises(WrongShape, match=r"points of shape \(2,\); the points of its set have shape \(3,\)"):
+        Problem("small", Simplex(3), stream, "A small problem.")
+    with pytest.raises(WrongShape, match="has 3 labels"):
+        Problem("small", Simplex(2), stream, "A small problem.", ("a", "b", "c"))
+    assert len(Problem("small", Simplex(2), stream, "A small problem.", ("a", "b"))) == 3
