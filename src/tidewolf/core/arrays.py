@@ -137,7 +137,16 @@ def flat(x: Array) -> Array:
 
 def inner(a: Array, b: Array) -> float:
     """<a, b>, the sum of products over all entries."""
+    if type(a) is np.ndarray and a.ndim == 1:
+        return float(a.dot(b))
     return float(flat(a) @ flat(b))
+
+
+def total(x: Array) -> float:
+    """The sum of all entries."""
+    if type(x) is np.ndarray:
+        return float(np.add.reduce(x, axis=None))
+    return float(namespace(x).sum(x))
 
 
 def norm(x: Array) -> float:

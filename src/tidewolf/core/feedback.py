@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
-from tidewolf.core.arrays import Array, namespace, to_numpy
+import numpy as np
+
+from tidewolf.core.arrays import Array, namespace, norm, to_numpy
 from tidewolf.core.batch import Batch
 
 
@@ -55,14 +57,29 @@ Feedback: TypeAlias = FullInformation | FirstOrder | Bandit
 def first_order(losses: Batch, constraints: Batch, x: Array, constraint_values: Array) -> FirstOrder:
     """The first-order feedback of these rounds at x, given the constraints' values there."""
     xp = namespace(constraint_values)
+    if len(losses) == 1:
+        one = _ONE if x.dtype is _ONE.dtype and xp is np else xp.ones_like(constraint_values)
+        return _single(losses, constraints, x, float(constraint_values[0]), one)
     breached = constraint_values > 0
     weights = xp.astype(breached, x.dtype)
     violation = float(xp.sum(constraint_values * weights))
     return FirstOrder(
         loss_gradient=losses.subgradient(x, xp.ones_like(weights)),
         violation=violation,
-        constraint_gradient=constraints.subgradient(x, weights) if violation > 0 else xp.zeros_like(x),
+        constraint_gradient=constraints.subgradient(x, weights),
         loss_slope=float(losses.slopes(x).max()),
         constraint_slope=float(constraints.slopes(x)[to_numpy(breached)].max()) if violation > 0 else 0.0,
         rounds=len(losses),
     )
+
+
+_ONE = np.ones(1)
+
+
+def _single(losses: Batch, constraints: Batch, x: Array, value: float, one: Array) -> FirstOrder:
+    """One round: its gradient's norm is its slope."""
+    grad_f = losses.subgradient(x, one)
+    if value <= 0.0:
+        return FirstOrder(grad_f, 0.0, 0.0 * x, norm(grad_f), 0.0, 1)
+    grad_g = constraints.subgradient(x, one)
+    return FirstOrder(grad_f, value, grad_g, norm(grad_f), norm(grad_g), 1)

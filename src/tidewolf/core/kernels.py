@@ -3,36 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, ParamSpec, TypeVar
+from functools import cached_property
+from types import FunctionType
+from typing import Any, Generic, TypeVar
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Kernel(Generic[P, R]):
-    """`plain` compiled at its first call. Kernels do not call each other."""
+class Kernel(Generic[R]):
+    """`plain` compiled at its first call; kernels may call kernels."""
 
-    def __init__(self, plain: Callable[P, R]) -> None:
+    def __init__(self, plain: Callable[..., R]) -> None:
         self.plain = plain
         self.__doc__ = plain.__doc__
-        self._ready: Callable[P, R] | None = None
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        ready = self._ready
-        if ready is None:
-            ready = self._ready = _compiled(self.plain)
-        return ready(*args, **kwargs)
+    def __call__(self, *args: Any) -> R:
+        return self.compiled(*args)
+
+    @cached_property
+    def compiled(self) -> Callable[..., R]:
+        """The machine code, or `plain` itself without numba."""
+        plain = self.plain
+        assert isinstance(plain, FunctionType)
+        try:
+            import numba
+        except ImportError:
+            return plain
+        called = {name: part.compiled for name, part in plain.__globals__.items() if isinstance(part, Kernel) and name in plain.__code__.co_names}
+        linked = FunctionType(plain.__code__, {**plain.__globals__, **called}, plain.__name__)
+        linked.__module__, linked.__qualname__ = plain.__module__, plain.__qualname__
+        compiled: Callable[..., R] = numba.njit(cache=True, nogil=True, error_model="numpy")(linked)
+        return compiled
 
 
-def kernel(plain: Callable[P, R]) -> Kernel[P, R]:
+def kernel(plain: Callable[..., R]) -> Kernel[R]:
     """Mark a loop over NumPy arrays and numbers as a kernel."""
     return Kernel(plain)
-
-
-def _compiled(plain: Callable[P, R]) -> Callable[P, R]:
-    try:
-        import numba
-    except ImportError:
-        return plain
-    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(plain)
-    return compiled  # type: ignore[no-any-return]

@@ -11,12 +11,13 @@ forks it, so every state keeps seeing exactly what it saw.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, frozen, inner, like, namespace, to_numpy
+from tidewolf.core.arrays import Array, Shape, flat, frozen, inner, like, namespace, to_numpy
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.kernels import kernel
 
@@ -188,25 +189,27 @@ class Sparse(Vertex):
     tag: ClassVar = "sparse vertex"
 
     def __init__(self, shape: Shape, indices: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
-        self.shape = shape
-        self.indices = frozen(indices)
-        self.values = frozen(values)
+        self.shape, self.indices, self.values = shape, frozen(indices), frozen(values)
+        self.square = float(values.dot(values))
 
     @staticmethod
     def of(point: Array) -> Sparse:
         """The nonzero entries of a dense point."""
-        flat = to_numpy(point).reshape(-1).astype(np.float64, copy=False)
-        indices = np.flatnonzero(flat)
-        return Sparse(tuple(point.shape), indices.astype(np.int32), flat[indices])
+        entries = flat(to_numpy(point)).astype(np.float64, copy=False)
+        indices = np.flatnonzero(entries)
+        return Sparse(tuple(point.shape), indices.astype(np.int32), entries[indices])
 
     def inner(self, direction: Array) -> float:
-        flat = to_numpy(direction).reshape(-1)
-        return float(self.values @ flat[self.indices])
+        entries = direction if type(direction) is np.ndarray and direction.ndim == 1 else flat(to_numpy(direction))
+        return float(self.values.dot(entries[self.indices]))
 
     def dense(self, reference: Array) -> Array:
-        point = np.zeros(self.shape)
-        point.reshape(-1)[self.indices] = self.values
-        return frozen(like(point, reference))
+        return frozen(like(self._scattered().reshape(self.shape), reference))
+
+    def _scattered(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        entries = np.zeros(math.prod(self.shape))
+        entries[self.indices] = self.values
+        return entries
 
     def blend(self, x: Array, step: float) -> Array:
         if type(x) is not np.ndarray:
@@ -216,7 +219,7 @@ class Sparse(Vertex):
         return blended
 
     def norm2(self) -> float:
-        return float(self.values @ self.values)
+        return self.square
 
     def key(self) -> bytes:
         return self.indices.tobytes() + self.values.tobytes()
@@ -254,11 +257,12 @@ class SparseAtoms(Atoms):
         self.starts[row + 1] = stop
 
     def products(self, vertex: Vertex) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return self.inner(np.arange(len(self.vertices)), vertex.dense(np.empty(0)))
+        assert isinstance(vertex, Sparse)
+        return self.inner(np.arange(len(self.vertices)), vertex._scattered())
 
     def inner(self, rows: np.ndarray[Any, Any], direction: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
         products = np.empty(len(rows))
-        sparse_inner(self.starts, self.indices, self.values, rows, to_numpy(direction).reshape(-1), products)
+        sparse_inner(self.starts, self.indices, self.values, rows, flat(to_numpy(direction)), products)
         return products
 
     def combine(self, rows: np.ndarray[Any, Any], weights: np.ndarray[Any, Any], reference: Array) -> Array:

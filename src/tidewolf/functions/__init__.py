@@ -1,1 +1,47 @@
-"""functions"""
+"""Batches of convex functions, one per round.
+
+| class | f_t(x) |
+|---|---|
+| `Linear(C)` | <C_t, x> |
+| `Affine(A, b)` | <A_t, x> - b_t |
+| `MaxAffine(A, b)` | max_j <A_tj, x> - b_tj |
+| `Capacity(c)` | max_i x_i - c_ti |
+| `Quadratic(P, q, r)` | 1/2 <x, P_t x> + <q_t, x> + r_t |
+| `Custom(value, subgradient, shape, rounds)` | value(t, x) |
+
+The leading axis is always rounds; `.one(...)` makes a single round. Nothing given is copied. Your own is a subclass of `Batch`,
+tried by `tidewolf.testing.check_function`.
+"""
+
+from __future__ import annotations
+
+from inspect import isabstract
+
+from tidewolf.core.batch import Batch
+from tidewolf.functions.affine import Affine
+from tidewolf.functions.base import Halfspaces, LinearTotal, PiecewiseLinear
+from tidewolf.functions.capacity import Capacity
+from tidewolf.functions.custom import Custom
+from tidewolf.functions.linear import Linear
+from tidewolf.functions.max_affine import MaxAffine
+from tidewolf.functions.quadratic import Quadratic
+
+__all__ = [
+    "Affine",
+    "Batch",
+    "Capacity",
+    "Custom",
+    "Halfspaces",
+    "Linear",
+    "LinearTotal",
+    "MaxAffine",
+    "PiecewiseLinear",
+    "Quadratic",
+    "every",
+]
+
+
+def every() -> tuple[type[Batch], ...]:
+    """Every kind of function here, in alphabetical order: what the laws, the docs and the shell go through."""
+    named = (globals()[name] for name in __all__)
+    return tuple(kind for kind in named if isinstance(kind, type) and issubclass(kind, Batch) and not isabstract(kind))

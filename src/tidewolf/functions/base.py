@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, as_array, namespace
+from tidewolf.core.arrays import Array, Shape, as_array, like, namespace, to_numpy
 from tidewolf.core.errors import WrongShape
 
 
@@ -42,10 +43,28 @@ def batch_array(x: object, what: str, *, axes: int = 2) -> Array:
     """An array with rounds first and at least `axes` axes."""
     array = as_array(x, what)
     if array.ndim < axes:
-        raise WrongShape(f"{what} needs at least {axes} axes, rounds first; it has shape {tuple(array.shape)}. For a single round use `.one(...)`.")
+        raise WrongShape(
+            f"{what} needs at least {axes} axes, rounds first; it has shape {tuple(array.shape)}. For a single round use `.one(...)`."
+        )
+    if 0 in array.shape[1:]:
+        raise WrongShape(f"{what} has shape {tuple(array.shape)}: every round needs at least one entry.")
     return array
+
+
+def beside(x: object, A: Array, shape: Shape, what: str) -> Array:
+    """An array of this shape in the library and dtype of A; one that already is there is not copied."""
+    array = as_array(x, what)
+    if tuple(array.shape) != shape:
+        raise WrongShape(f"{what} needs shape {shape}; it has shape {tuple(array.shape)}.")
+    return array if type(array) is type(A) and array.dtype == A.dtype else like(array, A)
 
 
 def rows(x: Array) -> Array:
     """An array with rounds first as a matrix, one flattened point a row."""
-    return x if x.ndim == 2 else namespace(x).reshape(x, (x.shape[0], -1))
+    return x if x.ndim == 2 else namespace(x).reshape(x, (x.shape[0], math.prod(x.shape[1:])))
+
+
+def row_norms(x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The norm of each row of a matrix, as a NumPy array."""
+    norms: np.ndarray[Any, np.dtype[np.float64]] = np.sqrt(to_numpy(namespace(x).vecdot(x, x)))
+    return norms

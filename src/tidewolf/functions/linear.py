@@ -10,7 +10,7 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, Shape, as_array, flat, namespace, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.functions.base import Halfspaces, LinearTotal, PiecewiseLinear, batch_array, rows
+from tidewolf.functions.base import Halfspaces, LinearTotal, PiecewiseLinear, batch_array, row_norms, rows
 
 
 @final
@@ -46,8 +46,7 @@ class Linear(Batch, LinearTotal, PiecewiseLinear):
         return total if self.C.ndim == 2 else namespace(total).reshape(total, self.shape)
 
     def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
-        C = rows(self.C)
-        return np.sqrt(to_numpy(namespace(C).sum(C * C, axis=1)))
+        return row_norms(rows(self.C))
 
     def total(self) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
         return to_numpy(self.C).sum(axis=0, dtype=np.float64), 0.0
@@ -58,4 +57,3 @@ class Linear(Batch, LinearTotal, PiecewiseLinear):
     @classmethod
     def examples(cls) -> Sequence[Linear]:
         return (cls([[1.0, -2.0, 0.5], [0.0, 0.0, 0.0]]), cls([[3.0]]), cls(np.arange(12.0).reshape(3, 2, 2)))
-

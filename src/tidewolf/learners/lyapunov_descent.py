@@ -33,7 +33,7 @@ from tidewolf.core.learner import Bound, Learner, Record
 from tidewolf.core.oracle import HasLMO
 from tidewolf.projection import ActiveSet
 from tidewolf.steps.adagrad import descend, into_ball
-from tidewolf.steps.lyapunov import DEFAULT_CAUTION, C, growth, loss_weight, ratio, surrogate
+from tidewolf.steps.lyapunov import DEFAULT_CAUTION, C, rates, ratio, surrogate
 
 FIRST_HORIZON = 256
 """What an unknown horizon starts from before it doubles."""
@@ -144,49 +144,60 @@ class LyapunovDescent(Learner[State]):
         self._require(state, seen)
         if state.t == state.began + state.horizon:
             state = self._restarted(state)
-        closes = seen.rounds == self.rounds_left(state)
-        state = state._replace(
-            t=state.t + seen.rounds,
-            loss_gradient=state.loss_gradient + seen.loss_gradient,
-            constraint_gradient=state.constraint_gradient + seen.constraint_gradient,
-            open_violation=state.open_violation + seen.violation,
-            open_rounds=state.open_rounds + seen.rounds,
+        if state.open_rounds:
+            seen = seen._replace(
+                loss_gradient=state.loss_gradient + seen.loss_gradient,
+                constraint_gradient=state.constraint_gradient + seen.constraint_gradient,
+                violation=state.open_violation + seen.violation,
+                rounds=state.open_rounds + seen.rounds,
+            )
+        t = state.t + seen.rounds - state.open_rounds
+        if seen.rounds == self.block or t == state.began + state.horizon:
+            return self._closed(state, seen, t)
+        return state._replace(
+            t=t,
+            loss_gradient=seen.loss_gradient,
+            constraint_gradient=seen.constraint_gradient,
+            open_violation=seen.violation,
+            open_rounds=seen.rounds,
         )
-        return self._closed(state) if closes else state
 
-    def _closed(self, state: State) -> State:
-        """The three steps at the end of a block."""
-        K, rounds = self.K, state.open_rounds
-        violation = state.violation + state.open_violation
-        grad_f = K.tangent(state.loss_gradient)
-        G_f = self._slope("loss", inner(grad_f, grad_f), rounds, state.loss_slope, self.loss_lipschitz)
+    def _closed(self, state: State, block: FirstOrder, t: int) -> State:
+        """The three steps at the end of a block, from its sums."""
+        K, D = self.K, self.K.diameter
+        violation = state.violation + block.violation
+        grad_f = K.tangent(block.loss_gradient)
+        G_f = self._slope("loss", inner(grad_f, grad_f), block.rounds, state.loss_slope, self.loss_lipschitz)
         grad_g, G_g, least_ratio = None, state.constraint_slope, state.least_ratio
-        if state.open_violation > 0.0:
-            grad_g = K.tangent(state.constraint_gradient)
-            G_g = self._slope("constraint", inner(grad_g, grad_g), rounds, G_g, self.constraint_lipschitz)
+        if block.violation > 0.0:
+            grad_g = K.tangent(block.constraint_gradient)
+            G_g = self._slope("constraint", inner(grad_g, grad_g), block.rounds, G_g, self.constraint_lipschitz)
             least_ratio = min(least_ratio, ratio(G_f, G_g)) if G_g > 0.0 else least_ratio
 
-        weight = surrogate(state.horizon, self.caution, violation, G_f, G_g, K.diameter, state.exponent)
+        weight = surrogate(rates(state.horizon, self.caution), violation, G_f, G_g, D, state.exponent)
         g = weight.loss * grad_f if grad_g is None else weight.loss * grad_f + weight.constraint * grad_g
         unit = math.ldexp(1.0, state.exponent - weight.exponent)
         y, square_sum, stiffness = state.y, state.square_sum * unit * unit, state.stiffness * unit
         bound, g_norm2 = state.surrogate_bound * unit, inner(g, g)
         if g_norm2 > 0.0:
-            D_y = min(2.0 * K.radius, K.diameter + state.farthest)
+            D_y = min(2.0 * K.radius, D + state.farthest)
             y, square_sum, stiffness, price = descend(y, g, g_norm2, square_sum, stiffness, D_y)
             y = into_ball(y, K.center, K.radius)
             bound += price + inner(g, state.active.x - state.y)
 
-        bank = state.bank + self.calls_per_round * rounds
+        bank = state.bank + self.calls_per_round * block.rounds
         _, y, calls, distance2, active = state.active.nearest(K, y, self._tol, math.floor(bank + 1e-9))
         distance = math.sqrt(distance2)
-        return state._replace(
+        return State(
+            t=t,
             active=active,
             y=y,
             loss_gradient=self._zero,
             constraint_gradient=self._zero,
             open_violation=0.0,
             open_rounds=0,
+            horizon=state.horizon,
+            began=state.began,
             violation=violation,
             loss_slope=G_f,
             constraint_slope=G_g,
@@ -198,8 +209,10 @@ class LyapunovDescent(Learner[State]):
             bank=bank - calls,
             calls=state.calls + calls,
             surrogate_bound=bound,
-            paid=state.paid * unit + weight.constraint * state.open_violation,
+            paid=state.paid * unit + weight.constraint * block.violation,
             least_ratio=least_ratio,
+            settled_regret=state.settled_regret,
+            settled_violation=state.settled_violation,
         )
 
     @cached_property
@@ -251,7 +264,7 @@ class LyapunovDescent(Learner[State]):
 
     def _epoch_bound(self, state: State) -> tuple[float, float]:
         """Regret and violation since the last restart are at most this; infinite where nothing is promised."""
-        V, s, D = loss_weight(state.horizon, self.caution), growth(state.horizon), self.K.diameter
+        (V, s), D = rates(state.horizon, self.caution), self.K.diameter
         regret = (state.surrogate_bound - state.paid) / math.ldexp(V, -state.exponent) if state.exponent < 900 else math.inf
         if state.violation == 0.0:
             return regret, 0.0

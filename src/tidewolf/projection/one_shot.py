@@ -15,6 +15,7 @@ An oracle that may err by e adds e to the gap. Under a budget of calls I and III
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from tidewolf.core.arrays import Array, as_count, as_number, as_point, eps_of, frozen, inner, like, namespace
 from tidewolf.core.errors import OracleError
@@ -25,65 +26,66 @@ from tidewolf.projection.result import Projected
 def afp(K: HasLMO, y: Array, x0: Array, *, tol: float, budget: int | None = None) -> Projected:
     """(x, y') with |x - y'|^2 <= tol, or as near as `budget` calls of the oracle allow; x0 is a member of K."""
     y, x = points(K, y, x0)
-    tol, budget = as_number(tol, "tol", above=0.0), as_budget(budget)
+    tol, most = as_number(tol, "tol", above=0.0), as_budget(budget)
     calls = 0
     while True:
         r = x - y
         distance2 = inner(r, r)
-        if distance2 <= tol or calls >= budget:
+        if distance2 <= tol or calls >= most:
             return Projected(frozen(x), frozen(y), calls, distance2)
         answer = K.answer(r)
         calls += 1
-        gap = fw_gap(r, x, answer, distance2)
-        if gap * gap <= tol * distance2 or calls == budget:
-            y = pulled(y, r, gap, distance2)
-            r = x - y
-            return Projected(frozen(x), frozen(y), calls, inner(r, r))
-        x = line_search(x, y, answer)
+        seen = look(r, x, answer, distance2)
+        if seen.gap**2 <= tol * distance2 or calls >= most:
+            y = y + pull(seen.gap, distance2) * r
+            return Projected(frozen(x), frozen(y), calls, inner(x - y, x - y))
+        x = answer.vertex.blend(x, step(seen))
 
 
-def as_budget(budget: int | None) -> float:
-    """A number of oracle calls; None is no limit."""
-    return math.inf if budget is None else as_count(budget, "A budget of oracle calls", least=0)
+class Look(NamedTuple):
+    """What one oracle answer at the direction r = x - y tells."""
+
+    gap: float
+    """no z in K has <z - x, y - x> above this"""
+    drop: float
+    """<r, x - v>"""
+    length2: float
+    """|x - v|^2"""
+
+
+def look(r: Array, x: Array, answer: Answer, distance2: float) -> Look:
+    """The gap and the segment to the vertex; an answer worse than x itself beyond rounding is a lie and is refused."""
+    vertex = answer.vertex
+    at_x, at_v, x2, v2 = inner(r, x), vertex.inner(r), inner(x, x), vertex.norm2()
+    drop = at_x - at_v
+    rounding = 1e3 * eps_of(r) * math.sqrt(distance2 * (x2 + v2))
+    if not drop + answer.error >= -rounding:
+        raise OracleError(
+            f"The oracle answered with <d, v> = {at_v:.9g} (error {answer.error:.3g}), worse than {at_x:.9g} at a known member of the set: "
+            "it does not minimise. `tidewolf.testing.check_set` shows on which direction."
+        )
+    return Look(max(drop + answer.error, 0.0), drop, max(0.0, x2 - 2.0 * vertex.inner(x) + v2))
+
+
+def pull(gap: float, distance2: float) -> float:
+    """The share of the way from y to x that projects y on the half-space { z : <z - x, y - x> <= gap }."""
+    return max(0.0, 1.0 - gap / distance2)
+
+
+def step(seen: Look, pulled: float = 0.0) -> float:
+    """Exact line search on the segment to the vertex against y, or against y pulled this share of the way to x."""
+    if seen.length2 <= 0.0:
+        return 0.0
+    return min(1.0, max(0.0, (1.0 - pulled) * seen.drop / seen.length2))
 
 
 def points(K: HasLMO, y: Array, x0: Array) -> tuple[Array, Array]:
     """Copies of both points, checked, in the array library and dtype of y."""
     y = as_point(y, K.shape, "The point to project")
-    x = as_point(x0, K.shape, "The starting point")
-    return namespace(y).asarray(y, copy=True), namespace(y).asarray(like(x, y), copy=True)
+    x = like(as_point(x0, K.shape, "The starting point"), y)
+    return namespace(y).asarray(y, copy=True), namespace(y).asarray(x, copy=True)
 
 
-def fw_gap(r: Array, x: Array, answer: Answer, distance2: float) -> float:
-    """<r, x - v> + error: how far the half-space behind x may reach. Negative beyond rounding means that the oracle lied."""
-    at_x, at_v = inner(r, x), answer.vertex.inner(r)
-    gap = at_x - at_v + answer.error
-    rounding = 1e3 * eps_of(r) * math.sqrt(distance2 * (inner(x, x) + answer.vertex.norm2()))
-    if not gap >= -rounding:
-        raise OracleError(
-            f"The oracle answered with <d, v> = {at_v:.9g} (error {answer.error:.3g}), worse than {at_x:.9g} at a known member of the set: "
-            "it does not minimise. `tidewolf.testing.check_set` shows on which direction."
-        )
-    return max(gap, 0.0)
-
-
-def pulled(y: Array, r: Array, gap: float, distance2: float) -> Array:
-    """y projected on the half-space { z : <z - x, y - x> <= gap }, where r = x - y."""
-    return y + (1.0 - gap / distance2) * r if gap < distance2 else y
-
-
-def line_search(x: Array, y: Array, answer: Answer) -> Array:
-    """The point of the segment from x to the vertex that is nearest to y."""
-    step = fw_step(x, y, answer)
-    return answer.vertex.blend(x, step) if step > 0.0 else x
-
-
-def fw_step(x: Array, y: Array, answer: Answer) -> float:
-    """argmin over [0, 1] of |x + step (v - x) - y|^2."""
-    vertex = answer.vertex
-    length2 = vertex.norm2() - 2.0 * vertex.inner(x) + inner(x, x)
-    if length2 <= 0.0:
-        return 0.0
-    r = x - y
-    return min(1.0, max(0.0, (inner(r, x) - vertex.inner(r)) / length2))
-
+def as_budget(budget: int | None) -> float:
+    """A number of oracle calls; None is no limit."""
+    return math.inf if budget is None else as_count(budget, "A budget of oracle calls", least=0)

@@ -14,7 +14,7 @@ import math
 
 from tidewolf.core.arrays import Array, as_number, frozen, inner
 from tidewolf.core.oracle import HasLMO
-from tidewolf.projection.one_shot import fw_gap, line_search, points
+from tidewolf.projection.one_shot import look, points, step
 from tidewolf.projection.result import Projected
 
 
@@ -42,9 +42,10 @@ def separating_hyperplane(K: HasLMO, y: Array, x: Array, eps: float) -> tuple[Ar
             return x, calls
         answer = K.answer(r)
         calls += 1
-        if fw_gap(r, x, answer, distance2) <= eps:
+        seen = look(r, x, answer, distance2)
+        if seen.gap <= eps:
             return x, calls
-        x = line_search(x, y, answer)
+        x = answer.vertex.blend(x, step(seen))
 
 
 def paper_calls(radius: float, distance2: float, tol: float) -> float:

@@ -1,1 +1,5 @@
-"""report"""
+"""Reports: runs in, one self-contained HTML page out."""
+
+from tidewolf.report.page import page, write
+
+__all__ = ["page", "write"]

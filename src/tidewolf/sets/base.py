@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_point, eps_of, like, require_finite
+from tidewolf.core.arrays import Array, Shape, as_own, as_point, eps_of, frozen, is_array, like, namespace, require_finite, to_numpy
 from tidewolf.core.errors import OracleError, WrongShape
 from tidewolf.core.oracle import Answer
 from tidewolf.core.values import Value
@@ -65,7 +66,7 @@ class ConvexSet(Value, ABC):
 
     @abstractmethod
     def excess(self, x: Array) -> float:
-        """0 for members, else the largest violated inequality or equation of the set's description (or a distance; the class says which)."""
+        """0 for members, else the largest violated inequality or equation of the set's description, or a distance; the class says which."""
 
     @classmethod
     @abstractmethod
@@ -81,22 +82,30 @@ class ConvexSet(Value, ABC):
         """The structured answer the machinery uses; `direction` is known to be finite and of the right shape."""
         point = self.lmo(direction)
         if tuple(point.shape) != self.shape:
-            raise WrongShape(f"The oracle of {type(self).__name__} answered with shape {tuple(point.shape)}; its points have shape {self.shape}.")
+            raise WrongShape(
+                f"The oracle of {type(self).__name__} answered with shape {tuple(point.shape)}; its points have shape {self.shape}."
+            )
         require_finite(point, f"The answer of the oracle of {type(self).__name__}")
         excess = self.excess(point)
         if excess > membership_tolerance(point, self.radius):
             raise OracleError(
-                f"The oracle of {type(self).__name__} answered a point outside its set: excess {excess:.3g}. Its lmo or its excess is wrong; `tidewolf.testing.check_set` tells which."
+                f"The oracle of {type(self).__name__} answered a point outside its set: excess {excess:.3g}. "
+                "Its lmo or its excess is wrong; `tidewolf.testing.check_set` tells which."
             )
-        return Answer(Dense(point))
+        return Answer(Dense(like(point, direction)))
 
     def atom(self, point: Array) -> Vertex:
         """A member as a vertex of the kind this set answers with."""
-        return Dense(like(point, point))
+        return Dense(as_own(point, "The member"))
 
     def to(self, reference: Array) -> Self:
-        """The set with its arrays in the library, dtype and device of `reference`."""
-        return type(self)(**{name: _moved(value, reference) for name, value in self.fields().items()})
+        """The set with its arrays, `center` among them, in the library, dtype and device of `reference`."""
+        moved = type(self)(**{name: _moved(value, reference) for name, value in self.fields().items()})
+        for name in ("radius", "diameter", "inner_radius", "dimension", "center"):
+            if isinstance(getattr(type(self), name), cached_property):  # derived here once; there it may be out of reach of NumPy
+                value = getattr(self, name)
+                moved.__dict__[name] = frozen(like(value, reference)) if name == "center" else value
+        return moved
 
 
 class Projectable(ABC):
@@ -137,13 +146,20 @@ class Relaxable(ABC):
 
 
 def membership_tolerance(x: Array, radius: float) -> float:
-    """How much excess rounding alone may cause in the dtype of x."""
-    return 1e4 * eps_of(x) * max(1.0, radius)
+    """How much excess rounding alone may cause in the dtype of x, at the size x has."""
+    return 1e4 * eps_of(x) * max(1.0, radius, float(namespace(x).max(namespace(x).abs(x))))
+
+
+def as_shape(shape: Sequence[int], what: str) -> Shape:
+    """The shape of points that have something to choose: at least one axis, and no empty one."""
+    if len(shape) == 0 or 0 in shape:
+        raise WrongShape(
+            f"{what} has points of shape {tuple(shape)}; a point needs at least one axis and one entry (a number is a point of shape (1,))."
+        )
+    return tuple(shape)
 
 
 def _moved(value: Any, reference: Array) -> Any:
-    from tidewolf.core.arrays import is_array
-
     if isinstance(value, ConvexSet):
         return value.to(reference)
-    return like(value, reference) if is_array(value) and np.asarray(value).dtype.kind == "f" else value
+    return like(value, reference) if is_array(value) and to_numpy(value).dtype.kind == "f" else value

@@ -123,14 +123,13 @@ class FlowPolytope(ConvexSet, Polyhedral):
 
     @cached_property
     def _hull(self) -> HullProjection:
-        return HullProjection(self.dag.tails, self.dag.heads, len(self.dag.order))
+        return HullProjection(self.dag.arcs, self.dag.tails, self.dag.heads, len(self.dag.order))
 
     def tangent(self, direction: Array) -> Array:
         """Exact on graphs whose Laplacian factorises small, else to `laplacian.CG_TOLERANCE` relative."""
-        flat = to_numpy(direction)
-        projected = np.zeros(self.shape, dtype=flat.dtype)
-        projected[self.dag.arcs] = self._hull(flat[self.dag.arcs])
-        return projected if type(direction) is np.ndarray else like(projected, direction)
+        if type(direction) is np.ndarray:
+            return self._hull(direction)
+        return like(self._hull(to_numpy(direction)), direction)
 
     def excess(self, x: Array) -> float:
         """The largest negative flow, unbalanced node, or flow on an arc that leads nowhere."""

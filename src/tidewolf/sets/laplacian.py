@@ -24,27 +24,24 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class HullProjection:
-    """P for a connected graph on positions 0 .. nodes - 1."""
+    """P for a connected graph on positions 0 .. nodes - 1, whose arcs are some coordinates of a point; the others are projected to 0."""
 
-    def __init__(self, tails: np.ndarray[Any, Any], heads: np.ndarray[Any, Any], nodes: int) -> None:
-        self.tails, self.heads, self.nodes = tails, heads, nodes
+    def __init__(self, arcs: np.ndarray[Any, Any], tails: np.ndarray[Any, Any], heads: np.ndarray[Any, Any], nodes: int) -> None:
+        self.arcs, self.tails, self.heads, self.nodes = arcs, tails, heads, nodes
 
     def __call__(self, d: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """P d for a vector over the arcs."""
-        divergence = np.zeros(self.nodes)
-        potentials = np.zeros(self.nodes)
-        arc_divergence(d, self.tails, self.heads, divergence)
-        potentials[:-1] = self._solve(divergence[:-1])
-        return d - (potentials[self.tails] - potentials[self.heads]).astype(d.dtype, copy=False)
+        """P d."""
+        divergence, projected = np.zeros(self.nodes), np.zeros_like(d)
+        arc_divergence(d, self.arcs, self.tails, self.heads, divergence)
+        without_gradient(d, self.arcs, self.tails, self.heads, self._solve(divergence), projected)
+        return projected
 
     def unit_norms(self) -> Floats | None:
         """|P e| for every arc e (its distance from being on every path), or None on graphs too large to know."""
         if self._inverse is None:
             return None
-        padded = np.zeros((self.nodes, self.nodes))
-        padded[:-1, :-1] = self._inverse
-        t, h = self.tails, self.heads
-        resistance = padded[t, t] - 2.0 * padded[t, h] + padded[h, h]
+        t, h, inverse = self.tails, self.heads, self._inverse
+        resistance = inverse[t, t] - 2.0 * inverse[t, h] + inverse[h, h]
         return np.sqrt(np.maximum(0.0, 1.0 - resistance))
 
     @cached_property
@@ -62,12 +59,15 @@ class HullProjection:
         if self.nodes > DENSE_NODES:
             return None
         inverse: Floats = np.linalg.inv(self._laplacian.toarray())
-        return 0.5 * (inverse + inverse.T)
+        padded = np.zeros((self.nodes, self.nodes))
+        padded[:-1, :-1] = 0.5 * (inverse + inverse.T)
+        return padded
 
     @cached_property
     def _solve(self) -> Callable[[Floats], Floats]:
+        """Potentials of all nodes, 0 at the grounded one, from their divergences."""
         if self._inverse is not None:
-            return self._inverse.__matmul__
+            return self._inverse.dot
         from scipy.sparse.csgraph import reverse_cuthill_mckee
 
         order = reverse_cuthill_mckee(self._laplacian, symmetric_mode=True)
@@ -84,10 +84,10 @@ def _factorised(permuted: Any, order: np.ndarray[Any, Any]) -> Callable[[Floats]
 
     factor = splu(permuted, permc_spec="NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
 
-    def solve(b: Floats) -> Floats:
-        x = np.empty_like(b)
-        x[order] = factor.solve(b[order])
-        return x
+    def solve(divergence: Floats) -> Floats:
+        potentials = np.zeros(len(divergence))
+        potentials[order] = factor.solve(divergence[order])
+        return potentials
 
     return solve
 
@@ -100,18 +100,25 @@ def _conjugate_gradients(laplacian: Any) -> Callable[[Floats], Floats]:
     rows = laplacian.tocsr()
     jacobi = diags_array(1.0 / laplacian.diagonal())
 
-    def solve(b: Floats) -> Floats:
-        x, _ = cg(rows, b, rtol=CG_TOLERANCE, maxiter=20 * len(b), M=jacobi)
-        return np.asarray(x)
+    def solve(divergence: Floats) -> Floats:
+        potentials = np.zeros(len(divergence))
+        potentials[:-1], _ = cg(rows, divergence[:-1], rtol=CG_TOLERANCE, maxiter=20 * len(divergence), M=jacobi)
+        return potentials
 
     return solve
 
 
 @kernel
-def arc_divergence(d, tails, heads, divergence):  # type: ignore[no-untyped-def]
-    for p in range(len(d)):
-        divergence[tails[p]] += d[p]
-        divergence[heads[p]] -= d[p]
+def arc_divergence(d, arcs, tails, heads, divergence):  # type: ignore[no-untyped-def]
+    for p in range(len(arcs)):
+        divergence[tails[p]] += d[arcs[p]]
+        divergence[heads[p]] -= d[arcs[p]]
+
+
+@kernel
+def without_gradient(d, arcs, tails, heads, potentials, projected):  # type: ignore[no-untyped-def]
+    for p in range(len(arcs)):
+        projected[arcs[p]] = d[arcs[p]] - (potentials[tails[p]] - potentials[heads[p]])
 
 
 @kernel

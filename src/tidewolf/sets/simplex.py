@@ -4,7 +4,8 @@
 
 Oracle: the cheapest coordinate gets everything (`at_most`: or nobody gets anything). Center c = total/n (at_most: total/(n+1)) everywhere.
 The farthest members are the vertices total e_i:  radius^2 = total^2 - 2 total c_i + n c_i^2.  Facets: x_i = 0, at distance
-c_i / ||P e_i|| = c_i / sqrt(1 - 1/n) from c within the hull; with at_most the hull is everything, and sum x = total is at (total - n c_i)/sqrt(n).
+c_i / ||P e_i|| = c_i / sqrt(1 - 1/n) from c within the hull; with at_most the hull is everything, and sum x = total is at
+(total - n c_i)/sqrt(n).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_count, as_number, as_point, frozen, namespace
+from tidewolf.core.arrays import Array, Shape, as_count, as_number, as_point, frozen, namespace, total
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable
@@ -68,7 +69,7 @@ class Simplex(ConvexSet, Projectable, Polyhedral):
         return c / math.sqrt(1 - 1 / self.n) if self.n > 1 else 0.0
 
     def tangent(self, direction: Array) -> Array:
-        return direction if self.at_most else direction - namespace(direction).mean(direction)
+        return direction if self.at_most else direction - total(direction) / self.n
 
     def excess(self, x: Array) -> float:
         """The largest negative entry or error of the sum."""
@@ -93,6 +94,7 @@ class Simplex(ConvexSet, Projectable, Polyhedral):
         positive = xp.where(y > 0, y, 0 * y)
         if self.at_most and float(xp.sum(positive)) <= self.total:
             return positive
+        y = y - xp.max(y)  # tau is measured from the top, or a far y would swallow the total
         down = xp.flip(xp.sort(y))
         taus = (xp.cumulative_sum(down) - self.total) / xp.arange(1, self.n + 1, dtype=y.dtype)
         last = int(xp.sum(xp.astype(down > taus, xp.int64))) - 1

@@ -15,6 +15,7 @@ that do not see scale never notice.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 DEFAULT_CAUTION = 10.0
@@ -22,6 +23,7 @@ DEFAULT_CAUTION = 10.0
 
 C, THETA, P = 2.0, 0.5, 0.5
 _STRIDE = 256
+_LN2 = math.log(2.0)
 
 
 class Surrogate(NamedTuple):
@@ -32,25 +34,27 @@ class Surrogate(NamedTuple):
     exponent: int
 
 
-def loss_weight(horizon: int, caution: float) -> float:
-    """V."""
-    return horizon**-P / caution
+class Rates(NamedTuple):
+    """V and s."""
+
+    V: float
+    s: float
 
 
-def surrogate(horizon: int, caution: float, violation: float, G_f: float, G_g: float, D: float, exponent: int) -> Surrogate:
+@lru_cache(maxsize=64)
+def rates(horizon: int, caution: float) -> Rates:
+    """V = T^{-p}/caution and s = theta T^{-p}."""
+    return Rates(horizon**-P / caution, THETA * horizon**-P)
+
+
+def surrogate(rate: Rates, violation: float, G_f: float, G_g: float, D: float, exponent: int) -> Surrogate:
     """The weights after a total `violation`, which includes the current round. `exponent` never falls."""
-    V = loss_weight(horizon, caution)
     if G_g <= 0.0:
-        return Surrogate(math.ldexp(V, -exponent), 0.0, exponent)
-    log2 = (math.log(growth(horizon) * ratio(G_f, G_g)) + growth(horizon) * violation / (C * G_g * D)) / math.log(2.0)
+        return Surrogate(math.ldexp(rate.V, -exponent), 0.0, exponent)
+    log2 = (math.log(rate.s * ratio(G_f, G_g)) + rate.s * violation / (C * G_g * D)) / _LN2
     if log2 - exponent > _STRIDE:
         exponent += _STRIDE * int((log2 - exponent) // _STRIDE)
-    return Surrogate(math.ldexp(V, -exponent), 2.0 ** (log2 - exponent), exponent)
-
-
-def growth(horizon: int) -> float:
-    """s."""
-    return THETA * horizon**-P
+    return Surrogate(math.ldexp(rate.V, -exponent), 2.0 ** (log2 - exponent), exponent)
 
 
 def ratio(G_f: float, G_g: float) -> float:

@@ -1,0 +1,161 @@
+"""The commands: `tidewolf run`, `tidewolf list`. Bad input ends with exit code 2 and one sentence, never with a traceback."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.main import get_command
+
+from tidewolf import __version__
+from tidewolf.cli import screen
+from tidewolf.core import checkpoint
+from tidewolf.core.errors import InvalidInput, TidewolfError
+
+if TYPE_CHECKING:
+    from tidewolf.core.learner import Learner
+    from tidewolf.evaluation.run import Run
+    from tidewolf.problems import Problem
+
+_DEFAULT_LEARNERS = ("LyapunovDescent", "SinhaVaze")
+_SUMMARY_FORMAT = 1
+_UsageError: Any = typer.BadParameter.__mro__[1]  # click's own, or that of the click inside typer: it depends on typer's version
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
+
+
+def invoke(arguments: Sequence[str] | None) -> int:
+    """Run one command line; every error meant for the user becomes a sentence on stderr."""
+    words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    try:
+        code = get_command(app).main(args=words, prog_name="tidewolf", standalone_mode=False)
+    except (typer.Abort, KeyboardInterrupt):
+        return _refused("Interrupted.", 130)
+    except _UsageError as error:
+        message: str = error.format_message()
+        return _refused(message if message.endswith((".", "?")) else f"{message}.")
+    except TidewolfError as error:
+        return _refused(str(error))
+    except OSError as error:
+        if error.filename is None:
+            raise
+        return _refused(f"{error.filename} cannot be used: {error.strerror}.")
+    return code if isinstance(code, int) else 0
+
+
+def _refused(sentence: str, code: int = 2) -> int:
+    sys.stderr.write(f"{sentence}\n")
+    return code
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"tidewolf {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def tidewolf(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")] = False,
+) -> None:
+    """Decisions, round after round, inside a hard set that is costly to project on, under limits that move with time.
+
+    \b
+    Begin with:
+      tidewolf list           what there is to run
+      tidewolf run routing    two learners side by side: a table, and a page with pictures
+    """
+
+
+@app.command()
+def run(
+    experiment: Annotated[str, typer.Argument(metavar="EXPERIMENT", help="A built-in problem; `tidewolf list` shows them.")],
+    rounds: Annotated[int | None, typer.Option(metavar="N", help="How many rounds; as many as the problem has by default.")] = None,
+    learner: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A learner or a rival; give it again for several.")] = None,
+    seed: Annotated[int, typer.Option(metavar="S", help="The seed of everything random.")] = 0,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where report.html and summary.json go.")] = Path("out"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress line and no table.")] = False,
+) -> None:
+    """Run learners on a problem, side by side.
+
+    Prints a table and writes a report page with pictures. Unless told otherwise, LyapunovDescent runs beside SinhaVaze,
+    which projects exactly.
+
+    \b
+    Examples:
+      tidewolf run routing
+      tidewolf run routing --rounds 2000 --seed 7 --out results
+      tidewolf run routing --learner LyapunovDescent --learner OnlineFrankWolfe
+      tidewolf run routing --json | jq '.runs[].regret'
+    """
+    from tidewolf import problems, report
+
+    problem = problems.named(experiment)(rounds=rounds, seed=seed)
+    learners = _learners(learner or _DEFAULT_LEARNERS, problem)
+    out.mkdir(parents=True, exist_ok=True)
+    runs = _play(problem, learners, shown=not quiet)
+    records = [{"experiment": problem.name, **run.summary()} for run in runs]
+    summary = {"format": _SUMMARY_FORMAT, "rounds": len(problem.stream), "seed": seed, "runs": records}
+    checkpoint.write(out / "summary.json", _json(summary).encode())
+    report.write(out / "report.html", runs, name=problem.name, about=problem.title, seed=seed, date=datetime.now(UTC))
+    if as_json:
+        typer.echo(_json({"runs": records}), nl=False)
+    elif not quiet:
+        screen.show_results(runs, f"{problem.name}: {len(problem.stream):,} rounds, seed {seed}", out / "report.html")
+
+
+@app.command("list")
+def list_() -> None:
+    """What there is: problems, learners, rivals, sets.
+
+    In Python they are found under tidewolf.problems, tidewolf.learners, tidewolf.rivals and tidewolf.sets.
+    """
+    from tidewolf import learners, problems, rivals, sets
+
+    parts = {
+        "problems": problems.every().values(),
+        "learners": learners.every().values(),
+        "rivals": rivals.every().values(),
+        "sets": sets.every(),
+    }
+    for title, members in parts.items():
+        screen.show_members(title, {member.__name__: (member.__doc__ or "").strip().partition("\n")[0] for member in members})
+
+
+def _learners(names: Sequence[str], problem: Problem) -> list[Learner[Any]]:
+    """All of them are made before the first one runs, so that a wrong name costs no time."""
+    return [_learner(name)(problem.K, horizon=len(problem.stream)) for name in dict.fromkeys(names)]
+
+
+def _learner(name: str) -> Any:
+    from tidewolf import learners, rivals
+
+    known = {**learners.every(), **rivals.every()}
+    if name in known:
+        return known[name]
+    near = get_close_matches(name.lower(), [each.lower() for each in known], n=1, cutoff=0.5)
+    meant = [each for each in known if each.lower() in near]
+    hint = f" Did you mean {meant[0]}?" if meant else ""
+    raise InvalidInput(f"There is no learner called {name!r}; there are {', '.join(known)}.{hint}")
+
+
+def _play(problem: Problem, learners: Sequence[Learner[Any]], *, shown: bool) -> list[Run]:
+    from tidewolf.evaluation.run import run
+
+    with screen.progress(shown) as follow:
+        runs = [run(learner, problem.stream, progress=follow(type(learner).__name__, len(problem.stream))) for learner in learners]
+        follow("best in hindsight", None)
+        for each in runs:
+            each.comparator  # noqa: B018  computed when first asked, here, while the screen says so
+    return runs
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, allow_nan=False) + "\n"

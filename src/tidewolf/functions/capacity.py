@@ -1,0 +1,71 @@
+"""Capacities:  g_t(x) = max_i x_i - c_ti,  positive by as much as the fullest entry is over its capacity.
+
+A subgradient is e_i of the fullest entry i; among several the first. As a constraint over many rounds only the smallest
+capacity of each entry matters: x_i <= min_t c_ti.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, Shape, as_array, flat, like, namespace, to_numpy
+from tidewolf.core.batch import Batch
+from tidewolf.functions.base import Halfspaces, PiecewiseLinear, batch_array, rows
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Capacity(Batch, PiecewiseLinear):
+    """The largest excess over capacities; c has shape (rounds, *shape)."""
+
+    c: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "c", batch_array(self.c, "The capacities c of a Capacity batch"))
+
+    @classmethod
+    def one(cls, c: Array) -> Capacity:
+        """A single round with capacities c."""
+        return cls(as_array(c, "The capacities c of a Capacity function")[None, ...])
+
+    def __len__(self) -> int:
+        return int(self.c.shape[0])
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(self.c.shape[1:])
+
+    def view(self, rounds: slice) -> Self:
+        return self._shared(c=self.c[rounds, ...])
+
+    def values(self, x: Array) -> Array:
+        return namespace(self.c).max(flat(x) - rows(self.c), axis=1)
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        c = rows(self.c)
+        fullest = to_numpy(namespace(c).argmax(flat(x) - c, axis=1))
+        total = like(np.bincount(fullest, to_numpy(weights), c.shape[1]), c)
+        return total if self.c.ndim == 2 else namespace(c).reshape(total, self.shape)
+
+    def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return np.ones(len(self))
+
+    def halfspaces(self) -> Halfspaces:
+        from scipy.sparse import eye_array
+
+        c = to_numpy(rows(self.c)).astype(np.float64, copy=False)
+        if len(c) == 0:
+            return Halfspaces(np.zeros((0, c.shape[1])), np.zeros(0), np.zeros(0, dtype=np.int64))
+        return Halfspaces(eye_array(c.shape[1], format="csr"), c.min(axis=0), c.argmin(axis=0))
+
+    @classmethod
+    def examples(cls) -> Sequence[Capacity]:
+        return (
+            cls([[0.5, 0.2, 1.0], [0.0, 0.0, 0.0], [-1.0, 3.0, 0.1]]),
+            cls.one([0.7]),
+            cls(np.arange(8.0).reshape(2, 2, 2) / 4 - 1),
+        )

@@ -1,0 +1,128 @@
+"""Functions from two callables:  f_t(x) = value(t, x)  with subgradients  subgradient(t, x).
+
+t counts from 0 in the batch as it was made; a view f[s:e] passes on t = s, .., e - 1. What the callables answer is checked on
+every call: a finite number, and a finite array of the shape of a point. Convexity is theirs to keep;
+`tidewolf.testing.check_function` puts it to the test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, Shape, as_array, as_count, as_number, as_point, like, namespace, norm
+from tidewolf.core.batch import Batch
+from tidewolf.core.errors import WrongShape, WrongType
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Custom(Batch):
+    """Functions given by callables value(t, x) and subgradient(t, x) on points of one shape."""
+
+    _value: Callable[[int, Array], float]
+    _subgradient: Callable[[int, Array], Array]
+    _shape: Shape
+    _rounds: int
+    _first: int
+
+    def __init__(
+        self,
+        value: Callable[[int, Array], float],
+        subgradient: Callable[[int, Array], Array],
+        shape: Shape | int,
+        rounds: int = 1,
+    ) -> None:
+        for name, given in (("value", value), ("subgradient", subgradient)):
+            if not callable(given):
+                raise WrongType(f"The {name} of a Custom batch is a callable of (t, x), not {given!r}.")
+        sides = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+        sides = tuple(as_count(n, "A side of the shape of a Custom batch") for n in sides)
+        rounds = as_count(rounds, "The number of rounds of a Custom batch")
+        self.__dict__.update(_value=value, _subgradient=subgradient, _shape=sides, _rounds=rounds, _first=0)
+
+    @classmethod
+    def one(cls, value: Callable[[Array], float], subgradient: Callable[[Array], Array], shape: Shape | int) -> Custom:
+        """A single round from callables of x alone."""
+        for name, given in (("value", value), ("subgradient", subgradient)):
+            if not callable(given):
+                raise WrongType(f"The {name} of a Custom function is a callable of x, not {given!r}.")
+        return cls(_EveryRound(value), _EveryRound(subgradient), shape)
+
+    def fields(self) -> dict[str, Any]:
+        return {
+            "value": self._value,
+            "subgradient": self._subgradient,
+            "shape": self._shape,
+            "rounds": self._rounds,
+            "first": self._first,
+        }
+
+    def __len__(self) -> int:
+        return self._rounds
+
+    @property
+    def shape(self) -> Shape:
+        return self._shape
+
+    def view(self, rounds: slice) -> Self:
+        start, stop, _ = rounds.indices(self._rounds)
+        return self._shared(**{**self.__dict__, "_rounds": max(0, stop - start), "_first": self._first + start})
+
+    def values(self, x: Array) -> Array:
+        x = as_point(x, self._shape, "The point")
+        called = range(self._first, self._first + self._rounds)
+        return like(np.array([as_number(self._value(t, x), f"The value of round {t} of a Custom batch") for t in called]), x)
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        x = as_point(x, self._shape, "The point")
+        total = namespace(x).zeros_like(x)
+        for t in range(self._rounds):
+            if weights[t] != 0:
+                total = total + weights[t] * self._gradient(t, x)
+        return total
+
+    def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+        x = as_point(x, self._shape, "The point")
+        return np.array([norm(self._gradient(t, x)) for t in range(self._rounds)])
+
+    def _gradient(self, t: int, x: Array) -> Array:
+        t += self._first
+        what = f"The subgradient of round {t} of a Custom batch"
+        gradient = as_array(self._subgradient(t, x), what)
+        if tuple(gradient.shape) != self._shape:
+            raise WrongShape(f"{what} has shape {tuple(gradient.shape)}; its points have shape {self._shape}.")
+        return like(gradient, x)
+
+    @classmethod
+    def examples(cls) -> Sequence[Custom]:
+        return (cls(_distance, _directions, 3, rounds=4), cls.one(_square, _twice, (1,)), cls(_distance, _directions, (2, 2), rounds=2))
+
+
+@dataclass(frozen=True)
+class _EveryRound:
+    """A callable of x alone as one of (t, x)."""
+
+    call: Callable[[Array], Any]
+
+    def __call__(self, t: int, x: Array) -> Any:
+        return self.call(x)
+
+
+def _distance(t: int, x: Array) -> float:
+    return float(namespace(x).sum(abs(x - t)))
+
+
+def _directions(t: int, x: Array) -> Array:
+    return namespace(x).sign(x - t)
+
+
+def _square(x: Array) -> float:
+    return float(namespace(x).sum(x * x))
+
+
+def _twice(x: Array) -> Array:
+    return 2 * x

@@ -1,0 +1,285 @@
+"""Laws that every batch of convex functions keeps; run them on your own with `check_function`.
+
+    f_t(s x + (1 - s) z) <= s f_t(x) + (1 - s) f_t(z)             convex
+    f_t(z) >= f_t(x) + <grad f_t(x), z - x>                       subgradients
+    subgradient(x, w) = sum_t w_t grad f_t(x)                     weighted sums
+    slopes(x)_t = ||grad f_t(x)||
+
+and: sizes agree, views agree with the whole, the same question gets the same answer, in the library and dtype it was asked in,
+and nothing given is changed. Numbers are compared up to sqrt(eps) of the largest terms that went into them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, is_dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, as_point, eps_of, is_array, like, to_numpy
+from tidewolf.core.batch import Batch
+from tidewolf.core.errors import InvalidInput, LawBroken, WrongType
+from tidewolf.core.randomness import generator
+from tidewolf.functions.base import LinearTotal, PiecewiseLinear
+
+Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+
+_LOOKED_AT = 16
+"""How many rounds of a long batch have their gradients looked at one by one."""
+
+
+def check_function(f: Batch, *, seed: int = 0, points: Sequence[Array] | None = None) -> None:
+    """Raise `LawBroken`, with the law and the numbers, unless the batch keeps every law at random points.
+
+    A batch with a `domain` needs `points`: at least two members of it, whose mixtures are tried.
+    """
+    if not isinstance(f, Batch):
+        raise WrongType(f"check_function takes a batch of functions, an instance of a subclass of Batch, not {f!r}.")
+    if len(f) == 0:
+        raise InvalidInput(f"check_function needs a batch with at least one round; {f!r} has none.")
+    if type(f).fields is Batch.fields and not is_dataclass(f):
+        raise LawBroken(f"{type(f).__name__} has no settings to print and compare: make it a dataclass, or define fields().")
+    trial = Trial(f, _points(f, seed, points), seed)
+    for law in LAWS:
+        law(trial)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A batch, the points it is tried at, and what it answers there in float64."""
+
+    f: Batch
+    xs: tuple[Array, ...]
+    seed: int
+
+    def require(self, kept: bool | np.bool_, law: str, detail: str) -> None:
+        """Raise `LawBroken` unless the law is kept; `detail` is a clause with the numbers."""
+        if not kept:
+            raise LawBroken(f"{type(self.f).__name__} breaks the law that {law}: {detail}.")
+
+    def weights(self, purpose: str = "weights") -> Numbers:
+        """Random positive weights, one a round."""
+        return generator(self.seed, purpose).uniform(0.5, 2.0, len(self.f))
+
+    def weighted(self, x: Array, weights: Numbers) -> Numbers:
+        """The subgradient at x under these weights, flattened."""
+        return _numbers(self.f.subgradient(x, like(weights, x)))
+
+    @cached_property
+    def looked_at(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The rounds whose gradients are looked at one by one."""
+        return np.sort(generator(self.seed, "rounds").permutation(len(self.f))[:_LOOKED_AT])
+
+    @cached_property
+    def flat(self) -> Numbers:
+        """The points as rows."""
+        return np.array([_numbers(x) for x in self.xs])
+
+    @cached_property
+    def values(self) -> Numbers:
+        """values[i, t] = f_t(x_i)."""
+        return np.array([_numbers(self.f.values(x)) for x in self.xs])
+
+    @cached_property
+    def gradients(self) -> Numbers:
+        """gradients[i, j] = grad f_t(x_i), flattened, for the j-th round t looked at."""
+        units = self.looked_at[:, None] == np.arange(len(self.f))
+        return np.array([[self.weighted(x, unit.astype(np.float64)) for unit in units] for x in self.xs])
+
+    @cached_property
+    def tolerance(self) -> float:
+        """sqrt(eps) of the largest value and product <gradient, point>."""
+        steepest = float(np.linalg.norm(self.gradients, axis=2).max())
+        farthest = float(np.linalg.norm(self.flat, axis=1).max())
+        return float(eps_of(self.xs[0]) ** 0.5 * (np.abs(self.values).max() + steepest * max(1.0, farthest)))
+
+
+def prints_and_compares(trial: Trial) -> None:
+    f, law = trial.f, "it prints and compares as what it is"
+    trial.require(repr(f).startswith(type(f).__name__), law, f"its repr is {f!r}")
+    trial.require(type(f).__eq__ is Batch.__eq__, law, "it does not compare arrays by content; declare the dataclass with eq=False")
+    trial.require(f == f[:], law, "f[:] is not equal to f")
+    trial.require(f != f[:0], law, "f[:0] is equal to f")
+
+
+def answers_fit(trial: Trial) -> None:
+    f, law = trial.f, "answers have the size, library and dtype of the question and are finite"
+    for x in trial.xs:
+        subgradient = f.subgradient(x, like(trial.weights(), x))
+        for name, got, shape in (("values", f.values(x), (len(f),)), ("subgradient", subgradient, f.shape)):
+            trial.require(type(got) is type(x), law, f"{name} answers a {type(got).__name__} for a {type(x).__name__}")
+            trial.require(tuple(got.shape) == shape, law, f"{name} answers shape {tuple(got.shape)}, not {shape}")
+            trial.require(got.dtype == x.dtype, law, f"{name} answers dtype {got.dtype} for {x.dtype}")
+            trial.require(np.isfinite(_numbers(got)).all(), law, f"{name} answers {_numbers(got)} at {_numbers(x)}")
+        slopes = f.slopes(x)
+        trial.require(type(slopes) is np.ndarray and slopes.shape == (len(f),), law, f"slopes answers {slopes!r} for {len(f)} rounds")
+
+
+def nothing_is_changed(trial: Trial) -> None:
+    f, x, law = trial.f, trial.xs[0], "what it is given stays unchanged"
+    mine, weights = like(_numbers(x).reshape(f.shape).copy(), x), like(trial.weights(), x)
+    held = {"the point": mine, "the weights": weights, **{f"its {name}": part for name, part in f.fields().items() if is_array(part)}}
+    before = {name: to_numpy(part).copy() for name, part in held.items()}
+    f.values(mine), f.subgradient(mine, weights), f.slopes(mine)
+    for name, part in held.items():
+        trial.require(np.array_equal(to_numpy(part), before[name]), law, f"{name} changed during values, subgradient or slopes")
+
+
+def same_question_same_answer(trial: Trial) -> None:
+    f, x, law = trial.f, trial.xs[-1], "the same question gets the same answer"
+    w = trial.weights()
+    trial.require(np.array_equal(_numbers(f.values(x)), _numbers(f.values(x))), law, "values differ between two calls")
+    trial.require(np.array_equal(trial.weighted(x, w), trial.weighted(x, w)), law, "subgradients differ between two calls")
+    trial.require(np.array_equal(f.slopes(x), f.slopes(x)), law, "slopes differ between two calls")
+
+
+def integers_are_numbers(trial: Trial) -> None:
+    f, law = trial.f, "a point of integers is answered like the same point of floats"
+    if type(trial.xs[0]) is not np.ndarray or f.domain is not None:
+        return
+    w = like(trial.weights(), trial.xs[0])
+    for x in generator(trial.seed, "integers").integers(-9, 10, (4, *f.shape)):
+        real = x.astype(np.float64)
+        for name, gap in (("values", f.values(x) - f.values(real)), ("subgradient", f.subgradient(x, w) - f.subgradient(real, w))):
+            off = float(np.abs(gap).max())
+            trial.require(off <= trial.tolerance, law, f"{name} at {x.reshape(-1)} is off by {off:.3g}")
+
+
+def views_agree(trial: Trial) -> None:
+    f, k, law = trial.f, len(trial.f), "f[s:e] is rounds s to e of f"
+    for s, e in {(0, k), (0, 0), (0, 1), (k - 1, k), (k // 2, k), (k // 3, k - k // 3)}:
+        part, rounds = f[s:][: e - s], f"f[{s}:][:{e - s}]"
+        trial.require(len(part) == e - s, law, f"{rounds} has {len(part)} rounds")
+        trial.require(part.shape == f.shape, law, f"{rounds} takes points of shape {part.shape}, f of shape {f.shape}")
+        for x, values in zip(trial.xs, trial.values, strict=True):
+            w = np.where((np.arange(k) >= s) & (np.arange(k) < e), trial.weights(), 0.0)
+            gaps = {
+                "values": _numbers(part.values(x)) - values[s:e],
+                "slopes": part.slopes(x) - f.slopes(x)[s:e],
+                "subgradient": (_numbers(part.subgradient(x, like(w[s:e], x))) - trial.weighted(x, w)) / max(1, e - s),
+            }
+            for name, gap in gaps.items():
+                off = float(np.abs(gap).max(initial=0.0))
+                trial.require(off <= trial.tolerance, law, f"{name} of {rounds} is off by {off:.3g}")
+
+
+def convex(trial: Trial) -> None:
+    law, rng = "every round is convex", generator(trial.seed, "segments")
+    for i, x in enumerate(trial.xs):
+        for j, z in enumerate(trial.xs[:i]):
+            s = float(rng.uniform(0.1, 0.9))
+            between, chord = _numbers(trial.f.values(s * x + (1 - s) * z)), s * trial.values[i] + (1 - s) * trial.values[j]
+            t = int(np.argmax(between - chord))
+            trial.require(
+                between[t] <= chord[t] + trial.tolerance,
+                law,
+                f"in round {t}, between {trial.flat[j]} and {trial.flat[i]}, it is {between[t]:.6g} where the chord is {chord[t]:.6g}",
+            )
+
+
+def subgradients_support(trial: Trial) -> None:
+    law = "f_t(z) >= f_t(x) + <grad f_t(x), z - x>"
+    for i, x in enumerate(trial.flat):
+        support = trial.values[i, trial.looked_at] + (trial.flat - x) @ trial.gradients[i].T
+        above = support - trial.values[:, trial.looked_at]
+        j, t = np.unravel_index(int(np.argmax(above)), above.shape)
+        trial.require(
+            above[j, t] <= trial.tolerance,
+            law,
+            f"in round {trial.looked_at[t]}, x = {x}, z = {trial.flat[j]}, the right side is larger by {above[j, t]:.3g}",
+        )
+
+
+def weights_add_up(trial: Trial) -> None:
+    law = "subgradient(x, w) is the weighted sum of the rounds' subgradients"
+    w, u, k = trial.weights(), trial.weights("more weights"), len(trial.f)
+    some = np.where(np.isin(np.arange(k), trial.looked_at), w, 0.0)
+    for x, gradients in zip(trial.xs, trial.gradients, strict=True):
+        trial.require(not trial.weighted(x, np.zeros(k)).any(), law, "weights of zero do not give zero")
+        one_by_one = np.abs(trial.weighted(x, some) - some[trial.looked_at] @ gradients).max() / k
+        trial.require(one_by_one <= trial.tolerance, law, f"it differs from the sum, one round at a time, by {k * one_by_one:.3g}")
+        linear = np.abs(trial.weighted(x, w + 2 * u) - trial.weighted(x, w) - 2 * trial.weighted(x, u)).max() / k
+        trial.require(
+            linear <= trial.tolerance, law, f"under w + 2 u it is off by {k * linear:.3g} from that under w and twice that under u"
+        )
+
+
+def slopes_are_norms(trial: Trial) -> None:
+    law = "slopes are the norms of the rounds' subgradients"
+    for x, gradients in zip(trial.xs, trial.gradients, strict=True):
+        slopes, norms = trial.f.slopes(x)[trial.looked_at], np.linalg.norm(gradients, axis=1)
+        t = int(np.argmax(np.abs(slopes - norms)))
+        trial.require(
+            abs(slopes[t] - norms[t]) <= trial.tolerance,
+            law,
+            f"in round {trial.looked_at[t]} the slope is {slopes[t]:.6g} and the norm {norms[t]:.6g}",
+        )
+
+
+def total_is_the_sum(trial: Trial) -> None:
+    f, law = trial.f, "total() is the sum over the rounds"
+    if isinstance(f, LinearTotal):
+        c, constant = f.total()
+        trial.require(c.shape == f.shape and c.dtype == np.float64, law, f"c has shape {c.shape} and dtype {c.dtype}")
+        gap = float(np.abs(trial.flat @ c.reshape(-1) + constant - trial.values.sum(axis=1)).max())
+        trial.require(gap <= trial.tolerance * len(f), law, f"they differ by {gap:.3g}")
+
+
+def halfspaces_say_the_same(trial: Trial) -> None:
+    f, law = trial.f, "halfspaces() hold where every value is at most 0, row by row below the round they come from"
+    if not isinstance(f, PiecewiseLinear):
+        return
+    A, b, rounds = f.halfspaces()
+    trial.require(A.shape == (len(b), trial.flat.shape[1]) and len(rounds) == len(b), law, f"A has shape {A.shape} beside {len(b)} offsets")
+    tolerance = trial.tolerance + eps_of(trial.xs[0]) ** 0.5 * float(np.abs(b).max())
+    for x, values in zip(trial.flat, trial.values, strict=True):
+        pieces = A @ x - b
+        above = float((pieces - values[rounds]).max())
+        trial.require(above <= tolerance, law, f"a row is above the value of its round by {above:.3g} at {x}")
+        worst, largest = float(values.max()), float(pieces.max())
+        trial.require(
+            (worst > 0) == (largest > 0) or min(abs(worst), abs(largest)) <= tolerance,
+            law,
+            f"at {x} the largest value is {worst:.6g} and the largest row {largest:.6g}",
+        )
+
+
+LAWS = (
+    prints_and_compares,
+    answers_fit,
+    nothing_is_changed,
+    same_question_same_answer,
+    integers_are_numbers,
+    views_agree,
+    convex,
+    subgradients_support,
+    weights_add_up,
+    slopes_are_norms,
+    total_is_the_sum,
+    halfspaces_say_the_same,
+)
+"""Every law, in the order they are tried: what later laws build on comes first."""
+
+
+def _points(f: Batch, seed: int, points: Sequence[Array] | None) -> tuple[Array, ...]:
+    """Where to try: near and far from zero, at ties, and mixtures of what is given."""
+    rng = generator(seed, "points")
+    if points is None:
+        if f.domain is not None:
+            raise InvalidInput(f"{type(f).__name__} is defined on {f.domain} only; give check_function at least two points there.")
+        reference = next((part for part in f.fields().values() if is_array(part)), np.empty(0))
+        spread = [scale * rng.standard_normal(f.shape) for scale in (0.1, 0.1, 1.0, 1.0, 10.0, 10.0)]
+        return tuple(like(x, reference) for x in (np.zeros(f.shape), np.ones(f.shape), *spread))
+    given = [as_point(x, f.shape, "A point for check_function") for x in points]
+    if len(given) < 2:
+        raise InvalidInput("check_function needs at least two points to look between.")
+    shares = [rng.dirichlet(np.ones(len(given))) for _ in range(6)]
+    mixtures = [sum(float(s) * x for s, x in zip(share, given, strict=True)) for share in shares]
+    return (*given, *mixtures)
+
+
+def _numbers(x: Array) -> Numbers:
+    """An array as a vector of float64 on the host."""
+    return np.asarray(to_numpy(x), dtype=np.float64).reshape(-1)

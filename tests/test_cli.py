@@ -1,0 +1,184 @@
+"""The `tidewolf` command: what it prints, what it writes, and how it refuses."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tidewolf import __version__, learners, problems, rivals, sets
+from tidewolf.cli import main
+
+PROGRAM = "import sys; from tidewolf.cli import main; sys.exit(main())"
+KEYS = [
+    "experiment",
+    "learner",
+    "rounds",
+    "regret",
+    "violation",
+    "oracle_calls",
+    "calls_per_round",
+    "seconds",
+    "max_excess",
+    "feasible_in_hindsight",
+    "bound",
+    "certificate",
+]
+
+
+@pytest.fixture
+def short(tmp_path):
+    return ["run", "routing", "--rounds", "80", "--out", str(tmp_path / "new" / "folder")]
+
+
+def test_a_run_prints_a_table_and_writes_a_page(short, tmp_path, capsys):
+    assert main(short) == 0
+    printed = capsys.readouterr()
+    folder = tmp_path / "new" / "folder"
+    assert printed.err == ""
+    assert printed.out.startswith("routing: 80 rounds, seed 0\n")
+    assert all(word in printed.out for word in ("LyapunovDescent", "SinhaVaze", "regret", "violation", "seconds"))
+    assert printed.out.endswith(f"report: {folder / 'report.html'}\n")
+    assert (folder / "report.html").read_text().startswith("<!doctype html>")
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["format"] == 1
+    assert [each["learner"] for each in summary["runs"]] == ["LyapunovDescent", "SinhaVaze"]
+
+
+def test_json_is_all_that_is_printed(short, capsys):
+    assert main([*short, "--json", "--learner", "LyapunovDescent", "--seed", "5"]) == 0
+    printed = capsys.readouterr()
+    (record,) = json.loads(printed.out)["runs"]
+    assert printed.err == ""
+    assert list(record) == KEYS
+    assert (record["experiment"], record["rounds"]) == ("routing", 80)
+    assert record["regret"]["lower"] <= record["regret"]["upper"]
+    assert record["calls_per_round"] == record["oracle_calls"] / 80
+    assert set(record["bound"]) == {"regret", "violation"}
+
+
+def test_the_same_seed_gives_the_same_run(short, capsys):
+    def records(seed):
+        assert main([*short, "--json", "--seed", seed]) == 0
+        return [{key: each[key] for key in KEYS if key != "seconds"} for each in json.loads(capsys.readouterr().out)["runs"]]
+
+    assert records("1") == records("1")
+    assert records("1") != records("2")
+
+
+def test_quiet_prints_nothing(short, tmp_path, capsys):
+    assert main([*short, "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert (tmp_path / "new" / "folder" / "report.html").exists()
+
+
+def test_a_table_of_80_columns_is_not_wrapped(short, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(short) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (row,) = [line for line in lines if line.startswith("SinhaVaze")]
+    assert len(row.split()) >= 6
+    assert "\u2026" not in row
+    assert max(map(len, lines[:-1])) <= 80
+
+
+def test_no_escape_codes_in_a_pipe(short):
+    done = subprocess.run([sys.executable, "-c", PROGRAM, *short], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "\x1b" not in done.stdout
+    assert done.stderr == ""
+
+
+def seen_on_a_terminal(arguments, **environment):
+    """What the command writes to a stderr that is a terminal."""
+    terminal, end = pty.openpty()
+    settings = {"stdout": subprocess.PIPE, "stderr": end, "env": {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", **environment}}
+    with subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], **settings) as process:
+        os.close(end)
+        seen = b""
+        with contextlib.suppress(OSError):  # how a terminal says that nobody will write any more
+            while part := os.read(terminal, 1 << 16):
+                seen += part
+        os.close(terminal)
+        assert b"\x1b" not in process.stdout.read()
+    assert process.returncode == 0
+    return seen.decode()
+
+
+def test_a_terminal_sees_progress(short):
+    seen = seen_on_a_terminal(short)
+    assert all(word in seen for word in ("LyapunovDescent", "rounds/s", "calls a round", "violation"))
+
+
+def test_no_color_is_honoured(short):
+    colors = r"\x1b\[(\d+;)*(3[0-8]|9[0-7])"
+    assert re.search(colors, seen_on_a_terminal(short))
+    assert not re.search(colors, seen_on_a_terminal(short, NO_COLOR="1"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run"], "EXPERIMENT"),
+        (["rn"], "run"),
+        (["run", "routng"], "Did you mean routing?"),
+        (["run", "routing", "--learner", "lyapunovdescend"], "Did you mean LyapunovDescent?"),
+        (["run", "routing", "--learner", "zzz"], "SinhaVaze"),
+        (["run", "routing", "--rounds", "0"], "at least 1"),
+        (["run", "routing", "--rounds", "many"], "--rounds"),
+        (["run", "routing", "--seed", "-1"], "seed"),
+        (["run", "routing", "--frob"], "--frob"),
+        (["run", "routing", "twice"], "twice"),
+        (["run", "routing", "--rounds", "5", "--out", os.devnull], os.devnull),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(arguments, said, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert said in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert printed.err.endswith((".\n", "?\n"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_help_teaches(capsys):
+    assert main([]) == 0
+    assert "tidewolf run routing" in capsys.readouterr().out
+    assert main(["run", "--help"]) == 0
+    assert "tidewolf run routing --rounds 2000 --seed 7 --out results" in capsys.readouterr().out
+
+
+def test_the_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"tidewolf {__version__}\n"
+
+
+def test_the_list_names_everything_there_is(capsys):
+    assert main(["list"]) == 0
+    words = capsys.readouterr().out.split()
+    names = [*problems.every(), *learners.every(), *rivals.every(), *(each.__name__ for each in sets.every())]
+    assert set(names) <= set(words)
+
+
+@pytest.mark.parametrize("package", ["typer", "rich", "matplotlib"])
+def test_without_the_extra_one_sentence_says_so(package, short):
+    program = f"import sys; sys.modules[{package!r}] = None; from tidewolf.cli import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", program, *short], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == f'The tidewolf command needs {package}, not installed here; type: pip install "tidewolf[app]"\n'
+
+
+def test_importing_tidewolf_pulls_no_app_in():
+    program = (
+        "import sys, tidewolf, tidewolf.cli, tidewolf.report; sys.exit(any(m in sys.modules for m in ('typer', 'rich', 'matplotlib')))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], timeout=120, check=False).returncode == 0

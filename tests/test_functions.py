@@ -1,0 +1,482 @@
+"""Batches of functions: the laws on every example, twins by hand, sentences, and laws that catch what is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import array_api_strict
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidewolf import functions
+from tidewolf.core.arrays import Array, Shape, is_array, to_numpy
+from tidewolf.core.batch import Batch
+from tidewolf.core.errors import InvalidInput, LawBroken, NotConvex, NotFinite, WrongShape, WrongType
+from tidewolf.functions import Affine, Capacity, Custom, Halfspaces, Linear, LinearTotal, MaxAffine, PiecewiseLinear, Quadratic
+from tidewolf.testing.functions import LAWS, check_function
+
+EXAMPLES = [f for kind in functions.every() for f in kind.examples()]
+ARRAY_EXAMPLES = [f for f in EXAMPLES if not isinstance(f, Custom)]
+seeds = st.integers(0, 2**32 - 1)
+each_example = pytest.mark.parametrize("f", EXAMPLES, ids=lambda f: f"{type(f).__name__}{f.shape}")
+
+
+def moved(f: Batch, make: Any) -> Batch:
+    return type(f)(**{name: make(part) if is_array(part) else part for name, part in f.fields().items()})
+
+
+# ------------------------------------------------------------------------------------------------------------------- laws
+
+
+def test_every_lists_the_public_classes_in_order() -> None:
+    assert functions.every() == (Affine, Capacity, Custom, Linear, MaxAffine, Quadratic)
+    assert functions.__all__ == sorted(functions.__all__)
+
+
+@each_example
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds)
+def test_examples_keep_every_law(f: Batch, seed: int) -> None:
+    check_function(f, seed=seed)
+
+
+@pytest.mark.parametrize("f", ARRAY_EXAMPLES, ids=repr)
+def test_laws_hold_in_float32(f: Batch) -> None:
+    check_function(moved(f, lambda part: part.astype(np.float32)))
+
+
+@pytest.mark.parametrize("f", ARRAY_EXAMPLES, ids=repr)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_laws_hold_in_another_array_library(f: Batch, dtype: str) -> None:
+    check_function(moved(f, lambda part: array_api_strict.asarray(part, dtype=getattr(array_api_strict, dtype))))
+
+
+def test_custom_works_in_another_array_library() -> None:
+    points = [array_api_strict.asarray(x) for x in (np.zeros(3), np.ones(3), np.array([-1.0, 0.5, 4.0]))]
+    check_function(Custom.examples()[0], points=points)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=seeds, k=st.integers(1, 40), p=st.integers(1, 5), n=st.integers(1, 6), ties=st.booleans())
+def test_random_batches_keep_every_law(seed: int, k: int, p: int, n: int, ties: bool) -> None:
+    rng = np.random.default_rng(seed)
+
+    def draw(*shape: int) -> np.ndarray[Any, Any]:
+        return rng.integers(-2, 3, shape).astype(float) if ties else rng.normal(size=shape)
+
+    root = draw(k, n, n)
+    batches = (Linear(draw(k, n)), Affine(draw(k, n), draw(k)), MaxAffine(draw(k, p, n), draw(k, p)), Capacity(draw(k, n)))
+    for f in (*batches, Quadratic(root @ root.swapaxes(1, 2), draw(k, n), draw(k)), Quadratic(root[0] @ root[0].T, draw(k, n))):
+        check_function(f, seed=seed)
+
+
+def test_long_batches_are_checked_without_looking_at_every_gradient() -> None:
+    check_function(Linear(np.random.default_rng(0).normal(size=(20_000, 3))))
+
+
+# ------------------------------------------------------------------------------------------------------------------ twins
+
+
+def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarray[Any, Any]]:
+    """Value and gradient of round t as the formula says, one number at a time."""
+    match f:
+        case Linear(C):
+            return float((C[t] * x).sum()), C[t]
+        case Affine(A, b):
+            return float((A[t] * x).sum() - b[t]), A[t]
+        case MaxAffine(A, b):
+            pieces = [float((a * x).sum() - offset) for a, offset in zip(A[t], b[t], strict=True)]
+            return max(pieces), A[t][pieces.index(max(pieces))]
+        case Capacity(c):
+            over = [float(entry) for entry in (x - c[t]).reshape(-1)]
+            gradient = np.zeros(x.size)
+            gradient[over.index(max(over))] = 1.0
+            return max(over), gradient.reshape(x.shape)
+        case Quadratic(P, q, r):
+            P = P if P.ndim == 2 else P[t]
+            return float(0.5 * sum(x[i] * P[i, j] * x[j] for i in range(x.size) for j in range(x.size)) + q[t] @ x + r[t]), P @ x + q[t]
+    raise AssertionError(f"{f!r} has no twin; write one.")
+
+
+@pytest.mark.parametrize("f", ARRAY_EXAMPLES, ids=repr)
+@given(seed=seeds, whole=st.booleans())
+def test_batches_agree_with_the_formula(f: Batch, seed: int, whole: bool) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.integers(-1, 2, f.shape).astype(float) if whole else rng.normal(size=f.shape)
+    w = rng.uniform(size=len(f))
+    values, gradients = zip(*(by_hand(f, t, x) for t in range(len(f))), strict=True)
+    np.testing.assert_allclose(f.values(x), values, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(f.subgradient(x, w), sum(s * g for s, g in zip(w, gradients, strict=True)), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(f.slopes(x), [np.linalg.norm(g) for g in gradients], rtol=1e-12, atol=1e-12)
+
+
+def test_ties_go_to_the_first_piece_whatever_the_number_of_rounds() -> None:
+    f = MaxAffine([[[1.0], [-1.0]], [[-1.0], [1.0]]], [[0.0, 0.0], [0.0, 0.0]])
+    assert f.subgradient(np.zeros(1), np.array([1.0, 10.0])) == -9.0
+    assert [float(f[t : t + 1].subgradient(np.zeros(1), np.ones(1))[0]) for t in range(2)] == [1.0, -1.0]
+    np.testing.assert_array_equal(Capacity(np.zeros((3, 2))).subgradient(np.zeros(2), np.ones(3)), [3.0, 0.0])
+
+
+def test_capacity_halfspaces_keep_only_the_smallest_capacity_and_its_round() -> None:
+    A, b, rounds = Capacity([[3.0, 1.0], [2.0, 5.0], [2.0, 1.0]]).halfspaces()
+    np.testing.assert_array_equal(A.toarray(), np.eye(2))
+    np.testing.assert_array_equal(b, [2.0, 1.0])
+    np.testing.assert_array_equal(rounds, [1, 0])
+
+
+@pytest.mark.parametrize("f", [f for f in EXAMPLES if isinstance(f, PiecewiseLinear)], ids=repr)
+def test_an_empty_view_answers_with_nothing(f: Batch) -> None:
+    assert isinstance(f, PiecewiseLinear)
+    empty = f[1:1]
+    A, b, rounds = empty.halfspaces()
+    assert A.shape == (0, int(np.prod(f.shape)))
+    assert len(b) == len(rounds) == len(empty) == 0
+
+
+@pytest.mark.parametrize("f", ARRAY_EXAMPLES, ids=repr)
+def test_nothing_given_is_copied(f: Batch) -> None:
+    again = moved(f, lambda part: part)
+    for name, part in f.fields().items():
+        assert getattr(again, name) is part
+        assert np.shares_memory(getattr(f[0:1], name), part)
+
+
+def test_one_is_a_batch_of_a_single_round() -> None:
+    assert Linear.one([1.0, 2.0]) == Linear([[1.0, 2.0]])
+    assert Affine.one([1.0, 2.0], 3) == Affine([[1.0, 2.0]], [3.0])
+    assert MaxAffine.one([[1.0, 2.0], [0.0, 1.0]], [3.0, 0.0]) == MaxAffine([[[1.0, 2.0], [0.0, 1.0]]], [[3.0, 0.0]])
+    assert Capacity.one([1.0, 2.0]) == Capacity([[1.0, 2.0]])
+    assert Quadratic.one(np.eye(2), [1.0, 2.0]) == Quadratic(np.eye(2), [[1.0, 2.0]], [0.0])
+    assert Affine.one(np.ones(2, dtype=np.float32), 3).values(np.ones(2, dtype=np.float32)).dtype == np.float32
+
+
+def test_offsets_take_the_library_and_dtype_of_the_coefficients() -> None:
+    assert Affine(np.ones((2, 3), dtype=np.float32), [1.0, 2.0]).b.dtype == np.float32
+    assert type(Affine(array_api_strict.ones((2, 3)), [1, 2]).b) is type(array_api_strict.ones(1))
+
+
+# ----------------------------------------------------------------------------------------------------------------- custom
+
+
+def test_custom_counts_rounds_from_where_it_was_made() -> None:
+    f = Custom(lambda t, x: 10.0 * t, lambda t, x: np.full(2, float(t)), 2, rounds=6)
+    np.testing.assert_array_equal(f[2:][1:3].values(np.zeros(2)), [30.0, 40.0])
+    np.testing.assert_array_equal(f[3:5].subgradient(np.zeros(2), np.ones(2)), [7.0, 7.0])
+    assert f[1:3] != f[2:4]
+    assert f[1:3] == f[1:][:2]
+
+
+def test_custom_one_takes_callables_of_the_point_alone() -> None:
+    value, subgradient = (lambda x: float(x @ x)), (lambda x: 2 * x)
+    f = Custom.one(value, subgradient, 2)
+    assert f == Custom.one(value, subgradient, (2,))
+    np.testing.assert_array_equal(f.values([3, 4]), [25.0])
+    np.testing.assert_array_equal(f.subgradient([3, 4], np.ones(1)), [6.0, 8.0])
+
+
+def test_custom_skips_rounds_without_weight() -> None:
+    f = Custom(lambda t, x: 0.0, lambda t, x: np.full(1, np.nan if t == 0 else 1.0), 1, rounds=2)
+    assert f.subgradient(np.zeros(1), np.array([0.0, 2.0])) == 2.0
+
+
+# -------------------------------------------------------------------------------------------------------------- sentences
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "sentence"),
+    [
+        (lambda: Linear([1.0, 2.0]), WrongShape, "C of a Linear batch needs at least 2 axes, rounds first; .* use `.one"),
+        (lambda: Linear(np.zeros((3, 0))), WrongShape, r"shape \(3, 0\): every round needs at least one entry"),
+        (lambda: Affine([[1.0, 2.0]], [1.0, 2.0]), WrongShape, r"b of an Affine batch needs shape \(1,\); it has shape \(2,\)"),
+        (lambda: Affine([[1.0, np.nan]], [1.0]), NotFinite, r"A of an Affine batch holds nan at \(0, 1\)"),
+        (lambda: Affine.one([1.0], "much"), WrongType, "offset b of an Affine function must be a number, not 'much'"),
+        (lambda: MaxAffine(np.ones((2, 3)), np.ones(2)), WrongShape, "A of a MaxAffine batch needs at least 3 axes"),
+        (lambda: MaxAffine(np.ones((2, 3, 4)), np.ones((2, 4))), WrongShape, r"needs shape \(2, 3\); it has shape \(2, 4\)"),
+        (lambda: Capacity([[np.inf]]), NotFinite, "capacities c of a Capacity batch holds inf"),
+        (lambda: Quadratic(np.eye(2), np.ones((1, 2, 1))), WrongShape, "takes vectors, so q has shape"),
+        (lambda: Quadratic(np.eye(3), np.ones((2, 2))), WrongShape, r"P of a Quadratic batch needs shape \(2, 2\)"),
+        (lambda: Quadratic([np.eye(2)] * 3, np.ones((2, 2))), WrongShape, r"needs shape \(2, 2, 2\); it has shape \(3, 2, 2\)"),
+        (lambda: Quadratic([[1.0, 2.0], [2.0, 1.0]], [[0.0, 0.0]]), NotConvex, "The matrix P has eigenvalue -1; a convex quadratic"),
+        (lambda: Quadratic([np.eye(2), -0.5 * np.eye(2)], np.ones((2, 2))), NotConvex, "matrix P of round 1 has eigenvalue -0.5"),
+        (lambda: Quadratic([[1.0, 0.5], [0.0, 1.0]], [[0.0, 0.0]]), InvalidInput, r"not symmetric: .* differ by 0.5. Give \(P \+ P'\) / 2"),
+        (lambda: Custom(3, lambda t, x: x, 2), WrongType, r"The value of a Custom batch is a callable of \(t, x\), not 3"),
+        (lambda: Custom.one(lambda x: 0.0, None, 2), WrongType, "The subgradient of a Custom function is a callable of x, not None"),
+        (lambda: Custom(lambda t, x: 0.0, lambda t, x: x, 0), InvalidInput, "side of the shape of a Custom batch must be at least 1"),
+        (lambda: Linear([[1.0]])[0], WrongType, r"taken by a slice such as f\[3:4\], not by 0"),
+        (lambda: Linear([[1.0]])[::2], InvalidInput, "a step of 2 is not"),
+        (lambda: check_function(3), WrongType, "takes a batch of functions"),
+        (lambda: check_function(Linear([[1.0]])[:0]), InvalidInput, "at least one round"),
+        (lambda: check_function(Linear([[1.0]]), points=[[1.0]]), InvalidInput, "at least two points"),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence(make: Any, error: type[Exception], sentence: str) -> None:
+    with pytest.raises(error, match=sentence) as refused:
+        make()
+    assert str(refused.value)[0].isupper() or str(refused.value).startswith("check_function")
+    assert str(refused.value).endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("value", "subgradient", "sentence"),
+    [
+        (lambda t, x: np.nan if t == 3 else 0.0, lambda t, x: x, "The value of round 3 of a Custom batch must be finite, not nan."),
+        (lambda t, x: "high", lambda t, x: x, "The value of round 2 of a Custom batch must be a number, not 'high'."),
+        (
+            lambda t, x: 0.0,
+            lambda t, x: x[:1],
+            r"The subgradient of round 2 of a Custom batch has shape \(1,\); its points have shape",
+        ),
+        (lambda t, x: 0.0, lambda t, x: x / (3 - t), "The subgradient of round 3 of a Custom batch holds inf at 0"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_what_custom_callables_answer_is_checked(value: Any, subgradient: Any, sentence: str) -> None:
+    f = Custom(value, subgradient, 2, rounds=5)[2:]
+    with pytest.raises(InvalidInput, match=sentence):
+        f.values(np.ones(2)), f.subgradient(np.ones(2), np.ones(3))
+    with pytest.raises(WrongShape, match="The point has shape"):
+        f.values(np.ones(3))
+
+
+# -------------------------------------------------------------------------------------------- a user's own, right and wrong
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Distance(Batch):
+    """f_t(x) = ||x - C_t||^2, as a user would write it."""
+
+    C: Array
+
+    def __len__(self) -> int:
+        return len(self.C)
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(self.C.shape[1:])
+
+    def values(self, x: Array) -> Array:
+        return ((x - self.C) ** 2).sum(axis=1)
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return weights @ (2 * (x - self.C))
+
+    def view(self, rounds: slice) -> Self:
+        return self._shared(C=self.C[rounds])
+
+    @classmethod
+    def examples(cls) -> Sequence[Batch]:
+        return (cls(np.array([[1.0, -2.0], [0.3, 0.0], [4.0, 4.0], [0.5, 1.5]])),)
+
+
+class Root(Distance):
+    domain = "nonnegative vectors"
+
+    def values(self, x: Array) -> Array:
+        return np.broadcast_to(-np.sqrt(x).sum(), len(self)).copy()
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return weights.sum() * -0.5 / np.sqrt(x)
+
+
+class Concave(Distance):
+    def values(self, x: Array) -> Array:
+        return -super().values(x)
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return -super().subgradient(x, weights)
+
+
+class OneConcaveRound(Distance):
+    def values(self, x: Array) -> Array:
+        return super().values(x) - 3 * (self.C[:, 0] == 0.3) * (x**2).sum()
+
+
+class HalfGradient(Distance):
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return weights @ (x - self.C)
+
+
+class WrongSign(Distance):
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return -super().subgradient(x, weights)
+
+
+class SquaredSlopes(Distance):
+    def slopes(self, x: Array) -> np.ndarray[Any, Any]:
+        return super().slopes(x) ** 2
+
+
+class IgnoresWeights(Distance):
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return super().subgradient(x, (weights > 0).astype(float))
+
+
+class NeverZero(Distance):
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return super().subgradient(x, weights) if weights.any() else np.ones(2)
+
+
+class ChangesThePoint(Distance):
+    def values(self, x: Array) -> Array:
+        values = super().values(x)
+        x += 1.0
+        return values
+
+
+class ChangesTheWeights(Distance):
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        weights *= 2.0
+        return super().subgradient(x, weights / 2.0)
+
+
+class ChangesItself(Distance):
+    def slopes(self, x: Array) -> np.ndarray[Any, Any]:
+        slopes = super().slopes(x)
+        self.C[0, 0] += 1.0
+        return slopes
+
+
+class Moody(Distance):
+    def values(self, x: Array) -> Array:
+        return super().values(x) + np.random.default_rng().uniform()
+
+
+class ViewsFromTheStart(Distance):
+    def view(self, rounds: slice) -> Self:
+        return self._shared(C=self.C[: rounds.stop - rounds.start])
+
+
+class ViewsTooLong(Distance):
+    def view(self, rounds: slice) -> Self:
+        return self._shared(C=self.C[rounds.start :])
+
+
+class OneNumber(Distance):
+    def values(self, x: Array) -> Array:
+        return super().values(x).sum(keepdims=True)
+
+
+class AlwaysFloat32(Distance):
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return super().subgradient(x, weights).astype(np.float32)
+
+
+class AnswersLists(Distance):
+    def values(self, x: Array) -> Array:
+        return super().values(x).tolist()
+
+
+class Infinite(Distance):
+    def values(self, x: Array) -> Array:
+        return super().values(x) + (np.inf if abs(x).max() > 5 else 0.0)
+
+
+class DividesIntegers(Distance):
+    def values(self, x: Array) -> Array:
+        return super().values(x // 2 if x.dtype.kind == "i" else x)
+
+
+class WrongTotal(Distance, LinearTotal):
+    def total(self) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
+        return self.C.sum(axis=0), 0.0
+
+
+class WrongHalfspaces(Distance, PiecewiseLinear):
+    def halfspaces(self) -> Halfspaces:
+        return Halfspaces(-self.C, np.full(len(self), 1e3), np.arange(len(self)))
+
+
+class RowsAbove(Distance, PiecewiseLinear):
+    def halfspaces(self) -> Halfspaces:
+        return Halfspaces(100.0 * self.C, np.zeros(len(self)), np.arange(len(self)))
+
+
+@dataclass(frozen=True, repr=False)
+class ComparesArrays(Distance):
+    pass
+
+
+class NamelessRepr(Distance):
+    def __repr__(self) -> str:
+        return "?"
+
+
+BROKEN = [
+    (Concave, "every round is convex: in round"),
+    (OneConcaveRound, "every round is convex: in round 1, between"),
+    (HalfGradient, "grad f_t.*: in round"),
+    (WrongSign, "grad f_t.*: in round"),
+    (SquaredSlopes, "slopes are the norms .*: in round .* the slope is"),
+    (IgnoresWeights, "weighted sum"),
+    (NeverZero, "weights of zero do not give zero"),
+    (ChangesThePoint, "stays unchanged: the point changed"),
+    (ChangesTheWeights, "stays unchanged: the weights changed"),
+    (ChangesItself, "stays unchanged: its C changed"),
+    (Moody, "same answer: values differ"),
+    (ViewsFromTheStart, r"rounds s to e of f: (values|slopes|subgradient) of f\["),
+    (ViewsTooLong, r"it prints and compares as what it is: f\[:0\] is equal to f"),
+    (OneNumber, r"values answers shape \(1,\), not \(4,\)"),
+    (AlwaysFloat32, "subgradient answers dtype float32 for float64"),
+    (AnswersLists, "values answers a list for a ndarray"),
+    (Infinite, "values answers .*inf"),
+    (DividesIntegers, "integers is answered like .*: values at .* is off by"),
+    (WrongTotal, "total.. is the sum over the rounds: they differ by"),
+    (WrongHalfspaces, "the largest value is .* and the largest row"),
+    (RowsAbove, "a row is above the value of its round"),
+    (ComparesArrays, "declare the dataclass with eq=False"),
+    (NamelessRepr, "its repr is"),
+]
+
+
+def test_a_users_own_batch_passes() -> None:
+    check_function(Distance.examples()[0])
+
+
+@pytest.mark.parametrize(("kind", "sentence"), BROKEN, ids=[kind.__name__ for kind, _ in BROKEN])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_broken_batch_is_caught(kind: type[Distance], sentence: str, seed: int) -> None:
+    with pytest.raises(LawBroken, match=rf"{kind.__name__} breaks the law that .*{sentence}"):
+        check_function(kind.examples()[0], seed=seed)
+
+
+def test_every_law_catches_something() -> None:
+    caught = set()
+    for kind, _ in BROKEN:
+        with pytest.raises(LawBroken) as broken:
+            check_function(kind.examples()[0])
+        caught |= {entry.name for entry in broken.traceback}
+    assert {law.__name__ for law in LAWS} <= caught
+
+
+def test_a_batch_without_settings_is_told_what_to_do() -> None:
+    class Bare(Batch):
+        def __len__(self) -> int:
+            return 1
+
+        shape = (1,)
+        values = subgradient = view = None  # type: ignore[assignment]
+
+        @classmethod
+        def examples(cls) -> Sequence[Batch]:
+            return ()
+
+    with pytest.raises(LawBroken, match="make it a dataclass"):
+        check_function(Bare())
+
+
+def test_a_domain_needs_points_of_it() -> None:
+    f = Root(np.zeros((2, 2)))
+    with pytest.raises(InvalidInput, match="defined on nonnegative vectors only; give check_function at least two points"):
+        check_function(f)
+    check_function(f, points=[[1.0, 2.0], [0.5, 0.1], [3.0, 3.0]])
+
+
+def test_values_of_a_thousand_rounds_are_those_of_each_round() -> None:
+    rng = np.random.default_rng(1)
+    f = MaxAffine(rng.normal(size=(1000, 3, 5)), rng.normal(size=(1000, 3)))
+    x = rng.normal(size=5)
+    np.testing.assert_allclose(f.values(x), [float(to_numpy(f[t : t + 1].values(x))[0]) for t in range(1000)], rtol=1e-12)

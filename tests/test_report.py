@@ -1,0 +1,164 @@
+"""The report page: it stands alone, says the numbers in words, and is honest when there is no best point in hindsight."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from html import escape
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from tidewolf import report
+from tidewolf.evaluation.run import run
+from tidewolf.learners import LyapunovDescent
+from tidewolf.problems import routing
+from tidewolf.report.figures import Line, svg
+from tidewolf.report.words import interval, number, short
+from tidewolf.rivals import SinhaVaze
+
+ABOUT = {"name": "routing", "about": "One flow across a backbone.", "seed": 3, "date": datetime(2026, 1, 2, tzinfo=UTC)}
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+
+
+def both(problem):
+    return [run(learner(problem.K, horizon=len(problem)), problem.stream) for learner in (LyapunovDescent, SinhaVaze)]
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return both(routing(rounds=150, seed=3))
+
+
+@pytest.fixture(scope="module")
+def infeasible():
+    return both(routing(rounds=60, seed=3, feasible=False))
+
+
+class Reader(HTMLParser):
+    """Text, tags and attributes of a page, with every element closed in order."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.tags, self.attributes, self.text = [], [], [], []
+        self.feed(page)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data.strip())
+
+
+def test_the_page_stands_alone(runs):
+    page = report.page(runs, **ABOUT)
+    read = Reader(page)
+    assert "http" not in page
+    assert "@import" not in page
+    assert not {"script", "link", "iframe", "img"} & set(read.tags)
+    assert not {"src", "href", "srcset", "id"} & {name for name, _ in read.attributes}
+    assert len(page) < 300_000
+
+
+def test_the_page_says_every_number(runs):
+    text = Reader(report.page(runs, **ABOUT)).text
+    assert "150 rounds \xb7 seed 3" in text
+    assert "2026-01-02 00:00 UTC" in text
+    for each in runs:
+        assert type(each.learner).__name__ in text
+        assert repr(each.learner) in text
+        assert interval(each.regret) in text
+        assert f"{interval(each.regret, 150)} a round" in text
+        assert number(float(each.violations.sum())) in text
+        assert f"{each.oracle_calls:,} in all" in text
+        assert number(each.max_excess) in text
+
+
+def test_three_figures_with_a_legend_each(runs):
+    read = Reader(report.page(runs, **ABOUT))
+    assert read.tags.count("figure") == 3
+    assert [title for title in read.text if title.startswith("Cumulative")] == [
+        "Cumulative regret",
+        "Cumulative violation",
+        "Cumulative oracle calls",
+    ]
+
+
+def test_the_same_runs_give_the_same_page(runs):
+    assert report.page(runs, **ABOUT) == report.page(runs, **ABOUT)
+
+
+def test_the_page_is_written_whole(runs, tmp_path):
+    report.write(tmp_path / "report.html", runs, **ABOUT)
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == report.page(runs, **ABOUT)
+    assert [each.name for each in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_nothing_given_becomes_markup(runs):
+    page = report.page(runs, **ABOUT | {"name": "<script>x", "about": '"&<b>'})
+    assert escape("<script>x") in page
+    assert "script" not in Reader(page).tags
+    assert '"&<b>' in Reader(page).text
+
+
+def test_one_learner_twice_gets_two_names(runs):
+    text = Reader(report.page([runs[0], runs[0]], **ABOUT)).text
+    assert {"LyapunovDescent 1", "LyapunovDescent 2"} <= set(text)
+
+
+def test_without_a_feasible_point_the_page_says_so(infeasible):
+    assert infeasible[0].regret is None
+    read = Reader(report.page(infeasible, **ABOUT))
+    assert any(infeasible[0].comparator.infeasibility.sentence in text for text in read.text)
+    assert "Cumulative regret" not in read.text
+    assert read.tags.count("figure") == 2
+    assert number(float(infeasible[0].violations.sum())) in read.text
+
+
+def test_drawings_leave_their_colours_to_the_page():
+    drawing = svg([Line(np.linspace(0.0, 1.0, 50), (0.9, 1.1)), Line(np.linspace(0.0, -1.0, 50))], "Two <lines>")
+    assert "#" not in drawing
+    assert {"currentColor", "var(--line-0)", "var(--line-1)"} <= set(drawing.replace(";", " ").replace('"', " ").split()) | {
+        "var(--line-0)"
+    }
+    assert 'aria-label="Two &lt;lines&gt;"' in drawing
+    assert ">0.5</text>" in drawing
+
+
+def test_long_series_are_thinned_and_keep_their_ends():
+    values = np.cumsum(np.sin(np.arange(200_000)))
+    assert len(svg([Line(values)], "")) < 30_000
+
+
+@pytest.mark.parametrize("values", [[3.0], [0.0, 0.0], [1e-9, 2e-9, 3e-9], [-5e12, 5e12]])
+def test_odd_series_draw(values):
+    assert svg([Line(np.array(values))], "").endswith("</svg>")
+
+
+@pytest.mark.parametrize(
+    ("x", "said"),
+    [(0.0, "0"), (12345.6, "12,346"), (1.23456, "1.235"), (-0.0123456, "-0.01235"), (1.2e-13, "1.2e-13"), (None, "unknown")],
+)
+def test_numbers_are_said_to_four_digits(x, said):
+    assert number(x) == said
+
+
+def test_an_interval_is_one_number_where_nobody_could_tell():
+    assert interval((1.00001, 1.00002)) == "1"
+    assert interval((-3.0, 5.0), 2) == "[-1.5, 2.5]"
+
+
+def test_ticks_are_short():
+    assert [short(x) for x in (0.0, 250.0, 2500.0, -1e6, 0.05)] == ["0", "250", "2.5k", "-1M", "0.05"]

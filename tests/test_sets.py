@@ -1,0 +1,698 @@
+"""Sets: the laws on every example, brute force on small ones, sentences of errors, and sets broken on purpose."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+from dataclasses import dataclass
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidewolf import sets
+from tidewolf.core.errors import (
+    EmptySet,
+    InvalidInput,
+    LawBroken,
+    NotFinite,
+    NotSupported,
+    OracleError,
+    SolverFailed,
+    WrongShape,
+    WrongType,
+)
+from tidewolf.core.oracle import Answer
+from tidewolf.core.vertices import Dense, Sparse
+from tidewolf.sets import Box, CappedSimplex, ConvexSet, L2Ball, Polyhedral, Projectable, Shrunk, Simplex, Translated, VertexHull
+from tidewolf.sets.base import LinearDescription, Relaxable
+from tidewolf.testing import check_set
+
+EXAMPLES = [pytest.param(K, id=f"{kind.__name__}-{i}") for kind in sets.every() for i, K in enumerate(kind.examples())]
+seeds = st.integers(0, 2**32)
+
+
+# --- the laws, on everything exported -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("K", EXAMPLES)
+@given(seed=seeds)
+@settings(max_examples=4)
+def test_every_example_keeps_every_law(K, seed):
+    check_set(K, seed=seed)
+
+
+@pytest.mark.parametrize("K", EXAMPLES)
+@pytest.mark.parametrize("reference", [np.zeros(1, dtype=np.float32), strict.zeros(1)], ids=["float32", "strict"])
+def test_the_laws_hold_in_other_libraries_and_dtypes(K, reference):
+    moved = K.to(reference)
+    assert type(moved.center) is type(reference)
+    assert moved.center.dtype == reference.dtype
+    check_set(moved)
+
+
+@pytest.mark.parametrize("K", EXAMPLES)
+@pytest.mark.parametrize("dtype", [strict.float32, strict.float64])
+def test_a_numpy_set_answers_in_the_library_of_the_direction(K, dtype):
+    d = strict.asarray(np.random.default_rng(1).standard_normal(K.shape), dtype=dtype)
+    for point in (K.lmo(d), K.tangent(d)):
+        assert type(point) is type(d)
+        assert point.dtype == dtype
+    assert K.excess(K.lmo(d)) < 1e-3
+    if isinstance(K, Projectable):
+        assert K.project(d).dtype == dtype
+    assert K.lmo(strict.ones(K.shape, dtype=strict.int64)).dtype == strict.float64
+
+
+def test_every_finds_all_public_sets():
+    assert sets.__all__ == sorted(sets.__all__)
+    assert {kind.__name__ for kind in sets.every()} >= {
+        "Box",
+        "CappedSimplex",
+        "FlowPolytope",
+        "L2Ball",
+        "Shrunk",
+        "Simplex",
+        "Translated",
+        "VertexHull",
+    }
+    assert ConvexSet not in sets.every()
+
+
+# --- brute force --------------------------------------------------------------------------------------------------------------------
+
+
+def corners(K: ConvexSet) -> np.ndarray:
+    """Every vertex of a small set, by enumeration."""
+    if isinstance(K, Box):
+        choices = itertools.product(*zip(K.lower.reshape(-1), K.upper.reshape(-1), strict=True))
+        return np.array(list(choices)).reshape(-1, *K.shape)
+    if isinstance(K, VertexHull):
+        return K.points
+    if isinstance(K, Simplex):
+        return np.vstack([K.total * np.eye(K.n), np.zeros((int(K.at_most), K.n))])
+    assert isinstance(K, CappedSimplex)
+    full = [np.array(bits) * K.cap for bits in itertools.product((0.0, 1.0), repeat=K.n - 1)]
+    points = [np.insert(bits, i, K.total - bits.sum()) for bits in full for i in range(K.n)]
+    return np.array([x for x in points if x.min() >= -1e-12 and x.max() <= K.cap + 1e-12])
+
+
+ENUMERABLE = [
+    pytest.param(K, id=f"{kind.__name__}-{i}")
+    for kind in (Box, CappedSimplex, Simplex, VertexHull)
+    for i, K in enumerate(kind.examples())
+    if math.prod(K.shape) <= 8
+]
+
+
+@pytest.mark.parametrize("K", ENUMERABLE)
+def test_oracle_radius_and_diameter_are_those_of_the_enumerated_vertices(K):
+    all_of_them = corners(K)
+    rows = all_of_them.reshape(len(all_of_them), -1)
+    for d in np.random.default_rng(2).standard_normal((20, *K.shape)):
+        assert np.vdot(d, K.lmo(d)) == pytest.approx(float((rows @ d.reshape(-1)).min()), abs=1e-12)
+    assert K.radius == pytest.approx(np.linalg.norm(rows - K.center.reshape(-1), axis=1).max(), abs=1e-12)
+    assert K.diameter == pytest.approx(np.linalg.norm(rows[:, None] - rows[None], axis=2).max(), abs=1e-12)
+    assert K.dimension == np.linalg.matrix_rank(rows - rows[0])
+
+
+@pytest.mark.parametrize("K", [*ENUMERABLE, *(pytest.param(K, id=f"Ball-{i}") for i, K in enumerate(L2Ball.examples()))])
+def test_inner_radius_is_exact_where_it_is_known(K):
+    if K.inner_radius:
+        units = [K.tangent(sign * unit.reshape(K.shape)) for unit in np.eye(math.prod(K.shape)) for sign in (1.0, -1.0)]
+        units.append(K.tangent(-np.ones(K.shape)))
+        units.append(K.tangent(np.ones(K.shape)))
+        reached = [K.excess(K.center + 1.001 * K.inner_radius * u / np.linalg.norm(u)) for u in units if np.linalg.norm(u) > 1e-9]
+        assert max(reached) > 1e-9 * K.inner_radius
+    else:
+        assert K.inner_radius is None or K.dimension == 0
+
+
+def distance_by_faces(points: np.ndarray, x: np.ndarray) -> float:
+    """The distance to a hull: the best projection on the affine hull of a subset that has nonnegative weights."""
+    best = math.inf
+    for size in range(1, len(points) + 1):
+        for chosen in itertools.combinations(points, size):
+            base, edges = chosen[0], np.array(chosen[1:]).reshape(-1, len(x)) - chosen[0]
+            w = np.linalg.lstsq(edges.T, x - base, rcond=None)[0] if size > 1 else np.zeros(0)
+            if (w >= -1e-12).all() and w.sum() <= 1 + 1e-12:
+                best = min(best, float(np.linalg.norm(base + w @ edges - x)))
+    return best
+
+
+@given(seed=seeds, k=st.integers(1, 6), n=st.integers(1, 3), far=st.sampled_from([0.1, 1.0, 1e3, 1e6]))
+def test_the_excess_of_a_hull_is_the_distance_to_it(seed, k, n, far):
+    rng = np.random.default_rng(seed)
+    points = rng.integers(-2, 3, (k, n)).astype(float)
+    K, x = VertexHull(points), far * rng.standard_normal(n)
+    assert K.excess(x) == pytest.approx(distance_by_faces(points, x), abs=1e-9, rel=1e-9)
+    inside = rng.dirichlet(np.ones(k)) @ points
+    assert K.excess(inside) <= 1e-12
+
+
+@given(seed=seeds, n=st.integers(1, 9), cap=st.sampled_from([0.2, 0.5, 1.0, 3.0]), far=st.sampled_from([0.0, 0.1, 1.0, 1e9, 1e150]))
+def test_the_projection_on_a_capped_simplex_agrees_with_plain_bisection(seed, n, cap, far):
+    total = cap * n * 0.7
+    y = far * np.random.default_rng(seed).standard_normal(n)
+    x = CappedSimplex(n, cap, total).project(y)
+    assert abs(x.sum() - total) <= 1e-12 * max(1.0, total)
+    if far <= 1.0:
+        low, high = y.min() - cap, y.max()
+        for _ in range(200):
+            middle = (low + high) / 2
+            low, high = (middle, high) if np.clip(y - middle, 0, cap).sum() >= total else (low, middle)
+        np.testing.assert_allclose(x, np.clip(y - low, 0, cap), atol=1e-12)
+
+
+@given(seed=seeds, n=st.integers(1, 9), far=st.sampled_from([0.0, 1.0, 1e9, 1e150]))
+def test_a_cap_that_never_binds_leaves_the_simplex(seed, n, far):
+    y = far * np.random.default_rng(seed).standard_normal(n)
+    free, capped = Simplex(n, 2.0), CappedSimplex(n, 7.0, 2.0)
+    np.testing.assert_allclose(capped.project(y), free.project(y), atol=1e-12)
+    np.testing.assert_array_equal(capped.lmo(y), free.lmo(y))
+    assert capped.radius == pytest.approx(free.radius, abs=1e-12)
+    assert capped.diameter == pytest.approx(free.diameter, abs=1e-12)
+    assert capped.inner_radius == pytest.approx(free.inner_radius, abs=1e-12)
+
+
+@pytest.mark.parametrize("K", [Simplex(3), Simplex(3, at_most=True), CappedSimplex(3, 0.5), Box(np.zeros(3), np.ones(3)), L2Ball(3)])
+@pytest.mark.parametrize("far", [1e9, 1e20, 1e150])
+def test_a_projection_from_far_away_is_still_a_member(K, far):
+    assert K.excess(K.project(far * np.array([1.0, -2.0, 0.5]))) <= 1e-12
+
+
+# --- each set's own promises ----------------------------------------------------------------------------------------------------------
+
+
+def test_ties_go_to_the_earlier_coordinate():
+    np.testing.assert_array_equal(CappedSimplex(5, 1.0, 2.5).lmo(np.zeros(5)), [1.0, 1.0, 0.5, 0.0, 0.0])
+    np.testing.assert_array_equal(CappedSimplex(4, 1.0, 2.0).lmo(np.array([1.0, 0.0, 1.0, 1.0])), [1.0, 1.0, 0.0, 0.0])
+    np.testing.assert_array_equal(Simplex(3).lmo(np.zeros(3)), [1.0, 0.0, 0.0])
+    np.testing.assert_array_equal(VertexHull([[0.0, 1.0], [1.0, 0.0]]).lmo(np.ones(2)), [0.0, 1.0])
+    np.testing.assert_array_equal(L2Ball(2, center=[3.0, 4.0]).lmo(np.zeros(2)), [3.0, 4.0])
+
+
+def test_a_capped_simplex_at_its_cap_is_a_single_point():
+    for K in (CappedSimplex(49, 1 / 49), CappedSimplex(10, 0.1), CappedSimplex(3, 0.1, 0.3), CappedSimplex(1, 5.0)):
+        assert (K.dimension, K.radius, K.diameter, K.inner_radius) == (0, 0.0, 0.0, 0.0)
+        np.testing.assert_array_equal(K.lmo(np.arange(K.n)), K.center)
+        assert not K.tangent(np.arange(K.n, dtype=float)).any()
+
+
+def test_fixed_entries_of_a_box_do_not_count():
+    K = Box([0.0, 1.0, 2.0], [4.0, 1.0, 2.5])
+    assert K.dimension == 2
+    assert K.inner_radius == 0.25
+    np.testing.assert_array_equal(K.tangent(np.ones(3)), [1.0, 0.0, 1.0])
+
+
+def test_a_ball_is_where_its_center_is():
+    K = L2Ball((1, 2), radius=2.0, center=[[3.0, 4.0]])
+    np.testing.assert_allclose(K.lmo(np.array([[0.0, 1e-200]])), [[3.0, 2.0]])
+    assert K.excess(np.array([[3.0, 7.0]])) == 1.0
+    assert L2Ball(3) == L2Ball((3,))
+    assert L2Ball(3) != L2Ball(3, center=np.ones(3))
+
+
+def test_a_large_hull_settles_for_twice_the_radius():
+    K = VertexHull(np.random.default_rng(0).standard_normal((600, 3)))
+    assert K.diameter == 2 * K.radius
+
+
+def test_points_far_from_the_origin_do_not_gain_dimensions():
+    assert VertexHull(np.array([[0.0, 0.0], [0.1, 0.1], [0.3, 0.3]]) + 1e6).dimension == 1
+
+
+def test_sets_own_their_arrays():
+    lower, points, shift = np.zeros(2), np.eye(2), np.ones(2)
+    K, H, S = Box(lower, np.ones(2)), VertexHull(points), Translated(Simplex(2), shift)
+    for given_array in (lower, points, shift):
+        given_array += 7.0
+    assert Box(np.zeros(2), np.ones(2)) == K
+    assert VertexHull(np.eye(2)) == H
+    assert Translated(Simplex(2), np.ones(2)) == S
+
+
+def test_a_shrunk_set_leaves_room_around_its_members():
+    K, factor = CappedSimplex(5, 0.5), 0.8
+    rng = np.random.default_rng(0)
+    for d in rng.standard_normal((20, 5)):
+        u = K.tangent(rng.standard_normal(5))
+        z = Shrunk(K, factor).lmo(d) + (1 - factor) * K.inner_radius * u / np.linalg.norm(u)
+        assert K.excess(z) <= 1e-12
+
+
+# --- images have the gifts of what they are images of -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Segment(ConvexSet):
+    """A set as a newcomer writes it: { (t, 0) : |t| <= 1 }, with a plain lmo that looks at nothing."""
+
+    length: float = 1.0
+
+    @property
+    def shape(self):
+        return (2,)
+
+    @property
+    def dimension(self):
+        return 1
+
+    @property
+    def center(self):
+        return np.zeros(2)
+
+    @property
+    def radius(self):
+        return self.length
+
+    def tangent(self, direction):
+        return direction * np.array([1, 0], dtype=direction.dtype)
+
+    def excess(self, x):
+        return max(0.0, abs(float(x[0])) - self.length, abs(float(x[1])))
+
+    def lmo(self, direction):
+        return np.array([-self.length if direction[0] > 0 else self.length, 0.0])
+
+    @classmethod
+    def examples(cls):
+        return (cls(),)
+
+
+def test_a_newcomers_set_passes_and_can_be_moved_and_shrunk():
+    check_set(Segment())
+    check_set(Translated(Segment(2.0), [3.0, 4.0]))
+    check_set(Shrunk(Segment(), 0.5))
+
+
+@pytest.mark.parametrize(
+    ("inside", "projects", "describes"),
+    [(Simplex(2), True, True), (L2Ball(2), True, False), (VertexHull(np.eye(2)), False, True), (Segment(), False, False)],
+)
+def test_isinstance_tells_what_an_image_can_do(inside, projects, describes):
+    for K in (Translated(inside, [1.0, 1.0]), Shrunk(inside, 0.5), Shrunk(Translated(inside, [1.0, 1.0]), 0.5)):
+        assert isinstance(K, Projectable) is projects
+        assert isinstance(K, Polyhedral) is describes
+        assert type(K).__name__ in {"Translated", "Shrunk"}
+        if inside != Segment():
+            assert pickle.loads(pickle.dumps(K)) == K
+        if not projects:
+            with pytest.raises(NotSupported, match=r"has no exact projection, because its (VertexHull|Segment|Translated) has none\."):
+                K.project(np.zeros(2))
+        if not describes:
+            with pytest.raises(NotSupported, match=r"has no linear description, because its (L2Ball|Segment|Translated) has none\."):
+                K.description()
+
+
+def test_images_compare_and_print_as_what_they_are():
+    assert Translated(Simplex(2), [1.0, 0.0]) == Translated(Simplex(2), np.array([1, 0]))
+    assert Translated(Simplex(2), [1.0, 0.0]) != Translated(L2Ball(2), [1.0, 0.0])
+    assert repr(Shrunk(Simplex(2), 0.5)) == "Shrunk(K=Simplex(n=2, total=1, at_most=False), factor=0.5)"
+
+
+# --- sentences ------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "sentence"),
+    [
+        (
+            lambda: CappedSimplex(3, 0.2),
+            EmptySet,
+            r"of at most 0\.2 each cannot reach the total 1: raise the cap to at least 0\.333333\.",
+        ),
+        (lambda: CappedSimplex(0, 1.0), InvalidInput, r"The size n of a capped simplex must be at least 1, not 0\."),
+        (lambda: CappedSimplex(3, -1.0), InvalidInput, r"The cap of a capped simplex must be greater than 0, not -1\."),
+        (lambda: CappedSimplex(3, 1.0, 0.0), InvalidInput, r"The total of a capped simplex must be greater than 0, not 0\."),
+        (lambda: CappedSimplex(3, "much"), WrongType, r"The cap of a capped simplex must be a number, not 'much'\."),
+        (lambda: Box([0.0, 2.0], [1.0, 1.0]), EmptySet, r"lower <= upper everywhere; at entry \[1\] the lower bound is greater\."),
+        (lambda: Box([0.0, 2.0], [1.0]), WrongShape, r"The upper bound of a box has shape \(1,\)"),
+        (lambda: Box([0.0], [np.inf]), NotFinite, r"The upper bound of a box holds inf at 0; every entry must be finite\."),
+        (lambda: Box(0.0, 1.0), WrongShape, r"a number is a point of shape \(1,\)"),
+        (lambda: L2Ball(3, radius=0.0), InvalidInput, r"The radius of a ball must be greater than 0, not 0\."),
+        (lambda: L2Ball(3, center=[0.0]), WrongShape, r"The center of a ball has shape \(1,\); the ball's points have shape \(3,\)\."),
+        (lambda: L2Ball((2, 0)), InvalidInput, r"The size n of a ball must be at least 1, not 0\."),
+        (lambda: VertexHull(np.zeros((0, 2))), EmptySet, r"The hull of no points is empty: give at least one\."),
+        (lambda: VertexHull([1.0, 2.0]), WrongShape, r"The hull has points of shape \(\); a point needs at least one axis"),
+        (
+            lambda: VertexHull([[1.0], [2.0, 3.0]]),
+            WrongType,
+            r"The points of a hull must be an array of numbers; the rows given",
+        ),
+        (lambda: Translated(Simplex(2), [1.0]), WrongShape, r"The shift has shape \(1,\); the set's points have shape \(2,\)\."),
+        (lambda: Translated("K", [1.0]), WrongType, r"Translated needs a set .* to start from, not 'K'\."),
+        (lambda: Shrunk(Simplex(2), 1.5), InvalidInput, r"The factor of a shrunk set must be at most 1, not 1\.5\."),
+        (lambda: Shrunk(Simplex(2), 0.0), InvalidInput, r"The factor of a shrunk set must be greater than 0, not 0\."),
+    ],
+)
+def test_what_cannot_be_a_set_is_refused_with_a_sentence(make, error, sentence):
+    with pytest.raises(error, match=sentence):
+        make()
+
+
+@pytest.mark.parametrize("K", EXAMPLES)
+def test_bad_directions_are_refused_with_a_sentence(K):
+    with pytest.raises(NotFinite, match=r"The direction holds nan at .*; every entry must be finite\."):
+        K.lmo(np.full(K.shape, np.nan))
+    with pytest.raises(WrongShape, match=r"The direction has shape \(99,\); the set's points have shape"):
+        K.lmo(np.ones(99))
+    with pytest.raises(WrongType, match=r"The direction must be an array of real numbers, not of dtype complex128\."):
+        K.lmo(np.ones(K.shape, dtype=complex))
+
+
+def test_a_solver_that_gives_up_is_named(monkeypatch):
+    def gives_up(*args, **kwargs):
+        raise RuntimeError("Maximum number of iterations reached")
+
+    monkeypatch.setattr("scipy.optimize.nnls", gives_up)
+    with pytest.raises(SolverFailed, match=r"The distance to a hull of 2 points could not be computed: Maximum number"):
+        VertexHull(np.eye(2)).excess(np.zeros(2))
+
+
+# --- sets broken on purpose -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Shares(ConvexSet):
+    """The simplex of three shares, right in everything; each broken set below changes one thing."""
+
+    shape = (3,)
+    dimension = 2
+    radius = math.sqrt(2 / 3)
+    diameter = math.sqrt(2)
+    inner_radius = math.sqrt(1 / 6)
+
+    @property
+    def center(self):
+        return np.full(3, 1 / 3)
+
+    def tangent(self, direction):
+        return direction - direction.mean()
+
+    def excess(self, x):
+        return max(0.0, -float(x.min()), abs(float(x.sum()) - 1.0))
+
+    def lmo(self, direction):
+        v = np.zeros(3)
+        v[np.argmin(direction)] = 1.0
+        return v
+
+    @classmethod
+    def examples(cls):
+        return (cls(),)
+
+
+class AnswersMinusOne(Shares):
+    def lmo(self, direction):
+        return np.array([-1.0, 0.0, 0.0])
+
+
+class AnswersOutside(Shares):
+    def lmo(self, direction):
+        return 1.5 * super().lmo(direction)
+
+
+class AnswersTheWorst(Shares):
+    def lmo(self, direction):
+        return super().lmo(-direction)
+
+
+class AnswersNaNToZero(Shares):
+    def lmo(self, direction):
+        return super().lmo(direction) if direction.any() else np.full(3, np.nan)
+
+
+class OverflowsOnHugeDirections(Shares):
+    def lmo(self, direction):
+        with np.errstate(over="ignore"):
+            return super().lmo(direction * np.linalg.norm(direction) ** 2 + np.arange(3.0)[::-1] * 1e-9)
+
+
+class AnswersAColumn(Shares):
+    def lmo(self, direction):
+        return super().lmo(direction)[:, None]
+
+
+class AnswersWithItsInput(Shares):
+    def lmo(self, direction):
+        direction[:] = super().lmo(direction)
+        return direction
+
+
+class WritesIntoItsInput(Shares):
+    def lmo(self, direction):
+        direction -= direction.min()
+        return super().lmo(direction)
+
+
+class TangentWritesIntoItsInput(Shares):
+    def tangent(self, direction):
+        direction -= direction.mean()
+        return direction
+
+
+class AnswersWithMemoryOfItsInput(Shares, Projectable):
+    def project(self, y):
+        return y
+
+
+class FreezesItsInput(Shares):
+    def atom(self, point):
+        return Dense(point)
+
+
+class ForgetsTheSeed(Shares):
+    calls = itertools.count()
+
+    def lmo(self, direction):
+        return np.roll(np.array([1.0, 0.0, 0.0]), next(self.calls) % 3)
+
+
+class CenterElsewhere(Shares):
+    center = np.array([1.0, 1.0, -1.0])
+
+
+class CenterCanBeWritten(Shares):
+    center = np.full(3, 1 / 3)
+
+
+class RadiusTooSmall(Shares):
+    radius = 0.8
+
+
+class RadiusNegative(Shares):
+    radius = -1.0
+
+
+class DiameterTooSmall(Shares):
+    diameter = 1.4
+
+
+class InnerRadiusTooLarge(Shares):
+    inner_radius = 0.42
+
+
+class InnerRadiusOfTheWholeSpace(Shares):
+    inner_radius = 1 / 2
+
+
+class DimensionOff(Shares):
+    dimension = 3
+
+
+class TangentTwice(Shares):
+    def tangent(self, direction):
+        return 2 * (direction - direction.mean())
+
+
+class TangentCurved(Shares):
+    def tangent(self, direction):
+        return np.abs(direction - direction.mean())
+
+
+class TangentSlanted(Shares):
+    def tangent(self, direction):
+        return direction - direction[0]
+
+
+class TangentTooSmall(Shares):
+    dimension = 1
+    inner_radius = None
+
+    def tangent(self, direction):
+        return (direction[0] - direction[1]) / 2 * np.array([1, -1, 0], dtype=direction.dtype)
+
+
+class TangentTooLarge(Shares):
+    dimension = 3
+    inner_radius = None
+
+    def tangent(self, direction):
+        return direction
+
+    def excess(self, x):
+        return max(0.0, -float(x.min()))
+
+
+class ExcessIsBlind(Shares):
+    def excess(self, x):
+        return 0.0
+
+
+class ExcessIsBlindToTheSum(Shares):
+    def excess(self, x):
+        return max(0.0, -float(x.min()))
+
+
+class ExcessHatesMixtures(Shares):
+    def excess(self, x):
+        return max(super().excess(x), 0.1 * float(x.max() < 0.9 and abs(x[0] - 1 / 3) > 1e-3))
+
+
+class AnswersInDoublePrecision(Shares):
+    def answer(self, direction, warm=None):
+        return Answer(Doubled(self.lmo(direction)))
+
+
+class Doubled(Dense):
+    def dense(self, reference):
+        return self.point
+
+
+class VertexWithAnotherInside(Shares):
+    def answer(self, direction, warm=None):
+        return Answer(Inflated.of(self.lmo(direction)))
+
+    def atom(self, point):
+        return Inflated.of(point)
+
+
+class Inflated(Sparse):
+    @staticmethod
+    def of(point):
+        return Inflated(point.shape, np.arange(point.size, dtype=np.int32), np.array(point))
+
+    def inner(self, direction):
+        return 2 * super().inner(direction)
+
+
+class AtomElsewhere(Shares):
+    def atom(self, point):
+        return Dense(np.zeros(3))
+
+
+class DescribedTooLarge(Shares, Polyhedral):
+    def description(self):
+        return LinearDescription(np.zeros(3), np.ones(3))
+
+
+class DescribedEmpty(Shares, Polyhedral):
+    def description(self):
+        return LinearDescription(np.zeros(3), np.zeros(3), A_eq=np.ones((1, 3)), b_eq=np.ones(1))
+
+
+class ProjectsAlongTheRay(Shares, Projectable):
+    def project(self, y):
+        y = np.maximum(y, 0.0)
+        return y / y.sum() if y.sum() > 0 else self.center
+
+
+class ProjectsOutside(Shares, Projectable):
+    def project(self, y):
+        return y - (y.sum() - 1.0) / 3
+
+
+class RelaxesTooFar(Shares, Relaxable):
+    def relax(self, y):
+        return np.minimum(y, 0.5)
+
+
+@dataclass(frozen=True)
+class ComparesByTuple(Shares):
+    shift: float = 0.0
+
+
+class Undecorated(ConvexSet):
+    """No dataclass at all."""
+
+    shape, dimension, radius, diameter, inner_radius = (3,), 2, Shares.radius, Shares.diameter, Shares.inner_radius
+    center, tangent, excess, lmo, examples = Shares.center, Shares.tangent, Shares.excess, Shares.lmo, Shares.examples
+
+
+BROKEN = {
+    AnswersMinusOne: r"breaks the law that the oracle's answer is a member: the answer to \[.*\] is \[-1\.  0\.  0\.\], with excess 2\.",
+    AnswersOutside: r"the oracle's answer is a member: .* with excess 0\.5\.",
+    AnswersTheWorst: r"no member is better than the oracle's answer: in direction .* is worse than the member .* by",
+    AnswersNaNToZero: r"the oracle's answer is a member: the answer to \[0\. 0\. 0\.\] is \[nan nan nan\]\.",
+    OverflowsOnHugeDirections: r"no member is better than the oracle's answer: in direction",
+    AnswersAColumn: r"the oracle's answer is a member: the answer to \[.*\] has shape \(3, 1\), points have shape \(3,\)\.",
+    AnswersWithItsInput: r"what it is given stays unchanged and is not kept: lmo turned",
+    WritesIntoItsInput: r"what it is given stays unchanged and is not kept: lmo turned",
+    TangentWritesIntoItsInput: r"what it is given stays unchanged and is not kept: tangent turned",
+    AnswersWithMemoryOfItsInput: r"stays unchanged and is not kept: project answered with memory of its input; answer with a new array\.",
+    FreezesItsInput: r"what it is given stays unchanged and is not kept: atom made its input read-only\.",
+    ForgetsTheSeed: r"the same direction gets the same answer: \[.*\] got \[.*\] and then \[.*\]",
+    CenterElsewhere: r"its center is a read-only member: the center \[ 1\.  1\. -1\.\] has excess 1\.",
+    CenterCanBeWritten: r"its center is a read-only member: the center can be written to",
+    RadiusTooSmall: r"no member is farther from the center than radius: .* is 0\.816497 away, radius is 0\.8\.",
+    RadiusNegative: r"its sizes are finite, not negative, and fit together: radius is -1\.0\.",
+    DiameterTooSmall: r"no two members are farther apart than diameter: .* are 1\.41421 apart, diameter is 1\.4\.",
+    InnerRadiusTooLarge: r"the ball of radius inner_radius around the center, within the affine hull, is in the set: inner_radius is 0\.42",
+    InnerRadiusOfTheWholeSpace: r"the ball of radius inner_radius .* has excess",
+    DimensionOff: r"dimension is the rank of tangent: the rank is 2, dimension is 3\.",
+    TangentTwice: r"tangent is an orthogonal projection: it is not idempotent",
+    TangentCurved: r"tangent is an orthogonal projection: it is not linear",
+    TangentSlanted: r"tangent is an orthogonal projection: it is not symmetric",
+    TangentTooSmall: r"members differ along the tangent space only, .* varies by",
+    TangentTooLarge: r"excess is 0 for members and positive for others|no member is better",
+    ExcessIsBlind: r"excess is 0 for members and positive for others: .* has excess 0\.",
+    ExcessIsBlindToTheSum: r"excess is 0 for members and positive for others: .* off the affine hull, has excess 0\.",
+    ExcessHatesMixtures: r"excess is 0 for members and positive for others: the member .* has excess 0\.1\.",
+    AnswersInDoublePrecision: r"library and floating dtype of the direction: answer of a float32 direction is float64\.",
+    VertexWithAnotherInside: r"a structured answer agrees with its dense point: inner is off by",
+    AtomElsewhere: r"a table of answers agrees with their dense points: atom is off by 0\.333\.",
+    DescribedTooLarge: r"as good as a linear program over its description, and no better: .* it reaches .*, the program",
+    DescribedEmpty: r"a linear program over the description has no solution",
+    ProjectsAlongTheRay: r"project gives the nearest member: .* a nearer member exists",
+    ProjectsOutside: r"project gives the nearest member: .* with excess",
+    RelaxesTooFar: r"relax keeps members and brings no point farther from any member",
+    ComparesByTuple: r"it prints and compares as what it is: it does not compare arrays by content; declare the dataclass with eq=False\.",
+    Undecorated: r"it prints and compares as what it is: it is no dataclass; declare it one",
+}
+
+
+def test_the_pattern_of_the_broken_sets_is_right():
+    check_set(Shares())
+
+
+@pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
+def test_a_broken_set_is_caught_with_the_fitting_sentence(kind):
+    with pytest.raises(LawBroken, match=BROKEN[kind]) as caught:
+        check_set(kind())
+    assert str(caught.value).startswith(kind.__name__)
+    assert str(caught.value).endswith(".")
+
+
+def test_only_sets_are_checked():
+    with pytest.raises(WrongType, match=r"check_set takes a set, an instance of a subclass of ConvexSet, not 3\."):
+        check_set(3)
+
+
+def test_the_machinery_refuses_an_oracle_that_answers_outside():
+    with pytest.raises(OracleError, match=r"The oracle of AnswersOutside answered a point outside its set: excess 0\.5\."):
+        AnswersOutside().answer(np.ones(3))
+    with pytest.raises(WrongShape, match=r"The oracle of AnswersAColumn answered with shape \(3, 1\); its points have shape \(3,\)\."):
+        AnswersAColumn().answer(np.ones(3))
+    assert AnswersMinusOne.answer is Shares.answer
+
+
+def test_a_set_without_an_oracle_is_refused_where_it_is_written():
+    with pytest.raises(TypeError, match=r"Mute must define lmo\(direction\) or answer\(direction, warm\)\."):
+
+        class Mute(ConvexSet):
+            pass

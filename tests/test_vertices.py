@@ -1,0 +1,174 @@
+"""Vertices and tables of them: structured arithmetic is dense arithmetic, and a state keeps seeing what it saw."""
+
+from __future__ import annotations
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidewolf.core.checkpoint import Stored
+from tidewolf.core.vertices import Dense, Moved, Sparse, Vertex, sparse_combine, sparse_inner
+
+SHAPE = (2, 3)
+seeds = st.integers(0, 2**32)
+
+
+def sparse(rng: np.random.Generator) -> Sparse:
+    indices = np.flatnonzero(rng.random(6) < 0.5).astype(np.int32)
+    return Sparse(SHAPE, indices, rng.standard_normal(len(indices)))
+
+
+def dense(rng: np.random.Generator) -> Dense:
+    return Dense(rng.standard_normal(SHAPE))
+
+
+def moved(rng: np.random.Generator) -> Moved:
+    return Moved(sparse(rng), 0.5, np.arange(6.0).reshape(SHAPE))
+
+
+def twice_moved(rng: np.random.Generator) -> Moved:
+    return Moved(Moved(dense(rng), 2.0, np.ones(SHAPE)), 0.25, np.arange(6.0).reshape(SHAPE))
+
+
+def strict_dense(rng: np.random.Generator) -> Dense:
+    return Dense(strict.asarray(rng.standard_normal(SHAPE)))
+
+
+KINDS = [sparse, dense, moved, twice_moved, strict_dense]
+
+
+def reference_of(vertex: Vertex) -> object:
+    return strict.zeros(SHAPE) if isinstance(vertex, Dense) and type(vertex.point) is not np.ndarray else np.zeros(SHAPE)
+
+
+def rows_of(vertices: list[Vertex]) -> np.ndarray:
+    return np.stack([np.asarray(vertex.dense(np.zeros(SHAPE))).reshape(-1) for vertex in vertices])
+
+
+def table_of(vertices: list[Vertex]):
+    table = vertices[0].table()
+    for row, vertex in enumerate(vertices):
+        table = table.append(vertex, row)
+    return table
+
+
+@pytest.mark.parametrize("make", KINDS)
+@given(seed=seeds, step=st.floats(0.0, 1.0))
+def test_a_vertex_is_its_dense_point(make, seed, step):
+    rng = np.random.default_rng(seed)
+    vertex, d = make(rng), rng.standard_normal(SHAPE)
+    point = np.asarray(vertex.dense(np.zeros(SHAPE)))
+    asked = _like(d, reference_of(vertex))
+    assert vertex.inner(asked) == pytest.approx(np.vdot(point, d), abs=1e-12)
+    assert vertex.norm2() == pytest.approx(np.vdot(point, point), abs=1e-12)
+    np.testing.assert_allclose(np.asarray(vertex.blend(asked, step)), (1 - step) * d + step * point, atol=1e-12)
+    np.testing.assert_array_equal(np.asarray(asked), d)
+
+
+@pytest.mark.parametrize("make", KINDS)
+@given(seed=seeds, count=st.integers(1, 40))
+def test_a_table_agrees_with_dense_arithmetic(make, seed, count):
+    rng = np.random.default_rng(seed)
+    vertices = [make(rng) for _ in range(count)]
+    table, points, reference = table_of(vertices), rows_of(vertices), reference_of(vertices[0])
+    rows = rng.integers(0, count, rng.integers(1, 10))
+    weights, d = rng.standard_normal(len(rows)), rng.standard_normal(SHAPE)
+    assert len(table) == count
+    np.testing.assert_allclose(table.inner(rows, _like(d, reference)), points[rows] @ d.reshape(-1), atol=1e-12)
+    combined = table.combine(rows, weights, reference)
+    assert type(combined) is type(reference)
+    np.testing.assert_allclose(np.asarray(combined).reshape(-1), weights @ points[rows], atol=1e-11)
+    np.testing.assert_allclose(table.gram[:count, :count], points @ points.T, atol=1e-11)
+    np.testing.assert_array_equal(table.gram, table.gram.T)
+
+
+@pytest.mark.parametrize("make", KINDS)
+@given(seed=seeds, kept=st.integers(1, 12), more=st.integers(1, 12))
+def test_appending_to_an_old_view_forks_the_table(make, seed, kept, more):
+    rng = np.random.default_rng(seed)
+    vertices, other = [make(rng) for _ in range(kept + more)], make(rng)
+    table = table_of(vertices)
+    before, points = table.gram.copy(), rows_of(vertices)
+    fork = table.append(other, kept)
+    assert fork is not table
+    assert (len(table), len(fork)) == (kept + more, kept + 1)
+    np.testing.assert_array_equal(table.gram, before)
+    np.testing.assert_allclose(rows_of(table.vertices), points, atol=0)
+    np.testing.assert_allclose(rows_of(fork.vertices), np.vstack([points[:kept], rows_of([other])]), atol=0)
+    d = rng.standard_normal(SHAPE)
+    everything = np.arange(kept + more)
+    np.testing.assert_allclose(table.inner(everything, _like(d, reference_of(other))), points @ d.reshape(-1), atol=1e-12)
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_appending_at_the_end_shares_the_table_and_old_views_stay(make):
+    rng = np.random.default_rng(0)
+    first, second = make(rng), make(rng)
+    table = table_of([first])
+    assert table.append(second, 1) is table
+    assert table.find(second, 1) is None
+    assert table.find(second, 2) == 1
+    assert table.find(make(rng), 2) is None
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_find_knows_a_point_made_again_and_gives_its_first_row(make):
+    vertices = [make(np.random.default_rng(seed)) for seed in (1, 2, 1, 3)]
+    table = table_of(vertices)
+    assert [table.find(make(np.random.default_rng(seed)), 4) for seed in (1, 2, 3, 4)] == [0, 1, 3, None]
+
+
+@pytest.mark.parametrize("make", KINDS)
+@given(seed=seeds)
+def test_only_keeps_these_rows_in_this_order(make, seed):
+    rng = np.random.default_rng(seed)
+    vertices = [make(rng) for _ in range(10)]
+    rows = rng.permutation(10)[:4]
+    part, points = table_of(vertices).only(rows), rows_of(vertices)[rows]
+    assert len(part) == 4
+    np.testing.assert_allclose(rows_of(part.vertices), points, atol=0)
+    np.testing.assert_allclose(part.gram[:4, :4], points @ points.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_a_vertex_comes_back_from_its_parts(make):
+    vertex = make(np.random.default_rng(5))
+    again = Stored._kinds[vertex.tag].restored(vertex.parts())
+    assert again.key() == vertex.key()
+    np.testing.assert_array_equal(rows_of([again]), rows_of([vertex]))
+
+
+def test_dense_points_are_read_only_and_in_the_reference_dtype():
+    for make in KINDS:
+        point = make(np.random.default_rng(1)).dense(np.zeros(SHAPE, dtype=np.float32))
+        assert point.dtype == np.float32
+        assert not point.flags.writeable
+
+
+def test_a_sparse_vertex_of_a_point_holds_its_nonzeros():
+    vertex = Sparse.of(np.array([[0.0, 2.0, 0.0], [-1.0, 0.0, 0.0]], dtype=np.float32))
+    np.testing.assert_array_equal(vertex.indices, [1, 3])
+    np.testing.assert_array_equal(vertex.values, [2.0, -1.0])
+    assert Sparse.of(np.zeros(3)).norm2() == 0.0
+
+
+@given(seed=seeds, count=st.integers(0, 12))
+def test_sparse_kernels_agree_with_their_naive_twins(seed, count):
+    rng = np.random.default_rng(seed)
+    matrix = rng.standard_normal((count, 9)) * (rng.random((count, 9)) < 0.4)
+    starts = np.concatenate([[0], np.cumsum((matrix != 0).sum(axis=1))]).astype(np.int64)
+    indices, values = np.nonzero(matrix)[1].astype(np.int32), matrix[matrix != 0]
+    rows = rng.integers(0, count, 5) if count else np.zeros(0, dtype=np.int64)
+    weights, d = rng.standard_normal(len(rows)), rng.standard_normal(9)
+    for inner, combine in ((sparse_inner, sparse_combine), (sparse_inner.plain, sparse_combine.plain)):
+        products, point = np.empty(len(rows)), np.zeros(9)
+        inner(starts, indices, values, rows, d, products)
+        combine(starts, indices, values, rows, weights, point)
+        np.testing.assert_allclose(products, matrix[rows] @ d, atol=1e-12)
+        np.testing.assert_allclose(point, weights @ matrix[rows], atol=1e-12)
+
+
+def _like(d: np.ndarray, reference: object) -> object:
+    return d.copy() if type(reference) is np.ndarray else strict.asarray(d)
