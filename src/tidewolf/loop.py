@@ -37,7 +37,8 @@ def play(learner: Learner[S], stream: Stream, state: S | None = None) -> Iterato
     if not isinstance(stream, Stream):
         raise WrongType(f"A learner plays a Stream(losses, constraints), not {type(stream).__name__}.")
     if stream.shape != learner.hard_set.shape:
-        raise WrongShape(f"The stream's functions take points of shape {stream.shape}; the learner's set has points of shape {learner.hard_set.shape}.")
+        shape = learner.hard_set.shape
+        raise WrongShape(f"The stream's functions take points of shape {stream.shape}; the learner's set has points of shape {shape}.")
     return _rounds(learner, stream, learner.start() if state is None else state)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -119,7 +119,7 @@ def list_() -> None:
     """
     from tidewolf import learners, problems, rivals, sets
 
-    parts = {
+    parts: dict[str, Iterable[Any]] = {
         "problems": problems.every().values(),
         "learners": learners.every().values(),
         "rivals": rivals.every().values(),

@@ -47,10 +47,10 @@ def as_array(x: object, what: str) -> Array:
 
 def as_point(x: object, shape: Shape, what: str) -> Array:
     """`x` as a finite floating-point array of exactly this shape."""
-    x = as_array(x, what)
-    if tuple(x.shape) != shape:
-        raise WrongShape(f"{what} has shape {tuple(x.shape)}; the set's points have shape {shape}.")
-    return x
+    point = as_array(x, what)
+    if tuple(point.shape) != shape:
+        raise WrongShape(f"{what} has shape {tuple(point.shape)}; the set's points have shape {shape}.")
+    return point
 
 
 def as_own(x: object, what: str) -> Array:

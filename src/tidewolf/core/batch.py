@@ -82,9 +82,14 @@ class Stream(Value):
             if not isinstance(batch, Batch):
                 raise WrongType(f"The {name} of a stream are a batch of functions such as functions.Linear(C), not {batch!r}.")
         if len(self.losses) != len(self.constraints):
-            raise WrongShape(f"A stream has one loss and one constraint a round; {len(self.losses)} losses and {len(self.constraints)} constraints were given.")
+            raise WrongShape(
+                f"A stream has one loss and one constraint a round; {len(self.losses)} losses and "
+                f"{len(self.constraints)} constraints were given."
+            )
         if self.losses.shape != self.constraints.shape:
-            raise WrongShape(f"The losses take points of shape {self.losses.shape} and the constraints points of shape {self.constraints.shape}.")
+            raise WrongShape(
+                f"The losses take points of shape {self.losses.shape} and the constraints points of shape {self.constraints.shape}."
+            )
 
     @property
     def shape(self) -> Shape:

@@ -61,7 +61,8 @@ def dump(state: Any, *, settings: str, learner: str) -> bytes:
     fields = {name: _pack(value, arrays) for name, value in state._asdict().items()}
     manifest = {"settings": settings, "learner": learner, "writer": writer(), "fields": fields}
     buffer = io.BytesIO()
-    np.savez(buffer, manifest=np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8), **arrays)
+    arrays["manifest"] = np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8)
+    np.savez(buffer, allow_pickle=False, **arrays)
     body = buffer.getvalue()
     return _MAGIC + f"{FORMAT}\n".encode() + hashlib.sha256(body).digest() + body
 
@@ -85,7 +86,9 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
     except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
         raise BrokenFile(f"{source} cannot be read: {error}.") from None
     if written != settings:
-        raise OtherSettings(f"{source} was written by a {manifest['learner']} with other settings. Make the learner as it was then, or start anew.")
+        raise OtherSettings(
+            f"{source} was written by a {manifest['learner']} with other settings. Make the learner as it was then, or start anew."
+        )
     return Saved({name: _unpack(spec, arrays, reference) for name, spec in fields.items()}, manifest["writer"])
 
 
@@ -105,9 +108,9 @@ def write(path: str | os.PathLike[str], data: bytes) -> None:
 
 def writer() -> dict[str, str]:
     """The versions that decide whether resuming gives the same bits."""
-    from tidewolf import __version__
+    from importlib.metadata import version
 
-    return {"tidewolf": __version__, "numpy": np.__version__, "python": platform.python_version(), "machine": platform.machine()}
+    return {"tidewolf": version("tidewolf"), "numpy": np.__version__, "python": platform.python_version(), "machine": platform.machine()}
 
 
 def _pack(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
@@ -143,5 +146,5 @@ def _unpack(spec: Any, arrays: dict[str, np.ndarray[Any, Any]], reference: Any) 
         return array
     kind = Stored._kinds.get(spec["stored"])
     if kind is None:
-        raise NewerFormat(f"The saved state holds a part of kind {spec['stored']!r}, which this tidewolf does not know. Install a newer tidewolf.")
+        raise NewerFormat(f"The saved state holds a {spec['stored']!r}, which this tidewolf does not know. Install a newer tidewolf.")
     return kind.restored({name: _unpack(part, arrays, reference) for name, part in spec["parts"].items()})

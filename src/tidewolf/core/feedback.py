@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, namespace, norm, to_numpy
+from tidewolf.core.arrays import Array, Shape, namespace, norm, to_numpy
 from tidewolf.core.batch import Batch
+from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
 
 
 class FullInformation(NamedTuple):
@@ -83,3 +85,16 @@ def _single(losses: Batch, constraints: Batch, x: Array, value: float, one: Arra
         return FirstOrder(grad_f, 0.0, 0.0 * x, norm(grad_f), 0.0, 1)
     grad_g = constraints.subgradient(x, one)
     return FirstOrder(grad_f, value, grad_g, norm(grad_f), norm(grad_g), 1)
+
+
+def require_first_order(seen: object, shape: Shape, most: int) -> None:
+    """Refuse feedback of another kind, on too many rounds, of the wrong shape, or with a violation that is no number."""
+    if type(seen) is not FirstOrder:
+        raise WrongType(f"FirstOrder feedback is due, not {type(seen).__name__}.")
+    if not 1 <= seen.rounds <= most:
+        raise InvalidInput(f"Feedback on {seen.rounds} rounds was given where {'1 is' if most == 1 else f'1 to {most} are'} due.")
+    if seen.loss_gradient.shape != shape or seen.constraint_gradient.shape != shape:
+        wrong = seen.loss_gradient if seen.loss_gradient.shape != shape else seen.constraint_gradient
+        raise WrongShape(f"A gradient of shape {tuple(wrong.shape)} was given; the set's points have shape {shape}.")
+    if not 0.0 <= seen.violation < math.inf:
+        raise NotFinite(f"The violation must be a finite number of at least 0, not {seen.violation}.")

@@ -29,7 +29,8 @@ class Kernel(Generic[R]):
             import numba
         except ImportError:
             return plain
-        called = {name: part.compiled for name, part in plain.__globals__.items() if isinstance(part, Kernel) and name in plain.__code__.co_names}
+        names = {name: plain.__globals__.get(name) for name in plain.__code__.co_names}
+        called = {name: part.compiled for name, part in names.items() if isinstance(part, Kernel)}
         linked = FunctionType(plain.__code__, {**plain.__globals__, **called}, plain.__name__)
         linked.__module__, linked.__qualname__ = plain.__module__, plain.__qualname__
         compiled: Callable[..., R] = numba.njit(cache=True, nogil=True, error_model="numpy")(linked)

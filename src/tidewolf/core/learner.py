@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -68,7 +68,7 @@ class Learner(Value, ABC, Generic[S]):
     """Abstract: subclasses are frozen dataclasses with their set K among the fields."""
 
     needs: ClassVar[type[FullInformation] | type[FirstOrder] | type[Bandit]]
-    State: ClassVar[type]
+    state_type: ClassVar[type]
 
     @property
     @abstractmethod
@@ -116,5 +116,11 @@ class Learner(Value, ABC, Generic[S]):
     def load(self, data: bytes) -> S:
         """A saved state again; refused when it was saved under other settings."""
         saved = checkpoint.load(data, settings=fingerprint(self), reference=self.hard_set.center)
-        state: S = self.State(**saved.fields)
+        hints = get_type_hints(self.state_type)
+        fields = {name: hints[name](*value) if _is_record(hints[name]) else value for name, value in saved.fields.items()}
+        state: S = self.state_type(**fields)
         return state
+
+
+def _is_record(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, tuple)

@@ -1,6 +1,6 @@
 """What a learner may know of its set: a linear minimiser and a little geometry.
 
-    answer(d).vertex  =  argmin_{v in K} <d, v>,   suboptimal by at most `error`
+answer(d).vertex  =  argmin_{v in K} <d, v>,   suboptimal by at most `error`
 """
 
 from __future__ import annotations

@@ -222,7 +222,7 @@ class Sparse(Vertex):
         return self.square
 
     def key(self) -> bytes:
-        return self.indices.tobytes() + self.values.tobytes()
+        return bytes(self.indices.tobytes() + self.values.tobytes())
 
     def table(self) -> Atoms:
         return SparseAtoms()

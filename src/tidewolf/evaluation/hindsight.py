@@ -29,9 +29,10 @@ import numpy as np
 from tidewolf.core.arrays import Array, eps_of, frozen, like, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
+from tidewolf.core.oracle import HasLMO
 from tidewolf.core.values import Value
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral
+from tidewolf.sets.base import LinearDescription, Polyhedral
 
 Vector: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -86,7 +87,7 @@ class Comparator(Value):
     infeasibility: Infeasibility | None = None
 
 
-def best_in_hindsight(K: ConvexSet, stream: Stream, start: int | None = None, stop: int | None = None) -> Comparator:
+def best_in_hindsight(K: HasLMO, stream: Stream, start: int | None = None, stop: int | None = None) -> Comparator:
     """The best point of K over rounds `start` to `stop` of a stream, among those that keep every constraint of these rounds."""
     part = stream[start:stop]
     task = _task(K, part)
@@ -106,7 +107,7 @@ def best_in_hindsight(K: ConvexSet, stream: Stream, start: int | None = None, st
 class _Task(NamedTuple):
     """Minimise <c, x> + constant over the x in K with A x <= b, points flattened, A sparse; row i comes from `rounds[i]`."""
 
-    K: ConvexSet
+    K: HasLMO
     description: LinearDescription
     c: Vector
     constant: float
@@ -126,7 +127,7 @@ class _Task(NamedTuple):
         return value - answer.error - 2 * (len(c) + len(lam)) * eps_of(direction) * terms
 
 
-def _task(K: ConvexSet, part: Stream) -> _Task:
+def _task(K: HasLMO, part: Stream) -> _Task:
     """The linear program of a set and some rounds; refused, naming what is missing, where they are not linear."""
     from scipy.sparse import csr_array
 
@@ -227,7 +228,7 @@ def _with_one_more(K: LinearDescription) -> LinearDescription:
     return K._replace(lower=np.append(K.lower, -np.inf), upper=np.append(K.upper, np.inf), A_eq=wider(K.A_eq), A_ub=wider(K.A_ub))
 
 
-def _at_home(K: ConvexSet, x: Vector) -> Array:
+def _at_home(K: HasLMO, x: Vector) -> Array:
     """A flattened point in the shape and library of a set, in float64 where that is NumPy."""
     x = x.reshape(K.shape)
     return x if type(K.center) is np.ndarray else like(x, K.center)

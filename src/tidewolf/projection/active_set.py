@@ -19,7 +19,7 @@ from tidewolf.core.arrays import Array, as_number, as_point, frozen, inner, norm
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import NotAMember
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.vertices import Atoms, Vertex
+from tidewolf.core.vertices import Atoms
 from tidewolf.projection.one_shot import as_budget, look, pull, step
 from tidewolf.projection.weights import Rows, Weights, caratheodory, correct
 

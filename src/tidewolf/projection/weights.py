@@ -112,7 +112,7 @@ def sparse_correct(starts, indices, values, gram, rows, weights, y, steps, stop,
 def caratheodory(gram: np.ndarray[Any, Any], weights: Weights) -> tuple[Rows, Weights]:
     """Atoms (by number) and weights of the same point with no affinely dependent atoms left.
 
-    A null vector of the Gram matrix bordered by ones is an affine dependence; moving the weights along it until one vanishes keeps the point.
+    A null vector of gram + 1 is an affine dependence of the atoms; moving the weights along it until one vanishes keeps the point.
     """
     scale = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)
     values, vectors = np.linalg.eigh(gram / scale + 1.0)

@@ -81,7 +81,7 @@ def _draw(axes: Any, i: int, line: Line) -> None:
         color=color,
         linewidth=1.9,
         linestyle=(0, [d / 1.9 for d in dashes]) if dashes else "solid",
-        zorder=3 + LINES - i,
+        zorder=3 + i,  # dashes over what is solid: lines that coincide are both seen
     )
     if line.bracket is not None:
         beside = rounds * (1.015 + 0.015 * i)

@@ -20,7 +20,7 @@ from typing import Any, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_count, as_number, as_point, frozen, like, namespace, total, norm, to_numpy
+from tidewolf.core.arrays import Array, Shape, as_count, as_number, as_point, frozen, like, namespace, norm, to_numpy, total
 from tidewolf.core.errors import EmptySet
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex

@@ -107,7 +107,8 @@ def _topological(tails: Ints, heads: Ints, names: Sequence[Hashable]) -> Ints:
         cycle = _cycle(leaving, {node for node, count in enumerate(waiting) if count > 0})
         named = tuple(names[node] for node in cycle)
         raise CyclicGraph(
-            f"The graph has a cycle, {' -> '.join(map(str, named))}; a FlowPolytope needs a graph without one. Keep only the links that lead away from the source.",
+            f"The graph has a cycle, {' -> '.join(map(str, named))}; a FlowPolytope needs a graph without one. "
+            "Keep only the links that lead away from the source.",
             named,
         )
     return np.array(order, dtype=np.int32)

@@ -42,7 +42,8 @@ class HullProjection:
             return None
         t, h, inverse = self.tails, self.heads, self._inverse
         resistance = inverse[t, t] - 2.0 * inverse[t, h] + inverse[h, h]
-        return np.sqrt(np.maximum(0.0, 1.0 - resistance))
+        norms: Floats = np.sqrt(np.maximum(0.0, 1.0 - resistance))
+        return norms
 
     @cached_property
     def _laplacian(self) -> Any:

@@ -7,7 +7,8 @@ For every z with |y_t - z| <= D_t (t = 1..T), y_t anything that projections brou
     sum_t <g_t, y_t - z>  <=  sum_t (1/(2 eta_t) - 1/(2 eta_{t-1}))^+ D_t^2  +  sum_t eta_t |g_t|^2/2,
 
 which is what `price` adds up; with D_t = D it is at most sqrt(2) D sqrt(S).
-Proof: |y_{t+1} - z|^2 <= |y_t - z|^2 - 2 eta_t <g_t, y_t - z> + eta_t^2 |g_t|^2; divide by 2 eta_t, sum, and bound the increases of 1/(2 eta).
+Proof: |y_{t+1} - z|^2 <= |y_t - z|^2 - 2 eta_t <g_t, y_t - z> + eta_t^2 |g_t|^2; divide by 2 eta_t, sum by parts, and drop the
+decreases of 1/(2 eta).
 """
 
 from __future__ import annotations

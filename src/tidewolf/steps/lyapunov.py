@@ -2,61 +2,182 @@
 
 With Q the running violation over c G_g D and Phi(q) = exp(s q) - 1, a base learner is fed
 
-    V grad f_t + (G_f/G_g) Phi'(Q_t) grad g_t^+,        V = T^{-p}/caution,   s = theta T^{-p},
+    g_t = V grad f_t + w_t grad g_t^+,     w_t = (G_f/G_g) Phi'(Q_t),     V = T^{-p}/caution,   s = theta T^{-p}:
 
-the surrogate of ALGORITHMS 5.1 times c G_f D. If the base learner's regret on it is at most B, then for any weights w_t >= 0
+the surrogate of ALGORITHMS 5.1 times c G_f D. G_f and G_g are given, or the largest slopes seen so far. If the base learner's regret
+on the surrogate is at most B, then for any weights w_t >= 0 (convexity, and g_t^+(x*) = 0)
 
-    V regret + sum_t w_t g_t^+(x_t) <= B.                                                                     (*)
+    V regret + sum_t w_t g_t^+(x_t) <= B,      hence   regret <= (B - sum_t w_t g_t^+(x_t))/V,
+    violation <= (c G_g D/s) ln( 1 + (B + V G_f D T)/(rho c G_g D) ),         rho = least G_f/G_g a weight was made with.
 
-(Convexity, and g_t^+(x*) = 0.) Phi' grows exponentially, so weights live as 2^exponent times an ordinary number: base learners
-that do not see scale never notice.
+The last: w_t >= rho Phi'(Q_t) with Q_t counted in the last G_g; sum Phi'(Q_t)(Q_t - Q_{t-1}) >= Phi(Q_T) as Phi is convex; and
+regret >= -G_f D T, which needs G_f to hold on all of K, so this bound is stated only when `loss_lipschitz` was given.
+
+Phi' grows exponentially, so weights, B and the sum live in units of 2^exponent: scale-free base learners never notice.
 """
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import NamedTuple
+
+from tidewolf.core.arrays import Array, as_number, inner
+from tidewolf.core.errors import InvalidInput, NotFinite
+from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.learner import Bound
+from tidewolf.core.oracle import HasLMO
 
 DEFAULT_CAUTION = 10.0
 """The default of the one knob: larger values break limits less and cost more."""
+FIRST_HORIZON = 256
+"""What an unknown horizon starts from before it doubles."""
 
 C, THETA, P = 2.0, 0.5, 0.5
 _STRIDE = 256
 _LN2 = math.log(2.0)
+_NEEDS_SLOPE = "A bound on the violation needs loss_lipschitz, a slope that no loss exceeds on the set."
 
 
-class Surrogate(NamedTuple):
-    """Weights of a round's gradients, both in units of 2^exponent."""
+class Ledger(NamedTuple):
+    """What the weights remember, since the last restart but for the slopes and what is settled."""
 
-    loss: float
-    constraint: float
+    horizon: int
+    began: int
+    violation: float
+    loss_slope: float
+    constraint_slope: float
+    least_ratio: float
     exponent: int
+    bound: float
+    """B, in units of 2^exponent"""
+    paid: float
+    """sum_t w_t g_t^+(x_t), in the same units"""
+    settled_regret: float
+    settled_violation: float
 
 
-class Rates(NamedTuple):
-    """V and s."""
+class Weighed(NamedTuple):
+    """A block's surrogate gradient within aff(K), in units of 2^exponent of the new ledger."""
 
-    V: float
-    s: float
-
-
-@lru_cache(maxsize=64)
-def rates(horizon: int, caution: float) -> Rates:
-    """V = T^{-p}/caution and s = theta T^{-p}."""
-    return Rates(horizon**-P / caution, THETA * horizon**-P)
+    g: Array
+    norm2: float
+    ledger: Ledger
+    unit: float
+    """old units over new: what earlier sums of gradients are to be multiplied by"""
 
 
-def surrogate(rate: Rates, violation: float, G_f: float, G_g: float, D: float, exponent: int) -> Surrogate:
-    """The weights after a total `violation`, which includes the current round. `exponent` never falls."""
-    if G_g <= 0.0:
-        return Surrogate(math.ldexp(rate.V, -exponent), 0.0, exponent)
-    log2 = (math.log(rate.s * ratio(G_f, G_g)) + rate.s * violation / (C * G_g * D)) / _LN2
-    if log2 - exponent > _STRIDE:
-        exponent += _STRIDE * int((log2 - exponent) // _STRIDE)
-    return Surrogate(math.ldexp(rate.V, -exponent), 2.0 ** (log2 - exponent), exponent)
+@dataclass(frozen=True)
+class LyapunovWeights:
+    """The settings; `caution` is the knob every learner shares."""
+
+    K: HasLMO
+    caution: float
+    loss_lipschitz: float | None = None
+    constraint_lipschitz: float | None = None
+
+    def start(self, horizon: int | None) -> Ledger:
+        return Ledger(
+            horizon=horizon or FIRST_HORIZON,
+            began=0,
+            violation=0.0,
+            loss_slope=self.loss_lipschitz or 0.0,
+            constraint_slope=self.constraint_lipschitz or 0.0,
+            least_ratio=math.inf,
+            exponent=0,
+            bound=0.0,
+            paid=0.0,
+            settled_regret=0.0,
+            settled_violation=0.0,
+        )
+
+    def restarted(self, ledger: Ledger, t: int) -> Ledger:
+        """A clean slate with twice the horizon; the slopes stay known, and what the last stretch may have cost is settled."""
+        regret, violation = self._stretch_bound(ledger, t)
+        return self.start(2 * ledger.horizon)._replace(
+            began=t,
+            loss_slope=ledger.loss_slope,
+            constraint_slope=ledger.constraint_slope,
+            settled_regret=ledger.settled_regret + regret,
+            settled_violation=ledger.settled_violation + violation,
+        )
+
+    def weigh(self, ledger: Ledger, block: FirstOrder) -> Weighed:
+        """The surrogate gradient of a block of rounds, from its sums."""
+        K, V, s = self.K, ledger.horizon**-P / self.caution, THETA * ledger.horizon**-P
+        violation, exponent, least_ratio = ledger.violation + block.violation, ledger.exponent, ledger.least_ratio
+        grad_f = K.tangent(block.loss_gradient)
+        G_f = _slope("loss", grad_f, block.rounds, ledger.loss_slope, self.loss_lipschitz)
+        if block.violation <= 0.0:
+            g, G_g, paid = math.ldexp(V, -exponent) * grad_f, ledger.constraint_slope, 0.0
+        else:
+            grad_g = K.tangent(block.constraint_gradient)
+            G_g = _slope("constraint", grad_g, block.rounds, ledger.constraint_slope, self.constraint_lipschitz)
+            if G_g > 0.0:
+                ratio = G_f / G_g if G_f > 0.0 else 1.0
+                least_ratio = min(least_ratio, ratio)
+                log2 = (math.log(s * ratio) + s * violation / (C * G_g * K.diameter)) / _LN2
+                exponent += _STRIDE * max(0, int((log2 - exponent) // _STRIDE))
+                w = 2.0 ** (log2 - exponent)
+            else:
+                w = 0.0
+            g, paid = math.ldexp(V, -exponent) * grad_f + w * grad_g, w * block.violation
+        unit = math.ldexp(1.0, ledger.exponent - exponent)
+        weighed = Ledger(
+            ledger.horizon,
+            ledger.began,
+            violation,
+            G_f,
+            G_g,
+            least_ratio,
+            exponent,
+            ledger.bound * unit,
+            ledger.paid * unit + paid,
+            ledger.settled_regret,
+            ledger.settled_violation,
+        )
+        return Weighed(g, inner(g, g), weighed, unit)
+
+    def bound(self, ledger: Ledger, t: int) -> Bound:
+        """What holds for all t rounds, given what the base learner wrote into `ledger.bound`."""
+        regret, violation = self._stretch_bound(ledger, t)
+        regret, violation = regret + ledger.settled_regret, violation + ledger.settled_violation
+        reason = "" if math.isfinite(violation) else _NEEDS_SLOPE
+        return Bound(regret if math.isfinite(regret) else None, violation if math.isfinite(violation) else None, reason)
+
+    def _stretch_bound(self, ledger: Ledger, t: int) -> tuple[float, float]:
+        """Regret and violation since the last restart are at most this; infinite where nothing is promised."""
+        V, s, D = ledger.horizon**-P / self.caution, THETA * ledger.horizon**-P, self.K.diameter
+        scaled_V = math.ldexp(V, -ledger.exponent)
+        regret = (ledger.bound - ledger.paid) / scaled_V if scaled_V > 0.0 else math.inf
+        if ledger.violation == 0.0:
+            return regret, 0.0
+        if self.loss_lipschitz is None or not math.isfinite(ledger.least_ratio):
+            return regret, math.inf
+        unit = C * ledger.constraint_slope * D
+        most = ledger.bound + scaled_V * self.loss_lipschitz * D * (t - ledger.began)
+        log = math.log(most / (ledger.least_ratio * unit)) + ledger.exponent * _LN2
+        return regret, unit / s * (math.log1p(math.exp(log)) if log < 500.0 else log)
 
 
-def ratio(G_f: float, G_g: float) -> float:
-    """G_f/G_g; 1 while no loss has had a slope, when any positive number serves."""
-    return G_f / G_g if G_f > 0.0 else 1.0
+def passed_horizon(horizon: int | None, ledger: Ledger) -> tuple[str, ...]:
+    """The sentence that says a known horizon was passed, if it was."""
+    if horizon is None or ledger.horizon == horizon:
+        return ()
+    return (f"The horizon of {horizon} rounds was passed: after round {ledger.began} the learner restarted with {ledger.horizon}.",)
+
+
+def optional_slope(given: float | None, name: str) -> float | None:
+    """A Lipschitz constant, or None to use the largest slope seen."""
+    return None if given is None else as_number(given, name, above=0.0)
+
+
+def _slope(name: str, gradient: Array, rounds: int, largest: float, given: float | None) -> float:
+    """The largest slope so far; a given Lipschitz constant must hold."""
+    norm2 = inner(gradient, gradient)
+    if not norm2 < math.inf:
+        raise NotFinite(f"The {name} gradient holds a NaN or an infinite number, or its square overflows; give finite, moderate functions.")
+    slope = math.sqrt(norm2) / rounds
+    if given is not None and slope > given * (1.0 + 1e-9):
+        raise InvalidInput(f"A {name} of slope {slope:.6g} was seen, above {name}_lipschitz = {given:.6g}; give a larger one, or none.")
+    return max(largest, slope)

@@ -1,0 +1,45 @@
+# make run    the main job: installs, plays the routing problem, prints the table, writes out/report.html
+# make test   the whole contract: ruff, mypy, import layers, pytest
+# make lint   the first three of these
+# make bench  benchmarks: oracle calls first, then ratios of times within one run; pictures in out/bench
+# make soak   what takes longer
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: run test lint format bench soak clean
+
+run: $(VENV)/.run
+	$(BIN)/tidewolf run routing
+
+test: lint
+	$(BIN)/python -m pytest -q -n 2 -m "not soak"
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks
+
+soak: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -m soak
+
+$(VENV)/.run: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[app]"
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[app,graph,dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) out

@@ -1,0 +1,71 @@
+"""Exact Euclidean projection, the thing learners here avoid:  argmin_{x in K} |x - y|^2.
+
+A set's own method where it has one, else its linear description given to PIQP (interior point, sparse). With x = shift + L u,
+
+    minimise 1/2 u' L'L u - <L'(y - shift), u>   subject to   A_eq u = b_eq,  A_ub u <= b_ub,  lower <= u <= upper.
+
+The problem is set up once; a projection replaces the linear term and solves again, from the same cold point every time, so that the
+answer depends on y alone.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, like, to_numpy
+from tidewolf.core.errors import NotSupported, SolverFailed
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable
+
+ACCURACY = 1e-10
+_RIDGE = 1e-12
+"""Added to the quadratic term of a lifted description, whose weights need not be unique."""
+
+
+class ExactProjection:
+    """The nearest member of a set."""
+
+    def __init__(self, K: ConvexSet) -> None:
+        if not isinstance(K, Projectable | Polyhedral):
+            raise NotSupported(f"No exact projection on {type(K).__name__}: it offers neither `project` nor a linear description.")
+        self.K = K
+
+    def __call__(self, y: Array) -> Array:
+        if isinstance(self.K, Projectable):
+            return self.K.project(y)
+        return like(self._quadratic_program(to_numpy(y).reshape(-1)).reshape(self.K.shape), y)
+
+    def _quadratic_program(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        import piqp
+
+        solver, described = self._solver, self._description
+        shift = np.zeros(len(y)) if described.shift is None else described.shift
+        target = y - shift
+        solver.update(c=-(target if described.lift is None else described.lift.T @ target))
+        status = solver.solve()
+        if status != piqp.PIQP_SOLVED:
+            raise SolverFailed(f"PIQP could not project on {self.K!r}: {status}.")
+        u = np.clip(solver.result.x, described.lower, described.upper)
+        return np.asarray(shift + (u if described.lift is None else described.lift @ u))
+
+    @cached_property
+    def _description(self) -> LinearDescription:
+        assert isinstance(self.K, Polyhedral)
+        return self.K.description()
+
+    @cached_property
+    def _solver(self) -> Any:
+        import piqp
+        from scipy.sparse import csc_matrix, eye
+
+        d = self._description
+        n = len(d.lower)
+        P = eye(n, format="csc") if d.lift is None else csc_matrix(d.lift.T @ d.lift) + _RIDGE * eye(n, format="csc")
+        A = None if d.A_eq is None else csc_matrix(d.A_eq)
+        G = None if d.A_ub is None else csc_matrix(d.A_ub)
+        solver = piqp.SparseSolver()
+        solver.settings.eps_abs = solver.settings.eps_rel = ACCURACY
+        solver.setup(P, np.zeros(n), A, d.b_eq, G, None, d.b_ub, d.lower, d.upper)
+        return solver

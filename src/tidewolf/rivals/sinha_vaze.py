@@ -1,0 +1,106 @@
+"""Lyapunov weights on projected AdaGrad  (Sinha & Vaze 2024, Optimal algorithms for OCO with adversarial constraints).
+
+    g     =  V grad f_t + w grad g_t^+        by Lyapunov weights: c = 2, s = 1/(2 sqrt T)
+    x    <-  Proj_K( x - D/sqrt(2 sum |g|^2) g )
+
+Published with V = 1; `caution` moves V = T^{-1/2}/caution as in every learner here. Regret O(sqrt T), violation O(sqrt T log T), at
+the price of an exact projection a round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, final
+
+from tidewolf.core.arrays import Array, as_count, as_number, frozen
+from tidewolf.core.feedback import FirstOrder, require_first_order
+from tidewolf.core.learner import Bound, Learner, Record
+from tidewolf.rivals.exact import ExactProjection
+from tidewolf.sets.base import ConvexSet
+from tidewolf.steps.adagrad import descend
+from tidewolf.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights, optional_slope, passed_horizon
+
+
+class State(NamedTuple):
+    t: int
+    x: Array
+    ledger: Ledger
+    square_sum: float
+    stiffness: float
+    calls: int = 0
+    distance: float = 0.0
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class SinhaVaze(Learner[State]):
+    """Sinha & Vaze's method with exact projections: the quality to reach, at the price to avoid."""
+
+    needs: ClassVar = FirstOrder
+    state_type: ClassVar = State
+
+    K: ConvexSet
+    horizon: int | None = None
+    caution: float = DEFAULT_CAUTION
+    loss_lipschitz: float | None = None
+    constraint_lipschitz: float | None = None
+
+    @classmethod
+    def published(cls, K: ConvexSet, *, horizon: int) -> SinhaVaze:
+        """V = 1, as in the paper."""
+        return cls(K, horizon=horizon, caution=as_count(horizon, "The horizon") ** -0.5)
+
+    def __post_init__(self) -> None:
+        checked = {
+            "horizon": None if self.horizon is None else as_count(self.horizon, "The horizon"),
+            "caution": as_number(self.caution, "caution", above=0.0),
+            "loss_lipschitz": optional_slope(self.loss_lipschitz, "loss_lipschitz"),
+            "constraint_lipschitz": optional_slope(self.constraint_lipschitz, "constraint_lipschitz"),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def hard_set(self) -> ConvexSet:
+        return self.K
+
+    def start(self) -> State:
+        return State(0, self.K.center, self._weights.start(self.horizon), 0.0, 0.0)
+
+    def act(self, state: State) -> Array:
+        return state.x
+
+    def rounds_left(self, state: State) -> int:
+        return 1
+
+    def update(self, state: State, seen: FirstOrder) -> State:
+        require_first_order(seen, self.K.shape, 1)
+        if state.t == state.ledger.began + state.ledger.horizon:
+            state = State(state.t, state.x, self._weights.restarted(state.ledger, state.t), 0.0, 0.0)
+        g, g_norm2, ledger, unit = self._weights.weigh(state.ledger, seen)
+        x, square_sum, stiffness = state.x, state.square_sum * unit * unit, state.stiffness * unit
+        if g_norm2 > 0.0:
+            x, square_sum, stiffness, price = descend(x, g, g_norm2, square_sum, stiffness, self.K.diameter)
+            x = frozen(self._project(x))
+            ledger = ledger._replace(bound=ledger.bound + price)
+        return State(state.t + 1, x, ledger, square_sum, stiffness)
+
+    @cached_property
+    def _weights(self) -> LyapunovWeights:
+        return LyapunovWeights(self.K, self.caution, self.loss_lipschitz, self.constraint_lipschitz)
+
+    @cached_property
+    def _project(self) -> ExactProjection:
+        return ExactProjection(self.K)
+
+    def bound(self, record: Record) -> Bound:
+        return self._weights.bound(record.final_state.ledger, record.final_state.t)
+
+    def notes(self, state: State) -> tuple[str, ...]:
+        return ("SinhaVaze projects exactly and asks no oracle.", *passed_horizon(self.horizon, state.ledger))
+
+    @classmethod
+    def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:
+        return (cls(K, horizon=horizon), cls.published(K, horizon=horizon), cls(K))
