@@ -42,6 +42,7 @@ class State(NamedTuple):
     ledger: Ledger
     square_sum: float
     stiffness: float
+    surrogate_bound: float
     farthest: float
     distance: float
     bank: float
@@ -96,6 +97,7 @@ class LyapunovDescent(Learner[State]):
             ledger=self._weights.start(self.horizon),
             square_sum=0.0,
             stiffness=0.0,
+            surrogate_bound=0.0,
             farthest=0.0,
             distance=0.0,
             bank=0.0,
@@ -136,12 +138,12 @@ class LyapunovDescent(Learner[State]):
         K = self.K
         g, g_norm2, ledger, unit = self._weights.weigh(state.ledger, block)
 
-        y, square_sum, stiffness = state.y, state.square_sum * unit * unit, state.stiffness * unit
+        y, square_sum, stiffness, B = state.y, state.square_sum * unit * unit, state.stiffness * unit, state.surrogate_bound * unit
         if g_norm2 > 0.0:
             D_y = min(2.0 * K.radius, K.diameter + state.farthest)
             y, square_sum, stiffness, price = descend(y, g, g_norm2, square_sum, stiffness, D_y)
             y = into_ball(y, K.center, K.radius)
-            ledger = ledger._replace(bound=ledger.bound + price + inner(g, state.active.x - state.y))
+            B += price + inner(g, state.active.x - state.y)
 
         bank = state.bank + self.calls_per_round * block.rounds
         _, y, calls, distance2, active = state.active.nearest(K, y, self._tol, math.floor(bank + 1e-9))
@@ -157,6 +159,7 @@ class LyapunovDescent(Learner[State]):
             ledger=ledger,
             square_sum=square_sum,
             stiffness=stiffness,
+            surrogate_bound=B,
             farthest=max(state.farthest, distance),
             distance=distance,
             bank=bank - calls,
@@ -169,7 +172,7 @@ class LyapunovDescent(Learner[State]):
             t=state.t,
             active=state.active,
             y=state.active.x,
-            ledger=self._weights.restarted(state.ledger, state.t),
+            ledger=self._weights.restarted(state.ledger, state.surrogate_bound, state.t),
             bank=state.bank,
             calls=state.calls,
         )
@@ -190,7 +193,7 @@ class LyapunovDescent(Learner[State]):
         state: State = record.final_state
         if state.open_rounds:
             return Bound(None, None, "The last block is still open: the bound is known when it closes.")
-        return self._weights.bound(state.ledger, state.t)
+        return self._weights.bound(state.ledger, state.surrogate_bound, state.t)
 
     def notes(self, state: State) -> tuple[str, ...]:
         return passed_horizon(self.horizon, state.ledger)

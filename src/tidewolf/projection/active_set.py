@@ -15,13 +15,14 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, as_number, as_point, frozen, inner, norm
+from tidewolf.core.arrays import Array, as_number, as_point, frozen, inner
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import NotAMember
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.vertices import Atoms
 from tidewolf.projection.one_shot import as_budget, look, pull, step
 from tidewolf.projection.weights import Rows, Weights, caratheodory, correct
+from tidewolf.sets.base import membership_tolerance
 
 SPARE = 16
 STEPS = 30
@@ -56,8 +57,8 @@ class ActiveSet(Stored):
     def start(cls, K: HasLMO, x0: Array | None = None) -> ActiveSet:
         """One atom: the center, or a member x0 (any member may be an atom)."""
         point = K.center if x0 is None else as_point(x0, K.shape, "The starting point")
-        if norm(point - K.center) > K.radius * (1.0 + 1e-9):
-            raise NotAMember("The starting point is farther from the center of the set than any member.")
+        if x0 is not None and (excess := K.excess(point)) > membership_tolerance(point, K.radius):
+            raise NotAMember(f"The starting point is not a member of the set: its excess is {excess:.3g}.")
         atom = K.atom(point)
         rows, weights = np.zeros(1, dtype=np.int64), np.ones(1)
         atoms = atom.table().append(atom, 0)

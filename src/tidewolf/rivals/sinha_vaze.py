@@ -29,6 +29,7 @@ class State(NamedTuple):
     ledger: Ledger
     square_sum: float
     stiffness: float
+    surrogate_bound: float
     calls: int = 0
     distance: float = 0.0
 
@@ -67,7 +68,7 @@ class SinhaVaze(Learner[State]):
         return self.K
 
     def start(self) -> State:
-        return State(0, self.K.center, self._weights.start(self.horizon), 0.0, 0.0)
+        return State(0, self.K.center, self._weights.start(self.horizon), 0.0, 0.0, 0.0)
 
     def act(self, state: State) -> Array:
         return state.x
@@ -78,14 +79,15 @@ class SinhaVaze(Learner[State]):
     def update(self, state: State, seen: FirstOrder) -> State:
         require_first_order(seen, self.K.shape, 1)
         if state.t == state.ledger.began + state.ledger.horizon:
-            state = State(state.t, state.x, self._weights.restarted(state.ledger, state.t), 0.0, 0.0)
+            ledger = self._weights.restarted(state.ledger, state.surrogate_bound, state.t)
+            state = State(state.t, state.x, ledger, 0.0, 0.0, 0.0)
         g, g_norm2, ledger, unit = self._weights.weigh(state.ledger, seen)
-        x, square_sum, stiffness = state.x, state.square_sum * unit * unit, state.stiffness * unit
+        x, square_sum, stiffness, B = state.x, state.square_sum * unit * unit, state.stiffness * unit, state.surrogate_bound * unit
         if g_norm2 > 0.0:
             x, square_sum, stiffness, price = descend(x, g, g_norm2, square_sum, stiffness, self.K.diameter)
             x = frozen(self._project(x))
-            ledger = ledger._replace(bound=ledger.bound + price)
-        return State(state.t + 1, x, ledger, square_sum, stiffness)
+            B += price
+        return State(state.t + 1, x, ledger, square_sum, stiffness, B)
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
@@ -96,7 +98,8 @@ class SinhaVaze(Learner[State]):
         return ExactProjection(self.K)
 
     def bound(self, record: Record) -> Bound:
-        return self._weights.bound(record.final_state.ledger, record.final_state.t)
+        state: State = record.final_state
+        return self._weights.bound(state.ledger, state.surrogate_bound, state.t)
 
     def notes(self, state: State) -> tuple[str, ...]:
         return ("SinhaVaze projects exactly and asks no oracle.", *passed_horizon(self.horizon, state.ledger))

@@ -131,6 +131,11 @@ class FlowPolytope(ConvexSet, Polyhedral):
             return self._hull(direction)
         return like(self._hull(to_numpy(direction)), direction)
 
+    @property
+    def tangent_method(self) -> str:
+        """How `tangent` solves: "dense inverse", "sparse factor" or "conjugate gradients"."""
+        return self._hull.method
+
     def excess(self, x: Array) -> float:
         """The largest negative flow, unbalanced node, or flow on an arc that leads nowhere."""
         x = to_numpy(as_point(x, self.shape, "The flow"))

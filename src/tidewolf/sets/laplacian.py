@@ -33,7 +33,7 @@ class HullProjection:
         """P d."""
         divergence, projected = np.zeros(self.nodes), np.zeros_like(d)
         arc_divergence(d, self.arcs, self.tails, self.heads, divergence)
-        without_gradient(d, self.arcs, self.tails, self.heads, self._solve(divergence), projected)
+        without_gradient(d, self.arcs, self.tails, self.heads, self._solver[1](divergence), projected)
         return projected
 
     def unit_norms(self) -> Floats | None:
@@ -64,11 +64,16 @@ class HullProjection:
         padded[:-1, :-1] = 0.5 * (inverse + inverse.T)
         return padded
 
+    @property
+    def method(self) -> str:
+        """Which of the three ways is taken."""
+        return self._solver[0]
+
     @cached_property
-    def _solve(self) -> Callable[[Floats], Floats]:
-        """Potentials of all nodes, 0 at the grounded one, from their divergences."""
+    def _solver(self) -> tuple[str, Callable[[Floats], Floats]]:
+        """Its name, and potentials of all nodes (0 at the grounded one) from their divergences."""
         if self._inverse is not None:
-            return self._inverse.dot
+            return "dense inverse", self._inverse.dot
         from scipy.sparse.csgraph import reverse_cuthill_mckee
 
         order = reverse_cuthill_mckee(self._laplacian, symmetric_mode=True)
@@ -76,8 +81,8 @@ class HullProjection:
         size = permuted.shape[0]
         work = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
         if factor_entries(permuted.indptr, permuted.indices, FACTOR_ENTRIES, *work) <= FACTOR_ENTRIES:
-            return _factorised(permuted, order)
-        return _conjugate_gradients(self._laplacian)
+            return "sparse factor", _factorised(permuted, order)
+        return "conjugate gradients", _conjugate_gradients(self._laplacian)
 
 
 def _factorised(permuted: Any, order: np.ndarray[Any, Any]) -> Callable[[Floats], Floats]:

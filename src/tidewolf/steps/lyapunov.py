@@ -49,10 +49,8 @@ class Ledger(NamedTuple):
     constraint_slope: float
     least_ratio: float
     exponent: int
-    bound: float
-    """B, in units of 2^exponent"""
     paid: float
-    """sum_t w_t g_t^+(x_t), in the same units"""
+    """sum_t w_t g_t^+(x_t), in units of 2^exponent"""
     settled_regret: float
     settled_violation: float
 
@@ -85,15 +83,14 @@ class LyapunovWeights:
             constraint_slope=self.constraint_lipschitz or 0.0,
             least_ratio=math.inf,
             exponent=0,
-            bound=0.0,
             paid=0.0,
             settled_regret=0.0,
             settled_violation=0.0,
         )
 
-    def restarted(self, ledger: Ledger, t: int) -> Ledger:
+    def restarted(self, ledger: Ledger, B: float, t: int) -> Ledger:
         """A clean slate with twice the horizon; the slopes stay known, and what the last stretch may have cost is settled."""
-        regret, violation = self._stretch_bound(ledger, t)
+        regret, violation = self._stretch_bound(ledger, B, t)
         return self.start(2 * ledger.horizon)._replace(
             began=t,
             loss_slope=ledger.loss_slope,
@@ -131,31 +128,30 @@ class LyapunovWeights:
             G_g,
             least_ratio,
             exponent,
-            ledger.bound * unit,
             ledger.paid * unit + paid,
             ledger.settled_regret,
             ledger.settled_violation,
         )
         return Weighed(g, inner(g, g), weighed, unit)
 
-    def bound(self, ledger: Ledger, t: int) -> Bound:
-        """What holds for all t rounds, given what the base learner wrote into `ledger.bound`."""
-        regret, violation = self._stretch_bound(ledger, t)
+    def bound(self, ledger: Ledger, B: float, t: int) -> Bound:
+        """What holds for all t rounds, given the base learner's regret bound B on the surrogate, in units of 2^exponent."""
+        regret, violation = self._stretch_bound(ledger, B, t)
         regret, violation = regret + ledger.settled_regret, violation + ledger.settled_violation
         reason = "" if math.isfinite(violation) else _NEEDS_SLOPE
         return Bound(regret if math.isfinite(regret) else None, violation if math.isfinite(violation) else None, reason)
 
-    def _stretch_bound(self, ledger: Ledger, t: int) -> tuple[float, float]:
+    def _stretch_bound(self, ledger: Ledger, B: float, t: int) -> tuple[float, float]:
         """Regret and violation since the last restart are at most this; infinite where nothing is promised."""
         V, s, D = ledger.horizon**-P / self.caution, THETA * ledger.horizon**-P, self.K.diameter
         scaled_V = math.ldexp(V, -ledger.exponent)
-        regret = (ledger.bound - ledger.paid) / scaled_V if scaled_V > 0.0 else math.inf
+        regret = (B - ledger.paid) / scaled_V if scaled_V > 0.0 else math.inf
         if ledger.violation == 0.0:
             return regret, 0.0
         if self.loss_lipschitz is None or not math.isfinite(ledger.least_ratio):
             return regret, math.inf
         unit = C * ledger.constraint_slope * D
-        most = ledger.bound + scaled_V * self.loss_lipschitz * D * (t - ledger.began)
+        most = B + scaled_V * self.loss_lipschitz * D * (t - ledger.began)
         log = math.log(most / (ledger.least_ratio * unit)) + ledger.exponent * _LN2
         return regret, unit / s * (math.log1p(math.exp(log)) if log < 500.0 else log)
 

@@ -1,0 +1,32 @@
+"""`make bench`: all of them, or those named: python -m benchmarks calls oracles rounds importing frontier."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def main(names: list[str]) -> int:
+    from benchmarks import calls, frontier, importing, oracles, rounds
+
+    known = {
+        "calls": calls.report,
+        "oracles": oracles.report,
+        "rounds": rounds.report,
+        "importing": importing.report,
+        "frontier": lambda: frontier.report(Path("out/bench")),
+    }
+    for name in names or known:
+        if name not in known:
+            print(f"No benchmark is called {name!r}; there are {', '.join(known)}.")
+            return 2
+        known[name]()
+        print(flush=True)
+    return 0
+
+
+sys.exit(main(sys.argv[1:]))
