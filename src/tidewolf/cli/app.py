@@ -92,7 +92,7 @@ def run(
     Examples:
       tidewolf run routing
       tidewolf run routing --rounds 2000 --seed 7 --out results
-      tidewolf run routing --learner LyapunovDescent --learner OnlineFrankWolfe
+      tidewolf run routing --learner LyapunovDescent --quiet
       tidewolf run routing --json | jq '.runs[].regret'
     """
     from tidewolf import problems, report
@@ -150,10 +150,10 @@ def _play(problem: Problem, learners: Sequence[Learner[Any]], *, shown: bool) ->
     from tidewolf.evaluation.run import run
 
     with screen.progress(shown) as follow:
-        runs = [run(learner, problem.stream, progress=follow(type(learner).__name__, len(problem.stream))) for learner in learners]
-        follow("best in hindsight", None)
-        for each in runs:
-            each.comparator  # noqa: B018  computed when first asked, here, while the screen says so
+        runs: list[Run] = []
+        for learner in learners:
+            moved = follow(type(learner).__name__, len(problem.stream))
+            runs.append(run(learner, problem.stream, progress=moved, comparator=runs[0].comparator if runs else None))
     return runs
 
 

@@ -1,4 +1,4 @@
-"""Numbers as people read them: four digits, thousands set apart, an interval only where its two ends differ."""
+"""Numbers as people read them: four digits, thousands set apart, intervals as two ends or as a number and its error."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ def number(x: float | None) -> str:
 
 
 def interval(ends: tuple[float, float], parts: int = 1) -> str:
-    """Both ends divided by `parts`, or one number where four digits cannot tell them apart."""
+    """Both ends divided by `parts`; a number and its error where four digits cannot tell them apart."""
     lower, upper = (number(end / parts) for end in ends)
-    return lower if lower == upper else f"[{lower}, {upper}]"
+    if lower != upper:
+        return f"[{lower}, {upper}]"
+    error = (ends[1] - ends[0]) / (2 * parts)
+    return f"{upper} \u00b1 {error:.0e}" if 0 < error < math.inf else upper
 
 
 def short(x: float) -> str:
