@@ -1,0 +1,49 @@
+"""What the flagship must reach: one oracle call a round, members only, and the frontier of exact projection."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from benchmarks.frontier import ALLOWED, gap, measured, rival_frontier
+
+import tidewolf as tw
+from tidewolf.core.errors import InvalidInput
+
+CAUTIONS = np.geomspace(0.01, 100.0, 13)
+
+
+@pytest.mark.parametrize("name", ["abilene", "carbon"])
+def test_the_default_is_on_the_frontier_of_exact_projection_at_one_call_a_round(name: str) -> None:
+    try:
+        problem = tw.problems.named(name)()
+    except InvalidInput as missing:
+        pytest.skip(str(missing))
+    comparator = tw.best_in_hindsight(problem.K, problem.stream)
+    rival = rival_frontier(problem, comparator, CAUTIONS)
+    ours = measured(tw.LyapunovDescent(problem.K, horizon=len(problem.stream)), problem, comparator)
+    assert ours.calls <= 1.0
+    assert ours.excess <= 1e-9
+    assert gap(ours, rival, comparator.upper / len(problem.stream)) <= ALLOWED
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_oracle_calls_on_routing(seed: int) -> None:
+    """Calls are exact: a budget is kept, unspent calls are banked, and the default needs fewer than its one a round."""
+    problem = tw.problems.routing(rounds=1000, seed=seed)
+    runs = {rate: tw.run(tw.LyapunovDescent(problem.K, horizon=1000, calls_per_round=rate), problem.stream) for rate in (0.1, 0.5, 1.0, 3.0)}
+    for rate, run in runs.items():
+        assert (np.cumsum(run.calls) <= rate * np.arange(1, 1001) + 1e-6).all()
+        assert run.max_excess <= 1e-9
+    assert runs[1.0].oracle_calls <= 950
+    assert runs[3.0].oracle_calls <= 2.0 * runs[1.0].oracle_calls, "more calls than the projection needs are not spent"
+    assert runs[0.1].oracle_calls >= 95
+
+
+def test_quality_comes_with_calls_on_routing() -> None:
+    """At the same caution, one call a round is as good as exact projection to 0.5 % of the comparator's loss and 10 % of violation."""
+    problem = tw.problems.routing(rounds=2000)
+    comparator = tw.best_in_hindsight(problem.K, problem.stream)
+    ours = measured(tw.LyapunovDescent(problem.K, horizon=2000), problem, comparator)
+    exact = measured(tw.rivals.SinhaVaze(problem.K, horizon=2000), problem, comparator)
+    assert ours.regret <= exact.regret + ALLOWED * comparator.upper / 2000
+    assert ours.violation <= 1.1 * exact.violation

@@ -1,0 +1,45 @@
+"""What the package shows to the outside."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import tidewolf as tw
+
+PARTS = ("functions", "learners", "problems", "projection", "rivals", "sets", "testing")
+
+
+def test_everything_promised_is_there() -> None:
+    for name in tw.__all__:
+        assert getattr(tw, name) is not None
+    assert sorted(tw.__all__) == tw.__all__
+    assert set(tw.__all__) <= set(dir(tw))
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_parts_export_what_they_say(part: str) -> None:
+    module = importlib.import_module(f"tidewolf.{part}")
+    assert sorted(module.__all__) == list(module.__all__)
+    for name in module.__all__:
+        assert getattr(module, name).__doc__, f"tidewolf.{part}.{name} has no docstring"
+
+
+def test_every_module_opens_with_what_it_is() -> None:
+    for info in pkgutil.walk_packages(tw.__path__, "tidewolf."):
+        assert importlib.import_module(info.name).__doc__, f"{info.name} has no docstring"
+
+
+def test_an_unknown_name_is_refused() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'frobnicate'"):
+        tw.frobnicate  # noqa: B018
+
+
+def test_the_plain_import_is_light() -> None:
+    heavy = "scipy numba pandas matplotlib typer rich piqp"
+    code = f"import sys, tidewolf; sys.exit(bool(set({heavy.split()!r}) & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

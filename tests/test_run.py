@@ -1,0 +1,101 @@
+"""`tw.run` and what it reports."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf.core.errors import WrongShape, WrongType
+from tidewolf.evaluation.run import Moment
+
+
+@pytest.fixture(scope="module")
+def problem() -> tw.problems.Problem:
+    return tw.problems.routing(rounds=300, seed=3)
+
+
+@pytest.fixture(scope="module")
+def run(problem: tw.problems.Problem) -> tw.Run:
+    return tw.run(tw.LyapunovDescent(problem.K, horizon=300), problem.stream)
+
+
+def test_losses_and_violations_are_those_of_the_played_points(problem: tw.problems.Problem, run: tw.Run) -> None:
+    played = [p.x for p in tw.play(run.learner, problem.stream)]
+    t = 137
+    assert run.losses[t] == pytest.approx(float(problem.stream.losses[t : t + 1].values(played[t])[0]), rel=1e-15)
+    breach = float(problem.stream.constraints[t : t + 1].values(played[t])[0])
+    assert run.violations[t] == pytest.approx(max(breach, 0.0), rel=1e-15)
+    assert run.oracle_calls == run.final_state.calls == run.calls.sum()
+    assert run.max_excess == max(problem.K.excess(x) for x in played)
+
+
+def test_distances_are_those_of_the_played_points(problem: tw.problems.Problem, run: tw.Run) -> None:
+    state, t = run.learner.start(), 0
+    for played in tw.play(run.learner, problem.stream):
+        assert run.distances[t] == pytest.approx(np.linalg.norm(state.active.x - state.y), abs=1e-12)
+        state, t = played.state, t + 1
+
+
+def test_regret_is_an_interval_around_the_comparators_point(run: tw.Run) -> None:
+    lower, upper = run.regret
+    curve = run.regret_curve()
+    assert lower <= upper
+    assert lower - 1e-6 <= curve[-1] <= upper + 1e-6
+    assert run.bound.regret >= upper
+    assert run.bound.violation >= run.violations.sum()
+
+
+def test_the_summary_is_plain_data_with_the_documented_keys(run: tw.Run) -> None:
+    keys = "learner rounds regret violation oracle_calls calls_per_round seconds max_excess feasible_in_hindsight bound certificate"
+    summary = json.loads(json.dumps(run.summary(), allow_nan=False))
+    assert list(summary) == keys.split()
+    assert summary["rounds"] == 300
+    assert summary["certificate"]["membership"] is True
+
+
+def test_no_regret_where_no_point_keeps_every_limit() -> None:
+    problem = tw.problems.routing(rounds=60, feasible=False)
+    run = tw.run(tw.LyapunovDescent(problem.K, horizon=60), problem.stream)
+    assert run.regret is None
+    assert run.regret_curve() is None
+    assert run.comparator.feasible is False
+    assert "No point" in run.bound.reason
+    assert run.summary()["feasible_in_hindsight"] is False
+    assert "unknown" in repr(run)
+
+
+def test_regret_is_none_where_no_exact_comparator_applies() -> None:
+    K = tw.sets.Simplex(3)
+    stream = tw.Stream(tw.functions.Quadratic(np.eye(3), np.zeros((20, 3))), tw.functions.Capacity(np.full((20, 3), 0.5)))
+    run = tw.run(tw.LyapunovDescent(K, horizon=20), stream)
+    assert run.comparator is None
+    assert run.regret is None
+    assert "loss_lipschitz" in run.bound.reason
+
+
+def test_progress_is_told_and_ends_at_the_end(problem: tw.problems.Problem) -> None:
+    moments: list[Moment] = []
+    run = tw.run(tw.LyapunovDescent(problem.K, horizon=300), problem.stream, progress=moments.append)
+    assert moments[-1] == Moment(300, 300, run.oracle_calls, pytest.approx(run.losses.sum()), pytest.approx(run.violations.sum()))
+
+
+def test_a_known_comparator_is_not_computed_again(problem: tw.problems.Problem) -> None:
+    comparator = tw.best_in_hindsight(problem.K, problem.stream)
+    assert tw.run(tw.LyapunovDescent(problem.K), problem.stream, comparator=comparator).comparator is comparator
+
+
+def test_streams_that_do_not_fit_get_a_sentence(problem: tw.problems.Problem) -> None:
+    learner = tw.LyapunovDescent(tw.sets.Simplex(3))
+    with pytest.raises(WrongShape, match=r"take points of shape \(19,\); the learner's set has points of shape \(3,\)"):
+        tw.run(learner, problem.stream)
+    with pytest.raises(WrongType, match="plays a Stream"):
+        tw.run(learner, [1, 2])  # type: ignore[arg-type]
+
+
+def test_passing_the_horizon_is_said(problem: tw.problems.Problem) -> None:
+    run = tw.run(tw.LyapunovDescent(problem.K, horizon=100), problem.stream)
+    assert run.notes == ("The horizon of 100 rounds was passed: after round 100 the learner restarted with 200.",)
+    assert run.bound.regret >= run.regret[1]
