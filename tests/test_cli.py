@@ -82,7 +82,7 @@ def test_a_table_of_80_columns_is_not_wrapped(short, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert main(short) == 0
     lines = capsys.readouterr().out.splitlines()
-    (row,) = [line for line in lines if line.startswith("SinhaVaze")]
+    (row,) = [line for line in lines if line.startswith("SinhaVaze ")]
     assert len(row.split()) >= 6
     assert "\u2026" not in row
     assert max(map(len, lines[:-1])) <= 80

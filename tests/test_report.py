@@ -155,8 +155,9 @@ def test_numbers_are_said_to_four_digits(x, said):
     assert number(x) == said
 
 
-def test_an_interval_is_one_number_where_nobody_could_tell():
-    assert interval((1.00001, 1.00002)) == "1"
+def test_an_interval_is_a_number_and_its_error_where_digits_cannot_tell():
+    assert interval((1.00001, 1.00002)) == "1 \u00b1 5e-06"
+    assert interval((2.0, 2.0)) == "2"
     assert interval((-3.0, 5.0), 2) == "[-1.5, 2.5]"
 
 

@@ -1,0 +1,53 @@
+"""What takes longer: `make soak`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf.testing import check_function, check_set
+
+pytestmark = pytest.mark.soak
+
+
+def test_a_hundred_thousand_rounds_stay_in_the_set_in_flat_memory() -> None:
+    problem = tw.problems.routing(rounds=100_000, seed=5)
+    learner = tw.LyapunovDescent(problem.K, horizon=10_000)
+    worst, sizes = 0.0, []
+    for t, played in enumerate(tw.play(learner, problem.stream)):
+        worst = max(worst, problem.K.excess(played.x))
+        if t % 10_000 == 9_999:
+            sizes.append(len(learner.save(played.state)))
+            assert abs(played.state.active.weights.sum() - 1.0) <= 1e-12
+    assert worst <= 1e-9
+    assert max(sizes) <= 3 * sizes[0] + 20_000
+    assert played.state.calls <= 100_000
+
+
+@pytest.mark.parametrize("kind", tw.sets.every(), ids=lambda kind: kind.__name__)
+def test_every_set_under_many_seeds(kind: type[tw.sets.ConvexSet]) -> None:
+    for K in kind.examples():
+        for seed in range(40):
+            check_set(K, seed=seed)
+
+
+@pytest.mark.parametrize("kind", tw.functions.every(), ids=lambda kind: kind.__name__)
+def test_every_function_under_many_seeds(kind: type[tw.functions.Batch]) -> None:
+    for f in kind.examples():
+        for seed in range(100):
+            check_function(f, seed=seed)
+
+
+def test_measured_stays_below_the_bound_on_many_random_streams() -> None:
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        n, T = int(rng.integers(2, 12)), int(rng.integers(50, 800))
+        K = tw.sets.Simplex(n)
+        safe = rng.dirichlet(np.ones(n))
+        capacities = safe + np.abs(rng.normal(scale=rng.choice([0.01, 0.1, 1.0]), size=(T, n)))
+        costs = rng.normal(size=n) + rng.choice([0.1, 1.0, 10.0]) * rng.normal(size=(T, n))
+        stream = tw.Stream(tw.functions.Linear(costs), tw.functions.Capacity(capacities))
+        run = tw.run(tw.LyapunovDescent(K, horizon=int(rng.choice([T, T // 3 + 1])), caution=float(rng.choice([0.1, 1, 10, 100]))), stream)
+        assert run.regret[1] <= run.bound.regret
+        assert run.violations.sum() <= run.bound.violation
