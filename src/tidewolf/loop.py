@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from tidewolf.core.arrays import Array
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import NotSupported, WrongShape, WrongType
+from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.feedback import FirstOrder, FullInformation, first_order
 from tidewolf.core.learner import Learner, Progress
 
@@ -46,6 +46,8 @@ def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
     t, rounds = 0, len(stream)
     while t < rounds:
         k = min(learner.rounds_left(state), rounds - t)
+        if k < 1:
+            raise InvalidInput(f"{learner!r} takes {k} rounds in round {t}; rounds_left is at least 1.")
         losses, constraints = stream.losses.view(slice(t, t + k)), stream.constraints.view(slice(t, t + k))
         x = learner.act(state)
         loss_values, constraint_values = losses.values(x), constraints.values(x)

@@ -15,6 +15,7 @@ import os
 import platform
 import zipfile
 from abc import ABC, abstractmethod
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -83,7 +84,7 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
         manifest = json.loads(bytes(arrays.pop("manifest")))
         written = manifest["settings"]
         fields = manifest["fields"]
-    except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
+    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise BrokenFile(f"{source} cannot be read: {error}.") from None
     if written != settings:
         raise OtherSettings(
@@ -106,6 +107,7 @@ def write(path: str | os.PathLike[str], data: bytes) -> None:
         beside.unlink(missing_ok=True)
 
 
+@cache
 def writer() -> dict[str, str]:
     """The versions that decide whether resuming gives the same bits."""
     from importlib.metadata import version
@@ -114,6 +116,8 @@ def writer() -> dict[str, str]:
 
 
 def _pack(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):

@@ -58,6 +58,8 @@ class Record:
     calls: np.ndarray[Any, np.dtype[np.int64]]
     distances: np.ndarray[Any, np.dtype[np.float64]]
     final_state: Any
+    linear_losses: bool
+    """whether the losses' slopes at the played points hold everywhere"""
 
     @property
     def rounds(self) -> int:
@@ -123,4 +125,4 @@ class Learner(Value, ABC, Generic[S]):
 
 
 def _is_record(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, tuple)
+    return isinstance(kind, type) and issubclass(kind, tuple) and kind is not tuple

@@ -39,23 +39,25 @@ class Value:
 
 
 def fingerprint(value: object) -> str:
-    """A short hex digest of what `value` is: its type and settings, the same on every machine."""
+    """A short hex digest of what `value` is: its type and settings, the same on every machine and for equal values."""
     digest = hashlib.sha256()
     _feed(digest, value)
     return digest.hexdigest()[:32]
 
 
 def _feed(digest: Any, value: object) -> None:
-    if value is None or isinstance(value, bool | int | float | str):
-        digest.update(f"{type(value).__name__}:{value!r};".encode())
-    elif isinstance(value, np.generic):
+    if isinstance(value, np.generic):
         _feed(digest, value.item())
+    elif value is None or isinstance(value, bool | int | float | str):
+        value = value + 0.0 if isinstance(value, float) else value  # -0.0 equals 0.0
+        digest.update(f"{type(value).__name__}:{value!r};".encode())
     elif isinstance(value, tuple | list):
         digest.update(f"sequence {len(value)}:".encode())
         for item in value:
             _feed(digest, item)
     elif is_array(value):
         array = np.ascontiguousarray(to_numpy(value))
+        array = array + 0.0 if array.dtype.kind == "f" else array
         digest.update(f"array {array.dtype.str} {array.shape}:".encode())
         digest.update(array.tobytes())
     elif isinstance(value, Value):
@@ -77,7 +79,10 @@ def _labels(value: Value) -> set[str]:
 
 def _same(a: object, b: object) -> bool:
     if is_array(a) and is_array(b):
-        return bool(np.array_equal(to_numpy(a), to_numpy(b)))
+        mine, theirs = to_numpy(a), to_numpy(b)
+        return mine.dtype == theirs.dtype and bool(np.array_equal(mine, theirs))
+    if isinstance(a, tuple | list) and type(a) is type(b):
+        return len(a) == len(b) and all(map(_same, a, b))
     return type(a) is type(b) and bool(a == b)
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +17,13 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.errors import NotSupported
 from tidewolf.core.learner import Bound, Learner, Record
 from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
+from tidewolf.functions.base import LinearTotal
 from tidewolf.loop import play
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 _PROGRESS_SECONDS = 0.1
+_WARM_UP = 8
+"""Updates played first and thrown away, so that `seconds` does not count the compiling of kernels."""
 
 
 class Moment(NamedTuple):
@@ -125,12 +130,13 @@ def run(
     T, t, calls = len(stream), 0, 0
     losses, violations, distances = np.empty(T), np.empty(T), np.empty(T)
     calls_at = np.zeros(T, dtype=np.int64)
+    deque(islice(play(learner, stream), _WARM_UP), maxlen=0)
     state = learner.start()
     excess, seconds, last = 0.0, 0.0, time.perf_counter()
     clock = time.perf_counter()
     for played in play(learner, stream, state):
         seconds += time.perf_counter() - clock
-        stop = t + len(played.losses)
+        stop = t + played.losses.shape[0]
         losses[t:stop] = to_numpy(played.losses)
         violations[t:stop] = np.maximum(to_numpy(played.constraints), 0.0)
         distances[t:stop] = state.distance
@@ -147,6 +153,7 @@ def run(
         calls=calls_at,
         distances=distances,
         final_state=state,
+        linear_losses=isinstance(stream.losses, LinearTotal),
         learner=learner,
         stream=stream,
         max_excess=excess,

@@ -109,21 +109,24 @@ class LyapunovDescent(Learner[State]):
 
     def rounds_left(self, state: State) -> int:
         left = state.ledger.began + state.ledger.horizon - state.t
-        return min(self.block - state.open_rounds, left) if left > 0 else self.block
+        return min(self.block - state.open_rounds, left or 2 * state.ledger.horizon)
 
     def update(self, state: State, seen: FirstOrder) -> State:
         require_first_order(seen, self.K.shape, self.rounds_left(state))
         if state.t == state.ledger.began + state.ledger.horizon:
             state = self._restarted(state)
-        if state.open_rounds:
+        t, rounds = state.t + seen.rounds, state.open_rounds + seen.rounds
+        closes = rounds == self.block or t == state.ledger.began + state.ledger.horizon
+        if not closes:
+            self._weights.require(seen)
+        if state.open_rounds or not closes:
             seen = seen._replace(
-                loss_gradient=state.loss_gradient + seen.loss_gradient,
-                constraint_gradient=state.constraint_gradient + seen.constraint_gradient,
+                loss_gradient=frozen(state.loss_gradient + seen.loss_gradient),
+                constraint_gradient=frozen(state.constraint_gradient + seen.constraint_gradient),
                 violation=state.open_violation + seen.violation,
-                rounds=state.open_rounds + seen.rounds,
+                rounds=rounds,
             )
-        t = state.t + seen.rounds - state.open_rounds
-        if seen.rounds == self.block or t == state.ledger.began + state.ledger.horizon:
+        if closes:
             return self._closed(state, seen, t)
         return state._replace(
             t=t,
@@ -193,7 +196,7 @@ class LyapunovDescent(Learner[State]):
         state: State = record.final_state
         if state.open_rounds:
             return Bound(None, None, "The last block is still open: the bound is known when it closes.")
-        return self._weights.bound(state.ledger, state.surrogate_bound, state.t)
+        return self._weights.bound(state.ledger, state.surrogate_bound, record)
 
     def notes(self, state: State) -> tuple[str, ...]:
         return passed_horizon(self.horizon, state.ledger)

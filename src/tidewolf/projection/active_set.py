@@ -73,7 +73,8 @@ class ActiveSet(Stored):
     def project(self, K: HasLMO, y: Array, *, tol: float, budget: int | None = None) -> Remembered:
         """(x, y') with |x - y'|^2 <= tol, or as near as `budget` calls allow."""
         y = as_point(y, K.shape, "The point to project")
-        return self.nearest(K, y + 0.0, as_number(tol, "tol", above=0.0), as_budget(budget))
+        tol = as_number(tol, "tol", above=0.0)
+        return self.nearest(K, y + 0.0, tol, as_budget(budget, K, tol))
 
     def nearest(self, K: HasLMO, y: Array, tol: float, budget: float) -> Remembered:
         """`project` without its checks: y is finite, of the right shape, and the caller's to give away."""

@@ -10,6 +10,7 @@ gives I (projection on a convex set that contains K) and III (c is in K), and II
     calls <= (D^2/tol) min(2, ln(|x0 - y|^2/tol)) + 4 <= 8 R^2/tol + 4
 
 An oracle that may err by e adds e to the gap. Under a budget of calls I and III hold at any moment and the distance is measured.
+Without one the bound above is the budget: only rounding, in a set many million times farther from the origin than it is large, reaches it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from tidewolf.projection.result import Projected
 def afp(K: HasLMO, y: Array, x0: Array, *, tol: float, budget: int | None = None) -> Projected:
     """(x, y') with |x - y'|^2 <= tol, or as near as `budget` calls of the oracle allow; x0 is a member of K."""
     y, x = points(K, y, x0)
-    tol, most = as_number(tol, "tol", above=0.0), as_budget(budget)
+    tol = as_number(tol, "tol", above=0.0)
+    most = as_budget(budget, K, tol)
     calls = 0
     while True:
         r = x - y
@@ -86,6 +88,6 @@ def points(K: HasLMO, y: Array, x0: Array) -> tuple[Array, Array]:
     return namespace(y).asarray(y, copy=True), namespace(y).asarray(x, copy=True)
 
 
-def as_budget(budget: int | None) -> float:
-    """A number of oracle calls; None is no limit."""
-    return math.inf if budget is None else as_count(budget, "A budget of oracle calls", least=0)
+def as_budget(budget: int | None, K: HasLMO, tol: float) -> float:
+    """A number of oracle calls; None is what is always enough, so that rounding cannot ask for more."""
+    return 8.0 * K.radius**2 / tol + 4.0 if budget is None else as_count(budget, "A budget of oracle calls", least=0)

@@ -19,6 +19,8 @@ from tidewolf.core.kernels import kernel
 from tidewolf.core.vertices import Atoms, SparseAtoms, sparse_combine, sparse_inner
 
 DROP = 1e-13
+TIE = 1e-6
+"""Slopes nearer than this share of `stop` tie and go to the earlier atom: each step leaves equal slopes, and rounding shall not choose."""
 _DOUBLE = np.dtype(np.float64)
 
 Weights = np.ndarray[Any, np.dtype[np.float64]]
@@ -66,12 +68,13 @@ def _correct_sparse(atoms: SparseAtoms, rows: Rows, weights: Weights, y: Array, 
 @kernel
 def pairwise_steps(gram, rows, weights, slopes, steps, stop):  # type: ignore[no-untyped-def]
     """The steps, in place."""
+    margin = TIE * stop
     for _ in range(steps):
         i, j = 0, -1
         for q in range(len(rows)):
-            if slopes[q] < slopes[i]:
+            if slopes[q] < slopes[i] - margin:
                 i = q
-            if weights[q] > 0.0 and (j < 0 or slopes[q] > slopes[j]):
+            if weights[q] > 0.0 and (j < 0 or slopes[q] > slopes[j] + margin):
                 j = q
         gap = slopes[j] - slopes[i]
         if gap <= stop:

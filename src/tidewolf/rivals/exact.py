@@ -4,12 +4,14 @@ A set's own method where it has one, else its linear description given to PIQP (
 
     minimise 1/2 u' L'L u - <L'(y - shift), u>   subject to   A_eq u = b_eq,  A_ub u <= b_ub,  lower <= u <= upper.
 
-The problem is set up once; a projection replaces the linear term and solves again, from the same cold point every time, so that the
-answer depends on y alone.
+The problem is set up once; a projection replaces the linear term and solves again, from the same cold point every time. PIQP's own
+scaling would be undone and redone, and rounded, each time: it is off, so that the answer depends on y alone. A lift is brought to size 1
+instead, by a power of two.
 """
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +21,8 @@ from tidewolf.core.arrays import Array, like, to_numpy
 from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable
 
-ACCURACY = 1e-10
+ACCURACY = 1e-13
+"""Of residuals and of the duality gap; an answer on the border that is its own question is off by the root of the latter."""
 _RIDGE = 1e-12
 """Added to the quadratic term of a lifted description, whose weights need not be unique."""
 
@@ -32,6 +35,9 @@ class ExactProjection:
             raise NotSupported(f"No exact projection on {type(K).__name__}: it offers neither `project` nor a linear description.")
         self.K = K
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ExactProjection, (self.K,)  # a copy sets its own solver up
+
     def __call__(self, y: Array) -> Array:
         if isinstance(self.K, Projectable):
             return self.K.project(y)
@@ -43,7 +49,7 @@ class ExactProjection:
         solver, described = self._solver, self._description
         shift = np.zeros(len(y)) if described.shift is None else described.shift
         target = y - shift
-        solver.update(c=-(target if described.lift is None else described.lift.T @ target))
+        solver.update(c=-(target if described.lift is None else described.lift.T @ target / self._unit**2))
         status = solver.solve()
         if status != piqp.PIQP_SOLVED:
             raise SolverFailed(f"PIQP could not project on {self.K!r}: {status}.")
@@ -56,16 +62,26 @@ class ExactProjection:
         return self.K.description()
 
     @cached_property
+    def _unit(self) -> float:
+        lift = self._description.lift
+        size = 0.0 if lift is None else float(abs(lift).max())
+        return 2.0 ** round(math.log2(size)) if size > 0.0 else 1.0
+
+    @cached_property
     def _solver(self) -> Any:
         import piqp
         from scipy.sparse import csc_matrix, eye
 
         d = self._description
         n = len(d.lower)
-        P = eye(n, format="csc") if d.lift is None else csc_matrix(d.lift.T @ d.lift) + _RIDGE * eye(n, format="csc")
+        P = eye(n, format="csc")
+        if d.lift is not None:
+            P = csc_matrix(d.lift.T @ d.lift / self._unit**2) + _RIDGE * P
         A = None if d.A_eq is None else csc_matrix(d.A_eq)
         G = None if d.A_ub is None else csc_matrix(d.A_ub)
         solver = piqp.SparseSolver()
         solver.settings.eps_abs = solver.settings.eps_rel = ACCURACY
+        solver.settings.eps_duality_gap_abs = solver.settings.eps_duality_gap_rel = ACCURACY
+        solver.settings.preconditioner_iter = 0
         solver.setup(P, np.zeros(n), A, d.b_eq, G, None, d.b_ub, d.lower, d.upper)
         return solver

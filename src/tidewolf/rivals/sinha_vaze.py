@@ -54,6 +54,7 @@ class SinhaVaze(Learner[State]):
         return cls(K, horizon=horizon, caution=as_count(horizon, "The horizon") ** -0.5)
 
     def __post_init__(self) -> None:
+        ExactProjection(self.K)  # refuses a set it cannot project on
         checked = {
             "horizon": None if self.horizon is None else as_count(self.horizon, "The horizon"),
             "caution": as_number(self.caution, "caution", above=0.0),
@@ -99,10 +100,10 @@ class SinhaVaze(Learner[State]):
 
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
-        return self._weights.bound(state.ledger, state.surrogate_bound, state.t)
+        return self._weights.bound(state.ledger, state.surrogate_bound, record)
 
     def notes(self, state: State) -> tuple[str, ...]:
-        return ("SinhaVaze projects exactly and asks no oracle.", *passed_horizon(self.horizon, state.ledger))
+        return ("It projects exactly and asks no oracle.", *passed_horizon(self.horizon, state.ledger))
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:

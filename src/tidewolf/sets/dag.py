@@ -41,6 +41,8 @@ class Dag(NamedTuple):
 
 def number_nodes(edges: Iterable[tuple[Hashable, Hashable]]) -> tuple[tuple[Hashable, ...], Ints, Ints]:
     """Node names in order of appearance, and the tail and head of every edge as numbers."""
+    if not isinstance(edges, Iterable):
+        raise WrongType(f"The edges must be an iterable of pairs (tail, head), not {edges!r}.")
     numbers: dict[Hashable, int] = {}
     ends: list[int] = []
     for i, edge in enumerate(edges):
@@ -60,7 +62,7 @@ def ordered(tails: Ints, heads: Ints, names: Sequence[Hashable], source: Hashabl
         raise EmptyGraph("The graph has no edges; a flow needs at least one from the source to the target.")
     where = {name: i for i, name in enumerate(names)}
     for role, name in (("source", source), ("target", target)):
-        if name not in where:
+        if not isinstance(name, Hashable) or name not in names:
             raise UnknownNode(f"The {role} {name!r} is not a node of the graph, whose nodes are {_some(names)}.")
     if source == target:
         raise InvalidInput(f"Source and target are the same node {source!r}; a flow leads from one node to another.")

@@ -11,7 +11,7 @@ on the surrogate is at most B, then for any weights w_t >= 0 (convexity, and g_t
     violation <= (c G_g D/s) ln( 1 + (B + V G_f D T)/(rho c G_g D) ),         rho = least G_f/G_g a weight was made with.
 
 The last: w_t >= rho Phi'(Q_t) with Q_t counted in the last G_g; sum Phi'(Q_t)(Q_t - Q_{t-1}) >= Phi(Q_T) as Phi is convex; and
-regret >= -G_f D T, which needs G_f to hold on all of K, so this bound is stated only when `loss_lipschitz` was given.
+regret >= -G_f D T, which needs G_f to hold on all of K: so it does for linear losses, else this bound needs `loss_lipschitz`.
 
 Phi' grows exponentially, so weights, B and the sum live in units of 2^exponent: scale-free base learners never notice.
 """
@@ -25,7 +25,7 @@ from typing import NamedTuple
 from tidewolf.core.arrays import Array, as_number, inner
 from tidewolf.core.errors import InvalidInput, NotFinite
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.learner import Bound
+from tidewolf.core.learner import Bound, Record
 from tidewolf.core.oracle import HasLMO
 
 DEFAULT_CAUTION = 10.0
@@ -36,7 +36,8 @@ FIRST_HORIZON = 256
 C, THETA, P = 2.0, 0.5, 0.5
 _STRIDE = 256
 _LN2 = math.log(2.0)
-_NEEDS_SLOPE = "A bound on the violation needs loss_lipschitz, a slope that no loss exceeds on the set."
+_ROUNDING2 = 1e-24
+"""A gradient across aff(K) leaves a tangent of at most this share of its square."""
 
 
 class Ledger(NamedTuple):
@@ -103,19 +104,19 @@ class LyapunovWeights:
         """The surrogate gradient of a block of rounds, from its sums."""
         K, V, s = self.K, ledger.horizon**-P / self.caution, THETA * ledger.horizon**-P
         violation, exponent, least_ratio = ledger.violation + block.violation, ledger.exponent, ledger.least_ratio
-        grad_f = K.tangent(block.loss_gradient)
-        G_f = _slope("loss", grad_f, block.rounds, ledger.loss_slope, self.loss_lipschitz)
+        grad_f, slope = self._within("loss", block.loss_gradient, block.rounds, self.loss_lipschitz)
+        G_f = max(ledger.loss_slope, slope)
         if block.violation <= 0.0:
             g, G_g, paid = math.ldexp(V, -exponent) * grad_f, ledger.constraint_slope, 0.0
         else:
-            grad_g = K.tangent(block.constraint_gradient)
-            G_g = _slope("constraint", grad_g, block.rounds, ledger.constraint_slope, self.constraint_lipschitz)
+            grad_g, slope = self._within("constraint", block.constraint_gradient, block.rounds, self.constraint_lipschitz)
+            G_g = max(ledger.constraint_slope, slope)
             if G_g > 0.0:
                 ratio = G_f / G_g if G_f > 0.0 else 1.0
                 least_ratio = min(least_ratio, ratio)
-                log2 = (math.log(s * ratio) + s * violation / (C * G_g * K.diameter)) / _LN2
+                log2 = s * violation / (C * G_g * K.diameter) / _LN2
                 exponent += _STRIDE * max(0, int((log2 - exponent) // _STRIDE))
-                w = 2.0 ** (log2 - exponent)
+                w = s * ratio * 2.0 ** (log2 - exponent)
             else:
                 w = 0.0
             g, paid = math.ldexp(V, -exponent) * grad_f + w * grad_g, w * block.violation
@@ -134,12 +135,35 @@ class LyapunovWeights:
         )
         return Weighed(g, inner(g, g), weighed, unit)
 
-    def bound(self, ledger: Ledger, B: float, t: int) -> Bound:
-        """What holds for all t rounds, given the base learner's regret bound B on the surrogate, in units of 2^exponent."""
-        regret, violation = self._stretch_bound(ledger, B, t)
+    def require(self, seen: FirstOrder) -> None:
+        """Refuse at once, while their block is still open, gradients that `weigh` would refuse."""
+        self._within("loss", seen.loss_gradient, seen.rounds, self.loss_lipschitz)
+        self._within("constraint", seen.constraint_gradient, seen.rounds, self.constraint_lipschitz)
+
+    def _within(self, name: str, gradient: Array, rounds: int, given: float | None) -> tuple[Array, float]:
+        """A sum of gradients within aff(K), 0 where nothing but rounding is left of it, and its slope a round."""
+        norm2 = inner(gradient, gradient)
+        if not norm2 < math.inf:
+            raise NotFinite(
+                f"The {name} gradient holds a NaN or an infinite number, or its square overflows; give finite, moderate functions."
+            )
+        along = self.K.tangent(gradient)
+        along2 = inner(along, along)
+        if along2 <= _ROUNDING2 * norm2 or self.K.diameter == 0.0:
+            return 0.0 * gradient, 0.0
+        slope = math.sqrt(along2) / rounds
+        if given is not None and slope > given * (1.0 + 1e-9):
+            raise InvalidInput(f"A {name} of slope {slope:.6g} was seen, above {name}_lipschitz = {given:.6g}; give a larger one, or none.")
+        return along, slope
+
+    def bound(self, ledger: Ledger, B: float, record: Record) -> Bound:
+        """What holds for the whole run, given the base learner's regret bound B on the surrogate, in units of 2^exponent."""
+        regret, violation = self._stretch_bound(ledger, B, record.final_state.t)
         regret, violation = regret + ledger.settled_regret, violation + ledger.settled_violation
-        reason = "" if math.isfinite(violation) else _NEEDS_SLOPE
-        return Bound(regret if math.isfinite(regret) else None, violation if math.isfinite(violation) else None, reason)
+        if self.loss_lipschitz is None and not record.linear_losses:
+            return Bound(_known(regret), None, "A bound on the violation needs loss_lipschitz, a slope that no loss exceeds on the set.")
+        reason = "" if math.isfinite(regret + violation) else "No point can keep limits that were breached as much as these were."
+        return Bound(_known(regret), _known(violation), reason)
 
     def _stretch_bound(self, ledger: Ledger, B: float, t: int) -> tuple[float, float]:
         """Regret and violation since the last restart are at most this; infinite where nothing is promised."""
@@ -148,10 +172,12 @@ class LyapunovWeights:
         regret = (B - ledger.paid) / scaled_V if scaled_V > 0.0 else math.inf
         if ledger.violation == 0.0:
             return regret, 0.0
-        if self.loss_lipschitz is None or not math.isfinite(ledger.least_ratio):
+        if not math.isfinite(ledger.least_ratio):
             return regret, math.inf
         unit = C * ledger.constraint_slope * D
-        most = B + scaled_V * self.loss_lipschitz * D * (t - ledger.began)
+        most = B + scaled_V * ledger.loss_slope * D * (t - ledger.began)
+        if most <= 0.0:  # where some point keeps every limit it is at least what was paid
+            return regret, math.inf
         log = math.log(most / (ledger.least_ratio * unit)) + ledger.exponent * _LN2
         return regret, unit / s * (math.log1p(math.exp(log)) if log < 500.0 else log)
 
@@ -168,12 +194,5 @@ def optional_slope(given: float | None, name: str) -> float | None:
     return None if given is None else as_number(given, name, above=0.0)
 
 
-def _slope(name: str, gradient: Array, rounds: int, largest: float, given: float | None) -> float:
-    """The largest slope so far; a given Lipschitz constant must hold."""
-    norm2 = inner(gradient, gradient)
-    if not norm2 < math.inf:
-        raise NotFinite(f"The {name} gradient holds a NaN or an infinite number, or its square overflows; give finite, moderate functions.")
-    slope = math.sqrt(norm2) / rounds
-    if given is not None and slope > given * (1.0 + 1e-9):
-        raise InvalidInput(f"A {name} of slope {slope:.6g} was seen, above {name}_lipschitz = {given:.6g}; give a larger one, or none.")
-    return max(largest, slope)
+def _known(number: float) -> float | None:
+    return number if math.isfinite(number) else None

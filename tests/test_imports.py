@@ -1,0 +1,63 @@
+"""What is imported when: heavy parts wait until they are used, and dense sets do without numba."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+
+HEAVY = {"scipy", "numba", "pandas", "matplotlib", "typer", "rich", "networkx", "torch", "piqp", "pyarrow"}
+
+
+def python(code: str) -> str:
+    """What a fresh interpreter prints."""
+    done = subprocess.run([sys.executable, "-W", "error", "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_importing_tidewolf_imports_nothing_heavy():
+    loaded = python("import tidewolf, sys; print(*{name.partition('.')[0] for name in sys.modules})")
+    assert not HEAVY & set(loaded.split())
+
+
+def test_sets_functions_and_learners_import_nothing_heavy():
+    loaded = python(
+        """
+        import sys
+        import tidewolf as tw
+        for part in (tw.sets, tw.functions, tw.learners, tw.projection, tw.LyapunovDescent, tw.Stream, tw.play):
+            assert part
+        print(*{name.partition('.')[0] for name in sys.modules})
+        """
+    )
+    assert not HEAVY & set(loaded.split())
+
+
+RUN = """
+import numpy as np
+import tidewolf as tw
+
+rng = np.random.default_rng(0)
+for K in (tw.sets.Simplex(4), tw.sets.Box(np.zeros(4), np.ones(4))):
+    stream = tw.Stream(tw.functions.Linear(rng.random((50, 4))), tw.functions.Capacity(0.3 + 0.4 * rng.random((50, 4))))
+    run = tw.run(tw.LyapunovDescent(K, horizon=50), stream)
+    assert run.max_excess <= 1e-9
+    print(float(run.losses.sum()).hex(), float(run.violations.sum()).hex(), run.oracle_calls)
+"""
+BLOCKED = """
+import sys
+
+class NoNumba:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "numba":
+            raise ModuleNotFoundError("No module named 'numba'", name="numba")
+
+sys.meta_path.insert(0, NoNumba())
+"""
+
+
+def test_dense_sets_run_without_numba_and_give_the_same_bits():
+    without = python(BLOCKED + RUN + "assert 'numba' not in sys.modules\n")
+    assert without == python(RUN)
+    assert len(without.splitlines()) == 2

@@ -1,0 +1,815 @@
+"""Approximately feasible projections: their three promises on every vertex, their counts, and the arithmetic of active sets."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from polytopes import distances2, layered, random_flow_polytope, vertices_of
+from tidewolf.core.errors import InvalidInput, NotAMember, NotFinite, OracleError, WrongShape, WrongType
+from tidewolf.core.oracle import Answer
+from tidewolf.core.vertices import Dense, Sparse
+from tidewolf.projection import ActiveSet, active_set, afp, afp_paper
+from tidewolf.projection.active_set import SPARE
+from tidewolf.projection.one_shot import look, step
+from tidewolf.projection.paper import paper_calls
+from tidewolf.projection.result import closer_to_all, closer_to_center
+from tidewolf.projection.weights import DROP, TIE, caratheodory, correct, correct_any, pairwise_steps, sparse_correct
+from tidewolf.sets import Box, CappedSimplex, ConvexSet, FlowPolytope, L2Ball, Shrunk, Simplex, Translated, VertexHull
+
+POLYTOPES = {
+    "simplex": Simplex(4),
+    "share": Simplex(3, total=2.0, at_most=True),
+    "one share": Simplex(1),
+    "capped": CappedSimplex(5, 0.5),
+    "box": Box([-1.0, 0.0, 2.0], [1.0, 5.0, 2.0]),
+    "point": Box([0.5, -0.5], [0.5, -0.5]),
+    "hull": VertexHull(np.random.default_rng(3).standard_normal((9, 4))),
+    "matrices": VertexHull(np.random.default_rng(4).standard_normal((6, 2, 3))),
+    "polygon": VertexHull([[math.cos(t), math.sin(t)] for t in np.linspace(0.0, 2 * math.pi, 24)]),
+    "duplicates": VertexHull([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]),
+    "collinear": VertexHull([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [2.0, 2.0, 2.0], [1.0, 1.0, 1.0]]),
+    **{f"flow {i}": K for i, K in enumerate(FlowPolytope.examples())},
+    "layers": layered(3, 3),
+    "random flow": random_flow_polytope(7),
+    "moved": Translated(Simplex(3), [1.0, 0.0, -2.0]),
+    "shrunk": Shrunk(layered(2, 2), 0.6),
+}
+METHODS = {
+    "one shot": afp,
+    "paper": afp_paper,
+    "active set": lambda K, y, x0, *, tol, **limit: ActiveSet.start(K, x0).project(K, y, tol=tol, **limit),
+}
+FRUGAL = ["one shot", "active set"]
+WHERE = ["face", "vertex", "across", "half", "ball", "twice", "far", "inside", "start"]
+seeds = st.integers(0, 2**32)
+polytopes = pytest.mark.parametrize("K", [pytest.param(K, id=name) for name, K in POLYTOPES.items()])
+
+
+class Task(NamedTuple):
+    """A point to project, where to start, and how near is near enough."""
+
+    y: np.ndarray
+    x0: np.ndarray
+    tol: float
+
+
+def a_member(K: ConvexSet, rng: np.random.Generator) -> np.ndarray:
+    vertices = vertices_of(K)
+    return np.tensordot(rng.dirichlet(np.full(len(vertices), 0.3)), vertices, axes=1)
+
+
+def a_unit(K: ConvexSet, rng: np.random.Generator) -> np.ndarray:
+    """A unit vector along the affine hull; 0 for a single point."""
+    d = K.tangent(rng.standard_normal(K.shape))
+    length = np.linalg.norm(d)
+    return d / length if length > 1e-9 else np.zeros(K.shape)
+
+
+def a_task(K: ConvexSet, where: str, seed: int) -> Task:
+    """y where it is hardest: just outside, 1.2 sqrt(tol) along a normal of a face. From afar wrong formulas pass."""
+    rng = np.random.default_rng(seed)
+    tol = float(rng.choice([0.3, 1e-2, 1e-3])) * (K.radius**2 or 1.0)
+    x0 = [K.center, K.lmo(rng.standard_normal(K.shape)), a_member(K, rng)][rng.integers(3)]
+    u, vertices = a_unit(K, rng), vertices_of(K)
+    if where == "face":
+        u = K.tangent(rng.integers(-1, 2, K.shape).astype(float))
+        u = u / (np.linalg.norm(u) or 1.0)
+        best = float(np.vdot(u, K.lmo(-u)))
+        face = vertices[np.abs((vertices * u).reshape(len(vertices), -1).sum(axis=1) - best) < 1e-9]
+        y = np.tensordot(rng.dirichlet(np.ones(len(face))), face, axes=1) + 1.2 * math.sqrt(tol) * u
+    elif where == "across":
+        y = K.lmo(-u) + 0.9 * math.sqrt(tol) * (u + rng.standard_normal(K.shape) / math.sqrt(u.size))
+    else:
+        y = {
+            "vertex": K.lmo(-u) + 1.2 * math.sqrt(tol) * u,
+            "half": K.center + 0.5 * K.radius * u,
+            "ball": K.center + K.radius * u,
+            "twice": K.center + 2.0 * K.radius * u,
+            "far": K.center + 30.0 * K.radius * u,
+            "inside": a_member(K, rng),
+            "start": x0.copy(),
+        }[where]
+    return Task(y, x0, tol)
+
+
+def require_promises(K: ConvexSet, y: np.ndarray, done, tol: float = math.inf, eps: float = 1e-13) -> None:
+    """I on every vertex and exactly, II with its measured distance, III, and x a member."""
+    size2 = max(1.0, float(np.vdot(y, y)), float(np.vdot(K.center, K.center)), K.radius**2)
+    vertices, room = vertices_of(K), eps * size2
+    after, x = np.asarray(done.y, dtype=float), np.asarray(done.x, dtype=float)
+    assert (distances2(vertices, after) <= distances2(vertices, y) + room).all()
+    assert closer_to_all(K, y, after) <= room
+    assert closer_to_center(K, y, after) <= room
+    assert done.distance2 <= tol
+    assert done.distance2 == pytest.approx(float(distances2(x[None], after)[0]), rel=1e-9, abs=room)
+    assert K.excess(x) <= max(1e-9, 1e3 * eps)
+
+
+def most_calls(K: ConvexSet, y: np.ndarray, x0: np.ndarray, tol: float) -> float:
+    """(D^2/tol) min(2, ln(d0^2/tol)) + 4, and no call at all where the start is near enough."""
+    d2 = float(distances2(x0[None], y)[0])
+    if d2 <= tol:
+        return 0
+    sharp = K.diameter**2 / tol * min(2.0, math.log(d2 / tol)) + 4
+    assert sharp <= 8 * K.radius**2 / tol + 4 + 1e-9
+    return sharp
+
+
+# --- the three promises ---------------------------------------------------------------------------------------------------------------
+
+
+@polytopes
+@pytest.mark.parametrize("where", WHERE)
+@given(seed=seeds)
+@settings(max_examples=6)
+def test_every_projection_keeps_its_promises(K, where, seed):
+    y, x0, tol = a_task(K, where, seed)
+    for project in METHODS.values():
+        require_promises(K, y, project(K, y, x0, tol=tol), tol)
+
+
+@polytopes
+@pytest.mark.parametrize("where", WHERE)
+@given(seed=seeds)
+@settings(max_examples=6)
+def test_calls_stay_under_their_bounds_and_one_shot_never_needs_more_than_the_paper(K, where, seed):
+    y, x0, tol = a_task(K, where, seed)
+    calls = {name: project(K, y, x0, tol=tol).calls for name, project in METHODS.items()}
+    d2 = float(distances2(x0[None], y)[0])
+    assert calls["one shot"] <= most_calls(K, y, x0, tol)
+    assert calls["active set"] <= most_calls(K, y, x0, tol)
+    assert K.radius == 0 or calls["paper"] <= paper_calls(K.radius, d2, tol)  # the lemma needs tol <= R^2
+    assert calls["one shot"] <= calls["paper"]
+    if d2 <= tol:
+        assert calls == {"one shot": 0, "paper": 0, "active set": 0}
+
+
+@polytopes
+@pytest.mark.parametrize("where", WHERE)
+@given(seed=seeds, budget=st.sampled_from([0, 1, 2, 5]))
+@settings(max_examples=6)
+def test_a_budget_is_kept_and_costs_nothing_but_distance(K, where, seed, budget):
+    y, x0, tol = a_task(K, where, seed)
+    tol *= 1e-3
+    for name in FRUGAL:
+        done, free = METHODS[name](K, y, x0, tol=tol, budget=budget), None
+        require_promises(K, y, done)
+        assert done.calls <= budget
+        if done.calls < budget:
+            free = METHODS[name](K, y, x0, tol=tol)
+            assert done.calls == free.calls
+            assert done.distance2 <= tol
+            np.testing.assert_array_equal(done.y, free.y)
+        assert done.distance2 <= float(distances2(x0[None], y)[0]) + 1e-12 * K.radius**2
+
+
+@polytopes
+@given(seed=seeds, tol=st.sampled_from([1e-1, 1e-3]), speed=st.sampled_from([0.05, 0.5, 5.0]), budget=st.sampled_from([None, 0, 1, 2]))
+@settings(max_examples=10)
+def test_a_chain_of_drifting_targets_keeps_every_promise(K, seed, tol, speed, budget):
+    rng = np.random.default_rng(seed)
+    tol *= K.radius**2 or 1.0
+    active = ActiveSet.start(K)
+    y = K.center
+    for _ in range(12):
+        y = y + speed * math.sqrt(tol) * (a_unit(K, rng) + 0.2 * rng.standard_normal(K.shape) / math.sqrt(y.size))
+        done = active.project(K, y, tol=tol, budget=budget)
+        require_promises(K, y, done, tol if budget is None else math.inf)
+        assert done.calls <= min(most_calls(K, y, np.asarray(active.x), tol), math.inf if budget is None else budget)
+        active, y = done.active, done.y
+        np.testing.assert_array_equal(active.x, done.x)
+
+
+def test_the_budgets_last_call_is_not_wasted():
+    """y is pulled, and then x goes to the point of the segment to the vertex that is nearest to the pulled y."""
+    K, y = Simplex(3), np.array([2.0, 0.0, 0.0])
+    one_shot, active = (METHODS[name](K, y, K.center, tol=1e-12, budget=1) for name in FRUGAL)
+    np.testing.assert_allclose(one_shot.x, K.center)
+    np.testing.assert_allclose(active.y, one_shot.y, atol=1e-15)
+    segment = K.center + np.linspace(0.0, 1.0, 10_001)[:, None] * (np.array([1.0, 0.0, 0.0]) - K.center)
+    assert active.distance2 <= distances2(segment, active.y).min()
+    assert active.distance2 < 0.5 * one_shot.distance2
+
+
+@polytopes
+@pytest.mark.parametrize("where", ["vertex", "half", "ball"])
+def test_the_line_search_is_exact(K, where):
+    """Against y, and against y pulled a share of the way to x."""
+    y, x, _ = a_task(K, where, 5)
+    r, answer = x - y, K.answer(x - y)
+    seen, v = look(r, x, answer, float(np.vdot(r, r))), answer.vertex.dense(x)
+    for pulled in (0.0, 0.7):
+        segment = x + np.linspace(0.0, 1.0, 1001).reshape(-1, *[1] * x.ndim) * (v - x)
+        best = distances2(segment, y + pulled * r).min()
+        reached = distances2(answer.vertex.blend(x, step(seen, pulled))[None], y + pulled * r)[0]
+        assert reached <= best + 1e-12 * max(1.0, best)
+
+
+@pytest.mark.parametrize("name", ["hull", "matrices", "random flow"])
+@pytest.mark.parametrize("where", WHERE)
+def test_without_corrective_steps_the_active_set_is_the_one_shot_method(name, where, monkeypatch):
+    """On polytopes where no two vertices tie."""
+    K = POLYTOPES[name]
+    monkeypatch.setattr(active_set, "STEPS", 0)
+    y, x0, tol = a_task(K, where, 6)
+    for budget in (None, 3):
+        plain, remembering = (METHODS[name](K, y, x0, tol=tol, budget=budget) for name in FRUGAL)
+        assert remembering.calls == plain.calls
+        np.testing.assert_allclose(remembering.y, plain.y, atol=1e-9)
+        assert remembering.distance2 <= plain.distance2 + 1e-9
+
+
+def test_one_call_projects_on_the_half_space_it_shows():
+    """From x = (0, 0) against y = (3, 0) the answer (1, 1) says z_1 <= 1 for every member: y' = (1, 0)."""
+    K = VertexHull([[1.0, 1.0], [1.0, -1.0], [-1.0, 0.0]])
+    done = afp(K, np.array([3.0, 0.0]), np.zeros(2), tol=1e-9, budget=1)
+    np.testing.assert_allclose(done.y, [1.0, 0.0], atol=1e-15)
+    assert done.distance2 == 1.0
+    two = afp(K, np.array([3.0, 1.0]), np.array([1.0, 1.0]), tol=1e-9, budget=2)
+    np.testing.assert_allclose(two.y, [1.0, 1.0], atol=1e-15)
+
+
+def test_the_papers_pull_goes_two_thirds_of_the_way():
+    """The first gap is 0, so every call only tells to pull: |x - y| falls by a factor 3 until it meets sqrt(tol)."""
+    K, y, x0 = Simplex(2), np.array([5.0, 0.0]), np.array([1.0, 0.0])
+    done = afp_paper(K, y, x0, tol=0.1)
+    np.testing.assert_allclose(done.y, [1.0 + 4.0 / 27.0, 0.0], atol=1e-15)
+    assert done.calls == 3
+
+
+def test_exactness_in_the_limit():
+    """With a tiny tolerance x is the true projection."""
+    rng = np.random.default_rng(0)
+    for K in (Simplex(4), CappedSimplex(5, 0.5), Box([-1.0, 0.0], [1.0, 5.0])):
+        for _ in range(5):
+            y = K.center + 2 * K.radius * rng.standard_normal(K.shape)
+            np.testing.assert_allclose(ActiveSet.start(K).project(K, y, tol=1e-14).x, K.project(y), atol=1e-6)
+
+
+# --- counts -----------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("K", [pytest.param(layered(6, 5), id="136 arcs"), pytest.param(layered(11, 10), id="1021 arcs")])
+@pytest.mark.parametrize("radii", [0.5, 1.0, 2.0])
+def test_on_flows_one_shot_needs_a_fifth_of_the_papers_calls(K, radii):
+    """Where learners keep y, in the ball of radius R around the center and up to 2 R: seen are 7-34 calls against 556-867.
+
+    Far away, at 30 R, a vertex or two tell all there is to know and both need few calls: the ratio may fall to 3.5 (2 against 7).
+    """
+    rng, tol = np.random.default_rng(1), 0.003 * K.radius**2
+    for _ in range(4):
+        y = K.center + radii * K.radius * a_unit(K, rng)
+        outside = closer_to_all(K, y, afp(K, y, K.center, tol=1e-3 * tol, budget=500).y)
+        assert outside < 0
+        short, long = (METHODS[name](K, y, K.center, tol=tol) for name in ("one shot", "paper"))
+        assert 5 * short.calls <= long.calls
+        assert ActiveSet.start(K).project(K, y, tol=tol).calls <= short.calls
+
+
+def test_an_active_set_that_is_kept_needs_fewer_calls_than_starting_anew():
+    K, rng = layered(6, 5), np.random.default_rng(2)
+    tol, active, kept, anew = 1e-3 * K.radius**2, ActiveSet.start(K), 0, 0
+    y = K.center + K.radius * a_unit(K, rng)
+    for _ in range(60):
+        y = y + 0.1 * K.radius * a_unit(K, rng)
+        anew += afp(K, y, K.center, tol=tol).calls
+        _, y, calls, _, active = active.project(K, y, tol=tol)
+        kept += calls
+    assert 5 * kept <= anew
+
+
+@pytest.mark.parametrize("name", FRUGAL)
+@pytest.mark.parametrize("away", [1e4, 1e8, 1e12])
+def test_far_from_the_origin_rounding_costs_distance_but_not_eternity(name, away):
+    rng = np.random.default_rng(3)
+    for K in (Translated(Simplex(4), np.full(4, away)), VertexHull(rng.standard_normal((30, 4)) + away)):
+        tol = 1e-2 * K.radius**2
+        y = K.center + K.radius * a_unit(K, rng)
+        done = METHODS[name](K, y, K.center, tol=tol)
+        assert done.calls <= 8 * K.radius**2 / tol + 5
+        assert K.excess(done.x) <= 1e-13 * away
+        assert done.distance2 <= tol or away > 1e4
+
+
+def test_the_papers_bound_on_calls_is_the_lemmas():
+    assert paper_calls(2.0, 3.0 * math.e, 9.0) == pytest.approx(27 * 4 / 3 * (2.25 * (math.log(3 * math.e / 3)) + 1))
+    assert paper_calls(1.0, 1e-9, 1.0) == 0.0
+    assert paper_calls(1.0, 0.0, 1.0) == 0.0
+
+
+# --- oracles that err, and oracles that lie ---------------------------------------------------------------------------------------------
+
+
+class Wrapped:
+    """A set seen through another oracle; everything else is the set's."""
+
+    def __init__(self, K, oracle):
+        self.K, self.oracle = K, oracle
+
+    def __getattr__(self, name):
+        return getattr(self.K, name)
+
+    def answer(self, direction, warm=None):
+        return self.oracle(self.K, direction)
+
+
+def sloppy(rank: int):
+    """Answers with the vertex of this rank, and says by how much it is worse than the best."""
+
+    def oracle(K, direction):
+        vertices = vertices_of(K)
+        values = (vertices * direction).reshape(len(vertices), -1).sum(axis=1)
+        chosen = np.argsort(values)[min(rank, len(values) - 1)]
+        return Answer(K.atom(vertices[chosen]), float(values[chosen] - values.min()))
+
+    return oracle
+
+
+@polytopes
+@pytest.mark.parametrize("where", ["face", "vertex", "ball"])
+@given(seed=seeds, rank=st.integers(1, 3), budget=st.sampled_from([1, 2, 5, 20]))
+@settings(max_examples=8)
+def test_an_oracle_that_errs_and_says_so_breaks_no_promise(K, where, seed, rank, budget):
+    y, x0, tol = a_task(K, where, seed)
+    for name in FRUGAL:
+        done = METHODS[name](Wrapped(K, sloppy(rank)), y, x0, tol=tol, budget=budget)
+        require_promises(K, y, done)
+        assert done.calls <= budget
+
+
+def test_an_error_counts_in_the_gap():
+    """The answer is x itself and may be worse than the best by 2: y may be pulled to z_1 <= 2 only, not to x."""
+    K = VertexHull([[0.0, 0.0], [2.0, 1.0], [2.0, -1.0]])
+    x0, y = np.zeros(2), np.array([2.5, 0.0])
+    honest = Wrapped(K, lambda K, d: Answer(Dense(np.zeros(2)), error=5.0))
+    for name in FRUGAL:
+        np.testing.assert_allclose(METHODS[name](honest, y, x0, tol=1e-3, budget=1).y, [2.0, 0.0], atol=1e-12)
+
+
+def test_a_small_stated_error_still_meets_the_tolerance():
+    K, rng = POLYTOPES["hull"], np.random.default_rng(5)
+    for _ in range(10):
+        y = K.center + K.radius * a_unit(K, rng)
+        tol = 1e-2 * K.radius**2
+        careful = Wrapped(K, lambda K, d: K.answer(d)._replace(error=0.1 * math.sqrt(1e-2) * K.radius * float(np.linalg.norm(d))))
+        for name in FRUGAL:
+            require_promises(K, y, METHODS[name](careful, y, K.center, tol=tol), tol)
+
+
+def worst(K, direction):
+    return Answer(K.answer(-direction).vertex)
+
+
+def nothing_known(K, direction):
+    return Answer(Dense(np.full(K.shape, np.nan)))
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("K", [Simplex(4), POLYTOPES["hull"], layered(2, 2)], ids=["simplex", "hull", "flow"])
+@pytest.mark.parametrize("lie", [worst, nothing_known])
+def test_an_oracle_that_lies_is_found_out(name, K, lie):
+    y, x0 = K.center + 2 * K.radius * a_unit(K, np.random.default_rng(6)), K.center.copy()
+    kept = y.copy(), x0.copy()
+    with pytest.raises(
+        OracleError, match=r"worse than .* at a known member of the set: it does not minimise\. `tidewolf\.testing\.check_set`"
+    ):
+        METHODS[name](Wrapped(K, lie), y, x0, tol=1e-3)
+    np.testing.assert_array_equal((y, x0), kept)
+    assert y.flags.writeable
+    assert x0.flags.writeable
+
+
+class Newcomer(ConvexSet):
+    """The interval [-1, 1] with a dense oracle that answers as it was told."""
+
+    shape, center, radius = (1,), np.zeros(1), 1.0
+
+    def __init__(self, told):
+        self.told = told
+
+    def excess(self, x):
+        return max(0.0, abs(float(x[0])) - 1.0)
+
+    def lmo(self, direction):
+        return np.array(self.told)
+
+    @classmethod
+    def examples(cls):
+        return ()
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    ("told", "error", "sentence"),
+    [
+        ([2.0], OracleError, r"The oracle of Newcomer answered a point outside its set: excess 1\."),
+        ([math.nan], NotFinite, r"The answer of the oracle of Newcomer holds nan at 0; every entry must be finite\."),
+        ([1.0, 1.0], WrongShape, r"The oracle of Newcomer answered with shape \(2,\); its points have shape \(1,\)\."),
+        ([-1.0], OracleError, r"The oracle answered with <d, v> = 3 \(error 0\), worse than -?0 at a known member of the set"),
+    ],
+)
+def test_a_newcomers_oracle_is_looked_at(name, told, error, sentence):
+    y = np.array([3.0])
+    with pytest.raises(error, match=sentence):
+        METHODS[name](Newcomer(told), y, np.zeros(1), tol=1e-3)
+    np.testing.assert_array_equal(y, [3.0])
+
+
+def test_a_lie_leaves_the_active_set_as_it_was():
+    K, rng = layered(3, 3), np.random.default_rng(8)
+    active = ActiveSet.start(K)
+    for _ in range(5):
+        active = active.project(K, K.center + K.radius * a_unit(K, rng), tol=1e-4).active
+    y = K.center + K.radius * a_unit(K, rng)
+    before = active.x.copy(), active.weights.copy(), active.rows.copy()
+    with pytest.raises(OracleError):
+        active.project(Wrapped(K, worst), y, tol=1e-4)
+    for was, now in zip(before, (active.x, active.weights, active.rows), strict=True):
+        np.testing.assert_array_equal(was, now)
+    np.testing.assert_array_equal(active.atoms.combine(active.rows, active.weights, y), active.x)
+
+
+# --- what goes in and what comes out --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("radii", [0.0, 0.1, 2.0])
+def test_results_are_read_only_and_inputs_stay_the_callers(name, radii):
+    for K in (Simplex(4), POLYTOPES["hull"], L2Ball(3, center=[1.0, 0.0, 0.0]), layered(2, 3)):
+        y, x0 = K.center + radii * K.radius * a_unit(K, np.random.default_rng(0)), np.array(K.center)
+        kept = y.copy(), x0.copy()
+        done = METHODS[name](K, y, x0, tol=1e-3)
+        for given_array, copy in zip((y, x0), kept, strict=True):
+            np.testing.assert_array_equal(given_array, copy)
+            assert given_array.flags.writeable
+        for out in (done.x, done.y):
+            assert not out.flags.writeable
+            assert not np.shares_memory(out, y)
+            assert not np.shares_memory(out, x0)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@polytopes
+def test_single_precision_stays_single(name, K):
+    for where in ("face", "ball", "far"):
+        y, x0, tol = a_task(K, where, 11)
+        y = y.astype(np.float32)
+        done = METHODS[name](K, y, x0, tol=max(tol, 1e-3))
+        assert done.x.dtype == done.y.dtype == np.float32
+        require_promises(K, y.astype(float), done, max(tol, 1e-3), eps=3e-6)
+
+
+DENSE = {
+    "box": Box([-1.0, 0.0, 2.0], [1.0, 5.0, 2.0]),
+    "ball": L2Ball(3, radius=2.0, center=[1.0, 0.0, 0.0]),
+    "hull": POLYTOPES["hull"],
+    "matrices": POLYTOPES["matrices"],
+    "moved": Translated(Box([0.0, 0.0], [1.0, 2.0]), [3.0, -1.0]),
+    "simplex": Simplex(4),
+    "flow": layered(2, 2),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("K", DENSE.values(), ids=DENSE.keys())
+@pytest.mark.parametrize(("dtype", "eps"), [(strict.float64, 1e-13), (strict.float32, 3e-6)])
+def test_other_libraries_are_served_in_their_own_arrays(name, K, dtype, eps):
+    moved, rng = K.to(strict.zeros(1, dtype=dtype)), np.random.default_rng(12)
+    for radii in (0.0, 0.3, 1.0, 3.0):
+        y = K.center + radii * K.radius * a_unit(K, rng)
+        here, there = METHODS[name](K, y, K.center, tol=1e-2), METHODS[name](moved, strict.asarray(y, dtype=dtype), moved.center, tol=1e-2)
+        assert type(there.x) is type(there.y) is type(moved.center)
+        assert there.x.dtype == there.y.dtype == dtype
+        if not isinstance(K, L2Ball):
+            require_promises(K, y, there, 1e-2, eps=eps)
+        if dtype == strict.float64 and isinstance(K, Box | L2Ball | VertexHull):
+            np.testing.assert_allclose(np.asarray(there.x), here.x, atol=1e-9)
+            np.testing.assert_allclose(np.asarray(there.y), here.y, atol=1e-9)
+            assert there.distance2 == pytest.approx(here.distance2, abs=1e-9)
+            assert there.calls == here.calls
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    ("y", "x0", "tol", "error", "sentence"),
+    [
+        ([np.nan, 0.0], [1.0, 0.0], 0.1, NotFinite, r"The point to project holds nan at 0; every entry must be finite\."),
+        ([1.0, np.inf], [1.0, 0.0], 0.1, NotFinite, r"The point to project holds inf at 1; every entry must be finite\."),
+        ([1.0, 0.0, 0.0], [1.0, 0.0], 0.1, WrongShape, r"The point to project has shape \(3,\); the set's points have shape \(2,\)\."),
+        ([1.0, 2.0], [1.0], 0.1, WrongShape, r"The starting point has shape \(1,\); the set's points have shape \(2,\)\."),
+        ([1.0, 2.0], [1.0, np.nan], 0.1, NotFinite, r"The starting point holds nan at 1; every entry must be finite\."),
+        ("here", [1.0, 0.0], 0.1, WrongType, r"The point to project must be an array of real numbers"),
+        ([1.0, 2.0], [1.0, 0.0], 0.0, InvalidInput, r"tol must be greater than 0, not 0\."),
+        ([1.0, 2.0], [1.0, 0.0], "small", WrongType, r"tol must be a number, not 'small'\."),
+    ],
+)
+def test_bad_input_gets_its_sentence(name, y, x0, tol, error, sentence):
+    with pytest.raises(error, match=sentence):
+        METHODS[name](Simplex(2), y, x0, tol=tol)
+
+
+@pytest.mark.parametrize("name", FRUGAL)
+def test_bad_budgets_get_their_sentence(name):
+    with pytest.raises(InvalidInput, match=r"A budget of oracle calls must be at least 0, not -1\."):
+        METHODS[name](Simplex(2), [1.0, 2.0], [1.0, 0.0], tol=0.1, budget=-1)
+    with pytest.raises(InvalidInput, match=r"A budget of oracle calls must be a whole number, not 1\.5\."):
+        METHODS[name](Simplex(2), [1.0, 2.0], [1.0, 0.0], tol=0.1, budget=1.5)
+
+
+def test_lists_and_integers_are_points():
+    for name in METHODS:
+        done = METHODS[name](Simplex(2), [3, 0], [0, 1], tol=0.1)
+        require_promises(Simplex(2), np.array([3.0, 0.0]), done, 0.1)
+
+
+def test_an_active_set_starts_from_members_only_and_prints():
+    for outside in ([3.0, 0.0], [0.5, 0.6]):
+        with pytest.raises(NotAMember, match=r"The starting point is not a member of the set: its excess is (2|0\.1)\."):
+            ActiveSet.start(Simplex(2), outside)
+    active = ActiveSet.start(Simplex(3))
+    assert repr(active) == "ActiveSet(1 atoms)"
+    assert len(active) == 1
+    np.testing.assert_array_equal(active.x, Simplex(3).center)
+
+
+# --- weights ----------------------------------------------------------------------------------------------------------------------------
+
+
+def table_of(points: np.ndarray, kind):
+    table = kind(points[0].copy()).table()
+    for row, point in enumerate(points):
+        table = table.append(kind(point.copy()), row)
+    return table
+
+
+def naive_steps(points: np.ndarray, weights: np.ndarray, y: np.ndarray, steps: int, stop: float) -> np.ndarray:
+    """Pairwise steps with everything recomputed from the dense points each time."""
+    w = weights.copy()
+    for _ in range(steps):
+        slopes = points @ (w @ points - y)
+        i = int(np.flatnonzero(slopes <= slopes.min() + TIE * stop)[0])
+        j = int(np.flatnonzero((w > 0) & (slopes >= slopes[w > 0].max() - TIE * stop))[0])
+        gap = slopes[j] - slopes[i]
+        if gap <= stop:
+            break
+        step = min(w[j], gap / ((points[i] - points[j]) ** 2).sum())
+        w[i], w[j] = w[i] + step, w[j] - step
+    return w
+
+
+def a_combination(seed: int, count: int, n: int):
+    rng = np.random.default_rng(seed)
+    points = rng.standard_normal((count, n)) * (rng.random((count, n)) < 0.7)
+    weights = rng.dirichlet(np.ones(count)) * (rng.random(count) < 0.8)
+    weights = weights / weights.sum() if weights.sum() else np.eye(count)[0]
+    return points, weights, 2.0 * rng.standard_normal(n)
+
+
+@given(
+    seed=seeds, count=st.integers(1, 12), n=st.integers(1, 6), steps=st.sampled_from([0, 1, 2, 30]), stop=st.sampled_from([1e-6, 1e-3, 0.5])
+)
+@settings(max_examples=80)
+def test_pairwise_steps_agree_with_their_naive_twin(seed, count, n, steps, stop):
+    points, weights, y = a_combination(seed, count, n)
+    expected = naive_steps(points, weights, y, steps, stop)
+    gram, rows = points @ points.T, np.arange(count)
+    for steps_of in (pairwise_steps, pairwise_steps.plain):
+        moved, slopes = weights.copy(), points @ (weights @ points - y)
+        steps_of(gram, rows, moved, slopes, steps, stop)
+        np.testing.assert_allclose(moved, expected, atol=1e-10)
+        np.testing.assert_allclose(slopes, points @ (moved @ points - y), atol=1e-10)
+
+
+@given(seed=seeds, count=st.integers(1, 12), n=st.integers(1, 6), steps=st.sampled_from([0, 1, 30]))
+@settings(max_examples=80)
+def test_both_ways_to_correct_agree_with_the_naive_twin(seed, count, n, steps):
+    points, weights, y = a_combination(seed, count, n)
+    expected = naive_steps(points, weights, y, steps, 1e-6)
+    expected = np.where(expected > DROP, expected, 0.0) / expected[expected > DROP].sum()
+    rows, kept_weights, y_kept = np.arange(count), weights.copy(), y.copy()
+    for kind, way in ((Sparse.of, correct), (Sparse.of, correct_any), (Dense, correct)):
+        table = table_of(points, kind)
+        done = way(table, rows, weights, y, steps, 1e-6)
+        found = np.zeros(count)
+        found[done.rows] = done.weights
+        np.testing.assert_allclose(found, expected, atol=1e-10)
+        np.testing.assert_allclose(done.x, expected @ points, atol=1e-10)
+        assert done.distance2 == pytest.approx(((expected @ points - y) ** 2).sum(), rel=1e-9, abs=1e-12)
+        assert done.distance2 <= ((weights @ points - y) ** 2).sum() + 1e-12
+        assert (done.weights > 0).all()
+        assert done.weights.sum() == pytest.approx(1.0, abs=1e-14)
+        assert (done.rows == np.sort(done.rows)).all()
+        assert len(done.rows) == (expected > 0).sum()
+    np.testing.assert_array_equal((rows, weights), (np.arange(count), kept_weights))
+    np.testing.assert_array_equal(y, y_kept)
+
+
+@given(seed=seeds, count=st.integers(1, 12), n=st.integers(1, 6), steps=st.sampled_from([1, 30]))
+def test_compiled_kernels_are_their_source_bit_for_bit(seed, count, n, steps):
+    points, weights, y = a_combination(seed, count, n)
+    table, found = table_of(points, Sparse.of), []
+    for kernel in (sparse_correct, sparse_correct.plain):
+        rows, w, x = np.arange(count), weights.copy(), np.empty(n)
+        kept, distance2 = kernel(table.starts, table.indices, table.values, table.gram, rows, w, y, steps, 1e-9, DROP, x)
+        found.append((rows[:kept], w[:kept], x, distance2))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    found = []
+    for kernel in (pairwise_steps, pairwise_steps.plain):
+        w, slopes = weights.copy(), points @ (weights @ points - y)
+        kernel(table.gram, np.arange(count), w, slopes, steps, 1e-9)
+        found.append((w, slopes))
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+@pytest.mark.parametrize(("kind", "way"), [(Sparse.of, correct), (Sparse.of, correct_any), (Dense, correct)])
+def test_weights_of_rounding_size_are_dropped_and_the_rest_sum_to_one_again(kind, way):
+    points, weights = np.eye(4), 1.001 * np.array([0.7, 0.3 - 1e-6, 1e-6, 0.5 * DROP])
+    done = way(table_of(points, kind), np.arange(4), weights, np.zeros(4), 0, 1e-9)
+    np.testing.assert_array_equal(done.rows, [0, 1, 2])
+    np.testing.assert_allclose(done.weights, [0.7, 0.3 - 1e-6, 1e-6], rtol=1e-9)
+    np.testing.assert_allclose(done.x, [0.7, 0.3 - 1e-6, 1e-6, 0.0], rtol=1e-9)
+
+
+def test_ties_move_weight_between_the_earlier_atoms():
+    points = np.array([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
+    done = correct(table_of(points, Dense), np.arange(4), np.array([0.25, 0.25, 0.25, 0.25]), np.array([0.0, 5.0]), 1, 1e-9)
+    np.testing.assert_array_equal(done.rows, [0, 1, 3])
+    np.testing.assert_allclose(done.weights, [0.5, 0.25, 0.25])
+
+
+@given(seed=seeds, count=st.integers(2, 12), n=st.integers(1, 6))
+@settings(max_examples=60)
+def test_rounding_does_not_choose_between_atoms_that_tie(seed, count, n):
+    """Products off by a last digit, as another library or machine may compute them, lead to the same weights."""
+    points, weights, y = a_combination(seed, count, n)
+    gram, rows = points @ points.T, np.arange(count)
+    found, rng = [], np.random.default_rng(seed)
+    for _ in range(4):
+        moved, slopes = weights.copy(), points @ (weights @ points - y)
+        pairwise_steps(gram, rows, moved, slopes * (1 + 1e-15 * rng.standard_normal(count)), 30, 1e-3)
+        found.append(moved)
+    for other in found[1:]:
+        np.testing.assert_allclose(other, found[0], atol=1e-9)
+
+
+def test_corrective_steps_alone_reach_the_nearest_point_of_the_active_hull():
+    for seed in range(20):
+        points, weights, y = a_combination(seed, 5, 3)
+        done = correct(table_of(points, Dense), np.arange(5), weights, y, 100_000, 1e-10)
+        everywhere = np.flatnonzero(weights >= 0)
+        assert float(np.max((points[everywhere] - done.x) @ (y - done.x))) <= 1e-9
+
+
+def require_sound(active: ActiveSet, K: ConvexSet) -> None:
+    """Positive weights that sum to 1, x their combination, no more atoms than needed, and no table that outgrows them."""
+    assert (active.weights > 0).all()
+    assert active.weights.sum() == pytest.approx(1.0, abs=1e-13)
+    dense = np.stack([np.asarray(active.atoms.vertices[row].dense(np.zeros(K.shape))) for row in active.rows])
+    np.testing.assert_allclose(np.tensordot(active.weights, dense, axes=1), active.x, atol=1e-13)
+    assert len(set(active.rows.tolist())) == len(active) <= K.dimension + 1 + SPARE
+    assert active.count <= 2 * (K.dimension + 1 + SPARE) + 2 * SPARE
+
+
+@pytest.mark.parametrize(
+    "K", [layered(3, 3), VertexHull(np.random.default_rng(0).standard_normal((40, 4))), L2Ball(3)], ids=["flow", "hull", "ball"]
+)
+def test_nothing_drifts_and_nothing_grows_over_ten_thousand_projections(K):
+    rng, tol = np.random.default_rng(9), 1e-4 * K.radius**2
+    active, y = ActiveSet.start(K), K.center
+    steps = 0.1 * K.radius * np.array([K.tangent(d) for d in rng.standard_normal((10_000, *K.shape))]) / math.sqrt(K.dimension)
+    asked, longest = 0, 0
+    for i, d in enumerate(steps):
+        away = y + d - K.center
+        y = K.center + away * min(1.0, K.radius / np.linalg.norm(away))
+        _, y, calls, distance2, active = active.project(K, y, tol=tol)
+        asked, longest = asked + calls, max(longest, len(active.atoms))
+        assert distance2 <= tol
+        if i % 100 == 0:
+            require_sound(active, K)
+            assert K.excess(active.x) <= 1e-12
+    require_sound(active, K)
+    assert longest <= 2 * (K.dimension + 1 + SPARE) + 2 * SPARE + 8 * K.radius**2 / tol + 4
+    assert asked > 100
+
+
+def test_atoms_without_weight_leave():
+    K = Simplex(3)
+    active = ActiveSet.start(K).project(K, np.array([3.0, 0.0, 0.0]), tol=1e-9).active
+    np.testing.assert_array_equal(active.x, [1.0, 0.0, 0.0])
+    assert len(active) == 1
+    active = active.project(K, np.array([0.0, 3.0, 0.0]), tol=1e-9).active
+    np.testing.assert_array_equal(active.x, [0.0, 1.0, 0.0])
+    assert len(active) == 1
+
+
+def test_a_vertex_that_comes_back_takes_its_old_row():
+    K = Simplex(3)
+    active = ActiveSet.start(K)
+    for i in itertools.islice(itertools.cycle(range(3)), 30):
+        active = active.project(K, 3.0 * np.eye(3)[i], tol=1e-9).active
+    assert active.count == 4
+
+
+@pytest.mark.parametrize("K", [layered(3, 3), POLYTOPES["hull"], POLYTOPES["moved"]], ids=["flow", "hull", "moved"])
+@given(seed=seeds)
+@settings(max_examples=10)
+def test_two_ways_on_from_one_active_set_do_not_disturb_each_other(K, seed):
+    rng = np.random.default_rng(seed)
+    shared, *ways = (K.center + K.radius * np.array([a_unit(K, rng) for _ in range(6)]) for _ in range(3))
+
+    def follow(active, targets):
+        passed = []
+        for y in targets:
+            active = active.project(K, y, tol=1e-3 * K.radius**2).active
+            passed.append(active)
+        return passed
+
+    alone = [follow(follow(ActiveSet.start(K), shared)[-1], way) for way in ways]
+    fork = follow(ActiveSet.start(K), shared)[-1]
+    x, weights = fork.x.copy(), fork.weights.copy()
+    together = [[], []]
+    ends = [fork, fork]
+    for targets in zip(*ways, strict=True):
+        for side in (0, 1):
+            ends[side] = ends[side].project(K, targets[side], tol=1e-3 * K.radius**2).active
+            together[side].append(ends[side])
+    for one, other in zip(itertools.chain(*alone), itertools.chain(*together), strict=True):
+        np.testing.assert_array_equal(one.x, other.x)
+        np.testing.assert_array_equal(one.weights, other.weights)
+        require_sound(other, K)
+    np.testing.assert_array_equal(fork.x, x)
+    np.testing.assert_array_equal(fork.weights, weights)
+    require_sound(fork, K)
+
+
+def affine_rank(points: np.ndarray) -> int:
+    return int(np.linalg.matrix_rank(points - points[0], tol=1e-9))
+
+
+@given(
+    seed=seeds,
+    count=st.integers(1, 60),
+    n=st.integers(1, 5),
+    kind=st.sampled_from(["general", "grid", "duplicates", "flat", "same", "zero", "tiny", "shifted"]),
+)
+@settings(max_examples=200)
+def test_caratheodory_keeps_the_point_with_as_few_atoms_as_the_dimension_allows(seed, count, n, kind):
+    rng = np.random.default_rng(seed)
+    points = rng.standard_normal((count, n))
+    points = {
+        "general": points,
+        "grid": np.rint(points),
+        "duplicates": points[rng.integers(0, max(1, count // 4), count)],
+        "flat": points[:, :1] * np.ones(n),
+        "same": np.broadcast_to(points[0], points.shape),
+        "zero": 0.0 * points,
+        "tiny": 1e-6 * points,
+        "shifted": points + 100.0,
+    }[kind]
+    weights = rng.dirichlet(np.ones(count))
+    before = weights.copy()
+    kept, new = caratheodory(points @ points.T, weights)
+    np.testing.assert_array_equal(weights, before)
+    np.testing.assert_allclose(new @ points[kept], weights @ points, atol=1e-9 * max(1.0, float(np.abs(points).max())))
+    assert (new > 0).all()
+    assert new.sum() == pytest.approx(1.0, abs=1e-14)
+    scale = float(np.abs(points).max()) or 1.0
+    assert len(kept) <= affine_rank(points / scale) + 1
+
+
+@pytest.mark.parametrize("kind", [Dense, Sparse.of], ids=["dense", "sparse"])
+def test_too_many_atoms_are_reduced_at_the_same_point(kind):
+    K = VertexHull([[math.cos(t), math.sin(t)] for t in np.linspace(0.0, 2 * math.pi, 100)])
+    table, rows = table_of(K.points, kind), np.arange(100)
+    weights = np.random.default_rng(1).dirichlet(np.ones(100))
+    crowded = ActiveSet(table, 100, rows, weights, weights @ K.points)
+    reduced = crowded._reduced(K.dimension)
+    assert len(reduced) <= 3
+    assert reduced.count == len(reduced.atoms) == len(reduced)
+    np.testing.assert_allclose(reduced.x, crowded.x, atol=1e-10)
+    require_sound(reduced, K)
+    done = ActiveSet(table_of(K.points, Dense), 100, rows, weights, weights @ K.points).project(K, np.array([1.1, 0.3]), tol=1e-3)
+    require_promises(K, np.array([1.1, 0.3]), done, 1e-3)
+    require_sound(done.active, K)
+
+
+def test_few_atoms_in_a_long_table_move_to_a_short_one():
+    K = VertexHull(np.random.default_rng(2).standard_normal((100, 3)))
+    table = table_of(K.points, Dense)
+    sparse_use = ActiveSet(table, 100, np.array([7, 40]), np.array([0.25, 0.75]), 0.25 * K.points[7] + 0.75 * K.points[40])
+    rebuilt = sparse_use._reduced(K.dimension)
+    assert (rebuilt.count, len(rebuilt.atoms)) == (2, 2)
+    np.testing.assert_array_equal(rebuilt.x, sparse_use.x)
+    np.testing.assert_array_equal(rebuilt.weights, sparse_use.weights)
+    require_sound(rebuilt, K)
+    assert rebuilt._reduced(K.dimension) is rebuilt
+    assert len(table) == 100
