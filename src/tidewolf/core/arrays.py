@@ -124,7 +124,7 @@ def like(x: Array, reference: Array) -> Array:
 def frozen(x: Array) -> Array:
     """`x`, which the caller gives up, marked read-only where its library can."""
     if type(x) is np.ndarray:
-        x.flags.writeable = False
+        x.setflags(write=False)
     return x
 
 

@@ -57,7 +57,7 @@ def correct_any(atoms: Atoms, rows: Rows, weights: Weights, y: Array, steps: int
 
 def _correct_sparse(atoms: SparseAtoms, rows: Rows, weights: Weights, y: Array, steps: int, stop: float) -> Corrected:
     rows, weights, x = rows.copy(), weights.copy(), np.empty(y.shape)
-    kept, distance2 = sparse_correct(
+    kept, distance2 = sparse_correct.compiled(
         atoms.starts, atoms.indices, atoms.values, atoms.gram, rows, weights, flat(y), steps, stop, DROP, flat(x)
     )
     if kept < len(rows):

@@ -102,7 +102,8 @@ class LyapunovWeights:
 
     def weigh(self, ledger: Ledger, block: FirstOrder) -> Weighed:
         """The surrogate gradient of a block of rounds, from its sums."""
-        K, V, s = self.K, ledger.horizon**-P / self.caution, THETA * ledger.horizon**-P
+        shrink = ledger.horizon**-P
+        V, s = shrink / self.caution, THETA * shrink
         violation, exponent, least_ratio = ledger.violation + block.violation, ledger.exponent, ledger.least_ratio
         grad_f, slope = self._within("loss", block.loss_gradient, block.rounds, self.loss_lipschitz)
         G_f = max(ledger.loss_slope, slope)
@@ -114,7 +115,7 @@ class LyapunovWeights:
             if G_g > 0.0:
                 ratio = G_f / G_g if G_f > 0.0 else 1.0
                 least_ratio = min(least_ratio, ratio)
-                log2 = s * violation / (C * G_g * K.diameter) / _LN2
+                log2 = s * violation / (C * G_g * self.K.diameter) / _LN2
                 exponent += _STRIDE * max(0, int((log2 - exponent) // _STRIDE))
                 w = s * ratio * 2.0 ** (log2 - exponent)
             else:
