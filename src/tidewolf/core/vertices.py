@@ -3,7 +3,7 @@
 An oracle's answer is a `Vertex`: a path is its arcs, a one-hot its index, a leading eigenvector its factor. The machinery
 asks three things of it: <v, d>, the dense point, and (1 - s) x + s v. A table of vertices (`Atoms`) does the same for many at once:
 
-    inner(rows, d)_i = <a_i, d>        combine(rows, w) = sum_i w_i a_i        gram[i, j] = <a_i, a_j>
+    inner(d, count)_i = <a_i, d>        combine(w) = sum_i w_i a_i        gram[i, j] = <a_i, a_j>
 
 Tables are append-only and shared between states: `append` on a table that has grown past the caller's view (`count` rows)
 forks it, so every state keeps seeing exactly what it saw.
@@ -105,12 +105,12 @@ class Atoms(ABC):
         """<a_i, vertex> for every row."""
 
     @abstractmethod
-    def inner(self, rows: np.ndarray[Any, Any], direction: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """<a_i, direction> for these rows."""
+    def inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """<a_i, direction> for the first `count` rows."""
 
     @abstractmethod
-    def combine(self, rows: np.ndarray[Any, Any], weights: np.ndarray[Any, Any], reference: Array) -> Array:
-        """sum_i weights_i a_i over these rows, in the library, dtype and device of `reference`."""
+    def combine(self, weights: np.ndarray[Any, Any], reference: Array) -> Array:
+        """sum_i weights_i a_i over the first len(weights) rows, in the library, dtype and device of `reference`."""
 
 
 @final
@@ -168,18 +168,14 @@ class DenseAtoms(Atoms):
 
     def products(self, vertex: Vertex) -> np.ndarray[Any, np.dtype[np.float64]]:
         assert isinstance(vertex, Dense)
-        return self.inner(np.arange(len(self.vertices)), vertex.point)
+        return self.inner(vertex.point, len(self.vertices))
 
-    def inner(self, rows: np.ndarray[Any, Any], direction: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
-        xp = namespace(self.matrix)
-        taken = xp.take(self.matrix, like_index(rows, self.matrix), axis=0)
-        return np.asarray(to_numpy(taken @ xp.reshape(direction, (-1,))), dtype=np.float64)
+    def inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return np.asarray(to_numpy(self.matrix[:count, :] @ flat(direction)), dtype=np.float64)
 
-    def combine(self, rows: np.ndarray[Any, Any], weights: np.ndarray[Any, Any], reference: Array) -> Array:
-        xp = namespace(self.matrix)
-        taken = xp.take(self.matrix, like_index(rows, self.matrix), axis=0)
-        point = like(weights, self.matrix) @ taken
-        return like(xp.reshape(point, tuple(reference.shape)), reference)
+    def combine(self, weights: np.ndarray[Any, Any], reference: Array) -> Array:
+        point = like(weights, self.matrix) @ self.matrix[: len(weights), :]
+        return like(namespace(point).reshape(point, tuple(reference.shape)), reference)
 
 
 @final
@@ -258,16 +254,16 @@ class SparseAtoms(Atoms):
 
     def products(self, vertex: Vertex) -> np.ndarray[Any, np.dtype[np.float64]]:
         assert isinstance(vertex, Sparse)
-        return self.inner(np.arange(len(self.vertices)), vertex._scattered())
+        return self.inner(vertex._scattered(), len(self.vertices))
 
-    def inner(self, rows: np.ndarray[Any, Any], direction: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
-        products = np.empty(len(rows))
-        sparse_inner(self.starts, self.indices, self.values, rows, flat(to_numpy(direction)), products)
+    def inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        products = np.empty(count)
+        sparse_inner(self.starts, self.indices, self.values, flat(to_numpy(direction)), products)
         return products
 
-    def combine(self, rows: np.ndarray[Any, Any], weights: np.ndarray[Any, Any], reference: Array) -> Array:
+    def combine(self, weights: np.ndarray[Any, Any], reference: Array) -> Array:
         point = np.zeros(tuple(reference.shape))
-        sparse_combine(self.starts, self.indices, self.values, rows, weights, point.reshape(-1))
+        sparse_combine(self.starts, self.indices, self.values, weights, point.reshape(-1))
         return point if type(reference) is np.ndarray and reference.dtype == point.dtype else like(point, reference)
 
 
@@ -319,40 +315,30 @@ class MovedAtoms(Atoms):
         self.inside._push(vertex.vertex)
 
     def products(self, vertex: Vertex) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return self.inner(np.arange(len(self.vertices)), vertex.dense(self.shift))
+        return self.inner(vertex.dense(self.shift), len(self.vertices))
 
-    def inner(self, rows: np.ndarray[Any, Any], direction: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return self.scale * self.inside.inner(rows, direction) + inner(like(self.shift, direction), direction)
+    def inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return self.scale * self.inside.inner(direction, count) + inner(like(self.shift, direction), direction)
 
-    def combine(self, rows: np.ndarray[Any, Any], weights: np.ndarray[Any, Any], reference: Array) -> Array:
-        return self.scale * self.inside.combine(rows, weights, reference) + float(np.sum(weights)) * like(self.shift, reference)
-
-
-def like_index(rows: np.ndarray[Any, Any], reference: Array) -> Array:
-    """Row numbers as an index array of the library and device of `reference`."""
-    if type(reference) is np.ndarray:
-        return rows
-    from array_api_compat import device
-
-    xp = namespace(reference)
-    return xp.asarray(np.array(rows, dtype=np.int64), device=device(reference))
+    def combine(self, weights: np.ndarray[Any, Any], reference: Array) -> Array:
+        return self.scale * self.inside.combine(weights, reference) + float(np.sum(weights)) * like(self.shift, reference)
 
 
 @kernel
-def sparse_inner(starts, indices, values, rows, direction, products):  # type: ignore[no-untyped-def]
-    for k in range(len(rows)):
-        row, total = rows[k], 0.0
+def sparse_inner(starts, indices, values, direction, products):  # type: ignore[no-untyped-def]
+    for row in range(len(products)):
+        total = 0.0
         for p in range(starts[row], starts[row + 1]):
             total += values[p] * direction[indices[p]]
-        products[k] = total
+        products[row] = total
 
 
 @kernel
-def sparse_combine(starts, indices, values, rows, weights, point):  # type: ignore[no-untyped-def]
-    for k in range(len(rows)):
-        row, weight = rows[k], weights[k]
-        for p in range(starts[row], starts[row + 1]):
-            point[indices[p]] += weight * values[p]
+def sparse_combine(starts, indices, values, weights, point):  # type: ignore[no-untyped-def]
+    for row in range(len(weights)):
+        if weights[row] != 0.0:
+            for p in range(starts[row], starts[row + 1]):
+                point[indices[p]] += weights[row] * values[p]
 
 
 def _grown(array: np.ndarray[Any, Any], least: int) -> np.ndarray[Any, Any]:

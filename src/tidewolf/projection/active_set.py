@@ -5,8 +5,9 @@ Frank-Wolfe line-search step is taken, so the count of the one-shot method stays
 When a call meets the tolerance or ends the budget, y is pulled first and the step is taken against the pulled y (the direction is
 the same, so the vertex serves).
 
-The table of vertices is shared between states and append-only; past dimension + 1 + `SPARE` atoms a set is reduced by Caratheodory's
-theorem, and a table with more than about twice the atoms in use is rebuilt from those: memory does not grow with time.
+A vertex whose weight has fallen to 0 stays for a while as a candidate that costs no call; when idle ones outnumber those in use by more
+than 2 `SPARE` they all leave. Past dimension + 1 + `SPARE` atoms in use the set is reduced by Caratheodory's theorem. So memory does not
+grow with time. The table of vertices is append-only and shared between the sets that came from one another.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from tidewolf.core.errors import NotAMember
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.vertices import Atoms
 from tidewolf.projection.one_shot import as_budget, look, pull, step
-from tidewolf.projection.weights import Rows, Weights, caratheodory, correct
+from tidewolf.projection.weights import Weights, caratheodory, correct
 from tidewolf.sets.base import membership_tolerance
 
 SPARE = 16
@@ -43,15 +44,13 @@ class Remembered(NamedTuple):
 
 @final
 class ActiveSet(Stored):
-    """A member of a set as a convex combination of rows of a shared table of vertices. Never changed: `project` returns a new one."""
+    """A member of a set as a convex combination of the first rows of a shared table of vertices. Never changed: `project` makes a new one."""
 
     tag: ClassVar = "active set"
-    __slots__ = ("atoms", "count", "rows", "warm", "weights", "x")
+    __slots__ = ("atoms", "warm", "weights", "x")
 
-    def __init__(self, atoms: Atoms, count: int, rows: Rows, weights: Weights, x: Array, warm: Array | None = None) -> None:
-        self.atoms, self.count = atoms, count
-        self.rows, self.weights = frozen(rows), frozen(weights)
-        self.x, self.warm = frozen(x), warm
+    def __init__(self, atoms: Atoms, weights: Weights, x: Array, warm: Array | None = None) -> None:
+        self.atoms, self.weights, self.x, self.warm = atoms, frozen(weights), frozen(x), warm
 
     @classmethod
     def start(cls, K: HasLMO, x0: Array | None = None) -> ActiveSet:
@@ -59,16 +58,16 @@ class ActiveSet(Stored):
         point = K.center if x0 is None else as_point(x0, K.shape, "The starting point")
         if x0 is not None and (excess := K.excess(point)) > membership_tolerance(point, K.radius):
             raise NotAMember(f"The starting point is not a member of the set: its excess is {excess:.3g}.")
-        atom = K.atom(point)
-        rows, weights = np.zeros(1, dtype=np.int64), np.ones(1)
+        atom, weights = K.atom(point), np.ones(1)
         atoms = atom.table().append(atom, 0)
-        return cls(atoms, 1, rows, weights, atoms.combine(rows, weights, point))
+        return cls(atoms, weights, atoms.combine(weights, point))
 
     def __len__(self) -> int:
-        return len(self.rows)
+        """Atoms in use."""
+        return int(np.count_nonzero(self.weights))
 
     def __repr__(self) -> str:
-        return f"ActiveSet({len(self.rows)} atoms)"
+        return f"ActiveSet({len(self)} atoms)"
 
     def project(self, K: HasLMO, y: Array, *, tol: float, budget: int | None = None) -> Remembered:
         """(x, y') with |x - y'|^2 <= tol, or as near as `budget` calls allow."""
@@ -78,10 +77,10 @@ class ActiveSet(Stored):
 
     def nearest(self, K: HasLMO, y: Array, tol: float, budget: float) -> Remembered:
         """`project` without its checks: y is finite, of the right shape, and the caller's to give away."""
-        atoms, count, rows, weights, warm = self.atoms, self.count, self.rows, self.weights, self.warm
+        atoms, weights, warm = self.atoms, self.weights, self.warm
         calls, last = 0, False
         while True:
-            rows, weights, x, distance2 = correct(atoms, rows, weights, y, STEPS, STOP * tol)
+            weights, x, distance2 = correct(atoms, weights, y, STEPS, STOP * tol)
             if last or distance2 <= tol or calls >= budget:
                 break
             r = x - y
@@ -92,30 +91,34 @@ class ActiveSet(Stored):
             pulled = pull(seen.gap, distance2) if last else 0.0
             if pulled > 0.0:
                 y = y + pulled * r
+            count = len(weights)
             row = atoms.find(answer.vertex, count)
             if row is None:
                 row, count, atoms = count, count + 1, atoms.append(answer.vertex, count)
-            rows, weights = _stepped(rows, weights, row, step(seen, pulled))
-        active = ActiveSet(atoms, count, rows, weights, x, warm)
-        if calls and (reduced := active._reduced(K.dimension)) is not active:
-            active, r = reduced, reduced.x - y
+            weights = _stepped(weights, row, count, step(seen, pulled))
+        active = ActiveSet(atoms, weights, x, warm)
+        if calls or len(weights) > K.dimension + 1 + SPARE:
+            active = active._reduced(K.dimension)
+        if active.x is not x:
+            r = active.x - y
             distance2 = inner(r, r)
         return Remembered(active.x, frozen(y), calls, distance2, active)
 
     def _reduced(self, dimension: int) -> ActiveSet:
-        """At most dimension + 1 + SPARE atoms, in a table at most about twice as long as that."""
-        if len(self.rows) > dimension + 1 + SPARE:
-            kept, weights = caratheodory(self.atoms.gram[np.ix_(self.rows, self.rows)], self.weights)
-            atoms, rows = self.atoms.only(self.rows[kept]), np.arange(len(kept))
-            return ActiveSet(atoms, len(rows), rows, weights, atoms.combine(rows, weights, self.x), self.warm)
-        if self.count > 2 * len(self.rows) + 2 * SPARE:
-            atoms, rows = self.atoms.only(self.rows), np.arange(len(self.rows))
-            return ActiveSet(atoms, len(rows), rows, self.weights, self.x, self.warm)
+        """At most dimension + 1 + SPARE atoms in use, and at most 2 SPARE more idle ones than those."""
+        used = np.flatnonzero(self.weights)
+        if len(used) > dimension + 1 + SPARE:
+            weights = caratheodory(self.atoms.gram[np.ix_(used, used)], self.weights[used])
+            kept = np.flatnonzero(weights)
+            atoms, weights = self.atoms.only(used[kept]), weights[kept]
+            return ActiveSet(atoms, weights, atoms.combine(weights, self.x), self.warm)
+        if len(self.weights) > 2 * len(used) + 2 * SPARE:
+            return ActiveSet(self.atoms.only(used), self.weights[used], self.x, self.warm)
         return self
 
     def parts(self) -> dict[str, Any]:
-        vertices = self.atoms.vertices[: self.count]
-        return {"vertices": vertices, "rows": self.rows, "weights": self.weights, "x": self.x, "warm": self.warm}
+        vertices = self.atoms.vertices[: len(self.weights)]
+        return {"vertices": vertices, "weights": self.weights, "x": self.x, "warm": self.warm}
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> ActiveSet:
@@ -123,17 +126,12 @@ class ActiveSet(Stored):
         atoms = vertices[0].table()
         for count, vertex in enumerate(vertices):
             atoms = atoms.append(vertex, count)
-        return cls(atoms, len(vertices), **parts)
+        return cls(atoms, **parts)
 
 
-def _stepped(rows: Rows, weights: Weights, row: int, step: float) -> tuple[Rows, Weights]:
-    """Weights after a step towards the atom of `row`, which is added if it is new."""
-    k, held = len(rows), rows.tolist()
-    if row in held:
-        moved = (1.0 - step) * weights
-        moved[held.index(row)] += step
-        return rows, moved
-    grown, moved = np.empty(k + 1, dtype=np.int64), np.empty(k + 1)
-    grown[:k], grown[k] = rows, row
-    moved[:k], moved[k] = (1.0 - step) * weights, step
-    return grown, moved
+def _stepped(weights: Weights, row: int, count: int, step: float) -> Weights:
+    """`count` weights after a step towards the atom of `row`."""
+    moved = np.zeros(count)
+    moved[: len(weights)] = (1.0 - step) * weights
+    moved[row] += step
+    return moved

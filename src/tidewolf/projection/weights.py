@@ -1,10 +1,10 @@
 """Corrective steps in weight space: x = sum_i w_i a_i is brought nearer to y without asking the oracle.
 
-    slope_i = <a_i, x - y>;   move weight from the active atom j of largest slope to the atom i of smallest:
+    slope_i = <a_i, x - y>;   move weight from the atom j of largest slope among those with weight to the atom i of smallest:
 
     step = min(w_j, (slope_j - slope_i)/|a_i - a_j|^2),      slope += step (gram_i - gram_j)
 
-Each step lowers |x - y|. Weights under `DROP` are dropped and the rest rescaled to sum to 1, so nothing drifts; x is rebuilt from them.
+Each step lowers |x - y|. Weights under `DROP` become 0 and the rest are rescaled to sum to 1, so nothing drifts; x is rebuilt from them.
 `correct` works on any table; on sparse ones a single compiled pass does the same.
 """
 
@@ -24,54 +24,44 @@ TIE = 1e-6
 _DOUBLE = np.dtype(np.float64)
 
 Weights = np.ndarray[Any, np.dtype[np.float64]]
-Rows = np.ndarray[Any, np.dtype[np.int64]]
+"""One weight for each of the first rows of a table; 0 for an idle atom."""
 
 
 class Corrected(NamedTuple):
-    """Rows and weights worth keeping, their point, and its squared distance from y."""
+    """New weights, their point, and its squared distance from y."""
 
-    rows: Rows
     weights: Weights
     x: Array
     distance2: float
 
 
-def correct(atoms: Atoms, rows: Rows, weights: Weights, y: Array, steps: int, stop: float) -> Corrected:
+def correct(atoms: Atoms, weights: Weights, y: Array, steps: int, stop: float) -> Corrected:
     """Up to `steps` pairwise steps towards y, until the pairwise gap is at most `stop`."""
     if type(atoms) is SparseAtoms and type(y) is np.ndarray and y.dtype is _DOUBLE:
-        return _correct_sparse(atoms, rows, weights, y, steps, stop)
-    return correct_any(atoms, rows, weights, y, steps, stop)
+        weights, x = weights.copy(), np.empty(y.shape)
+        distance2 = sparse_correct(atoms.starts, atoms.indices, atoms.values, atoms.gram, weights, flat(y), steps, stop, flat(x))
+        return Corrected(weights, x, distance2)
+    return correct_any(atoms, weights, y, steps, stop)
 
 
-def correct_any(atoms: Atoms, rows: Rows, weights: Weights, y: Array, steps: int, stop: float) -> Corrected:
+def correct_any(atoms: Atoms, weights: Weights, y: Array, steps: int, stop: float) -> Corrected:
     """`correct` through the table's own products."""
-    slopes = atoms.inner(rows, atoms.combine(rows, weights, y) - y)
+    slopes = atoms.inner(atoms.combine(weights, y) - y, len(weights))
     weights = weights.copy()
-    pairwise_steps(atoms.gram, rows, weights, slopes, steps, stop)
-    kept = weights > DROP
-    rows, weights = rows[kept], weights[kept] / weights[kept].sum()
-    x = atoms.combine(rows, weights, y)
+    pairwise_steps(atoms.gram, weights, slopes, steps, stop)
+    rescale(weights)
+    x = atoms.combine(weights, y)
     r = x - y
-    return Corrected(rows, weights, x, inner(r, r))
-
-
-def _correct_sparse(atoms: SparseAtoms, rows: Rows, weights: Weights, y: Array, steps: int, stop: float) -> Corrected:
-    rows, weights, x = rows.copy(), weights.copy(), np.empty(y.shape)
-    kept, distance2 = sparse_correct.compiled(
-        atoms.starts, atoms.indices, atoms.values, atoms.gram, rows, weights, flat(y), steps, stop, DROP, flat(x)
-    )
-    if kept < len(rows):
-        rows, weights = rows[:kept].copy(), weights[:kept].copy()
-    return Corrected(rows, weights, x, distance2)
+    return Corrected(weights, x, inner(r, r))
 
 
 @kernel
-def pairwise_steps(gram, rows, weights, slopes, steps, stop):  # type: ignore[no-untyped-def]
+def pairwise_steps(gram, weights, slopes, steps, stop):  # type: ignore[no-untyped-def]
     """The steps, in place."""
     margin = TIE * stop
     for _ in range(steps):
         i, j = 0, -1
-        for q in range(len(rows)):
+        for q in range(len(weights)):
             if slopes[q] < slopes[i] - margin:
                 i = q
             if weights[q] > 0.0 and (j < 0 or slopes[q] > slopes[j] + margin):
@@ -79,41 +69,47 @@ def pairwise_steps(gram, rows, weights, slopes, steps, stop):  # type: ignore[no
         gap = slopes[j] - slopes[i]
         if gap <= stop:
             return
-        a, b, step = rows[i], rows[j], weights[j]
-        length2 = gram[a, a] - 2.0 * gram[a, b] + gram[b, b]
+        length2, step = gram[i, i] - 2.0 * gram[i, j] + gram[j, j], weights[j]
         if gap < step * length2:
             step = gap / length2
         weights[j] = weights[j] - step
         weights[i] += step
-        for q in range(len(rows)):
-            slopes[q] += step * (gram[a, rows[q]] - gram[b, rows[q]])
+        for q in range(len(weights)):
+            slopes[q] += step * (gram[i, q] - gram[j, q])
 
 
 @kernel
-def sparse_correct(starts, indices, values, gram, rows, weights, y, steps, stop, drop, x):  # type: ignore[no-untyped-def]
-    """All of `correct_any` in one pass over a sparse table; returns how many atoms are kept and |x - y|^2."""
-    x[:] = -y
-    sparse_combine(starts, indices, values, rows, weights, x)
-    slopes = np.empty(len(rows))
-    sparse_inner(starts, indices, values, rows, x, slopes)
-    pairwise_steps(gram, rows, weights, slopes, steps, stop)
-    kept, total = 0, 0.0
-    for q in range(len(rows)):
-        if weights[q] > drop:
-            rows[kept], weights[kept] = rows[q], weights[q]
+def rescale(weights):  # type: ignore[no-untyped-def]
+    """Tiny weights to 0, the rest to sum 1, in place."""
+    total = 0.0
+    for q in range(len(weights)):
+        if weights[q] > DROP:
             total += weights[q]
-            kept += 1
-    weights[:kept] /= total
+        else:
+            weights[q] = 0.0
+    for q in range(len(weights)):
+        weights[q] /= total
+
+
+@kernel
+def sparse_correct(starts, indices, values, gram, weights, y, steps, stop, x):  # type: ignore[no-untyped-def]
+    """All of `correct_any` in one pass over a sparse table, weights in place; returns |x - y|^2."""
+    x[:] = -y
+    sparse_combine(starts, indices, values, weights, x)
+    slopes = np.empty(len(weights))
+    sparse_inner(starts, indices, values, x, slopes)
+    pairwise_steps(gram, weights, slopes, steps, stop)
+    rescale(weights)
     x[:] = 0.0
-    sparse_combine(starts, indices, values, rows[:kept], weights[:kept], x)
+    sparse_combine(starts, indices, values, weights, x)
     distance2 = 0.0
     for e in range(len(x)):
         distance2 += (x[e] - y[e]) ** 2
-    return kept, distance2
+    return distance2
 
 
-def caratheodory(gram: np.ndarray[Any, Any], weights: Weights) -> tuple[Rows, Weights]:
-    """Atoms (by number) and weights of the same point with no affinely dependent atoms left.
+def caratheodory(gram: np.ndarray[Any, Any], weights: Weights) -> Weights:
+    """Weights of the same point on atoms that are affinely independent, 0 for the others; all given weights are positive.
 
     A null vector of gram + 1 is an affine dependence of the atoms; moving the weights along it until one vanishes keeps the point.
     """
@@ -131,5 +127,5 @@ def caratheodory(gram: np.ndarray[Any, Any], weights: Weights) -> tuple[Rows, We
         weights = np.maximum(weights - (weights[first] / c[first]) * c, 0.0)
         weights[first], alive[first] = 0.0, False
         dependences = dependences - np.outer(c, dependences[first] / c[first])
-    kept = np.flatnonzero(weights > DROP)
-    return kept, weights[kept] / weights[kept].sum()
+    rescale(weights)
+    return weights

@@ -358,14 +358,14 @@ def tables_agree(trial: Trial) -> None:
     table = vertices[1].table()
     for row, vertex in enumerate(vertices):
         table = table.append(vertex, row)
-    rows = np.arange(len(vertices))[::-1].copy()
-    points = np.stack([_numbers(vertices[row].dense(reference)) for row in rows]).reshape(len(rows), -1)
-    weights = generator(trial.seed, "check set: weights").standard_normal(len(rows))
+    count = len(vertices)
+    points = np.stack([_numbers(vertex.dense(reference)) for vertex in vertices]).reshape(count, -1)
+    weights = generator(trial.seed, "check set: weights").standard_normal(count)
     gaps = {
-        "atom": points[-1] - trial.center.reshape(-1),
-        "inner": table.inner(rows, trial.given(e)) - points @ e.reshape(-1),
-        "combine": _numbers(table.combine(rows, weights, reference)).reshape(-1) - weights @ points,
-        "gram": table.gram[np.ix_(rows, rows)] - points @ points.T,
+        "atom": points[0] - trial.center.reshape(-1),
+        "inner": table.inner(trial.given(e), count) - points @ e.reshape(-1),
+        "combine": _numbers(table.combine(weights, reference)).reshape(-1) - weights @ points,
+        "gram": table.gram[:count, :count] - points @ points.T,
     }
     room = trial.eps * max(1.0, trial.size) ** 2 * max(1.0, float(np.linalg.norm(e) + np.linalg.norm(weights)))
     for name, gap in gaps.items():
