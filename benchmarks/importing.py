@@ -19,7 +19,10 @@ def seconds(statement: str) -> float:
 def report() -> None:
     """The plain import, and the parts one uses first."""
     print("Imports on top of NumPy, median of fresh processes")
-    parts = {"import tidewolf": "import tidewolf", "... and its learner and sets": "import tidewolf; tidewolf.LyapunovDescent; tidewolf.sets"}
+    parts = {
+        "import tidewolf": "import tidewolf",
+        "... and its learner and sets": "import tidewolf; tidewolf.LyapunovDescent; tidewolf.sets",
+    }
     for name, statement in parts.items():
         ms = 1e3 * statistics.median(seconds(statement) for _ in range(REPEATS))
         verdict = "" if ms <= ALLOWED_MS else f"   ABOVE {ALLOWED_MS:g}"

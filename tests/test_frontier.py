@@ -30,7 +30,8 @@ def test_the_default_is_on_the_frontier_of_exact_projection_at_one_call_a_round(
 def test_oracle_calls_on_routing(seed: int) -> None:
     """Calls are exact: a budget is kept, unspent calls are banked, and the default needs fewer than its one a round."""
     problem = tw.problems.routing(rounds=1000, seed=seed)
-    runs = {rate: tw.run(tw.LyapunovDescent(problem.K, horizon=1000, calls_per_round=rate), problem.stream) for rate in (0.1, 0.5, 1.0, 3.0)}
+    learners = {rate: tw.LyapunovDescent(problem.K, horizon=1000, calls_per_round=rate) for rate in (0.1, 0.5, 1.0, 3.0)}
+    runs = {rate: tw.run(learner, problem.stream) for rate, learner in learners.items()}
     for rate, run in runs.items():
         assert (np.cumsum(run.calls) <= rate * np.arange(1, 1001) + 1e-6).all()
         assert run.max_excess <= 1e-9

@@ -10,15 +10,18 @@ if TYPE_CHECKING:
     from tidewolf.core.batch import Stream
     from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
     from tidewolf.evaluation.run import Run, run
-    from tidewolf.learners import LyapunovDescent
+    from tidewolf.learners import LyapunovDescent, PrimalDual
     from tidewolf.loop import play
+    from tidewolf.session import Session
 
 __version__ = "0.1.0"
 
 _HOME = {
     "Comparator": "tidewolf.evaluation.hindsight",
     "LyapunovDescent": "tidewolf.learners",
+    "PrimalDual": "tidewolf.learners",
     "Run": "tidewolf.evaluation.run",
+    "Session": "tidewolf.session",
     "Stream": "tidewolf.core.batch",
     "best_in_hindsight": "tidewolf.evaluation.hindsight",
     "play": "tidewolf.loop",
@@ -29,7 +32,9 @@ _PARTS = ("functions", "learners", "problems", "projection", "rivals", "sets", "
 __all__ = [
     "Comparator",
     "LyapunovDescent",
+    "PrimalDual",
     "Run",
+    "Session",
     "Stream",
     "best_in_hindsight",
     "functions",

@@ -44,7 +44,7 @@ class Remembered(NamedTuple):
 
 @final
 class ActiveSet(Stored):
-    """A member of a set as a convex combination of the first rows of a shared table of vertices. Never changed: `project` makes a new one."""
+    """A member of a set as a convex combination of the first rows of a shared table of vertices. Never changed: `project` makes another."""
 
     tag: ClassVar = "active set"
     __slots__ = ("atoms", "warm", "weights", "x")

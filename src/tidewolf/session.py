@@ -1,0 +1,173 @@
+"""A learner at work, one decision at a time, saved and resumed.
+
+    x = session.play();   session.observe(...);   ...   session.save(path);   session = Session.load(path, learner)
+
+The state alone decides the point: played twice it is the same, and rounds may be observed without having played. Whatever
+`observe` refuses leaves the state as it was, so the round can be observed again.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Generic, TypeVar, final
+
+from tidewolf.core import checkpoint
+from tidewolf.core.arrays import Array, as_array, as_count, as_number, as_point, like, norm
+from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.errors import CheckpointError, InvalidInput, NotSupported, WrongShape, WrongType
+from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, first_order
+from tidewolf.core.learner import Learner, Progress
+
+S = TypeVar("S", bound=Progress)
+
+_FUNCTIONS = "loss= and constraint="
+_GRADIENTS = "loss_gradient= and constraint_value=, with constraint_gradient= where that value is positive"
+_TEACHES = {FullInformation: _FUNCTIONS, FirstOrder: f"{_FUNCTIONS}, or {_GRADIENTS}", Bandit: "loss_value= and constraint_value="}
+"""The keywords that make each kind of feedback."""
+
+
+@final
+class Session(Generic[S]):
+    """Plays from the learner's start, or goes on from a state of it."""
+
+    def __init__(self, learner: Learner[S], state: S | None = None) -> None:
+        if not isinstance(learner, Learner):
+            raise WrongType(f"A session plays a learner such as LyapunovDescent(K), not {learner!r}.")
+        if state is not None and not isinstance(state, learner.state_type):
+            raise WrongType(f"A session of {type(learner).__name__} goes on from a state of it, not from a {type(state).__name__}.")
+        self.learner = learner
+        self._state = learner.start() if state is None else state
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], learner: Learner[S]) -> Session[S]:
+        """The session saved at `path`, which goes on bit for bit; refused when it was saved under other settings."""
+        session = cls(learner)
+        try:
+            session._state = learner.load(Path(path).read_bytes())
+        except OSError as error:
+            raise CheckpointError(f"No session can be read from {path}: {error.strerror}. Give the path it was saved to.") from error
+        except CheckpointError as error:
+            raise type(error)(f"{path}: {error}") from None
+        return session
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to `path`, whole or not at all."""
+        try:
+            checkpoint.write(path, self.learner.save(self._state))
+        except OSError as error:
+            raise CheckpointError(f"The session cannot be saved to {path}: {error.strerror}.") from error
+
+    @property
+    def state(self) -> S:
+        return self._state
+
+    @property
+    def rounds(self) -> int:
+        """Rounds observed so far."""
+        return self._state.t
+
+    @property
+    def oracle_calls(self) -> int:
+        return self._state.calls
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences worth knowing, such as a horizon that was passed."""
+        return self.learner.notes(self._state)
+
+    def __repr__(self) -> str:
+        return f"Session of {self.learner!r}: {self.rounds} rounds, {self.oracle_calls} oracle calls"
+
+    def play(self) -> Array:
+        """The point to play next, read-only."""
+        return self.learner.act(self._state)
+
+    def observe(
+        self,
+        feedback: Feedback | None = None,
+        *,
+        loss: Batch | None = None,
+        constraint: Batch | None = None,
+        loss_gradient: Array | None = None,
+        constraint_value: float | None = None,
+        constraint_gradient: Array | None = None,
+        loss_value: float | None = None,
+    ) -> None:
+        """Learn from what the played point met: feedback of the kind the learner needs, or keywords it can be made of.
+
+        `loss` and `constraint` are functions of one round or of several that shared the point; the other keywords tell of one
+        round, at the point. `constraint_gradient` is that of g, not of its positive part.
+        """
+        keywords = {
+            "loss": loss,
+            "constraint": constraint,
+            "loss_gradient": loss_gradient,
+            "constraint_value": constraint_value,
+            "constraint_gradient": constraint_gradient,
+            "loss_value": loss_value,
+        }
+        given = [] if feedback is None else [f"a {type(feedback).__name__}"]
+        given += [name for name, value in keywords.items() if value is not None]
+        seen: Feedback
+        match given:
+            case [_] if isinstance(feedback, Feedback):
+                seen = feedback
+            case ["loss", "constraint"]:
+                seen = FullInformation(loss, constraint)  # type: ignore[arg-type]
+            case ["loss_gradient", "constraint_value"] | ["loss_gradient", "constraint_value", "constraint_gradient"]:
+                seen = self._one_round(loss_gradient, constraint_value, constraint_gradient)
+            case ["constraint_value", "loss_value"]:
+                seen = Bandit(as_array([loss_value], "loss_value"), as_array([constraint_value], "constraint_value"))
+            case _:
+                raise InvalidInput(f"observe was given {' and '.join(given) or 'nothing'}; {self._accepted}")
+        self._state = self.learner.update(self._state, self._revealed(seen))
+
+    @property
+    def _accepted(self) -> str:
+        needs = self.learner.needs
+        return f"{type(self.learner).__name__} needs {needs.__name__} feedback, or {_TEACHES[needs]}."
+
+    def _revealed(self, seen: Feedback) -> Feedback:
+        """What the learner needs of it, and no more."""
+        needs = self.learner.needs
+        if isinstance(seen, FullInformation) and needs is not Bandit:
+            self._require_functions(seen)
+            x = self.play()
+            return seen if needs is FullInformation else first_order(*seen, x, seen.constraints.values(x))
+        if not isinstance(seen, needs):
+            raise NotSupported(f"{type(seen).__name__} feedback was given; {self._accepted}")
+        if isinstance(seen, FirstOrder):
+            return seen._replace(
+                loss_gradient=self._point(seen.loss_gradient, "The loss gradient"),
+                violation=as_number(seen.violation, "The violation", least=0.0),
+                constraint_gradient=self._point(seen.constraint_gradient, "The constraint gradient"),
+                rounds=as_count(seen.rounds, "The number of rounds"),
+            )
+        return seen
+
+    def _require_functions(self, seen: FullInformation) -> None:
+        for name, batch in zip(("loss", "constraint"), seen, strict=True):
+            if not isinstance(batch, Batch):
+                raise WrongType(f"The {name} is a function such as functions.Linear.one(costs), not a {type(batch).__name__}.")
+        stream, shape, most = Stream(*seen), self.learner.hard_set.shape, self.learner.rounds_left(self._state)
+        if stream.shape != shape:
+            raise WrongShape(f"The functions take points of shape {stream.shape}; the learner's set has points of shape {shape}.")
+        if not 1 <= len(stream) <= most:
+            raise InvalidInput(f"Functions of {len(stream)} rounds were given where {'1 is' if most == 1 else f'1 to {most} are'} due.")
+
+    def _one_round(self, loss_gradient: Any, constraint_value: Any, constraint_gradient: Any) -> FirstOrder:
+        value = as_number(constraint_value, "constraint_value")
+        if constraint_gradient is None and value > 0.0:
+            raise InvalidInput(f"constraint_value is {value:g}, a breach: give constraint_gradient, that of the constraint, too.")
+        none = 0.0 * self.play()
+        grad_f = self._point(loss_gradient, "loss_gradient")
+        grad_g = none if constraint_gradient is None else self._point(constraint_gradient, "constraint_gradient")
+        if value <= 0.0:
+            return FirstOrder(grad_f, 0.0, none, norm(grad_f), 0.0, 1)
+        return FirstOrder(grad_f, value, grad_g, norm(grad_f), norm(grad_g), 1)
+
+    def _point(self, x: Any, what: str) -> Array:
+        """`x` where the learner's set lives."""
+        K = self.learner.hard_set
+        return like(as_point(x, K.shape, what), K.center)

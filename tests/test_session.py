@@ -1,0 +1,481 @@
+"""Sessions: the same as a run, resumed as if never stopped, and a sentence for everything that cannot be observed."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf.core.errors import (
+    BrokenFile,
+    CheckpointError,
+    InvalidInput,
+    NewerFormat,
+    NotFinite,
+    NotSupported,
+    OtherSettings,
+    WrongShape,
+    WrongType,
+)
+from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation, first_order
+from tidewolf.core.learner import Bound, Learner
+from tidewolf.functions import Affine, Capacity, Custom, Linear, Quadratic
+from tidewolf.learners import LyapunovDescent
+from tidewolf.rivals import SinhaVaze
+from tidewolf.sets import FlowPolytope, Simplex
+
+ROUNDS = 40
+EDGES = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t")]
+FLOW = FlowPolytope.from_edges(EDGES, source="s", target="t")
+SINGLE = [
+    LyapunovDescent(FLOW, horizon=30),
+    LyapunovDescent(Simplex(5), horizon=50, caution=1.0),
+    LyapunovDescent(Simplex(5)),
+    SinhaVaze(FLOW, horizon=30),
+    SinhaVaze(Simplex(5)),
+]
+BLOCKS = [LyapunovDescent(FLOW, horizon=30, block=3), LyapunovDescent(Simplex(5), horizon=31, block=3, calls_per_round=0.4)]
+RNG = np.random.default_rng(0)
+COSTS, LIMITS = RNG.standard_normal((ROUNDS, 5)), RNG.uniform(0.1, 1.0, (ROUNDS, 5))
+STREAM = tw.Stream(Linear(COSTS), Capacity(LIMITS))
+
+
+def named(learner: Learner[Any]) -> str:
+    return f"{type(learner).__name__}-{type(learner.hard_set).__name__}-{learner.fields().get('horizon')}-{learner.fields().get('block')}"
+
+
+every_learner = pytest.mark.parametrize("learner", [*SINGLE, *BLOCKS], ids=named)
+single_learner = pytest.mark.parametrize("learner", SINGLE, ids=named)
+
+
+def observe(session: tw.Session, t: int) -> None:
+    session.observe(loss=Linear.one(COSTS[t]), constraint=Capacity.one(LIMITS[t]))
+
+
+def advanced(learner: Learner[Any], rounds: int) -> tw.Session:
+    session = tw.Session(learner)
+    for t in range(rounds):
+        observe(session, t)
+    return session
+
+
+def saved(session: tw.Session) -> bytes:
+    return session.learner.save(session.state)
+
+
+class Step(NamedTuple):
+    t: int = 0
+    calls: int = 0
+    distance: float = 0.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Listener(Learner[Step]):
+    """Plays the center and keeps what it is shown, three rounds at a time."""
+
+    needs: ClassVar[Any] = FullInformation
+    state_type: ClassVar = Step
+    heard: ClassVar[list[Any]] = []
+
+    K: Any
+
+    @property
+    def hard_set(self):
+        return self.K
+
+    def start(self):
+        self.heard.clear()
+        return Step()
+
+    def act(self, state):
+        return self.K.center
+
+    def rounds_left(self, state):
+        return 3
+
+    def update(self, state, seen):
+        self.heard.append(seen)
+        return state._replace(t=state.t + seen.rounds)
+
+    def bound(self, record):
+        return Bound(None, None, "Nothing is promised.")
+
+    @classmethod
+    def examples(cls, K, horizon):
+        return (cls(K),)
+
+
+# --- the same as a run ----------------------------------------------------------------------------------------------------------------
+
+
+@single_learner
+def test_round_by_round_it_is_the_run_bit_for_bit(learner):
+    session, losses, violations = tw.Session(learner), [], []
+    for t in range(ROUNDS):
+        x = session.play()
+        losses.append(STREAM.losses[t : t + 1].values(x)[0])
+        violations.append(max(0.0, STREAM.constraints[t : t + 1].values(x)[0]))
+        observe(session, t)
+    run = tw.run(learner, STREAM)
+    assert np.array(losses).tobytes() == run.losses.tobytes()
+    assert np.array(violations).tobytes() == run.violations.tobytes()
+    assert run.violations.any()
+    assert not run.violations.all()
+    assert saved(session) == learner.save(run.final_state)
+    assert (session.rounds, session.oracle_calls, session.notes) == (ROUNDS, run.oracle_calls, run.notes)
+
+
+@pytest.mark.parametrize("learner", BLOCKS, ids=named)
+def test_with_whole_blocks_it_is_the_run_bit_for_bit(learner):
+    session, t = tw.Session(learner), 0
+    while t < ROUNDS:
+        k = min(learner.rounds_left(session.state), ROUNDS - t)
+        session.observe(loss=STREAM.losses[t : t + k], constraint=STREAM.constraints[t : t + k])
+        t += k
+    assert saved(session) == learner.save(tw.run(learner, STREAM).final_state)
+    assert session.rounds == ROUNDS
+
+
+@every_learner
+def test_gradients_lists_and_feedback_do_what_functions_do(learner):
+    functions, gradients, lists, reduced, full = sessions = [tw.Session(learner) for _ in range(5)]
+    breaches = 0
+    for t in range(ROUNDS):
+        x, one = functions.play(), STREAM[t : t + 1]
+        value, grad_g = float(one.constraints.values(x)[0]), one.constraints.subgradient(x, np.ones(1))
+        breaches += value > 0
+        observe(functions, t)
+        gradients.observe(loss_gradient=COSTS[t], constraint_value=value, constraint_gradient=grad_g)
+        told = {"constraint_gradient": grad_g.tolist()} if value > 0 else {}
+        lists.observe(loss_gradient=COSTS[t].tolist(), constraint_value=value, **told)
+        seen = first_order(one.losses, one.constraints, x, one.constraints.values(x))
+        listed = {"loss_gradient": seen.loss_gradient.tolist(), "constraint_gradient": seen.constraint_gradient.tolist()}
+        reduced.observe(seen if t % 2 else seen._replace(**listed))
+        full.observe(FullInformation(one.losses, one.constraints))
+        assert len({saved(session) for session in sessions}) == 1
+    assert 0 < breaches < ROUNDS
+
+
+def test_functions_of_any_kind_are_observed():
+    learner = LyapunovDescent(Simplex(5), horizon=30)
+    session = tw.Session(learner)
+    session.observe(loss=Quadratic.one(np.eye(5), COSTS[0]), constraint=Affine.one(LIMITS[0], 0.1))
+    session.observe(loss=Custom.one(lambda x: x @ x, lambda x: 2 * x, 5), constraint=Capacity.one(LIMITS[1].tolist()))
+    assert session.rounds == 2
+    assert learner.K.excess(session.play()) <= 1e-12
+
+
+def test_a_set_of_another_library_takes_lists():
+    learner = LyapunovDescent(Simplex(5).to(strict.zeros(1)), horizon=30)
+    session, ours = tw.Session(learner), tw.Session(LyapunovDescent(Simplex(5), horizon=30))
+    for t in range(5):
+        for each in (session, ours):
+            each.observe(loss_gradient=COSTS[t], constraint_value=0.5, constraint_gradient=LIMITS[t].tolist())
+    assert type(session.play()) is type(strict.zeros(1))
+    np.testing.assert_allclose([float(entry) for entry in session.play()], ours.play(), atol=1e-9)
+
+
+# --- play, observe, look --------------------------------------------------------------------------------------------------------------
+
+
+@every_learner
+def test_playing_changes_nothing_and_is_not_needed(learner):
+    silent, curious = tw.Session(learner), tw.Session(learner)
+    for t in range(7):
+        before = saved(curious)
+        first, second = curious.play(), curious.play()
+        assert first.tobytes() == second.tobytes()
+        assert not first.flags.writeable
+        assert saved(curious) == before
+        observe(silent, t)
+        observe(curious, t)
+    assert saved(silent) == saved(curious)
+
+
+def test_a_session_tells_where_it_stands():
+    learner = LyapunovDescent(FLOW, horizon=10)
+    session = tw.Session(learner)
+    assert (session.rounds, session.oracle_calls, session.notes) == (0, 0, ())
+    assert session.learner is learner
+    for t in range(12):
+        observe(session, t)
+    assert session.rounds == session.state.t == 12
+    assert 0 < session.oracle_calls == session.state.calls <= 12
+    assert session.notes == ("The horizon of 10 rounds was passed: after round 10 the learner restarted with 20.",)
+    assert repr(session) == f"Session of {learner!r}: 12 rounds, {session.oracle_calls} oracle calls"
+
+
+def test_sessions_branch_from_a_state():
+    session = advanced(SINGLE[0], 9)
+    before, branch = saved(session), tw.Session(SINGLE[0], session.state)
+    for t in range(9, 20):
+        observe(branch, t)
+    assert saved(session) == before
+    assert saved(branch) == saved(advanced(SINGLE[0], 20))
+
+
+def test_a_full_information_learner_hears_the_functions():
+    session = tw.Session(Listener(Simplex(5)))
+    session.observe(loss=STREAM.losses[:2], constraint=STREAM.constraints[:2])
+    session.observe(FullInformation(STREAM.losses[2:5], STREAM.constraints[2:5]))
+    assert Listener.heard == [FullInformation(STREAM.losses[s:e], STREAM.constraints[s:e]) for s, e in ((0, 2), (2, 5))]
+    assert session.rounds == 5
+
+
+def test_gradients_of_a_round_are_its_first_order_feedback(monkeypatch):
+    monkeypatch.setattr(Listener, "needs", FirstOrder)
+    session, one = tw.Session(Listener(Simplex(5))), np.ones(1)
+    x = session.play()
+    for offset in (-1.0, 1.0):
+        losses, constraints = Linear.one(COSTS[0]), Affine.one(3.0 * COSTS[1], offset)
+        session.observe(loss=losses, constraint=constraints)
+        value, grad_g = constraints.values(x)[0], constraints.subgradient(x, one)
+        session.observe(loss_gradient=COSTS[0], constraint_value=value, constraint_gradient=grad_g)
+        by_functions, by_gradients = Listener.heard[-2:]
+        assert (value > 0) == (by_functions.constraint_slope > 0)
+        for ours, theirs in zip(by_gradients, by_functions, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+# --- files ----------------------------------------------------------------------------------------------------------------------------
+
+
+@every_learner
+def test_resuming_is_never_having_stopped(learner, tmp_path):
+    whole, path = advanced(learner, ROUNDS), tmp_path / "session"
+    for stops in ({0}, {1}, {2, 3}, {10, 29, 30, 31}, {ROUNDS}, set(range(ROUNDS))):
+        session = tw.Session(learner)
+        for t in range(ROUNDS + 1):
+            if t in stops:
+                session.save(path)
+                session = tw.Session.load(str(path), type(learner)(**learner.fields()))
+                assert session.rounds == t
+            if t < ROUNDS:
+                observe(session, t)
+        assert saved(session) == saved(whole)
+        assert session.play().tobytes() == whole.play().tobytes()
+    assert os.listdir(tmp_path) == ["session"]
+
+
+def test_a_saved_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "session"
+    advanced(SINGLE[0], 3).save(path)
+
+    def full_disk(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    session = advanced(SINGLE[0], 5)
+    with pytest.raises(CheckpointError, match=r"The session cannot be saved to .*session: No space left on device\."):
+        session.save(path)
+    assert tw.Session.load(path, SINGLE[0]).rounds == 3
+    assert session.rounds == 5
+    assert os.listdir(tmp_path) == ["session"]
+
+
+def test_files_that_cannot_be_resumed_are_refused_by_name(tmp_path):
+    path, learner = tmp_path / "session", SINGLE[0]
+    advanced(learner, 5).save(path)
+    other = r"session: The saved state was written by a LyapunovDescent with other settings\. Make the learner as it was"
+    for wrong in (LyapunovDescent(FLOW, horizon=31), BLOCKS[0], SINGLE[1], SinhaVaze(FLOW, horizon=30)):
+        with pytest.raises(OtherSettings, match=other):
+            tw.Session.load(path, wrong)
+    data = path.read_bytes()
+    path.write_bytes(data[:-1])
+    with pytest.raises(BrokenFile, match=r"session: The saved state is truncated or was changed"):
+        tw.Session.load(path, learner)
+    path.write_bytes(b"rounds,costs\n")
+    with pytest.raises(BrokenFile, match=r"session: The saved state is not a tidewolf state"):
+        tw.Session.load(path, learner)
+    path.write_bytes(data.replace(b"state 1\n", b"state 2\n", 1))
+    with pytest.raises(NewerFormat, match=r"session: The saved state has format 2; .* Install a newer tidewolf\."):
+        tw.Session.load(path, learner)
+    path.write_bytes(data)
+    assert tw.Session.load(path, learner).rounds == 5
+
+
+def test_files_that_are_not_there_are_refused(tmp_path):
+    with pytest.raises(CheckpointError, match=r"No session can be read from .*nowhere: No such file or directory\. Give the path it was"):
+        tw.Session.load(tmp_path / "nowhere", SINGLE[0])
+    with pytest.raises(CheckpointError, match=r"No session can be read from .*: Is a directory\."):
+        tw.Session.load(tmp_path, SINGLE[0])
+    with pytest.raises(CheckpointError, match=r"The session cannot be saved to .*nowhere/session: No such file or directory\."):
+        tw.Session(SINGLE[0]).save(tmp_path / "nowhere" / "session")
+
+
+@pytest.mark.parametrize("wrong", [LyapunovDescent, FLOW, None, "LyapunovDescent"])
+def test_a_session_needs_a_learner(wrong):
+    with pytest.raises(WrongType, match=r"A session plays a learner such as LyapunovDescent\(K\), not .*\."):
+        tw.Session(wrong)
+    with pytest.raises(WrongType, match=r"A session plays a learner"):
+        tw.Session.load(Path("nowhere"), wrong)
+
+
+@pytest.mark.parametrize("wrong", ["routing.state", SINGLE[3].start(), 3])
+def test_a_session_goes_on_from_its_learners_states_only(wrong):
+    with pytest.raises(WrongType, match=r"A session of LyapunovDescent goes on from a state of it, not from a (str|State|int)\."):
+        tw.Session(SINGLE[0], wrong)
+
+
+# --- what cannot be observed ----------------------------------------------------------------------------------------------------------
+
+ONE, LIMIT = Linear.one(COSTS[0]), Capacity.one(LIMITS[0])
+NAN = [0.0, np.nan, 0.0, 0.0, 0.0]
+GOOD = FirstOrder(np.ones(5), 1.0, np.arange(5.0), 2.0, 4.0, 1)
+NEEDS = (
+    r"; LyapunovDescent needs FirstOrder feedback, or loss= and constraint=, or loss_gradient= and constraint_value=, "
+    r"with constraint_gradient= where that value is positive\."
+)
+GRADIENTS = {"loss_gradient": np.ones(5), "constraint_value": 0.5, "constraint_gradient": np.ones(5)}
+REFUSED = {
+    "nothing": ((), {}, InvalidInput, "observe was given nothing" + NEEDS),
+    "loss": ((), {"loss": ONE}, InvalidInput, "observe was given loss" + NEEDS),
+    "constraint": ((), {"constraint": LIMIT}, InvalidInput, "observe was given constraint" + NEEDS),
+    "loss, gradient": ((), {"loss": ONE, "loss_gradient": COSTS[0]}, InvalidInput, "observe was given loss and loss_gradient" + NEEDS),
+    "loss, value": ((), {"loss": ONE, "constraint_value": 0.1}, InvalidInput, "observe was given loss and constraint_value" + NEEDS),
+    "gradient": ((), {"loss_gradient": COSTS[0]}, InvalidInput, "observe was given loss_gradient" + NEEDS),
+    "values, gradient": (
+        (),
+        {**GRADIENTS, "loss_value": 1.0},
+        InvalidInput,
+        "observe was given loss_gradient and constraint_value and constraint_gradient and loss_value" + NEEDS,
+    ),
+    "feedback, loss": ((GOOD,), {"loss": ONE}, InvalidInput, "observe was given a FirstOrder and loss" + NEEDS),
+    "array": ((COSTS[0],), {}, InvalidInput, "observe was given a ndarray" + NEEDS),
+    "stream": ((STREAM,), {}, InvalidInput, "observe was given a Stream" + NEEDS),
+    "bandit values": ((), {"loss_value": 1.0, "constraint_value": 0.1}, NotSupported, "Bandit feedback was given" + NEEDS),
+    "bandit": ((Bandit(np.ones(1), np.ones(1)),), {}, NotSupported, "Bandit feedback was given" + NEEDS),
+    "array as loss": (
+        (),
+        {"loss": COSTS[0], "constraint": LIMIT},
+        WrongType,
+        r"The loss is a function such as functions\.Linear\.one\(costs\), not a ndarray\.",
+    ),
+    "number as constraint": ((), {"loss": ONE, "constraint": 0.5}, WrongType, r"The constraint is a function such as .*, not a float\."),
+    "text in feedback": ((FullInformation(ONE, "up"),), {}, WrongType, r"The constraint is a function such as .*, not a str\."),
+    "unequal rounds": (
+        (),
+        {"loss": STREAM.losses[:2], "constraint": LIMIT},
+        WrongShape,
+        r"one loss and one constraint a round; 2 losses and 1 constraints were given\.",
+    ),
+    "unequal shapes": (
+        (),
+        {"loss": ONE, "constraint": Capacity.one(np.ones(3))},
+        WrongShape,
+        r"The losses take points of shape \(5,\) and the constraints points of shape \(3,\)\.",
+    ),
+    "other shape": (
+        (),
+        {"loss": Linear.one(np.ones(3)), "constraint": Capacity.one(np.ones(3))},
+        WrongShape,
+        r"The functions take points of shape \(3,\); the learner's set has points of shape \(5,\)\.",
+    ),
+    "no rounds": (
+        (),
+        {"loss": STREAM.losses[:0], "constraint": STREAM.constraints[:0]},
+        InvalidInput,
+        r"Functions of 0 rounds were given where 1 (is|to \d are) due\.",
+    ),
+    "many rounds": (
+        (),
+        {"loss": STREAM.losses[:4], "constraint": STREAM.constraints[:4]},
+        InvalidInput,
+        r"Functions of 4 rounds were given where 1 (is|to \d are) due\.",
+    ),
+    "breach alone": (
+        (),
+        {"loss_gradient": COSTS[0], "constraint_value": 0.5},
+        InvalidInput,
+        r"constraint_value is 0\.5, a breach: give constraint_gradient, that of the constraint, too\.",
+    ),
+    "nan value": ((), {**GRADIENTS, "constraint_value": np.nan}, NotFinite, r"constraint_value must be finite, not nan\."),
+    "infinite value": ((), {**GRADIENTS, "constraint_value": -np.inf}, NotFinite, r"constraint_value must be finite, not -inf\."),
+    "text value": ((), {**GRADIENTS, "constraint_value": "much"}, WrongType, r"constraint_value must be a number, not 'much'\."),
+    "nan": ((), {**GRADIENTS, "loss_gradient": NAN}, NotFinite, r"loss_gradient holds nan at 1; every entry must be finite\."),
+    "nan of g": ((), {**GRADIENTS, "constraint_gradient": NAN}, NotFinite, r"constraint_gradient holds nan at 1; every entry must be"),
+    "unused nan": ((), {**GRADIENTS, "constraint_value": -1.0, "constraint_gradient": NAN}, NotFinite, r"constraint_gradient holds nan"),
+    "gradient's shape": (
+        (),
+        {**GRADIENTS, "loss_gradient": np.ones(4)},
+        WrongShape,
+        r"loss_gradient has shape \(4,\); the set's points have shape \(5,\)\.",
+    ),
+    "a number": ((), {**GRADIENTS, "constraint_gradient": 1.0}, WrongShape, r"constraint_gradient has shape \(\); the set's points"),
+    "text": ((), {**GRADIENTS, "loss_gradient": ["a"] * 5}, WrongType, r"loss_gradient must be an array of real numbers, not of dtype"),
+    "ragged": ((), {**GRADIENTS, "loss_gradient": [[1.0], 2.0]}, WrongType, r"loss_gradient must be an array of numbers; the rows"),
+    "feedback's nan": (
+        (GOOD._replace(loss_gradient=NAN),),
+        {},
+        NotFinite,
+        r"The loss gradient holds nan at 1; every entry must be",
+    ),
+    "feedback's shape": ((GOOD._replace(constraint_gradient=[1.0]),), {}, WrongShape, r"The constraint gradient has shape \(1,\); the set"),
+    "feedback's violation": ((GOOD._replace(violation=-1.0),), {}, InvalidInput, r"The violation must be at least 0, not -1\."),
+    "violation nan": ((GOOD._replace(violation=np.nan),), {}, NotFinite, r"The violation must be finite, not nan\."),
+    "violation text": ((GOOD._replace(violation="a"),), {}, WrongType, r"The violation must be a number, not 'a'\."),
+    "feedback's rounds": ((GOOD._replace(rounds=4),), {}, InvalidInput, r"Feedback on 4 rounds was given where 1 (is|to \d are) due\."),
+    "rounds text": ((GOOD._replace(rounds="a"),), {}, WrongType, r"The number of rounds must be a number, not 'a'\."),
+    "no round": ((GOOD._replace(rounds=0),), {}, InvalidInput, r"The number of rounds must be at least 1, not 0\."),
+}
+
+
+@pytest.mark.parametrize("learner", [SINGLE[0], BLOCKS[0]], ids=named)
+@pytest.mark.parametrize(("args", "kwargs", "error", "sentence"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_cannot_be_observed_gets_a_sentence_and_changes_nothing(learner, args, kwargs, error, sentence):
+    for rounds in (0, 7):
+        session = advanced(learner, rounds)
+        before, x = saved(session), session.play().copy()
+        with pytest.raises(error, match=sentence):
+            session.observe(*args, **kwargs)
+        assert saved(session) == before
+        assert session.play().tobytes() == x.tobytes()
+        observe(session, rounds)
+        assert saved(session) == saved(advanced(learner, rounds + 1))
+
+
+def test_an_error_of_ones_own_function_changes_nothing():
+    def broken(x):
+        raise ZeroDivisionError("a user's own")
+
+    session = advanced(SINGLE[1], 4)
+    with pytest.raises(ZeroDivisionError, match="a user's own"):
+        session.observe(loss=Custom.one(lambda x: 0.0, broken, 5), constraint=LIMIT)
+    assert saved(session) == saved(advanced(SINGLE[1], 4))
+
+
+def test_a_gradient_too_large_to_square_changes_nothing():
+    session = advanced(SINGLE[1], 4)
+    overflows = r"The loss gradient holds a NaN or an infinite number, or its square overflows"
+    with np.errstate(over="ignore"), pytest.raises(NotFinite, match=overflows):
+        session.observe(loss_gradient=np.full(5, 1e200), constraint_value=0.0)
+    assert saved(session) == saved(advanced(SINGLE[1], 4))
+
+
+def test_a_learner_that_needs_functions_says_so():
+    session = tw.Session(Listener(Simplex(5)))
+    sentence = r"FirstOrder feedback was given; Listener needs FullInformation feedback, or loss= and constraint=\."
+    for how in ({"feedback": GOOD}, GRADIENTS):
+        with pytest.raises(NotSupported, match=sentence):
+            session.observe(**how)
+    assert Listener.heard == []
+
+
+def test_a_learner_that_needs_values_gets_them_and_says_so(monkeypatch):
+    monkeypatch.setattr(Listener, "needs", Bandit)
+    session = tw.Session(Listener(Simplex(5)))
+    with pytest.raises(
+        NotSupported, match=r"FullInformation feedback was given; Listener needs Bandit feedback, or loss_value= and constraint_value=\."
+    ):
+        session.observe(loss=ONE, constraint=LIMIT)
+    with pytest.raises(NotFinite, match=r"loss_value holds nan at 0"):
+        session.observe(loss_value=np.nan, constraint_value=0.0)
+    session.observe(loss_value=2, constraint_value=-0.5)
+    (seen,) = Listener.heard
+    assert (seen.loss_values.tolist(), seen.constraint_values.tolist(), seen.rounds) == ([2.0], [-0.5], 1)
