@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import pickle
 import sys
 import time
 
@@ -447,7 +448,7 @@ def test_nodes_may_be_anything_hashable_and_edges_any_iterable():
     assert set(K.nodes) == set(names)
     assert K.dimension == 1
     assert {path.nodes[-1] for path in K.paths(K.center)} == {b"end"}
-    assert FlowPolytope.from_edges([["s", "t"], "st"], source="s", target="t").dimension == 1
+    assert FlowPolytope.from_edges([["s", "t"], ("s", "t")], source="s", target="t").dimension == 1
     assert FlowPolytope.from_edges(np.array([[0, 1], [1, 2]]), source=0, target=2).dimension == 0
 
 
@@ -529,3 +530,24 @@ def test_what_is_no_graph_gets_its_sentence(edges, source, target, error, senten
         FlowPolytope.from_edges(edges, source=source, target=target)
     assert issubclass(error, InvalidInput)
     assert issubclass(UnknownNode, GraphError)
+
+
+def test_a_word_is_not_a_pair_of_letters():
+    with pytest.raises(WrongType, match="Edge 0 is 'ab'; an edge is a pair"):
+        FlowPolytope.from_edges(["ab", "bc"], source="a", target="c")
+
+
+def test_directions_of_the_wrong_shape_never_reach_the_kernels():
+    K = FlowPolytope.examples()[0]
+    for asked in (K.tangent, K.answer, K.lmo):
+        with pytest.raises(WrongShape, match=r"has shape \(1,\); the set's points have shape \(5,\)"):
+            asked(np.ones(1))
+    np.testing.assert_allclose(K.tangent([1, 0, 0, 0, 0]), K.tangent(np.eye(5)[0]))
+
+
+def test_flows_are_pickled_with_whatever_they_have_computed():
+    K = layered(30, 30)
+    d = np.random.default_rng(0).standard_normal(K.shape)
+    before = K.tangent(d)
+    assert K.tangent_method != "dense inverse"
+    np.testing.assert_allclose(pickle.loads(pickle.dumps(K)).tangent(d), before, atol=1e-12)

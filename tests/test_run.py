@@ -64,7 +64,8 @@ def test_no_regret_where_no_point_keeps_every_limit() -> None:
     assert run.comparator.feasible is False
     assert "No point" in run.bound.reason
     assert run.summary()["feasible_in_hindsight"] is False
-    assert "unknown" in repr(run)
+    assert "regret none" in repr(run)
+    assert "No point of the set satisfies every constraint" in repr(run)
 
 
 def test_regret_is_none_where_no_exact_comparator_applies() -> None:

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from tidewolf.core.arrays import Array
-from tidewolf.core.batch import Stream
-from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
+from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongShape, WrongType
 from tidewolf.core.feedback import FirstOrder, FullInformation, first_order
 from tidewolf.core.learner import Learner, Progress
+from tidewolf.functions.custom import Custom
 
 S = TypeVar("S", bound=Progress)
 
@@ -34,6 +35,10 @@ class Played(NamedTuple):
 
 def play(learner: Learner[S], stream: Stream, state: S | None = None) -> Iterator[Played]:
     """Play a stream from a state (or from the start), one update at a time."""
+    if not isinstance(learner, Learner):
+        raise WrongType(f"A stream is played by a learner such as LyapunovDescent(K), not by {learner!r}.")
+    if state is not None and not isinstance(state, learner.state_type):
+        raise WrongType(f"{type(learner).__name__} goes on from a state of its own, not from a {type(state).__name__}.")
     if not isinstance(stream, Stream):
         raise WrongType(f"A learner plays a Stream(losses, constraints), not {type(stream).__name__}.")
     if stream.shape != learner.hard_set.shape:
@@ -50,7 +55,7 @@ def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
             raise InvalidInput(f"{learner!r} takes {k} rounds in round {t}; rounds_left is at least 1.")
         losses, constraints = stream.losses.view(slice(t, t + k)), stream.constraints.view(slice(t, t + k))
         x = learner.act(state)
-        loss_values, constraint_values = losses.values(x), constraints.values(x)
+        loss_values, constraint_values = _values(losses, x), _values(constraints, x)
         seen: FirstOrder | FullInformation
         if learner.needs is FirstOrder:
             seen = first_order(losses, constraints, x, constraint_values)
@@ -61,3 +66,15 @@ def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
         state = learner.update(state, seen)
         yield Played(x, loss_values, constraint_values, state)
         t += k
+
+
+def _values(batch: Batch, x: Array) -> Array:
+    try:
+        return batch.values(x)
+    except (TypeError, RuntimeError) as error:
+        if isinstance(error, TidewolfError) or isinstance(batch, Custom):
+            raise
+        raise WrongType(
+            f"{batch!r} cannot be evaluated at a {type(x).__name__} of {x.dtype}: {error}. "
+            "Functions and set live in one array library and dtype; `K.to(array)` moves a set."
+        ) from error

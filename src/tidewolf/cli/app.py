@@ -99,6 +99,8 @@ def run(
 
     problem = problems.named(experiment)(rounds=rounds, seed=seed)
     learners = _learners(learner or _DEFAULT_LEARNERS, problem)
+    if out.exists() and not out.is_dir():
+        raise InvalidInput(f"{out} is a file; --out takes a folder.")
     out.mkdir(parents=True, exist_ok=True)
     runs = _play(problem, learners, shown=not quiet)
     records = [{"experiment": problem.name, **run.summary()} for run in runs]

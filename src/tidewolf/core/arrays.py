@@ -53,6 +53,13 @@ def as_point(x: object, shape: Shape, what: str) -> Array:
     return point
 
 
+def as_direction(x: object, shape: Shape) -> Array:
+    """`as_point` where something is wrong with a direction; a floating array of the right shape passes at once."""
+    if type(x) is np.ndarray and x.shape == shape and x.dtype.kind == "f":
+        return x
+    return as_point(x, shape, "The direction")
+
+
 def as_own(x: object, what: str) -> Array:
     """`as_array(x)` as a read-only copy, so that nobody can change it from outside."""
     x = as_array(x, what)
@@ -62,9 +69,13 @@ def as_own(x: object, what: str) -> Array:
 def as_number(x: object, what: str, *, above: float = -math.inf, least: float = -math.inf) -> float:
     """`x` as a finite float, greater than `above` and at least `least`."""
     try:
-        number = float(x)  # type: ignore[arg-type]
+        number = math.nan if isinstance(x, bool | str | bytes) else float(x)  # type: ignore[arg-type]
+    except OverflowError:
+        raise NotFinite(f"{what} must be a number of moderate size; the one given is too large to compute with.") from None
     except (TypeError, ValueError):
-        raise WrongType(f"{what} must be a number, not {x!r}.") from None
+        number = math.nan
+    if math.isnan(number) and not isinstance(x, float | np.floating):
+        raise WrongType(f"{what} must be a number, not {x!r}.")
     if not math.isfinite(number):
         raise NotFinite(f"{what} must be finite, not {number}.")
     if number <= above:

@@ -110,9 +110,18 @@ def write(path: str | os.PathLike[str], data: bytes) -> None:
 @cache
 def writer() -> dict[str, str]:
     """The versions that decide whether resuming gives the same bits."""
-    from importlib.metadata import version
+    packages = {name: _version(name) for name in ("tidewolf", "numpy", "scipy", "numba")}
+    threads = os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count())
+    return {**packages, "python": platform.python_version(), "machine": platform.machine(), "threads": threads}
 
-    return {"tidewolf": version("tidewolf"), "numpy": np.__version__, "python": platform.python_version(), "machine": platform.machine()}
+
+def _version(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "absent"
 
 
 def _pack(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:

@@ -1,4 +1,4 @@
-"""Every error tidewolf raises, in one tree.
+"""Every error tidewolf raises, in one tree, and every warning.
 
     TidewolfError
     |-- InvalidInput (ValueError)       what was given cannot be used
@@ -22,6 +22,9 @@
         |-- BrokenFile                  truncated, tampered with, or not ours
         |-- OtherSettings               written by a learner with other settings
         `-- NewerFormat                 written by a newer tidewolf
+
+    ShortHorizon (UserWarning)          too few rounds for a theorem's promise
+    `-- FrozenRegime                    so few that the theorem's settings never move
 
 Each message is a sentence: what was given, what is accepted, what to do.
 """
@@ -119,3 +122,11 @@ class OtherSettings(CheckpointError):
 
 class NewerFormat(CheckpointError):
     """A file written by a newer tidewolf."""
+
+
+class ShortHorizon(UserWarning):
+    """A horizon too short for a theorem to promise anything."""
+
+
+class FrozenRegime(ShortHorizon):
+    """A horizon so short that a theorem's settings never move from their start."""

@@ -1,6 +1,6 @@
 """What a learner sees after it has played: a type, so that nothing more can leak.
 
-`reveal(kind, losses, constraints, x)` makes exactly the kind a learner declares it `needs`.
+A learner declares the kind it `needs`; the loop and sessions hand over exactly that, after the action.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, namespace, norm, to_numpy
+from tidewolf.core.arrays import Array, Shape, is_array, namespace, norm, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
 
@@ -93,8 +93,10 @@ def require_first_order(seen: object, shape: Shape, most: int) -> None:
         raise WrongType(f"FirstOrder feedback is due, not {type(seen).__name__}.")
     if not 1 <= seen.rounds <= most:
         raise InvalidInput(f"Feedback on {seen.rounds} rounds was given where {'1 is' if most == 1 else f'1 to {most} are'} due.")
+    if not is_array(seen.loss_gradient) or not is_array(seen.constraint_gradient):
+        raise WrongType("The gradients of FirstOrder feedback are arrays.")
     if seen.loss_gradient.shape != shape or seen.constraint_gradient.shape != shape:
         wrong = seen.loss_gradient if seen.loss_gradient.shape != shape else seen.constraint_gradient
         raise WrongShape(f"A gradient of shape {tuple(wrong.shape)} was given; the set's points have shape {shape}.")
-    if not 0.0 <= seen.violation < math.inf:
+    if not isinstance(seen.violation, float | int) or not 0.0 <= seen.violation < math.inf:
         raise NotFinite(f"The violation must be a finite number of at least 0, not {seen.violation}.")

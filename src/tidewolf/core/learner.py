@@ -17,6 +17,7 @@ import numpy as np
 
 from tidewolf.core import checkpoint
 from tidewolf.core.arrays import Array, namespace
+from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.values import Value, fingerprint
@@ -87,6 +88,8 @@ class Learner(Value, ABC, Generic[S]):
 
     def acts(self, state: S, k: int) -> Array:
         """The next k points, as (k, *shape); k at most `rounds_left(state)`."""
+        if not 1 <= k <= self.rounds_left(state):
+            raise InvalidInput(f"The next {k} points were asked for; 1 to {self.rounds_left(state)} are settled before the next update.")
         x = self.act(state)
         return namespace(x).broadcast_to(x, (k, *x.shape))
 
@@ -117,6 +120,8 @@ class Learner(Value, ABC, Generic[S]):
 
     def load(self, data: bytes) -> S:
         """A saved state again; refused when it was saved under other settings."""
+        if not isinstance(data, bytes):
+            raise WrongType(f"A saved state is bytes, as `save` gives them, not a {type(data).__name__}.")
         saved = checkpoint.load(data, settings=fingerprint(self), reference=self.hard_set.center)
         hints = get_type_hints(self.state_type)
         fields = {name: hints[name](*value) if _is_record(hints[name]) else value for name, value in saved.fields.items()}

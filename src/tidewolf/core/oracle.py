@@ -5,9 +5,10 @@ answer(d).vertex  =  argmin_{v in K} <d, v>,   suboptimal by at most `error`
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from tidewolf.core.arrays import Array, Shape
+from tidewolf.core.errors import WrongType
 from tidewolf.core.vertices import Vertex
 
 
@@ -21,6 +22,7 @@ class Answer(NamedTuple):
     """What the next call at a nearby direction may start from; it belongs to the caller's state."""
 
 
+@runtime_checkable
 class HasLMO(Protocol):
     """A convex compact set, touched only through linear minimisation. Sizes are upper bounds; `center` is a member."""
 
@@ -39,3 +41,10 @@ class HasLMO(Protocol):
     def atom(self, point: Array) -> Vertex: ...
     def tangent(self, direction: Array) -> Array: ...
     def excess(self, x: Array) -> float: ...
+
+
+def as_set(K: object, what: str) -> HasLMO:
+    """K, if it is a set."""
+    if isinstance(K, type) or not isinstance(K, HasLMO):
+        raise WrongType(f"{what} needs a set such as sets.Simplex(3), or one of your own (a sets.ConvexSet), not {K!r}.")
+    return K

@@ -21,7 +21,9 @@ class Value:
 
     def fields(self) -> dict[str, Any]:
         """The settings by name, in the order of the constructor."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}  # type: ignore[arg-type]
+        if not dataclasses.is_dataclass(self):
+            raise NotSupported(f"{type(self).__name__} must be a dataclass(frozen=True, eq=False, repr=False): its fields say what it is.")
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -34,6 +36,8 @@ class Value:
         return hash(fingerprint(self))
 
     def __repr__(self) -> str:
+        if not dataclasses.is_dataclass(self):
+            return f"{type(self).__name__}(...)"
         shown = ", ".join(f"{name}={_brief(value)}" for name, value in self.fields().items())
         return f"{type(self).__name__}({shown})"
 

@@ -12,6 +12,7 @@ forks it, so every state keeps seeing exactly what it saw.
 from __future__ import annotations
 
 import math
+import threading
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, final
 
@@ -19,9 +20,12 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, Shape, flat, frozen, inner, like, namespace, to_numpy
 from tidewolf.core.checkpoint import Stored
+from tidewolf.core.errors import WrongType
 from tidewolf.core.kernels import kernel
 
 _FIRST_ROWS = 8
+_APPENDING = threading.Lock()
+"""Held while a table grows: states that share it may be continued in several threads."""
 
 
 class Vertex(Stored):
@@ -57,6 +61,8 @@ class Vertex(Stored):
 class Atoms(ABC):
     """An append-only table of vertices with their Gram matrix."""
 
+    kind: ClassVar[type[Vertex]]
+
     def __init__(self) -> None:
         self.vertices: list[Vertex] = []
         self.gram: np.ndarray[Any, np.dtype[np.float64]] = np.zeros((_FIRST_ROWS, _FIRST_ROWS))
@@ -72,8 +78,14 @@ class Atoms(ABC):
 
     def append(self, vertex: Vertex, count: int) -> Atoms:
         """A table whose row `count` is `vertex`: this one when nobody has appended meanwhile, else a fork of its first `count` rows."""
-        table = self if count == len(self.vertices) else self.only(np.arange(count))
-        table._push(vertex)
+        if type(vertex) is not self.kind:
+            raise WrongType(
+                f"A {type(vertex).__name__} vertex was met among {self.kind.__name__} ones; "
+                "a set's `atom` must make vertices of the kind its `answer` gives."
+            )
+        with _APPENDING:
+            table = self if count == len(self.vertices) else self.only(np.arange(count))
+            table._push(vertex)
         return table
 
     def only(self, rows: np.ndarray[Any, Any]) -> Atoms:
@@ -151,6 +163,8 @@ class Dense(Vertex):
 
 class DenseAtoms(Atoms):
     """Dense vertices as the rows of one matrix, in the library of the first."""
+
+    kind: ClassVar = Dense
 
     def __init__(self) -> None:
         super().__init__()
@@ -234,6 +248,8 @@ class Sparse(Vertex):
 class SparseAtoms(Atoms):
     """Sparse vertices end to end: row i is entries starts[i] to starts[i + 1]."""
 
+    kind: ClassVar = Sparse
+
     def __init__(self) -> None:
         super().__init__()
         self.starts = np.zeros(_FIRST_ROWS + 1, dtype=np.int64)
@@ -305,6 +321,8 @@ class Moved(Vertex):
 
 class MovedAtoms(Atoms):
     """Vertices of one set, all moved alike: the inner table does the work."""
+
+    kind: ClassVar = Moved
 
     def __init__(self, inside: Atoms, scale: float, shift: Array) -> None:
         super().__init__()

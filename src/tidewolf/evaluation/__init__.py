@@ -1,1 +1,1 @@
-"""evaluation"""
+"""What a run was worth: runs, comparators in hindsight."""

@@ -28,7 +28,7 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, eps_of, frozen, like, to_numpy
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
+from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.values import Value
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
@@ -89,6 +89,8 @@ class Comparator(Value):
 
 def best_in_hindsight(K: HasLMO, stream: Stream, start: int | None = None, stop: int | None = None) -> Comparator:
     """The best point of K over rounds `start` to `stop` of a stream, among those that keep every constraint of these rounds."""
+    if not isinstance(stream, Stream):
+        raise WrongType(f"The best point in hindsight is that of a Stream(losses, constraints), not of a {type(stream).__name__}.")
     part = stream[start:stop]
     task = _task(K, part)
     solved = _solved(task)
@@ -148,15 +150,16 @@ def _task(K: HasLMO, part: Stream) -> _Task:
 
 
 def _solved(task: _Task) -> tuple[Vector, Vector] | None:
-    """The solver's point and the multipliers of A x <= b; None where it found no point. Rows and costs are scaled to size 1 for it."""
+    """The solver's point and the multipliers of A x <= b; None where it found no point. Rows, costs and u are scaled to size 1 for it."""
     u_of = task.description
-    sizes = _positive(np.asarray(abs(task.A).max(axis=1).todense()).reshape(-1))
-    cost = float(_positive(np.abs(task.c).max()))
     A, b = _lifted(u_of, task.A, task.b)
-    found = _linprog(_costs(u_of, task.c) / cost, u_of, A.multiply(1 / sizes[:, None]), b / sizes)
+    sizes = _positive(np.asarray(abs(A).max(axis=1).todense()).reshape(-1))
+    costs = _costs(u_of, task.c)
+    cost, unit = float(_positive(np.abs(costs).max())), _unit(u_of)
+    found = _linprog(costs / cost, _in_units(u_of, unit), A.multiply(1 / sizes[:, None]), b / sizes / unit)
     if found is None:
         return None
-    u, lam = found
+    u, lam = unit * found[0], found[1]
     x = u if u_of.lift is None else u_of.lift @ u
     return x if u_of.shift is None else x + u_of.shift, lam * cost / sizes
 
@@ -166,10 +169,11 @@ def _infeasibility(task: _Task, first: int) -> Infeasibility | None:
     from scipy.sparse import csr_array, hstack
 
     A, b = _lifted(task.description, task.A, task.b)
-    size = float(_positive(max(abs(A).max(), np.abs(b).max())))
-    description = _with_one_more(task.description)
+    size = float(_positive(abs(A).max()))
+    unit = _unit(task.description)
+    description = _with_one_more(_in_units(task.description, unit))
     cost = np.append(np.zeros(A.shape[1]), 1.0)
-    found = _linprog(cost, description, hstack([A / size, csr_array(-np.ones((len(b), 1)))]), b / size)
+    found = _linprog(cost, description, hstack([A / size, csr_array(-np.ones((len(b), 1)))]), b / size / unit)
     if found is None or found[1].max() <= 0:
         return None
     weights = np.where(found[1] > 1e-12 * found[1].max(), found[1], 0.0)
@@ -185,7 +189,8 @@ def _kept(task: _Task, part: Stream, x: Vector) -> bool:
     tolerance = max(FEASIBILITY_TOLERANCE, 100 * eps_of(point))
     size = float((abs(task.A) @ np.abs(x) + np.abs(task.b)).max())
     breach = float(to_numpy(part.constraints.values(point)).max())
-    return task.K.excess(point) <= tolerance * max(1.0, task.K.radius) and breach <= tolerance * size
+    extent = max(task.K.radius, float(np.abs(x).max()))
+    return task.K.excess(point) <= tolerance * extent and breach <= tolerance * size
 
 
 def _linprog(cost: Vector, K: LinearDescription, A: Any, b: Vector) -> tuple[Vector, Vector] | None:
@@ -204,6 +209,21 @@ def _linprog(cost: Vector, K: LinearDescription, A: Any, b: Vector) -> tuple[Vec
         options={"primal_feasibility_tolerance": SOLVER_TOLERANCE, "dual_feasibility_tolerance": SOLVER_TOLERANCE},
     )
     return (result.x, np.maximum(0.0, -result.ineqlin.marginals[-len(b) :])) if result.status == 0 else None
+
+
+def _unit(K: LinearDescription) -> float:
+    """The size of the u of a description."""
+    bounds = np.abs(np.concatenate([K.lower, K.upper]))
+    return float(_positive(np.max(bounds, where=np.isfinite(bounds), initial=0.0)))
+
+
+def _in_units(K: LinearDescription, unit: float) -> LinearDescription:
+    """A description of u/unit."""
+
+    def scaled(b: Vector | None) -> Vector | None:
+        return None if b is None else b / unit
+
+    return K._replace(lower=K.lower / unit, upper=K.upper / unit, b_eq=scaled(K.b_eq), b_ub=scaled(K.b_ub))
 
 
 def _lifted(K: LinearDescription, A: Any, b: Vector) -> tuple[Any, Vector]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import islice
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +17,12 @@ from tidewolf.core.learner import Bound, Learner, Record
 from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
 from tidewolf.functions.base import LinearTotal
 from tidewolf.loop import play
+from tidewolf.projection import ActiveSet
+from tidewolf.sets import FlowPolytope
+from tidewolf.sets.base import membership_tolerance
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 _PROGRESS_SECONDS = 0.1
-_WARM_UP = 8
-"""Updates played first and thrown away, so that `seconds` does not count the compiling of kernels."""
 
 
 class Moment(NamedTuple):
@@ -60,7 +59,7 @@ class Run(Record):
     @cached_property
     def comparator(self) -> Comparator | None:
         """The best fixed point in hindsight, or None where no exact method applies."""
-        if self.known is not None:
+        if self.known is not None or self.rounds == 0:
             return self.known
         try:
             return best_in_hindsight(self.learner.hard_set, self.stream)
@@ -106,16 +105,22 @@ class Run(Record):
             "max_excess": self.max_excess,
             "feasible_in_hindsight": None if best is None else best.feasible,
             "bound": {"regret": bound.regret, "violation": bound.violation},
-            "certificate": {"membership": self.max_excess <= 1e-9, "bound_reason": bound.reason},
+            "certificate": {"membership": self.max_excess <= self._rounding, "bound_reason": bound.reason},
         }
 
+    @property
+    def _rounding(self) -> float:
+        """The excess that rounding alone may cause in a played point."""
+        return membership_tolerance(self.learner.hard_set.center, self.learner.hard_set.radius)
+
     def __repr__(self) -> str:
-        regret = self.regret
+        regret, best = self.regret, self.comparator
         shown = "unknown" if regret is None else f"[{regret[0]:.6g}, {regret[1]:.6g}]"
+        verdict = "" if best is None or best.infeasibility is None else f"\n  {best.infeasibility.sentence}"
         return (
             f"Run of {self.learner!r}\n"
-            f"  rounds {self.rounds}, regret {shown}, violation {self.violations.sum():.6g}, "
-            f"oracle calls {self.oracle_calls}, largest excess {self.max_excess:.2g}, {self.seconds:.3g} s"
+            f"  rounds {self.rounds}, regret {'none' if verdict else shown}, violation {self.violations.sum():.6g}, "
+            f"oracle calls {self.oracle_calls}, largest excess {self.max_excess:.2g}, {self.seconds:.3g} s{verdict}"
         )
 
 
@@ -130,11 +135,12 @@ def run(
     T, t, calls = len(stream), 0, 0
     losses, violations, distances = np.empty(T), np.empty(T), np.empty(T)
     calls_at = np.zeros(T, dtype=np.int64)
-    deque(islice(play(learner, stream), _WARM_UP), maxlen=0)
+    moves = play(learner, stream)
+    _compile_kernels()
     state = learner.start()
     excess, seconds, last = 0.0, 0.0, time.perf_counter()
     clock = time.perf_counter()
-    for played in play(learner, stream, state):
+    for played in moves:
         seconds += time.perf_counter() - clock
         stop = t + played.losses.shape[0]
         losses[t:stop] = to_numpy(played.losses)
@@ -160,6 +166,17 @@ def run(
         seconds=seconds,
         known=comparator,
     )
+
+
+@cache
+def _compile_kernels() -> None:
+    """Use the kernels of flows and active sets once, on a toy, so that `seconds` does not count their compiling."""
+    K = FlowPolytope.examples()[0]
+    active = ActiveSet.start(K)
+    for direction in np.eye(K.shape[0]):
+        y = K.center - 3.0 * K.tangent(direction)
+        active = active.project(K, y, tol=1e-6).active
+    K.excess(active.x)
 
 
 def _plain(number: float) -> float | None:

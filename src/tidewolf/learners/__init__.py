@@ -4,8 +4,9 @@ from typing import Any
 
 from tidewolf.core.learner import Learner
 from tidewolf.learners.lyapunov_descent import LyapunovDescent
+from tidewolf.learners.primal_dual import PrimalDual
 
-__all__ = ["LyapunovDescent"]
+__all__ = ["LyapunovDescent", "PrimalDual"]
 
 
 def every() -> dict[str, type[Learner[Any]]]:

@@ -20,25 +20,23 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.arrays import Array, as_count, as_number, frozen, inner, namespace
+from tidewolf.core.arrays import Array, as_count, as_number, inner
 from tidewolf.core.feedback import FirstOrder, require_first_order
 from tidewolf.core.learner import Bound, Learner, Record
-from tidewolf.core.oracle import HasLMO
+from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.projection import ActiveSet
 from tidewolf.steps.adagrad import descend, into_ball
+from tidewolf.steps.blocks import joined, opened
 from tidewolf.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights, optional_slope, passed_horizon
 
 
 class State(NamedTuple):
-    """Where it stands, the sums of the open block, and what the three steps remember."""
+    """Where it stands, the open block, and what the three steps remember."""
 
     t: int
     active: ActiveSet
     y: Array
-    loss_gradient: Array
-    constraint_gradient: Array
-    open_violation: float
-    open_rounds: int
+    open: FirstOrder
     ledger: Ledger
     square_sum: float
     stiffness: float
@@ -69,6 +67,7 @@ class LyapunovDescent(Learner[State]):
 
     def __post_init__(self) -> None:
         checked = {
+            "K": as_set(self.K, "LyapunovDescent"),
             "horizon": None if self.horizon is None else as_count(self.horizon, "The horizon"),
             "caution": as_number(self.caution, "caution", above=0.0),
             "calls_per_round": as_number(self.calls_per_round, "calls_per_round", above=0.0),
@@ -90,10 +89,7 @@ class LyapunovDescent(Learner[State]):
             t=0,
             active=active,
             y=active.x,
-            loss_gradient=self._zero,
-            constraint_gradient=self._zero,
-            open_violation=0.0,
-            open_rounds=0,
+            open=self._opened,
             ledger=self._weights.start(self.horizon),
             square_sum=0.0,
             stiffness=0.0,
@@ -109,32 +105,17 @@ class LyapunovDescent(Learner[State]):
 
     def rounds_left(self, state: State) -> int:
         left = state.ledger.began + state.ledger.horizon - state.t
-        return min(self.block - state.open_rounds, left or 2 * state.ledger.horizon)
+        return min(self.block - state.open.rounds, left or 2 * state.ledger.horizon)
 
     def update(self, state: State, seen: FirstOrder) -> State:
         require_first_order(seen, self.K.shape, self.rounds_left(state))
         if state.t == state.ledger.began + state.ledger.horizon:
             state = self._restarted(state)
-        t, rounds = state.t + seen.rounds, state.open_rounds + seen.rounds
-        closes = rounds == self.block or t == state.ledger.began + state.ledger.horizon
-        if not closes:
-            self._weights.require(seen)
-        if state.open_rounds or not closes:
-            seen = seen._replace(
-                loss_gradient=frozen(state.loss_gradient + seen.loss_gradient),
-                constraint_gradient=frozen(state.constraint_gradient + seen.constraint_gradient),
-                violation=state.open_violation + seen.violation,
-                rounds=rounds,
-            )
-        if closes:
-            return self._closed(state, seen, t)
-        return state._replace(
-            t=t,
-            loss_gradient=seen.loss_gradient,
-            constraint_gradient=seen.constraint_gradient,
-            open_violation=seen.violation,
-            open_rounds=seen.rounds,
-        )
+        t, rounds = state.t + seen.rounds, state.open.rounds + seen.rounds
+        if rounds == self.block or t == state.ledger.began + state.ledger.horizon:
+            return self._closed(state, joined(state.open, seen) if state.open.rounds else seen, t)
+        self._weights.require(seen)
+        return state._replace(t=t, open=joined(state.open, seen))
 
     def _closed(self, state: State, block: FirstOrder, t: int) -> State:
         """The three steps at the end of a block, from its sums."""
@@ -155,10 +136,7 @@ class LyapunovDescent(Learner[State]):
             t=t,
             active=active,
             y=y,
-            loss_gradient=self._zero,
-            constraint_gradient=self._zero,
-            open_violation=0.0,
-            open_rounds=0,
+            open=self._opened,
             ledger=ledger,
             square_sum=square_sum,
             stiffness=stiffness,
@@ -189,12 +167,12 @@ class LyapunovDescent(Learner[State]):
         return self.tolerance * self.K.radius**2
 
     @cached_property
-    def _zero(self) -> Array:
-        return frozen(namespace(self.K.center).zeros_like(self.K.center))
+    def _opened(self) -> FirstOrder:
+        return opened(self.K.center)
 
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
-        if state.open_rounds:
+        if state.open.rounds:
             return Bound(None, None, "The last block is still open: the bound is known when it closes.")
         return self._weights.bound(state.ledger, state.surrogate_bound, record)
 

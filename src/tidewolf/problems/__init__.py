@@ -11,7 +11,7 @@ from tidewolf.problems.carbon import carbon
 from tidewolf.problems.freeway import freeway
 from tidewolf.problems.routing import routing
 
-__all__ = ["Builder", "Problem", "abilene", "carbon", "every", "freeway", "named", "routing", "summary"]
+__all__ = ["Builder", "Problem", "abilene", "carbon", "every", "freeway", "named", "routing"]
 
 _BUILDERS: tuple[Builder, ...] = (routing, abilene, freeway, carbon)
 
@@ -29,8 +29,3 @@ def named(name: str) -> Builder:
     near = get_close_matches(name, known, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
     raise InvalidInput(f"There is no problem called {name!r}; the built-in ones are {', '.join(known)}.{hint}")
-
-
-def summary(build: Builder) -> str:
-    """One sentence about a problem, without building it."""
-    return (build.__doc__ or "").partition("\n")[0]

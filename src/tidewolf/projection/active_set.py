@@ -18,12 +18,10 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, as_number, as_point, frozen, inner
 from tidewolf.core.checkpoint import Stored
-from tidewolf.core.errors import NotAMember
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.vertices import Atoms
-from tidewolf.projection.one_shot import as_budget, look, pull, step
+from tidewolf.projection.one_shot import as_budget, as_member, look, pull, step
 from tidewolf.projection.weights import Weights, caratheodory, correct
-from tidewolf.sets.base import membership_tolerance
 
 SPARE = 16
 STEPS = 30
@@ -55,12 +53,13 @@ class ActiveSet(Stored):
     @classmethod
     def start(cls, K: HasLMO, x0: Array | None = None) -> ActiveSet:
         """One atom: the center, or a member x0 (any member may be an atom)."""
-        point = K.center if x0 is None else as_point(x0, K.shape, "The starting point")
-        if x0 is not None and (excess := K.excess(point)) > membership_tolerance(point, K.radius):
-            raise NotAMember(f"The starting point is not a member of the set: its excess is {excess:.3g}.")
+        point = K.center if x0 is None else as_member(K, x0)
         atom, weights = K.atom(point), np.ones(1)
         atoms = atom.table().append(atom, 0)
         return cls(atoms, weights, atoms.combine(weights, point))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ActiveSet, (self.atoms, self.weights, self.x, self.warm)  # a copy is read-only too
 
     def __len__(self) -> int:
         """Atoms in use."""

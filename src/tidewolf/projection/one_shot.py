@@ -19,9 +19,10 @@ import math
 from typing import NamedTuple
 
 from tidewolf.core.arrays import Array, as_count, as_number, as_point, eps_of, frozen, inner, like, namespace
-from tidewolf.core.errors import OracleError
+from tidewolf.core.errors import NotAMember, OracleError
 from tidewolf.core.oracle import Answer, HasLMO
 from tidewolf.projection.result import Projected
+from tidewolf.sets.base import membership_tolerance
 
 
 def afp(K: HasLMO, y: Array, x0: Array, *, tol: float, budget: int | None = None) -> Projected:
@@ -84,8 +85,17 @@ def step(seen: Look, pulled: float = 0.0) -> float:
 def points(K: HasLMO, y: Array, x0: Array) -> tuple[Array, Array]:
     """Copies of both points, checked, in the array library and dtype of y."""
     y = as_point(y, K.shape, "The point to project")
-    x = like(as_point(x0, K.shape, "The starting point"), y)
+    x = like(as_member(K, x0), y)
     return namespace(y).asarray(y, copy=True), namespace(y).asarray(x, copy=True)
+
+
+def as_member(K: HasLMO, x0: Array) -> Array:
+    """x0, if it is a member."""
+    point = as_point(x0, K.shape, "The starting point")
+    excess = K.excess(point)
+    if excess > membership_tolerance(point, K.radius):
+        raise NotAMember(f"The starting point is not a member of the set: its excess is {excess:.3g}.")
+    return point
 
 
 def as_budget(budget: int | None, K: HasLMO, tol: float) -> float:

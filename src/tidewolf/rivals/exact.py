@@ -12,6 +12,7 @@ instead, by a power of two.
 from __future__ import annotations
 
 import math
+import threading
 from functools import cached_property
 from typing import Any
 
@@ -33,7 +34,7 @@ class ExactProjection:
     def __init__(self, K: ConvexSet) -> None:
         if not isinstance(K, Projectable | Polyhedral):
             raise NotSupported(f"No exact projection on {type(K).__name__}: it offers neither `project` nor a linear description.")
-        self.K = K
+        self.K, self._solving = K, threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ExactProjection, (self.K,)  # a copy sets its own solver up
@@ -46,14 +47,16 @@ class ExactProjection:
     def _quadratic_program(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         import piqp
 
-        solver, described = self._solver, self._description
+        described = self._description
         shift = np.zeros(len(y)) if described.shift is None else described.shift
         target = y - shift
-        solver.update(c=-(target if described.lift is None else described.lift.T @ target / self._unit**2))
-        status = solver.solve()
+        with self._solving:
+            self._solver.update(c=-(target if described.lift is None else described.lift.T @ target / self._unit**2))
+            status = self._solver.solve()
+            found = np.array(self._solver.result.x)
         if status != piqp.PIQP_SOLVED:
             raise SolverFailed(f"PIQP could not project on {self.K!r}: {status}.")
-        u = np.clip(solver.result.x, described.lower, described.upper)
+        u = np.clip(found, described.lower, described.upper)
         return np.asarray(shift + (u if described.lift is None else described.lift @ u))
 
     @cached_property

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple, final
 from tidewolf.core.arrays import Array, as_count, as_number, frozen
 from tidewolf.core.feedback import FirstOrder, require_first_order
 from tidewolf.core.learner import Bound, Learner, Record
+from tidewolf.core.oracle import as_set
 from tidewolf.rivals.exact import ExactProjection
 from tidewolf.sets.base import ConvexSet
 from tidewolf.steps.adagrad import descend
@@ -54,6 +55,7 @@ class SinhaVaze(Learner[State]):
         return cls(K, horizon=horizon, caution=as_count(horizon, "The horizon") ** -0.5)
 
     def __post_init__(self) -> None:
+        as_set(self.K, "SinhaVaze")
         ExactProjection(self.K)  # refuses a set it cannot project on
         checked = {
             "horizon": None if self.horizon is None else as_count(self.horizon, "The horizon"),

@@ -1,8 +1,8 @@
 """Convex sets: one abstract class, and three gifts a set may bring.
 
 A set is written by giving `shape`, `center`, `radius`, `excess` and either `lmo` (a dense answer, checked for membership on
-every call of the machinery) or `answer` (a structured one, trusted). `Projectable` adds an exact projection, `Polyhedral` a
-linear description for exact solvers, `Relaxable` a cheap superset.
+every call of the machinery) or `answer` (a structured one, trusted; then `atom` makes a member a vertex of the same kind).
+`Projectable` adds an exact projection, `Polyhedral` a linear description for exact solvers, `Relaxable` a cheap superset.
 """
 
 from __future__ import annotations
@@ -15,7 +15,19 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_own, as_point, eps_of, frozen, is_array, like, namespace, require_finite, to_numpy
+from tidewolf.core.arrays import (
+    Array,
+    Shape,
+    as_direction,
+    as_own,
+    as_point,
+    eps_of,
+    frozen,
+    is_array,
+    like,
+    namespace,
+    to_numpy,
+)
 from tidewolf.core.errors import OracleError, WrongShape
 from tidewolf.core.oracle import Answer
 from tidewolf.core.values import Value
@@ -62,7 +74,7 @@ class ConvexSet(Value, ABC):
 
     def tangent(self, direction: Array) -> Array:
         """Orthogonal projection of `direction` on the direction space of the affine hull."""
-        return direction
+        return as_direction(direction, self.shape)
 
     @abstractmethod
     def excess(self, x: Array) -> float:
@@ -80,12 +92,11 @@ class ConvexSet(Value, ABC):
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         """The structured answer the machinery uses; `direction` is known to be finite and of the right shape."""
-        point = self.lmo(direction)
+        point = as_own(self.lmo(direction), f"The answer of the oracle of {type(self).__name__}")
         if tuple(point.shape) != self.shape:
             raise WrongShape(
                 f"The oracle of {type(self).__name__} answered with shape {tuple(point.shape)}; its points have shape {self.shape}."
             )
-        require_finite(point, f"The answer of the oracle of {type(self).__name__}")
         excess = self.excess(point)
         if excess > membership_tolerance(point, self.radius):
             raise OracleError(
@@ -147,7 +158,7 @@ class Relaxable(ABC):
 
 def membership_tolerance(x: Array, radius: float) -> float:
     """How much excess rounding alone may cause in the dtype of x, at the size x has."""
-    return 1e4 * eps_of(x) * max(1.0, radius, float(namespace(x).max(namespace(x).abs(x))))
+    return 1e4 * eps_of(x) * max(radius, float(namespace(x).max(namespace(x).abs(x))))
 
 
 def as_shape(shape: Sequence[int], what: str) -> Shape:

@@ -15,7 +15,7 @@ from typing import Any, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_own, as_point, frozen, like, namespace, norm, to_numpy
+from tidewolf.core.arrays import Array, Shape, as_direction, as_own, as_point, frozen, like, namespace, norm, to_numpy
 from tidewolf.core.errors import EmptySet
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense
@@ -65,6 +65,7 @@ class Box(ConvexSet, Projectable, Polyhedral):
         return float(np.min(self._widths[self._widths > 0])) / 2 if self.dimension else 0.0
 
     def tangent(self, direction: Array) -> Array:
+        direction = as_direction(direction, self.shape)
         return direction * like(self._free, direction)
 
     def excess(self, x: Array) -> float:

@@ -20,7 +20,7 @@ from typing import Any, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_count, as_number, as_point, frozen, like, namespace, norm, to_numpy, total
+from tidewolf.core.arrays import Array, Shape, as_count, as_direction, as_number, as_point, frozen, like, namespace, norm, to_numpy, total
 from tidewolf.core.errors import EmptySet
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
@@ -77,6 +77,7 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral):
         return min(c, self._top - c) / math.sqrt(1 - 1 / self.n)
 
     def tangent(self, direction: Array) -> Array:
+        direction = as_direction(direction, self.shape)
         return direction - total(direction) / self.n if self.dimension else 0 * direction
 
     def excess(self, x: Array) -> float:

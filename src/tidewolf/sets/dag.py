@@ -47,7 +47,7 @@ def number_nodes(edges: Iterable[tuple[Hashable, Hashable]]) -> tuple[tuple[Hash
     ends: list[int] = []
     for i, edge in enumerate(edges):
         try:
-            tail, head = edge
+            tail, head = edge if not isinstance(edge, str) else (edge,)
             ends.append(numbers.setdefault(tail, len(numbers)))
             ends.append(numbers.setdefault(head, len(numbers)))
         except (TypeError, ValueError):

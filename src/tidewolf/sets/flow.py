@@ -9,7 +9,7 @@ useful arcs (those on a way from source to target; all others carry nothing), N 
     tangent(d) = d - A' (A A')^+ A d
     center     = covering flow / its value          (positive everywhere; two sweeps, see dag.py)
     radius^2   = |c|^2 + max over paths of sum_e (1 - 2 c_e)          exact: one oracle call
-    diameter^2 <= min(2R, ..)^2, 2 L                 two paths differ in at most 2L arcs, L the longest path, arcs on every path not counted
+    diameter   <= min(2R, sqrt(2L))                 two paths differ in at most 2L arcs, L the longest path, arcs on every path not counted
     inner_radius = min_e c_e / |P e_e| >= min_e c_e          the facets are x_e = 0; exact on small graphs, the lower bound on large ones
 """
 
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_point, frozen, like, to_numpy
+from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import InvalidInput, MissingExtra, NotAMember, WrongType
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
@@ -58,8 +58,10 @@ class FlowPolytope(ConvexSet, Polyhedral):
     def from_edges(cls, edges: Iterable[tuple[Hashable, Hashable]], *, source: Hashable, target: Hashable) -> FlowPolytope:
         """Edges are pairs (tail, head) of any hashable names; parallel edges are separate arcs."""
         nodes, tails, heads = number_nodes(edges)
-        ordered(tails, heads, nodes, source, target)
-        return cls(tails, heads, nodes.index(source), nodes.index(target), nodes)
+        dag = ordered(tails, heads, nodes, source, target)
+        flows = cls(tails, heads, nodes.index(source), nodes.index(target), nodes)
+        flows.__dict__["dag"] = dag
+        return flows
 
     @classmethod
     def from_networkx(cls, graph: Any, *, source: Hashable, target: Hashable) -> FlowPolytope:
@@ -127,9 +129,9 @@ class FlowPolytope(ConvexSet, Polyhedral):
 
     def tangent(self, direction: Array) -> Array:
         """Exact on graphs whose Laplacian factorises small, else to `laplacian.CG_TOLERANCE` relative."""
-        if type(direction) is np.ndarray:
-            return self._hull(direction)
-        return like(self._hull(to_numpy(direction)), direction)
+        direction = as_direction(direction, self.shape)
+        projected = self._hull(to_numpy(direction))
+        return projected if type(direction) is np.ndarray else like(projected, direction)
 
     @property
     def tangent_method(self) -> str:
@@ -150,7 +152,7 @@ class FlowPolytope(ConvexSet, Polyhedral):
         return np.flatnonzero(idle).astype(np.int32)
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
-        path = self._path(to_numpy(direction))
+        path = self._path(to_numpy(as_direction(direction, self.shape)))
         return Answer(Sparse(self.shape, path, np.ones(len(path))))
 
     def _path(self, weights: np.ndarray[Any, Any]) -> Ints:

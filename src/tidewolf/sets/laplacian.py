@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tidewolf.core.errors import SolverFailed
 from tidewolf.core.kernels import kernel
 
 DENSE_NODES = 600
@@ -28,6 +29,9 @@ class HullProjection:
 
     def __init__(self, arcs: np.ndarray[Any, Any], tails: np.ndarray[Any, Any], heads: np.ndarray[Any, Any], nodes: int) -> None:
         self.arcs, self.tails, self.heads, self.nodes = arcs, tails, heads, nodes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HullProjection, (self.arcs, self.tails, self.heads, self.nodes)  # a copy factorises for itself
 
     def __call__(self, d: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """P d."""
@@ -108,7 +112,9 @@ def _conjugate_gradients(laplacian: Any) -> Callable[[Floats], Floats]:
 
     def solve(divergence: Floats) -> Floats:
         potentials = np.zeros(len(divergence))
-        potentials[:-1], _ = cg(rows, divergence[:-1], rtol=CG_TOLERANCE, maxiter=20 * len(divergence), M=jacobi)
+        potentials[:-1], failed = cg(rows, divergence[:-1], rtol=CG_TOLERANCE, maxiter=20 * len(divergence), M=jacobi)
+        if failed:
+            raise SolverFailed(f"Conjugate gradients did not reach {CG_TOLERANCE:g} on the graph's Laplacian in 20 steps a node.")
         return potentials
 
     return solve

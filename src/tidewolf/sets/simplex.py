@@ -18,7 +18,7 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_count, as_number, as_point, frozen, namespace, total
+from tidewolf.core.arrays import Array, Shape, as_count, as_direction, as_number, as_point, frozen, namespace, total
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable
@@ -69,6 +69,7 @@ class Simplex(ConvexSet, Projectable, Polyhedral):
         return c / math.sqrt(1 - 1 / self.n) if self.n > 1 else 0.0
 
     def tangent(self, direction: Array) -> Array:
+        direction = as_direction(direction, self.shape)
         return direction if self.at_most else direction - total(direction) / self.n
 
     def excess(self, x: Array) -> float:

@@ -20,7 +20,7 @@ from typing import Any, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_own, as_point, eps_of, flat, frozen, like, namespace, to_numpy
+from tidewolf.core.arrays import Array, Shape, as_direction, as_own, as_point, eps_of, flat, frozen, like, namespace, to_numpy
 from tidewolf.core.errors import EmptySet, SolverFailed
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense
@@ -73,6 +73,7 @@ class VertexHull(ConvexSet, Polyhedral):
         return None if self.dimension else 0.0
 
     def tangent(self, direction: Array) -> Array:
+        direction = as_direction(direction, self.shape)
         basis = like(self._basis, direction)
         return namespace(direction).reshape((basis @ flat(direction)) @ basis, self.shape)
 

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tidewolf.core.arrays import Array, as_number, inner
-from tidewolf.core.errors import InvalidInput, NotFinite
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.learner import Bound, Record
 from tidewolf.core.oracle import HasLMO
+from tidewolf.steps.slopes import within
 
 DEFAULT_CAUTION = 10.0
 """The default of the one knob: larger values break limits less and cost more."""
@@ -36,8 +36,6 @@ FIRST_HORIZON = 256
 C, THETA, P = 2.0, 0.5, 0.5
 _STRIDE = 256
 _LN2 = math.log(2.0)
-_ROUNDING2 = 1e-24
-"""A gradient across aff(K) leaves a tangent of at most this share of its square."""
 
 
 class Ledger(NamedTuple):
@@ -105,12 +103,12 @@ class LyapunovWeights:
         shrink = ledger.horizon**-P
         V, s = shrink / self.caution, THETA * shrink
         violation, exponent, least_ratio = ledger.violation + block.violation, ledger.exponent, ledger.least_ratio
-        grad_f, slope = self._within("loss", block.loss_gradient, block.rounds, self.loss_lipschitz)
+        grad_f, slope = within(self.K, "loss", block.loss_gradient, block.rounds, self.loss_lipschitz)
         G_f = max(ledger.loss_slope, slope)
         if block.violation <= 0.0:
             g, G_g, paid = math.ldexp(V, -exponent) * grad_f, ledger.constraint_slope, 0.0
         else:
-            grad_g, slope = self._within("constraint", block.constraint_gradient, block.rounds, self.constraint_lipschitz)
+            grad_g, slope = within(self.K, "constraint", block.constraint_gradient, block.rounds, self.constraint_lipschitz)
             G_g = max(ledger.constraint_slope, slope)
             if G_g > 0.0:
                 ratio = G_f / G_g if G_f > 0.0 else 1.0
@@ -138,24 +136,8 @@ class LyapunovWeights:
 
     def require(self, seen: FirstOrder) -> None:
         """Refuse at once, while their block is still open, gradients that `weigh` would refuse."""
-        self._within("loss", seen.loss_gradient, seen.rounds, self.loss_lipschitz)
-        self._within("constraint", seen.constraint_gradient, seen.rounds, self.constraint_lipschitz)
-
-    def _within(self, name: str, gradient: Array, rounds: int, given: float | None) -> tuple[Array, float]:
-        """A sum of gradients within aff(K), 0 where nothing but rounding is left of it, and its slope a round."""
-        norm2 = inner(gradient, gradient)
-        if not norm2 < math.inf:
-            raise NotFinite(
-                f"The {name} gradient holds a NaN or an infinite number, or its square overflows; give finite, moderate functions."
-            )
-        along = self.K.tangent(gradient)
-        along2 = inner(along, along)
-        if along2 <= _ROUNDING2 * norm2 or self.K.diameter == 0.0:
-            return 0.0 * gradient, 0.0
-        slope = math.sqrt(along2) / rounds
-        if given is not None and slope > given * (1.0 + 1e-9):
-            raise InvalidInput(f"A {name} of slope {slope:.6g} was seen, above {name}_lipschitz = {given:.6g}; give a larger one, or none.")
-        return along, slope
+        within(self.K, "loss", seen.loss_gradient, seen.rounds, self.loss_lipschitz)
+        within(self.K, "constraint", seen.constraint_gradient, seen.rounds, self.constraint_lipschitz)
 
     def bound(self, ledger: Ledger, B: float, record: Record) -> Bound:
         """What holds for the whole run, given the base learner's regret bound B on the surrogate, in units of 2^exponent."""

@@ -1,0 +1,335 @@
+"""Saved states: the same bits back, no pickle, and a sentence for every file that is not what it should be."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+from typing import Any, NamedTuple
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core import checkpoint
+from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, NotSupported, OtherSettings
+from tidewolf.core.randomness import generator
+from tidewolf.core.vertices import Dense, Moved, Sparse
+from tidewolf.functions import Capacity, Linear
+from tidewolf.learners import LyapunovDescent
+from tidewolf.projection import ActiveSet
+from tidewolf.rivals import SinhaVaze
+from tidewolf.sets import CappedSimplex, FlowPolytope, L2Ball, Shrunk, Simplex, Translated, VertexHull
+
+
+class Box(NamedTuple):
+    content: Any
+
+
+def there_and_back(content: Any, reference: Any = None) -> Any:
+    data = checkpoint.dump(Box(content), settings="s", learner="Test")
+    return checkpoint.load(data, settings="s", reference=np.zeros(1) if reference is None else reference).fields["content"]
+
+
+def advanced(learner, rounds=40):
+    rng, K = np.random.default_rng(1), learner.hard_set
+    stream = tw.Stream(Linear(rng.standard_normal((rounds, *K.shape))), Capacity(K.center + 0.2 * rng.random((rounds, *K.shape))))
+    return tw.run(learner, stream).final_state
+
+
+LEARNERS = [
+    LyapunovDescent(K, horizon=30, block=block)
+    for K in (
+        FlowPolytope.examples()[0],
+        CappedSimplex(5, 0.5),
+        VertexHull(np.random.default_rng(0).standard_normal((8, 2, 2))),
+        Translated(Simplex(3), [1.0, 0.0, 2.0]),
+        Shrunk(Translated(L2Ball(3), [1.0, 0.0, 2.0]), 0.5),
+    )
+    for block in (1, 7)
+] + [SinhaVaze(Simplex(4))]
+
+
+# --- the codec ------------------------------------------------------------------------------------------------------------------------
+
+numbers = st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats() | st.text()
+
+
+@given(st.recursive(numbers, lambda inside: st.lists(inside, max_size=3).map(tuple), max_leaves=12))
+def test_numbers_text_and_tuples_come_back_as_they_were(content):
+    def same(a, b):
+        if isinstance(a, tuple):
+            return type(b) is tuple and len(a) == len(b) and all(map(same, a, b))
+        return type(a) is type(b) and (a == b or a != a) and (not isinstance(a, float) or a.hex() == b.hex())
+
+    assert same(content, there_and_back(content))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.int32, np.bool_])
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3, 4)])
+def test_arrays_come_back_bit_for_bit_and_read_only(dtype, shape):
+    array = np.asarray(100 * np.random.default_rng(0).standard_normal(shape)).astype(dtype)
+    back = there_and_back(array)
+    assert (back.dtype, back.shape, back.tobytes()) == (array.dtype, array.shape, array.tobytes())
+    assert not back.flags.writeable
+
+
+def test_numbers_of_numpy_come_back_as_numbers():
+    for number in (np.float64(0.1), np.int64(-3), np.bool_(True)):
+        back = there_and_back(number)
+        assert type(back) is type(number.item())
+        assert back == number
+
+
+def test_strange_numbers_in_arrays_come_back():
+    array = np.array([np.nan, np.inf, -np.inf, -0.0, 5e-324, np.nextafter(1, 2)])
+    assert there_and_back(array[::-1]).tobytes() == array[::-1].tobytes()
+    assert there_and_back(np.asfortranarray(np.arange(6.0).reshape(2, 3))).tobytes() == np.arange(6.0).tobytes()
+
+
+def test_arrays_of_another_library_return_to_it():
+    back = there_and_back(strict.asarray([1.0, 2.0]), strict.zeros(1))
+    assert type(back) is type(strict.zeros(1))
+    assert [float(x) for x in back] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "vertex",
+    [
+        Dense(np.arange(6.0).reshape(2, 3)),
+        Sparse((5,), np.array([1, 4], dtype=np.int32), np.array([0.5, 2.0])),
+        Sparse((2, 2), np.zeros(0, dtype=np.int32), np.zeros(0)),
+        Moved(Moved(Sparse((2,), np.array([1], dtype=np.int32), np.ones(1)), 0.5, np.ones(2)), 2.0, np.zeros(2)),
+        Moved(Dense(np.ones(3)), 0.1, np.array([1.0, 2.0, 3.0])),
+    ],
+    ids=lambda vertex: vertex.tag,
+)
+def test_vertices_come_back(vertex):
+    back = there_and_back(vertex)
+    assert type(back) is type(vertex)
+    assert back.shape == vertex.shape
+    assert back.key() == vertex.key()
+    reference = np.zeros(vertex.shape)
+    assert back.dense(reference).tobytes() == vertex.dense(reference).tobytes()
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda L: f"{type(L).__name__}-{type(L.K).__name__}-{L.fields().get('block')}")
+def test_learners_states_come_back_whole(learner):
+    state = advanced(learner)
+    back = learner.load(learner.save(state))
+    assert type(back) is type(state)
+    assert type(back.ledger) is type(state.ledger)
+    assert back.ledger == state.ledger
+    assert learner.save(back) == learner.save(state)
+    for name, part in state._asdict().items():
+        assert type(getattr(back, name)) is type(part), name
+    if isinstance(learner, LyapunovDescent):
+        count = len(state.active.weights)
+        assert isinstance(back.active, ActiveSet)
+        assert len(back.active.weights) == count == len(back.active.atoms)
+        assert back.active.atoms.gram[:count, :count].tobytes() == state.active.atoms.gram[:count, :count].tobytes()
+        assert back.active.x.tobytes() == state.active.x.tobytes()
+
+
+def test_what_cannot_be_saved_is_named():
+    with pytest.raises(NotSupported, match=r"A set cannot be saved: a state holds numbers, text, arrays and stored parts\."):
+        there_and_back({1, 2})
+    with pytest.raises(NotSupported, match=r"A function cannot be saved"):
+        there_and_back((1, lambda: 0))
+
+
+def test_a_file_says_who_wrote_it():
+    data = checkpoint.dump(Box(1), settings="s", learner="Test")
+    writer = checkpoint.load(data, settings="s", reference=None).writer
+    assert writer["numpy"] == np.__version__
+    assert set(writer) >= {"tidewolf", "numpy", "python", "machine"}
+
+
+def test_the_same_state_gives_the_same_bytes():
+    state = advanced(LEARNERS[0])
+    assert LEARNERS[0].save(state) == LEARNERS[0].save(state)
+
+
+# --- files that are not what they should be -------------------------------------------------------------------------------------------
+
+
+def repacked(data: bytes, change) -> bytes:
+    """The file with another manifest, under a checksum that fits."""
+    line, _, rest = data.partition(b"\n")
+    with np.load(io.BytesIO(rest[32:])) as archive:
+        arrays = dict(archive.items())
+    manifest = json.loads(bytes(arrays.pop("manifest")))
+    change(manifest)
+    buffer = io.BytesIO()
+    np.savez(buffer, manifest=np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8), **arrays)
+    return line + b"\n" + hashlib.sha256(buffer.getvalue()).digest() + buffer.getvalue()
+
+
+LEARNER = LyapunovDescent(Simplex(3), horizon=9)
+SAVED = LEARNER.save(LEARNER.start())
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"tidewolf", b"PK\x03\x04", b"tidewolf state 1", b"tidewolf state x\n", b"\n" + SAVED, b"\x80\x04K\x01."]
+)
+def test_what_is_no_state_is_refused(data):
+    with pytest.raises(BrokenFile, match=r"The saved state is not a tidewolf state: it does not begin as one\."):
+        LEARNER.load(data)
+
+
+@pytest.mark.parametrize("kept", [17, 30, 49, 100, -200, -1])
+def test_a_truncated_state_is_refused(kept):
+    with pytest.raises(BrokenFile, match=r"is truncated or was changed: its checksum does not match\. Go back to an earlier copy\."):
+        LEARNER.load(SAVED[:kept])
+
+
+@given(place=st.integers(17, len(SAVED) - 1), bit=st.integers(0, 7))
+def test_a_state_with_one_bit_changed_is_refused(place, bit):
+    changed = bytearray(SAVED)
+    changed[place] ^= 1 << bit
+    with pytest.raises(BrokenFile, match=r"its checksum does not match"):
+        LEARNER.load(bytes(changed))
+
+
+def test_a_longer_state_is_refused():
+    with pytest.raises(BrokenFile, match=r"its checksum does not match"):
+        LEARNER.load(SAVED + b"\0")
+
+
+@pytest.mark.parametrize("body", [b"", b"nonsense", b"PK\x05\x06" + 18 * b"\0"])
+def test_a_body_that_is_no_archive_is_refused(body):
+    with pytest.raises(BrokenFile, match=r"The saved state cannot be read: .*\."):
+        LEARNER.load(b"tidewolf state 1\n" + hashlib.sha256(body).digest() + body)
+
+
+def test_a_newer_file_is_refused():
+    with pytest.raises(NewerFormat, match=r"The saved state has format 2; this tidewolf reads up to 1\. Install a newer tidewolf\."):
+        LEARNER.load(SAVED.replace(b"state 1\n", b"state 2\n", 1))
+    strange = repacked(SAVED, lambda manifest: manifest["fields"]["active"].update(stored="hypergraph"))
+    with pytest.raises(NewerFormat, match=r"holds a .*'hypergraph', which this tidewolf does not know\. Install a newer tidewolf\."):
+        LEARNER.load(strange)
+
+
+def test_a_file_of_other_settings_is_refused():
+    sentence = r"The saved state was written by a LyapunovDescent with other settings\. Make the learner as it was then, or start anew\."
+    for other in (
+        LyapunovDescent(Simplex(3), horizon=10),
+        LyapunovDescent(Simplex(3), horizon=9, caution=3.0),
+        LyapunovDescent(Simplex(4), horizon=9),
+        LyapunovDescent(Simplex(3, total=1 + 2**-52), horizon=9),
+        LyapunovDescent(Translated(Simplex(3), np.zeros(3)), horizon=9),
+        SinhaVaze(Simplex(3), horizon=9),
+    ):
+        with pytest.raises(OtherSettings, match=sentence):
+            other.load(SAVED)
+    assert LyapunovDescent(Simplex(3, 1), 9.0).load(SAVED).t == 0
+
+
+def test_names_of_nodes_are_no_settings():
+    made = [FlowPolytope.from_edges([(a, b), (a, b)], source=a, target=b) for a, b in (("s", "t"), ("u", "v"))]
+    first, second = (LyapunovDescent(K, horizon=5) for K in made)
+    assert second.load(first.save(first.start())).t == 0
+
+
+def test_a_pickle_inside_is_never_opened():
+    class Bomb:
+        def __reduce__(self):
+            return os.abort, ()
+
+    buffer = io.BytesIO()
+    np.savez(buffer, manifest=np.array([Bomb()], dtype=object))
+    body = buffer.getvalue()
+    assert b"abort" in body
+    with pytest.raises(BrokenFile, match=r"The saved state cannot be read: Object arrays cannot be loaded when allow_pickle=False\."):
+        LEARNER.load(b"tidewolf state 1\n" + hashlib.sha256(body).digest() + body)
+
+
+# --- files ----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "state"
+    checkpoint.write(path, b"old")
+    assert path.read_bytes() == b"old"
+
+    def full_disk(descriptor):
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full_disk)
+        with pytest.raises(OSError, match="No space left"):
+            checkpoint.write(path, b"new")
+    assert path.read_bytes() == b"old"
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", lambda *paths: full_disk(0))
+        with pytest.raises(OSError, match="No space left"):
+            checkpoint.write(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["state"]
+    checkpoint.write(str(path), b"new")
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["state"]
+
+
+def test_another_process_goes_on_bit_for_bit(tmp_path):
+    program = """
+import sys, numpy as np, tidewolf as tw
+from tidewolf.core import checkpoint
+from tidewolf.functions import Capacity, Linear
+learner = tw.LyapunovDescent(tw.sets.CappedSimplex(5, 0.5), horizon=30, block=3)
+rng = np.random.default_rng(0)
+stream = tw.Stream(Linear(rng.standard_normal((40, 5))), Capacity(rng.random((40, 5))))
+start, stop, path = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+state = learner.load(open(path, "rb").read()) if start else None
+checkpoint.write(path, learner.save(list(tw.play(learner, stream[start:stop], state))[-1].state))
+"""
+    for parts, name in ((((0, 40),), "whole"), (((0, 11), (11, 40)), "split")):
+        for start, stop in parts:
+            subprocess.run([sys.executable, "-c", program, str(start), str(stop), str(tmp_path / name)], check=True)
+    learner = LyapunovDescent(CappedSimplex(5, 0.5), horizon=30, block=3)
+    whole, split = (learner.load((tmp_path / name).read_bytes()) for name in ("whole", "split"))
+    assert whole.t == split.t == 40
+    np.testing.assert_allclose(whole.active.x, split.active.x, atol=1e-9)
+    rng = np.random.default_rng(0)
+    stream = tw.Stream(Linear(rng.standard_normal((40, 5))), Capacity(rng.random((40, 5))))
+    here = list(tw.play(learner, stream[11:], list(tw.play(learner, stream[:11]))[-1].state))[-1].state
+    assert learner.save(here) == (tmp_path / "split").read_bytes()
+
+
+# --- randomness -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_randomness_is_a_function_of_seed_purpose_and_round():
+    drawn = {
+        key: generator(*key).standard_normal(4).tobytes()
+        for key in ((0, "a"), (0, "b"), (1, "a"), (0, "a", 1), (0, "a", 2), (1, "a", 1), (2**70, "a"), (0, "a 0"), (0, ""))
+    }
+    assert len(set(drawn.values())) == len(drawn)
+    generator(0, "a").standard_normal(100)
+    np.random.default_rng(0).standard_normal(3)
+    for key, numbers in drawn.items():
+        assert generator(*key).standard_normal(4).tobytes() == numbers
+    assert generator(0, "a", 0).standard_normal(4).tobytes() == drawn[0, "a"]
+
+
+def test_rounds_do_not_overlap():
+    long = generator(3, "x").integers(0, 2**63, 1000)
+    for t in (1, 2, 10**6):
+        assert len(np.intersect1d(long, generator(3, "x", t).integers(0, 2**63, 1000))) == 0
+
+
+def test_randomness_is_the_same_on_every_machine():
+    assert generator(7, "flows", 3).integers(0, 1000, 5).tolist() == [290, 579, 873, 989, 563]
+
+
+def test_bad_seeds_are_refused():
+    with pytest.raises(InvalidInput, match=r"A seed must be at least 0, not -1\."):
+        generator(-1, "a")
+    with pytest.raises(InvalidInput, match=r"A round must be a whole number, not 1\.5\."):
+        generator(1, "a", 1.5)

@@ -1,0 +1,891 @@
+"""Learners and rivals: the laws on every one and every set, units, bounds on hostile streams, extremes, and learners broken on purpose."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import array_api_strict as strict
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf import learners, rivals, sets
+from tidewolf.core.arrays import frozen
+from tidewolf.core.checkpoint import Stored
+from tidewolf.core.errors import InvalidInput, LawBroken, TidewolfError, WrongShape, WrongType
+from tidewolf.core.feedback import FirstOrder, first_order, require_first_order
+from tidewolf.core.learner import Bound, Learner
+from tidewolf.functions import Affine, Capacity, Linear
+from tidewolf.learners import LyapunovDescent, lyapunov_descent
+from tidewolf.rivals import SinhaVaze
+from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, Translated, VertexHull
+from tidewolf.steps import lyapunov
+from tidewolf.testing import check_learner
+from tidewolf.testing.learners import together
+
+EVERY = {**learners.every(), **rivals.every()}
+SETS = [(f"{kind.__name__}-{i}", K) for kind in sets.every() for i, K in enumerate(kind.examples())]
+LYAPUNOV = {"LyapunovDescent": LyapunovDescent, "SinhaVaze": SinhaVaze}
+CASES = [
+    pytest.param(kind, K, number + turn, id=f"{name}-{where}-{turn}")
+    for name, kind in EVERY.items()
+    for number, (where, K) in enumerate(SETS)
+    for turn in (0, 1)
+]
+seeds = st.integers(0, 2**32)
+DIAMOND = FlowPolytope.examples()[0]
+HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
+
+
+# --- the laws, on everything exported -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "K", "seed"), CASES)
+def test_every_learner_keeps_every_law_on_every_set(kind, K, seed):
+    examples = kind.examples(K, 20)
+    check_learner(examples[seed % len(examples)], seed=seed)
+
+
+@pytest.mark.parametrize("kind", EVERY.values(), ids=EVERY.keys())
+@given(seed=seeds, K=st.sampled_from([DIAMOND, HULL, CappedSimplex(5, 0.5), L2Ball((2, 2))]), horizon=st.sampled_from([1, 2, 7, 300]))
+@settings(max_examples=12)
+def test_the_laws_hold_for_any_seed_and_horizon(kind, seed, K, horizon):
+    examples = kind.examples(K, horizon)
+    check_learner(examples[seed % len(examples)], seed=seed)
+
+
+@pytest.mark.parametrize("kind", EVERY.values(), ids=EVERY.keys())
+@pytest.mark.parametrize("K", [Simplex(4), HULL, DIAMOND, L2Ball(3)], ids=repr)
+@pytest.mark.parametrize("reference", [np.zeros(1, dtype=np.float32), strict.zeros(1)], ids=["float32", "strict"])
+def test_the_laws_hold_in_other_libraries_and_dtypes(kind, K, reference):
+    check_learner(kind.examples(K.to(reference), 20)[1], seed=1)
+
+
+@pytest.mark.parametrize("block", [3, 5, 1000])
+def test_a_block_longer_than_what_is_left_of_the_horizon_ends_with_it(block):
+    learner = LyapunovDescent(DIAMOND, horizon=2, block=block)
+    check_learner(learner, seed=3)
+    run = tw.run(learner, hostile("switching", DIAMOND, 30, 0))
+    assert (run.final_state.t, run.final_state.ledger.began, run.final_state.ledger.horizon) == (30, 14, 16)
+
+
+@pytest.mark.parametrize("K", [DIAMOND, HULL, CappedSimplex(5, 0.5), L2Ball(3)], ids=repr)
+@given(seed=seeds, block=st.integers(2, 7), horizon=st.integers(1, 40))
+@settings(max_examples=8)
+def test_blocks_are_rounds_bit_for_bit_when_sums_are_added_in_order(K, seed, block, horizon):
+    learner, stream = LyapunovDescent(K, horizon=horizon, block=block), hostile("switching", K, 40, seed)
+    t, alone, whole = 0, learner.start(), learner.start()
+    while t < 40:
+        k, x = min(learner.rounds_left(whole), 40 - t), learner.act(whole)
+        parts = [stream[s : s + 1] for s in range(t, t + k)]
+        seen = [first_order(part.losses, part.constraints, x, part.constraints.values(x)) for part in parts]
+        whole = learner.update(whole, together(seen))
+        for one in seen:
+            alone = learner.update(alone, one)
+        t += k
+        assert learner.save(whole) == learner.save(alone)
+
+
+def test_every_lists_what_is_public():
+    for module in (learners, rivals):
+        assert list(module.every()) == module.__all__ == sorted(module.__all__)
+        assert all(issubclass(kind, Learner) for kind in module.every().values())
+
+
+def test_what_is_given_to_an_open_block_is_copied():
+    learner = LyapunovDescent(Simplex(3), horizon=9, block=3)
+    gradient = np.array([1.0, 0.0, 0.0])
+    state = learner.update(learner.start(), FirstOrder(gradient, 1.0, gradient, 1.0, 1.0, 1))
+    saved = learner.save(state)
+    gradient += 7.0
+    assert learner.save(state) == saved
+
+
+def test_check_learner_refuses_what_is_no_learner_or_no_stream():
+    learner = LyapunovDescent(Simplex(3))
+    with pytest.raises(WrongType, match=r"check_learner takes a learner, an instance of a subclass of Learner, not 3\."):
+        check_learner(3)
+    with pytest.raises(WrongType, match=r"A learner plays a Stream\(losses, constraints\), not int\."):
+        check_learner(learner, 3)
+    with pytest.raises(WrongShape, match=r"take points of shape \(2,\); the learner's set has points of shape \(3,\)\."):
+        check_learner(learner, hostile("switching", Simplex(2), 5, 0))
+    with pytest.raises(InvalidInput, match=r"check_learner needs a stream of at least 2 rounds; this one has 1\."):
+        check_learner(learner, hostile("switching", Simplex(3), 1, 0))
+    check_learner(learner, hostile("switching", Simplex(3), 2, 0))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "sentence"),
+    [
+        (lambda kind: kind(Simplex(2), horizon=0), InvalidInput, r"The horizon must be at least 1, not 0\."),
+        (lambda kind: kind(Simplex(2), horizon=2.5), InvalidInput, r"The horizon must be a whole number, not 2\.5\."),
+        (lambda kind: kind(Simplex(2), caution=0), InvalidInput, r"caution must be greater than 0, not 0\."),
+        (lambda kind: kind(Simplex(2), loss_lipschitz=-1), InvalidInput, r"loss_lipschitz must be greater than 0, not -1\."),
+        (lambda kind: kind(Simplex(2), constraint_lipschitz="x"), WrongType, r"constraint_lipschitz must be a number, not 'x'\."),
+    ],
+)
+@pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
+def test_bad_settings_are_refused_with_a_sentence(kind, make, error, sentence):
+    with pytest.raises(error, match=sentence):
+        make(kind)
+
+
+@pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
+def test_a_lipschitz_constant_that_does_not_hold_is_named(kind):
+    K = Box(np.zeros(2), np.ones(2))
+    for name, seen in (
+        ("loss", FirstOrder(np.array([3.0, 4.0]), 0.0, np.zeros(2), 5.0, 0.0, 1)),
+        ("constraint", FirstOrder(np.zeros(2), 1.0, np.array([3.0, 4.0]), 0.0, 5.0, 1)),
+    ):
+        learner = kind(K, horizon=5, **{f"{name}_lipschitz": 4.9})
+        with pytest.raises(
+            InvalidInput, match=rf"A {name} of slope 5 was seen, above {name}_lipschitz = 4\.9; give a larger one, or none\."
+        ):
+            learner.update(learner.start(), seen)
+
+
+def test_notes_say_that_the_horizon_was_passed():
+    learner = LyapunovDescent(Simplex(3), horizon=4)
+    state = tw.run(learner, hostile("switching", Simplex(3), 4, 0)).final_state
+    assert learner.notes(state) == ()
+    state = tw.run(learner, hostile("switching", Simplex(3), 13, 0)).final_state
+    assert learner.notes(state) == ("The horizon of 4 rounds was passed: after round 12 the learner restarted with 16.",)
+    assert (
+        LyapunovDescent(Simplex(3)).notes(tw.run(LyapunovDescent(Simplex(3)), hostile("switching", Simplex(3), 300, 0)).final_state) == ()
+    )
+
+
+# --- units --------------------------------------------------------------------------------------------------------------------------
+
+
+def scaled_sets(s: float) -> dict[str, Any]:
+    points = np.random.default_rng(3).standard_normal((7, 3))
+    return {
+        "simplex": Simplex(4, total=s),
+        "at most": Simplex(4, total=s, at_most=True),
+        "capped": CappedSimplex(5, 0.4 * s, s),
+        "box": Box(-s * np.arange(1.0, 4.0), s * np.ones(3)),
+        "ball": L2Ball(3, s, s * np.array([0.0, 1.0, 3.0])),
+        "hull": VertexHull(s * points),
+        "moved": Translated(Simplex(3, total=s), s * np.array([1.0, -2.0, 0.5])),
+    }
+
+
+def actions(learner: Learner[Any], stream: tw.Stream) -> np.ndarray:
+    return np.array([played.x for played in tw.play(learner, stream)])
+
+
+def rescaled(name: str, make: Any, x: float, f: float, g: float, rounds: int) -> np.ndarray:
+    """The actions, in the old units, where points are x times as large, losses f times and constraints g times."""
+    rng, K = np.random.default_rng(5), scaled_sets(x)[name]
+    plain = scaled_sets(1.0)[name]
+    C, A = rng.standard_normal((rounds, *K.shape)), rng.standard_normal((rounds, *K.shape))
+    b = A @ plain.center + plain.radius * rng.uniform(-0.1, 0.3, rounds)
+    return actions(make(K), tw.Stream(Linear(C * (f / x)), Affine(A * (g / x), b * g))) / x
+
+
+MAKES = {
+    "descent": lambda K: LyapunovDescent(K, horizon=40),
+    "blocks": lambda K: LyapunovDescent(K, horizon=25, block=3, calls_per_round=0.5, caution=1.0),
+    "doubling": lambda K: LyapunovDescent(K, horizon=7, tolerance=1e-2),
+    "rival": lambda K: SinhaVaze(K, horizon=25),
+}
+
+
+@pytest.mark.parametrize("name", scaled_sets(1.0))
+@pytest.mark.parametrize("make", MAKES.values(), ids=MAKES.keys())
+def test_powers_of_two_in_the_units_change_no_bit_of_a_decision(name, make):
+    plain = rescaled(name, make, 1.0, 1.0, 1.0, 60)
+    for x, f, g in ((8.0, 1.0, 1.0), (1.0, 0.25, 1.0), (1.0, 1.0, 2.0**20), (2.0**-12, 2.0**30, 2.0**-7)):
+        assert rescaled(name, make, x, f, g, 60).tobytes() == plain.tobytes(), (x, f, g)
+
+
+@pytest.mark.parametrize("name", scaled_sets(1.0))
+@pytest.mark.parametrize("make", MAKES.values(), ids=MAKES.keys())
+def test_other_units_change_decisions_by_rounding_only(name, make):
+    """The oracle of a box, a hypersimplex or a hull may answer with another corner when rounding breaks a tie: there the rival only."""
+    exact = make is MAKES["rival"]
+    if not exact and name in ("box", "capped", "hull"):
+        return
+    plain = rescaled(name, make, 1.0, 1.0, 1.0, 30)
+    for x, f, g in ((3.7, 1.0, 1.0), (1.0, 1e-5, 1.0), (1.0, 1.0, 123.0), (1e3, 7e-3, 1e6)):
+        tolerance = 1e-4 if not exact else 1e-6 if name == "hull" else 1e-9
+        np.testing.assert_allclose(rescaled(name, make, x, f, g, 30), plain, atol=tolerance * scaled_sets(1.0)[name].radius)
+
+
+# --- theory is executable -------------------------------------------------------------------------------------------------------------
+
+
+def hostile(kind: str, K: Any, rounds: int, seed: int) -> tw.Stream:
+    """A stream on which some point of K keeps every constraint."""
+    rng = np.random.default_rng([seed, len(kind)])
+    column, flat = (rounds, *[1] * len(K.shape)), (rounds, -1)
+    star = 0.7 * K.center + 0.3 * K.lmo(rng.standard_normal(K.shape))
+    turns = np.where(np.arange(rounds) // max(2, rounds // 7) % 2, -1.0, 1.0).reshape(column)
+    C = turns * rng.standard_normal(K.shape) + 0.3 * rng.standard_normal((rounds, *K.shape))
+    A, size = -C + 0.2 * rng.standard_normal(C.shape), np.ones(rounds)
+    if kind == "random signs":
+        C, A = rng.choice([-1.0, 1.0], C.shape), rng.choice([-1.0, 1.0], C.shape)
+    elif kind == "rare and huge":
+        size = np.where(rng.random(rounds) < 0.05, 1e3, 1e-2)
+    elif kind == "steady":
+        C = A = rng.standard_normal(K.shape) + 0.0 * C
+    elif kind == "losses that grow":
+        C = C * np.logspace(-3, 3, rounds).reshape(column)
+    elif kind == "capacities":
+        return tw.Stream(Linear(-rng.random(C.shape)), Capacity(star + K.radius * 0.1 * rng.random(C.shape)))
+    else:
+        assert kind == "switching"
+    A = A * size.reshape(column)
+    return tw.Stream(Linear(C), Affine(A, A.reshape(flat) @ star.reshape(-1)))
+
+
+KINDS = ["switching", "random signs", "rare and huge", "steady", "losses that grow", "capacities"]
+THEORY = [Simplex(4), DIAMOND, CappedSimplex(6, 0.5), Box([-1.0, 0.0], [1.0, 3.0]), HULL]
+
+
+def settings_of(K: Any, T: int) -> dict[str, Learner[Any]]:
+    return {
+        "bold": LyapunovDescent(K, horizon=T, caution=1.0),
+        "default": LyapunovDescent(K, horizon=T),
+        "cautious": LyapunovDescent(K, horizon=T, caution=100.0),
+        "poor": LyapunovDescent(K, horizon=T, calls_per_round=0.05),
+        "coarse": LyapunovDescent(K, horizon=T, tolerance=1.0, block=4),
+        "restarts": LyapunovDescent(K, horizon=T // 5),
+        "unknown horizon": LyapunovDescent(K),
+        "rival": SinhaVaze(K, horizon=T),
+        "rival, published": SinhaVaze.published(K, horizon=T),
+        "rival, restarts": SinhaVaze(K, horizon=T // 5, caution=1.0),
+    }
+
+
+def beyond_the_bound(learner: Learner[Any], stream: tw.Stream) -> list[str]:
+    """What was measured above what was promised."""
+    run = tw.run(learner, stream)
+    assert run.comparator is not None
+    assert run.comparator.feasible
+    assert run.bound.regret is not None
+    slack = 1e-9 * float(np.abs(run.losses).sum() + run.violations.sum())
+    beyond = []
+    if float(run.losses.sum()) - run.comparator.upper > run.bound.regret + slack:
+        beyond.append("regret")
+    if run.bound.violation is not None and float(run.violations.sum()) > run.bound.violation + slack:
+        beyond.append("violation")
+    return beyond
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("K", THEORY, ids=lambda K: type(K).__name__)
+def test_what_is_measured_stays_below_what_is_promised(K, kind):
+    T = 300
+    stream = hostile(kind, K, T, 1)
+    for name, learner in settings_of(K, T).items():
+        assert beyond_the_bound(learner, stream) == [], name
+
+
+@given(seed=seeds, kind=st.sampled_from(KINDS), K=st.sampled_from(THEORY), T=st.integers(1, 60), caution=st.sampled_from([0.01, 1.0, 1e4]))
+@settings(max_examples=40)
+def test_bounds_hold_on_short_streams_of_any_seed(seed, kind, K, T, caution):
+    stream = hostile(kind, K, T, seed)
+    for learner in (LyapunovDescent(K, horizon=max(1, T // 2), caution=caution), SinhaVaze(K, horizon=T, caution=caution)):
+        assert beyond_the_bound(learner, stream) == []
+
+
+def plain_bounds(learner: Learner[Any], stream: tw.Stream) -> tuple[float, float]:
+    """Both bounds from the formulas of steps/, written plainly, given the points and companions a learner with blocks of one round had."""
+    K, states = learner.hard_set, [learner.start(), *(played.state for played in tw.play(learner, stream))]
+    descent = isinstance(learner, LyapunovDescent)
+    regret = violation = G_f = G_g = 0.0
+    horizon, end, t = learner.horizon, learner.horizon, 0
+    while t < len(stream):
+        V, s = horizon**-0.5 / learner.caution, 0.5 * horizon**-0.5
+        B = paid = S = stiffness = far = Q = 0.0
+        rho, rounds = math.inf, range(t, min(end, len(stream)))
+        for t in rounds:
+            x = learner.act(states[t])
+            y = states[t].y if descent and t > rounds.start else x
+            C, A, breach = K.tangent(stream.losses.C[t]), K.tangent(stream.constraints.A[t]), float(stream.constraints.values(x)[t])
+            G_f, g = max(G_f, float(np.linalg.norm(C))), V * C
+            if breach > 0:
+                Q, G_g = Q + breach, max(G_g, float(np.linalg.norm(A)))
+                w, rho = G_f / G_g * s * math.exp(s * Q / (2 * G_g * K.diameter)), min(rho, G_f / G_g)
+                g, paid = g + w * A, paid + w * breach
+            S += float(g @ g)
+            D = min(2 * K.radius, K.diameter + far) if descent else K.diameter
+            eta = D / math.sqrt(2 * S)
+            B += max(0.0, 0.5 / eta - stiffness) * D**2 + eta * float(g @ g) / 2 + float(g @ (x - y))
+            stiffness = 0.5 / eta
+            far = max(far, states[t + 1].distance)
+        regret += (B - paid) / V
+        if Q > 0:
+            unit = 2 * G_g * K.diameter
+            violation += unit / s * math.log1p((B + V * G_f * K.diameter * len(rounds)) / (rho * unit))
+        t, horizon, end = rounds.stop, 2 * horizon, end + 2 * horizon
+    return regret, violation
+
+
+@pytest.mark.parametrize("kind", ["switching", "rare and huge", "steady", "losses that grow"])
+@pytest.mark.parametrize("K", [Simplex(4), DIAMOND, HULL], ids=lambda K: type(K).__name__)
+def test_bounds_are_those_of_the_formulas_written_plainly(K, kind):
+    stream = hostile(kind, K, 150, 6)
+    for learner in (
+        LyapunovDescent(K, horizon=150),
+        LyapunovDescent(K, horizon=20, calls_per_round=0.1, caution=1.0),
+        LyapunovDescent(K, horizon=10, tolerance=0.5),
+        SinhaVaze(K, horizon=20),
+    ):
+        bound = tw.run(learner, stream).bound
+        assert (bound.regret, bound.violation) == pytest.approx(plain_bounds(learner, stream), rel=1e-6)
+
+
+def test_a_restart_forgets_the_companion_and_keeps_unspent_calls():
+    learner = LyapunovDescent(DIAMOND, horizon=30, calls_per_round=0.03)
+    state = tw.run(learner, hostile("steady", DIAMOND, 30, 0)).final_state
+    assert state.distance > 0.01
+    nothing = FirstOrder(np.zeros(5), 0.0, np.zeros(5), 0.0, 0.0, 1)
+    after = learner.update(state, nothing)
+    assert after.distance == 0.0
+    assert after.bank == pytest.approx(state.bank + 0.03)
+    assert after.calls == state.calls
+
+
+@pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
+def test_a_given_slope_gives_a_bound_on_the_violation(kind):
+    stream = hostile("switching", DIAMOND, 200, 2)
+    largest = float(np.linalg.norm(stream.losses.C, axis=1).max())
+    run = tw.run(kind(DIAMOND, horizon=200, loss_lipschitz=largest), stream)
+    assert 0.0 < run.violations.sum() <= run.bound.violation < math.inf
+    assert run.bound.reason == ""
+
+
+def test_curved_losses_have_a_bound_on_the_violation_only_when_a_slope_is_given():
+    stream = tw.Stream(tw.functions.Quadratic(np.eye(5), -np.random.default_rng(0).random((50, 5))), Capacity(0.4 + np.zeros((50, 5))))
+    bound = LyapunovDescent(DIAMOND, horizon=50).bound(tw.run(LyapunovDescent(DIAMOND, horizon=50), stream))
+    assert (bound.violation, bound.reason) == (
+        None,
+        "A bound on the violation needs loss_lipschitz, a slope that no loss exceeds on the set.",
+    )
+    given_one = LyapunovDescent(DIAMOND, horizon=50, loss_lipschitz=5.0)
+    assert given_one.bound(tw.run(given_one, stream)).violation is not None
+
+
+def test_an_open_block_has_no_bound_yet():
+    run = tw.run(LyapunovDescent(DIAMOND, horizon=20, block=3), hostile("switching", DIAMOND, 10, 0))
+    assert run.bound == Bound(None, None, "The last block is still open: the bound is known when it closes.")
+
+
+def beyond_somewhere() -> set[str]:
+    found = [
+        beyond_the_bound(LyapunovDescent(K, horizon=400, calls_per_round=calls), hostile(kind, K, 400, 4))
+        for K in (Simplex(4), DIAMOND)
+        for kind in ("switching", "steady")
+        for calls in (0.02, 1.0)
+    ]
+    return set(itertools.chain(*found))
+
+
+def up_the_gradient(patch):
+    right = lyapunov_descent.descend
+    patch.setattr(lyapunov_descent, "descend", lambda y, g, *rest: right(y, -g, *rest))
+
+
+def distances_forgotten(patch):
+    patch.setattr(lyapunov_descent, "inner", lambda a, b: 0.0)
+
+
+def companions_back_at_the_center(patch):
+    patch.setattr(lyapunov_descent, "into_ball", lambda y, center, radius: center + 0.0 * y)
+
+
+MISTAKES = [up_the_gradient, distances_forgotten, companions_back_at_the_center]
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.__name__)
+def test_the_bounds_catch_mistakes(mistake, monkeypatch):
+    assert beyond_somewhere() == set()
+    mistake(monkeypatch)
+    assert "regret" in beyond_somewhere()
+
+
+# --- extremes -------------------------------------------------------------------------------------------------------------------------
+
+
+def naive_sinha_vaze(K: Any, stream: tw.Stream, horizon: int, caution: float) -> np.ndarray:
+    """ALGORITHMS 5.1 and 5.3 as they are written, with plain exponentials and no restart."""
+    x, Q, G_f, G_g, S, played = K.center, 0.0, 0.0, 0.0, 0.0, []
+    V, s = horizon**-0.5 / caution, 0.5 * horizon**-0.5
+    for C, A, b in zip(stream.losses.C, stream.constraints.A, stream.constraints.b, strict=True):
+        played.append(x)
+        grad_f, grad_g, breach = K.tangent(C), K.tangent(A), max(0.0, float(A @ x - b))
+        G_f = max(G_f, float(np.linalg.norm(grad_f)))
+        g, Q = V * grad_f, Q + breach
+        if breach > 0:
+            G_g = max(G_g, float(np.linalg.norm(grad_g)))
+            g = g + G_f / G_g * s * math.exp(s * Q / (2.0 * G_g * K.diameter)) * grad_g
+        S += float(g @ g)
+        x = K.project(x - K.diameter / math.sqrt(2.0 * S) * g)
+    return np.array(played)
+
+
+@pytest.mark.parametrize("caution", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize("K", [Simplex(4), Box([-1.0, 0.0, 0.0], [1.0, 2.0, 0.5])], ids=repr)
+def test_the_rival_agrees_with_its_formulas_written_plainly(K, caution):
+    stream = hostile("switching", K, 200, 7)
+    np.testing.assert_allclose(
+        actions(SinhaVaze(K, horizon=200, caution=caution), stream), naive_sinha_vaze(K, stream, 200, caution), atol=1e-9
+    )
+
+
+def breached(K: Any, rounds: int, depth: float) -> tw.Stream:
+    """Limits that no point keeps, breached by at least `depth` every round, whose gradients still say where it is least."""
+    rng = np.random.default_rng(8)
+    A = rng.random((rounds, *K.shape))
+    return tw.Stream(Linear(rng.standard_normal((rounds, *K.shape))), Affine(A, A @ K.center - depth))
+
+
+@pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
+@pytest.mark.parametrize("stride", [4, 32])
+def test_the_unit_in_which_weights_are_kept_changes_nothing_but_rounding(kind, stride, monkeypatch):
+    K, stream = Simplex(4), breached(Simplex(4), 150, 40.0)
+    learner = kind(K, horizon=150)
+    whole = tw.run(learner, stream)
+    monkeypatch.setattr(lyapunov, "_STRIDE", stride)
+    stepped = tw.run(learner, stream)
+    assert whole.final_state.ledger.exponent == 0
+    assert stepped.final_state.ledger.exponent >= 2 * stride
+    np.testing.assert_allclose(stepped.losses, whole.losses, atol=1e-9)
+    for ours, theirs in zip(learner.bound(stepped)[:2], learner.bound(whole)[:2], strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
+@pytest.mark.parametrize("depth", [1e3, 1e6, 1e15, 1e100])
+def test_hopeless_limits_never_overflow(kind, depth):
+    K = CappedSimplex(5, 0.5)
+    learner = kind(K, horizon=1000)
+    run = tw.run(learner, breached(K, 1200, depth))
+    assert run.max_excess <= 1e-12
+    assert np.isfinite(run.losses).all()
+    bound = learner.bound(run)
+    assert all(part is None or math.isfinite(part) for part in bound[:2])
+    assert bound.reason or None not in bound[:2]
+    check_learner(learner, breached(K, 20, depth))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
+def test_a_breach_that_no_decision_can_change_leaves_the_learner_alive(kind, dtype):
+    """The only way passes a link over its capacity: rounding of its flat gradient must not swallow everything else."""
+    K = FlowPolytope.examples()[4].to(np.zeros(1, dtype=dtype))
+    names = ["s-m", "m-a", "m-b", "a-n", "b-n", "n-t"]
+    capacity = np.full((400, 6), 2.0)
+    capacity[:, names.index("n-t")] = 0.5
+    costs = np.tile([0.0, 1.0, 0.0, 1.0, 0.0, 0.0], (400, 1))
+    costs[200:] = costs[200:, [0, 2, 1, 4, 3, 5]]
+    learner = kind(K, horizon=400, caution=0.1)
+    x = actions(learner, tw.Stream(Linear(costs.astype(dtype)), Capacity(capacity.astype(dtype))))
+    assert x[199, names.index("m-b")] > 0.9
+    assert x[399, names.index("m-a")] > 0.9
+
+
+@pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
+@pytest.mark.parametrize("f", [1e-100, 1e100])
+@pytest.mark.parametrize("g", [1e-100, 1e100])
+def test_tiny_and_huge_slopes_are_only_units(kind, f, g):
+    K, plain = Simplex(4), hostile("switching", Simplex(4), 40, 3)
+    stream = tw.Stream(Linear(f * plain.losses.C), Affine(g * plain.constraints.A, g * plain.constraints.b))
+    np.testing.assert_allclose(actions(kind(K, horizon=40), stream), actions(kind(K, horizon=40), plain), atol=1e-5)
+
+
+def test_gradients_whose_squares_overflow_are_refused():
+    learner = LyapunovDescent(Simplex(2), horizon=5)
+    sentence = r"The loss gradient holds a NaN or an infinite number, or its square overflows"
+    with pytest.raises(InvalidInput, match=sentence), np.errstate(over="ignore"):
+        learner.update(learner.start(), FirstOrder(np.array([1e200, 0.0]), 0.0, np.zeros(2), 1e200, 0.0, 1))
+
+
+# --- learners broken on purpose -------------------------------------------------------------------------------------------------------
+
+
+class Log(Stored):
+    """Gradients in a list that states share."""
+
+    tag = "log of the tests"
+
+    def __init__(self, rows: list[Any], count: int) -> None:
+        self.rows, self.count = rows, count
+
+    def parts(self):
+        return {"rows": self.rows[: self.count]}
+
+    @classmethod
+    def restored(cls, parts):
+        return cls(list(parts["rows"]), len(parts["rows"]))
+
+
+class Walk(NamedTuple):
+    t: int
+    x: Any
+    total: Any
+    open: Any
+    rounds: int
+    calls: int = 0
+    distance: float = 0.0
+    extra: Any = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Walker(Learner[Walk]):
+    """Follows the leader by one oracle call every two rounds, right in everything; each broken learner below changes one thing."""
+
+    needs: ClassVar = FirstOrder
+    state_type: ClassVar = Walk
+
+    K: Any = field(default_factory=lambda: Simplex(3))
+    horizon: int | None = 10
+    calls_per_round: float = 0.5
+
+    @property
+    def hard_set(self):
+        return self.K
+
+    def start(self):
+        zero = frozen(np.zeros(self.K.shape))
+        return Walk(0, self.K.center, zero, zero, 0)
+
+    def act(self, state):
+        return state.x
+
+    def rounds_left(self, state):
+        return 2 - state.rounds
+
+    def update(self, state, seen):
+        self.look(state, seen)
+        rounds, open = state.rounds + seen.rounds, frozen(state.open + seen.loss_gradient + seen.constraint_gradient)
+        if rounds < 2:
+            return state._replace(t=state.t + seen.rounds, open=open, rounds=rounds)
+        return self.close(state, frozen(state.total + open), state.t + seen.rounds)
+
+    def close(self, state, total, t):
+        x = state.x + 2.0 / (t + 2.0) * (self.K.lmo(total) - state.x)
+        return state._replace(t=t, x=frozen(x), total=total, open=frozen(0.0 * total), rounds=0, calls=state.calls + 1)
+
+    def look(self, state, seen):
+        require_first_order(seen, self.K.shape, self.rounds_left(state))
+        for part in (seen.loss_gradient, seen.constraint_gradient):
+            if not np.isfinite(part).all():
+                raise InvalidInput("Give finite gradients.")
+
+    def bound(self, record):
+        return Bound(None, None, "Nothing is promised.")
+
+    def notes(self, state):
+        return () if self.horizon is None or state.t <= self.horizon else ("The horizon was passed.",)
+
+    @classmethod
+    def examples(cls, K, horizon):
+        return (cls(K, horizon),)
+
+
+class PlaysOutside(Walker):
+    def act(self, state):
+        return frozen(1.5 * state.x)
+
+
+class PlaysNaN(Walker):
+    def close(self, state, total, t):
+        return super().close(state, total, t)._replace(x=frozen(np.full(3, np.nan)))
+
+
+class PlaysInSinglePrecision(Walker):
+    def act(self, state):
+        return frozen(state.x.astype(np.float32))
+
+
+class LeavesTheDoorOpen(Walker):
+    def act(self, state):
+        return state.x.copy()
+
+
+class ForgetsTheStateInAct(Walker):
+    calls_so_far: ClassVar = itertools.count()
+
+    def act(self, state):
+        return self.K.lmo(np.roll(np.arange(3.0), next(self.calls_so_far)))
+
+
+class ActsOtherwiseAhead(Walker):
+    def acts(self, state, k):
+        return np.array([state.x, *[self.K.center] * (k - 1)]) if state.t else super().acts(state, k)
+
+
+class ActWrites(Walker):
+    def act(self, state):
+        if state.rounds == 1:
+            state.open.flags.writeable = True
+            state.open[0] += 1e-3
+            state.open.flags.writeable = False
+        return state.x
+
+
+class KeepsTheCallersArray(Walker):
+    def update(self, state, seen):
+        new = super().update(state, seen)
+        return new._replace(open=seen.loss_gradient) if new.rounds else new
+
+
+class CountsTwice(Walker):
+    def close(self, state, total, t):
+        return super().close(state, total, t + 1)
+
+
+class ForgetsCalls(Walker):
+    def close(self, state, total, t):
+        return super().close(state, total, t)._replace(calls=max(0, 3 - t))
+
+
+class IgnoresTheBudget(Walker):
+    def close(self, state, total, t):
+        return super().close(state, total, t)._replace(calls=state.calls + 3)
+
+
+class HasNoDistance(Walker):
+    def close(self, state, total, t):
+        return super().close(state, total, t)._replace(distance=math.nan)
+
+
+class TakesNoRounds(Walker):
+    def rounds_left(self, state):
+        return 0 if state.t > 5 else super().rounds_left(state)
+
+
+class RollsDice(Walker):
+    dice: ClassVar = np.random.default_rng(0)
+
+    def close(self, state, total, t):
+        return super().close(state, frozen(total + 1e3 * self.dice.standard_normal(3)), t)._replace(total=total)
+
+
+class RemembersEarlierRuns(Walker):
+    def close(self, state, total, t):
+        runs = self.__dict__.setdefault("runs", [0])
+        runs[0] += 1
+        return super().close(state, frozen(total + 1e3 * np.roll([0.0, 1.0, 2.0], runs[0])), t)._replace(total=total)
+
+
+class LosesDigitsWhenSaved(Walker):
+    def load(self, data):
+        state = super().load(data)
+        return state._replace(x=frozen(state.x.astype(np.float32).astype(float)))
+
+
+class ForgetsTheOpenBlockWhenSaved(Walker):
+    def load(self, data):
+        state = super().load(data)
+        return state._replace(open=self.start().open) if state.rounds else state
+
+
+class ComesBackAsATuple(Walker):
+    def load(self, data):
+        return tuple(super().load(data))
+
+
+class WritesIntoTheOldState(Walker):
+    def close(self, state, total, t):
+        new = super().close(state, total, t)
+        state.x.flags.writeable = True
+        state.x[:] = new.x
+        state.x.flags.writeable = False
+        return new
+
+    def start(self):
+        return super().start()._replace(x=frozen(np.full(3, 1 / 3)))
+
+
+class SharesATableWithoutForking(Walker):
+    def start(self):
+        return super().start()._replace(extra=Log([], 0))
+
+    def close(self, state, total, t):
+        log = state.extra
+        if len(log.rows) > 6:
+            log = Log([], 0)
+        log.rows[log.count :] = [*log.rows[log.count :], total]
+        new = super().close(state, frozen(total + sum(log.rows)), t)
+        return new._replace(total=total, extra=Log(log.rows, len(log.rows)))
+
+
+class TakesABlockForARound(Walker):
+    def update(self, state, seen):
+        new = super().update(state, seen)
+        return new._replace(x=frozen(self.K.lmo(new.total))) if seen.rounds == 2 else new
+
+
+class TakesNaN(Walker):
+    def look(self, state, seen):
+        require_first_order(seen, self.K.shape, self.rounds_left(state))
+
+    def close(self, state, total, t):
+        return super().close(state, frozen(np.nan_to_num(total)), t)
+
+
+class RefusesTooLate(Walker):
+    def look(self, state, seen):
+        require_first_order(seen, self.K.shape, self.rounds_left(state))
+
+    def close(self, state, total, t):
+        if not np.isfinite(total).all():
+            raise InvalidInput("Give finite gradients.")
+        return super().close(state, total, t)
+
+
+class TakesTooManyRounds(Walker):
+    def look(self, state, seen):
+        super().look(state, seen._replace(rounds=1) if type(seen) is FirstOrder else seen)
+
+
+class TakesNegativeViolations(Walker):
+    def look(self, state, seen):
+        super().look(state, seen._replace(violation=0.0) if type(seen) is FirstOrder else seen)
+
+
+class StumblesOverNone(Walker):
+    def look(self, state, seen):
+        if seen.rounds:
+            super().look(state, seen)
+
+
+class TakesOtherSettings(Walker):
+    def load(self, data):
+        return Walker().load(data)
+
+    def save(self, state):
+        return Walker().save(state)
+
+
+class TakesBrokenBytes(Walker):
+    def load(self, data):
+        try:
+            return super().load(data)
+        except TidewolfError as error:
+            if "other settings" in str(error):
+                raise
+            return self.start()
+
+
+class PromisesNaN(Walker):
+    def bound(self, record):
+        return Bound(math.nan, 1.0)
+
+
+class PromisesNothingWithoutAReason(Walker):
+    def bound(self, record):
+        return Bound(1.0, None)
+
+
+class PromisesANumber(Walker):
+    def bound(self, record):
+        return 3.0
+
+
+class StopsAtTheHorizon(Walker):
+    def look(self, state, seen):
+        super().look(state, seen)
+        if state.t >= 60:
+            raise InvalidInput("The horizon is over.")
+
+
+class LeavesAfterTheHorizon(Walker):
+    def act(self, state):
+        return frozen(2.0 * state.x) if state.t > 26 else state.x
+
+
+class SaysNothingOfTheHorizon(Walker):
+    def notes(self, state):
+        return ()
+
+
+class Mumbles(Walker):
+    def notes(self, state):
+        return ("horizon",) if super().notes(state) else ()
+
+
+class Hoards(Walker):
+    """One number a round."""
+
+    def start(self):
+        return super().start()._replace(extra=frozen(np.zeros(0)))
+
+    def close(self, state, total, t):
+        return super().close(state, total, t)._replace(extra=frozen(np.append(state.extra, [t, t])))
+
+
+@dataclass(frozen=True)
+class ComparesByTuple(Walker):
+    pass
+
+
+class Undecorated(Learner[Walk]):
+    needs, state_type, hard_set, fields = FirstOrder, Walk, Simplex(3), lambda self: {}
+    start, act, rounds_left, update, bound, examples = (lambda self: None,) * 6
+
+
+BROKEN = {
+    PlaysOutside: r"every action is a read-only member of the set: in round 0 it is \[0\.5 0\.5 0\.5\], with excess 0\.5\.",
+    PlaysNaN: r"every action is a read-only member of the set: in round 2 it is \[nan nan nan\], with excess inf\.",
+    PlaysInSinglePrecision: r"every action is a read-only member of the set: in round 0 it is a ndarray of float32, the set lives",
+    LeavesTheDoorOpen: r"every action is a read-only member of the set: in round 0 it can be written to; set x\.flags\.writeable = False\.",
+    ForgetsTheStateInAct: r"act gives the point of its state, as often as it is asked, .*: (in round 0 it gives|acts\(state, 1\) differs)",
+    ActsOtherwiseAhead: r"acts the same for the rounds to come: acts\(state, 2\) differs from act\(state\) in round",
+    ActWrites: r"acts the same for the rounds to come: act or acts changed the state of round 1\.",
+    KeepsTheCallersArray: r"of its state_type, with arrays that are read-only: its open can be written to; set flags\.writeable = False\.",
+    CountsTwice: r"t counts the rounds, .*: t is 3 after 2 rounds\.",
+    ForgetsCalls: r"t counts the rounds, .*: calls went from 1 to 0 in round 4\.",
+    IgnoresTheBudget: r"calls stay within calls_per_round: 3 calls were made in 2 rounds, 0\.5 a round are allowed\.",
+    HasNoDistance: r"t counts the rounds, .*: distance is nan after 2 rounds\.",
+    TakesNoRounds: r"cannot be checked \(actions are members\): .* takes 0 rounds in round 0; rounds_left is at least 1\.",
+    RollsDice: r"the same rounds give the same run: played again, \[.*\] is played in place of \[.*\] before round",
+    RemembersEarlierRuns: r"the same rounds give the same run: played .*, \[.*\] is played in place of \[.*\] before round",
+    LosesDigitsWhenSaved: r"load\(save\(state\)\) goes on bit for bit: saved again after round \d+, it is other bytes\.",
+    ForgetsTheOpenBlockWhenSaved: r"load\(save\(state\)\) goes on bit for bit: saved again after round 1, it is other bytes\.",
+    ComesBackAsATuple: r"load\(save\(state\)\) goes on bit for bit: a Walk comes back as a tuple\.",
+    WritesIntoTheOldState: r"breaks the law that .*: (in round|the state|with two branches|acts|act|played again)",
+    SharesATableWithoutForking: r"update leaves the old state as it was, whatever is done with the new one: with two branches",
+    TakesABlockForARound: r"feedback on k rounds at once does what it does one round at a time, .*: in round 2, \[.*\] is played",
+    TakesNaN: r"bad feedback is refused at once .*: a NaN in the loss_gradient, in round 0, was taken\.",
+    RefusesTooLate: r"bad feedback is refused at once .*: a NaN in the loss_gradient, in round 0, was taken\.",
+    TakesTooManyRounds: r"bad feedback is refused at once .*: feedback on 0 rounds where 1 to 2 are due, in round 0, was taken\.",
+    TakesNegativeViolations: r"bad feedback is refused at once .*: a violation of -1\.0, in round 0, was taken\.",
+    StumblesOverNone: r"bad feedback is refused at once .*: nothing \(None\), in round 0, raised AttributeError: .*\.",
+    TakesOtherSettings: r"a state saved under other settings, or broken, is refused: it was taken with horizon = 21 in place of 10\.",
+    TakesBrokenBytes: r"a state saved under other settings, or broken, is refused: a state without its last byte was taken\.",
+    PromisesNaN: r"bound\(record\) states a number or a reason for having none, and no NaN: its regret is nan\.",
+    PromisesNothingWithoutAReason: r"bound\(record\) states .*: its violation is None without a reason\.",
+    PromisesANumber: r"bound\(record\) states .*: it is 3\.0, no Bound\.",
+    StopsAtTheHorizon: r"cannot be checked \((the horizon may be passed|states do not grow)\): The horizon is over\.",
+    LeavesAfterTheHorizon: r"rounds past the horizon are played, and a note says so: in round \d+ it is .*, with excess",
+    SaysNothingOfTheHorizon: r"rounds past the horizon are played, and a note says so: after \d+ rounds with a horizon of 10 there is no",
+    Mumbles: r"rounds past the horizon are played, and a note says so: the note 'horizon' is no sentence\.",
+    Hoards: r"a saved state does not grow with the rounds: it has up to \d+ bytes in the first \d+ rounds, up to \d+ in the next\.",
+    ComparesByTuple: r"it prints and compares as what it is: it does not compare arrays by content; declare the dataclass with eq=False\.",
+    Undecorated: r"it prints and compares as what it is: it is no dataclass; declare it one",
+}
+
+
+def test_the_pattern_of_the_broken_learners_is_right():
+    check_learner(Walker())
+    check_learner(Walker(), seed=1)
+    check_learner(Walker(L2Ball((2, 2)), None))
+
+
+@pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)
+def test_a_broken_learner_is_caught_with_the_fitting_sentence(kind):
+    with pytest.raises(LawBroken, match=BROKEN[kind]) as caught:
+        check_learner(kind())
+    assert str(caught.value).startswith(kind.__name__)
+    assert str(caught.value).endswith(".")

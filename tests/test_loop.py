@@ -1,0 +1,203 @@
+"""The one loop: the same as written by hand, resumable, and exact in what it reveals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
+from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation, first_order
+from tidewolf.core.learner import Bound, Learner
+from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic
+from tidewolf.learners import LyapunovDescent
+from tidewolf.sets import CappedSimplex, Simplex
+
+RNG = np.random.default_rng(0)
+STREAM = tw.Stream(Linear(RNG.standard_normal((23, 4))), Capacity(RNG.uniform(0.1, 0.6, (23, 4))))
+
+
+class Step(NamedTuple):
+    t: int = 0
+    calls: int = 0
+    distance: float = 0.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Listener(Learner[Step]):
+    """Plays the center and keeps what it is shown, three rounds at a time."""
+
+    needs: ClassVar[Any] = FirstOrder
+    state_type: ClassVar = Step
+    heard: ClassVar[list[Any]] = []
+    left: ClassVar[int] = 3
+
+    K: Any
+
+    @property
+    def hard_set(self):
+        return self.K
+
+    def start(self):
+        self.heard.clear()
+        return Step()
+
+    def act(self, state):
+        return self.hard_set.center
+
+    def rounds_left(self, state):
+        return self.left
+
+    def update(self, state, seen):
+        self.heard.append(seen)
+        return state._replace(t=state.t + seen.rounds)
+
+    def bound(self, record):
+        return Bound(None, None, "Nothing is promised.")
+
+    @classmethod
+    def examples(cls, K, horizon):
+        return (cls(K),)
+
+
+@pytest.mark.parametrize("block", [1, 3, 50])
+def test_play_is_the_loop_written_by_hand(block):
+    learner = LyapunovDescent(Simplex(4), horizon=10, block=block)
+    state, t, by_hand = learner.start(), 0, []
+    while t < len(STREAM):
+        k, x = min(learner.rounds_left(state), len(STREAM) - t), learner.act(state)
+        losses, constraints = STREAM.losses[t : t + k], STREAM.constraints[t : t + k]
+        state = learner.update(state, first_order(losses, constraints, x, constraints.values(x)))
+        by_hand.append((x, losses.values(x), constraints.values(x), learner.save(state)))
+        t += k
+    played = list(tw.play(learner, STREAM))
+    assert len(played) == len(by_hand)
+    for ours, (x, losses, constraints, saved) in zip(played, by_hand, strict=True):
+        assert ours.x.tobytes() == x.tobytes()
+        np.testing.assert_array_equal(ours.losses, losses)
+        np.testing.assert_array_equal(ours.constraints, constraints)
+        assert learner.save(ours.state) == saved
+
+
+def test_play_goes_on_from_a_state():
+    learner = LyapunovDescent(Simplex(4), horizon=10)
+    whole = list(tw.play(learner, STREAM))
+    first = list(tw.play(learner, STREAM[:9]))
+    rest = list(tw.play(learner, STREAM[9:], first[-1].state))
+    assert [p.x.tobytes() for p in whole] == [p.x.tobytes() for p in (*first, *rest)]
+    assert learner.save(whole[-1].state) == learner.save(rest[-1].state)
+
+
+def test_play_is_lazy_and_an_empty_stream_plays_nothing():
+    learner = LyapunovDescent(Simplex(4), horizon=10)
+    rounds = tw.play(learner, STREAM)
+    assert next(rounds).state.t == 1
+    assert next(rounds).state.t == 2
+    assert list(tw.play(learner, STREAM[:0])) == []
+
+
+def test_a_run_records_what_play_yields():
+    learner = LyapunovDescent(CappedSimplex(4, 0.5), horizon=10, block=4)
+    run, played = tw.run(learner, STREAM), list(tw.play(learner, STREAM))
+    np.testing.assert_array_equal(run.losses, np.concatenate([p.losses for p in played]))
+    np.testing.assert_array_equal(run.violations, np.maximum(0, np.concatenate([p.constraints for p in played])))
+    assert run.calls.sum() == run.oracle_calls == played[-1].state.calls
+    assert run.rounds == len(STREAM)
+    assert learner.save(run.final_state) == learner.save(played[-1].state)
+
+
+def test_first_order_feedback_is_the_sums_over_the_rounds():
+    learner = Listener(Simplex(4))
+    x = learner.hard_set.center
+    for constraints in (STREAM.constraints, Affine(RNG.standard_normal((23, 4)), np.zeros(23)), Affine(0.0 * STREAM.losses.C, np.ones(23))):
+        list(tw.play(learner, tw.Stream(STREAM.losses, constraints)))
+        assert [seen.rounds for seen in learner.heard] == [3] * 7 + [2]
+        for i, seen in enumerate(learner.heard):
+            rounds = range(3 * i, min(3 * i + 3, 23))
+            parts = [constraints[t : t + 1] for t in rounds]
+            breached = [part for part in parts if part.values(x)[0] > 0]
+            one = np.ones(1)
+            np.testing.assert_allclose(seen.loss_gradient, STREAM.losses.C[rounds.start : rounds.stop].sum(axis=0))
+            assert seen.violation == pytest.approx(sum(part.values(x)[0] for part in breached))
+            np.testing.assert_allclose(
+                seen.constraint_gradient, sum((part.subgradient(x, one) for part in breached), np.zeros(4)), atol=1e-15
+            )
+            assert seen.loss_slope == pytest.approx(max(np.linalg.norm(STREAM.losses.C[t]) for t in rounds))
+            assert seen.constraint_slope == pytest.approx(max((np.linalg.norm(part.subgradient(x, one)) for part in breached), default=0.0))
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        STREAM,
+        tw.Stream(Quadratic(np.eye(4), RNG.standard_normal((6, 4))), MaxAffine(RNG.standard_normal((6, 3, 4)), np.zeros((6, 3)))),
+        tw.Stream(Affine(RNG.standard_normal((5, 4)), np.ones(5)), Affine(RNG.standard_normal((5, 4)), -np.ones(5))),
+    ],
+)
+def test_single_rounds_add_up_to_several(stream):
+    x = RNG.dirichlet(np.ones(4))
+    whole = first_order(stream.losses, stream.constraints, x, stream.constraints.values(x))
+    parts = [stream[t : t + 1] for t in range(len(stream))]
+    singles = [first_order(part.losses, part.constraints, x, part.constraints.values(x)) for part in parts]
+    np.testing.assert_allclose(whole.loss_gradient, sum(seen.loss_gradient for seen in singles), atol=1e-12)
+    np.testing.assert_allclose(whole.constraint_gradient, sum(seen.constraint_gradient for seen in singles), atol=1e-12)
+    assert whole.violation == pytest.approx(sum(seen.violation for seen in singles))
+    assert whole.loss_slope == pytest.approx(max(seen.loss_slope for seen in singles))
+    assert whole.constraint_slope == pytest.approx(max(seen.constraint_slope for seen in singles))
+
+
+def test_full_information_is_the_functions_themselves(monkeypatch):
+    monkeypatch.setattr(Listener, "needs", FullInformation)
+    learner = Listener(Simplex(4))
+    list(tw.play(learner, STREAM))
+    assert [seen.rounds for seen in learner.heard] == [3] * 7 + [2]
+    assert learner.heard[1] == FullInformation(STREAM.losses[3:6], STREAM.constraints[3:6])
+
+
+def test_what_cannot_be_played_is_refused_with_a_sentence(monkeypatch):
+    learner = LyapunovDescent(Simplex(4))
+    with pytest.raises(WrongType, match=r"A learner plays a Stream\(losses, constraints\), not Linear\."):
+        tw.play(learner, STREAM.losses)
+    with pytest.raises(WrongShape, match=r"take points of shape \(4,\); the learner's set has points of shape \(3,\)\."):
+        tw.play(LyapunovDescent(Simplex(3)), STREAM)
+    with pytest.raises(WrongType, match=r"The losses of a stream are a batch of functions such as functions\.Linear\(C\), not 3\."):
+        tw.Stream(3, STREAM.constraints)
+    with pytest.raises(WrongShape, match=r"one loss and one constraint a round; 23 losses and 22 constraints were given\."):
+        tw.Stream(STREAM.losses, STREAM.constraints[1:])
+    with pytest.raises(WrongShape, match=r"The losses take points of shape \(4,\) and the constraints points of shape \(2,\)\."):
+        tw.Stream(STREAM.losses, Capacity(np.ones((23, 2))))
+    monkeypatch.setattr(Listener, "needs", Bandit)
+    with pytest.raises(NotSupported, match=r"The loop cannot reveal Bandit feedback yet\."):
+        list(tw.play(Listener(Simplex(4)), STREAM))
+    monkeypatch.setattr(Listener, "left", 0)
+    with pytest.raises(InvalidInput, match=r"Listener\(K=Simplex.* takes 0 rounds in round 0; rounds_left is at least 1\."):
+        list(tw.play(Listener(Simplex(4)), STREAM))
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "error", "sentence"),
+    [
+        ({"rounds": 0}, InvalidInput, r"Feedback on 0 rounds was given where 1 is due\."),
+        ({"rounds": 2}, InvalidInput, r"Feedback on 2 rounds was given where 1 is due\."),
+        ({"loss_gradient": np.ones(3)}, WrongShape, r"A gradient of shape \(3,\) was given; the set's points have shape \(4,\)\."),
+        (
+            {"constraint_gradient": np.ones((4, 1))},
+            WrongShape,
+            r"A gradient of shape \(4, 1\) was given; the set's points have shape \(4,\)\.",
+        ),
+        ({"violation": -0.5}, InvalidInput, r"The violation must be a finite number of at least 0, not -0\.5\."),
+        ({"violation": np.nan}, InvalidInput, r"The violation must be a finite number of at least 0, not nan\."),
+        ({"loss_gradient": np.full(4, np.nan)}, InvalidInput, r"The loss gradient holds a NaN or an infinite number"),
+        ({"constraint_gradient": np.full(4, np.inf)}, InvalidInput, r"The constraint gradient holds a NaN or an infinite number"),
+    ],
+)
+def test_bad_feedback_is_refused_with_a_sentence(spoilt, error, sentence):
+    learner = LyapunovDescent(Simplex(4), horizon=10)
+    good = FirstOrder(np.ones(4), 1.0, np.arange(4.0), 2.0, 4.0, 1)
+    with pytest.raises(error, match=sentence):
+        learner.update(learner.start(), good._replace(**spoilt))
+    with pytest.raises(WrongType, match=r"FirstOrder feedback is due, not Stream\."):
+        learner.update(learner.start(), STREAM)

@@ -1,0 +1,356 @@
+"""The primal-dual learners: laws, the theorem's frozen regime, thresholds, units, condition (C), and bounds on hostile streams."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core.errors import FrozenRegime, InvalidInput, NotAMember, ShortHorizon
+from tidewolf.core.feedback import FirstOrder
+from tidewolf.functions import Affine, Linear, Quadratic
+from tidewolf.learners.primal_dual import PrimalDual, damping, steps_for
+from tidewolf.learners.primal_dual_theorem import TheoremPrimalDual
+from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
+from tidewolf.steps import thresholds
+from tidewolf.steps.saddle import HOPELESS
+from tidewolf.testing import check_learner
+
+DIAMOND = FlowPolytope.examples()[0]
+HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
+POINT = VertexHull(np.ones((1, 2)))
+SETS = [Simplex(4), DIAMOND, CappedSimplex(6, 0.5), Box([-1.0, 0.0], [1.0, 3.0]), HULL, L2Ball((2, 2), 3.0), Simplex(1), POINT]
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", range(len(SETS)), ids=lambda number: repr(SETS[number]))
+@pytest.mark.parametrize("kind", [PrimalDual, TheoremPrimalDual])
+def test_the_laws_hold_on_every_set(kind, number):
+    for learner in kind.examples(SETS[number], 20):
+        check_learner(learner, seed=number)
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    horizon=st.integers(1, 60),
+    block=st.sampled_from([1, 2, 5]),
+    calls=st.sampled_from([0.1, 1.0, 20.0]),
+)
+@settings(max_examples=8)
+def test_the_laws_hold_for_any_block_horizon_and_budget(seed, horizon, block, calls):
+    check_learner(PrimalDual(HULL, horizon=horizon, block=block, calls_per_round=calls), seed=seed)
+
+
+@pytest.mark.parametrize("depth", [1.0, 1e6, 1e100, 1e300])
+def test_limits_that_no_point_keeps_never_overflow_and_have_no_bound(depth):
+    K, rng = CappedSimplex(5, 0.5), np.random.default_rng(8)
+    A = rng.random((400, 5))
+    stream = tw.Stream(Linear(rng.standard_normal((400, 5))), Affine(A, A @ K.center - depth))
+    for learner in (PrimalDual(K, horizon=300), TheoremPrimalDual(K, 300, 10.0, 3.0)):
+        run = tw.run(learner, stream)
+        assert run.max_excess <= 1e-12
+        assert np.isfinite(run.losses).all()
+        assert depth == 1.0 or learner.bound(run)[1:] == (None, HOPELESS)
+
+
+def test_settings_and_slopes_are_refused_with_a_sentence():
+    with pytest.raises(InvalidInput, match=r"The block must be at least 1, not 0\."):
+        PrimalDual(DIAMOND, block=0)
+    with pytest.raises(InvalidInput, match=r"calls_per_round must be greater than 0, not 0\."):
+        PrimalDual(DIAMOND, calls_per_round=0)
+    with pytest.raises(NotAMember, match=r"The starting point is not a member of the set: its excess is 1\."):
+        PrimalDual.theorem(L2Ball(2), horizon=9, loss_lipschitz=1.0, constraint_lipschitz=1.0, start=[2.0, 0.0])
+    steep = FirstOrder(np.array([3.0, 4.0]), 0.0, np.zeros(2), 5.0, 0.0, 1)
+    for learner in (PrimalDual(L2Ball(2), 50, loss_lipschitz=4.9), TheoremPrimalDual(L2Ball(2), 50, 4.9, 1.0)):
+        with pytest.raises(InvalidInput, match=r"A loss of slope 5 was seen, above loss_lipschitz = 4\.9"):
+            learner.update(learner.start(), steep)
+
+
+# --- blocks, horizons, budgets ----------------------------------------------------------------------------------------------------
+
+
+def hostile(K: Any, rounds: int, seed: int, turns: int = 7) -> tw.Stream:
+    """Losses that turn round and constraints that oppose them, all kept by one point of K; slopes of at most 1."""
+    rng = np.random.default_rng(seed)
+    star = 0.7 * K.center + 0.3 * K.lmo(rng.standard_normal(K.shape))
+    sign = np.where(np.arange(rounds) * turns // rounds % 2, -1.0, 1.0)[:, None]
+    C = sign * rng.standard_normal(K.shape) + 0.3 * rng.standard_normal((rounds, *K.shape))
+    A = -C + 0.2 * rng.standard_normal(C.shape)
+    C, A = (M / np.linalg.norm(M, axis=1, keepdims=True) for M in (C, A))
+    return tw.Stream(Linear(C), Affine(A, A @ star))
+
+
+def test_blocks_are_as_long_as_they_should_be_and_the_last_is_ragged_and_costs_no_call():
+    assert steps_for(1000, 1.0).block == 46
+    assert steps_for(1000, 4.0).block == 23
+    assert steps_for(1, 1.0).block == 1
+    assert steps_for(5, 1.0, 99).block == 5
+    learner = PrimalDual(DIAMOND, horizon=100, block=30, calls_per_round=2.0)
+    played = list(tw.play(learner, hostile(DIAMOND, 100, 0)))
+    assert [p.state.t for p in played] == [30, 60, 90, 100]
+    assert played[-1].state.calls == played[-2].state.calls > 0
+    assert played[-1].state.bank == 200.0 - played[-1].state.calls
+
+
+def test_past_the_horizon_it_restarts_with_twice_as_much_and_says_so():
+    learner = PrimalDual(DIAMOND, horizon=20)
+    run = tw.run(learner, hostile(DIAMOND, 70, 0))
+    assert (run.final_state.began, run.final_state.horizon) == (60, 80)
+    assert run.notes == ("The horizon of 20 rounds was passed: after round 60 the learner restarted with 80.",)
+    assert tw.run(learner, hostile(DIAMOND, 20, 0)).notes == ()
+    unknown = tw.run(PrimalDual(DIAMOND), hostile(DIAMOND, 300, 0))
+    assert (unknown.final_state.began, unknown.final_state.horizon, unknown.notes) == (256, 512, ())
+
+
+@given(seed=st.integers(0, 2**32), calls=st.sampled_from([0.3, 1.0, 3.7]), T=st.sampled_from([400, 1000]))
+@settings(max_examples=8)
+def test_the_budget_always_reaches_the_tolerance(seed, calls, T):
+    K = (HULL, DIAMOND, CappedSimplex(6, 0.5))[seed % 3]
+    learner, tol = PrimalDual(K, T, calls), steps_for(T, calls).tol
+    assert tol is not None
+    run = tw.run(learner, hostile(K, T, seed))
+    assert run.distances.max() <= math.sqrt(tol) * K.radius * (1.0 + 1e-9)
+    assert run.oracle_calls <= calls * T
+
+
+# --- units ------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{}, {"block": 1}, {"block": 3, "calls_per_round": 0.4}, {"calls_per_round": 8.0}], ids=str)
+def test_powers_of_two_in_the_units_change_no_bit_of_a_decision(options):
+    points = np.random.default_rng(3).standard_normal((7, 3))
+    stream = hostile(VertexHull(points), 90, 5)
+
+    def decisions(x: float, f: float, g: float) -> bytes:
+        learner = PrimalDual(VertexHull(x * points), horizon=60, **options)
+        C, A, b = stream.losses.C * (f / x), stream.constraints.A * (g / x), stream.constraints.b * g
+        return np.array([p.x for p in tw.play(learner, tw.Stream(Linear(C), Affine(A, b)))] / np.float64(x)).tobytes()
+
+    plain = decisions(1.0, 1.0, 1.0)
+    for units in ((8.0, 1.0, 1.0), (1.0, 0.25, 1.0), (1.0, 1.0, 2.0**20), (2.0**-12, 2.0**30, 2.0**-7)):
+        assert decisions(*units) == plain, units
+
+
+# --- condition (C) ----------------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(1, 10**9), st.sampled_from([0.1, 1.0, 7.0]))
+def test_the_damping_is_the_smallest_root(T, B):
+    b, eta, nu, theta, tol, root = steps_for(T, B)
+    distance = math.sqrt(tol or 0.0)
+
+    def slack(theta: float) -> float:
+        return theta / 2.0 - eta * b - nu * b * theta**2 / 2.0 - distance
+
+    if root:
+        assert slack(theta) == pytest.approx(0.0, abs=1e-9)
+        assert all(slack(theta * share) < 0.0 for share in (0.0, 0.1, 0.5, 0.9, 0.999))
+    else:
+        assert theta == 0.5
+        assert damping(b, eta, nu, distance) is None
+        assert all(slack(2.0**k) < 0.0 for k in range(-30, 30))
+
+
+def test_what_is_promised_has_the_stated_constants():
+    for B in (0.5, 1.0, 4.0):
+        for T in (int(calls / B) for calls in (1e4, 1e5, 1e6, 1e8)):
+            regret, violation, reason = PrimalDual(L2Ball(2, 3.0), T, B, loss_lipschitz=2.0, constraint_lipschitz=5.0).promise()
+            assert regret <= 5.9 * 6.0 * T**0.75 / B**0.25
+            assert 6.0 * 15.0 * T**0.875 / B**0.125 <= violation <= 6.9 * 15.0 * T**0.875 / B**0.125
+            assert reason == ""
+
+
+def test_a_promise_that_cannot_be_made_says_why():
+    assert "needs horizon, loss_lipschitz and constraint_lipschitz" in PrimalDual(DIAMOND, 10**6).promise().reason
+    short = PrimalDual(DIAMOND, 100, loss_lipschitz=1.0, constraint_lipschitz=1.0).promise()
+    assert short[:2] == (None, None)
+    assert short.reason.startswith("With 100 rounds in blocks of 15 with 1 oracle calls a round the theorem's condition has no solution")
+
+
+# --- theory is executable ---------------------------------------------------------------------------------------------------------
+
+
+def regret_of(run: Any) -> float:
+    assert run.comparator.feasible
+    return float(run.losses.sum()) - run.comparator.upper
+
+
+@pytest.mark.parametrize("K", SETS[:5], ids=repr)
+def test_what_is_measured_stays_below_what_is_promised(K):
+    for seed, T in ((1, 300), (2, 130)):
+        stream = hostile(K, T, seed)
+        for learner in (
+            PrimalDual(K, T),
+            PrimalDual(K, T, block=1),
+            PrimalDual(K, T, calls_per_round=0.05, block=4),
+            PrimalDual(K, T, calls_per_round=10.0, loss_lipschitz=1.0, constraint_lipschitz=1.0),
+            PrimalDual(K, T // 5),
+            PrimalDual(K),
+            TheoremPrimalDual(K, T, 1.0, 1.0),
+            TheoremPrimalDual(K, T // 5, 1.0, 1.0, K.lmo(np.ones(K.shape))),
+        ):
+            run = tw.run(learner, stream)
+            assert regret_of(run) <= run.bound.regret + 1e-9, learner
+            assert run.violations.sum() <= run.bound.violation + 1e-9, learner
+            assert run.bound.reason == ""
+
+
+def test_slopes_that_grow_a_thousandfold_keep_the_measured_bounds():
+    K, T = HULL, 200
+    stream = hostile(K, T, 3)
+    growth = np.logspace(-2, 1, T)
+    C, A, b = stream.losses.C * growth[:, None], stream.constraints.A * growth[:, None], stream.constraints.b * growth
+    for options in ({}, {"block": 1}, {"calls_per_round": 0.02, "block": 2}):
+        run = tw.run(PrimalDual(K, T, **options), tw.Stream(Linear(C), Affine(A, b)))
+        assert regret_of(run) <= run.bound.regret
+        assert 0.0 < run.violations.sum() <= run.bound.violation
+
+
+@pytest.mark.parametrize("K", [L2Ball(3), Simplex(4)], ids=repr)
+def test_bounds_below_the_trivial_hold_and_measured_ones_are_below_the_promise(K):
+    """Twelve functions that alternate, so that the comparator is a small problem; the best of many feasible points stands in for it."""
+    T, rng = 60_000, np.random.default_rng(4)
+    few = hostile(K, 12, 4, turns=2)
+    rounds = np.arange(T) // 50 % 12
+    stream = tw.Stream(Linear(few.losses.C[rounds]), Affine(few.constraints.A[rounds], few.constraints.b[rounds]))
+    learner = PrimalDual(K, T, loss_lipschitz=1.0, constraint_lipschitz=1.0)
+    run = tw.run(learner, stream)
+    star = 0.7 * K.center + 0.3 * K.lmo(np.random.default_rng(4).standard_normal(K.shape))
+    candidates = [star, *(star + s * (K.lmo(rng.standard_normal(K.shape)) - star) for s in np.logspace(-3, 0, 40))]
+    feasible = [z for z in candidates if few.constraints.values(z).max() <= 1e-12]
+    best = min(float(stream.losses.values(z).sum()) for z in feasible)
+    promise = learner.promise()
+    assert promise.regret < K.diameter * T
+    assert promise.violation < 2.0 * K.radius * T
+    assert run.losses.sum() - best <= run.bound.regret <= promise.regret
+    assert run.violations.sum() <= run.bound.violation <= promise.violation
+
+
+def test_a_run_that_stops_within_a_block_has_its_bound():
+    K, T = DIAMOND, 200
+    stream = hostile(K, 110, 6)
+    for learner in (PrimalDual(K, T, block=40), TheoremPrimalDual(K, T, 1.0, 1.0)):
+        run = tw.run(learner, stream)
+        assert run.final_state.open.rounds > 0
+        assert regret_of(run) <= run.bound.regret
+        assert run.violations.sum() <= run.bound.violation
+
+
+def test_curved_losses_need_a_slope_for_the_violation():
+    stream = tw.Stream(Quadratic(np.eye(5), -np.random.default_rng(0).random((50, 5))), hostile(DIAMOND, 50, 0).constraints)
+    bound = tw.run(PrimalDual(DIAMOND, 50), stream).bound
+    assert bound.regret is not None
+    assert (bound.violation, bound.reason) == (
+        None,
+        "A bound on the violation needs loss_lipschitz, a slope that no loss exceeds on the set.",
+    )
+    assert tw.run(PrimalDual(DIAMOND, 50, loss_lipschitz=5.0), stream).bound.violation is not None
+
+
+# --- the theorem ------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_thresholds_are_those_of_the_errata():
+    assert thresholds.thaw(1.0, 1.0) == 339_460
+    assert thresholds.thaw(1.0, 0.0) == 8_529_325
+    assert thresholds.thaw(0.25, 0.25) == 339_460
+    for T, distance in ((339_459, 1.0), (8_529_324, 0.0)):
+        assert thresholds.frozen_at(T, 1.0, distance)
+        assert not thresholds.frozen_at(T + 1, 1.0, distance)
+    assert thresholds.primal_dual_condition(1.0, 1.0) == 679_601
+    assert thresholds.primal_dual_condition(1.0, 10.0) == pytest.approx(1.25e9, rel=0.01)
+
+
+@pytest.mark.parametrize(("R", "G_g"), [(1.0, 1.0), (1.0, 0.1), (3.0, 0.2), (0.1, 1.0)])
+def test_the_condition_holds_from_its_threshold_on_and_not_just_before(R, G_g):
+    T = thresholds.primal_dual_condition(R, G_g)
+    assert not thresholds.condition_at(T - 1, R, G_g)
+    assert all(thresholds.condition_at(T + k, R, G_g) for k in range(5000))
+    assert all(thresholds.condition_at(k * k, R, G_g) for k in range(math.isqrt(T) + 1, math.isqrt(T) + 3000))
+
+
+def test_the_settings_are_the_theorems():
+    s = thresholds.TheoremSteps(10_000, 2.0, 3.0)
+    log = math.log(10_000)
+    assert (s.block, s.eta) == (100, pytest.approx(1e-3))
+    assert s.delta == pytest.approx(32 * (9.0 + 6.0) * 100.0 * math.sqrt(log))
+    assert s.tol == pytest.approx(3 * 61 * 4.0 / 100.0 * log)
+
+
+@pytest.mark.parametrize("K", [L2Ball(3), DIAMOND, HULL], ids=repr)
+def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(K):
+    with pytest.warns(FrozenRegime, match=r"unless the horizon is at least 8529325\. .* its condition holds from a horizon of \d+ on\."):
+        learner = PrimalDual.theorem(K, horizon=2000, loss_lipschitz=1.0, constraint_lipschitz=1.0)
+    run = tw.run(learner, hostile(K, 2000, 0))
+    assert run.oracle_calls == 0
+    assert run.final_state.x.tobytes() == K.center.tobytes()
+    assert len(run.notes) == 2
+    assert learner.promise().regret is None
+    assert learner.promise().reason == " ".join(run.notes)
+
+
+def test_above_the_thaw_it_moves_and_only_the_condition_is_missing():
+    K, T = L2Ball(3), 400_000
+    start = np.array([1.0, 0.0, 0.0])
+    with pytest.warns(ShortHorizon, match="its condition holds from a horizon of 679601 on") as caught:
+        learner = PrimalDual.theorem(K, horizon=T, loss_lipschitz=1.0, constraint_lipschitz=1.0, start=start)
+    assert [w.category for w in caught] == [ShortHorizon]
+    C, A = np.broadcast_to([1.0, 0.0, 0.0], (T, 3)), np.broadcast_to([0.0, 1.0, 0.0], (T, 3))
+    run = tw.run(learner, tw.Stream(Linear(C), Affine(A, np.zeros(T))))
+    assert 0 < run.oracle_calls <= T
+    assert run.final_state.x[0] < 0.99
+    assert run.max_excess <= 1e-12
+    assert run.losses.sum() + T <= run.bound.regret
+
+
+def test_where_the_condition_holds_there_is_a_promise_and_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        learner = PrimalDual.theorem(L2Ball(2), horizon=10**7, loss_lipschitz=1.0, constraint_lipschitz=1.0)
+    assert learner.notes(learner.start()) == ()
+    T, s = 10**7, thresholds.TheoremSteps(10**7, 1.0, 1.0)
+    A = 2.0 / s.eta + 5.0 * s.eta * s.block * T + math.sqrt(s.tol) * 1.25 * T
+    assert learner.promise().regret == pytest.approx(A)
+    assert learner.promise().violation == pytest.approx(math.sqrt(2 * (s.delta * s.eta * T + 1 / s.eta) * (A + 2 * T)))
+
+
+def naive_theorem(K: L2Ball, stream: tw.Stream, T: int, start: np.ndarray) -> list[np.ndarray]:
+    """Algorithm 4 as it is printed, with the paper's projection, on a ball around the origin."""
+    s = thresholds.TheoremSteps(T, K.radius, 1.0)
+    x, y, lam, played = start, start, 0.0, []
+    for first in range(0, T, s.block):
+        rounds = slice(first, min(first + s.block, T))
+        C, A, b = stream.losses.C[rounds], stream.constraints.A[rounds], stream.constraints.b[rounds]
+        played.append(x)
+        breach = np.maximum(A @ x - b, 0.0)
+        y = y - s.eta * (C.sum(0) + lam * A[breach > 0].sum(0))
+        y = y * min(1.0, K.radius / np.linalg.norm(y))
+        lam = max(0.0, lam + s.eta * float((breach - s.delta * s.eta * lam).sum()))
+        x, y, _, _ = tw.projection.afp_paper(K, y, x, tol=s.tol)
+    return played
+
+
+def test_the_theorem_is_algorithm_4_written_plainly(monkeypatch):
+    """With a tolerance a thousand times finer, so that something happens in a short run."""
+    right = thresholds.TheoremSteps.__init__
+
+    def finer(self: Any, *settings: Any) -> None:
+        right(self, *settings)
+        self.tol /= 1000.0
+        self.eta *= 10.0
+
+    monkeypatch.setattr(thresholds.TheoremSteps, "__init__", finer)
+    K, T = L2Ball(3), 500
+    stream, start = hostile(K, T, 9), np.array([0.0, 0.6, 0.0])
+    ours = [p.x for p in tw.play(TheoremPrimalDual(K, T, 1.0, 1.0, start), stream)]
+    theirs = naive_theorem(K, stream, T, start)
+    assert np.ptp(np.array(ours), axis=0).max() > 0.1
+    np.testing.assert_allclose(ours, theirs, atol=1e-9)
