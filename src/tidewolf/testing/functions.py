@@ -23,6 +23,7 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, LawBroken, WrongType
 from tidewolf.core.randomness import generator
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
+from tidewolf.testing.laws import run_laws
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -42,8 +43,7 @@ def check_function(f: Batch, *, seed: int = 0, points: Sequence[Array] | None = 
     if type(f).fields is Batch.fields and not is_dataclass(f):
         raise LawBroken(f"{type(f).__name__} has no settings to print and compare: make it a dataclass, or define fields().")
     trial = Trial(f, _points(f, seed, points), seed)
-    for law in LAWS:
-        law(trial)
+    run_laws(LAWS, trial, type(f).__name__)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from tidewolf.core.values import fingerprint
 from tidewolf.functions import Affine, Batch, Capacity, Linear, LinearTotal
 from tidewolf.loop import Played, play
 from tidewolf.sets.base import membership_tolerance
+from tidewolf.testing.laws import run_laws
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -59,13 +60,7 @@ def check_learner(learner: Learner[Any], stream: Stream | None = None, *, seed: 
     elif play(learner, stream) and len(stream) < 2:
         raise InvalidInput(f"check_learner needs a stream of at least 2 rounds; this one has {len(stream)}.")
     trial = Trial(learner, stream)
-    for law in LAWS:
-        try:
-            law(trial)
-        except LawBroken:
-            raise
-        except TidewolfError as error:
-            raise LawBroken(f"{trial.name} cannot be checked ({law.__name__.replace('_', ' ')}): {error}") from error
+    run_laws(LAWS, trial, trial.name)
 
 
 def hostile_stream(K: HasLMO, rounds: int, seed: int) -> Stream:

@@ -24,10 +24,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from tidewolf.core.arrays import Array, eps_of, like, to_numpy
-from tidewolf.core.errors import LawBroken, NotFinite, TidewolfError, WrongShape, WrongType
+from tidewolf.core.errors import LawBroken, NotFinite, WrongShape, WrongType
 from tidewolf.core.randomness import generator
 from tidewolf.core.values import fingerprint
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable, membership_tolerance
+from tidewolf.testing.laws import run_laws
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -44,13 +45,7 @@ def check_set(K: ConvexSet, *, seed: int = 0) -> None:
     if not isinstance(K, ConvexSet):
         raise WrongType(f"check_set takes a set, an instance of a subclass of ConvexSet, not {K!r}.")
     trial = Trial(K, seed)
-    for law in LAWS:
-        try:
-            law(trial)
-        except LawBroken:
-            raise
-        except TidewolfError as error:
-            raise LawBroken(f"{trial.name} cannot be checked ({law.__name__.replace('_', ' ')}): {error}") from error
+    run_laws(LAWS, trial, trial.name)
 
 
 class Asked(NamedTuple):
