@@ -822,3 +822,21 @@ def test_an_idle_vertex_serves_again_without_a_call_and_leaves_when_there_are_to
     for i in range(60):
         active = active.project(K, 3.0 * np.eye(60)[i], tol=1e-9).active
         assert len(active.weights) <= 2 * len(active) + 2 * SPARE
+
+
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e8])
+def test_sets_far_from_the_origin_are_projected_on_as_well(far):
+    rng = np.random.default_rng(3)
+    for K in (Simplex(5), Box(np.zeros(4), np.ones(4)), VertexHull(rng.standard_normal((12, 3)))):
+        away = Translated(K, np.full(K.shape, far))
+        hull = VertexHull(K.points + far) if isinstance(K, VertexHull) else None
+        tol = 1e-4 * K.radius**2
+        for moved in filter(None, (away, hull)):
+            here, there = ActiveSet.start(K), ActiveSet.start(moved)
+            for _ in range(20):
+                y = K.center + K.radius * a_unit(K, rng)
+                near, gone = here.project(K, y, tol=tol), there.project(moved, y + far, tol=tol)
+                here, there = near.active, gone.active
+                assert gone.distance2 <= tol * (1 + 1e-3)
+                assert moved.excess(gone.x) <= 1e-14 * far
+                assert gone.calls <= 3 * near.calls + 20

@@ -3,8 +3,9 @@
 An oracle's answer is a `Vertex`: a path is its arcs, a one-hot its index, a leading eigenvector its factor. The machinery
 asks three things of it: <v, d>, the dense point, and (1 - s) x + s v. A table of vertices (`Atoms`) does the same for many at once:
 
-    inner(d, count)_i = <a_i, d>        combine(w) = sum_i w_i a_i        gram[i, j] = <a_i, a_j>
+    inner(d, count)_i = <a_i, d>        combine(w) = sum_i w_i a_i        gram[i, j] = <a_i - o, a_j - o>
 
+with o a point of the table's choosing, so that a set far from the origin loses no digits: only differences of atoms count.
 Tables are append-only and shared between states: `append` on a table that has grown past the caller's view (`count` rows)
 forks it, so every state keeps seeing exactly what it saw.
 """
@@ -46,8 +47,8 @@ class Vertex(Stored):
         """(1 - step) x + step v, as a new array."""
 
     @abstractmethod
-    def norm2(self) -> float:
-        """<v, v>."""
+    def distance2(self, x: Array, x2: float) -> float:
+        """|x - v|^2, given <x, x>."""
 
     @abstractmethod
     def key(self) -> bytes:
@@ -114,7 +115,7 @@ class Atoms(ABC):
 
     @abstractmethod
     def products(self, vertex: Vertex) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """<a_i, vertex> for every row."""
+        """<a_i - o, vertex - o> for every row, the last of which is the vertex itself."""
 
     @abstractmethod
     def inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -144,8 +145,9 @@ class Dense(Vertex):
     def blend(self, x: Array, step: float) -> Array:
         return x + step * (like(self.point, x) - x)
 
-    def norm2(self) -> float:
-        return inner(self.point, self.point)
+    def distance2(self, x: Array, x2: float) -> float:
+        away = x - like(self.point, x)
+        return inner(away, away)
 
     def key(self) -> bytes:
         return to_numpy(self.point).tobytes()
@@ -162,33 +164,37 @@ class Dense(Vertex):
 
 
 class DenseAtoms(Atoms):
-    """Dense vertices as the rows of one matrix, in the library of the first."""
+    """Dense vertices, less the first, as the rows of one matrix, in the library of the first."""
 
     kind: ClassVar = Dense
 
     def __init__(self) -> None:
         super().__init__()
         self.matrix: Array = None
+        self.origin: Array = None
 
     def _store(self, vertex: Vertex) -> None:
         assert isinstance(vertex, Dense)
-        xp, row = namespace(vertex.point), len(self.vertices)
-        flat = xp.reshape(vertex.point, (1, -1))
+        xp, row, entries = namespace(vertex.point), len(self.vertices), flat(vertex.point)
         if self.matrix is None:
-            self.matrix = xp.concat([flat] * _FIRST_ROWS)
+            self.origin = entries
+            self.matrix = xp.stack([0 * entries] * _FIRST_ROWS)
         elif row == self.matrix.shape[0]:
             self.matrix = xp.concat([self.matrix, self.matrix])
-        self.matrix[row, :] = flat[0, :]
+        self.matrix[row, :] = entries - self.origin
 
     def products(self, vertex: Vertex) -> np.ndarray[Any, np.dtype[np.float64]]:
         assert isinstance(vertex, Dense)
-        return self.inner(vertex.point, len(self.vertices))
+        return self._inner(flat(vertex.point) - self.origin, len(self.vertices))
 
     def inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return np.asarray(to_numpy(self.matrix[:count, :] @ flat(direction)), dtype=np.float64)
+        return self._inner(flat(direction), count) + inner(self.origin, flat(direction))
+
+    def _inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return np.asarray(to_numpy(self.matrix[:count, :] @ direction), dtype=np.float64)
 
     def combine(self, weights: np.ndarray[Any, Any], reference: Array) -> Array:
-        point = like(weights, self.matrix) @ self.matrix[: len(weights), :]
+        point = like(weights, self.matrix) @ self.matrix[: len(weights), :] + float(np.sum(weights)) * self.origin
         return like(namespace(point).reshape(point, tuple(reference.shape)), reference)
 
 
@@ -228,8 +234,8 @@ class Sparse(Vertex):
         blended.reshape(-1)[self.indices] += (step * self.values).astype(x.dtype, copy=False)
         return blended
 
-    def norm2(self) -> float:
-        return self.square
+    def distance2(self, x: Array, x2: float) -> float:
+        return max(0.0, x2 - 2.0 * self.inner(x) + self.square)
 
     def key(self) -> bytes:
         return bytes(self.indices.tobytes() + self.values.tobytes())
@@ -302,8 +308,9 @@ class Moved(Vertex):
     def blend(self, x: Array, step: float) -> Array:
         return x + step * (self.dense(x) - x)
 
-    def norm2(self) -> float:
-        return self.scale**2 * self.vertex.norm2() + 2.0 * self.scale * self.vertex.inner(self.shift) + inner(self.shift, self.shift)
+    def distance2(self, x: Array, x2: float) -> float:
+        away = x - self.dense(x)
+        return inner(away, away)
 
     def key(self) -> bytes:
         return self.vertex.key()
@@ -333,7 +340,8 @@ class MovedAtoms(Atoms):
         self.inside._push(vertex.vertex)
 
     def products(self, vertex: Vertex) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return self.inner(vertex.dense(self.shift), len(self.vertices))
+        row = len(self.vertices) - 1
+        return np.asarray(self.scale**2 * self.inside.gram[row, : row + 1])
 
     def inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
         return self.scale * self.inside.inner(direction, count) + inner(like(self.shift, direction), direction)

@@ -58,16 +58,15 @@ class Look(NamedTuple):
 
 def look(r: Array, x: Array, answer: Answer, distance2: float) -> Look:
     """The gap and the segment to the vertex; an answer worse than x itself beyond rounding is a lie and is refused."""
-    vertex = answer.vertex
-    at_x, at_v, x2, v2 = inner(r, x), vertex.inner(r), inner(x, x), vertex.norm2()
-    drop = at_x - at_v
-    rounding = 1e3 * eps_of(r) * math.sqrt(distance2 * (x2 + v2))
+    at_x, at_v, x2 = inner(r, x), answer.vertex.inner(r), inner(x, x)
+    drop, length2 = at_x - at_v, answer.vertex.distance2(x, x2)
+    rounding = 1e3 * eps_of(r) * math.sqrt(distance2 * (x2 + length2))
     if not drop + answer.error >= -rounding:
         raise OracleError(
             f"The oracle answered with <d, v> = {at_v:.9g} (error {answer.error:.3g}), worse than {at_x:.9g} at a known member of the set: "
             "it does not minimise. `tidewolf.testing.check_set` shows on which direction."
         )
-    return Look(max(drop + answer.error, 0.0), drop, max(0.0, x2 - 2.0 * vertex.inner(x) + v2))
+    return Look(max(drop + answer.error, 0.0), drop, length2)
 
 
 def pull(gap: float, distance2: float) -> float:

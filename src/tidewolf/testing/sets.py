@@ -338,12 +338,18 @@ def vertices_agree(trial: Trial) -> None:
         gaps = {
             "lmo": np.vdot(d, dense - v) / (float(np.linalg.norm(d)) or 1.0),
             "inner": vertex.inner(trial.given(e)) - np.vdot(dense, e),
-            "norm2": vertex.norm2() - np.vdot(dense, dense),
+            "distance2": vertex.distance2(start, float(np.vdot(x, x))) - np.vdot(x - dense, x - dense),
             "blend": np.abs(_numbers(vertex.blend(start, 0.25)) - (0.75 * x + 0.25 * dense)).max(),
         }
         for name, gap in gaps.items():
             trial.require(abs(float(gap)) <= room, law, f"{name} is off by {float(gap):.3g} for the answer {_shown(dense)}")
         trial.require(np.array_equal(_numbers(start), x), law, "blend changed the point it was given")
+
+
+def lengths(gram: Numbers) -> Numbers:
+    """|a_i - a_j|^2 from a Gram matrix, whatever its origin."""
+    squares = np.diag(gram)
+    return np.asarray(squares[:, None] - 2.0 * gram + squares[None, :])
 
 
 def tables_agree(trial: Trial) -> None:
@@ -360,7 +366,7 @@ def tables_agree(trial: Trial) -> None:
         "atom": points[0] - trial.center.reshape(-1),
         "inner": table.inner(trial.given(e), count) - points @ e.reshape(-1),
         "combine": _numbers(table.combine(weights, reference)).reshape(-1) - weights @ points,
-        "gram": table.gram[:count, :count] - points @ points.T,
+        "gram": lengths(table.gram[:count, :count]) - lengths(points @ points.T),
     }
     room = trial.eps * max(1.0, trial.size) ** 2 * max(1.0, float(np.linalg.norm(e) + np.linalg.norm(weights)))
     for name, gap in gaps.items():
