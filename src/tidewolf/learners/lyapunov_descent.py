@@ -21,12 +21,12 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import Array, as_count, as_number, inner
-from tidewolf.core.feedback import FirstOrder, require_first_order
+from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.learner import Bound, Learner, Record
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.projection import ActiveSet
 from tidewolf.steps.adagrad import descend, into_ball
-from tidewolf.steps.blocks import joined, opened
+from tidewolf.steps.blocks import BlockLearner, opened
 from tidewolf.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights, optional_slope, passed_horizon
 
 
@@ -49,7 +49,7 @@ class State(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LyapunovDescent(Learner[State]):
+class LyapunovDescent(BlockLearner[State]):
     """Lyapunov weights, AdaGrad descent and active-set projections: the learner to start with."""
 
     needs: ClassVar = FirstOrder
@@ -103,21 +103,16 @@ class LyapunovDescent(Learner[State]):
     def act(self, state: State) -> Array:
         return state.active.x
 
-    def rounds_left(self, state: State) -> int:
-        left = state.ledger.began + state.ledger.horizon - state.t
-        return min(self.block - state.open.rounds, left or 2 * state.ledger.horizon)
+    def _end(self, state: State) -> int:
+        return state.ledger.began + state.ledger.horizon
 
-    def update(self, state: State, seen: FirstOrder) -> State:
-        require_first_order(seen, self.K.shape, self.rounds_left(state))
-        if state.t == state.ledger.began + state.ledger.horizon:
-            state = self._restarted(state)
-        t, rounds = state.t + seen.rounds, state.open.rounds + seen.rounds
-        if rounds == self.block or t == state.ledger.began + state.ledger.horizon:
-            return self._closed(state, joined(state.open, seen) if state.open.rounds else seen, t)
+    def _length(self, state: State) -> int:
+        return self.block
+
+    def _require(self, seen: FirstOrder) -> None:
         self._weights.require(seen)
-        return state._replace(t=t, open=joined(state.open, seen))
 
-    def _closed(self, state: State, block: FirstOrder, t: int) -> State:
+    def _closed(self, state: State, block: FirstOrder) -> State:
         """The three steps at the end of a block, from its sums."""
         K = self.K
         g, g_norm2, ledger, unit = self._weights.weigh(state.ledger, block)
@@ -133,7 +128,7 @@ class LyapunovDescent(Learner[State]):
         _, y, calls, distance2, active = state.active.nearest(K, y, self._tol, math.floor(bank + 1e-9))
         distance = math.sqrt(distance2)
         return State(
-            t=t,
+            t=state.t + block.rounds - state.open.rounds,
             active=active,
             y=y,
             open=self._opened,
@@ -148,7 +143,6 @@ class LyapunovDescent(Learner[State]):
         )
 
     def _restarted(self, state: State) -> State:
-        """The same point with a clean slate and twice the horizon."""
         return self.start()._replace(
             t=state.t,
             active=state.active,

@@ -30,12 +30,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import Array, as_count, as_number, eps_of
-from tidewolf.core.feedback import FirstOrder, require_first_order
+from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.learner import Bound, Learner, Record
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.projection import ActiveSet
 from tidewolf.steps.adagrad import into_ball
-from tidewolf.steps.blocks import joined, opened
+from tidewolf.steps.blocks import BlockLearner, opened
 from tidewolf.steps.lyapunov import FIRST_HORIZON, optional_slope
 from tidewolf.steps.saddle import HOPELESS, kept_possible, saddle_step, violation_bound
 from tidewolf.steps.slopes import within
@@ -101,7 +101,7 @@ class State(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class PrimalDual(Learner[State]):
+class PrimalDual(BlockLearner[State]):
     """The paper's primal-dual learner with unit-free steps and a budget of oracle calls; `PrimalDual.theorem` is the paper's own."""
 
     needs: ClassVar = FirstOrder
@@ -166,22 +166,13 @@ class PrimalDual(Learner[State]):
     def act(self, state: State) -> Array:
         return state.active.x
 
-    def rounds_left(self, state: State) -> int:
-        left = state.began + state.horizon - state.t
-        if left == 0:
-            return self._steps(2 * state.horizon).block
-        return min(self._steps(state.horizon).block - state.open.rounds, left)
+    def _end(self, state: State) -> int:
+        return state.began + state.horizon
 
-    def update(self, state: State, seen: FirstOrder) -> State:
-        require_first_order(seen, self.K.shape, self.rounds_left(state))
-        if state.t == state.began + state.horizon:
-            state = self._restarted(state)
-        closes = seen.rounds == self.rounds_left(state)
-        if not closes:
-            self._require(seen)
-        block = joined(state.open, seen) if state.open.rounds or not closes else seen
-        if not closes:
-            return state._replace(t=state.t + seen.rounds, open=block)
+    def _length(self, state: State) -> int:
+        return self._steps(state.horizon).block
+
+    def _closed(self, state: State, block: FirstOrder) -> State:
         return self._projected(self._stepped(state, block))
 
     def _stepped(self, state: State, block: FirstOrder) -> State:
@@ -244,7 +235,6 @@ class PrimalDual(Learner[State]):
         return state.regret_bound, state.constraint_slope * R * violation if violation < math.inf else math.inf
 
     def _require(self, seen: FirstOrder) -> None:
-        """Refuse at once, while their block is still open, gradients that its end would refuse."""
         within(self.K, "loss", seen.loss_gradient, seen.rounds, self.loss_lipschitz)
         within(self.K, "constraint", seen.constraint_gradient, seen.rounds, self.constraint_lipschitz)
 

@@ -30,13 +30,13 @@ from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import Array, as_count, as_number, as_own, as_point, frozen, like, norm
 from tidewolf.core.errors import FrozenRegime, NotAMember, ShortHorizon
-from tidewolf.core.feedback import FirstOrder, require_first_order
+from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.learner import Bound, Learner, Record
 from tidewolf.core.oracle import HasLMO
 from tidewolf.projection import afp_paper
 from tidewolf.sets.base import membership_tolerance
 from tidewolf.steps.adagrad import into_ball
-from tidewolf.steps.blocks import joined, opened
+from tidewolf.steps.blocks import BlockLearner, opened
 from tidewolf.steps.saddle import HOPELESS, kept_possible, saddle_step, violation_bound
 from tidewolf.steps.slopes import within
 from tidewolf.steps.thresholds import TheoremSteps, condition_at, frozen_at, primal_dual_condition, thaw
@@ -62,7 +62,7 @@ class State(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class TheoremPrimalDual(Learner[State]):
+class TheoremPrimalDual(BlockLearner[State]):
     """Algorithm 4 with the constants of its theorem; made by `PrimalDual.theorem`, which warns where they do nothing."""
 
     needs: ClassVar = FirstOrder
@@ -110,22 +110,13 @@ class TheoremPrimalDual(Learner[State]):
     def act(self, state: State) -> Array:
         return state.x
 
-    def rounds_left(self, state: State) -> int:
-        left = state.began + state.horizon - state.t
-        if left == 0:
-            return self._steps(2 * state.horizon).block
-        return min(self._steps(state.horizon).block - state.open.rounds, left)
+    def _end(self, state: State) -> int:
+        return state.began + state.horizon
 
-    def update(self, state: State, seen: FirstOrder) -> State:
-        require_first_order(seen, self.K.shape, self.rounds_left(state))
-        if state.t == state.began + state.horizon:
-            state = self._restarted(state)
-        closes = seen.rounds == self.rounds_left(state)
-        if not closes:
-            self._within(seen)
-        block = joined(state.open, seen) if state.open.rounds or not closes else seen
-        if not closes:
-            return state._replace(t=state.t + seen.rounds, open=block)
+    def _length(self, state: State) -> int:
+        return self._steps(state.horizon).block
+
+    def _closed(self, state: State, block: FirstOrder) -> State:
         return self._projected(self._stepped(state, block))
 
     def _stepped(self, state: State, block: FirstOrder) -> State:
@@ -173,6 +164,9 @@ class TheoremPrimalDual(Learner[State]):
         constant = first**2 / (2.0 * s.eta)
         E = constant + state.energy + self.loss_lipschitz * D * rounds
         return constant + state.regret_bound, violation_bound(E, rounds, s.eta, s.delta * s.eta)
+
+    def _require(self, seen: FirstOrder) -> None:
+        self._within(seen)
 
     def _within(self, seen: FirstOrder) -> tuple[Array, Array]:
         """Both sums of gradients within aff(K), refused when they break the slopes that were given."""

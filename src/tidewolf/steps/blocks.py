@@ -1,9 +1,71 @@
-"""A block of rounds played at one point, from the feedback on its parts."""
+"""Blocks of rounds played at one point, and stretches of blocks that end at a horizon.
+
+    feedback on some rounds -> sums of the open block -> at its end one step of the learner -> at the horizon a restart with twice as many
+
+A last, shorter block is cut at the horizon. `BlockLearner` owns this clock; a learner says what happens at the end of a block.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from typing import Any, Protocol, TypeVar
+
 from tidewolf.core.arrays import Array, frozen, namespace
-from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.feedback import FirstOrder, require_first_order
+from tidewolf.core.learner import Learner, Progress
+
+
+class Blocked(Progress, Protocol):
+    """What the clock needs of a state."""
+
+    @property
+    def open(self) -> FirstOrder:
+        """The sums of the open block."""
+
+
+S = TypeVar("S", bound=Blocked)
+
+
+class BlockLearner(Learner[S]):
+    """Abstract: first-order learners whose point is constant within a block."""
+
+    @abstractmethod
+    def _end(self, state: S) -> int:
+        """The round this stretch ends after."""
+
+    @abstractmethod
+    def _length(self, state: S) -> int:
+        """Rounds of a whole block in this stretch."""
+
+    @abstractmethod
+    def _restarted(self, state: S) -> S:
+        """The same point with a clean slate and twice the horizon."""
+
+    @abstractmethod
+    def _require(self, seen: FirstOrder) -> None:
+        """Refuse at once, while their block is still open, gradients that its end would refuse."""
+
+    @abstractmethod
+    def _closed(self, state: S, block: FirstOrder) -> S:
+        """The state after a whole block, from its sums; `state` is that of its last part's beginning."""
+
+    def rounds_left(self, state: S) -> int:
+        state = self._in_stretch(state)
+        return min(self._length(state) - state.open.rounds, self._end(state) - state.t)
+
+    def update(self, state: S, seen: FirstOrder) -> S:
+        state = self._in_stretch(state)
+        left = self.rounds_left(state)
+        require_first_order(seen, self.hard_set.shape, left)
+        if seen.rounds == left:
+            return self._closed(state, joined(state.open, seen) if state.open.rounds else seen)
+        self._require(seen)
+        record: Any = state  # a NamedTuple, which no protocol can say
+        waiting: S = record._replace(t=state.t + seen.rounds, open=joined(state.open, seen))
+        return waiting
+
+    def _in_stretch(self, state: S) -> S:
+        return self._restarted(state) if state.t == self._end(state) else state
 
 
 def opened(center: Array) -> FirstOrder:
