@@ -416,7 +416,7 @@ def test_the_bounds_catch_mistakes(mistake, monkeypatch):
 
 
 def naive_sinha_vaze(K: Any, stream: tw.Stream, horizon: int, caution: float) -> np.ndarray:
-    """ALGORITHMS 5.1 and 5.3 as they are written, with plain exponentials and no restart."""
+    """The method as it is written down, with plain exponentials and no restart."""
     x, Q, G_f, G_g, S, played = K.center, 0.0, 0.0, 0.0, 0.0, []
     V, s = horizon**-0.5 / caution, 0.5 * horizon**-0.5
     for C, A, b in zip(stream.losses.C, stream.constraints.A, stream.constraints.b, strict=True):

@@ -1,4 +1,4 @@
-"""Lyapunov descent: tidewolf's flagship  (Lyapunov weights 5.1, AdaGrad descent 5.3, active-set projection 2.3).
+"""Lyapunov descent: tidewolf's flagship.  Lyapunov weights, AdaGrad descent, active-set projection.
 
     block of rounds at x:
     g     =  V sum grad f_t + w sum grad g_t^+           within aff(K), w by Lyapunov weights             (surrogate)

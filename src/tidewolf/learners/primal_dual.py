@@ -1,4 +1,4 @@
-"""Primal-dual play, corrected and unit-free  (Garber & Kretzu 2024, Algorithm 4; ALGORITHMS 3.2').
+"""Primal-dual play, corrected and unit-free  (after Garber & Kretzu 2024, Algorithm 4).
 
     block of n <= b rounds at x, gradients at x within aff(K):
     y    <-  ball( y - eta R sum_t (grad f_t/G_f + lam grad g_t^+/G_g) )                                     (primal)

@@ -7,9 +7,9 @@
 
     b = T^{1/2},   eta = T^{-3/4},   delta = 32 (G_g^2 + G_g R) T^{1/2} sqrt(ln T),   eps = 61 R^2 T^{-1/2} ln T
 
-Errata applied: the ball is around the center and gradients are taken within aff(K) (E7); b is floor(T^{1/2}) with a shorter last block,
-followed by no projection (E8); the projection tests the distance first (E15). These settings depend on the units (E6), stand still unless T
-is in the hundred thousands (E3), and promise nothing before that (E4): steps/thresholds.py says from when on. `PrimalDual` cures that.
+Errata applied: the ball is around the center and gradients are taken within aff(K); b is floor(T^{1/2}) with a shorter last block,
+followed by no projection; the projection tests the distance first. These settings depend on the units, stand still unless T
+is in the hundred thousands, and promise nothing before that: steps/thresholds.py says from when on. `PrimalDual` cures that.
 
 `promise()`, from the theorem's proof, where its condition holds, and if some point keeps every constraint:
 

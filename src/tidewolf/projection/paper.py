@@ -5,7 +5,7 @@
 
     tol = 3 eps,   oracle calls <= (27 R^2/eps) max{ 2.25 ln(|y - x0|^2/eps) + 1, 0 }
 
-Erratum E15: the distance is tested before the oracle is called, which saves one call after each pull and changes nothing else.
+Erratum: the distance is tested before the oracle is called, which saves one call after each pull and changes nothing else.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class Projected(NamedTuple):
 
 
 def closer_to_all(K: HasLMO, before: Array, after: Array) -> float:
-    """max over z in K of |after - z|^2 - |before - z|^2, by one oracle answer; property I holds when it is <= 0 (ALGORITHMS 7(ii))."""
+    """max over z in K of |after - z|^2 - |before - z|^2, by one oracle answer; property I holds when it is <= 0."""
     shift = before - after
     answer = K.answer(-2.0 * shift)
     largest = 2.0 * answer.vertex.inner(shift) + answer.error

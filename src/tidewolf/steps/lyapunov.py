@@ -4,7 +4,7 @@ With Q the running violation over c G_g D and Phi(q) = exp(s q) - 1, a base lear
 
     g_t = V grad f_t + w_t grad g_t^+,     w_t = (G_f/G_g) Phi'(Q_t),     V = T^{-p}/caution,   s = theta T^{-p}:
 
-the surrogate of ALGORITHMS 5.1 times c G_f D. G_f and G_g are given, or the largest slopes seen so far. If the base learner's regret
+their surrogate in units of the loss. G_f and G_g are given, or the largest slopes seen so far. If the base learner's regret
 on the surrogate is at most B, then for any weights w_t >= 0 (convexity, and g_t^+(x*) = 0)
 
     V regret + sum_t w_t g_t^+(x_t) <= B,      hence   regret <= (B - sum_t w_t g_t^+(x_t))/V,
