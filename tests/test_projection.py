@@ -794,6 +794,10 @@ def test_too_many_atoms_are_reduced_at_the_same_point(kind):
     done = ActiveSet(table_of(K.points, Dense), weights, weights @ K.points).project(K, np.array([1.1, 0.3]), tol=1e-3)
     require_promises(K, np.array([1.1, 0.3]), done, 1e-3)
     require_sound(done.active, K)
+    still = ActiveSet(table_of(K.points, kind), weights, weights @ K.points).project(K, weights @ K.points, tol=1e-3)
+    away = still.x - still.y
+    assert len(still.active) <= 3
+    assert still.distance2 == float(away.dot(away)), "measured again after the reduction"
 
 
 def test_few_atoms_in_a_long_table_move_to_a_short_one():
