@@ -50,6 +50,19 @@ class Bound(NamedTuple):
     reason: str = ""
 
 
+class Companion(NamedTuple):
+    """The last approximately feasible projection, for whoever checks it: from `aimed`, a member x and y no farther from any member."""
+
+    over: HasLMO
+    """the set that was projected on"""
+    x: Array
+    aimed: Array
+    y: Array
+    tolerance2: float
+    """aimed-at |x - y|^2; a larger one must have used up its calls"""
+    calls_left: float
+
+
 @dataclass(frozen=True)
 class Record:
     """What a run measured, round by round, and where it ended."""
@@ -61,6 +74,10 @@ class Record:
     final_state: Any
     linear_losses: bool
     """whether the losses' slopes at the played points hold everywhere"""
+    ends: np.ndarray[Any, np.dtype[np.int64]]
+    """after how many rounds each update came"""
+    measures: np.ndarray[Any, np.dtype[np.float64]]
+    """the learner's running numbers after each update, one row each; see `Learner.measures`"""
 
     @property
     def rounds(self) -> int:
@@ -109,6 +126,26 @@ class Learner(Value, ABC, Generic[S]):
     @abstractmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:
         """Settings worth testing on a set, for the laws of `tidewolf.testing`."""
+
+    def promise(self) -> Bound:
+        """What the theory knows before the first round of a run of as many rounds as the learner was made for."""
+        return Bound(None, None, f"{type(self).__name__} promises nothing beforehand: its bounds are measured.")
+
+    def slopes(self, state: S) -> tuple[float, float] | None:
+        """The largest slopes of losses and constraints known so far, given or met; None where nothing is known of them."""
+        return None
+
+    def companion(self, state: S) -> Companion | None:
+        """The projection this state came from; None where there is none to check."""
+        return None
+
+    def measures(self, state: S) -> tuple[float, ...]:
+        """Running numbers that `bound_between` takes differences of; a run keeps them for every update."""
+        return ()
+
+    def bound_between(self, record: Record, start: int, stop: int) -> Bound:
+        """What the theory promises for rounds start to stop alone, against the best point for these rounds."""
+        return Bound(None, None, f"{type(self).__name__} promises nothing for a part of the rounds.")
 
     def notes(self, state: S) -> tuple[str, ...]:
         """Sentences a reader of the run should know, such as a horizon that was passed."""

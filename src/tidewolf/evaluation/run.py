@@ -139,6 +139,8 @@ def run(
     _compile_kernels()
     state = learner.start()
     excess, seconds, last = 0.0, 0.0, time.perf_counter()
+    ends: list[int] = []
+    measures: list[tuple[float, ...]] = []
     clock = time.perf_counter()
     for played in moves:
         seconds += time.perf_counter() - clock
@@ -149,6 +151,8 @@ def run(
         calls_at[stop - 1] += played.state.calls - calls
         excess = max(excess, learner.hard_set.excess(played.x))
         t, state, calls = stop, played.state, played.state.calls
+        ends.append(t)
+        measures.append(learner.measures(state))
         clock = time.perf_counter()
         if progress is not None and (clock - last > _PROGRESS_SECONDS or t == T):
             last = clock
@@ -160,6 +164,8 @@ def run(
         distances=distances,
         final_state=state,
         linear_losses=isinstance(stream.losses, LinearTotal),
+        ends=np.array(ends, dtype=np.int64),
+        measures=np.array(measures, dtype=np.float64).reshape(len(ends), -1 if ends else 0),
         learner=learner,
         stream=stream,
         max_excess=excess,

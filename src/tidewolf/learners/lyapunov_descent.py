@@ -20,13 +20,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.arrays import Array, as_count, as_number, inner
+from tidewolf.core.arrays import Array, as_count, as_number, frozen, inner
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.learner import Bound, Learner, Record
+from tidewolf.core.learner import Bound, Companion, Learner, Record
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.projection import ActiveSet
 from tidewolf.steps.adagrad import descend, into_ball
 from tidewolf.steps.blocks import BlockLearner, opened
+from tidewolf.steps.feasible import calls_in
 from tidewolf.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights, optional_slope, passed_horizon
 
 
@@ -35,6 +36,8 @@ class State(NamedTuple):
 
     t: int
     active: ActiveSet
+    aimed: Array
+    """where y was before the last projection"""
     y: Array
     open: FirstOrder
     ledger: Ledger
@@ -88,6 +91,7 @@ class LyapunovDescent(BlockLearner[State]):
         return State(
             t=0,
             active=active,
+            aimed=active.x,
             y=active.x,
             open=self._opened,
             ledger=self._weights.start(self.horizon),
@@ -124,12 +128,13 @@ class LyapunovDescent(BlockLearner[State]):
             y = into_ball(y, K.center, K.radius)
             B += price + inner(g, state.active.x - state.y)
 
-        bank = state.bank + self.calls_per_round * block.rounds
-        _, y, calls, distance2, active = state.active.nearest(K, y, self._tol, math.floor(bank + 1e-9))
+        bank, aimed = state.bank + self.calls_per_round * block.rounds, frozen(y)
+        _, y, calls, distance2, active = state.active.nearest(K, aimed, self._tol, calls_in(bank))
         distance = math.sqrt(distance2)
         return State(
             t=state.t + block.rounds - state.open.rounds,
             active=active,
+            aimed=aimed,
             y=y,
             open=self._opened,
             ledger=ledger,
@@ -146,6 +151,7 @@ class LyapunovDescent(BlockLearner[State]):
         return self.start()._replace(
             t=state.t,
             active=state.active,
+            aimed=state.active.x,
             y=state.active.x,
             ledger=self._weights.restarted(state.ledger, state.surrogate_bound, state.t),
             bank=state.bank,
@@ -169,6 +175,12 @@ class LyapunovDescent(BlockLearner[State]):
         if state.open.rounds:
             return Bound(None, None, "The last block is still open: the bound is known when it closes.")
         return self._weights.bound(state.ledger, state.surrogate_bound, record)
+
+    def slopes(self, state: State) -> tuple[float, float]:
+        return state.ledger.loss_slope, state.ledger.constraint_slope
+
+    def companion(self, state: State) -> Companion:
+        return Companion(self.K, state.active.x, state.aimed, state.y, self._tol, calls_in(state.bank))
 
     def notes(self, state: State) -> tuple[str, ...]:
         return passed_horizon(self.horizon, state.ledger)

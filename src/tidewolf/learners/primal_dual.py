@@ -2,7 +2,7 @@
 
     block of n <= b rounds at x, gradients at x within aff(K):
     y    <-  ball( y - eta R sum_t (grad f_t/G_f + lam grad g_t^+/G_g) )                                     (primal)
-    x, y <-  ActiveSet(y from x), |x - y|^2 <= tol R^2, spending oracle calls from the bank                  (feasible)
+    x, y <-  ActiveSet(y from x), |x - y|^2 <= tol R^2, then nearer, spending oracle calls from the bank     (feasible)
     lam  <-  max(0, lam + nu sum_t (g_t^+/(G_g R) - theta lam))                                              (dual)
 
 With T rounds and B oracle calls a round: b = 1.46 sqrt(T/B), eta = 1/sqrt(2 b T), nu = 1/(2 sqrt(b T)), tol = 8/(B b - 4), which B b
@@ -10,7 +10,8 @@ calls always reach, and theta the least number with
 
     theta/2 >= eta b + nu b theta^2/2 + sqrt(tol)                                                            (C)
 
-(1/2 where there is none). Blocks too short for a tolerance below 1, which would freeze the start, aim at 0 and let the budget rule.
+(1/2 where there is none). What a block leaves in the bank brings x nearer still, to |x - y|^2 <= `tolerance` R^2; blocks too short for a
+tol below 1, which would freeze the start, go for that at once and let the budget rule.
 G_f and G_g are given, or the largest slopes of a block seen so far. A last, shorter block is followed by no projection.
 
 `promise()` is known beforehand, for given G_f, G_g and T where (C) has a root, if some point keeps every constraint:
@@ -29,13 +30,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.arrays import Array, as_count, as_number, eps_of
+from tidewolf.core.arrays import Array, as_count, as_number, frozen
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.learner import Bound, Learner, Record
+from tidewolf.core.learner import Bound, Companion, Learner, Record
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.projection import ActiveSet
 from tidewolf.steps.adagrad import into_ball
 from tidewolf.steps.blocks import BlockLearner, opened
+from tidewolf.steps.feasible import calls_in, feasible
 from tidewolf.steps.lyapunov import FIRST_HORIZON, optional_slope
 from tidewolf.steps.saddle import HOPELESS, kept_possible, saddle_step, violation_bound
 from tidewolf.steps.slopes import within
@@ -81,6 +83,8 @@ class State(NamedTuple):
 
     t: int
     active: ActiveSet
+    aimed: Array
+    """where y was before the last projection"""
     y: Array
     lam: float
     open: FirstOrder
@@ -113,6 +117,8 @@ class PrimalDual(BlockLearner[State]):
     loss_lipschitz: float | None = None
     constraint_lipschitz: float | None = None
     block: int | None = None
+    tolerance: float = 1e-3
+    """|x - y|^2 that calls left over are spent on, as a share of radius^2"""
 
     def __post_init__(self) -> None:
         checked = {
@@ -122,6 +128,7 @@ class PrimalDual(BlockLearner[State]):
             "loss_lipschitz": optional_slope(self.loss_lipschitz, "loss_lipschitz"),
             "constraint_lipschitz": optional_slope(self.constraint_lipschitz, "constraint_lipschitz"),
             "block": None if self.block is None else as_count(self.block, "The block"),
+            "tolerance": as_number(self.tolerance, "tolerance", above=0.0),
         }
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -146,6 +153,7 @@ class PrimalDual(BlockLearner[State]):
         return State(
             t=0,
             active=active,
+            aimed=active.x,
             y=active.x,
             lam=0.0,
             open=opened(self.K.center),
@@ -204,10 +212,15 @@ class PrimalDual(BlockLearner[State]):
     def _projected(self, state: State) -> State:
         """A member near the new y; after the last block none is needed, as whoever plays on starts over."""
         if state.t == state.began + state.horizon:
-            return state._replace(y=state.active.x, distance=0.0)
-        tol = self._steps(state.horizon).tol or eps_of(self.K.center)
-        _, y, calls, distance2, active = state.active.nearest(self.K, state.y, tol * self._R**2, math.floor(state.bank + 1e-9))
-        return state._replace(active=active, y=y, distance=math.sqrt(distance2), bank=state.bank - calls, calls=state.calls + calls)
+            return state._replace(aimed=state.active.x, y=state.active.x, distance=0.0)
+        aimed = frozen(state.y)
+        active, y, distance, calls = feasible(state.active, self.K, aimed, self._promised(state), self.tolerance * self._R**2, state.bank)
+        bank, calls = state.bank - calls, state.calls + calls
+        return state._replace(active=active, aimed=aimed, y=y, distance=distance, bank=bank, calls=calls)
+
+    def _promised(self, state: State) -> float:
+        """The |x - y|^2 that the calls of a block always reach; where there is none, that which is aimed at."""
+        return (self._steps(state.horizon).tol or self.tolerance) * self._R**2
 
     def _restarted(self, state: State) -> State:
         """The same point with a clean slate and twice the horizon; the slopes stay known, and what the stretch may have cost is settled."""
@@ -215,6 +228,7 @@ class PrimalDual(BlockLearner[State]):
         return self.start()._replace(
             t=state.t,
             active=state.active,
+            aimed=state.active.x,
             y=state.active.x,
             horizon=2 * state.horizon,
             began=state.t,
@@ -267,6 +281,12 @@ class PrimalDual(BlockLearner[State]):
         if self.loss_lipschitz is None and not record.linear_losses:
             return Bound(regret, None, "A bound on the violation needs loss_lipschitz, a slope that no loss exceeds on the set.")
         return Bound(regret, violation) if violation < math.inf else Bound(regret, None, HOPELESS)
+
+    def slopes(self, state: State) -> tuple[float, float]:
+        return state.loss_slope, state.constraint_slope
+
+    def companion(self, state: State) -> Companion:
+        return Companion(self.K, state.active.x, state.aimed, state.y, self._promised(state), calls_in(state.bank))
 
     def notes(self, state: State) -> tuple[str, ...]:
         if self.horizon is None or state.horizon == self.horizon:

@@ -31,7 +31,7 @@ from typing import Any, ClassVar, NamedTuple, final
 from tidewolf.core.arrays import Array, as_count, as_number, as_own, as_point, frozen, like, norm
 from tidewolf.core.errors import FrozenRegime, NotAMember, ShortHorizon
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.learner import Bound, Learner, Record
+from tidewolf.core.learner import Bound, Companion, Learner, Record
 from tidewolf.core.oracle import HasLMO
 from tidewolf.projection import afp_paper
 from tidewolf.sets.base import membership_tolerance
@@ -47,6 +47,8 @@ class State(NamedTuple):
 
     t: int
     x: Array
+    aimed: Array
+    """where y was before the last projection"""
     y: Array
     lam: float
     open: FirstOrder
@@ -94,6 +96,7 @@ class TheoremPrimalDual(BlockLearner[State]):
         return State(
             t=0,
             x=x,
+            aimed=x,
             y=x,
             lam=0.0,
             open=opened(self.K.center),
@@ -138,10 +141,10 @@ class TheoremPrimalDual(BlockLearner[State]):
     def _projected(self, state: State) -> State:
         """A member near the new y; after the last block none is needed, as whoever plays on starts over."""
         if state.t == state.began + state.horizon:
-            return state._replace(y=state.x, distance=0.0)
+            return state._replace(aimed=state.x, y=state.x, distance=0.0)
         tol = self._steps(state.horizon).tol or 1.0  # 0 for a set of one point only, where any will do
         x, y, calls, distance2 = afp_paper(self.K, state.y, state.x, tol=tol)
-        return state._replace(x=x, y=y, distance=math.sqrt(distance2), calls=state.calls + calls)
+        return state._replace(x=x, aimed=state.y, y=y, distance=math.sqrt(distance2), calls=state.calls + calls)
 
     def _restarted(self, state: State) -> State:
         """The same point with a clean slate and twice the horizon; what the stretch may have cost is settled."""
@@ -149,6 +152,7 @@ class TheoremPrimalDual(BlockLearner[State]):
         return self.start()._replace(
             t=state.t,
             x=state.x,
+            aimed=state.x,
             y=state.x,
             horizon=2 * state.horizon,
             began=state.t,
@@ -227,6 +231,12 @@ class TheoremPrimalDual(BlockLearner[State]):
         regret, violation = self._stretch_bound(state)
         regret, violation = regret + state.settled_regret, violation + state.settled_violation
         return Bound(regret, violation) if violation < math.inf else Bound(regret, None, HOPELESS)
+
+    def slopes(self, state: State) -> tuple[float, float]:
+        return self.loss_lipschitz, self.constraint_lipschitz
+
+    def companion(self, state: State) -> Companion:
+        return Companion(self.K, state.x, state.aimed, state.y, self._steps(state.horizon).tol, math.inf)
 
     def notes(self, state: State) -> tuple[str, ...]:
         if state.horizon == self.horizon:

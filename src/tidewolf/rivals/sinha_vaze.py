@@ -104,6 +104,9 @@ class SinhaVaze(Learner[State]):
         state: State = record.final_state
         return self._weights.bound(state.ledger, state.surrogate_bound, record)
 
+    def slopes(self, state: State) -> tuple[float, float]:
+        return state.ledger.loss_slope, state.ledger.constraint_slope
+
     def notes(self, state: State) -> tuple[str, ...]:
         return ("It projects exactly and asks no oracle.", *passed_horizon(self.horizon, state.ledger))
 

@@ -322,7 +322,7 @@ def other_settings_are_refused(trial: Trial) -> None:
 
 def bounds_are_stated(trial: Trial) -> None:
     law = "bound(record) states a number or a reason for having none, and no NaN"
-    bound = trial.learner.bound(_record(trial.run, trial.stream))
+    bound = trial.learner.bound(_record(trial.learner, trial.run, trial.stream))
     trial.require(isinstance(bound, Bound), law, f"it is {bound!r}, no Bound")
     for name in ("regret", "violation"):
         number = getattr(bound, name)
@@ -436,7 +436,7 @@ def _twin(learner: Learner[Any]) -> Learner[Any]:
     return type(learner)(**learner.fields())
 
 
-def _record(run: list[Played], stream: Stream) -> Record:
+def _record(learner: Learner[Any], run: list[Played], stream: Stream) -> Record:
     """What `bound` is told of a run."""
     calls = np.diff([0, *(played.state.calls for played in run)])
     return Record(
@@ -446,6 +446,8 @@ def _record(run: list[Played], stream: Stream) -> Record:
         distances=np.concatenate([np.full(int(played.losses.shape[0]), played.state.distance) for played in run]),
         final_state=run[-1].state,
         linear_losses=isinstance(stream.losses, LinearTotal),
+        ends=np.cumsum([int(played.losses.shape[0]) for played in run]),
+        measures=np.array([learner.measures(played.state) for played in run]).reshape(len(run), -1),
     )
 
 
