@@ -16,11 +16,11 @@ from tidewolf import functions
 from tidewolf.core.arrays import Array, Shape, is_array, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, LawBroken, NotConvex, NotFinite, WrongShape, WrongType
-from tidewolf.functions import Affine, Capacity, Custom, Halfspaces, Linear, LinearTotal, MaxAffine, PiecewiseLinear, Quadratic
+from tidewolf.functions import Affine, Capacity, Chain, Custom, Halfspaces, Linear, LinearTotal, MaxAffine, PiecewiseLinear, Quadratic
 from tidewolf.testing.functions import LAWS, check_function
 
 EXAMPLES = [f for kind in functions.every() for f in kind.examples()]
-ARRAY_EXAMPLES = [f for f in EXAMPLES if not isinstance(f, Custom)]
+ARRAY_EXAMPLES = [f for f in EXAMPLES if not isinstance(f, Custom | Chain)]
 seeds = st.integers(0, 2**32 - 1)
 each_example = pytest.mark.parametrize("f", EXAMPLES, ids=lambda f: f"{type(f).__name__}{f.shape}")
 
@@ -33,7 +33,7 @@ def moved(f: Batch, make: Any) -> Batch:
 
 
 def test_every_lists_the_public_classes_in_order() -> None:
-    assert functions.every() == (Affine, Capacity, Custom, Linear, MaxAffine, Quadratic)
+    assert functions.every() == (Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic)
     assert functions.__all__ == sorted(functions.__all__)
 
 

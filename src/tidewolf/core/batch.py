@@ -54,6 +54,11 @@ class Batch(Value, ABC):
         one = namespace(x).ones(1, dtype=x.dtype)
         return np.array([norm(self.view(slice(t, t + 1)).subgradient(x, one)) for t in range(len(self))])
 
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self | None:
+        """One batch with the rounds of all parts, or None where their arrays do not fit together."""
+        return None
+
     def _shared(self, **fields: Any) -> Self:
         """A batch with these fields, unchecked: they are views of fields that were checked."""
         view = object.__new__(type(self))

@@ -10,7 +10,7 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, Shape, as_array, as_number, flat, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.functions.base import Halfspaces, LinearTotal, PiecewiseLinear, batch_array, beside, row_norms, rows
+from tidewolf.functions.base import Halfspaces, LinearTotal, PiecewiseLinear, batch_array, beside, row_norms, rows, stacked
 
 
 @final
@@ -41,6 +41,10 @@ class Affine(Batch, LinearTotal, PiecewiseLinear):
 
     def view(self, rounds: slice) -> Self:
         return self._shared(A=self.A[rounds, ...], b=self.b[rounds])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self | None:
+        return stacked(parts, "A", "b")
 
     def values(self, x: Array) -> Array:
         return rows(self.A) @ flat(x) - self.b

@@ -14,7 +14,7 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, Shape, as_array, flat, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.functions.base import Halfspaces, PiecewiseLinear, batch_array, rows
+from tidewolf.functions.base import Halfspaces, PiecewiseLinear, batch_array, rows, stacked
 
 
 @final
@@ -41,6 +41,10 @@ class Capacity(Batch, PiecewiseLinear):
 
     def view(self, rounds: slice) -> Self:
         return self._shared(c=self.c[rounds, ...])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self | None:
+        return stacked(parts, "c")
 
     def values(self, x: Array) -> Array:
         return namespace(self.c).max(flat(x) - rows(self.c), axis=1)

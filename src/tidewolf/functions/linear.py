@@ -10,7 +10,7 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, Shape, as_array, flat, namespace, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.functions.base import Halfspaces, LinearTotal, PiecewiseLinear, batch_array, row_norms, rows
+from tidewolf.functions.base import Halfspaces, LinearTotal, PiecewiseLinear, batch_array, row_norms, rows, stacked
 
 
 @final
@@ -37,6 +37,10 @@ class Linear(Batch, LinearTotal, PiecewiseLinear):
 
     def view(self, rounds: slice) -> Self:
         return self._shared(C=self.C[rounds, ...])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self | None:
+        return stacked(parts, "C")
 
     def values(self, x: Array) -> Array:
         return rows(self.C) @ flat(x)

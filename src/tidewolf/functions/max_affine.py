@@ -14,7 +14,7 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, Shape, as_array, flat, namespace, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.functions.base import Halfspaces, PiecewiseLinear, batch_array, beside, row_norms
+from tidewolf.functions.base import Halfspaces, PiecewiseLinear, batch_array, beside, row_norms, stacked
 
 
 @final
@@ -45,6 +45,10 @@ class MaxAffine(Batch, PiecewiseLinear):
 
     def view(self, rounds: slice) -> Self:
         return self._shared(A=self.A[rounds, ...], b=self.b[rounds, ...])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self | None:
+        return stacked(parts, "A", "b")
 
     def values(self, x: Array) -> Array:
         return namespace(self.A).max(self._pieces(x), axis=1)
