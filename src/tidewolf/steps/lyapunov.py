@@ -33,7 +33,7 @@ DEFAULT_CAUTION = 10.0
 FIRST_HORIZON = 256
 """What an unknown horizon starts from before it doubles."""
 
-C, THETA, P = 2.0, 0.5, 0.5
+THETA = 0.5
 _STRIDE = 256
 _LN2 = math.log(2.0)
 
@@ -72,6 +72,9 @@ class LyapunovWeights:
     caution: float
     loss_lipschitz: float | None = None
     constraint_lipschitz: float | None = None
+    c: float = 2.0
+    p: float = 0.5
+    """the base learner's regret is about c D M T^p for gradients of at most M"""
 
     def start(self, horizon: int | None) -> Ledger:
         return Ledger(
@@ -100,7 +103,7 @@ class LyapunovWeights:
 
     def weigh(self, ledger: Ledger, block: FirstOrder) -> Weighed:
         """The surrogate gradient of a block of rounds, from its sums."""
-        shrink = ledger.horizon**-P
+        shrink = ledger.horizon**-self.p
         V, s = shrink / self.caution, THETA * shrink
         violation, exponent, least_ratio = ledger.violation + block.violation, ledger.exponent, ledger.least_ratio
         grad_f, slope = within(self.K, "loss", block.loss_gradient, block.rounds, self.loss_lipschitz)
@@ -113,7 +116,7 @@ class LyapunovWeights:
             if G_g > 0.0:
                 ratio = G_f / G_g if G_f > 0.0 else 1.0
                 least_ratio = min(least_ratio, ratio)
-                log2 = s * violation / (C * G_g * self.K.diameter) / _LN2
+                log2 = s * violation / (self.c * G_g * self.K.diameter) / _LN2
                 exponent += _STRIDE * max(0, int((log2 - exponent) // _STRIDE))
                 w = s * ratio * 2.0 ** (log2 - exponent)
             else:
@@ -150,14 +153,14 @@ class LyapunovWeights:
 
     def _stretch_bound(self, ledger: Ledger, B: float, t: int) -> tuple[float, float]:
         """Regret and violation since the last restart are at most this; infinite where nothing is promised."""
-        V, s, D = ledger.horizon**-P / self.caution, THETA * ledger.horizon**-P, self.K.diameter
+        V, s, D = ledger.horizon**-self.p / self.caution, THETA * ledger.horizon**-self.p, self.K.diameter
         scaled_V = math.ldexp(V, -ledger.exponent)
         regret = (B - ledger.paid) / scaled_V if scaled_V > 0.0 else math.inf
         if ledger.violation == 0.0:
             return regret, 0.0
         if not math.isfinite(ledger.least_ratio):
             return regret, math.inf
-        unit = C * ledger.constraint_slope * D
+        unit = self.c * ledger.constraint_slope * D
         most = B + scaled_V * ledger.loss_slope * D * (t - ledger.began)
         if most <= 0.0:  # where some point keeps every limit it is at least what was paid
             return regret, math.inf
