@@ -111,7 +111,7 @@ class LyapunovFrankWolfe(BlockLearner[State]):
         state = state._replace(t=state.t + 1, ledger=ledger, total=total, largest=M, strayed=strayed)
         if M <= 0.0:
             return state
-        stiffness = STIFFNESS * float(ledger.horizon) ** 0.75 / (K.diameter or 1.0) * M
+        stiffness = STIFFNESS * math.pow(ledger.horizon, 0.75) / (K.diameter or 1.0) * M
         x, r = state.x, total / stiffness + (state.x - state.first)
         answer = K.answer(r, state.warm)
         seen = look(r, x, answer, inner(r, r))
@@ -128,7 +128,7 @@ class LyapunovFrankWolfe(BlockLearner[State]):
 
     def _surrogate_bound(self, state: State) -> float:
         """B, in units of 2^exponent."""
-        return 0.5 * STIFFNESS * float(state.ledger.horizon) ** 0.75 * self.K.diameter * state.largest + state.strayed
+        return 0.5 * STIFFNESS * math.pow(state.ledger.horizon, 0.75) * self.K.diameter * state.largest + state.strayed
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
