@@ -29,14 +29,15 @@ def master(task: Task, cuts: Cuts, k: float, tolerance: float) -> tuple[Cuts, fl
     """The cuts with multipliers whose own gap is at most `tolerance`, or as small as could be found, and k; the search starts at k."""
     d, w = task.d.reshape(-1), (task.center - task.y).reshape(-1)
     k, low, high = max(k, task.alpha), task.alpha, math.inf
-    best, best_gap, before = (cuts, k), math.inf, None
+    best, best_gap, before, idle = (cuts, k), math.inf, None, cuts.idle
     for _ in range(_STEPS):
-        cuts = cuts._replace(lam=multipliers(cuts, d - (k - task.alpha) * w, k, task.delta, task.K.dimension))
+        lam, some = multipliers(cuts, d - (k - task.alpha) * w, k, task.delta, task.K.dimension)
+        cuts = cuts._replace(lam=lam)
         s = d + cuts.lam @ cuts.slopes
         u = (task.nearest(s.reshape(task.y.shape)) - task.y).reshape(-1)
         gap = task.delta * float(cuts.model(u, len(task.constraints)).sum()) - float(cuts.lam @ cuts.values(u))
         if gap < best_gap:
-            best, best_gap = (cuts, k), gap
+            best, best_gap = (cuts._replace(idle=np.where(some, 0, idle + 1)), k), gap
         wanted = float(np.linalg.norm(s + task.alpha * w)) / task.K.radius
         if gap <= tolerance or (k == task.alpha and wanted <= k):
             break
@@ -47,8 +48,7 @@ def master(task: Task, cuts: Cuts, k: float, tolerance: float) -> tuple[Cuts, fl
         if abs(step - k) <= 2.0 * _EPS * k:
             break
         before, k = (k, wanted - k), step
-    cuts, k = best
-    return cuts._replace(idle=np.where(cuts.lam > 0.0, 0, cuts.idle + 1)), k
+    return best
 
 
 def _secant(a: tuple[float, float], b: tuple[float, float]) -> float:

@@ -2,11 +2,10 @@
 
     minimise   1/2 |q + A'lam|^2 - k <e, lam>     over   lam >= 0,  sum of lam over the cuts of a round <= delta.
 
-First by guessing which multipliers are free, which are 0 and which rounds are full (their sum is delta): the guess makes a linear system,
-whose answer corrects the guess, starting from the multipliers last found. It ends in the exact answer after a few systems, or is given up
-and left to an interior-point solver (PIQP), on a program brought to size 1: lam_i in units of what alone would turn q around and undo
-the breach.
-Neither is believed: what comes back is made feasible, and the caller measures how good it is.
+First by guessing which multipliers are free, which are 0 and which rounds are full (their sum is delta): a guess makes a linear system,
+whose answer corrects the guess, starting from the multipliers last found. That ends in the exact answer after a few systems, or is given
+up; then an interior-point solver (PIQP) makes a better first guess, on the program brought to size 1: lam_i in units of what alone would
+turn q around and undo the breach. Neither is believed: what comes back is made feasible, and the caller measures how good it is.
 """
 
 from __future__ import annotations
@@ -18,25 +17,31 @@ import numpy as np
 from tidewolf.steps.penalty.cuts import Cuts
 from tidewolf.steps.penalty.task import Vector
 
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
 _GUESSES = 8
 _ACCURACY = 1e-12
 _SLACK = 1e-13
-_NOTHING = 1e-10
+_NOTHING = 1e-9
 """An interior point never reaches 0; multipliers below this many units are."""
 
 
-def multipliers(cuts: Cuts, q: Vector, k: float, delta: float, dimension: int) -> Vector:
-    """Feasible multipliers, as good as can be found; slopes lie in a space of this dimension."""
+def multipliers(cuts: Cuts, q: Vector, k: float, delta: float, dimension: int) -> tuple[Vector, Flags]:
+    """Feasible multipliers, as good as can be found, and which of them are more than nothing; slopes lie in a space of this dimension."""
     linear = cuts.slopes @ q - k * cuts.at_y
     lengths = np.sqrt(np.diag(cuts.gram))
-    sizes = lengths * float(np.linalg.norm(q)) + k * np.abs(cuts.at_y)
-    lam = _by_guessing(cuts, linear, _SLACK * sizes, delta, dimension)
+    slack = _SLACK * (lengths * float(np.linalg.norm(q)) + k * np.abs(cuts.at_y))
+    lam = _by_guessing(cuts, cuts.lam, linear, slack, delta, dimension)
     if lam is None:
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             unit = (float(np.linalg.norm(q)) + k * np.maximum(cuts.at_y, 0.0) / lengths) / lengths
         unit = np.where(np.isfinite(unit) & (unit > 0.0), np.minimum(unit, delta), delta)
-        lam = _by_interior_point(cuts, linear, unit, delta)
-    return feasible(cuts.rounds, lam, delta)
+        near = feasible(cuts.rounds, _by_interior_point(cuts, linear, unit, delta), delta)
+        some = near > _NOTHING * unit
+        lam = _by_guessing(cuts, np.where(some, near, 0.0), linear, slack, delta, dimension)
+        if lam is None:
+            return near, some
+    return feasible(cuts.rounds, lam, delta), lam > 0.0
 
 
 def feasible(rounds: np.ndarray[Any, np.dtype[np.int64]], lam: Vector, delta: float) -> Vector:
@@ -46,13 +51,13 @@ def feasible(rounds: np.ndarray[Any, np.dtype[np.int64]], lam: Vector, delta: fl
     return np.asarray(lam * (delta / totals)[rounds])
 
 
-def _by_guessing(cuts: Cuts, linear: Vector, slack: Vector, delta: float, dimension: int) -> Vector | None:
-    """The exact answer, or None."""
+def _by_guessing(cuts: Cuts, start: Vector, linear: Vector, slack: Vector, delta: float, dimension: int) -> Vector | None:
+    """The exact answer, guessed from `start`, or None."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     rounds, gram = cuts.rounds, cuts.gram
-    free = (cuts.lam > 0.0) | (gram @ cuts.lam + linear < 0.0)
-    full = np.bincount(rounds, cuts.lam) >= (1.0 - 1e-9) * delta
+    free = (start > 0.0) | (gram @ start + linear < -slack)
+    full = np.bincount(rounds, start) >= (1.0 - 1e-9) * delta
     for _ in range(_GUESSES):
         full &= np.bincount(rounds, free) > 0
         alone = free & (full & (np.bincount(rounds, free) == 1))[rounds]
@@ -103,4 +108,4 @@ def _by_interior_point(cuts: Cuts, linear: Vector, unit: Vector, delta: float) -
         found = np.array(solver.result.x)
         if np.isfinite(found).all():
             break
-    return np.asarray(np.where(found > _NOTHING, found, 0.0) * unit)
+    return np.asarray(found * unit)
