@@ -11,7 +11,8 @@ multiplier was 0 twice in a row are dropped: that does not lower the master's le
 
 rho starts at 0, and stays there on piecewise-linear blocks that the cuts soon describe. With p the decrease that the cuts predicted
 and a the one that came, a parabola through both has its minimum where the stiffness alpha + rho is 2 (1 - a/p) times what it was, kept
-between a tenth and ten times (Kiwiel 1990); when p is below the accuracy asked for, only rho is in the way, and it falls.
+between a tenth and ten times (Kiwiel 1990); when p is below the accuracy asked for, only rho is in the way, and it falls. Where alpha is
+next to nothing rho stays above 0: x is s/(alpha + rho) away from where it would be without slopes, and s is a sum of slopes that cancel.
 
 What rounding may have done to h(x) and to the lower bound, a few units in the last place of the terms they are sums of, is in the gap.
 """
@@ -29,6 +30,8 @@ from tidewolf.steps.penalty.task import Solved, Task, Vector
 
 _LOOSE = 0.05
 """A master need not be solved closer than this part of the gap."""
+_STIFF = 1e-5
+"""The least alpha + rho, as a part of the slopes that add up to s, over the radius."""
 _IDLE = 2
 """A cut is dropped after this many masters in a row without a multiplier."""
 _ULPS = 4.0 * float(np.finfo(np.float64).eps)
@@ -44,7 +47,8 @@ def bundle(task: Task, accuracy: float, budget: int) -> Solved:
     best, h = Solved(x, breach, math.inf, 1), task.value(x, breach)
     upper, lower, predicted = math.inf, task.lower(task.d, 0.0), -math.inf
     cuts, sizes = no_cuts(y.size), np.zeros(b)
-    rho, k, exact = 0.0, max(task.alpha, float(np.linalg.norm(d + task.alpha * (task.center - task.y).reshape(-1))) / task.K.radius), False
+    k = max(task.alpha, float(np.linalg.norm(d + task.alpha * (task.center - task.y).reshape(-1))) / task.K.radius)
+    rho, exact, gap = 0.0, False, math.inf
     for looks in range(1, budget + 1):
         u = x.reshape(-1) - y
         above = values - cuts.model(u, b)
@@ -54,18 +58,22 @@ def bundle(task: Task, accuracy: float, budget: int) -> Solved:
         h += _ULPS * (_size(task, u) + task.delta * float(sizes[values > 0.0].sum()))
         if looks > 1:
             came = (upper - h) / (upper - predicted) if upper - predicted > 0.5 * accuracy else 1.0
-            rho = max(0.0, (task.alpha + rho) * min(10.0, max(0.1, 2.0 * (1.0 - came))) - task.alpha)
+            rho = (task.alpha + rho) * min(10.0, max(0.1, 2.0 * (1.0 - came))) - task.alpha
+        pull = float(np.linalg.norm(d)) + float(cuts.lam @ np.sqrt(np.diag(cuts.gram)))
+        least = max(0.0, _STIFF * pull / task.K.radius - task.alpha)
+        rho = max(rho, least)
         if h < upper:
             best, upper = Solved(x, breach, math.inf, looks), h
-        finished = len(new) == 0 and rho == 0.0 and exact
-        if upper - lower <= accuracy or looks == budget or finished:
+        finished = exact and len(new) == 0 and rho <= least and upper - lower > 0.5 * gap
+        gap, exact = upper - lower, len(new) == 0
+        if gap <= accuracy or looks == budget or finished:
             break
-        slopes, exact = within_hull(task, slopes), len(new) == 0
+        slopes = within_hull(task, slopes)
         cuts = cuts.kept(cuts.idle < _IDLE).joined(new, slopes, values[new] - slopes @ u)
         around = rho * (best.x - task.y)
         nearby = task._replace(d=task.d - around, alpha=task.alpha + rho)
-        cuts, k = master(nearby, cuts, k, max(0.5 * accuracy, 0.0 if exact else _LOOSE * (upper - lower)))
-        s = (d + cuts.lam @ cuts.slopes).reshape(task.y.shape)
+        cuts, k = master(nearby, cuts, k, max(0.5 * accuracy, 0.0 if exact else _LOOSE * gap))
+        s = within_hull(task, (d + cuts.lam @ cuts.slopes)[None]).reshape(task.y.shape)
         lower = max(lower, _lower(task, s, float(cuts.lam @ cuts.at_y), float(cuts.lam @ sizes[cuts.rounds])))
         x = nearby.nearest(s - around)
         predicted = task.value(x, float(cuts.model(x.reshape(-1) - y, b).sum()))

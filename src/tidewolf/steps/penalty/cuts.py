@@ -77,6 +77,5 @@ def within_hull(task: Task, slopes: Vector) -> Vector:
     """Flat rows within the directions of aff(K)."""
     if task.K.dimension == slopes.shape[1]:
         return slopes
-    for i, row in enumerate(slopes):
-        slopes[i] = to_numpy(task.K.tangent(row.reshape(task.y.shape))).reshape(-1)
-    return slopes
+    rows = [to_numpy(task.K.tangent(row.reshape(task.y.shape))).reshape(-1) for row in slopes]
+    return np.array(rows).reshape(slopes.shape)

@@ -22,6 +22,8 @@ Flags = np.ndarray[Any, np.dtype[np.bool_]]
 _GUESSES = 8
 _ACCURACY = 1e-12
 _SLACK = 1e-13
+_SOLVED = 1e3
+"""A system of nearly dependent cuts may be answered with anything."""
 _NOTHING = 1e-9
 """An interior point never reaches 0; multipliers below this many units are."""
 
@@ -83,7 +85,8 @@ def _by_guessing(cuts: Cuts, start: Vector, linear: Vector, slack: Vector, delta
         leave = free & (lam < 0.0)
         fuller = np.where(full, price >= 0.0, np.bincount(rounds, lam) > (1.0 + 1e-12) * delta)
         if not (enter.any() or leave.any() or (fuller != full).any()):
-            return lam
+            solved = np.abs(slope + price[rounds])[free] <= _SOLVED * slack[free]
+            return lam if solved.all() else None
         free, full = (free & ~leave) | enter, fuller
     return None
 
@@ -95,6 +98,8 @@ def _by_interior_point(cuts: Cuts, linear: Vector, unit: Vector, delta: float) -
     scale = float((unit * np.sqrt(np.diag(cuts.gram))).max()) or 1.0
     share = unit / scale
     P, c = cuts.gram * share * share[:, None], share * (linear / scale)
+    steep = max(1.0, float(np.abs(c).max()))
+    P, c = P / steep, c / steep
     several = np.flatnonzero(np.bincount(cuts.rounds) > 1)
     G = np.where(cuts.rounds == several[:, None], unit / delta, 0.0)
     for regularisation in (1e-10, 1e-6):
