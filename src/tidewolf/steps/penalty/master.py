@@ -21,7 +21,7 @@ from tidewolf.steps.penalty.cuts import Cuts
 from tidewolf.steps.penalty.multipliers import multipliers
 from tidewolf.steps.penalty.task import Task
 
-_STEPS = 40
+_STEPS = 60
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -30,7 +30,7 @@ def master(task: Task, cuts: Cuts, k: float, tolerance: float) -> tuple[Cuts, fl
     d, w = task.d.reshape(-1), (task.center - task.y).reshape(-1)
     k, low, high = max(k, task.alpha), task.alpha, math.inf
     best, best_gap, before, idle = (cuts, k), math.inf, None, cuts.idle
-    for _ in range(_STEPS):
+    for steps in range(_STEPS):
         lam, some = multipliers(cuts, d - (k - task.alpha) * w, k, task.delta, task.K.dimension)
         cuts = cuts._replace(lam=lam)
         s = d + cuts.lam @ cuts.slopes
@@ -42,9 +42,11 @@ def master(task: Task, cuts: Cuts, k: float, tolerance: float) -> tuple[Cuts, fl
         if gap <= tolerance or (k == task.alpha and wanted <= k):
             break
         low, high = (k, high) if wanted > k else (low, k)
-        step = _secant(before, (k, wanted - k)) if before is not None else wanted
-        if not low < step < high:
-            step = wanted if low < wanted < high else low if low == task.alpha else math.sqrt(low) * math.sqrt(min(high, 4.0 * low))
+        step = wanted if before is None else _secant(before, (k, wanted - k))
+        if not low < step < high or (steps % 3 == 2 and high < math.inf):
+            step = max(wanted, 8.0 * k) if high == math.inf else math.sqrt(low) * math.sqrt(high)
+        if high < math.inf and wanted <= task.alpha == low and before is None:
+            step = task.alpha
         if abs(step - k) <= 2.0 * _EPS * k:
             break
         before, k = (k, wanted - k), step
