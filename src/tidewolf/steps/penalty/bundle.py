@@ -24,14 +24,16 @@ import math
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
-from tidewolf.steps.penalty.cuts import no_cuts, slopes_at, within_hull
+from tidewolf.steps.penalty.cuts import Cuts, no_cuts, slopes_at, within_hull
 from tidewolf.steps.penalty.master import master
 from tidewolf.steps.penalty.task import Solved, Task, Vector
 
 _LOOSE = 0.05
 """A master need not be solved closer than this part of the gap."""
-_STIFF = 1e-5
-"""The least alpha + rho, as a part of the slopes that add up to s, over the radius."""
+_STIFF = 1e-4
+"""The most that rounding may ask of alpha + rho, as a part of the slopes that add up to s, over the radius."""
+_FELT = 1e-12
+"""How much of the slopes that add up to s may be wrong in it."""
 _IDLE = 2
 """A cut is dropped after this many masters in a row without a multiplier."""
 _ULPS = 4.0 * float(np.finfo(np.float64).eps)
@@ -59,12 +61,11 @@ def bundle(task: Task, accuracy: float, budget: int) -> Solved:
         if looks > 1:
             came = (upper - h) / (upper - predicted) if upper - predicted > 0.5 * accuracy else 1.0
             rho = (task.alpha + rho) * min(10.0, max(0.1, 2.0 * (1.0 - came))) - task.alpha
-        pull = float(np.linalg.norm(d)) + float(cuts.lam @ np.sqrt(np.diag(cuts.gram)))
-        least = max(0.0, _STIFF * pull / task.K.radius - task.alpha)
+        least = _least(task, cuts, accuracy)
         rho = max(rho, least)
         if h < upper:
             best, upper = Solved(x, breach, math.inf, looks), h
-        finished = exact and len(new) == 0 and rho <= least and upper - lower > 0.5 * gap
+        finished = exact and len(new) == 0 and rho <= least and upper - lower > 0.9 * gap
         gap, exact = upper - lower, len(new) == 0
         if gap <= accuracy or looks == budget or finished:
             break
@@ -80,6 +81,14 @@ def bundle(task: Task, accuracy: float, budget: int) -> Solved:
         values, breach = _look(task, x)
         h = task.value(x, breach)
     return best._replace(gap=max(0.0, upper - lower), looks=looks)
+
+
+def _least(task: Task, cuts: Cuts, accuracy: float) -> float:
+    """The rho below which rounding in s, divided by alpha + rho, moves x by enough to move h by the accuracy."""
+    lengths, drift = np.sqrt(np.diag(cuts.gram)), float(np.linalg.norm(task.d))
+    pull, steepest = drift + float(cuts.lam @ lengths), drift + task.delta * float(lengths.sum())
+    felt = _FELT * steepest / accuracy if accuracy > 0.0 else math.inf
+    return max(0.0, pull * min(_STIFF / task.K.radius, felt) - task.alpha)
 
 
 def _look(task: Task, x: Vector) -> tuple[Vector, float]:

@@ -22,7 +22,7 @@ Flags = np.ndarray[Any, np.dtype[np.bool_]]
 _GUESSES = 8
 _ACCURACY = 1e-12
 _SLACK = 1e-13
-_SOLVED = 1e3
+_SOLVED = 10.0
 """A system of nearly dependent cuts may be answered with anything."""
 _NOTHING = 1e-9
 """An interior point never reaches 0; multipliers below this many units are."""
@@ -92,25 +92,25 @@ def _by_guessing(cuts: Cuts, start: Vector, linear: Vector, slack: Vector, delta
 
 
 def _by_interior_point(cuts: Cuts, linear: Vector, unit: Vector, delta: float) -> Vector:
-    """What PIQP finds, with more regularisation where it finds nothing."""
+    """What PIQP finds; where it is not content, in units of delta, or with more regularisation."""
     import piqp
 
-    scale = float((unit * np.sqrt(np.diag(cuts.gram))).max()) or 1.0
-    share = unit / scale
-    P, c = cuts.gram * share * share[:, None], share * (linear / scale)
-    steep = max(1.0, float(np.abs(c).max()))
-    P, c = P / steep, c / steep
     several = np.flatnonzero(np.bincount(cuts.rounds) > 1)
-    G = np.where(cuts.rounds == several[:, None], unit / delta, 0.0)
-    for regularisation in (1e-10, 1e-6):
+    for one, regularisation in ((unit, 1e-10), (np.full(cuts.many, delta), 1e-10), (unit, 1e-6)):
+        scale = float((one * np.sqrt(np.diag(cuts.gram))).max()) or 1.0
+        share = one / scale
+        c = share * (linear / scale)
+        steep = max(1.0, float(np.abs(c).max()))
+        P = cuts.gram * share * share[:, None] / steep
+        G = np.where(cuts.rounds == several[:, None], one / delta, 0.0)
         solver = piqp.DenseSolver()
-        solver.settings.eps_abs = solver.settings.eps_rel = _ACCURACY
-        solver.settings.eps_duality_gap_abs = solver.settings.eps_duality_gap_rel = _ACCURACY
+        solver.settings.eps_abs = solver.settings.eps_duality_gap_abs = _ACCURACY
+        solver.settings.eps_rel = solver.settings.eps_duality_gap_rel = 10.0 * _ACCURACY
         solver.settings.reg_lower_limit = regularisation
         solver.settings.max_iter = 60
-        solver.setup(P, c, None, None, G, None, np.ones(len(several)), np.zeros(cuts.many), delta / unit)
-        solver.solve()
-        found = np.array(solver.result.x)
-        if np.isfinite(found).all():
+        solver.setup(P, c / steep, None, None, G, None, np.ones(len(several)), np.zeros(cuts.many), delta / one)
+        status = solver.solve()
+        lam = np.asarray(solver.result.x) * one
+        if status == piqp.PIQP_SOLVED and np.isfinite(lam).all():
             break
-    return np.asarray(found * unit)
+    return np.asarray(lam)
