@@ -24,6 +24,8 @@ _ACCURACY = 1e-12
 _SLACK = 1e-13
 _SOLVED = 10.0
 """A system of nearly dependent cuts may be answered with anything."""
+_FAR = 1e4
+"""A limit that many units away is not shown to the solver."""
 _NOTHING = 1e-9
 """An interior point never reaches 0; multipliers below this many units are."""
 
@@ -38,7 +40,7 @@ def multipliers(cuts: Cuts, q: Vector, k: float, delta: float, dimension: int) -
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             unit = (float(np.linalg.norm(q)) + k * np.maximum(cuts.at_y, 0.0) / lengths) / lengths
         unit = np.where(np.isfinite(unit) & (unit > 0.0), np.minimum(unit, delta), delta)
-        near = feasible(cuts.rounds, _by_interior_point(cuts, linear, unit, delta), delta)
+        near = _by_interior_point(cuts, linear, unit, delta)
         some = near > _NOTHING * unit
         lam = _by_guessing(cuts, np.where(some, near, 0.0), linear, slack, delta, dimension)
         if lam is None:
@@ -91,26 +93,31 @@ def _by_guessing(cuts: Cuts, start: Vector, linear: Vector, slack: Vector, delta
     return None
 
 
-def _by_interior_point(cuts: Cuts, linear: Vector, unit: Vector, delta: float) -> Vector:
-    """What PIQP finds; where it is not content, in units of delta, or with more regularisation."""
+def _by_interior_point(cuts: Cuts, linear: Vector, natural: Vector, delta: float) -> Vector:
+    """The best that PIQP finds; where it is not content, again in units of delta, then with more regularisation."""
     import piqp
 
-    several = np.flatnonzero(np.bincount(cuts.rounds) > 1)
-    for one, regularisation in ((unit, 1e-10), (np.full(cuts.many, delta), 1e-10), (unit, 1e-6)):
-        scale = float((one * np.sqrt(np.diag(cuts.gram))).max()) or 1.0
-        share = one / scale
+    best, least = np.zeros(cuts.many), 0.0
+    for unit, regularisation in ((natural, 1e-10), (np.full(cuts.many, delta), 1e-10), (natural, 1e-6)):
+        scale = float((unit * np.sqrt(np.diag(cuts.gram))).max()) or 1.0
+        share = unit / scale
         c = share * (linear / scale)
         steep = max(1.0, float(np.abs(c).max()))
         P = cuts.gram * share * share[:, None] / steep
-        G = np.where(cuts.rounds == several[:, None], one / delta, 0.0)
+        limits = np.where(delta > _FAR * unit, np.inf, delta / unit)
+        several = np.flatnonzero((np.bincount(cuts.rounds) > 1) & (np.bincount(cuts.rounds, limits < np.inf) > 0))
+        G = np.where(cuts.rounds == several[:, None], unit / delta, 0.0)
         solver = piqp.DenseSolver()
         solver.settings.eps_abs = solver.settings.eps_duality_gap_abs = _ACCURACY
         solver.settings.eps_rel = solver.settings.eps_duality_gap_rel = 10.0 * _ACCURACY
         solver.settings.reg_lower_limit = regularisation
         solver.settings.max_iter = 60
-        solver.setup(P, c / steep, None, None, G, None, np.ones(len(several)), np.zeros(cuts.many), delta / one)
+        solver.setup(P, c / steep, None, None, G, None, np.ones(len(several)), np.zeros(cuts.many), limits)
         status = solver.solve()
-        lam = np.asarray(solver.result.x) * one
-        if status == piqp.PIQP_SOLVED and np.isfinite(lam).all():
+        lam = feasible(cuts.rounds, np.asarray(solver.result.x) * unit, delta)
+        cost = float(lam @ (0.5 * (cuts.gram @ lam) + linear))
+        if cost < least:
+            best, least = lam, cost
+        if status == piqp.PIQP_SOLVED:
             break
-    return np.asarray(lam)
+    return best
