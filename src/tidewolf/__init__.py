@@ -10,13 +10,14 @@ if TYPE_CHECKING:
     from tidewolf.core.batch import Stream
     from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
     from tidewolf.evaluation.run import Run, run
-    from tidewolf.learners import LyapunovDescent, PrimalDual
+    from tidewolf.learners import BanditPrimalDual, LyapunovDescent, PrimalDual
     from tidewolf.loop import play
     from tidewolf.session import Session
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "BanditPrimalDual": "tidewolf.learners",
     "Comparator": "tidewolf.evaluation.hindsight",
     "LyapunovDescent": "tidewolf.learners",
     "PrimalDual": "tidewolf.learners",
@@ -30,6 +31,7 @@ _HOME = {
 _PARTS = ("functions", "learners", "problems", "projection", "rivals", "sets", "testing")
 
 __all__ = [
+    "BanditPrimalDual",
     "Comparator",
     "LyapunovDescent",
     "PrimalDual",

@@ -45,6 +45,9 @@ class Capacity(Batch, PiecewiseLinear):
     def values(self, x: Array) -> Array:
         return namespace(self.c).max(flat(x) - rows(self.c), axis=1)
 
+    def values_at(self, points: Array) -> Array:
+        return namespace(self.c).max(rows(points) - rows(self.c), axis=1)
+
     def subgradient(self, x: Array, weights: Array) -> Array:
         c = rows(self.c)
         fullest = to_numpy(namespace(c).argmax(flat(x) - c, axis=1))

@@ -3,10 +3,11 @@
 from typing import Any
 
 from tidewolf.core.learner import Learner
+from tidewolf.learners.bandit_primal_dual import BanditPrimalDual
 from tidewolf.learners.lyapunov_descent import LyapunovDescent
 from tidewolf.learners.primal_dual import PrimalDual
 
-__all__ = ["LyapunovDescent", "PrimalDual"]
+__all__ = ["BanditPrimalDual", "LyapunovDescent", "PrimalDual"]
 
 
 def every() -> dict[str, type[Learner[Any]]]:

@@ -2,7 +2,7 @@
 
     feedback on some rounds -> sums of the open block -> at its end one step of the learner -> at the horizon a restart with twice as many
 
-A last, shorter block is cut at the horizon. `BlockLearner` owns this clock; a learner says what happens at the end of a block.
+A last, shorter block is cut at the horizon. `Stretches` owns this clock; a learner says what happens at the end of a block.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ class Blocked(Progress, Protocol):
     """What the clock needs of a state."""
 
     @property
-    def open(self) -> FirstOrder:
-        """The sums of the open block."""
+    def open(self) -> Any:
+        """What is kept of the open block: something with `rounds`."""
 
 
 S = TypeVar("S", bound=Blocked)
 
 
-class BlockLearner(Learner[S]):
-    """Abstract: first-order learners whose point is constant within a block."""
+class Stretches(Learner[S]):
+    """Abstract: the clock of learners that play blocks up to a horizon and start over past it."""
 
     @abstractmethod
     def _end(self, state: S) -> int:
@@ -41,6 +41,18 @@ class BlockLearner(Learner[S]):
     def _restarted(self, state: S) -> S:
         """The same point with a clean slate and twice the horizon."""
 
+    def rounds_left(self, state: S) -> int:
+        state = self._in_stretch(state)
+        waiting: int = state.open.rounds
+        return min(self._length(state) - waiting, self._end(state) - state.t)
+
+    def _in_stretch(self, state: S) -> S:
+        return self._restarted(state) if state.t == self._end(state) else state
+
+
+class BlockLearner(Stretches[S]):
+    """Abstract: first-order learners whose point is constant within a block."""
+
     @abstractmethod
     def _require(self, seen: FirstOrder) -> None:
         """Refuse at once, while their block is still open, gradients that its end would refuse."""
@@ -48,10 +60,6 @@ class BlockLearner(Learner[S]):
     @abstractmethod
     def _closed(self, state: S, block: FirstOrder) -> S:
         """The state after a whole block, from its sums; `state` is that of its last part's beginning."""
-
-    def rounds_left(self, state: S) -> int:
-        state = self._in_stretch(state)
-        return min(self._length(state) - state.open.rounds, self._end(state) - state.t)
 
     def update(self, state: S, seen: FirstOrder) -> S:
         state = self._in_stretch(state)
@@ -63,9 +71,6 @@ class BlockLearner(Learner[S]):
         record: Any = state  # a NamedTuple, which no protocol can say
         waiting: S = record._replace(t=state.t + seen.rounds, open=joined(state.open, seen))
         return waiting
-
-    def _in_stretch(self, state: S) -> S:
-        return self._restarted(state) if state.t == self._end(state) else state
 
 
 def opened(center: Array) -> FirstOrder:
