@@ -1,16 +1,17 @@
 """Primal-dual play from values alone, unit-free  (after Garber & Kretzu 2024, Algorithm 5).
 
     block of k <= b rounds around x, each played at z_t = x + mu u_t, values f_t(z_t) and g_t(z_t) seen:
-    d    <-  (n R/mu) sum_t ( (f_t - base)/M_f + lam (g_t^+ - base)/M_g ) u_t,      S <- S + |d|^2           (estimate)
-    y    <-  ball( y - (2R/sqrt(2S)) d )                                                                     (primal)
+    d    <-  sum_t ( (f_t - base)/M_f + lam (g_t^+ - base)/M_g ) u_t,      S <- S + |d|^2                    (estimate)
+    y    <-  ball( y - (2R'/sqrt(2S)) d ),   R' = (1 - mu/r) R the ball's radius                             (primal)
     x, y <-  ActiveSet(y from x) on the shrunk set, |x - y|^2 <= tol R^2, spending calls from the bank       (feasible)
     lam  <-  max(0, lam + nu sum_t (g_t^+/M_g - theta lam))                                                  (dual)
 
 u_t, the bases and the shrunk set c + (1 - mu/r)(K - c), where x lives, are those of steps/one_point.py; n is the dimension of aff(K).
-With T rounds and B oracle calls a round: b, nu, theta and tol as in `PrimalDual`, and mu = min(sqrt(n r/R) T^{-1/4} R, r/2). What is
-left of the bank refines the projection until |x - y| <= mu/10, which can only bring x and y nearer. M_f and M_g are given sizes, or half
-the range of the losses and the largest breach seen before this block (S is kept in units of M_f where that grows): rescaling x, f or g
-changes no decision, nor does adding a constant to the losses. A last, shorter block is followed by no projection.
+With T rounds and B oracle calls a round: b, nu, theta and tol as in `PrimalDual`, and mu = min(sqrt(n r/R) T^{-1/4} R, r/2). The factor
+n/mu that makes d an estimate of the gradient is the same in every block, and the step is blind to it. What is left of the bank refines
+the projection until |x - y| <= mu/10, which can only bring x and y nearer. M_f and M_g are given sizes, or half the range of the losses
+and the largest breach seen before this block (S is kept in units of M_f where that grows): rescaling x, f or g changes no decision,
+nor does adding a constant to the losses. A last, shorter block is followed by no projection.
 
 All that is known is known in expectation over the learner's own coins, for functions chosen without looking at them: a run measures no
 bound. `promise()` holds for given slopes G, sizes M and T, if some point x* keeps every constraint. In units R = M_f = M_g = 1, with slopes
@@ -20,16 +21,16 @@ k_f = G_f R/M_f, k_g = G_g R/M_g and tau = sqrt(tol),
     A = 2 sqrt(2) sqrt( T (4 n^2/mu^2 + b k_f^2) ) + tau k_f T + nu b T/2 + 2 min(1, k_f) + C^2/(2 theta (1 - nu b theta)),
     C = 2 sqrt(2) sqrt( n^2/mu^2 + b k_g^2 ) + (tau k_g + a) sqrt(T),       a = mu k_g + (mu/r) min(1, k_g).
 
-Proof. Let z = c + (1 - mu/r)(x* - c), F and H the averages of f and g^+ over balls of radius mu, k_m the rounds of block m, and
-p^2 = E sum_m k_m lam^2. (i) d estimates the gradient of sum F + lam H at x, but for the very first round, which has no base and costs at
-most 2 min(1, k_f). So E sum [F(x) - F(z) + lam (H(x) - H(z))] <= E sum_m <d, x - y> + E sum_m <d, y - z>. In the first sum x - y is
-settled before u: it is at most tau E sum_m k_m (k_f + lam k_g). The second is at most 2 sqrt(2) E sqrt(S) (steps/adagrad.py with
-|y - z| <= 2R), and E |d|^2 is a variance, at most k_m (n/mu)^2 (2 + lam)^2, plus a squared mean, at most k_m^2 (k_f + lam k_g)^2: so
-E sqrt(S) <= sqrt( T (4 n^2/mu^2 + b k_f^2) ) + sqrt( n^2/mu^2 + b k_g^2 ) p. (ii) As in steps/saddle.py, with q the breaches seen, for
-every l >= 0: l sum q - (theta T + 1/nu) l^2/2 <= sum lam q + nu b T/2 - (theta/2)(1 - nu b theta) sum_m k_m lam^2. (iii) In a round
-E g^+(z_t) <= H(x) + mu k_g/(n + 1), H(z) <= g^+(z) + mu k_g n/(n + 1), g^+(z) <= (mu/r) g^+(c) <= (mu/r) min(1, k_g), and
-sum_m k_m lam <= sqrt(T) p. Add (i) and (ii): what is left of lam is C p - (theta/2)(1 - nu b theta) p^2, at most the last term of A;
-take l = 0, and the best l. Last, E f(z_t) <= F(x) + mu k_f/(n + 1), F(z) <= f(z) + mu k_f n/(n + 1), f(z) <= f(x*) + (mu/r) k_f.
+Proof. Let d have its factor n/mu, z = c + (1 - mu/r)(x* - c), F and H the averages of f and g^+ over balls of radius mu, k_m the rounds of
+block m, p^2 = E sum_m k_m lam^2. (i) d estimates the gradient of sum F + lam H at x, but for the very first round, which has no base and
+costs at most 2 min(1, k_f). So E sum [F(x) - F(z) + lam (H(x) - H(z))] <= E sum_m <d, x - y> + E sum_m <d, y - z>. In the first sum x - y
+is settled before u: it is at most tau E sum_m k_m (k_f + lam k_g). The second is at most 2 sqrt(2) E sqrt(S) (steps/adagrad.py with |y -
+z| <= 2R), and E |d|^2 is a variance, at most k_m (n/mu)^2 (2 + lam)^2, plus a squared mean, at most k_m^2 (k_f + lam k_g)^2: so E sqrt(S)
+<= sqrt( T (4 n^2/mu^2 + b k_f^2) ) + sqrt( n^2/mu^2 + b k_g^2 ) p. (ii) As in steps/saddle.py, with q the breaches seen, for every l >= 0:
+l sum q - (theta T + 1/nu) l^2/2 <= sum lam q + nu b T/2 - (theta/2)(1 - nu b theta) sum_m k_m lam^2. (iii) In a round E g^+(z_t) <= H(x) +
+mu k_g/(n + 1), H(z) <= g^+(z) + mu k_g n/(n + 1), g^+(z) <= (mu/r) g^+(c) <= (mu/r) min(1, k_g), and sum_m k_m lam <= sqrt(T) p. Add (i)
+and (ii): what is left of lam is C p - (theta/2)(1 - nu b theta) p^2, at most the last term of A; take l = 0, and the best l. Last, E
+f(z_t) <= F(x) + mu k_f/(n + 1), F(z) <= f(z) + mu k_f n/(n + 1), f(z) <= f(x*) + (mu/r) k_f.
 """
 
 from __future__ import annotations
@@ -185,9 +186,9 @@ class BanditPrimalDual(Explorer[State]):
         if state.lam > 0.0:
             c = c + (unit * state.lam / M_before) * centred(breaches, state.mean_breach, state.mean_rounds)
         y, square_sum = state.y, state.square_sum * unit**2
-        if self.K.dimension > 0 and c.any():
-            d = combined((self.K.dimension * self._R / self._mu(state.horizon)) * c, u)
-            y, square_sum, _, _ = descend(y, d, inner(d, d), square_sum, 0.0, 2.0 * shrunk.radius)
+        d = combined(c, u)
+        if (d_norm2 := inner(d, d)) > 0.0:
+            y, square_sum, _, _ = descend(y, d, d_norm2, square_sum, 0.0, 2.0 * shrunk.radius)
         return seen._replace(
             t=state.t + k - state.open.rounds,
             y=into_ball(y, shrunk.center, shrunk.radius),

@@ -20,8 +20,8 @@ hundred thousands, and promise nothing before that: steps/thresholds.py says fro
         + eta n^2 M_f^2/mu^2 + eta b (G_f^2 + M_g^2) + mu G_f )
 
 (the R in R/r is missing in the paper). The proof says of averages over the sphere what holds of those over the ball; their difference,
-mu G/(n + 1), fits into its terms in mu, of which it counts one too many. A shorter last block fits in too: E <d, x - y> <= sqrt(3 eps) |E d|,
-as x - y is settled before u, so that it needs no share of the first term of A.
+mu G/(n + 1), fits into its terms in mu, of which it counts one too many. A shorter last block fits in too: E <d, x - y> is at most
+sqrt(3 eps) |E d|, as x - y is settled before u, so that it needs no share of the first term of A.
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ Theorem 4, with block b = floor(T^{1/2}), eta = T^{-3/4}, delta = 32 (G_g^2 + G_
 ln T/T^{1/2} falls from T = 8 on, so thawing is one crossing. The condition, divided by eta b delta, gets easier along the T with equal b
 (its terms in T fall, that of tol stays) and along the squares T = b^2, where it is hardest for its b: two searches by halving.
 
-The bandit theorem, A.1, with G = max(G_f, G_g, M_f, M_g), n the dimension, r the inner radius, the same b and tol, mu = (n r)^{1/2} T^{-1/4},
-eta = R/(n^{1/2} G) T^{-3/4} and delta = 24 sqrt(183) G^2 s T^{1/2} sqrt(ln T), s = max(n/r, n/r^{1/2}, n^{1/2}, n/(r^{1/2} R)):
+Theorem A.1, on bandits, with G = max(G_f, G_g, M_f, M_g), n the dimension, r the inner radius, the same b and tol,
+mu = (n r)^{1/2} T^{-1/4}, eta = R/(n^{1/2} G) T^{-3/4} and, with s = max(n/r, n/r^{1/2}, n^{1/2}, n/(r^{1/2} R)),
+delta = 24 sqrt(183) G^2 s T^{1/2} sqrt(ln T):
 
     possible    mu <= r, that is T >= n^2/r^2                              else no ball of radius mu fits into K
     condition   eta b (n^2 M_g^2/mu^2 + b G_g^2 + b delta^2 eta^2) + sqrt(tol b) (n M_g/mu + b^{1/2} G_g) + b mu (G_g + M_g/r)

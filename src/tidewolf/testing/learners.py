@@ -179,7 +179,7 @@ def actions_are_members(trial: Trial) -> None:
 
 
 def acting_changes_nothing(trial: Trial) -> None:
-    learner, law = trial.learner, "act gives the point of its state, as often as it is asked, and acts those of the rounds to come"
+    learner, law = trial.learner, "act gives the point of its state, as often as it is asked, and acts the same for the rounds to come"
     explores = learner.needs is Bandit
     for t, state in trial.moments:
         before, x, k = learner.save(state), learner.act(state), learner.rounds_left(state)
@@ -188,11 +188,18 @@ def acting_changes_nothing(trial: Trial) -> None:
         for count in (1, (k + 1) // 2, k):
             points = learner.acts(state, count)
             trial.require(tuple(points.shape) == (count, *x.shape), law, f"acts(state, {count}) has shape {tuple(points.shape)}")
-            for i in range(min(count, len(trial.stream) - t)):
+            for i in range(min(count, len(trial.stream) - t) if explores else count):
                 due = _points(trial.single[t + i], learner)[0] if explores else x
                 same = _bits(points[i, ...]) == _bits(due)
-                trial.require(same, law, f"acts(state, {count}) in round {t} has {_shown(points[i, ...])} where {_shown(due)} is played")
+                other = "what is played" if explores else "act(state)"
+                trial.require(same, law, f"acts(state, {count}) differs from {other} in round {t + i}")
         trial.require(learner.save(state) == before, law, f"act or acts changed the state of round {t}")
+
+
+def only_settled_points_are_given(trial: Trial) -> None:
+    learner, law = trial.learner, "acts refuses more points than rounds_left, and none"
+    for t, state in trial.moments:
+        k = learner.rounds_left(state)
         for count in (0, k + 1):
             try:
                 learner.acts(state, count)
@@ -391,6 +398,7 @@ LAWS = (
     states_are_read_only,
     rounds_and_calls_are_counted,
     acting_changes_nothing,
+    only_settled_points_are_given,
     same_rounds_same_run,
     saved_states_go_on,
     old_states_stay_good,
