@@ -528,14 +528,19 @@ def test_between_thaw_and_condition_only_the_condition_is_missing():
 def test_where_the_condition_holds_there_is_a_promise_and_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        learner = BanditPrimalDual.theorem(L2Ball(2), horizon=10**8, **ONES)
+        learner = BanditPrimalDual.theorem(
+            Simplex(3), horizon=10**9, loss_lipschitz=2.0, constraint_lipschitz=3.0, loss_size=0.5, constraint_size=1.5
+        )
     assert learner.notes(learner.start()) == ()
-    T, s = 10**8, thresholds.BanditTheoremSteps(10**8, 1.0, 1.0, 2, 1.0)
+    T, n, r, R, G_f, G_g, M_f, M_g = 10**9, 2, math.sqrt(1 / 6), math.sqrt(2 / 3), 2.0, 3.0, 0.5, 1.5
+    s = thresholds.BanditTheoremSteps(T, R, r, n, 3.0)
     mu, eta, b, tau = s.mu, s.eta, s.block, math.sqrt(s.tol)
-    inside = tau * 2 * 5 / (mu * math.sqrt(b)) + (tau + mu) + mu + 4 * tau + 4 * eta * 4 / mu**2 + 8 * eta * b + 4 * mu
-    A = 2.0 / eta + T / 4 * inside
-    assert learner.promise().regret == pytest.approx(A + 2 * T * mu)
-    assert learner.promise().violation == pytest.approx(math.sqrt(2 * (s.delta * eta * T + 1 / eta) * (A + 2 * T)) + mu * T)
+    inside = tau * n * (M_g + 4 * M_f) / (mu * math.sqrt(b)) + G_g * (tau + mu) + mu * M_g / r + 4 * tau * G_f
+    inside += 4 * eta * n**2 * M_f**2 / mu**2 + 4 * eta * b * (G_f**2 + M_g**2) + 4 * mu * G_f
+    A = 2 * R**2 / eta + T / 4 * inside
+    assert learner.promise().regret == pytest.approx(A + T * mu * G_f * (1 + R / r))
+    ascent = 2 * (s.delta * eta * T + 1 / eta)
+    assert learner.promise().violation == pytest.approx(math.sqrt(ascent * (A + 2 * R * G_f * T)) + mu * G_g * T)
     assert TheoremBanditPrimalDual(POINT, 10, 1.0, 1.0, 1.0, 1.0).promise() == (0.0, 0.0, "")
 
 
@@ -561,6 +566,20 @@ def test_a_promise_is_in_the_users_units():
     assert (scaled.regret, scaled.violation) == (pytest.approx(3.0 * plain.regret), pytest.approx(7.0 * plain.violation))
 
 
+def test_a_promise_is_the_formula_of_its_file():
+    T, K, (G_f, G_g, M_f, M_g) = 10**6, Simplex(3), (2.0, 3.0, 0.5, 9.0)
+    learner = BanditPrimalDual(K, T, loss_lipschitz=G_f, constraint_lipschitz=G_g, loss_size=M_f, constraint_size=M_g)
+    (b, _, nu, theta, tol, _), n, r, R = steps_for(T, 1.0), 2, 0.5, math.sqrt(2 / 3)
+    k_f, k_g, mu, root = G_f * R / M_f, G_g * R / M_g, math.sqrt(n * r) * T**-0.25, math.sqrt
+    assert tol is not None
+    assert (k_f > 1) != (k_g > 1)
+    C = 2 * root(2) * root(n**2 / mu**2 + b * k_g**2) + (root(tol) * k_g + mu * k_g + mu / r * k_g) * root(T)
+    A = 2 * root(2) * root(T * (4 * n**2 / mu**2 + b * k_f**2)) + root(tol) * k_f * T + nu * b * T / 2 + 2
+    A += C**2 / (2 * theta * (1 - nu * b * theta))
+    assert learner.promise().regret == pytest.approx(M_f * (A + T * mu * k_f * (1 + 1 / r)))
+    assert learner.promise().violation == pytest.approx(M_g * root(2 * (theta * T + 1 / nu) * (A + 2 * T)))
+
+
 def test_a_promise_that_cannot_be_made_says_why():
     assert "needs horizon, loss_lipschitz, constraint_lipschitz, loss_size" in BanditPrimalDual(DIAMOND, 10**6).promise().reason
     short = BanditPrimalDual(DIAMOND, 50, **ONES).promise()
@@ -571,7 +590,7 @@ def test_a_promise_that_cannot_be_made_says_why():
 
 def test_what_is_measured_on_average_stays_below_the_promise():
     """On a hostile stream whose promise is below the trivial; the comparator by hand: the best feasible point of a disc."""
-    K, T = L2Ball(2), 100_000
+    K, T = L2Ball(2), 30_000
     signs = np.where(np.arange(T) // 997 % 2, -1.0, 1.0)[:, None]
     C = 0.8 * np.array([1.0, 0.0]) + 0.6 * signs * np.array([0.0, 1.0])
     stream = tw.Stream(Linear(C), Affine(np.broadcast_to([-1.0, 0.0], (T, 2)), np.zeros(T)))  # x_1 >= 0, against the loss

@@ -216,16 +216,8 @@ class BanditPrimalDual(Explorer[State]):
 
     def _restarted(self, state: State) -> State:
         """The same point with a clean slate and twice the horizon; what was seen of the functions stays known."""
-        fresh, x = self.start(), state.active.x
-        return state._replace(
-            active=ActiveSet.start(self._shrunk(2 * state.horizon), x),
-            y=x,
-            lam=fresh.lam,
-            horizon=2 * state.horizon,
-            began=state.t,
-            square_sum=fresh.square_sum,
-            distance=fresh.distance,
-        )
+        active = ActiveSet.start(self._shrunk(2 * state.horizon), state.active.x)
+        return state._replace(active=active, y=active.x, lam=0.0, horizon=2 * state.horizon, began=state.t, square_sum=0.0, distance=0.0)
 
     def _require(self, seen: Bandit) -> None:
         require_size("loss", seen.loss_values, self.loss_size)
