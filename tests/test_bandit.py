@@ -355,6 +355,20 @@ def test_limits_that_no_point_keeps_never_overflow(depth):
         assert learner.bound(run) == (None, None, bandit_primal_dual.IN_EXPECTATION)
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_values_that_grow_without_measure_never_overflow(dtype):
+    """From the smallest numbers there are to the largest that are taken, within a run."""
+    K, rng = Simplex(3).to(np.zeros(1, dtype=dtype)), np.random.default_rng(1)
+    learner, growth = BanditPrimalDual(K, 90, block=3), np.logspace(-320, 99, 90)
+    state = learner.start()
+    for t in range(90):
+        loss, breach = growth[t] * rng.uniform(-1.0, 1.0, 2)
+        state = learner.update(state, Bandit(np.array([loss]), np.array([abs(breach)])))
+        x = learner.act(state)
+        assert np.isfinite(x).all()
+        assert K.excess(x) <= 1e-5
+
+
 # --- twins written plainly ------------------------------------------------------------------------------------------------------------
 
 

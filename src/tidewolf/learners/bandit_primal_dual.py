@@ -43,14 +43,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, final
 import numpy as np
 
 from tidewolf.core.arrays import Array, as_count, as_number, eps_of, inner
-from tidewolf.core.feedback import Bandit
+from tidewolf.core.feedback import MODERATE, Bandit
 from tidewolf.core.learner import Bound, Learner, Record
 from tidewolf.core.oracle import HasLMO
 from tidewolf.learners.primal_dual import Steps, steps_for
 from tidewolf.projection import ActiveSet
 from tidewolf.sets import Shrunk
 from tidewolf.sets.base import ConvexSet
-from tidewolf.steps.adagrad import descend, into_ball
+from tidewolf.steps.adagrad import into_ball
 from tidewolf.steps.lyapunov import FIRST_HORIZON, optional_slope
 from tidewolf.steps.one_point import NOTHING, Explorer, as_explorable, centred, combined, require_size, room_to_explore
 from tidewolf.steps.saddle import violation_bound
@@ -180,21 +180,21 @@ class BanditPrimalDual(Explorer[State]):
             largest_breach=max(state.largest_breach, float(breaches.max())),
         )
         M_f, M_g = self._sizes(seen)
-        unit, M_before = (self._sizes(state)[0] or M_f) / (M_f or 1.0), self._sizes(state)[1]
+        unit, M_before = (self._sizes(state)[0] or M_f) / (M_f or 1.0), max(self._sizes(state)[1], 1.0 / MODERATE)
 
         c = centred(losses, state.mean_loss, state.mean_rounds) / (M_f or 1.0)
-        if state.lam > 0.0:
-            c = c + (unit * state.lam / M_before) * centred(breaches, state.mean_breach, state.mean_rounds)
-        y, square_sum = state.y, state.square_sum * unit**2
-        d = combined(c, u)
-        if (d_norm2 := inner(d, d)) > 0.0:
-            y, square_sum, _, _ = descend(y, d, d_norm2, square_sum, 0.0, 2.0 * shrunk.radius)
+        c = c + (unit * state.lam) * (centred(breaches, state.mean_breach, state.mean_rounds) / M_before)
+        size = float(np.abs(c).max()) or 1.0  # apart, as the dtype of u may not hold its square
+        d = combined(c / size, u)
+        y, S = state.y, state.square_sum * unit**2 + size * size * inner(d, d)
+        if S > 0.0:
+            y = y - (2.0 * shrunk.radius * size / math.sqrt(2.0 * S)) * d
         return seen._replace(
             t=state.t + k - state.open.rounds,
             y=into_ball(y, shrunk.center, shrunk.radius),
             lam=max(0.0, state.lam + s.nu * (float(breaches.sum()) / (M_g or 1.0) - k * s.theta * state.lam)),
             open=NOTHING,
-            square_sum=square_sum,
+            square_sum=S,
             mean_loss=float(losses.mean()),
             mean_breach=float(breaches.mean()),
             mean_rounds=k,
