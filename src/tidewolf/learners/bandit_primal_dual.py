@@ -9,7 +9,7 @@
 u_t, the bases and the shrunk set c + (1 - mu/r)(K - c), where x lives, are those of steps/one_point.py; n is the dimension of aff(K).
 With T rounds and B oracle calls a round: b, nu, theta and tol as in `PrimalDual`, and mu = min(sqrt(n r/R) T^{-1/4} R, r/2). The factor
 n/mu that makes d an estimate of the gradient is the same in every block, and the step is blind to it. What is left of the bank refines
-the projection until |x - y| <= mu/10, which can only bring x and y nearer. M_f and M_g are given sizes, or half the range of the losses
+the projection until |x - y| <= mu/4, which can only bring x and y nearer. M_f and M_g are given sizes, or half the range of the losses
 and the largest breach seen before this block (S is kept in units of M_f where that grows): rescaling x, f or g changes no decision,
 nor does adding a constant to the losses. A last, shorter block is followed by no projection.
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from tidewolf.learners.bandit_primal_dual_theorem import TheoremBanditPrimalDual
 
 IN_EXPECTATION = "Bandit bounds hold in expectation over the learner's own coins: `promise()` states them, and no single run measures one."
-_FINE = 0.1
+_FINE = 0.25
 """What is left of the bank brings x this near to y, in units of mu."""
 
 
