@@ -351,6 +351,11 @@ class Moody(Distance):
         return super().values(x) + np.random.default_rng().uniform()
 
 
+class FirstPointForAll(Distance):
+    def values_at(self, points: Array) -> Array:
+        return super().values(points[0])
+
+
 class ViewsFromTheStart(Distance):
     def view(self, rounds: slice) -> Self:
         return self._shared(C=self.C[: rounds.stop - rounds.start])
@@ -425,6 +430,7 @@ BROKEN = [
     (ChangesItself, "stays unchanged: its C changed"),
     (Moody, "same answer: values differ"),
     (ViewsFromTheStart, r"rounds s to e of f: (values|slopes|subgradient) of f\["),
+    (FirstPointForAll, r"each round's value at its own point: it is off by"),
     (ViewsTooLong, r"it prints and compares as what it is: f\[:0\] is equal to f"),
     (OneNumber, r"values answers shape \(1,\), not \(4,\)"),
     (AlwaysFloat32, "subgradient answers dtype float32 for float64"),

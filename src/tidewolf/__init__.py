@@ -10,13 +10,14 @@ if TYPE_CHECKING:
     from tidewolf.core.batch import Stream
     from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
     from tidewolf.evaluation.run import Run, run
-    from tidewolf.learners import DriftPlusPenalty, LyapunovDescent, PrimalDual
+    from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, PrimalDual
     from tidewolf.loop import play
     from tidewolf.session import Session
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "BanditPrimalDual": "tidewolf.learners",
     "Comparator": "tidewolf.evaluation.hindsight",
     "DriftPlusPenalty": "tidewolf.learners",
     "LyapunovDescent": "tidewolf.learners",
@@ -31,6 +32,7 @@ _HOME = {
 _PARTS = ("functions", "learners", "problems", "projection", "rivals", "sets", "testing")
 
 __all__ = [
+    "BanditPrimalDual",
     "Comparator",
     "DriftPlusPenalty",
     "LyapunovDescent",

@@ -49,6 +49,11 @@ class Batch(Value, ABC):
     def examples(cls) -> Sequence[Batch]:
         """Small instances, degenerate ones among them, for the laws of `tidewolf.testing`."""
 
+    def values_at(self, points: Array) -> Array:
+        """(f_1(x_1), .., f_k(x_k)): each round at a point of its own; points has shape (k, *shape)."""
+        each = [self.view(slice(t, t + 1)).values(points[t, ...]) for t in range(len(self))]
+        return namespace(points).concat(each)
+
     def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
         """The norm of each round's subgradient at x, for the choice that `subgradient` makes."""
         return np.array([norm(gradient) for gradient in self._one_by_one(x)])

@@ -13,6 +13,7 @@ import numpy as np
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import NotSupported
+from tidewolf.core.feedback import Bandit
 from tidewolf.core.learner import Bound, Learner, Record
 from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
 from tidewolf.functions.base import LinearTotal
@@ -149,7 +150,8 @@ def run(
         violations[t:stop] = np.maximum(to_numpy(played.constraints), 0.0)
         distances[t:stop] = state.distance
         calls_at[stop - 1] += played.state.calls - calls
-        excess = max(excess, learner.hard_set.excess(played.x))
+        points = played.x if learner.needs is Bandit else played.x[None, ...]
+        excess = max(excess, *(learner.hard_set.excess(points[i, ...]) for i in range(points.shape[0])))
         t, state, calls = stop, played.state, played.state.calls
         ends.append(t)
         measures.append(learner.measures(state))

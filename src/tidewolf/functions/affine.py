@@ -49,6 +49,9 @@ class Affine(Batch, LinearTotal, PiecewiseLinear):
     def values(self, x: Array) -> Array:
         return rows(self.A) @ flat(x) - self.b
 
+    def values_at(self, points: Array) -> Array:
+        return namespace(points).vecdot(rows(self.A), rows(points)) - self.b
+
     def subgradient(self, x: Array, weights: Array) -> Array:
         total = weights @ rows(self.A)
         return total if self.A.ndim == 2 else namespace(total).reshape(total, self.shape)

@@ -49,6 +49,9 @@ class Capacity(Batch, PiecewiseLinear):
     def values(self, x: Array) -> Array:
         return namespace(self.c).max(flat(x) - rows(self.c), axis=1)
 
+    def values_at(self, points: Array) -> Array:
+        return namespace(self.c).max(rows(points) - rows(self.c), axis=1)
+
     def subgradient(self, x: Array, weights: Array) -> Array:
         c = rows(self.c)
         total = like(np.bincount(self._fullest(x), to_numpy(weights), c.shape[1]), c)

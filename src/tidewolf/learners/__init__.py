@@ -3,11 +3,12 @@
 from typing import Any
 
 from tidewolf.core.learner import Learner
+from tidewolf.learners.bandit_primal_dual import BanditPrimalDual
 from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty
 from tidewolf.learners.lyapunov_descent import LyapunovDescent
 from tidewolf.learners.primal_dual import PrimalDual
 
-__all__ = ["DriftPlusPenalty", "LyapunovDescent", "PrimalDual"]
+__all__ = ["BanditPrimalDual", "DriftPlusPenalty", "LyapunovDescent", "PrimalDual"]
 
 
 def every() -> dict[str, type[Learner[Any]]]:
