@@ -1,0 +1,112 @@
+"""The directions of an affine hull as a step needs them:  P = I - A' (A A')^-1 A,  A the normals of aff(K), one a row.
+
+`w -> P w` is the set's own `tangent`, which alone enters a certificate. Normals and columns of P only help to find good answers: those of a
+description are taken when there are as many as the hull has, else the part of random vectors that P removes spans them.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tidewolf.core.arrays import to_numpy
+from tidewolf.core.oracle import HasLMO
+from tidewolf.sets.base import LinearDescription, Polyhedral
+
+Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+
+FEW = 16
+"""Up to this many normals are kept dense and orthonormal: P = I - A'A."""
+COLUMNS = 64
+"""Columns of P are asked for up to this many entries; beyond, normals are cheaper."""
+RIDGE = 1e-13
+"""Added to matrices that are singular when entries depend on each other, in units of their size."""
+
+
+class Hull:
+    """P on flattened points; columns once asked for are kept."""
+
+    def __init__(self, K: HasLMO) -> None:
+        self.K, self.n = K, math.prod(K.shape)
+        self.normals_count = self.n - K.dimension
+        self.whole, self.few = self.normals_count == 0, self.normals_count <= FEW
+        self._place: Ints = np.full(0 if self.few else self.n, -1)
+        self._columns = np.zeros((0, self.n))
+
+    def __call__(self, w: Floats) -> Floats:
+        """P w."""
+        return w if self.whole else to_numpy(self.K.tangent(w.reshape(self.K.shape))).reshape(-1)
+
+    def among(self, S: Ints) -> tuple[Floats, Floats]:
+        """P_SS as (Q, nothing), or as (nothing, N) for I - N N'; S is short unless normals are few."""
+        if self.few:
+            return np.zeros((0, 0)), np.ascontiguousarray(self.normals[:, S].T)
+        new = S[self._place[S] < 0]
+        unit, fetched = np.zeros(self.n), np.empty((len(new), self.n))
+        for row, i in zip(fetched, new, strict=True):
+            unit[i] = 1.0
+            row[:] = self(unit)
+            unit[i] = 0.0
+        self._place[new] = len(self._columns) + np.arange(len(new))
+        self._columns = np.concatenate([self._columns, fetched])
+        return np.ascontiguousarray(self._columns[self._place[S]][:, S]), np.zeros((len(S), 0))
+
+    def solve(self, S: Ints, r: Floats) -> Floats:
+        """w with P_SS w = r, or something large where there is none."""
+        if not self.few and len(S) <= COLUMNS:
+            Q, _ = self.among(S)
+            ridged, w = Q + RIDGE * np.eye(len(S)), np.zeros(len(S))
+            for _ in range(2):
+                w += np.linalg.solve(ridged, r - Q @ w)
+            return w
+        free = np.ones(self.n)
+        free[S] = 0.0
+        A_S = self.normals[:, S]
+        return np.asarray(r + A_S.T @ np.linalg.solve(self.gram(free), A_S @ r))
+
+    def gram(self, weights: Floats) -> Floats:
+        """A diag(weights) A', with a ridge."""
+        A = self.normals
+        dense: Floats = (A * weights) @ A.T if self.few else (A.multiply(weights) @ A.T).toarray()
+        dense[np.diag_indices_from(dense)] += RIDGE * max(1.0, float(np.abs(dense).max(initial=0.0)))
+        return dense
+
+    @cached_property
+    def normals(self) -> Any:
+        """A: a dense array with orthonormal rows when they are few, else a sparse one."""
+        if self.whole:
+            return np.zeros((0, self.n))
+        A = self._described()
+        if A is None:
+            random = np.random.default_rng(0).standard_normal((self.normals_count, self.n))
+            A = np.array([g - self(g) for g in random])
+            A = np.linalg.qr(A.T)[0].T
+        if self.few:
+            return np.linalg.qr((A if isinstance(A, np.ndarray) else A.toarray()).T)[0].T
+        from scipy.sparse import csr_array
+
+        return csr_array(A)
+
+    def _described(self) -> Any:
+        """The equations of a description, or None where it does not name all normals."""
+        from scipy.sparse import csr_array, eye_array, vstack
+
+        if not isinstance(self.K, Polyhedral):
+            return None
+        told: LinearDescription = self.K.description()
+        if told.lift is not None and not _is_a_scale(told.lift, self.n):
+            return None
+        fixed = eye_array(self.n, format="csr")[np.flatnonzero(told.lower == told.upper)]
+        A = fixed if told.A_eq is None else vstack([csr_array(told.A_eq), fixed], format="csr")
+        return A if A.shape[0] == self.normals_count else None
+
+
+def _is_a_scale(lift: Any, n: int) -> bool:
+    from scipy.sparse import csr_array, eye_array
+
+    sparse = csr_array(lift)
+    return sparse.shape == (n, n) and bool(abs(sparse - sparse[0, 0] * eye_array(n, format="csr")).max() == 0.0)
