@@ -96,9 +96,9 @@ class Search:
 
     def run(self) -> Solved:
         """Without the ball, and along it when that leads outside."""
-        x = self.without_ball(1.0)
-        if not self.over and self.distance(x) > self.R:
-            self.along_ball(x)
+        far = self.distance(self.without_ball(1.0))
+        if not self.over and far > self.R:
+            self.along_ball(far)
         return self.best._replace(looks=self.looks)
 
     @property
@@ -119,21 +119,20 @@ class Search:
                     return part.x
         return part.x
 
-    def along_ball(self, beyond: Floats) -> None:
-        """theta with |x - c| = R, between 0, where x = c, and 1, where x is `beyond`. x is piecewise linear in theta: where the line between
-        the ends meets the ball is tried next, and halfway every third time."""
-        low, high = (0.0, self.center), (1.0, beyond)
-        for trial in range(BALL_TRIALS):
-            a, e = low[1] - self.center, high[1] - low[1]
-            room, slope = self.R**2 - float(a @ a), float(a @ e)
-            share = 0.5 if trial % 3 == 2 else room / (slope + math.sqrt(slope * slope + float(e @ e) * room))
-            theta = low[0] + share * (high[0] - low[0])
+    def along_ball(self, far: float) -> None:
+        """theta with |x - c| = R, between 0, where x = c, and 1, where it is `far`: false position, an end that stays counts half."""
+        low, high, side = (0.0, -self.R), (1.0, far - self.R), 0
+        for _ in range(BALL_TRIALS):
+            theta = low[0] - low[1] * (high[0] - low[0]) / (high[1] - low[1])
             if not low[0] < theta < high[0]:
                 return
-            x = self.without_ball(theta)
-            if self.over:
+            off = self.distance(self.without_ball(theta)) - self.R
+            if self.over or off == 0.0:
                 return
-            low, high = ((theta, x), high) if self.distance(x) < self.R else (low, (theta, x))
+            if off < 0.0:
+                low, high, side = (theta, off), (high[0], high[1] / (2.0 if side < 0 else 1.0)), -1
+            else:
+                low, high, side = (low[0], low[1] / (2.0 if side > 0 else 1.0)), (theta, off), 1
 
     def certify(self, proposal: Proposal, p: Floats, size: float) -> float:
         """Keep the answer of these multipliers, p = z - P w and |w| = size, if it is the best so far; returns what rounding alone costs."""
@@ -179,19 +178,22 @@ class Part:
     def offer(self, proposal: Proposal) -> None:
         """Evaluate multipliers, without the ball and with it."""
         w = scattered(proposal.u.sum(axis=0), proposal.S, len(self.z))
-        least, c = self.z - self.hull(w), self.search.center
-        for x in (least, proposal.x):
-            if x is None or self.gap <= self.aim:
-                break
-            if x is not least and not self.hull.whole:
-                x = c + self.hull(x - c)
-                proposal = proposal._replace(x=x)
-            gap = self.search.gap(x, proposal, self.rho)[1] + 0.5 * length(x - least) ** 2
-            if gap < self.gap:
-                self.x, self.gap, self.best = x, gap, proposal
+        least, c, guess = self.z - self.hull(w), self.search.center, proposal.x
+        self._keep(proposal, least, least)
+        if guess is not None and self.gap > self.aim:
+            guess = guess if self.hull.whole else c + self.hull(guess - c)
+            self._keep(proposal, guess, least)
+        else:
+            guess = None
         p = least if self.theta == 1.0 else c + (least - c) / self.theta
-        rounding = self.search.certify(proposal._replace(u=proposal.u / self.theta), p, length(w) / self.theta)
+        rounding = self.search.certify(proposal._replace(u=proposal.u / self.theta, x=guess), p, length(w) / self.theta)
         self.aim = max(self.aim, 0.5 * self.theta * rounding / self.search.task.alpha)
+
+    def _keep(self, proposal: Proposal, x: Floats, least: Floats) -> None:
+        """The best so far: a point of the hull and multipliers with z - P w = least."""
+        gap = self.search.gap(x, proposal, self.rho)[1] + 0.5 * length(x - least) ** 2
+        if gap < self.gap:
+            self.x, self.gap, self.best = x, gap, proposal
 
 
 def scattered(w_S: Floats, S: Ints, n: int) -> Floats:
