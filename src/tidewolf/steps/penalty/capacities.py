@@ -90,9 +90,10 @@ class Search:
         self.m: Floats = self.C.min(axis=0, initial=np.inf)
         self.hull = Hull(task.K)
         self.center, self.R = task.center.reshape(-1), task.K.radius
+        self.size = self.R + length(self.center)
         self.z, self.rho = (task.y - task.d / task.alpha).reshape(-1), task.delta / task.alpha
         self.best = Solved(task.y, math.inf, math.inf, 0)
-        self.looks, self.stage = 0, ""
+        self.rounding, self.looks, self.stage = 0.0, 0, ""
 
     def run(self) -> Solved:
         """Without the ball, and along it when that leads outside."""
@@ -113,7 +114,7 @@ class Search:
         part = Part(self, theta)
         for stage in (closed_form, dual_ascent, interior_point):
             for proposal in stage(part):
-                part.offer(proposal.within(part.rho))
+                part.offer(proposal)
                 if self.over or part.gap <= part.aim:
                     self.stage = stage.__name__
                     return part.x
@@ -134,35 +135,23 @@ class Search:
             else:
                 low, high, side = (low[0], low[1] / (2.0 if side > 0 else 1.0)), (theta, off), 1
 
-    def certify(self, proposal: Proposal, p: Floats, size: float) -> float:
-        """Keep the answer of these multipliers, p = z - P w and |w| = size, if it is the best so far; returns what rounding alone costs."""
-        task, R, far = self.task, self.R, self.distance(p)
-        off = 8.0 * EPS * (R + length(self.center) + length(self.z) + size)
-        least = p if far <= R else self.center + (R / far) * (p - self.center)
-        rounding = math.inf
-        for x in (least, proposal.x):
-            if x is None or self.over:
-                break
-            x = into_ball(x, self.center, R)
-            if not self.hull.whole and off > OFF_HULL * R:
-                x = self.center + self.hull(x - self.center)
-            v, gap = self.gap(x, proposal, self.rho)
-            above, away, breach = x - least, x.reshape(task.y.shape) - task.y, float(v.sum())
-            gap += max(0.0, float((least - p) @ above)) + 0.5 * (length(above) + off * min(1.0, R / far if far else 1.0)) ** 2
-            sizes = float(np.abs(task.d * away).sum()) + task.delta * breach + 0.5 * task.alpha * float(np.vdot(away, away))
-            here = 8.0 * EPS * (sizes + task.alpha * max(0.0, far - R) * (R + length(self.center)))
-            rounding = min(rounding, here)
-            if task.alpha * gap + here < self.best.gap:
-                self.best = Solved(x.reshape(task.y.shape), breach, task.alpha * gap + here, 0)
-        self.looks += 1
-        return rounding
-
-    def gap(self, x: Floats, proposal: Proposal, rho: float) -> tuple[Floats, float]:
+    def gap(self, x: Floats, S: Ints, u: Floats, rho: float) -> tuple[Floats, float]:
         """v_t at x, and by how much the multipliers fall short of it: the gap at x = z - P w, in units of alpha."""
-        breached = np.flatnonzero(x > self.m)
-        v = (x[breached] - self.C[:, breached]).max(axis=1, initial=0.0)
-        idle = np.maximum(0.0, rho - proposal.u.sum(axis=1))
-        return v, float(idle @ v + np.vdot(proposal.u, v[:, None] - x[proposal.S] + self.C[:, proposal.S]))
+        breached = (x > self.m).nonzero()[0]
+        if not len(breached):
+            return np.zeros(len(self.C)), float(np.vdot(u, self.C[:, S] - x[S])) if len(S) else 0.0
+        v = np.maximum((x[breached] - self.C[:, breached]).max(axis=1), 0.0)
+        return v, float(np.maximum(0.0, rho - u.sum(axis=1)) @ v + np.vdot(u, v[:, None] - x[S] + self.C[:, S]))
+
+    def record(self, x: Floats, v: Floats, gap: float, beyond: float) -> None:
+        """Keep a point of the ball and hull if it is the best so far; p is `beyond` the ball."""
+        task, breach = self.task, float(v.sum())
+        x = x.reshape(task.y.shape)
+        away = x - task.y
+        sizes = float(np.vdot(np.abs(task.d), np.abs(away))) + task.delta * breach + 0.5 * task.alpha * float(np.vdot(away, away))
+        rounding = 8.0 * EPS * (sizes + task.alpha * beyond * self.size)
+        if task.alpha * gap + rounding < self.best.gap:
+            self.best, self.rounding = Solved(x, breach, task.alpha * gap + rounding, 0), rounding
 
 
 class Part:
@@ -173,27 +162,45 @@ class Part:
         self.z = search.z if theta == 1.0 else search.center + theta * (search.z - search.center)
         self.C, self.m, self.hull = search.C, search.m, search.hull
         self.x, self.gap, self.best = self.z, math.inf, Proposal(np.zeros(0, dtype=np.int64), np.zeros((len(self.C), 0)), None)
-        self.aim = (1.0 if theta == 1.0 else 0.25) * theta * search.accuracy / search.task.alpha
+
+    @property
+    def aim(self) -> float:
+        """The gap that is good enough: what is asked for, or what rounding blurs."""
+        asked = self.search.accuracy if self.theta == 1.0 else 0.25 * self.search.accuracy
+        return self.theta * max(asked, 0.5 * self.search.rounding) / self.search.task.alpha
 
     def offer(self, proposal: Proposal) -> None:
-        """Evaluate multipliers, without the ball and with it."""
-        w = scattered(proposal.u.sum(axis=0), proposal.S, len(self.z))
-        least, c, guess = self.z - self.hull(w), self.search.center, proposal.x
-        self._keep(proposal, least, least)
-        if guess is not None and self.gap > self.aim:
-            guess = guess if self.hull.whole else c + self.hull(guess - c)
-            self._keep(proposal, guess, least)
-        else:
-            guess = None
-        p = least if self.theta == 1.0 else c + (least - c) / self.theta
-        rounding = self.search.certify(proposal._replace(u=proposal.u / self.theta, x=guess), p, length(w) / self.theta)
-        self.aim = max(self.aim, 0.5 * self.theta * rounding / self.search.task.alpha)
+        """Evaluate multipliers at z - P w, and where the minimiser is believed to be when that is not good enough."""
+        search, c = self.search, self.search.center
+        S, u, guess = proposal.within(self.rho)
+        w = scattered(u.sum(axis=0), S, len(self.z))
+        least = self.z - self.hull(w)
+        off = 8.0 * EPS * (search.size + length(self.z) + length(w))
+        search.looks += 1
+        for x in (least, guess):
+            if x is None or search.over or self.gap <= self.aim:
+                return
+            if not self.hull.whole and (x is guess or off > OFF_HULL * search.R):
+                x = c + self.hull(x - c)
+            v, gap = search.gap(x, S, u, self.rho)
+            gap += 0.5 * (length(x - least) + off) ** 2
+            if gap < self.gap:
+                self.x, self.gap, self.best = x, gap, Proposal(S, u, None)
+            self._in_ball(x, v, gap, least, Proposal(S, u, None), off)
 
-    def _keep(self, proposal: Proposal, x: Floats, least: Floats) -> None:
-        """The best so far: a point of the hull and multipliers with z - P w = least."""
-        gap = self.search.gap(x, proposal, self.rho)[1] + 0.5 * length(x - least) ** 2
-        if gap < self.gap:
-            self.x, self.gap, self.best = x, gap, proposal
+    def _in_ball(self, x: Floats, v: Floats, gap: float, least: Floats, proposal: Proposal, off: float) -> None:
+        """The same for the whole step: multipliers u/theta, and x drawn into the ball."""
+        search, c, R, theta = self.search, self.search.center, self.search.R, self.theta
+        p = least if theta == 1.0 else c + (least - c) / theta
+        far = search.distance(p)
+        if theta == 1.0 and max(far, search.distance(x)) <= R:
+            return search.record(x, v, gap, 0.0)
+        shrink = R / far if far > R else 1.0
+        nearest = c + shrink * (p - c)
+        x = into_ball(x if theta == 1.0 else c + (x - c) / theta, c, R)
+        v, gap = search.gap(x, proposal.S, proposal.u / theta, search.rho)
+        gap += max(0.0, float((nearest - p) @ (x - nearest))) + 0.5 * (length(x - nearest) + shrink * off / theta) ** 2
+        return search.record(x, v, gap, max(0.0, far - R))
 
 
 def scattered(w_S: Floats, S: Ints, n: int) -> Floats:

@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
+from tidewolf.core.kernels import kernel
 from tidewolf.core.oracle import HasLMO
-from tidewolf.sets.base import LinearDescription, Polyhedral
+from tidewolf.sets.base import Polyhedral
 
 Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
@@ -57,51 +58,59 @@ class Hull:
 
     def solve(self, S: Ints, r: Floats) -> Floats:
         """w with P_SS w = r, or something large where there is none."""
+        from scipy.linalg.lapack import dposv
+
         if not self.few and len(S) <= COLUMNS:
             Q, _ = self.among(S)
             ridged, w = Q + RIDGE * np.eye(len(S)), np.zeros(len(S))
             for _ in range(2):
-                w += np.linalg.solve(ridged, r - Q @ w)
+                w += dposv(ridged, r - Q @ w)[1]
             return w
-        free = np.ones(self.n)
-        free[S] = 0.0
-        A_S = self.normals[:, S]
-        return np.asarray(r + A_S.T @ np.linalg.solve(self.gram(free), A_S @ r))
+        A, free, w = self.normals, np.ones(self.n), np.zeros(self.n)
+        free[S], w[S] = 0.0, r
+        if not self.whole:
+            w += A.T @ dposv(self.gram(free), A @ w)[1]
+        return w[S]
 
     def gram(self, weights: Floats) -> Floats:
         """A diag(weights) A', with a ridge."""
-        A = self.normals
-        dense: Floats = (A * weights) @ A.T if self.few else (A.multiply(weights) @ A.T).toarray()
-        dense[np.diag_indices_from(dense)] += RIDGE * max(1.0, float(np.abs(dense).max(initial=0.0)))
-        return dense
+        A, k = self.normals, self.normals_count
+        if self.few:
+            gram: Floats = (A * weights) @ A.T
+        else:
+            gram = np.zeros((k, k))
+            weighted_gram(A.indptr, A.indices, A.data, weights, gram)
+        gram[np.diag_indices(k)] += RIDGE * max(1.0, float(gram.max(initial=0.0)))
+        return gram
 
     @cached_property
     def normals(self) -> Any:
-        """A: a dense array with orthonormal rows when they are few, else a sparse one."""
-        if self.whole:
-            return np.zeros((0, self.n))
-        A = self._described()
-        if A is None:
-            random = np.random.default_rng(0).standard_normal((self.normals_count, self.n))
-            A = np.array([g - self(g) for g in random])
-            A = np.linalg.qr(A.T)[0].T
+        """A: dense with orthonormal rows when they are few, else sparse by columns."""
+        A = None if self.few else self._described()
+        if A is not None:
+            return A
+        random = np.random.default_rng(0).standard_normal((self.normals_count, self.n))
+        across = np.array([g - self(g) for g in random]).reshape(self.normals_count, self.n)
+        A = np.linalg.qr(across.T)[0].T
         if self.few:
-            return np.linalg.qr((A if isinstance(A, np.ndarray) else A.toarray()).T)[0].T
-        from scipy.sparse import csr_array
+            return A
+        from scipy.sparse import csc_array
 
-        return csr_array(A)
+        return csc_array(A)
 
     def _described(self) -> Any:
         """The equations of a description, or None where it does not name all normals."""
-        from scipy.sparse import csr_array, eye_array, vstack
+        from scipy.sparse import csc_array, eye_array, vstack
 
         if not isinstance(self.K, Polyhedral):
             return None
-        told: LinearDescription = self.K.description()
+        told = self.K.description()
         if told.lift is not None and not _is_a_scale(told.lift, self.n):
             return None
-        fixed = eye_array(self.n, format="csr")[np.flatnonzero(told.lower == told.upper)]
-        A = fixed if told.A_eq is None else vstack([csr_array(told.A_eq), fixed], format="csr")
+        A = csc_array((0, self.n)) if told.A_eq is None else csc_array(told.A_eq)
+        fixed = np.flatnonzero(told.lower == told.upper)
+        if len(fixed):
+            A = vstack([A, eye_array(self.n, format="csr")[fixed]], format="csc")
         return A if A.shape[0] == self.normals_count else None
 
 
@@ -110,3 +119,12 @@ def _is_a_scale(lift: Any, n: int) -> bool:
 
     sparse = csr_array(lift)
     return sparse.shape == (n, n) and bool(abs(sparse - sparse[0, 0] * eye_array(n, format="csr")).max() == 0.0)
+
+
+@kernel
+def weighted_gram(indptr, indices, data, weights, gram):  # type: ignore[no-untyped-def]
+    """gram += A diag(weights) A' for A sparse by columns."""
+    for i in range(len(weights)):
+        for p in range(indptr[i], indptr[i + 1]):
+            for q in range(indptr[i], indptr[i + 1]):
+                gram[indices[p], indices[q]] += weights[i] * data[p] * data[q]
