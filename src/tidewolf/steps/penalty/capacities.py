@@ -41,6 +41,8 @@ from tidewolf.steps.penalty.interior import interior
 from tidewolf.steps.penalty.task import Solved, Task
 
 NEWTON_STEPS = 30
+HOPELESS = 10.0
+"""Newton steps end when they ask for this many times more than all rounds can carry together."""
 DOUBLINGS = 8
 """Dual ascent takes 2, 4, 8, ... sweeps, as long as each batch divides the gap by `PACE`."""
 PACE = 4.0
@@ -141,7 +143,7 @@ class Search:
         if not len(breached):
             return np.zeros(len(self.C)), float(np.vdot(u, self.C[:, S] - x[S])) if len(S) else 0.0
         v = np.maximum((x[breached] - self.C[:, breached]).max(axis=1), 0.0)
-        return v, float(np.maximum(0.0, rho - u.sum(axis=1)) @ v + np.vdot(u, v[:, None] - x[S] + self.C[:, S]))
+        return v, float(np.maximum(0.0, rho - u.sum(axis=1)) @ v + np.vdot(u, v[:, None] - (x[S] - self.C[:, S])))
 
     def record(self, x: Floats, v: Floats, gap: float, beyond: float) -> None:
         """Keep a point of the ball and hull if it is the best so far; p is `beyond` the ball."""
@@ -178,7 +180,7 @@ class Part:
         off = 8.0 * EPS * (search.size + length(self.z) + length(w))
         search.looks += 1
         for x in (least, guess):
-            if x is None or search.over or self.gap <= self.aim:
+            if x is None or self.gap <= self.aim or search.best.gap <= search.accuracy:
                 return
             if not self.hull.whole and (x is guess or off > OFF_HULL * search.R):
                 x = c + self.hull(x - c)
@@ -225,7 +227,7 @@ def closed_form(part: Part) -> Iterator[Proposal]:
         binding = z - hull(scattered(w_S, S, len(z))) > m + 8.0 * EPS * (np.abs(z) + np.abs(m))
         binding[S] = w_S > 0.0
         now = np.flatnonzero(binding)
-        if np.array_equal(now, S):
+        if np.array_equal(now, S) or w_S.sum() > HOPELESS * len(part.C) * part.rho:
             break
         S, w_S = now, z[now] - m[now]
     u = np.zeros((len(part.C), len(S)))
@@ -256,6 +258,8 @@ def interior_point(part: Part) -> Iterator[Proposal]:
     r = math.sqrt(2.0 * part.gap)
     top = np.minimum(part.x + r, part.z) if part.hull.whole else part.x + r
     S = np.flatnonzero(top > part.m)
+    if not len(S):
+        return
     C = part.C[:, S]
     beyond, tries = top[S] + r < C, 0
     inside = None

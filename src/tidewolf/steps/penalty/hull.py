@@ -24,6 +24,8 @@ FEW = 16
 """Up to this many normals are kept dense and orthonormal: P = I - A'A."""
 COLUMNS = 64
 """Columns of P are asked for up to this many entries; beyond, normals are cheaper."""
+SEED = 271_828_182_845
+"""Of the random vectors; not a number that vertices of a set are drawn with, which would lie in the hull."""
 RIDGE = 1e-13
 """Added to matrices that are singular when entries depend on each other, in units of their size."""
 
@@ -89,7 +91,7 @@ class Hull:
         A = None if self.few else self._described()
         if A is not None:
             return A
-        random = np.random.default_rng(0).standard_normal((self.normals_count, self.n))
+        random = np.random.default_rng(SEED).standard_normal((self.normals_count, self.n))
         across = np.array([g - self(g) for g in random]).reshape(self.normals_count, self.n)
         A = np.linalg.qr(across.T)[0].T
         if self.few:
