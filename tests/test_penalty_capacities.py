@@ -353,8 +353,8 @@ def test_shares_add_up_and_go_to_the_rounds_that_attain_the_minimum(seed):
         run(C, C.min(axis=0), w, rho, u)
         assert u.sum(axis=0) == pytest.approx(w)
         assert (u >= 0.0).all()
-        assert (u[C > C.min(axis=0)] == 0.0).all()
-        only = (C == C.min(axis=0)).all(axis=0).all()  # every round ties everywhere: no order of filling can fail
+        assert (u[C.min(axis=0) < C] == 0.0).all()
+        only = (C.min(axis=0) == C).all(axis=0).all()  # every round ties everywhere: no order of filling can fail
         if only and w.sum() <= b * rho:
             assert u.sum(axis=1).max() <= rho + 1e-12
 
