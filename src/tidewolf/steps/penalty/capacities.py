@@ -123,10 +123,12 @@ class Search:
         return part.x
 
     def along_ball(self, far: float) -> None:
-        """theta with |x - c| = R, between 0, where x = c, and 1, where it is `far`: false position, an end that stays counts half."""
+        """theta with |x - c| = R, between 0, where x = c, and 1, where it is `far`: false position, an end that stays counts half;
+        every third time the middle, since x may not move at all for a long while."""
         low, high, side = (0.0, -self.R), (1.0, far - self.R), 0
-        for _ in range(BALL_TRIALS):
-            theta = low[0] - low[1] * (high[0] - low[0]) / (high[1] - low[1])
+        for trial in range(BALL_TRIALS):
+            share = 0.5 if trial % 3 == 2 else -low[1] / (high[1] - low[1])
+            theta = low[0] + share * (high[0] - low[0])
             if not low[0] < theta < high[0]:
                 return
             off = self.distance(self.without_ball(theta)) - self.R

@@ -27,7 +27,7 @@ COLUMNS = 64
 SEED = 271_828_182_845
 """Of the random vectors; not a number that vertices of a set are drawn with, which would lie in the hull."""
 RIDGE = 1e-13
-"""Added to matrices that are singular when entries depend on each other, in units of their size."""
+"""Added to diagonals, in units of theirs: matrices are singular when entries depend on each other."""
 
 
 class Hull:
@@ -82,7 +82,8 @@ class Hull:
         else:
             gram = np.zeros((k, k))
             weighted_gram(A.indptr, A.indices, A.data, weights, gram)
-        gram[np.diag_indices(k)] += RIDGE * max(1.0, float(gram.max(initial=0.0)))
+        diagonal = gram[np.diag_indices(k)]
+        gram[np.diag_indices(k)] += RIDGE * np.where(diagonal > 0.0, diagonal, 1.0)
         return gram
 
     @cached_property
