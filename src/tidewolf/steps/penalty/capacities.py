@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,7 +37,7 @@ from tidewolf.functions.base import rows
 from tidewolf.functions.capacity import Capacity
 from tidewolf.steps.adagrad import into_ball
 from tidewolf.steps.penalty.hull import COLUMNS, Floats, Hull, Ints
-from tidewolf.steps.penalty.interior import interior
+from tidewolf.steps.penalty.interior import Inside, interior
 from tidewolf.steps.penalty.task import Solved, Task
 
 NEWTON_STEPS = 30
@@ -102,6 +102,8 @@ class Search:
         far = self.distance(self.without_ball(1.0))
         if not self.over and far > self.R:
             self.along_ball(far)
+        if self.best.gap == math.inf:  # everything overflowed
+            return Solved(self.task.y, self.task.breach(self.task.y), math.inf, self.looks)
         return self.best._replace(looks=self.looks)
 
     @property
@@ -198,13 +200,14 @@ class Part:
         p = least if theta == 1.0 else c + (least - c) / theta
         far = search.distance(p)
         if theta == 1.0 and max(far, search.distance(x)) <= R:
-            return search.record(x, v, gap, 0.0)
+            search.record(x, v, gap, 0.0)
+            return
         shrink = R / far if far > R else 1.0
         nearest = c + shrink * (p - c)
         x = into_ball(x if theta == 1.0 else c + (x - c) / theta, c, R)
         v, gap = search.gap(x, proposal.S, proposal.u / theta, search.rho)
         gap += max(0.0, float((nearest - p) @ (x - nearest))) + 0.5 * (length(x - nearest) + shrink * off / theta) ** 2
-        return search.record(x, v, gap, max(0.0, far - R))
+        search.record(x, v, gap, max(0.0, far - R))
 
 
 def scattered(w_S: Floats, S: Ints, n: int) -> Floats:
@@ -262,17 +265,20 @@ def interior_point(part: Part) -> Iterator[Proposal]:
     S = np.flatnonzero(top > part.m)
     if not len(S):
         return
-    C = part.C[:, S]
-    beyond, tries = top[S] + r < C, 0
-    inside = None
-    for inside in interior(np.minimum(C, top[S] + r), S, part.z, part.x, part.rho, part.hull):
+    C, reach, tries, inside = part.C[:, S], top[S] + r, 0, None
+    for inside in interior(np.minimum(C, reach), S, part.z, part.x, part.rho, part.hull):
         if inside.left <= part.aim:
-            yield Proposal(S, np.where(beyond, 0.0, inside.u), inside.x)
+            yield _believed(inside, S, C <= reach)
             tries += 1
-            if tries == LAST_TRIES:
-                return
+        if tries == LAST_TRIES:
+            return
     if inside is not None:
-        yield Proposal(S, np.where(beyond, 0.0, inside.u), inside.x)
+        yield _believed(inside, S, C <= reach)
+
+
+def _believed(inside: Inside, S: Ints, near: np.ndarray[Any, np.dtype[np.bool_]]) -> Proposal:
+    """As multipliers, which are not negative, and 0 out of reach."""
+    return Proposal(S, np.where(near & (inside.u > 0.0), inside.u, 0.0), inside.x)
 
 
 @kernel
