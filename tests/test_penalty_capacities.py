@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polytopes import layered, random_flow_polytope
@@ -118,6 +118,7 @@ def test_the_gap_is_that_of_the_bound_of_the_task(name, seed):
 
 
 @pytest.mark.parametrize("name", SETS)
+@settings(max_examples=12)
 @given(seed=seeds)
 def test_every_stage_that_answers_gives_the_same_point(name, seed):
     task = random_task(SETS[name], seed)
@@ -149,6 +150,7 @@ def test_units_of_h_do_not_matter(seed, factor, name):
 
 @pytest.mark.parametrize("name", ["a box", "a simplex", "flows", "layers", "a hull of vertices", "a ball"])
 @pytest.mark.parametrize("alpha", [1e-12, 1e-6, 1e6, 1e12])
+@settings(max_examples=8)
 @given(seed=seeds)
 def test_extreme_weights_leave_certificates_honest(name, alpha, seed):
     task = random_task(SETS[name], seed)._replace(alpha=alpha)

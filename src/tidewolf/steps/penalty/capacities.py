@@ -268,12 +268,12 @@ def interior_point(part: Part) -> Iterator[Proposal]:
     C, reach, tries, inside = part.C[:, S], top[S] + r, 0, None
     for inside in interior(np.minimum(C, reach), S, part.z, part.x, part.rho, part.hull):
         if inside.left <= part.aim:
-            yield _believed(inside, S, C <= reach)
+            yield _believed(inside, S, reach >= C)
             tries += 1
         if tries == LAST_TRIES:
             return
     if inside is not None:
-        yield _believed(inside, S, C <= reach)
+        yield _believed(inside, S, reach >= C)
 
 
 def _believed(inside: Inside, S: Ints, near: np.ndarray[Any, np.dtype[np.bool_]]) -> Proposal:
