@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 SAMPLE = 64
 """How many updates at most are checked against the oracle."""
-_SUMS = 1e3
+SUMS = 1e3
 """Totals of T rounds are off by at most this many eps of what was added up."""
 
 
@@ -65,7 +65,7 @@ class Check(NamedTuple):
     @property
     def sentence(self) -> str:
         verdict = {True: "It holds that", False: "It does not hold that", None: "It is not known whether"}[self.holds]
-        return f"{verdict} {self.law}: {_interval(self.lower, self.upper)} was measured, {self.allowed:.4g} is allowed."
+        return f"{verdict} {self.law}: {shown(self.lower, self.upper)} was measured, {self.allowed:.4g} is allowed."
 
 
 class Total(NamedTuple):
@@ -128,7 +128,7 @@ class Certificate(Value):
     def __str__(self) -> str:
         rows = [("", "measured", "bound", "promise", "bound/trivial")]
         for name, total in (("regret", self.regret), ("violation", self.violation)):
-            measured = "unknown" if total.measured is None else _interval(*total.measured)
+            measured = "unknown" if total.measured is None else shown(*total.measured)
             vacuous = " vacuous" if (total.ratio or 0.0) >= 1.0 else ""
             rows.append((name, measured, _number(total.bound), _number(total.promise), _number(total.ratio) + vacuous))
         return "\n".join(f"  {line}" for line in (*aligned(rows), *self.reasons, self.verdict))
@@ -249,7 +249,7 @@ def _totals(run: Run, regret: Total, violation: Total) -> list[Check]:
     """Both totals against bound and promise, where there are such."""
     feasible = run.comparator is not None and run.comparator.feasible is True
     denied = run.bound.reason == HOPELESS and feasible
-    eps, losses, breaches = _SUMS * eps_of(run.learner.hard_set.center), float(np.abs(run.losses).sum()), float(run.violations.sum())
+    eps, losses, breaches = SUMS * eps_of(run.learner.hard_set.center), float(np.abs(run.losses).sum()), float(run.violations.sum())
     between = regret.measured or (-math.inf, math.inf)
     checks = []
     for what, most, most_breaches in (
@@ -273,9 +273,9 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(f"{cell:>{w}}" if i else f"{cell:{w}}" for i, (cell, w) in enumerate(zip(row, widths, strict=True))) for row in rows]
 
 
-def _interval(lower: float, upper: float) -> str:
-    shown = f"{lower:.6g}", f"{upper:.6g}"
-    return shown[1] if shown[0] == shown[1] else f"[{shown[0]}, {shown[1]}]"
+def shown(lower: float, upper: float) -> str:
+    ends = f"{lower:.6g}", f"{upper:.6g}"
+    return ends[1] if ends[0] == ends[1] else f"[{ends[0]}, {ends[1]}]"
 
 
 def _number(x: float | None) -> str:
