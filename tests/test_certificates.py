@@ -74,7 +74,9 @@ def test_promises_that_say_something_are_kept():
 
 
 @pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize("K", [Simplex(3), DIAMOND, L2Ball((2, 2), 3.0), Translated(HULL, np.full(3, 1e4)), CappedSimplex(5, 0.5)], ids=repr)
+@pytest.mark.parametrize(
+    "K", [Simplex(3), DIAMOND, L2Ball((2, 2), 3.0), Translated(HULL, np.full(3, 1e4)), CappedSimplex(5, 0.5)], ids=repr
+)
 def test_every_example_of_every_learner_is_certified(name, K):
     for seed, learner in enumerate(EVERY[name].examples(K, 60)):
         found = tw.run(learner, stream(KEPT[seed % 4], K, 100, seed)).certificate
