@@ -80,9 +80,9 @@ def _noise(rounds: int, within: Floats, rng: np.random.Generator, kind: str) -> 
 
 
 def _unit(rows: Floats) -> Floats:
-    """Rows of length 1; those of length 0 stay."""
+    """Rows of length 1, or 0 where nothing but rounding is left of them: signs that all agree point across a simplex."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: Floats = rows / np.where(lengths > 1e-9, lengths, 1.0)
+    unit: Floats = np.where(lengths > 1e-9, rows / np.maximum(lengths, 1e-9), 0.0)
     return unit
 
 
