@@ -13,12 +13,11 @@ import tidewolf as tw
 from tidewolf import learners, rivals
 from tidewolf.core.errors import TidewolfError
 from tidewolf.evaluation.rates import Growth
-from tidewolf.problems.adversarial import KINDS
+from tidewolf.problems.adversarial import COMMON
 
 HORIZONS = (250, 500, 1000, 2000, 4000)
 SEEDS = range(3)
 THEOREM = (3 / 4, 7 / 8)
-STREAMS = tuple(kind for kind in KINDS if kind != "excluding")
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 
@@ -26,7 +25,7 @@ def measured(names: tuple[str, ...] | None = None, horizons: tuple[int, ...] = H
     """The rates of every learner on every stream, by (learner, stream)."""
     known = {**learners.every(), **rivals.every()}
     found = {}
-    for kind in STREAMS:
+    for kind in COMMON:
         problems = [tw.problems.adversarial(T, seed, kind=kind, phase=T // 8) for T in horizons for seed in SEEDS]
         best = [tw.best_in_hindsight(problem.K, problem.stream) for problem in problems]
         for name in names or known:
@@ -76,7 +75,7 @@ def draw(path: Path, found: dict[tuple[str, str], tw.Rates]) -> None:
     panels = figure.subplots(1, 2, sharey=True)
     rows, ticks, labels = 0, [], []
     for name, color in zip(names, COLORS * len(names), strict=False):
-        for kind in (kind for kind in STREAMS if (name, kind) in found):
+        for kind in (kind for kind in COMMON if (name, kind) in found):
             rates = found[name, kind]
             for axes, growth in zip(panels, (rates.regret, rates.violation), strict=True):
                 _mark(axes, rows, growth, color)
@@ -87,7 +86,7 @@ def draw(path: Path, found: dict[tuple[str, str], tw.Rates]) -> None:
     for axes, title, theorem in zip(panels, ("regret", "violation"), THEOREM, strict=True):
         axes.axvline(theorem, color="#555555", linestyle="--", linewidth=1.2, zorder=0)
         axes.axvline(1.0, color="#BBBBBB", linewidth=1.0, zorder=0)
-        axes.text(theorem, -1.1, f"{title} theorem: {theorem:.3g}", ha="center", fontsize=8, color="#555555")
+        axes.set_title(f"{title}: dashed at the theorem's {theorem:.3g}", fontsize=10)
         axes.set_xlim(-0.35, 1.35)
         axes.set_xlabel(f"p in {title} ~ T^p, 95 % interval")
         axes.spines[["top", "right", "left"]].set_visible(False)
@@ -95,7 +94,7 @@ def draw(path: Path, found: dict[tuple[str, str], tw.Rates]) -> None:
         axes.grid(axis="x", color="#EEEEEE")
         axes.set_axisbelow(True)
     panels[0].set_yticks(ticks, labels)
-    panels[0].set_ylim(rows - 0.5, -1.8)
+    panels[0].set_ylim(rows - 1.3, -0.7)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
     print(f"  picture: {path}")

@@ -17,7 +17,7 @@ from tidewolf.evaluation.certificate import SAMPLE, Certificate, Check
 from tidewolf.functions import Affine, Capacity, Linear, Quadratic
 from tidewolf.learners import lyapunov_descent, primal_dual
 from tidewolf.learners.primal_dual_theorem import TheoremPrimalDual
-from tidewolf.problems.adversarial import KINDS
+from tidewolf.problems.adversarial import COMMON
 from tidewolf.projection import ActiveSet
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, Translated, VertexHull
 from tidewolf.steps import adagrad, saddle
@@ -26,7 +26,6 @@ EVERY = {**learners.every(), **rivals.every()}
 DIAMOND = FlowPolytope.examples()[0]
 HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
 SETS = {"simplex": Simplex(6), "box": Box([-1.0, 0.0], [1.0, 3.0]), "flow": DIAMOND, "hull": HULL}
-KEPT = [kind for kind in KINDS if kind != "excluding"]  # on these some point keeps every constraint
 SLOPES = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
 SHARP = {"PrimalDual": {"block": 1, "calls_per_round": 1e3}}
 """Settings that make bounds say something within 2,000 rounds: by default PrimalDual's violation bound needs about 1e5."""
@@ -47,7 +46,7 @@ def stream(kind: str, K: Any, rounds: int, seed: int = 0) -> tw.Stream:
 # --- theory is executable ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KEPT)
+@pytest.mark.parametrize("kind", COMMON)
 @pytest.mark.parametrize("K", SETS.values(), ids=SETS.keys())
 def test_measured_stays_below_bounds_that_say_something(kind, K):
     T = 1500
@@ -66,7 +65,7 @@ def test_measured_stays_below_bounds_that_say_something(kind, K):
 
 def test_promises_that_say_something_are_kept():
     K, T = Simplex(6), 3000
-    for kind in KEPT:
+    for kind in COMMON:
         found = tw.run(made("PrimalDual", K, T), stream(kind, K, T, 3)).certificate
         assert found.holds
         assert found.regret.measured[1] <= found.regret.bound <= found.regret.promise < 0.2 * found.regret.trivial
@@ -79,7 +78,7 @@ def test_promises_that_say_something_are_kept():
 )
 def test_every_example_of_every_learner_is_certified(name, K):
     for seed, learner in enumerate(EVERY[name].examples(K, 60)):
-        found = tw.run(learner, stream(KEPT[seed % 4], K, 100, seed)).certificate
+        found = tw.run(learner, stream(COMMON[seed % 4], K, 100, seed)).certificate
         assert found.holds is not False, found.failures
         assert all(check.holds for check in found.checks if not check.name.startswith(("regret", "violation")))
 
@@ -137,7 +136,7 @@ def failures(learner: Any, hostile: tw.Stream) -> str:
     return " ".join(found.failures)
 
 
-@pytest.mark.parametrize("kind", KEPT)
+@pytest.mark.parametrize("kind", COMMON)
 def test_a_step_of_the_wrong_sign_breaks_the_regret_bound(kind, monkeypatch):
     K, T = Simplex(6), 1500
     monkeypatch.setattr(primal_dual, "saddle_step", uphill)
@@ -146,7 +145,7 @@ def test_a_step_of_the_wrong_sign_breaks_the_regret_bound(kind, monkeypatch):
         assert "the regret is within its bound: " in failures(made(name, K, T), stream(kind, K, T))
 
 
-@pytest.mark.parametrize("kind", KEPT)
+@pytest.mark.parametrize("kind", COMMON)
 def test_a_pull_that_was_skipped_is_seen(kind, monkeypatch):
     monkeypatch.setattr(ActiveSet, "nearest", unpulled)
     for name in ("PrimalDual", "LyapunovDescent"):
@@ -155,7 +154,7 @@ def test_a_pull_that_was_skipped_is_seen(kind, monkeypatch):
         assert "|x - y| is within tolerance while oracle calls are left" in said
 
 
-@pytest.mark.parametrize("kind", KEPT)
+@pytest.mark.parametrize("kind", COMMON)
 def test_a_pull_too_far_leaves_some_member_behind(kind, monkeypatch):
     monkeypatch.setattr(ActiveSet, "nearest", overpulled)
     said = failures(made("LyapunovDescent", Simplex(6), 300), stream(kind, Simplex(6), 300))

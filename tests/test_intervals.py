@@ -18,7 +18,7 @@ from tidewolf.core.learner import Bound
 from tidewolf.evaluation.intervals import _family
 from tidewolf.functions import Capacity, Linear, Quadratic
 from tidewolf.problems.adversarial import KINDS
-from tidewolf.sets import Simplex
+from tidewolf.sets import Box, Simplex
 
 EVERY = {**learners.every(), **rivals.every()}
 K = Simplex(6)
@@ -88,6 +88,24 @@ def test_promises_for_intervals_are_kept(name, kind):
     learner = kind_of(K, horizon=rounds, **{key: value for key, value in slopes.items() if key in kind_of.__dataclass_fields__})
     found = tw.intervals(played(kind, rounds, 64, learner), 8)
     assert found.holds is not False, found.failures
+
+
+def test_after_a_deadlock_lyapunov_weights_are_too_careful_to_move():
+    """No point is common, but the second half has one. Weights that grow with all violation so far are too large to listen to losses
+    by then, which a guarantee for intervals forbids; a damped multiplier forgets."""
+    line, rounds = Box([-1.0], [1.0]), 4096
+    stream = tw.problems.adversarial(rounds, kind="deadlock", K=line, phase=rounds // 2).stream
+    regrets = {}
+    for name in EVERY:
+        found = tw.intervals(tw.run(EVERY[name](line, horizon=rounds), stream), rounds // 4)
+        assert found.every[-1].feasible is False
+        (second,) = [each for each in found.every if (each.start, each.stop) == (rounds // 2, rounds)]
+        assert second.feasible
+        assert found.holds is not False
+        regrets[name] = second.regret[0] / (line.diameter * second.length)
+    assert regrets["LyapunovDescent"] > 0.75
+    assert regrets["SinhaVaze"] > 0.75
+    assert regrets["PrimalDual"] < 0.5
 
 
 class Bold(tw.LyapunovDescent):  # type: ignore[misc]

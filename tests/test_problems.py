@@ -301,6 +301,10 @@ def test_some_point_keeps_all_hostile_constraints_unless_they_exclude_each_other
         mean = (stream.constraints.A[0] + stream.constraints.A[10]) / 2.0
         assert abs(mean).max() <= 1e-12
         assert (stream.constraints.b[0] + stream.constraints.b[10]) < 0.0, "their average is above 0 everywhere"
+    elif kind == "deadlock":
+        assert stream.constraints.b[0] + stream.constraints.b[1] < 0.0, "their average is above 0 everywhere"
+        easy = 0.95 * K.lmo(stream.losses.C[-1]) + 0.05 * K.center
+        assert (stream.constraints[10:].values(easy) <= 1e-9).all()
     elif K.shape != (2, 2):
         assert best_in_hindsight(K, stream).feasible
 

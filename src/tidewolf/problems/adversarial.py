@@ -7,10 +7,12 @@ With e a direction within aff(K), n_t and n'_t noise, +- turning after every `ph
     random signs   f_t = <n_t, x>            g_t = <n'_t, x - s>             signs and nothing else: nothing to learn, all to lose
     moving         f_t = <-+e + n_t, x>      g_t = <+-e + n'_t, x - s>       the limit comes from one side, then from the other
     excluding      f_t = <-+e + n_t, x>      g_t = <+-e, x - s_+->           what one phase asks for the next forbids
+    deadlock       f_t = <-e + n_t, x>       g_t = <+-e, x - s_+->           the same, turning every round, for one phase; then
+                   f_t = <e + n_t, x>        g_t = <e, x - s_->              easy for ever, for whoever has not become too careful to move
 
-s, on the way from the center to the vertex with the least <e, x>, keeps every constraint of the first four. In the last, s_+ = s
-and s_- lies towards the opposite vertex: phases ask for <e, x> <= <e, s_+> and for <e, x> >= <e, s_-> > <e, s_+> by turns. No point keeps
-both; within a phase one does.
+s, on the way from the center to the vertex with the least <e, x>, keeps every constraint of the first four. In the others, s_+ = s
+and s_- lies towards the opposite vertex: limits ask for <e, x> <= <e, s_+> and for <e, x> >= <e, s_-> > <e, s_+> by turns. No point keeps
+both; but one does within a phase of the fifth, and after the first phase of the last.
 """
 
 from __future__ import annotations
@@ -28,9 +30,12 @@ from tidewolf.problems.graphs import Floats
 from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.simplex import Simplex
 
-KINDS = ("switching", "opposing", "random signs", "moving", "excluding")
+KINDS = ("switching", "opposing", "random signs", "moving", "excluding", "deadlock")
+COMMON = KINDS[:4]
+"""Those on which some point keeps every constraint."""
 ROUNDS, PHASE = 2000, 100  # the usual number of rounds; those between two turns
-NOISE, ASIDE = 0.5, 0.6  # length of the noise beside e; how far s lies from the center, as a share of the way to the vertex
+NOISE = 0.5  # length of the noise beside e
+ASIDE, FAR_ASIDE = 0.6, 0.95  # how far s lies from the center, as a share of the way to the vertex; in a deadlock
 
 
 def adversarial(
@@ -38,7 +43,7 @@ def adversarial(
 ) -> Problem:
     """Losses and limits that turn against the learner.
 
-    `kind` is "switching", "opposing", "random signs", "moving" or "excluding"; `K` any set of two points or more, a
+    `kind` is "switching", "opposing", "random signs", "moving", "excluding" or "deadlock"; `K` any set of two points or more, a
     simplex by default; `phase` how many rounds pass between two turns. 2,000 rounds unless said otherwise.
     """
     rounds, phase = ROUNDS if rounds is None else as_count(rounds, "The number of rounds"), as_count(phase, "A phase")
@@ -51,19 +56,23 @@ def adversarial(
     within = np.stack([_flat(K.tangent(like(row.reshape(K.shape), K.center))) for row in np.eye(_flat(K.center).size)])
     e = _unit(generator(seed, f"{kind}: side").standard_normal((1, len(within))) @ within)
     turn = np.where(np.arange(rounds) // phase % 2, -1.0, 1.0)[:, None]
-    f_noise, g_noise = (_noise(rounds, within, generator(seed, f"{kind}: {what}"), kind) for what in ("losses", "constraints"))
+    locked = (np.arange(rounds) < phase)[:, None]
+    limit = np.where(locked & (np.arange(rounds) % 2 == 1)[:, None], -1.0, 1.0) if kind == "deadlock" else turn
     sides: dict[str, tuple[Floats | float, Floats | float]] = {
         "switching": (turn, 0.0),
         "opposing": (-1.0, 1.0),
         "random signs": (0.0, 0.0),
         "moving": (-turn, turn),
         "excluding": (-turn, turn),
+        "deadlock": (np.where(locked, -1.0, 1.0), limit),
     }
     f_side, g_side = sides[kind]
-    C, A = _unit(f_side * e + f_noise), _unit(g_side * e + g_noise * (kind != "excluding"))
+    f_noise, g_noise = (_noise(rounds, within, generator(seed, f"{kind}: {what}"), kind) for what in ("losses", "constraints"))
+    C, A = _unit(f_side * e + f_noise), _unit(g_side * e + g_noise * (kind in COMMON))
 
     center, (low, high) = _flat(K.center), (_flat(K.lmo(like(d.reshape(K.shape), K.center))) for d in (e, -e))
-    s = center + ASIDE * ((np.where(turn > 0, low, high) if kind == "excluding" else low) - center)
+    below = limit > 0 if kind == "excluding" else locked & (limit > 0) if kind == "deadlock" else True
+    s = center + (FAR_ASIDE if kind == "deadlock" else ASIDE) * (np.where(below, low, high) - center)
     shape = (rounds, *K.shape)
     stream = Stream(
         Linear(like(C.reshape(shape), K.center)),
