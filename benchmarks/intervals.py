@@ -85,7 +85,7 @@ def draw(path: Path, found: dict[str, tuple[Problem, dict[str, tw.Intervals]]]) 
     """The worst of each length, with bounds as dashed lines."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 7.6), layout="constrained")
+    figure = Figure(figsize=(10, 7.8), layout="constrained")
     for panels, (stream, (problem, runs)) in zip(figure.subplots(len(found), 2), found.items(), strict=True):
         rows = {name: worst(each) for name, each in runs.items()}
         lengths = next(iter(rows.values()))["lengths"]
@@ -104,7 +104,7 @@ def draw(path: Path, found: dict[str, tuple[Problem, dict[str, tw.Intervals]]]) 
             axes.set_title(f"{stream}: {what} over feasible intervals", fontsize=10)
             axes.grid(color="#EEEEEE")
             axes.spines[["top", "right"]].set_visible(False)
-        panels[1].legend(fontsize=8, frameon=False, loc="center right")
+    figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=9, frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
     print(f"  picture: {path}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -183,6 +184,15 @@ def test_calls_beyond_the_budget_are_seen(monkeypatch):
     monkeypatch.setattr(ActiveSet, "nearest", greedy)
     learner = tw.LyapunovDescent(Simplex(6), horizon=200, calls_per_round=0.2, tolerance=1e-9)
     assert "oracle calls stay within 0.2 a round at all times" in failures(learner, stream("random signs", Simplex(6), 200))
+
+
+def test_calls_spent_before_they_are_earned_are_seen():
+    """The same total, all of it in the first round."""
+    run = tw.run(tw.LyapunovDescent(Simplex(6), horizon=50), stream("random signs", Simplex(6), 50))
+    assert run.certificate.holds
+    early = np.zeros_like(run.calls)
+    early[0] = run.oracle_calls
+    assert "oracle calls stay within 1 a round at all times" in replace(run, calls=early).certificate.failures[0]
 
 
 def test_a_point_outside_is_seen(monkeypatch):
