@@ -125,6 +125,13 @@ def overpulled(self: Any, K: Any, y: Any, tol: float, budget: float) -> Any:
     return found if found.y is y else found._replace(y=found.x, distance2=0.0)
 
 
+def flung(self: Any, K: Any, y: Any, tol: float, budget: float) -> Any:
+    """y farther from the center, and its distance told as it is."""
+    found = NEAREST(self, K, y, tol, budget)
+    far = y + 0.1 * (y - K.center)
+    return found._replace(y=far, distance2=float(((found.x - far) ** 2).sum()))
+
+
 def greedy(self: Any, K: Any, y: Any, tol: float, budget: float) -> Any:
     """More calls than the budget has."""
     return NEAREST(self, K, y, tol, budget + 1)
@@ -160,6 +167,13 @@ def test_a_pull_too_far_leaves_some_member_behind(kind, monkeypatch):
     monkeypatch.setattr(ActiveSet, "nearest", overpulled)
     said = failures(made("LyapunovDescent", Simplex(6), 300), stream(kind, Simplex(6), 300))
     assert "projecting brings y no farther from any member of the set" in said
+
+
+def test_a_projection_away_from_the_center_is_seen(monkeypatch):
+    monkeypatch.setattr(ActiveSet, "nearest", flung)
+    said = failures(made("LyapunovDescent", Simplex(6), 100), stream("moving", Simplex(6), 100))
+    assert "projecting brings y no farther from the center" in said
+    assert "what the learner says it is" not in said
 
 
 def tempting(rounds: int, slope: float, turn: float) -> tw.Stream:

@@ -309,6 +309,15 @@ def test_some_point_keeps_all_hostile_constraints_unless_they_exclude_each_other
         assert best_in_hindsight(K, stream).feasible
 
 
+def test_limits_oppose_losses_and_turn_with_them():
+    for kind in ("opposing", "moving", "excluding"):
+        stream = problems.adversarial(400, 3, kind=kind, phase=50).stream
+        C, A = stream.losses.C, stream.constraints.A
+        assert (C * A).sum(axis=1).mean() < -0.7
+        sides = (A @ A[:50].mean(axis=0)).reshape(8, 50).mean(axis=1)
+        assert (np.sign(sides) == (1.0 if kind == "opposing" else np.tile([1.0, -1.0], 4))).all()
+
+
 def test_hostile_streams_repeat_differ_and_do_not_depend_on_what_follows():
     for kind in KINDS:
         short, long = (problems.adversarial(n, 3, kind=kind).stream for n in (101, 450))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -50,6 +51,7 @@ def test_totals_at_or_below_zero_have_no_exponent_and_say_so():
     found = growth([100, 200, 400], [1.0, 0.0, -3.0], 0.75)
     assert found == (None, None, 0.75, "at or below zero in 2 of 3 runs, so no exponent.")
     assert found.slower is None
+    assert growth([100, 200, 400], [1.0, 0.0, 2.0]).reason == "at or below zero in 1 of 3 runs, so no exponent."
     assert "not known for 1 of 3 runs" in growth([100, 200, 400], [1.0, None, 2.0]).reason
 
 
@@ -84,6 +86,12 @@ def test_rates_of_runs():
     for each in (found, theirs):
         json.dumps(each.summary(), allow_nan=False)
         assert repr(each).splitlines()[1].split() == ["exponent", "95", "%", "between", "theory"]
+
+
+def test_the_regret_counts_by_its_upper_end():
+    found = runs(LyapunovDescent, (20, 40, 80))
+    wide = [replace(run, known=tw.Comparator(None, float(run.losses.sum()) - run.rounds**0.5, math.inf, None)) for run in found]
+    assert tw.rates(wide).regret.exponent == pytest.approx(0.5)
 
 
 def test_runs_that_do_not_belong_together_are_refused():
