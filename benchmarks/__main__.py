@@ -1,4 +1,4 @@
-"""`make bench`: all of them, or those named: python -m benchmarks calls oracles rounds importing frontier rates intervals."""
+"""`make bench`: all of them, or those named: python -m benchmarks calls oracles rounds importing penalty frontier rates intervals."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def main(names: list[str]) -> int:
-    from benchmarks import calls, frontier, importing, intervals, oracles, rates, rounds
+    from benchmarks import calls, frontier, importing, intervals, oracles, penalty, rates, rounds
 
     known = {
         "calls": calls.report,
         "oracles": oracles.report,
         "rounds": rounds.report,
         "importing": importing.report,
+        "penalty": penalty.report,
         "frontier": lambda: frontier.report(Path("out/bench")),
         "rates": lambda: rates.report(Path("out/bench")),
         "intervals": lambda: intervals.report(Path("out/bench")),

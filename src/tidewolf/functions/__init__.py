@@ -8,6 +8,7 @@
 | `Capacity(c)` | max_i x_i - c_ti |
 | `Quadratic(P, q, r)` | 1/2 <x, P_t x> + <q_t, x> + r_t |
 | `Custom(value, subgradient, shape, rounds)` | value(t, x) |
+| `Chain(parts)` | those of the first part, then those of the second, .. |
 
 The leading axis is always rounds; `.one(...)` makes a single round. Nothing given is copied. Your own is a subclass of `Batch`,
 tried by `tidewolf.testing.check_function`.
@@ -21,6 +22,7 @@ from tidewolf.core.batch import Batch
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.base import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.functions.capacity import Capacity
+from tidewolf.functions.chain import Chain
 from tidewolf.functions.custom import Custom
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.max_affine import MaxAffine
@@ -30,6 +32,7 @@ __all__ = [
     "Affine",
     "Batch",
     "Capacity",
+    "Chain",
     "Custom",
     "Halfspaces",
     "Linear",

@@ -10,7 +10,7 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, Shape, as_array, as_number, flat, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.functions.base import Halfspaces, LinearTotal, PiecewiseLinear, batch_array, beside, row_norms, rows
+from tidewolf.functions.base import Halfspaces, LinearTotal, PiecewiseLinear, batch_array, beside, row_norms, rows, stacked
 
 
 @final
@@ -42,12 +42,19 @@ class Affine(Batch, LinearTotal, PiecewiseLinear):
     def view(self, rounds: slice) -> Self:
         return self._shared(A=self.A[rounds, ...], b=self.b[rounds])
 
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self | None:
+        return stacked(parts, "A", "b")
+
     def values(self, x: Array) -> Array:
         return rows(self.A) @ flat(x) - self.b
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         total = weights @ rows(self.A)
         return total if self.A.ndim == 2 else namespace(total).reshape(total, self.shape)
+
+    def gradients(self, x: Array) -> Array:
+        return self.A
 
     def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
         return row_norms(rows(self.A))

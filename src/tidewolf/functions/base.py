@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from tidewolf.core.arrays import Array, Shape, as_array, like, namespace, to_numpy
+from tidewolf.core.batch import Batch
 from tidewolf.core.errors import WrongShape
+
+B = TypeVar("B", bound=Batch)
 
 
 class LinearTotal(ABC):
@@ -57,6 +61,15 @@ def beside(x: object, A: Array, shape: Shape, what: str) -> Array:
     if tuple(array.shape) != shape:
         raise WrongShape(f"{what} needs shape {shape}; it has shape {tuple(array.shape)}.")
     return array if type(array) is type(A) and array.dtype == A.dtype else like(array, A)
+
+
+def stacked(parts: Sequence[B], *names: str) -> B | None:
+    """Batches of one kind as one, the arrays of these names put end to end; None where they differ in more than their rounds."""
+    arrays = {name: [getattr(part, name) for part in parts] for name in names}
+    for several in arrays.values():
+        if len({(type(a), a.dtype, a.ndim, tuple(a.shape[1:])) for a in several}) > 1:
+            return None
+    return parts[0]._shared(**{name: namespace(several[0]).concat(several) for name, several in arrays.items()})
 
 
 def rows(x: Array) -> Array:

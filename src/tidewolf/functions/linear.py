@@ -10,7 +10,7 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, Shape, as_array, flat, namespace, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.functions.base import Halfspaces, LinearTotal, PiecewiseLinear, batch_array, row_norms, rows
+from tidewolf.functions.base import Halfspaces, LinearTotal, PiecewiseLinear, batch_array, row_norms, rows, stacked
 
 
 @final
@@ -38,12 +38,19 @@ class Linear(Batch, LinearTotal, PiecewiseLinear):
     def view(self, rounds: slice) -> Self:
         return self._shared(C=self.C[rounds, ...])
 
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self | None:
+        return stacked(parts, "C")
+
     def values(self, x: Array) -> Array:
         return rows(self.C) @ flat(x)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         total = weights @ rows(self.C)
         return total if self.C.ndim == 2 else namespace(total).reshape(total, self.shape)
+
+    def gradients(self, x: Array) -> Array:
+        return self.C
 
     def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
         return row_norms(rows(self.C))

@@ -14,7 +14,7 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, Shape, as_array, flat, namespace, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.functions.base import Halfspaces, PiecewiseLinear, batch_array, beside, row_norms
+from tidewolf.functions.base import Halfspaces, PiecewiseLinear, batch_array, beside, row_norms, stacked
 
 
 @final
@@ -46,12 +46,20 @@ class MaxAffine(Batch, PiecewiseLinear):
     def view(self, rounds: slice) -> Self:
         return self._shared(A=self.A[rounds, ...], b=self.b[rounds, ...])
 
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self | None:
+        return stacked(parts, "A", "b")
+
     def values(self, x: Array) -> Array:
         return namespace(self.A).max(self._pieces(x), axis=1)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         total = weights @ self._active(x)
         return total if self.A.ndim == 3 else namespace(total).reshape(total, self.shape)
+
+    def gradients(self, x: Array) -> Array:
+        active = self._active(x)
+        return active if self.A.ndim == 3 else namespace(active).reshape(active, (len(self), *self.shape))
 
     def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
         return row_norms(self._active(x))

@@ -14,7 +14,7 @@ import numpy as np
 from tidewolf.core.arrays import Array, Shape, as_array, as_number, eps_of, like, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotConvex, WrongShape
-from tidewolf.functions.base import batch_array, beside, row_norms
+from tidewolf.functions.base import batch_array, beside, row_norms, stacked
 
 
 @final
@@ -56,14 +56,23 @@ class Quadratic(Batch):
         P = self.P if self.P.ndim == 2 else self.P[rounds, ...]
         return self._shared(P=P, q=self.q[rounds, ...], r=self.r[rounds])
 
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self | None:
+        if all(np.array_equal(to_numpy(part.P), to_numpy(parts[0].P)) for part in parts) and parts[0].P.ndim == 2:
+            return stacked(parts, "q", "r")
+        return stacked(parts, "P", "q", "r") if all(part.P.ndim == 3 for part in parts) else None
+
     def values(self, x: Array) -> Array:
         return (0.5 * (self.P @ x) + self.q) @ x + self.r
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        return weights @ (self.P @ x + self.q)
+        return weights @ self.gradients(x)
+
+    def gradients(self, x: Array) -> Array:
+        return self.P @ x + self.q
 
     def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return row_norms(self.P @ x + self.q)
+        return row_norms(self.gradients(x))
 
     @classmethod
     def examples(cls) -> Sequence[Quadratic]:

@@ -28,18 +28,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.arrays import Array, as_count, as_number, as_own, as_point, frozen, like, norm
-from tidewolf.core.errors import FrozenRegime, NotAMember, ShortHorizon
+from tidewolf.core.arrays import Array, as_count, as_number, frozen, norm
+from tidewolf.core.errors import FrozenRegime, ShortHorizon
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.learner import Bound, Companion, Learner, Record
 from tidewolf.core.oracle import HasLMO
 from tidewolf.projection import afp_paper
-from tidewolf.sets.base import membership_tolerance
 from tidewolf.steps.adagrad import into_ball
 from tidewolf.steps.blocks import BlockLearner, opened
 from tidewolf.steps.saddle import HOPELESS, kept_possible, saddle_step, violation_bound
 from tidewolf.steps.slopes import within
-from tidewolf.steps.thresholds import TheoremSteps, condition_at, frozen_at, primal_dual_condition, thaw
+from tidewolf.steps.thresholds import TheoremSteps, as_start, condition_at, frozen_at, frozen_sentence, primal_dual_condition
 
 
 class State(NamedTuple):
@@ -82,11 +81,7 @@ class TheoremPrimalDual(BlockLearner[State]):
         object.__setattr__(self, "horizon", as_count(self.horizon, "The horizon"))
         for name in ("loss_lipschitz", "constraint_lipschitz"):
             object.__setattr__(self, name, as_number(getattr(self, name), name, above=0.0))
-        if self.first is not None:
-            first = as_own(like(as_point(self.first, self.K.shape, "The starting point"), self.K.center), "The starting point")
-            if (excess := self.K.excess(first)) > membership_tolerance(first, self.K.radius):
-                raise NotAMember(f"The starting point is not a member of the set: its excess is {excess:.3g}.")
-            object.__setattr__(self, "first", first)
+        object.__setattr__(self, "first", as_start(self.K, self.first))
 
     @property
     def hard_set(self) -> HasLMO:
@@ -200,10 +195,7 @@ class TheoremPrimalDual(BlockLearner[State]):
             return ()
         said = []
         if self._frozen:
-            said.append(
-                f"With horizon = {T} the theorem's tolerance never asks the point to leave its start: no oracle call is made "
-                f"unless the horizon is at least {thaw(R, self._distance)}."
-            )
+            said.append(frozen_sentence(T, R, self._distance))
         if not condition_at(T, R, G_g):
             said.append(
                 f"The theorem promises nothing for {T} rounds: its condition holds from a horizon of {primal_dual_condition(R, G_g)} on."

@@ -14,6 +14,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from tidewolf.core.arrays import Array, as_own, as_point, like
+from tidewolf.core.errors import NotAMember
+from tidewolf.core.oracle import HasLMO
+from tidewolf.sets.base import membership_tolerance
+
 
 class TheoremSteps:
     """The theorem's values for a horizon of at least 1."""
@@ -23,17 +28,40 @@ class TheoremSteps:
         self.block = math.isqrt(T)
         self.eta: float = float(T) ** -0.75
         self.delta = 32.0 * (G_g**2 + G_g * R) * math.sqrt(T * log)
-        self.tol = 3.0 * 61.0 * R**2 * log / math.sqrt(T)
+        self.tol = paper_tolerance(T, R)
+
+
+def paper_tolerance(T: int, R: float) -> float:
+    """3 eps, the bound on |x - y|^2 that all three theorems use."""
+    return 3.0 * 61.0 * R**2 * math.log(T) / math.sqrt(T)
 
 
 def frozen_at(T: int, R: float, distance: float) -> bool:
     """Whether a start at this distance from the center never moves within T rounds."""
-    return TheoremSteps(T, R, 1.0).tol >= (R + distance) ** 2
+    return paper_tolerance(T, R) >= (R + distance) ** 2
 
 
 def thaw(R: float, distance: float) -> int:
     """The least horizon of at least 8 from which on a start at this distance from the center can move."""
     return first(lambda T: not frozen_at(T, R, distance), 8)
+
+
+def frozen_sentence(T: int, R: float, distance: float) -> str:
+    """That such a start never moves, and from which horizon on it does."""
+    return (
+        f"With horizon = {T} the theorem's tolerance never asks the point to leave its start: no oracle call is made "
+        f"unless the horizon is at least {thaw(R, distance)}."
+    )
+
+
+def as_start(K: HasLMO, first: Array | None) -> Array | None:
+    """A copy of where a theorem's learner starts, if it is a member; None for the center."""
+    if first is None:
+        return None
+    own = as_own(like(as_point(first, K.shape, "The starting point"), K.center), "The starting point")
+    if (excess := K.excess(own)) > membership_tolerance(own, K.radius):
+        raise NotAMember(f"The starting point is not a member of the set: its excess is {excess:.3g}.")
+    return own
 
 
 def condition_at(T: int, R: float, G_g: float) -> bool:

@@ -1,0 +1,101 @@
+"""Rounds of several kinds, one after another:  f_t is the function of round t of the first part, then of the second, and so on.
+
+`chained` makes one batch of many: neighbours of one kind become one part where their arrays fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Any, Self, final
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, Shape, is_array, namespace
+from tidewolf.core.batch import Batch
+from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
+from tidewolf.functions.capacity import Capacity
+from tidewolf.functions.linear import Linear
+from tidewolf.functions.quadratic import Quadratic
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Chain(Batch):
+    """The rounds of all parts in their order; the parts take points of one shape."""
+
+    parts: tuple[Batch, ...]
+
+    def __post_init__(self) -> None:
+        parts = tuple(self.parts)
+        if not parts:
+            raise InvalidInput("A Chain needs at least one part.")
+        for part in parts:
+            if not isinstance(part, Batch):
+                raise WrongType(f"The parts of a Chain are batches of functions such as functions.Linear(C), not {part!r}.")
+            if part.shape != parts[0].shape:
+                raise WrongShape(f"The parts of a Chain take points of one shape; {parts[0].shape} and {part.shape} were given.")
+        object.__setattr__(self, "parts", parts)
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    @property
+    def shape(self) -> Shape:
+        return self.parts[0].shape
+
+    @property
+    def domain(self) -> str | None:  # type: ignore[override]
+        return next((part.domain for part in self.parts if part.domain is not None), None)
+
+    @cached_property
+    def _starts(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        return np.cumsum([0, *map(len, self.parts)])
+
+    def view(self, rounds: slice) -> Self:
+        start, stop, _ = rounds.indices(len(self))
+        cut = [part.view(slice(max(0, start - at), max(0, stop - at))) for part, at in zip(self.parts, self._starts, strict=False)]
+        return self._shared(parts=tuple(part for part in cut if len(part)) or (cut[0],))
+
+    def values(self, x: Array) -> Array:
+        return namespace(x).concat([part.values(x) for part in self.parts])
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return sum(part.subgradient(x, weights[at : at + len(part)]) for part, at in zip(self.parts, self._starts, strict=False))
+
+    def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return np.concatenate([part.slopes(x) for part in self.parts])
+
+    @classmethod
+    def examples(cls) -> Sequence[Chain]:
+        return (
+            cls((Linear([[1.0, -2.0]]), Quadratic.examples()[0], Capacity([[0.5, 0.5], [1.0, 0.0]]))),
+            cls((Linear([[3.0], [0.0]]),)),
+        )
+
+
+def chained(parts: Sequence[Batch]) -> Batch:
+    """One batch with the rounds of all parts, in as few parts as their arrays allow."""
+    merged = [batch for _, group in groupby(parts, type) for batch in _merged(list(group))]
+    return merged[0] if len(merged) == 1 else Chain(tuple(merged))
+
+
+def _merged(parts: list[Batch]) -> Iterator[Batch]:
+    """Batches of one kind as one where they fit together, else as they are."""
+    whole = type(parts[0]).joined(parts) if len(parts) > 1 else parts[0]
+    if whole is None:
+        yield from parts
+    else:
+        yield whole
+
+
+def mapped(batch: Batch, change: Callable[[Array], Array]) -> Batch:
+    """The same functions with every array changed, unchecked: copied, or moved to another library."""
+    if isinstance(batch, Chain):
+        return batch._shared(parts=tuple(mapped(part, change) for part in batch.parts))
+    if not is_dataclass(batch):
+        return batch
+    own = {field.name: getattr(batch, field.name) for field in fields(batch)}
+    return batch._shared(**{name: change(part) if is_array(part) else part for name, part in own.items()})
