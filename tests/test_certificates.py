@@ -12,6 +12,7 @@ import pytest
 
 import tidewolf as tw
 from tidewolf import learners, rivals
+from tidewolf.core.errors import NotSupported
 from tidewolf.core.learner import Bound
 from tidewolf.core.oracle import Answer
 from tidewolf.evaluation import certificate
@@ -56,14 +57,21 @@ def test_measured_stays_below_bounds_that_say_something(kind, K):
     hostile = stream(kind, K, T)
     best = tw.best_in_hindsight(K, hostile)
     assert best.feasible
-    for name in EVERY:
-        run = tw.run(made(name, K, T), hostile, comparator=best)
-        found = run.certificate
-        assert found.holds is True or run.learner.on_average, (name, found.failures)
-        if name in NONVACUOUS:
-            assert {"regret bound", "violation bound"} <= {check.name for check in found.checks}
-            assert found.regret.ratio < 0.2
-            assert found.violation.ratio < 0.7
+    for name in NONVACUOUS:
+        found = tw.run(made(name, K, T), hostile, comparator=best).certificate
+        assert found.holds is True, (name, found.failures)
+        assert {"regret bound", "violation bound"} <= {check.name for check in found.checks}
+        assert found.regret.ratio < 0.2
+        assert found.violation.ratio < 0.7
+
+
+@pytest.mark.parametrize("kind", COMMON)
+@pytest.mark.parametrize("name", EVERY)
+def test_measured_stays_below_bounds_for_every_learner(name, kind):
+    for K in (Simplex(6), DIAMOND):
+        run = tw.run(made(name, K, 200), stream(kind, K, 200))
+        assert run.comparator.feasible
+        assert run.certificate.holds is True, run.certificate.failures
 
 
 def test_promises_that_say_something_are_kept():
@@ -80,7 +88,11 @@ def test_promises_that_say_something_are_kept():
     "K", [Simplex(3), DIAMOND, L2Ball((2, 2), 3.0), Translated(HULL, np.full(3, 1e4)), CappedSimplex(5, 0.5)], ids=repr
 )
 def test_every_example_of_every_learner_is_certified(name, K):
-    for seed, learner in enumerate(EVERY[name].examples(K, 60)):
+    try:
+        examples = EVERY[name].examples(K, 60)
+    except NotSupported as refused:
+        pytest.skip(str(refused))
+    for seed, learner in enumerate(examples):
         found = tw.run(learner, stream(COMMON[seed % 4], K, 100, seed)).certificate
         assert found.holds is not False, found.failures
         assert all(check.holds for check in found.checks if not check.name.startswith(("regret", "violation")))

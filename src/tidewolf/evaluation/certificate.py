@@ -131,7 +131,7 @@ class Certificate(Value):
     def __str__(self) -> str:
         rows = [("", "measured", "bound", "promise", "bound/trivial")]
         for name, total in (("regret", self.regret), ("violation", self.violation)):
-            measured = "unknown" if total.measured is None else shown(*total.measured)
+            measured = "none" if total.measured is None else shown(*total.measured)
             vacuous = " vacuous" if (total.ratio or 0.0) >= 1.0 else ""
             rows.append((name, measured, _number(total.bound), _number(total.promise), _number(total.ratio) + vacuous))
         return "\n".join(f"  {line}" for line in (*aligned(rows), *self.reasons, self.verdict))
