@@ -1,4 +1,4 @@
-"""`make bench`: all of them, or those named: python -m benchmarks calls oracles rounds importing penalty frontier."""
+"""`make bench`: all of them, or those named: python -m benchmarks calls oracles rounds importing penalty frontier rates intervals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def main(names: list[str]) -> int:
-    from benchmarks import calls, frontier, importing, oracles, penalty, rounds
+    from benchmarks import calls, frontier, importing, intervals, oracles, penalty, rates, rounds
 
     known = {
         "calls": calls.report,
@@ -20,6 +20,8 @@ def main(names: list[str]) -> int:
         "importing": importing.report,
         "penalty": penalty.report,
         "frontier": lambda: frontier.report(Path("out/bench")),
+        "rates": lambda: rates.report(Path("out/bench")),
+        "intervals": lambda: intervals.report(Path("out/bench")),
     }
     for name in names or known:
         if name not in known:

@@ -110,6 +110,7 @@ class PrimalDual(BlockLearner[State]):
 
     needs: ClassVar = FirstOrder
     state_type: ClassVar = State
+    exponents: ClassVar = (3 / 4, 7 / 8)
 
     K: HasLMO
     horizon: int | None = None

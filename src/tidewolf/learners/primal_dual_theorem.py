@@ -68,6 +68,7 @@ class TheoremPrimalDual(BlockLearner[State]):
 
     needs: ClassVar = FirstOrder
     state_type: ClassVar = State
+    exponents: ClassVar = (3 / 4, 7 / 8)
 
     K: HasLMO
     horizon: int

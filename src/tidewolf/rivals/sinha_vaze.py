@@ -42,6 +42,7 @@ class SinhaVaze(Learner[State]):
 
     needs: ClassVar = FirstOrder
     state_type: ClassVar = State
+    exponents: ClassVar = (1 / 2, 1 / 2)
 
     K: ConvexSet
     horizon: int | None = None

@@ -26,6 +26,7 @@ from tidewolf.core.arrays import Array, as_number, inner
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.learner import Bound, Record
 from tidewolf.core.oracle import HasLMO
+from tidewolf.steps.saddle import HOPELESS
 from tidewolf.steps.slopes import within
 
 DEFAULT_CAUTION = 10.0
@@ -145,7 +146,7 @@ class LyapunovWeights:
         regret, violation = regret + ledger.settled_regret, violation + ledger.settled_violation
         if self.loss_lipschitz is None and not record.linear_losses:
             return Bound(_known(regret), None, "A bound on the violation needs loss_lipschitz, a slope that no loss exceeds on the set.")
-        reason = "" if math.isfinite(regret + violation) else "No point can keep limits that were breached as much as these were."
+        reason = "" if math.isfinite(regret + violation) else HOPELESS
         return Bound(_known(regret), _known(violation), reason)
 
     def _stretch_bound(self, ledger: Ledger, B: float, t: int) -> tuple[float, float]:
