@@ -1,4 +1,4 @@
-"""`make bench`: all of them, or those named: python -m benchmarks calls oracles rounds importing frontier."""
+"""`make bench`: all of them, or those named: python -m benchmarks calls oracles spectra rounds importing frontier."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def main(names: list[str]) -> int:
-    from benchmarks import calls, frontier, importing, oracles, rounds
+    from benchmarks import calls, frontier, importing, oracles, rounds, spectra
 
     known = {
         "calls": calls.report,
         "oracles": oracles.report,
+        "spectra": spectra.report,
         "rounds": rounds.report,
         "importing": importing.report,
         "frontier": lambda: frontier.report(Path("out/bench")),

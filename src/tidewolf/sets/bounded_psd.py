@@ -9,8 +9,8 @@ with a random part, until
     error  <=  tolerance tau |(D + D')/2|_2      (the largest eigenvalue in size as seen)
 
 which holds but for a chance of `failure` in each call, for directions chosen without looking at the numbers of `seed`. With `certified` a
-Cholesky factor of the shifted matrix proves it: one n^3/3 factorisation and few products, in place of more products; where the proof
-fails, the dense eigensolver answers.
+Cholesky factor of the shifted matrix proves it: one n^3/3 factorisation and few products, in place of more products. Where either fails,
+the dense eigensolver answers.
 
 Affine hull: the symmetric matrices, dimension n(n + 1)/2. Center c I, where the two kinds of facets are equally far, X psd at c and
 tr X <= tau at (tau - n c)/sqrt(n):  c = tau/(n + sqrt n) = inner_radius, the largest ball inside. The farthest members are the tau v v':

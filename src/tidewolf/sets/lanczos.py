@@ -63,16 +63,19 @@ def start(noise: Array, v: Array | None, failure: float) -> Start:
     return Start(b, (failure * sigma) ** 2 * math.pi / (2 * n * inner(b, b)))
 
 
-def probable(A: Array, begin: Start, tolerance: float) -> Found:
-    """Products until the bound from above is within `tolerance` |A|_2, as seen, of theta; the largest entry of A has size 1."""
+def probable(A: Array, begin: Start, tolerance: float) -> Found | None:
+    """Products until the bound from above is within `tolerance` |A|_2, as seen, of theta; None where rounding keeps it from getting there.
+
+    The largest entry of A has size 1.
+    """
     space = Krylov(A, begin.b)
     while True:
         theta, gap = space.grown(tolerance)
         if space.rules_out(theta + gap, begin.mass):
             break
         if space.exhausted:
-            return Found(space.vector(), theta, norm(A) - theta, space.k)
-    while space.rules_out(theta + gap / 4.0, begin.mass):
+            return None
+    while gap > space.rounding and space.rules_out(theta + gap / 4.0, begin.mass):
         gap /= 4.0
     return Found(space.vector(), theta, gap + space.rounding, space.k)
 
