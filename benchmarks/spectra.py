@@ -1,6 +1,6 @@
 """Positive semidefinite matrices at n = 1,000: products of the leading eigenvector, warm and cold, beside eigensolver and projection.
 
-The drift: a random symmetric matrix (semicircle of radius 2), alone or with a spike of 3 beside it, that turns by 0.02 a step towards another.
+The drift: a random symmetric matrix (semicircle of radius 2), alone or with a spike of 3, that turns by 0.02 a step towards another.
 "Reached": products until <D, V> is within 1e-3 of the minimum, known from a dense eigensolver. "Stated": products until the oracle can
 say so itself, but for a chance of 1e-6. "Proved": products and a Cholesky factor.
 """
@@ -20,7 +20,7 @@ from tidewolf.sets import BoundedPSD
 from tidewolf.sets.lanczos import Krylov, probable, proved, start
 
 N, STEPS, TURN, GAP, FAILURE = 1000, 8, 0.02, 1e-3, 1e-6
-UPDATE_ALLOWED = 0.25
+UPDATE_ALLOWED = 0.5
 """Of the naive rank-one update's time."""
 
 

@@ -86,6 +86,14 @@ def test_a_table_of_them_agrees_with_dense_arithmetic(seed, n, count, library):
     assert all(table.find(vertex, count) is not None for vertex in vertices)
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_rank_one_update_reaches_the_array_it_is_meant_for(order, dtype):
+    f, x = np.array([[1.0, -2.0, 0.5]], dtype=dtype), np.asarray(np.arange(9.0).reshape(3, 3), dtype=dtype, order=order)
+    np.testing.assert_allclose(LowRank(f).blend(x, 0.25), 0.75 * x + 0.25 * f.T @ f, rtol=1e-6)
+    np.testing.assert_allclose(LowRank(f).blend(x[::-1, ::-1], 0.25), 0.75 * x[::-1, ::-1] + 0.25 * f.T @ f, rtol=1e-6)
+
+
 def test_the_sign_of_a_factor_does_not_matter_and_parts_come_back():
     f = np.array([[1.0, -3.0, 2.0], [0.5, 0.0, -0.1]])
     vertex = LowRank(f.copy(), 0.25)

@@ -110,6 +110,17 @@ def test_both_methods_agree_within_their_brackets(seed, n, k, room):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
+def test_of_many_rows_those_that_matter_are_found(solver):
+    rng = np.random.default_rng(0)
+    rows = np.eye(3) + 0.02 * rng.normal(size=(300, 1, 3, 3))
+    stream = Stream(Linear(-np.ones((300, 3, 3))), MaxAffine(rows, 0.7 + 0.01 * rng.random((300, 1))))
+    got, some = known(solver, BoundedPSD(3), stream), known(solver, BoundedPSD(3), stream[:100])
+    assert got.feasible
+    assert got.upper - got.lower <= 1e-5 * abs(got.lower)
+    assert got.lower / 300 > some.upper / 100  # the other rows do matter
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("unit", [1e-6, 1e6])
 def test_units_do_not_matter(solver, unit):
     K = BoundedPSD(3, 1.0)

@@ -34,7 +34,7 @@ from tidewolf.core.arrays import Array, eps_of, inner, like, namespace, norm, to
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 _FIRST = 16
-_PACE = 1.15
+_PACE = 1.1
 """T is looked at when there are this times as many products as the last time, and one more."""
 SIGMA = 0.03
 """How much of a warm start is random."""
