@@ -80,7 +80,7 @@ class LowRank(Vertex):
 
 
 class LowRankAtoms(Atoms):
-    """Factors end to end: atom i owns the rows before ends[i + 1], from ends[i] on."""
+    """Factors end to end: atom i owns the rows from ends[i] up to ends[i + 1]."""
 
     kind: ClassVar = LowRank
 
@@ -133,7 +133,7 @@ class LowRankAtoms(Atoms):
 
 
 def _rank_one(x: Array, step: float, row: Array) -> Array:
-    """(1 - step) x + step row row' by one rank-one update in place: a tenth of the time of `np.outer` at n = 1,000."""
+    """(1 - step) x + step row row' by one BLAS update in place of the one new array, without the temporaries of `np.outer`."""
     from scipy.linalg import blas
 
     blended = np.multiply(x, 1.0 - step, order="C")

@@ -29,9 +29,8 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Vertex
 from tidewolf.evaluation.task import Guess, Task, Vector, positive
 
-GAP = 1e-6
-"""Relative to the size of the two bounds, in units of |c| R."""
-CALLS = 200
+GAP, CALLS = 1e-6, 200
+"""Relative to the larger of the two bounds, or to 1e-3 |c| R where both are small; calls for either part."""
 LEVEL = 0.5
 _ROWS = 16
 """Rows that join at a time."""

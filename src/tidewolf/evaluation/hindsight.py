@@ -71,7 +71,7 @@ class Comparator(Value):
     point: Array | None
     """A point of K that keeps every constraint, in float64; None where none was found."""
     lower: float
-    """Proved by the set's oracle; infinite where no point is feasible."""
+    """Proved by the set's oracle, and as sure as that is of its error; infinite where no point is feasible."""
     upper: float
     """The total loss of `point`, never below `lower`; infinite without one."""
     feasible: bool | None
