@@ -81,21 +81,34 @@ class _Bundle:
         self.task, self.radius = task, float(positive(task.K.radius))
         self.sizes, self.cost = task.sizes, float(positive(np.linalg.norm(task.c)))
         self.f = np.zeros(0)
-        self.r = np.zeros((len(task.b), 0))
         self.rows = np.zeros(0, dtype=np.int64)
+        self.r = np.zeros((0, 0))  # of the rows in use: there may be very many others
         self.atoms: Any = None
         self.room = 0.0  # what the rows are widened by, where no combination is strictly inside
 
     def see(self, vertex: Vertex) -> None:
         """One vertex more."""
-        task, count = self.task, len(self.f)
-        self.atoms = (vertex.table() if self.atoms is None else self.atoms).append(vertex, count)
+        task, rows = self.task, self.rows
+        self.atoms = (vertex.table() if self.atoms is None else self.atoms).append(vertex, len(self.f))
         x = self._flat(vertex.dense(task.K.center))
         self.f = np.append(self.f, task.c @ x / (self.cost * self.radius))
-        self.r = np.column_stack([self.r, task.above(x) / self.radius])
+        self.r = np.column_stack([self.r, (task.A[rows, :] @ x - task.b[rows]) / (self.sizes[rows] * self.radius)])
+
+    def use(self, rows: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+        """More rows."""
+        task, count = self.task, len(self.f)
+        for j in rows:
+            a = task.A[[j], :]
+            a = task.at_home(a[0] if isinstance(a, np.ndarray) else a.toarray()[0])
+            self.r = np.vstack([self.r, (self.atoms.inner(a, count) - task.b[j]) / (self.sizes[j] * self.radius)])
+        self.rows = np.concatenate([self.rows, rows])
 
     def point(self, weights: Vector) -> Vector:
         return self._flat(self.atoms.combine(weights, self.task.K.center))
+
+    def above(self, weights: Vector) -> Vector:
+        """How far a combination is above each row."""
+        return self.task.above(self.point(weights)) / self.radius
 
     def climbed(self, *, costs: bool) -> _Climbed:
         """The method with costs, or for the largest breach alone."""
@@ -133,21 +146,21 @@ class _Bundle:
     def _master(self, costs: bool) -> _Master | None:
         """The linear program; rows that its combination breaches join until there are none. None where the solver gives up."""
         if len(self.rows) == 0:
-            self.rows = np.argsort(-self.r[:, 0], kind="stable")[:_ROWS]
+            self.use(np.argsort(-self.above(np.eye(1, len(self.f))[0]), kind="stable")[:_ROWS])
         while True:
             found = self._program(costs)
             if found is None:
                 return None
-            above = self.r @ found.weights
+            above = self.above(found.weights)
             breach = above - (self.room if costs else found.value)
             breach[self.rows] = -np.inf
-            more = np.argsort(-breach, kind="stable")[:_ROWS]
-            more = more[breach[more] > _EXACT]
+            more = np.flatnonzero(breach > _EXACT)
+            more = more[np.argsort(-breach[more], kind="stable")[:_ROWS]]
             if len(more) == 0:
                 lam = np.zeros(len(self.sizes))
                 lam[self.rows] = found.lam
                 return _Master(found.weights, found.value, lam, above)
-            self.rows = np.concatenate([self.rows, more])
+            self.use(more)
 
     def _program(self, costs: bool) -> _Program | None:
         """The linear program over the rows in use."""
@@ -156,7 +169,7 @@ class _Bundle:
         k, m = len(self.f), len(self.rows)
         found = linprog(
             self.f if costs else np.append(np.zeros(k), 1.0),
-            self.r[self.rows] if costs else np.column_stack([self.r[self.rows], -np.ones(m)]),
+            self.r if costs else np.column_stack([self.r, -np.ones(m)]),
             np.full(m, self.room),
             np.ones((1, k)) if costs else np.append(np.ones(k), 0.0)[None, :],
             [1.0],
@@ -179,7 +192,7 @@ class _Bundle:
         level = lower + LEVEL * (master.value - lower)
         solver = piqp.DenseSolver()
         one = (None, None) if costs else (np.ones((1, m)), np.ones(1))
-        G, h = -self.r[self.rows].T, (self.f if costs else np.zeros(k)) - level
+        G, h = -self.r.T, (self.f if costs else np.zeros(k)) - level
         solver.setup(np.eye(m), -best[self.rows], *one, G, None, h, np.zeros(m), None)
         if solver.solve() != piqp.PIQP_SOLVED:
             return master.lam
