@@ -1,4 +1,4 @@
-"""`make bench`: all of them, or those named: python -m benchmarks calls oracles rounds importing penalty frontier rates intervals."""
+"""`make bench`: all of them, or those named: python -m benchmarks calls oracles spectra rounds importing penalty frontier rates intervals."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def main(names: list[str]) -> int:
-    from benchmarks import calls, frontier, importing, intervals, oracles, penalty, rates, rounds
+    from benchmarks import calls, frontier, importing, intervals, oracles, penalty, rates, rounds, spectra
 
     known = {
         "calls": calls.report,
         "oracles": oracles.report,
+        "spectra": spectra.report,
         "rounds": rounds.report,
         "importing": importing.report,
         "penalty": penalty.report,

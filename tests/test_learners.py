@@ -23,7 +23,7 @@ from tidewolf.core.learner import Bound, Learner
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.learners import LyapunovDescent, lyapunov_descent
 from tidewolf.rivals import SinhaVaze
-from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, Translated, VertexHull
+from tidewolf.sets import BoundedPSD, Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, Translated, VertexHull
 from tidewolf.steps import lyapunov
 from tidewolf.testing import check_learner
 from tidewolf.testing.learners import together
@@ -71,7 +71,7 @@ def test_the_laws_hold_for_any_seed_and_horizon(kind, seed, K, horizon):
 
 
 @pytest.mark.parametrize("kind", EVERY.values(), ids=EVERY.keys())
-@pytest.mark.parametrize("K", [Simplex(4), HULL, DIAMOND, L2Ball(3)], ids=repr)
+@pytest.mark.parametrize("K", [Simplex(4), HULL, DIAMOND, L2Ball(3), BoundedPSD.examples()[3]], ids=repr)
 @pytest.mark.parametrize("reference", [np.zeros(1, dtype=np.float32), strict.zeros(1)], ids=["float32", "strict"])
 def test_the_laws_hold_in_other_libraries_and_dtypes(kind, K, reference):
     K = CappedSimplex(4, 0.4) if K is HULL and kind is learners.BanditPrimalDual else K
