@@ -36,16 +36,23 @@ def multipliers(cuts: Cuts, q: Vector, k: float, delta: float, dimension: int) -
     lengths = np.sqrt(np.diag(cuts.gram))
     slack = _SLACK * (lengths * float(np.linalg.norm(q)) + k * np.abs(cuts.at_y))
     lam = _by_guessing(cuts, cuts.lam, linear, slack, delta, dimension)
-    if lam is None:
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            unit = (float(np.linalg.norm(q)) + k * np.maximum(cuts.at_y, 0.0) / lengths) / lengths
-        unit = np.where(np.isfinite(unit) & (unit > 0.0), np.minimum(unit, delta), delta)
-        near = _by_interior_point(cuts, linear, unit, delta)
-        some = near > _NOTHING * unit
-        lam = _by_guessing(cuts, np.where(some, near, 0.0), linear, slack, delta, dimension)
-        if lam is None:
-            return near, some
-    return feasible(cuts.rounds, lam, delta), lam > 0.0
+    if lam is not None:
+        return lam, lam > 0.0
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        unit = (float(np.linalg.norm(q)) + k * np.maximum(cuts.at_y, 0.0) / lengths) / lengths
+    unit = np.where(np.isfinite(unit) & (unit > 0.0), np.minimum(unit, delta), delta)
+    best, least = np.zeros(cuts.many), 0.0
+    for units, regularisation in ((unit, 1e-10), (np.full(cuts.many, delta), 1e-10), (unit, 1e-6)):
+        near, content = _by_interior_point(cuts, linear, units, delta, regularisation)
+        lam = _by_guessing(cuts, np.where(near > _NOTHING * unit, near, 0.0), linear, slack, delta, dimension)
+        if lam is not None:
+            return lam, lam > 0.0
+        cost = float(near @ (0.5 * (cuts.gram @ near) + linear))
+        if cost < least:
+            best, least = near, cost
+        if content:
+            break
+    return best, best > _NOTHING * unit
 
 
 def feasible(rounds: np.ndarray[Any, np.dtype[np.int64]], lam: Vector, delta: float) -> Vector:
@@ -88,36 +95,28 @@ def _by_guessing(cuts: Cuts, start: Vector, linear: Vector, slack: Vector, delta
         fuller = np.where(full, price >= 0.0, np.bincount(rounds, lam) > (1.0 + 1e-12) * delta)
         if not (enter.any() or leave.any() or (fuller != full).any()):
             solved = np.abs(slope + price[rounds])[free] <= _SOLVED * slack[free]
-            return lam if solved.all() else None
+            return feasible(rounds, lam, delta) if solved.all() else None
         free, full = (free & ~leave) | enter, fuller
     return None
 
 
-def _by_interior_point(cuts: Cuts, linear: Vector, natural: Vector, delta: float) -> Vector:
-    """The best that PIQP finds; where it is not content, again in units of delta, then with more regularisation."""
+def _by_interior_point(cuts: Cuts, linear: Vector, unit: Vector, delta: float, regularisation: float) -> tuple[Vector, bool]:
+    """What PIQP finds in these units, made feasible, and whether it is content with it."""
     import piqp
 
-    best, least = np.zeros(cuts.many), 0.0
-    for unit, regularisation in ((natural, 1e-10), (np.full(cuts.many, delta), 1e-10), (natural, 1e-6)):
-        scale = float((unit * np.sqrt(np.diag(cuts.gram))).max()) or 1.0
-        share = unit / scale
-        c = share * (linear / scale)
-        steep = max(1.0, float(np.abs(c).max()))
-        P = cuts.gram * share * share[:, None] / steep
-        limits = np.where(delta > _FAR * unit, np.inf, delta / unit)
-        several = np.flatnonzero((np.bincount(cuts.rounds) > 1) & (np.bincount(cuts.rounds, limits < np.inf) > 0))
-        G = np.where(cuts.rounds == several[:, None], unit / delta, 0.0)
-        solver = piqp.DenseSolver()
-        solver.settings.eps_abs = solver.settings.eps_duality_gap_abs = _ACCURACY
-        solver.settings.eps_rel = solver.settings.eps_duality_gap_rel = 10.0 * _ACCURACY
-        solver.settings.reg_lower_limit = regularisation
-        solver.settings.max_iter = 60
-        solver.setup(P, c / steep, None, None, G, None, np.ones(len(several)), np.zeros(cuts.many), limits)
-        status = solver.solve()
-        lam = feasible(cuts.rounds, np.asarray(solver.result.x) * unit, delta)
-        cost = float(lam @ (0.5 * (cuts.gram @ lam) + linear))
-        if cost < least:
-            best, least = lam, cost
-        if status == piqp.PIQP_SOLVED:
-            break
-    return best
+    scale = float((unit * np.sqrt(np.diag(cuts.gram))).max()) or 1.0
+    share = unit / scale
+    c = share * (linear / scale)
+    steep = max(1.0, float(np.abs(c).max()))
+    P = cuts.gram * share * share[:, None] / steep
+    limits = np.where(delta > _FAR * unit, np.inf, delta / unit)
+    several = np.flatnonzero((np.bincount(cuts.rounds) > 1) & (np.bincount(cuts.rounds, limits < np.inf) > 0))
+    G = np.where(cuts.rounds == several[:, None], unit / delta, 0.0)
+    solver = piqp.DenseSolver()
+    solver.settings.eps_abs = solver.settings.eps_duality_gap_abs = _ACCURACY
+    solver.settings.eps_rel = solver.settings.eps_duality_gap_rel = 10.0 * _ACCURACY
+    solver.settings.reg_lower_limit = regularisation
+    solver.settings.max_iter = 60
+    solver.setup(P, c / steep, None, None, G, None, np.ones(len(several)), np.zeros(cuts.many), limits)
+    status = solver.solve()
+    return feasible(cuts.rounds, np.asarray(solver.result.x) * unit, delta), status == piqp.PIQP_SOLVED
