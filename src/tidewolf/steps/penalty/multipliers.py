@@ -34,8 +34,8 @@ def multipliers(cuts: Cuts, q: Vector, k: float, delta: float, dimension: int) -
     """Feasible multipliers, as good as can be found, and which of them are more than nothing; slopes lie in a space of this dimension."""
     linear = cuts.slopes @ q - k * cuts.at_y
     lengths = np.sqrt(np.diag(cuts.gram))
-    slack = _SLACK * (lengths * float(np.linalg.norm(q)) + k * np.abs(cuts.at_y))
-    lam = _by_guessing(cuts, cuts.lam, linear, slack, delta, dimension)
+    sizes = lengths * float(np.linalg.norm(q)) + k * np.abs(cuts.at_y)
+    lam = _by_guessing(cuts, cuts.lam, linear, sizes, delta, dimension)
     if lam is not None:
         return lam, lam > 0.0
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -44,7 +44,7 @@ def multipliers(cuts: Cuts, q: Vector, k: float, delta: float, dimension: int) -
     best, least = np.zeros(cuts.many), 0.0
     for units, regularisation in ((unit, 1e-10), (np.full(cuts.many, delta), 1e-10), (unit, 1e-6)):
         near, content = _by_interior_point(cuts, linear, units, delta, regularisation)
-        lam = _by_guessing(cuts, np.where(near > _NOTHING * unit, near, 0.0), linear, slack, delta, dimension)
+        lam = _by_guessing(cuts, np.where(near > _NOTHING * unit, near, 0.0), linear, sizes, delta, dimension)
         if lam is not None:
             return lam, lam > 0.0
         cost = float(near @ (0.5 * (cuts.gram @ near) + linear))
@@ -62,33 +62,34 @@ def feasible(rounds: np.ndarray[Any, np.dtype[np.int64]], lam: Vector, delta: fl
     return np.asarray(lam * (delta / totals)[rounds])
 
 
-def _by_guessing(cuts: Cuts, start: Vector, linear: Vector, slack: Vector, delta: float, dimension: int) -> Vector | None:
-    """The exact answer, guessed from `start`, or None."""
+def _by_guessing(cuts: Cuts, start: Vector, linear: Vector, sizes: Vector, delta: float, dimension: int) -> Vector | None:
+    """The exact answer, guessed from `start`, or None; `sizes` of the terms that `linear` is a sum of."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-    rounds, gram = cuts.rounds, cuts.gram
-    free = (start > 0.0) | (gram @ start + linear < -slack)
-    full = np.bincount(rounds, start) >= (1.0 - 1e-9) * delta
+    rounds, gram, lengths = cuts.rounds, cuts.gram, np.sqrt(np.diag(cuts.gram))
+    free = (start > 0.0) | (gram @ start + linear < 0.0)
+    full = (np.bincount(rounds, start) >= (1.0 - 1e-9) * delta) | (np.bincount(rounds, free & (lengths == 0.0)) > 0)
     for _ in range(_GUESSES):
         full &= np.bincount(rounds, free) > 0
         alone = free & (full & (np.bincount(rounds, free) == 1))[rounds]
         lam = np.where(alone, delta, 0.0)
         price = np.zeros(len(full))
         loose = np.flatnonzero(free & ~alone)
-        if len(loose) > dimension:
-            return None
         if len(loose) > 0:
-            sums = (rounds[loose] == np.flatnonzero(full)[:, None]).astype(np.float64)
-            shared = np.flatnonzero(full)[sums.any(axis=1)]
-            sums = sums[sums.any(axis=1)]
-            right = -(linear[loose] + gram[loose] @ lam)
+            shared = np.intersect1d(np.flatnonzero(full), rounds[loose])
+            if len(loose) > dimension + len(shared):
+                return None
+            sums = (rounds[loose] == shared[:, None]).astype(np.float64)
+            system, right = gram[np.ix_(loose, loose)], -(linear[loose] + gram[loose] @ lam)
+            firm = float(np.diag(system).max())  # cuts that only their sum tells apart: firm |sum - delta|^2/2 costs nothing at the answer
             try:
-                answers = cho_solve(cho_factor(gram[np.ix_(loose, loose)]), np.column_stack([right, sums.T]))
+                factor = cho_factor(system + firm * (sums.T @ sums))
+                answers = cho_solve(factor, np.column_stack([right + firm * delta * sums.sum(axis=0), sums.T]))
                 price[shared] = np.linalg.solve(sums @ answers[:, 1:], sums @ answers[:, 0] - delta)
             except (LinAlgError, ValueError):
                 return None
             lam[loose] = answers[:, 0] - answers[:, 1:] @ price[shared]
-        slope = gram @ lam + linear
+        slope, slack = gram @ lam + linear, _SLACK * (sizes + lengths * float(np.abs(lam) @ lengths))
         price[rounds[alone]] = -slope[alone]
         enter = ~free & (slope + price[rounds] < -slack)
         leave = free & (lam < 0.0)
