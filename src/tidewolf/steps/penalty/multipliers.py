@@ -28,6 +28,8 @@ _FAR = 1e4
 """A limit that many units away is not shown to the solver."""
 _NOTHING = 1e-9
 """An interior point never reaches 0; multipliers below this many units are."""
+_LITTLE = 1e-6
+"""Below this many units a first guess is 0: what is wrong about that, the next guess puts right."""
 
 
 def multipliers(cuts: Cuts, q: Vector, k: float, delta: float, dimension: int) -> tuple[Vector, Flags]:
@@ -44,7 +46,7 @@ def multipliers(cuts: Cuts, q: Vector, k: float, delta: float, dimension: int) -
     best, least = np.zeros(cuts.many), 0.0
     for units, regularisation in ((unit, 1e-10), (np.full(cuts.many, delta), 1e-10), (unit, 1e-6)):
         near, content = _by_interior_point(cuts, linear, units, delta, regularisation)
-        lam = _by_guessing(cuts, np.where(near > _NOTHING * unit, near, 0.0), linear, sizes, delta, dimension)
+        lam = _by_guessing(cuts, np.where(near > _LITTLE * units, near, 0.0), linear, sizes, delta, dimension)
         if lam is not None:
             return lam, lam > 0.0
         cost = float(near @ (0.5 * (cuts.gram @ near) + linear))
