@@ -28,24 +28,33 @@ _FAR = 1e4
 """A limit that many units away is not shown to the solver."""
 _NOTHING = 1e-9
 """An interior point never reaches 0; multipliers below this many units are."""
+_LITTLE = 1e-6
+"""Below this many units a first guess is 0: what is wrong about that, the next guess puts right."""
 
 
 def multipliers(cuts: Cuts, q: Vector, k: float, delta: float, dimension: int) -> tuple[Vector, Flags]:
     """Feasible multipliers, as good as can be found, and which of them are more than nothing; slopes lie in a space of this dimension."""
     linear = cuts.slopes @ q - k * cuts.at_y
     lengths = np.sqrt(np.diag(cuts.gram))
-    slack = _SLACK * (lengths * float(np.linalg.norm(q)) + k * np.abs(cuts.at_y))
-    lam = _by_guessing(cuts, cuts.lam, linear, slack, delta, dimension)
-    if lam is None:
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            unit = (float(np.linalg.norm(q)) + k * np.maximum(cuts.at_y, 0.0) / lengths) / lengths
-        unit = np.where(np.isfinite(unit) & (unit > 0.0), np.minimum(unit, delta), delta)
-        near = _by_interior_point(cuts, linear, unit, delta)
-        some = near > _NOTHING * unit
-        lam = _by_guessing(cuts, np.where(some, near, 0.0), linear, slack, delta, dimension)
-        if lam is None:
-            return near, some
-    return feasible(cuts.rounds, lam, delta), lam > 0.0
+    sizes = lengths * float(np.linalg.norm(q)) + k * np.abs(cuts.at_y)
+    lam = _by_guessing(cuts, cuts.lam, linear, sizes, delta, dimension)
+    if lam is not None:
+        return lam, lam > 0.0
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        unit = (float(np.linalg.norm(q)) + k * np.maximum(cuts.at_y, 0.0) / lengths) / lengths
+    unit = np.where(np.isfinite(unit) & (unit > 0.0), np.minimum(unit, delta), delta)
+    best, least = np.zeros(cuts.many), 0.0
+    for units, regularisation in ((unit, 1e-10), (np.full(cuts.many, delta), 1e-10), (unit, 1e-6)):
+        near, content = _by_interior_point(cuts, linear, units, delta, regularisation)
+        lam = _by_guessing(cuts, np.where(near > _LITTLE * units, near, 0.0), linear, sizes, delta, dimension)
+        if lam is not None:
+            return lam, lam > 0.0
+        cost = float(near @ (0.5 * (cuts.gram @ near) + linear))
+        if cost < least:
+            best, least = near, cost
+        if content:
+            break
+    return best, best > _NOTHING * unit
 
 
 def feasible(rounds: np.ndarray[Any, np.dtype[np.int64]], lam: Vector, delta: float) -> Vector:
@@ -55,69 +64,62 @@ def feasible(rounds: np.ndarray[Any, np.dtype[np.int64]], lam: Vector, delta: fl
     return np.asarray(lam * (delta / totals)[rounds])
 
 
-def _by_guessing(cuts: Cuts, start: Vector, linear: Vector, slack: Vector, delta: float, dimension: int) -> Vector | None:
-    """The exact answer, guessed from `start`, or None."""
+def _by_guessing(cuts: Cuts, start: Vector, linear: Vector, sizes: Vector, delta: float, dimension: int) -> Vector | None:
+    """The exact answer, guessed from `start`, or None; `sizes` of the terms that `linear` is a sum of."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-    rounds, gram = cuts.rounds, cuts.gram
-    free = (start > 0.0) | (gram @ start + linear < -slack)
-    full = np.bincount(rounds, start) >= (1.0 - 1e-9) * delta
+    rounds, gram, lengths = cuts.rounds, cuts.gram, np.sqrt(np.diag(cuts.gram))
+    free = (start > 0.0) | (gram @ start + linear < 0.0)
+    full = (np.bincount(rounds, start) >= (1.0 - 1e-9) * delta) | (np.bincount(rounds, free & (lengths == 0.0)) > 0)
     for _ in range(_GUESSES):
         full &= np.bincount(rounds, free) > 0
         alone = free & (full & (np.bincount(rounds, free) == 1))[rounds]
         lam = np.where(alone, delta, 0.0)
         price = np.zeros(len(full))
         loose = np.flatnonzero(free & ~alone)
-        if len(loose) > dimension:
-            return None
         if len(loose) > 0:
-            sums = (rounds[loose] == np.flatnonzero(full)[:, None]).astype(np.float64)
-            shared = np.flatnonzero(full)[sums.any(axis=1)]
-            sums = sums[sums.any(axis=1)]
-            right = -(linear[loose] + gram[loose] @ lam)
+            shared = np.intersect1d(np.flatnonzero(full), rounds[loose])
+            if len(loose) > dimension + len(shared):
+                return None
+            sums = (rounds[loose] == shared[:, None]).astype(np.float64)
+            system, right = gram[np.ix_(loose, loose)], -(linear[loose] + gram[loose] @ lam)
+            firm = float(np.diag(system).max())  # cuts that only their sum tells apart: firm |sum - delta|^2/2 costs nothing at the answer
             try:
-                answers = cho_solve(cho_factor(gram[np.ix_(loose, loose)]), np.column_stack([right, sums.T]))
+                factor = cho_factor(system + firm * (sums.T @ sums))
+                answers = cho_solve(factor, np.column_stack([right + firm * delta * sums.sum(axis=0), sums.T]))
                 price[shared] = np.linalg.solve(sums @ answers[:, 1:], sums @ answers[:, 0] - delta)
             except (LinAlgError, ValueError):
                 return None
             lam[loose] = answers[:, 0] - answers[:, 1:] @ price[shared]
-        slope = gram @ lam + linear
+        slope, slack = gram @ lam + linear, _SLACK * (sizes + lengths * float(np.abs(lam) @ lengths))
         price[rounds[alone]] = -slope[alone]
         enter = ~free & (slope + price[rounds] < -slack)
         leave = free & (lam < 0.0)
         fuller = np.where(full, price >= 0.0, np.bincount(rounds, lam) > (1.0 + 1e-12) * delta)
         if not (enter.any() or leave.any() or (fuller != full).any()):
             solved = np.abs(slope + price[rounds])[free] <= _SOLVED * slack[free]
-            return lam if solved.all() else None
+            return feasible(rounds, lam, delta) if solved.all() else None
         free, full = (free & ~leave) | enter, fuller
     return None
 
 
-def _by_interior_point(cuts: Cuts, linear: Vector, natural: Vector, delta: float) -> Vector:
-    """The best that PIQP finds; where it is not content, again in units of delta, then with more regularisation."""
+def _by_interior_point(cuts: Cuts, linear: Vector, unit: Vector, delta: float, regularisation: float) -> tuple[Vector, bool]:
+    """What PIQP finds in these units, made feasible, and whether it is content with it."""
     import piqp
 
-    best, least = np.zeros(cuts.many), 0.0
-    for unit, regularisation in ((natural, 1e-10), (np.full(cuts.many, delta), 1e-10), (natural, 1e-6)):
-        scale = float((unit * np.sqrt(np.diag(cuts.gram))).max()) or 1.0
-        share = unit / scale
-        c = share * (linear / scale)
-        steep = max(1.0, float(np.abs(c).max()))
-        P = cuts.gram * share * share[:, None] / steep
-        limits = np.where(delta > _FAR * unit, np.inf, delta / unit)
-        several = np.flatnonzero((np.bincount(cuts.rounds) > 1) & (np.bincount(cuts.rounds, limits < np.inf) > 0))
-        G = np.where(cuts.rounds == several[:, None], unit / delta, 0.0)
-        solver = piqp.DenseSolver()
-        solver.settings.eps_abs = solver.settings.eps_duality_gap_abs = _ACCURACY
-        solver.settings.eps_rel = solver.settings.eps_duality_gap_rel = 10.0 * _ACCURACY
-        solver.settings.reg_lower_limit = regularisation
-        solver.settings.max_iter = 60
-        solver.setup(P, c / steep, None, None, G, None, np.ones(len(several)), np.zeros(cuts.many), limits)
-        status = solver.solve()
-        lam = feasible(cuts.rounds, np.asarray(solver.result.x) * unit, delta)
-        cost = float(lam @ (0.5 * (cuts.gram @ lam) + linear))
-        if cost < least:
-            best, least = lam, cost
-        if status == piqp.PIQP_SOLVED:
-            break
-    return best
+    scale = float((unit * np.sqrt(np.diag(cuts.gram))).max()) or 1.0
+    share = unit / scale
+    c = share * (linear / scale)
+    steep = max(1.0, float(np.abs(c).max()))
+    P = cuts.gram * share * share[:, None] / steep
+    limits = np.where(delta > _FAR * unit, np.inf, delta / unit)
+    several = np.flatnonzero((np.bincount(cuts.rounds) > 1) & (np.bincount(cuts.rounds, limits < np.inf) > 0))
+    G = np.where(cuts.rounds == several[:, None], unit / delta, 0.0)
+    solver = piqp.DenseSolver()
+    solver.settings.eps_abs = solver.settings.eps_duality_gap_abs = _ACCURACY
+    solver.settings.eps_rel = solver.settings.eps_duality_gap_rel = 10.0 * _ACCURACY
+    solver.settings.reg_lower_limit = regularisation
+    solver.settings.max_iter = 60
+    solver.setup(P, c / steep, None, None, G, None, np.ones(len(several)), np.zeros(cuts.many), limits)
+    status = solver.solve()
+    return feasible(cuts.rounds, np.asarray(solver.result.x) * unit, delta), status == piqp.PIQP_SOLVED
