@@ -1,4 +1,4 @@
-"""`make bench`: all of them, or those named: python -m benchmarks calls oracles spectra rounds importing penalty frontier rates intervals."""
+"""`make bench`: all benchmarks, or those named, such as: python -m benchmarks calls oracles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def main(names: list[str]) -> int:
-    from benchmarks import calls, frontier, importing, intervals, oracles, penalty, rates, rounds, spectra
+    from benchmarks import calls, frontier, importing, intervals, oracles, penalty, penalty_capacities, rates, rounds, spectra
 
     known = {
         "calls": calls.report,
@@ -20,6 +20,7 @@ def main(names: list[str]) -> int:
         "rounds": rounds.report,
         "importing": importing.report,
         "penalty": penalty.report,
+        "capacities": penalty_capacities.report,
         "frontier": lambda: frontier.report(Path("out/bench")),
         "rates": lambda: rates.report(Path("out/bench")),
         "intervals": lambda: intervals.report(Path("out/bench")),

@@ -135,7 +135,6 @@ def report() -> None:
     for n in SIZES:
         for b in BLOCKS:
             row(n, b, 10 if n < 10_000 else 3)
-    # the row of capacities, solved in their own form and by this bundle, goes here
 
 
 def row(n: int, b: int, p: int) -> None:

@@ -248,7 +248,8 @@ def test_every_problem_is_exported_and_has_a_sentence():
 
 def test_an_unknown_name_lists_the_known_ones_and_the_nearest():
     with pytest.raises(
-        InvalidInput, match=r"no problem called 'rooting'; the built-in ones are routing, sdp, adversarial, abilene, .*\. Did you mean routing\?"
+        InvalidInput,
+        match=r"no problem called 'rooting'; the built-in ones are routing, sdp, adversarial, abilene, .*\. Did you mean routing\?",
     ):
         problems.named("rooting")
     with pytest.raises(InvalidInput, match=r"freeway, carbon\.$"):

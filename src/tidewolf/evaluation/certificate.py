@@ -31,7 +31,7 @@ import numpy as np
 from tidewolf.core.arrays import eps_of, inner
 from tidewolf.core.learner import Bound, Companion, Learner
 from tidewolf.core.values import Value
-from tidewolf.evaluation.hindsight import FEASIBILITY_TOLERANCE
+from tidewolf.evaluation.task import FEASIBILITY_TOLERANCE
 from tidewolf.functions.base import PiecewiseLinear
 from tidewolf.sets.base import membership_tolerance
 from tidewolf.steps.saddle import HOPELESS
