@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from tidewolf import learners, rivals
 from tidewolf.core.errors import InvalidInput, WrongType
-from tidewolf.core.learner import Bound
+from tidewolf.core.learner import Bound, Learner
 from tidewolf.evaluation.intervals import _family
 from tidewolf.functions import Capacity, Linear, Quadratic
 from tidewolf.problems.adversarial import KINDS
 from tidewolf.sets import Box, Simplex
 
 EVERY = {**learners.every(), **rivals.every()}
+PROMISING = [name for name, kind in EVERY.items() if kind.bound_between is not Learner.bound_between]
+SILENT = ["LyapunovDescent", "PrimalDual", "SinhaVaze"]  # these promise nothing for a part of the rounds
 K = Simplex(6)
 
 
@@ -81,14 +83,14 @@ def test_intervals_without_a_feasible_point_have_a_verdict_and_a_proof():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", [*PROMISING, *SILENT])
 def test_promises_for_intervals_are_kept(name, kind):
     """On a dense family, for every learner that promises something for a part of the rounds."""
     rounds = 256
     kind_of, slopes = EVERY[name], {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
     learner = kind_of(K, horizon=rounds, **{key: value for key, value in slopes.items() if key in kind_of.__dataclass_fields__})
     found = tw.intervals(played(kind, rounds, 64, learner), 8)
-    assert found.holds is not False, found.failures
+    assert found.holds is (None if name in SILENT else True), found.failures
 
 
 def test_after_a_deadlock_lyapunov_weights_are_too_careful_to_move():
@@ -97,7 +99,7 @@ def test_after_a_deadlock_lyapunov_weights_are_too_careful_to_move():
     line, rounds = Box([-1.0], [1.0]), 4096
     stream = tw.problems.adversarial(rounds, kind="deadlock", K=line, phase=rounds // 2).stream
     regrets = {}
-    for name in EVERY:
+    for name in (*PROMISING, *SILENT):
         found = tw.intervals(tw.run(EVERY[name](line, horizon=rounds), stream), rounds // 4)
         assert found.every[-1].feasible is False
         (second,) = [each for each in found.every if (each.start, each.stop) == (rounds // 2, rounds)]
