@@ -12,7 +12,7 @@ multiplier was 0 twice in a row are dropped: that does not lower the master's le
 rho starts at 0, and stays there on piecewise-linear blocks that the cuts soon describe. With p the decrease that the cuts predicted
 and a the one that came, a parabola through both has its minimum where the stiffness alpha + rho is 2 (1 - a/p) times what it was, kept
 between a tenth and ten times (Kiwiel 1990); when p is below the accuracy asked for, only rho is in the way, and it falls. Where alpha is
-next to nothing rho stays above 0: x is s/(alpha + rho) away from where it would be without slopes, and s is a sum of slopes that cancel.
+next to nothing rho stays above 0: what the cuts say of x enters the master times alpha + rho, beside slopes.
 
 What rounding may have done to h(x) and to the lower bound, a few units in the last place of the terms they are sums of, is in the gap.
 """
@@ -30,10 +30,8 @@ from tidewolf.steps.penalty.task import Solved, Task, Vector
 
 _LOOSE = 0.05
 """A master need not be solved closer than this part of the gap."""
-_STIFF = 1e-4
-"""The most that rounding may ask of alpha + rho, as a part of the slopes that add up to s, over the radius."""
-_FELT = 1e-12
-"""How much of the slopes that add up to s may be wrong in it."""
+_STIFF = 1e-6
+"""The least alpha + rho, as a part of the slopes that add up to s, over the radius."""
 _IDLE = 2
 """A cut is dropped after this many masters in a row without a multiplier."""
 _ULPS = 4.0 * float(np.finfo(np.float64).eps)
@@ -61,7 +59,7 @@ def bundle(task: Task, accuracy: float, budget: int) -> Solved:
         if looks > 1:
             came = (upper - h) / (upper - predicted) if upper - predicted > 0.5 * accuracy else 1.0
             rho = (task.alpha + rho) * min(10.0, max(0.1, 2.0 * (1.0 - came))) - task.alpha
-        least = _least(task, cuts, accuracy)
+        least = _least(task, cuts)
         rho = max(rho, least)
         if h < upper:
             best, upper = Solved(x, breach, math.inf, looks), h
@@ -73,22 +71,19 @@ def bundle(task: Task, accuracy: float, budget: int) -> Solved:
         cuts = cuts.kept(cuts.idle < _IDLE).joined(new, slopes, values[new] - slopes @ u)
         around = rho * (best.x - task.y)
         nearby = task._replace(d=task.d - around, alpha=task.alpha + rho)
-        cuts, k = master(nearby, cuts, k, max(0.5 * accuracy, 0.0 if exact else _LOOSE * gap))
+        cuts, k, x = master(nearby, cuts, k, 0.0 if exact else max(0.5 * accuracy, _LOOSE * gap))
         s = within_hull(task, (d + cuts.lam @ cuts.slopes)[None]).reshape(task.y.shape)
         lower = max(lower, _lower(task, s, float(cuts.lam @ cuts.at_y), float(cuts.lam @ sizes[cuts.rounds])))
-        x = nearby.nearest(s - around)
         predicted = task.value(x, float(cuts.model(x.reshape(-1) - y, b).sum()))
         values, breach = _look(task, x)
         h = task.value(x, breach)
     return best._replace(gap=max(0.0, upper - lower), looks=looks)
 
 
-def _least(task: Task, cuts: Cuts, accuracy: float) -> float:
-    """The rho below which rounding in s, divided by alpha + rho, moves x by enough to move h by the accuracy."""
-    lengths, drift = np.sqrt(np.diag(cuts.gram)), float(np.linalg.norm(task.d))
-    pull, steepest = drift + float(cuts.lam @ lengths), drift + task.delta * float(lengths.sum())
-    felt = _FELT * steepest / accuracy if accuracy > 0.0 else math.inf
-    return max(0.0, pull * min(_STIFF / task.K.radius, felt) - task.alpha)
+def _least(task: Task, cuts: Cuts) -> float:
+    """The rho below which what the cuts say of u would drown in the rounding of s."""
+    pull = float(np.linalg.norm(task.d)) + float(cuts.lam @ np.sqrt(np.diag(cuts.gram)))
+    return max(0.0, _STIFF * pull / task.K.radius - task.alpha)
 
 
 def _look(task: Task, x: Vector) -> tuple[Vector, float]:

@@ -10,7 +10,7 @@ turn q around and undo the breach. Neither is believed: what comes back is made 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,29 +32,63 @@ _LITTLE = 1e-6
 """Below this many units a first guess is 0: what is wrong about that, the next guess puts right."""
 
 
-def multipliers(cuts: Cuts, q: Vector, k: float, delta: float, dimension: int) -> tuple[Vector, Flags]:
-    """Feasible multipliers, as good as can be found, and which of them are more than nothing; slopes lie in a space of this dimension."""
+class Tight(NamedTuple):
+    """A guess that came true: cuts of which it is known what they are at y + u, and the system that makes them so."""
+
+    which: np.ndarray[Any, np.dtype[np.int64]]
+    levels: Vector
+    """k times their values: 0, or the price of a full round"""
+    factor: Any
+    sums: Vector
+    """the full rounds among them, a row each"""
+    shares: Vector
+    """what the system answers to the columns of sums'"""
+
+    def solved(self, right: Vector, total: float) -> tuple[Vector, Vector]:
+        """The multipliers that the system answers to `right`, those of a full round summing to `total`, and the prices of that."""
+        from scipy.linalg import cho_solve
+
+        plain = cho_solve(self.factor, right)
+        prices = np.linalg.solve(self.sums @ self.shares, self.sums @ plain - total)
+        return plain - self.shares @ prices, prices
+
+    def mended(self, cuts: Cuts, u: Vector, k: float) -> Vector:
+        """u, which is (q + A'lam)/k and has lost what cancelled there, moved to where the tight cuts are what they should be."""
+        off = k * cuts.values(u)[self.which] - self.levels
+        return np.asarray(u - self.solved(off, 0.0)[0] @ cuts.slopes[self.which] / k)
+
+
+class Found(NamedTuple):
+    """Feasible multipliers, which of them are more than nothing, and how to mend u where that is known."""
+
+    lam: Vector
+    some: Flags
+    tight: Tight | None
+
+
+def multipliers(cuts: Cuts, q: Vector, k: float, delta: float, dimension: int) -> Found:
+    """Multipliers as good as can be found; slopes lie in a space of this dimension."""
     linear = cuts.slopes @ q - k * cuts.at_y
     lengths = np.sqrt(np.diag(cuts.gram))
     sizes = lengths * float(np.linalg.norm(q)) + k * np.abs(cuts.at_y)
-    lam = _by_guessing(cuts, cuts.lam, linear, sizes, delta, dimension)
-    if lam is not None:
-        return lam, lam > 0.0
+    found = _by_guessing(cuts, cuts.lam, linear, sizes, delta, dimension)
+    if found is not None:
+        return found
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         unit = (float(np.linalg.norm(q)) + k * np.maximum(cuts.at_y, 0.0) / lengths) / lengths
     unit = np.where(np.isfinite(unit) & (unit > 0.0), np.minimum(unit, delta), delta)
     best, least = np.zeros(cuts.many), 0.0
     for units, regularisation in ((unit, 1e-10), (np.full(cuts.many, delta), 1e-10), (unit, 1e-6)):
         near, content = _by_interior_point(cuts, linear, units, delta, regularisation)
-        lam = _by_guessing(cuts, np.where(near > _LITTLE * units, near, 0.0), linear, sizes, delta, dimension)
-        if lam is not None:
-            return lam, lam > 0.0
+        found = _by_guessing(cuts, np.where(near > _LITTLE * units, near, 0.0), linear, sizes, delta, dimension)
+        if found is not None:
+            return found
         cost = float(near @ (0.5 * (cuts.gram @ near) + linear))
         if cost < least:
             best, least = near, cost
         if content:
             break
-    return best, best > _NOTHING * unit
+    return Found(best, best > _NOTHING * unit, None)
 
 
 def feasible(rounds: np.ndarray[Any, np.dtype[np.int64]], lam: Vector, delta: float) -> Vector:
@@ -64,7 +98,7 @@ def feasible(rounds: np.ndarray[Any, np.dtype[np.int64]], lam: Vector, delta: fl
     return np.asarray(lam * (delta / totals)[rounds])
 
 
-def _by_guessing(cuts: Cuts, start: Vector, linear: Vector, sizes: Vector, delta: float, dimension: int) -> Vector | None:
+def _by_guessing(cuts: Cuts, start: Vector, linear: Vector, sizes: Vector, delta: float, dimension: int) -> Found | None:
     """The exact answer, guessed from `start`, or None; `sizes` of the terms that `linear` is a sum of."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
@@ -74,8 +108,7 @@ def _by_guessing(cuts: Cuts, start: Vector, linear: Vector, sizes: Vector, delta
     for _ in range(_GUESSES):
         full &= np.bincount(rounds, free) > 0
         alone = free & (full & (np.bincount(rounds, free) == 1))[rounds]
-        lam = np.where(alone, delta, 0.0)
-        price = np.zeros(len(full))
+        lam, price, tight = np.where(alone, delta, 0.0), np.zeros(len(full)), None
         loose = np.flatnonzero(free & ~alone)
         if len(loose) > 0:
             shared = np.intersect1d(np.flatnonzero(full), rounds[loose])
@@ -86,11 +119,11 @@ def _by_guessing(cuts: Cuts, start: Vector, linear: Vector, sizes: Vector, delta
             firm = float(np.diag(system).max())  # cuts that only their sum tells apart: firm |sum - delta|^2/2 costs nothing at the answer
             try:
                 factor = cho_factor(system + firm * (sums.T @ sums))
-                answers = cho_solve(factor, np.column_stack([right + firm * delta * sums.sum(axis=0), sums.T]))
-                price[shared] = np.linalg.solve(sums @ answers[:, 1:], sums @ answers[:, 0] - delta)
+                tight = Tight(loose, np.zeros(0), factor, sums, cho_solve(factor, sums.T))
+                lam[loose], price[shared] = tight.solved(right + firm * delta * sums.sum(axis=0), delta)
             except (LinAlgError, ValueError):
                 return None
-            lam[loose] = answers[:, 0] - answers[:, 1:] @ price[shared]
+            tight = tight._replace(levels=price[rounds[loose]])
         slope, slack = gram @ lam + linear, _SLACK * (sizes + lengths * float(np.abs(lam) @ lengths))
         price[rounds[alone]] = -slope[alone]
         enter = ~free & (slope + price[rounds] < -slack)
@@ -98,7 +131,7 @@ def _by_guessing(cuts: Cuts, start: Vector, linear: Vector, sizes: Vector, delta
         fuller = np.where(full, price >= 0.0, np.bincount(rounds, lam) > (1.0 + 1e-12) * delta)
         if not (enter.any() or leave.any() or (fuller != full).any()):
             solved = np.abs(slope + price[rounds])[free] <= _SOLVED * slack[free]
-            return feasible(rounds, lam, delta) if solved.all() else None
+            return Found(feasible(rounds, lam, delta), lam > 0.0, tight) if solved.all() else None
         free, full = (free & ~leave) | enter, fuller
     return None
 
