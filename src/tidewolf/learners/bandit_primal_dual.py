@@ -95,6 +95,7 @@ class BanditPrimalDual(Explorer[State]):
     """The paper's bandit learner, unit-free, with a budget of oracle calls; `BanditPrimalDual.theorem` is the paper's own."""
 
     state_type: ClassVar = State
+    exponents: ClassVar = (0.75, 0.875)
 
     K: ConvexSet
     horizon: int | None = None

@@ -74,6 +74,7 @@ class TheoremBanditPrimalDual(Explorer[State]):
     """Algorithm 5 with the constants of its theorem; made by `BanditPrimalDual.theorem`, which warns where they do nothing."""
 
     state_type: ClassVar = State
+    exponents: ClassVar = (0.75, 0.875)
 
     K: ConvexSet
     horizon: int

@@ -77,6 +77,7 @@ class DriftLearner(Clocked[State]):
 
     needs: ClassVar = FullInformation
     state_type: ClassVar = State
+    exponents: ClassVar = (0.75, 0.875)
 
     K: HasLMO
     loss_lipschitz: float | None

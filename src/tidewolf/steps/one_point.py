@@ -50,6 +50,7 @@ class Explorer(Clocked[S]):
     """Abstract: learners that explore around a point which is constant within a block, and see values alone."""
 
     needs: ClassVar = Bandit
+    on_average: ClassVar = True
     K: ConvexSet
     seed: int
 

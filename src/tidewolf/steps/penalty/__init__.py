@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tidewolf.functions.capacity import Capacity
-from tidewolf.steps.penalty.bundle import bundle
-from tidewolf.steps.penalty.capacities import capacities
+from tidewolf.steps.penalty import bundle, capacities
 from tidewolf.steps.penalty.task import Solved, Task
 
 __all__ = ["Solved", "Task", "solve"]
@@ -12,5 +11,5 @@ __all__ = ["Solved", "Task", "solve"]
 
 def solve(task: Task, accuracy: float, budget: int = 100) -> Solved:
     """An answer within `accuracy` of the least h, or what `budget` evaluations of the block could certify."""
-    method = capacities if isinstance(task.constraints, Capacity) else bundle
+    method = capacities.capacities if isinstance(task.constraints, Capacity) else bundle.bundle
     return method(task, accuracy, budget)
