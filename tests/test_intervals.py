@@ -93,12 +93,12 @@ def test_promises_for_intervals_are_kept(name, kind):
     assert found.holds is (None if name in SILENT else True), found.failures
 
 
-def test_after_a_deadlock_lyapunov_weights_are_too_careful_to_move():
+def test_after_a_deadlock_drift_plus_penalty_keeps_a_guarantee_that_the_others_break():
     """No point is common, but the second half has one. Weights that grow with all violation so far are too large to listen to losses
-    by then, which a guarantee for intervals forbids; a damped multiplier forgets."""
+    by then, and a damped multiplier forgets slowly; the bound of DriftPlusPenalty for these rounds is below what they lose."""
     line, rounds = Box([-1.0], [1.0]), 4096
     stream = tw.problems.adversarial(rounds, kind="deadlock", K=line, phase=rounds // 2).stream
-    regrets = {}
+    regrets, bounds = {}, {}
     for name in (*PROMISING, *SILENT):
         found = tw.intervals(tw.run(EVERY[name](line, horizon=rounds), stream), rounds // 4)
         assert found.every[-1].feasible is False
@@ -106,9 +106,12 @@ def test_after_a_deadlock_lyapunov_weights_are_too_careful_to_move():
         assert second.feasible
         assert found.holds is not False
         regrets[name] = second.regret[0] / (line.diameter * second.length)
+        bounds[name] = second.bound.regret and second.bound.regret / (line.diameter * second.length)
     assert regrets["LyapunovDescent"] > 0.75
     assert regrets["SinhaVaze"] > 0.75
     assert regrets["PrimalDual"] < 0.5
+    assert regrets["DriftPlusPenalty"] < bounds["DriftPlusPenalty"] < 0.4
+    assert min(regrets[name] for name in ("LyapunovDescent", "SinhaVaze", "PrimalDual")) > bounds["DriftPlusPenalty"]
 
 
 class Bold(tw.LyapunovDescent):  # type: ignore[misc]

@@ -57,6 +57,8 @@ class State(NamedTuple):
     """largest slope of a round at the point played"""
     steepest_constraint: float
     """the same among the rounds with a breach"""
+    met_slope: float
+    """largest slope within aff(K) that the breached constraints of some rounds had on average"""
     last: Last
     tally: Tally
     distance: float
@@ -108,6 +110,7 @@ class DriftLearner(Clocked[State]):
             constraint_slope=self.constraint_lipschitz or 0.0,
             steepest_loss=0.0,
             steepest_constraint=0.0,
+            met_slope=0.0,
             last=Last(),
             tally=Tally(),
             distance=0.0,
@@ -169,9 +172,10 @@ class DriftLearner(Clocked[State]):
         steepest = float(np.max(losses.slopes(x)))
         if not np.isfinite([difference, steepest, *to_numpy(limits), *slopes, *slopes_y]).all():
             raise NotFinite("A loss or a constraint has a value or a slope that is no finite number at the points looked at.")
-        if self.constraint_lipschitz is not None and breached.any():
-            weights = namespace(x).astype(limits > 0, x.dtype)
-            within(self.K, "constraint", constraints.subgradient(x, weights), int(breached.sum()), self.constraint_lipschitz)
+        met = state.met_slope
+        if breached.any():
+            total = constraints.subgradient(x, namespace(x).astype(limits > 0, x.dtype))
+            met = max(met, within(self.K, "constraint", total, int(breached.sum()), self.constraint_lipschitz)[1])
         return state._replace(
             t=state.t + n,
             open=OpenBlock(
@@ -184,6 +188,7 @@ class DriftLearner(Clocked[State]):
             constraint_slope=self.constraint_lipschitz or max(state.constraint_slope, float(slopes_y.max())),
             steepest_loss=max(state.steepest_loss, steepest),
             steepest_constraint=max(state.steepest_constraint, float(slopes.max(initial=0.0))),
+            met_slope=met,
         )
 
     def _stepped(self, state: State, constraints: Batch) -> State:
@@ -221,7 +226,7 @@ class DriftLearner(Clocked[State]):
         return self.K.radius or 1.0
 
     def slopes(self, state: State) -> tuple[float, float]:
-        return self.loss_lipschitz or state.steepest_loss, self.constraint_lipschitz or state.steepest_constraint
+        return self.loss_lipschitz or state.loss_slope, self.constraint_lipschitz or state.met_slope
 
     def measures(self, state: State) -> tuple[float, ...]:
         return state.tally
