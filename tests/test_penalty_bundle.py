@@ -74,7 +74,7 @@ def honest(task: Task, solved: Solved, rng: np.random.Generator) -> None:
 
 
 @each_set
-@settings(max_examples=300)
+@settings(max_examples=40)
 @given(
     seed=seeds,
     b=st.sampled_from([1, 2, 7, 40]),
@@ -89,7 +89,8 @@ def test_piecewise_linear_blocks_are_solved_to_the_accuracy_asked_for(
 ) -> None:
     rng = np.random.default_rng(seed)
     task = posed(K, pieces(K, rng, b, p, ties), rng, delta, alpha, far)
-    accuracy = (1e-8 if delta < 1e8 else 1e-4) * scale(task)
+    next_to_linear = alpha < 1e-5 * delta  # digits of x are lost in slopes that cancel
+    accuracy = (1e-5 if next_to_linear else 1e-8) * scale(task)
     solved = solve(task, accuracy)
     honest(task, solved, rng)
     assert solved.gap <= accuracy
