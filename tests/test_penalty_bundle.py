@@ -74,7 +74,7 @@ def honest(task: Task, solved: Solved, rng: np.random.Generator) -> None:
 
 
 @each_set
-@settings(max_examples=300)
+@settings(max_examples=40)
 @given(
     seed=seeds,
     b=st.sampled_from([1, 2, 7, 40]),
@@ -89,7 +89,8 @@ def test_piecewise_linear_blocks_are_solved_to_the_accuracy_asked_for(
 ) -> None:
     rng = np.random.default_rng(seed)
     task = posed(K, pieces(K, rng, b, p, ties), rng, delta, alpha, far)
-    accuracy = (1e-8 if delta < 1e8 else 1e-4) * scale(task)
+    next_to_linear = alpha < 1e-3 * delta  # digits of x are lost in slopes that cancel
+    accuracy = (1e-5 if next_to_linear else 1e-8) * scale(task)
     solved = solve(task, accuracy)
     honest(task, solved, rng)
     assert solved.gap <= accuracy
@@ -196,6 +197,35 @@ def test_unknown_functions_stop_at_the_budget_with_an_honest_gap(K: Any, seed: i
     assert solved.looks <= budget
     assert longer.gap <= 1e-6 * scale(task)
     assert h(task, longer.x) <= h(task, solved.x) + longer.gap
+
+
+def test_looks_are_counted_and_more_of_them_are_never_worse() -> None:
+    rng, K, seen = np.random.default_rng(5), SETS["ball"], []
+    block = cones(K, rng, 5)
+
+    def value(t: int, x: np.ndarray[Any, Any]) -> float:
+        seen.append(t)
+        return float(block.values(x)[t])
+
+    counted = Custom(value, lambda t, x: block.gradients(x)[t], K.shape, rounds=5)
+    task, before = posed(K, counted, rng, 20.0, 0.01), np.inf
+    for budget in range(1, 20):
+        seen.clear()
+        solved = solve(task, 0.0, budget)
+        assert len(seen) == 5 * solved.looks <= 5 * budget
+        assert h(task, solved.x) <= before
+        before = h(task, solved.x)
+
+
+@pytest.mark.parametrize("infeasible", [False, True])
+def test_curved_constraints_that_cuts_alone_describe_badly_are_solved_in_few_looks(infeasible: bool) -> None:
+    rng, n, b = np.random.default_rng(0), 20, 32
+    root = rng.normal(size=(b, n, n)) / np.sqrt(n)
+    block = Quadratic(root @ root.swapaxes(1, 2), rng.normal(size=(b, n)) / np.sqrt(n), np.full(b, 1.0 if infeasible else -0.1))
+    task = posed(L2Ball(n), block, rng, 32.0, 1e-3, 0.9)
+    solved = solve(task, 1e-6 * scale(task))
+    assert solved.gap <= 1e-6 * scale(task)
+    assert solved.looks <= 50
 
 
 @each_set

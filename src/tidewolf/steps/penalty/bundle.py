@@ -30,7 +30,7 @@ from tidewolf.steps.penalty.task import Solved, Task, Vector
 
 _LOOSE = 0.05
 """A master need not be solved closer than this part of the gap."""
-_STIFF = 1e-6
+_STIFF = 1e-5
 """The least alpha + rho, as a part of the slopes that add up to s, over the radius."""
 _IDLE = 2
 """A cut is dropped after this many masters in a row without a multiplier."""

@@ -155,4 +155,6 @@ def _by_interior_point(cuts: Cuts, linear: Vector, unit: Vector, delta: float, r
     solver.settings.max_iter = 60
     solver.setup(P, c / steep, None, None, G, None, np.ones(len(several)), np.zeros(cuts.many), limits)
     status = solver.solve()
-    return feasible(cuts.rounds, np.asarray(solver.result.x) * unit, delta), status == piqp.PIQP_SOLVED
+    lam = np.asarray(solver.result.x) * unit
+    within = bool((np.bincount(cuts.rounds, lam) <= (1.0 + 1e-9) * delta).all())  # limits far away were not shown
+    return feasible(cuts.rounds, lam, delta), within and status == piqp.PIQP_SOLVED
