@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, as_count, as_number, frozen, inner
+from tidewolf.core.arrays import Array, frozen, inner
 from tidewolf.core.feedback import MODERATE, Bandit
 from tidewolf.core.learner import Bound, Companion, Learner, Record
 from tidewolf.core.oracle import HasLMO
@@ -52,9 +52,10 @@ from tidewolf.sets import Shrunk
 from tidewolf.sets.base import ConvexSet
 from tidewolf.steps.adagrad import into_ball
 from tidewolf.steps.feasible import calls_in, feasible
-from tidewolf.steps.lyapunov import FIRST_HORIZON, optional_slope
+from tidewolf.steps.lyapunov import FIRST_HORIZON
 from tidewolf.steps.one_point import NOTHING, Explorer, as_explorable, centred, combined, require_size, room_to_explore
 from tidewolf.steps.saddle import violation_bound
+from tidewolf.steps.settings import passed_horizon, settle
 
 if TYPE_CHECKING:
     from tidewolf.learners.bandit_primal_dual_theorem import TheoremBanditPrimalDual
@@ -108,17 +109,8 @@ class BanditPrimalDual(Explorer[State]):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        checked: dict[str, Any] = {
-            "K": as_explorable(self.K, "BanditPrimalDual"),
-            "horizon": None if self.horizon is None else as_count(self.horizon, "The horizon"),
-            "calls_per_round": as_number(self.calls_per_round, "calls_per_round", above=0.0),
-            "block": None if self.block is None else as_count(self.block, "The block"),
-            "seed": as_count(self.seed, "A seed", least=0),
-        }
-        for name in ("loss_lipschitz", "constraint_lipschitz", "loss_size", "constraint_size"):
-            checked[name] = optional_slope(getattr(self, name), name)
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        as_explorable(self.K, "BanditPrimalDual")
+        settle(self)
 
     @staticmethod
     def theorem(
@@ -281,10 +273,7 @@ class BanditPrimalDual(Explorer[State]):
         return Companion(over, state.active.x, state.aimed, state.y, self._promised(state.horizon), calls_in(state.bank))
 
     def notes(self, state: State) -> tuple[str, ...]:
-        if self.horizon is None or state.horizon == self.horizon:
-            return ()
-        restarted = f"after round {state.began} the learner restarted with {state.horizon}"
-        return (f"The horizon of {self.horizon} rounds was passed: {restarted}.",)
+        return passed_horizon(self.horizon, state.horizon, state.began)
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

@@ -27,7 +27,6 @@ sqrt(3 eps) |E d|, as x - y is settled before u, so that it needs no share of th
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,8 +34,8 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, as_count, as_number, as_own, as_point, frozen, like, norm
-from tidewolf.core.errors import FrozenRegime, InvalidInput, NotAMember, ShortHorizon
+from tidewolf.core.arrays import Array, as_own, as_point, frozen, like, norm
+from tidewolf.core.errors import InvalidInput, NotAMember
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.learner import Bound, Companion, Learner, Record
 from tidewolf.core.oracle import HasLMO
@@ -47,6 +46,7 @@ from tidewolf.sets.base import ConvexSet, membership_tolerance
 from tidewolf.steps.adagrad import into_ball
 from tidewolf.steps.one_point import NOTHING, Explorer, as_explorable, combined, require_size, room_to_explore
 from tidewolf.steps.saddle import violation_bound
+from tidewolf.steps.settings import passed_horizon, settle, warn_of
 from tidewolf.steps.thresholds import BanditTheoremSteps, bandit_condition, bandit_condition_at, explorable_from, frozen_at, frozen_sentence
 
 _SIZES = ("loss_lipschitz", "constraint_lipschitz", "loss_size", "constraint_size")
@@ -88,10 +88,7 @@ class TheoremBanditPrimalDual(Explorer[State]):
 
     def __post_init__(self) -> None:
         as_explorable(self.K, "BanditPrimalDual.theorem")
-        object.__setattr__(self, "horizon", as_count(self.horizon, "The horizon"))
-        object.__setattr__(self, "seed", as_count(self.seed, "A seed", least=0))
-        for name in _SIZES:
-            object.__setattr__(self, name, as_number(getattr(self, name), name, above=0.0))
+        settle(self)
         if self.K.dimension > 0 and self.horizon < (least := explorable_from(self._r, self._n)):
             raise InvalidInput(
                 f"With horizon = {self.horizon} the theorem explores beyond the ball of radius {self._r:.6g} inside the set; it needs a "
@@ -193,9 +190,7 @@ class TheoremBanditPrimalDual(Explorer[State]):
 
     def warn(self) -> None:
         """Say the concerns as one warning, where the caller's caller stands."""
-        if self.concerns:
-            cure = "BanditPrimalDual(K, horizon) has settings for any horizon."
-            warnings.warn(" ".join((*self.concerns, cure)), FrozenRegime if self._frozen else ShortHorizon, stacklevel=3)
+        warn_of(self.concerns, self._frozen, "BanditPrimalDual")
 
     def promise(self) -> Bound:
         """What is known, in expectation, before the first round of a run of `horizon` rounds."""
@@ -224,10 +219,7 @@ class TheoremBanditPrimalDual(Explorer[State]):
         return Companion(self._shrunk(state.horizon), state.x, state.aimed, state.y, self._steps(state.horizon).tol or 1.0, math.inf)
 
     def notes(self, state: State) -> tuple[str, ...]:
-        if state.horizon == self.horizon:
-            return self.concerns
-        restarted = f"after round {state.began} the learner restarted with {state.horizon}"
-        return (*self.concerns, f"The horizon of {self.horizon} rounds was passed: {restarted}.")
+        return (*self.concerns, *passed_horizon(self.horizon, state.horizon, state.began))
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

@@ -27,14 +27,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from tidewolf.core.arrays import Array, as_count, as_number
+from tidewolf.core.arrays import Array
 from tidewolf.core.batch import Batch
 from tidewolf.core.learner import Bound, Companion, Learner
-from tidewolf.core.oracle import HasLMO, as_set
+from tidewolf.core.oracle import HasLMO
 from tidewolf.projection import ActiveSet
 from tidewolf.steps.drift_blocks import DriftLearner, Settings, State, promised
 from tidewolf.steps.feasible import Feasible, calls_in, feasible
-from tidewolf.steps.lyapunov import FIRST_HORIZON, optional_slope
+from tidewolf.steps.lyapunov import FIRST_HORIZON
+from tidewolf.steps.settings import passed_horizon, settle
 
 if TYPE_CHECKING:
     from tidewolf.learners.drift_plus_penalty_theorem import TheoremDriftPlusPenalty
@@ -61,17 +62,7 @@ class DriftPlusPenalty(DriftLearner):
     """|x - y|^2 that calls left over are spent on, as a share of radius^2"""
 
     def __post_init__(self) -> None:
-        checked = {
-            "K": as_set(self.K, "DriftPlusPenalty"),
-            "horizon": None if self.horizon is None else as_count(self.horizon, "The horizon"),
-            "calls_per_round": as_number(self.calls_per_round, "calls_per_round", above=0.0),
-            "loss_lipschitz": optional_slope(self.loss_lipschitz, "loss_lipschitz"),
-            "constraint_lipschitz": optional_slope(self.constraint_lipschitz, "constraint_lipschitz"),
-            "block": None if self.block is None else as_count(self.block, "The block"),
-            "tolerance": as_number(self.tolerance, "tolerance", above=0.0),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        settle(self)
 
     @staticmethod
     def theorem(
@@ -117,7 +108,7 @@ class DriftPlusPenalty(DriftLearner):
         return self._companion(state, self._promised(state.horizon), calls_in(state.bank))
 
     def notes(self, state: State) -> tuple[str, ...]:
-        return self._passed(state, self.horizon)
+        return passed_horizon(self.horizon, state.horizon, state.began)
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

@@ -18,19 +18,18 @@ is in the hundred thousands: steps/thresholds.py says from when on. `DriftPlusPe
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
-from tidewolf.core.arrays import Array, as_count, as_number, norm
-from tidewolf.core.errors import FrozenRegime
+from tidewolf.core.arrays import Array, norm
 from tidewolf.core.learner import Bound, Companion, Learner
 from tidewolf.core.oracle import HasLMO
 from tidewolf.projection import ActiveSet, afp_paper
 from tidewolf.steps.drift_blocks import DriftLearner, Settings, State, promised
 from tidewolf.steps.feasible import Feasible
+from tidewolf.steps.settings import passed_horizon, settle, warn_of
 from tidewolf.steps.thresholds import as_start, frozen_at, frozen_sentence, paper_tolerance
 
 
@@ -47,9 +46,7 @@ class TheoremDriftPlusPenalty(DriftLearner):
     """where to start; the center unless told otherwise"""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "horizon", as_count(self.horizon, "The horizon"))
-        for name in ("loss_lipschitz", "constraint_lipschitz"):
-            object.__setattr__(self, name, as_number(getattr(self, name), name, above=0.0))
+        settle(self)
         object.__setattr__(self, "first", as_start(self.K, self.first))
 
     def start(self) -> State:
@@ -81,9 +78,7 @@ class TheoremDriftPlusPenalty(DriftLearner):
 
     def warn(self) -> None:
         """Say the concerns as one warning, where the caller's caller stands."""
-        if self.concerns:
-            cure = "DriftPlusPenalty(K, horizon) has settings for any horizon."
-            warnings.warn(" ".join((*self.concerns, cure)), FrozenRegime, stacklevel=3)
+        warn_of(self.concerns, True, "DriftPlusPenalty")
 
     def promise(self) -> Bound:
         T, R, G_f, G_g = self.horizon, self._R, self.loss_lipschitz, self.constraint_lipschitz
@@ -94,7 +89,7 @@ class TheoremDriftPlusPenalty(DriftLearner):
         return self._companion(state, paper_tolerance(state.horizon, self.K.radius), math.inf)
 
     def notes(self, state: State) -> tuple[str, ...]:
-        return (*self.concerns, *self._passed(state, self.horizon))
+        return (*self.concerns, *passed_horizon(self.horizon, state.horizon, state.began))
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

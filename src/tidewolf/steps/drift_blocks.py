@@ -242,12 +242,6 @@ class DriftLearner(Clocked[State]):
     def bound_between(self, record: Record, start: int, stop: int) -> Bound:
         return bound_between(record.measures, start, stop, self._edge(record.final_state))
 
-    def _passed(self, state: State, horizon: int | None) -> tuple[str, ...]:
-        if horizon is None or state.horizon == horizon:
-            return ()
-        restarted = f"after round {state.began} the learner restarted with {state.horizon}"
-        return (f"The horizon of {horizon} rounds was passed: {restarted}.",)
-
     def _companion(self, state: State, tolerance2: float, calls_left: float) -> Companion:
         return Companion(self.K, state.active.x, state.aimed, state.y, tolerance2, calls_left)
 

@@ -22,7 +22,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tidewolf.core.arrays import Array, as_number, inner
+from tidewolf.core.arrays import Array, inner
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.learner import Bound, Record
 from tidewolf.core.oracle import HasLMO
@@ -164,18 +164,6 @@ class LyapunovWeights:
             return regret, math.inf
         log = math.log(most / (ledger.least_ratio * unit)) + ledger.exponent * _LN2
         return regret, unit / s * (math.log1p(math.exp(log)) if log < 500.0 else log)
-
-
-def passed_horizon(horizon: int | None, ledger: Ledger) -> tuple[str, ...]:
-    """The sentence that says a known horizon was passed, if it was."""
-    if horizon is None or ledger.horizon == horizon:
-        return ()
-    return (f"The horizon of {horizon} rounds was passed: after round {ledger.began} the learner restarted with {ledger.horizon}.",)
-
-
-def optional_slope(given: float | None, name: str) -> float | None:
-    """A Lipschitz constant, or None to use the largest slope seen."""
-    return None if given is None else as_number(given, name, above=0.0)
 
 
 def _known(number: float) -> float | None:
