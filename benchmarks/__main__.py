@@ -1,4 +1,4 @@
-"""`make bench`: all of them, or those named: python -m benchmarks calls oracles rounds importing frontier."""
+"""`make bench`: all benchmarks, or those named, such as: python -m benchmarks calls oracles."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def main(names: list[str]) -> int:
-    from benchmarks import calls, frontier, importing, oracles, rounds
+    from benchmarks import calls, frontier, importing, intervals, oracles, penalty, penalty_capacities, rates, rounds, spectra
 
     known = {
         "calls": calls.report,
         "oracles": oracles.report,
+        "spectra": spectra.report,
         "rounds": rounds.report,
         "importing": importing.report,
+        "penalty": penalty.report,
+        "capacities": penalty_capacities.report,
         "frontier": lambda: frontier.report(Path("out/bench")),
+        "rates": lambda: rates.report(Path("out/bench")),
+        "intervals": lambda: intervals.report(Path("out/bench")),
     }
     for name in names or known:
         if name not in known:

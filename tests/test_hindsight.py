@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from tidewolf.core.arrays import Array, Shape, frozen, namespace, norm, to_numpy
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
-from tidewolf.evaluation import hindsight
+from tidewolf.evaluation import linear_program
 from tidewolf.evaluation.hindsight import Comparator, Infeasibility, best_in_hindsight
+from tidewolf.evaluation.task import task_of
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, PiecewiseLinear, Quadratic
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral
 from tidewolf.sets.simplex import Simplex
@@ -258,7 +259,7 @@ def test_any_multipliers_give_a_lower_bound(seed: int) -> None:
     stream = a_stream(seed, 3, 4, 0.5)
     truth = best_in_hindsight(Simplex(3), stream)
     assume(truth.feasible)
-    task = hindsight._task(Simplex(3), stream)
+    task = task_of(Simplex(3), stream)
     lam = np.random.default_rng(seed).exponential(size=len(task.b)) * np.random.default_rng(seed + 1).integers(0, 2, len(task.b))
     assert task.least(task.c, task.constant, lam) <= truth.upper
 
@@ -272,7 +273,7 @@ def test_any_multipliers_give_a_lower_bound(seed: int) -> None:
     ],
 )
 def test_a_point_that_breaks_a_rule_is_no_upper_bound(lie: np.ndarray[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hindsight, "_solved", lambda task: (lie, np.full(len(task.b), 7.0)))
+    monkeypatch.setattr(linear_program, "solved", lambda task, _: (lie, np.full(len(task.b), 7.0)))
     got = best_in_hindsight(Simplex(2), Stream(Linear([[1.0, 2.0]]), Capacity([[0.7, 1.0]])))
     assert got.upper == math.inf
     assert got.feasible is None
@@ -281,14 +282,14 @@ def test_a_point_that_breaks_a_rule_is_no_upper_bound(lie: np.ndarray[Any, Any],
 
 
 def test_a_solver_that_gives_up_leaves_the_bound_without_constraints(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hindsight, "_linprog", lambda *_: None)
+    monkeypatch.setattr(linear_program, "_linprog", lambda *_: None)
     got = best_in_hindsight(Simplex(2), Stream(Linear([[1.0, 2.0]]), Capacity([[0.7, 1.0]])))
     assert got == Comparator(None, got.lower, math.inf, None)
     assert got.lower == pytest.approx(1.0)
 
 
 def test_a_false_verdict_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hindsight, "_solved", lambda task: None)
+    monkeypatch.setattr(linear_program, "solved", lambda *_: None)
     got = best_in_hindsight(Simplex(2), Stream(Linear([[1.0, 2.0]]), Capacity([[0.7, 1.0]])))
     assert got.feasible is None
     assert got.infeasibility is None
@@ -322,11 +323,10 @@ LINEAR, CURVED, CAPACITY = Linear([[1.0, 2.0]]), Quadratic(np.eye(2), [[0.0, 0.0
     [
         (Simplex(2), CURVED, CAPACITY, "Quadratic losses do not add up to a linear function."),
         (Simplex(2), LINEAR, CURVED, "Quadratic constraints are not half-spaces."),
-        (Disc(), LINEAR, CAPACITY, "Disc has no linear description."),
     ],
 )
 def test_what_is_missing_is_named(K: ConvexSet, losses: Batch, constraints: Batch, sentence: str) -> None:
-    with pytest.raises(NotSupported, match=f"found by a linear program; {sentence}"):
+    with pytest.raises(NotSupported, match=f"linear losses under half-spaces; {sentence}"):
         best_in_hindsight(K, Stream(losses, constraints))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
+from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation, first_order
 from tidewolf.core.learner import Bound, Learner
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic
@@ -157,6 +157,25 @@ def test_full_information_is_the_functions_themselves(monkeypatch):
     assert learner.heard[1] == FullInformation(STREAM.losses[3:6], STREAM.constraints[3:6])
 
 
+def test_bandit_feedback_is_two_values_a_round_each_at_its_own_point(monkeypatch):
+    points = RNG.dirichlet(np.ones(4), 23)
+    monkeypatch.setattr(Listener, "needs", Bandit)
+    monkeypatch.setattr(Listener, "acts", lambda self, state, k: points[state.t : state.t + k])
+    learner = Listener(Simplex(4))
+    played = list(tw.play(learner, STREAM))
+    assert [p.x.shape for p in played] == [(3, 4)] * 7 + [(2, 4)]
+    assert np.concatenate([p.x for p in played]).tobytes() == points.tobytes()
+    for number, (p, seen) in enumerate(zip(played, learner.heard, strict=True)):
+        assert type(seen) is Bandit
+        for i in range(seen.rounds):
+            t = 3 * number + i
+            assert seen.loss_values[i] == p.losses[i] == pytest.approx(STREAM.losses[t : t + 1].values(points[t])[0])
+            assert seen.constraint_values[i] == p.constraints[i] == pytest.approx(STREAM.constraints[t : t + 1].values(points[t])[0])
+    outside = points + np.where(np.arange(23) == 11, 1.0, 0.0)[:, None]
+    monkeypatch.setattr(Listener, "acts", lambda self, state, k: outside[state.t : state.t + k])
+    assert tw.run(learner, STREAM).max_excess == pytest.approx(4.0)
+
+
 def test_what_cannot_be_played_is_refused_with_a_sentence(monkeypatch):
     learner = LyapunovDescent(Simplex(4))
     with pytest.raises(WrongType, match=r"A learner plays a Stream\(losses, constraints\), not Linear\."):
@@ -169,9 +188,6 @@ def test_what_cannot_be_played_is_refused_with_a_sentence(monkeypatch):
         tw.Stream(STREAM.losses, STREAM.constraints[1:])
     with pytest.raises(WrongShape, match=r"The losses take points of shape \(4,\) and the constraints points of shape \(2,\)\."):
         tw.Stream(STREAM.losses, Capacity(np.ones((23, 2))))
-    monkeypatch.setattr(Listener, "needs", Bandit)
-    with pytest.raises(NotSupported, match=r"The loop cannot reveal Bandit feedback yet\."):
-        list(tw.play(Listener(Simplex(4)), STREAM))
     monkeypatch.setattr(Listener, "left", 0)
     with pytest.raises(InvalidInput, match=r"Listener\(K=Simplex.* takes 0 rounds in round 0; rounds_left is at least 1\."):
         list(tw.play(Listener(Simplex(4)), STREAM))

@@ -11,12 +11,14 @@ from scipy.optimize import linprog
 from tidewolf import problems
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, WrongShape
+from tidewolf.evaluation.hindsight import best_in_hindsight
 from tidewolf.functions.linear import Linear
 from tidewolf.problems import graphs
+from tidewolf.problems.adversarial import KINDS
 from tidewolf.problems.base import Problem
 from tidewolf.problems.data import data_folder
 from tidewolf.problems.routing import MARGIN, SCALE, kilometres
-from tidewolf.sets.simplex import Simplex
+from tidewolf.sets import Box, L2Ball, Simplex, Translated
 
 RECORDS = data_folder()
 needs_records = pytest.mark.skipif(
@@ -246,7 +248,8 @@ def test_every_problem_is_exported_and_has_a_sentence():
 
 def test_an_unknown_name_lists_the_known_ones_and_the_nearest():
     with pytest.raises(
-        InvalidInput, match=r"no problem called 'rooting'; the built-in ones are routing, abilene, .*\. Did you mean routing\?"
+        InvalidInput,
+        match=r"no problem called 'rooting'; the built-in ones are routing, sdp, adversarial, abilene, .*\. Did you mean routing\?",
     ):
         problems.named("rooting")
     with pytest.raises(InvalidInput, match=r"freeway, carbon\.$"):
@@ -260,3 +263,68 @@ def test_a_problem_fits_together():
     with pytest.raises(WrongShape, match="has 3 labels"):
         Problem("small", Simplex(2), stream, "A small problem.", ("a", "b", "c"))
     assert len(Problem("small", Simplex(2), stream, "A small problem.", ("a", "b"))) == 3
+
+
+# streams made to hurt
+
+
+HOSTILE_SETS = [
+    Simplex(6),
+    Box([-1.0], [1.0]),
+    L2Ball((2, 2), 3.0),
+    Translated(Simplex(3), np.full(3, 50.0)),
+    Simplex(3).to(np.zeros(1, np.float32)),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("K", HOSTILE_SETS, ids=repr)
+def test_hostile_gradients_have_slope_1_within_the_hull(kind, K):
+    stream = problems.adversarial(60, 3, kind=kind, K=K, phase=10).stream
+    for batch in (stream.losses.C, stream.constraints.A):
+        lengths = np.array([np.linalg.norm(K.tangent(row)) for row in batch])
+        across = (lengths <= 1e-12) & (kind == "random signs")  # signs that all agree may point across the hull
+        assert across.mean() < 0.5
+        assert lengths[~across] == pytest.approx(np.ones(np.count_nonzero(~across)), abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("K", HOSTILE_SETS[:4], ids=repr)
+def test_some_point_keeps_all_hostile_constraints_unless_they_exclude_each_other(kind, K):
+    stream = problems.adversarial(60, 3, kind=kind, K=K, phase=10).stream
+    e = stream.constraints.A[0] if kind in ("moving", "excluding", "opposing") else None
+    if kind == "excluding":
+        low, high = (0.6 * K.lmo(d) + 0.4 * K.center for d in (e, -e))
+        values = np.array([stream.constraints.values(point) for point in (low, high)]).reshape(2, 6, 10)
+        assert (values[0, ::2] <= 1e-9).all()
+        assert (values[1, 1::2] <= 1e-9).all()
+        assert (values[0, 1::2] > 0.1).all()
+        mean = (stream.constraints.A[0] + stream.constraints.A[10]) / 2.0
+        assert abs(mean).max() <= 1e-12
+        assert (stream.constraints.b[0] + stream.constraints.b[10]) < 0.0, "their average is above 0 everywhere"
+    elif kind == "deadlock":
+        assert stream.constraints.b[0] + stream.constraints.b[1] < 0.0, "their average is above 0 everywhere"
+        easy = 0.95 * K.lmo(stream.losses.C[-1]) + 0.05 * K.center
+        assert (stream.constraints[10:].values(easy) <= 1e-9).all()
+    elif K.shape != (2, 2):
+        assert best_in_hindsight(K, stream).feasible
+
+
+def test_limits_oppose_losses_and_turn_with_them():
+    for kind in ("opposing", "moving", "excluding"):
+        stream = problems.adversarial(400, 3, kind=kind, phase=50).stream
+        C, A = stream.losses.C, stream.constraints.A
+        assert (C * A).sum(axis=1).mean() < -0.7
+        sides = (A @ A[:50].mean(axis=0)).reshape(8, 50).mean(axis=1)
+        assert (np.sign(sides) == (1.0 if kind == "opposing" else np.tile([1.0, -1.0], 4))).all()
+
+
+def test_hostile_streams_repeat_differ_and_do_not_depend_on_what_follows():
+    for kind in KINDS:
+        short, long = (problems.adversarial(n, 3, kind=kind).stream for n in (101, 450))
+        assert short == long[:101]
+        assert problems.adversarial(50, 1, kind=kind) == problems.adversarial(50, 1, kind=kind) != problems.adversarial(50, 2, kind=kind)
+    with pytest.raises(InvalidInput, match="There is no adversary called 'kind'; there are switching, opposing"):
+        problems.adversarial(kind="kind")
+    with pytest.raises(InvalidInput, match="needs a set of two points or more"):
+        problems.adversarial(K=Simplex(1))

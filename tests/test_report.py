@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from html import escape
 from html.parser import HTMLParser
@@ -84,6 +85,14 @@ def test_the_page_says_every_number(runs):
         assert number(float(each.violations.sum())) in text
         assert f"{each.oracle_calls:,} in all" in text
         assert number(each.max_excess) in text
+
+
+def test_the_page_says_whether_the_certificate_holds_and_what_fails(runs):
+    assert Reader(report.page(runs, **ABOUT)).text.count("certificate holds") == 2
+    broken = [replace(runs[0], max_excess=1.0), runs[1]]
+    text = Reader(report.page(broken, **ABOUT)).text
+    assert text.count("certificate fails") == 1
+    assert any("It does not hold that every played point is a member of the set: 1 was measured" in part for part in text)
 
 
 def test_three_figures_with_a_legend_each(runs):

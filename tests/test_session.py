@@ -470,12 +470,19 @@ def test_a_learner_that_needs_functions_says_so():
 def test_a_learner_that_needs_values_gets_them_and_says_so(monkeypatch):
     monkeypatch.setattr(Listener, "needs", Bandit)
     session = tw.Session(Listener(Simplex(5)))
-    with pytest.raises(
-        NotSupported, match=r"FullInformation feedback was given; Listener needs Bandit feedback, or loss_value= and constraint_value=\."
-    ):
-        session.observe(loss=ONE, constraint=LIMIT)
+    accepted = (
+        r"FirstOrder feedback was given; Listener needs Bandit feedback, or loss_value= and constraint_value=, or loss= and constraint=\."
+    )
+    with pytest.raises(NotSupported, match=accepted):
+        session.observe(GOOD)
     with pytest.raises(NotFinite, match=r"loss_value holds nan at 0"):
         session.observe(loss_value=np.nan, constraint_value=0.0)
     session.observe(loss_value=2, constraint_value=-0.5)
     (seen,) = Listener.heard
     assert (seen.loss_values.tolist(), seen.constraint_values.tolist(), seen.rounds) == ([2.0], [-0.5], 1)
+    points = RNG.dirichlet(np.ones(5), 3)
+    monkeypatch.setattr(Listener, "acts", lambda self, state, k: points[:k])
+    session.observe(loss=STREAM.losses[:2], constraint=STREAM.constraints[:2])
+    seen = Listener.heard[-1]
+    assert seen.loss_values.tolist() == pytest.approx([COSTS[t] @ points[t] for t in range(2)])
+    assert seen.constraint_values.tolist() == pytest.approx([(points[t] - LIMITS[t]).max() for t in range(2)])

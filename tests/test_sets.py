@@ -554,6 +554,16 @@ class ExcessHatesMixtures(Shares):
         return max(super().excess(x), 0.1 * float(x.max() < 0.9 and abs(x[0] - 1 / 3) > 1e-3))
 
 
+class ErrorOfNumpy(Shares):
+    def answer(self, direction, warm=None):
+        return super().answer(direction)._replace(error=np.float64(0.0))
+
+
+class WorseWhenWarm(Shares):
+    def answer(self, direction, warm=None):
+        return super().answer(direction if warm is None else -direction)._replace(warm=np.zeros(1))
+
+
 class AnswersInDoublePrecision(Shares):
     def answer(self, direction, warm=None):
         return Answer(Doubled(self.lmo(direction)))
@@ -625,6 +635,8 @@ class Undecorated(ConvexSet):
 
 
 BROKEN = {
+    ErrorOfNumpy: r"a warm start is worth its word: .*: its error is a float64, not a plain number; give float\(error\)\.",
+    WorseWhenWarm: r"a warm start is worth its word: .* it is worse than a cold answer by",
     AnswersMinusOne: r"breaks the law that the oracle's answer is a member: the answer to \[.*\] is \[-1\.  0\.  0\.\], with excess 2\.",
     AnswersOutside: r"the oracle's answer is a member: .* with excess 0\.5\.",
     AnswersTheWorst: r"no member is better than the oracle's answer: in direction .* is worse than the member .* by",

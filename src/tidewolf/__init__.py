@@ -8,40 +8,59 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tidewolf import functions, learners, problems, projection, rivals, sets, testing
     from tidewolf.core.batch import Stream
+    from tidewolf.evaluation.certificate import Certificate
     from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
+    from tidewolf.evaluation.intervals import Intervals, intervals
+    from tidewolf.evaluation.rates import Rates, rates
     from tidewolf.evaluation.run import Run, run
-    from tidewolf.learners import LyapunovDescent, PrimalDual
+    from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, LyapunovFrankWolfe, PrimalDual
     from tidewolf.loop import play
     from tidewolf.session import Session
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "BanditPrimalDual": "tidewolf.learners",
+    "Certificate": "tidewolf.evaluation.certificate",
     "Comparator": "tidewolf.evaluation.hindsight",
+    "DriftPlusPenalty": "tidewolf.learners",
+    "Intervals": "tidewolf.evaluation.intervals",
     "LyapunovDescent": "tidewolf.learners",
+    "LyapunovFrankWolfe": "tidewolf.learners",
     "PrimalDual": "tidewolf.learners",
+    "Rates": "tidewolf.evaluation.rates",
     "Run": "tidewolf.evaluation.run",
     "Session": "tidewolf.session",
     "Stream": "tidewolf.core.batch",
     "best_in_hindsight": "tidewolf.evaluation.hindsight",
+    "intervals": "tidewolf.evaluation.intervals",
     "play": "tidewolf.loop",
+    "rates": "tidewolf.evaluation.rates",
     "run": "tidewolf.evaluation.run",
 }
 _PARTS = ("functions", "learners", "problems", "projection", "rivals", "sets", "testing")
 
 __all__ = [
+    "BanditPrimalDual",
+    "Certificate",
     "Comparator",
+    "DriftPlusPenalty",
+    "Intervals",
     "LyapunovDescent",
+    "LyapunovFrankWolfe",
     "PrimalDual",
+    "Rates",
     "Run",
     "Session",
     "Stream",
     "best_in_hindsight",
     "functions",
+    "intervals",
     "learners",
     "play",
     "problems",
     "projection",
+    "rates",
     "rivals",
     "run",
     "sets",

@@ -3,7 +3,8 @@
     x = act(state);  reveal what the learner needs of the next rounds at x;  state = update(state, seen);  yield
 
 Clocks, progress, history and files are consumers of this iterator. x is constant until an update is due, so the rounds up to
-`rounds_left` are evaluated together.
+`rounds_left` are evaluated together. A learner that needs Bandit feedback explores: it plays a point of its own in each round, all
+of them known until an update is due, and sees the two values there.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from tidewolf.core.arrays import Array
 from tidewolf.core.batch import Batch, Stream
-from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongShape, WrongType
-from tidewolf.core.feedback import FirstOrder, FullInformation, first_order
+from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
+from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, first_order
 from tidewolf.core.learner import Learner, Progress
 from tidewolf.functions.custom import Custom
 
@@ -25,7 +26,7 @@ class Played(NamedTuple):
     """Rounds that shared one update."""
 
     x: Array
-    """the point played in each of them"""
+    """the point played in each of them; one point a round, (k, *shape), where the learner needs Bandit feedback"""
     losses: Array
     constraints: Array
     """their values; positive ones are breaches"""
@@ -54,23 +55,24 @@ def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
         if k < 1:
             raise InvalidInput(f"{learner!r} takes {k} rounds in round {t}; rounds_left is at least 1.")
         losses, constraints = stream.losses.view(slice(t, t + k)), stream.constraints.view(slice(t, t + k))
-        x = learner.act(state)
-        loss_values, constraint_values = _values(losses, x), _values(constraints, x)
-        seen: FirstOrder | FullInformation
-        if learner.needs is FirstOrder:
+        explores = learner.needs is Bandit
+        x = learner.acts(state, k) if explores else learner.act(state)
+        loss_values, constraint_values = _values(losses, x, explores), _values(constraints, x, explores)
+        seen: Feedback
+        if explores:
+            seen = Bandit(loss_values, constraint_values)
+        elif learner.needs is FirstOrder:
             seen = first_order(losses, constraints, x, constraint_values)
-        elif learner.needs is FullInformation:
-            seen = FullInformation(losses, constraints)
         else:
-            raise NotSupported(f"The loop cannot reveal {learner.needs.__name__} feedback yet.")
+            seen = FullInformation(losses, constraints)
         state = learner.update(state, seen)
         yield Played(x, loss_values, constraint_values, state)
         t += k
 
 
-def _values(batch: Batch, x: Array) -> Array:
+def _values(batch: Batch, x: Array, explores: bool) -> Array:
     try:
-        return batch.values(x)
+        return batch.values_at(x) if explores else batch.values(x)
     except (TypeError, RuntimeError) as error:
         if isinstance(error, TidewolfError) or isinstance(batch, Custom):
             raise

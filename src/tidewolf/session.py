@@ -16,14 +16,15 @@ from tidewolf.core import checkpoint
 from tidewolf.core.arrays import Array, as_array, as_count, as_number, as_point, like, norm
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import CheckpointError, InvalidInput, NotSupported, WrongShape, WrongType
-from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, first_order
+from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, bandit, first_order
 from tidewolf.core.learner import Learner, Progress
 
 S = TypeVar("S", bound=Progress)
 
 _FUNCTIONS = "loss= and constraint="
 _GRADIENTS = "loss_gradient= and constraint_value=, with constraint_gradient= where that value is positive"
-_TEACHES = {FullInformation: _FUNCTIONS, FirstOrder: f"{_FUNCTIONS}, or {_GRADIENTS}", Bandit: "loss_value= and constraint_value="}
+_VALUES = "loss_value= and constraint_value="
+_TEACHES = {FullInformation: _FUNCTIONS, FirstOrder: f"{_FUNCTIONS}, or {_GRADIENTS}", Bandit: f"{_VALUES}, or {_FUNCTIONS}"}
 """The keywords that make each kind of feedback."""
 
 
@@ -96,8 +97,9 @@ class Session(Generic[S]):
     ) -> None:
         """Learn from what the played point met: feedback of the kind the learner needs, or keywords it can be made of.
 
-        `loss` and `constraint` are functions of one round or of several that shared the point; the other keywords tell of one
-        round, at the point. `constraint_gradient` is that of g, not of its positive part.
+        `loss` and `constraint` are functions of one round or of several that shared the point (or, where the learner needs values
+        alone, met the points of `learner.acts`); the other keywords tell of one round, at the point. `constraint_gradient` is that
+        of g, not of its positive part.
         """
         keywords = {
             "loss": loss,
@@ -131,8 +133,10 @@ class Session(Generic[S]):
     def _revealed(self, seen: Feedback) -> Feedback:
         """What the learner needs of it, and no more."""
         needs = self.learner.needs
-        if isinstance(seen, FullInformation) and needs is not Bandit:
+        if isinstance(seen, FullInformation):
             self._require_functions(seen)
+            if needs is Bandit:
+                return bandit(*seen, self.learner.acts(self._state, seen.rounds))
             x = self.play()
             return seen if needs is FullInformation else first_order(*seen, x, seen.constraints.values(x))
         if not isinstance(seen, needs):

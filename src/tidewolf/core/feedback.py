@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, is_array, namespace, norm, to_numpy
+from tidewolf.core.arrays import Array, Shape, frozen, is_array, namespace, norm, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
 
@@ -43,7 +43,7 @@ class FirstOrder(NamedTuple):
 
 
 class Bandit(NamedTuple):
-    """Two numbers a round."""
+    """Two numbers a round, at the point of that round."""
 
     loss_values: Array
     constraint_values: Array
@@ -87,6 +87,11 @@ def _single(losses: Batch, constraints: Batch, x: Array, value: float, one: Arra
     return FirstOrder(grad_f, value, grad_g, norm(grad_f), norm(grad_g), 1)
 
 
+def bandit(losses: Batch, constraints: Batch, points: Array) -> Bandit:
+    """The bandit feedback of these rounds, each at its own point."""
+    return Bandit(losses.values_at(points), constraints.values_at(points))
+
+
 def require_first_order(seen: object, shape: Shape, most: int) -> None:
     """Refuse feedback of another kind, on too many rounds, of the wrong shape, or with a violation that is no number."""
     if type(seen) is not FirstOrder:
@@ -100,3 +105,27 @@ def require_first_order(seen: object, shape: Shape, most: int) -> None:
         raise WrongShape(f"A gradient of shape {tuple(wrong.shape)} was given; the set's points have shape {shape}.")
     if not isinstance(seen.violation, float | int) or not 0.0 <= seen.violation < math.inf:
         raise NotFinite(f"The violation must be a finite number of at least 0, not {seen.violation}.")
+
+
+MODERATE = 1e100
+"""Values of functions are at most this in size, so that their squares can be added up."""
+
+
+def require_bandit(seen: object, most: int) -> Bandit:
+    """The values as copies in float64 on the host; refuses another kind, too many rounds, wrong lengths, and what is no moderate number."""
+    if type(seen) is not Bandit:
+        raise WrongType(f"Bandit feedback is due, not {type(seen).__name__}.")
+    for values in seen:
+        if not is_array(values):
+            raise WrongType("The values of Bandit feedback are arrays, with one number a round.")
+        if values.ndim != 1 or values.shape != seen.loss_values.shape:
+            shapes = f"{tuple(seen.loss_values.shape)} and {tuple(values.shape)}"
+            raise WrongShape(f"Bandit feedback has one loss and one constraint value a round; values of shape {shapes} were given.")
+    if not 1 <= seen.rounds <= most:
+        raise InvalidInput(f"Feedback on {seen.rounds} rounds was given where {'1 is' if most == 1 else f'1 to {most} are'} due.")
+    values = [np.array(to_numpy(part), dtype=np.float64) for part in seen]
+    for name, part in zip(("loss", "constraint"), values, strict=True):
+        size = float(np.abs(part).max())
+        if not size <= MODERATE:
+            raise NotFinite(f"A {name} value of {size:g} was given; values are finite numbers, at most {MODERATE:g} in size.")
+    return Bandit(*map(frozen, values))

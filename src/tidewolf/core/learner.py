@@ -89,6 +89,10 @@ class Learner(Value, ABC, Generic[S]):
 
     needs: ClassVar[type[FullInformation] | type[FirstOrder] | type[Bandit]]
     state_type: ClassVar[type]
+    on_average: ClassVar[bool] = False
+    """whether bounds and promises hold only on average over the learner's own dice: then they are shown, and no run is judged by them"""
+    exponents: ClassVar[tuple[float, float] | None] = None
+    """the powers of T that theory promises for regret and violation, up to logarithms; None where it promises none"""
 
     @property
     @abstractmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import numpy as np
 
@@ -15,3 +16,15 @@ def generator(seed: int, purpose: str, round: int = 0) -> np.random.Generator:
     key = hashlib.sha256(f"tidewolf {seed} {purpose}".encode()).digest()[:16]
     counter = [0, 0, 0, as_count(round, "A round", least=0)]
     return np.random.Generator(np.random.Philox(key=np.frombuffer(key, dtype=np.uint64), counter=counter))
+
+
+_PAGE = 1024
+"""Numbers drawn at once: rows that share a page cost little more than one of them."""
+
+
+def gaussian_rows(seed: int, purpose: str, first: int, count: int, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Rows `first` to `first + count - 1` of an endless table of standard normal numbers; a row depends on its number alone."""
+    page = max(1, _PAGE // size)
+    start, stop = first // page, (first + count - 1) // page + 1
+    table = np.concatenate([generator(seed, purpose, number).standard_normal((page, size)) for number in range(start, stop)])
+    return table[first - start * page :][:count]

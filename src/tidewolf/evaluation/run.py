@@ -13,13 +13,14 @@ import numpy as np
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import NotSupported
+from tidewolf.core.feedback import Bandit
 from tidewolf.core.learner import Bound, Learner, Record
+from tidewolf.evaluation.certificate import Audit, Certificate, certify
 from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
 from tidewolf.functions.base import LinearTotal
 from tidewolf.loop import play
 from tidewolf.projection import ActiveSet
 from tidewolf.sets import FlowPolytope
-from tidewolf.sets.base import membership_tolerance
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 _PROGRESS_SECONDS = 0.1
@@ -45,6 +46,8 @@ class Run(Record):
     """largest excess of a played point over the set"""
     seconds: float
     """spent in the loop: acting, evaluating, learning"""
+    audit: Audit
+    """what was gathered of the learner's projections; see `certificate`"""
     known: Comparator | None = None
     """the comparator, where somebody has computed it already"""
 
@@ -91,6 +94,11 @@ class Run(Record):
             return Bound(None, None, "No point satisfies every constraint, so there is nothing to compare with.")
         return self.learner.bound(self)
 
+    @cached_property
+    def certificate(self) -> Certificate:
+        """What the run can prove about itself, checked when first asked."""
+        return certify(self)
+
     def summary(self) -> dict[str, Any]:
         """The numbers of the run as plain data."""
         regret, bound, best = self.regret, self.bound, self.comparator
@@ -105,13 +113,12 @@ class Run(Record):
             "max_excess": self.max_excess,
             "feasible_in_hindsight": None if best is None else best.feasible,
             "bound": {"regret": bound.regret, "violation": bound.violation},
-            "certificate": {"membership": self.max_excess <= self._rounding, "bound_reason": bound.reason},
+            "certificate": {
+                "membership": self.certificate.checks[0].holds,
+                "bound_reason": bound.reason,
+                **self.certificate.summary(),
+            },
         }
-
-    @property
-    def _rounding(self) -> float:
-        """The excess that rounding alone may cause in a played point."""
-        return membership_tolerance(self.learner.hard_set.center, self.learner.hard_set.radius)
 
     def __repr__(self) -> str:
         regret, best = self.regret, self.comparator
@@ -122,6 +129,9 @@ class Run(Record):
             f"  rounds {self.rounds}, regret {'none' if verdict else shown}, violation {self.violations.sum():.6g}, "
             f"oracle calls {self.oracle_calls}, largest excess {self.max_excess:.2g}, {self.seconds:.3g} s{verdict}"
         )
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{self.certificate}"
 
 
 def run(
@@ -137,7 +147,7 @@ def run(
     calls_at = np.zeros(T, dtype=np.int64)
     moves = play(learner, stream)
     _compile_kernels()
-    state = learner.start()
+    state, audit = learner.start(), Audit(learner)
     excess, seconds, last = 0.0, 0.0, time.perf_counter()
     ends: list[int] = []
     measures: list[tuple[float, ...]] = []
@@ -149,10 +159,12 @@ def run(
         violations[t:stop] = np.maximum(to_numpy(played.constraints), 0.0)
         distances[t:stop] = state.distance
         calls_at[stop - 1] += played.state.calls - calls
-        excess = max(excess, learner.hard_set.excess(played.x))
+        points = played.x if learner.needs is Bandit else played.x[None, ...]
+        excess = max(excess, *(learner.hard_set.excess(points[i, ...]) for i in range(points.shape[0])))
         t, state, calls = stop, played.state, played.state.calls
         ends.append(t)
         measures.append(learner.measures(state))
+        audit.see(state)
         clock = time.perf_counter()
         if progress is not None and (clock - last > _PROGRESS_SECONDS or t == T):
             last = clock
@@ -170,6 +182,7 @@ def run(
         stream=stream,
         max_excess=excess,
         seconds=seconds,
+        audit=audit,
         known=comparator,
     )
 

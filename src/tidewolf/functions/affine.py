@@ -49,9 +49,15 @@ class Affine(Batch, LinearTotal, PiecewiseLinear):
     def values(self, x: Array) -> Array:
         return rows(self.A) @ flat(x) - self.b
 
+    def values_at(self, points: Array) -> Array:
+        return namespace(points).vecdot(rows(self.A), rows(points)) - self.b
+
     def subgradient(self, x: Array, weights: Array) -> Array:
         total = weights @ rows(self.A)
         return total if self.A.ndim == 2 else namespace(total).reshape(total, self.shape)
+
+    def gradients(self, x: Array) -> Array:
+        return self.A
 
     def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
         return row_norms(rows(self.A))

@@ -45,9 +45,15 @@ class Linear(Batch, LinearTotal, PiecewiseLinear):
     def values(self, x: Array) -> Array:
         return rows(self.C) @ flat(x)
 
+    def values_at(self, points: Array) -> Array:
+        return namespace(points).vecdot(rows(self.C), rows(points))
+
     def subgradient(self, x: Array, weights: Array) -> Array:
         total = weights @ rows(self.C)
         return total if self.C.ndim == 2 else namespace(total).reshape(total, self.shape)
+
+    def gradients(self, x: Array) -> Array:
+        return self.C
 
     def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
         return row_norms(rows(self.C))

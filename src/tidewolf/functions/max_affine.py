@@ -14,7 +14,7 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, Shape, as_array, flat, namespace, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.functions.base import Halfspaces, PiecewiseLinear, batch_array, beside, row_norms, stacked
+from tidewolf.functions.base import Halfspaces, PiecewiseLinear, batch_array, beside, row_norms, rows, stacked
 
 
 @final
@@ -53,9 +53,17 @@ class MaxAffine(Batch, PiecewiseLinear):
     def values(self, x: Array) -> Array:
         return namespace(self.A).max(self._pieces(x), axis=1)
 
+    def values_at(self, points: Array) -> Array:
+        pieces = (self._flat() @ rows(points)[:, :, None])[:, :, 0] - self.b
+        return namespace(self.A).max(pieces, axis=1)
+
     def subgradient(self, x: Array, weights: Array) -> Array:
         total = weights @ self._active(x)
         return total if self.A.ndim == 3 else namespace(total).reshape(total, self.shape)
+
+    def gradients(self, x: Array) -> Array:
+        active = self._active(x)
+        return active if self.A.ndim == 3 else namespace(active).reshape(active, (len(self), *self.shape))
 
     def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
         return row_norms(self._active(x))

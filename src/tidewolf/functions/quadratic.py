@@ -11,7 +11,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_array, as_number, eps_of, like, to_numpy
+from tidewolf.core.arrays import Array, Shape, as_array, as_number, eps_of, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotConvex, WrongShape
 from tidewolf.functions.base import batch_array, beside, row_norms, stacked
@@ -65,11 +65,18 @@ class Quadratic(Batch):
     def values(self, x: Array) -> Array:
         return (0.5 * (self.P @ x) + self.q) @ x + self.r
 
+    def values_at(self, points: Array) -> Array:
+        curved = points @ self.P if self.P.ndim == 2 else (self.P @ points[:, :, None])[:, :, 0]
+        return namespace(points).vecdot(0.5 * curved + self.q, points) + self.r
+
     def subgradient(self, x: Array, weights: Array) -> Array:
-        return weights @ (self.P @ x + self.q)
+        return weights @ self.gradients(x)
+
+    def gradients(self, x: Array) -> Array:
+        return self.P @ x + self.q
 
     def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return row_norms(self.P @ x + self.q)
+        return row_norms(self.gradients(x))
 
     @classmethod
     def examples(cls) -> Sequence[Quadratic]:

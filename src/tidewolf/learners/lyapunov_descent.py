@@ -20,15 +20,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.arrays import Array, as_count, as_number, frozen, inner
+from tidewolf.core.arrays import Array, frozen, inner
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.learner import Bound, Companion, Learner, Record
-from tidewolf.core.oracle import HasLMO, as_set
+from tidewolf.core.oracle import HasLMO
 from tidewolf.projection import ActiveSet
 from tidewolf.steps.adagrad import descend, into_ball
 from tidewolf.steps.blocks import BlockLearner, opened
 from tidewolf.steps.feasible import calls_in
-from tidewolf.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights, optional_slope, passed_horizon
+from tidewolf.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights
+from tidewolf.steps.settings import passed_horizon, settle
 
 
 class State(NamedTuple):
@@ -69,18 +70,7 @@ class LyapunovDescent(BlockLearner[State]):
     constraint_lipschitz: float | None = None
 
     def __post_init__(self) -> None:
-        checked = {
-            "K": as_set(self.K, "LyapunovDescent"),
-            "horizon": None if self.horizon is None else as_count(self.horizon, "The horizon"),
-            "caution": as_number(self.caution, "caution", above=0.0),
-            "calls_per_round": as_number(self.calls_per_round, "calls_per_round", above=0.0),
-            "tolerance": as_number(self.tolerance, "tolerance", above=0.0),
-            "block": as_count(self.block, "The block"),
-            "loss_lipschitz": optional_slope(self.loss_lipschitz, "loss_lipschitz"),
-            "constraint_lipschitz": optional_slope(self.constraint_lipschitz, "constraint_lipschitz"),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        settle(self)
 
     @property
     def hard_set(self) -> HasLMO:
@@ -183,7 +173,7 @@ class LyapunovDescent(BlockLearner[State]):
         return Companion(self.K, state.active.x, state.aimed, state.y, self._tol, calls_in(state.bank))
 
     def notes(self, state: State) -> tuple[str, ...]:
-        return passed_horizon(self.horizon, state.ledger)
+        return passed_horizon(self.horizon, state.ledger.horizon, state.ledger.began)
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

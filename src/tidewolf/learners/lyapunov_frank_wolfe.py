@@ -23,13 +23,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.arrays import Array, as_count, as_number, frozen, inner, namespace
+from tidewolf.core.arrays import Array, frozen, inner, namespace
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.learner import Bound, Learner, Record
-from tidewolf.core.oracle import HasLMO, as_set
+from tidewolf.core.oracle import HasLMO
 from tidewolf.projection.one_shot import look, step
 from tidewolf.steps.blocks import BlockLearner, opened
-from tidewolf.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights, optional_slope, passed_horizon
+from tidewolf.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights
+from tidewolf.steps.settings import passed_horizon, settle
 
 STIFFNESS = 1.055
 """rho D/T^{3/4}: the best constant of the worst case."""
@@ -62,6 +63,7 @@ class LyapunovFrankWolfe(BlockLearner[State]):
 
     needs: ClassVar = FirstOrder
     state_type: ClassVar = State
+    exponents: ClassVar = (3 / 4, 3 / 4)
 
     K: HasLMO
     horizon: int | None = None
@@ -70,15 +72,7 @@ class LyapunovFrankWolfe(BlockLearner[State]):
     constraint_lipschitz: float | None = None
 
     def __post_init__(self) -> None:
-        checked = {
-            "K": as_set(self.K, "LyapunovFrankWolfe"),
-            "horizon": None if self.horizon is None else as_count(self.horizon, "The horizon"),
-            "caution": as_number(self.caution, "caution", above=0.0),
-            "loss_lipschitz": optional_slope(self.loss_lipschitz, "loss_lipschitz"),
-            "constraint_lipschitz": optional_slope(self.constraint_lipschitz, "constraint_lipschitz"),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        settle(self)
 
     @property
     def hard_set(self) -> HasLMO:
@@ -142,7 +136,7 @@ class LyapunovFrankWolfe(BlockLearner[State]):
         return state.ledger.loss_slope, state.ledger.constraint_slope
 
     def notes(self, state: State) -> tuple[str, ...]:
-        return passed_horizon(self.horizon, state.ledger)
+        return passed_horizon(self.horizon, state.ledger.horizon, state.ledger.began)
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

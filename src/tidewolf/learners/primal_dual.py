@@ -30,16 +30,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.arrays import Array, as_count, as_number, frozen
+from tidewolf.core.arrays import Array, frozen
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.learner import Bound, Companion, Learner, Record
-from tidewolf.core.oracle import HasLMO, as_set
+from tidewolf.core.oracle import HasLMO
 from tidewolf.projection import ActiveSet
 from tidewolf.steps.adagrad import into_ball
 from tidewolf.steps.blocks import BlockLearner, opened
 from tidewolf.steps.feasible import calls_in, feasible
-from tidewolf.steps.lyapunov import FIRST_HORIZON, optional_slope
+from tidewolf.steps.lyapunov import FIRST_HORIZON
 from tidewolf.steps.saddle import HOPELESS, kept_possible, saddle_step, violation_bound
+from tidewolf.steps.settings import passed_horizon, settle
 from tidewolf.steps.slopes import within
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ class PrimalDual(BlockLearner[State]):
 
     needs: ClassVar = FirstOrder
     state_type: ClassVar = State
+    exponents: ClassVar = (3 / 4, 7 / 8)
 
     K: HasLMO
     horizon: int | None = None
@@ -121,17 +123,7 @@ class PrimalDual(BlockLearner[State]):
     """|x - y|^2 that calls left over are spent on, as a share of radius^2"""
 
     def __post_init__(self) -> None:
-        checked = {
-            "K": as_set(self.K, "PrimalDual"),
-            "horizon": None if self.horizon is None else as_count(self.horizon, "The horizon"),
-            "calls_per_round": as_number(self.calls_per_round, "calls_per_round", above=0.0),
-            "loss_lipschitz": optional_slope(self.loss_lipschitz, "loss_lipschitz"),
-            "constraint_lipschitz": optional_slope(self.constraint_lipschitz, "constraint_lipschitz"),
-            "block": None if self.block is None else as_count(self.block, "The block"),
-            "tolerance": as_number(self.tolerance, "tolerance", above=0.0),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        settle(self)
 
     @staticmethod
     def theorem(
@@ -289,10 +281,7 @@ class PrimalDual(BlockLearner[State]):
         return Companion(self.K, state.active.x, state.aimed, state.y, self._promised(state), calls_in(state.bank))
 
     def notes(self, state: State) -> tuple[str, ...]:
-        if self.horizon is None or state.horizon == self.horizon:
-            return ()
-        restarted = f"after round {state.began} the learner restarted with {state.horizon}"
-        return (f"The horizon of {self.horizon} rounds was passed: {restarted}.",)
+        return passed_horizon(self.horizon, state.horizon, state.began)
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

@@ -22,14 +22,12 @@ is in the hundred thousands, and promise nothing before that: steps/thresholds.p
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.arrays import Array, as_count, as_number, frozen, norm
-from tidewolf.core.errors import FrozenRegime, ShortHorizon
+from tidewolf.core.arrays import Array, frozen, norm
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.learner import Bound, Companion, Learner, Record
 from tidewolf.core.oracle import HasLMO
@@ -37,6 +35,7 @@ from tidewolf.projection import afp_paper
 from tidewolf.steps.adagrad import into_ball
 from tidewolf.steps.blocks import BlockLearner, opened
 from tidewolf.steps.saddle import HOPELESS, kept_possible, saddle_step, violation_bound
+from tidewolf.steps.settings import passed_horizon, settle, warn_of
 from tidewolf.steps.slopes import within
 from tidewolf.steps.thresholds import TheoremSteps, as_start, condition_at, frozen_at, frozen_sentence, primal_dual_condition
 
@@ -68,6 +67,7 @@ class TheoremPrimalDual(BlockLearner[State]):
 
     needs: ClassVar = FirstOrder
     state_type: ClassVar = State
+    exponents: ClassVar = (3 / 4, 7 / 8)
 
     K: HasLMO
     horizon: int
@@ -77,9 +77,7 @@ class TheoremPrimalDual(BlockLearner[State]):
     """where to start; the center unless told otherwise"""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "horizon", as_count(self.horizon, "The horizon"))
-        for name in ("loss_lipschitz", "constraint_lipschitz"):
-            object.__setattr__(self, name, as_number(getattr(self, name), name, above=0.0))
+        settle(self)
         object.__setattr__(self, "first", as_start(self.K, self.first))
 
     @property
@@ -203,9 +201,7 @@ class TheoremPrimalDual(BlockLearner[State]):
 
     def warn(self) -> None:
         """Say the concerns as one warning, where the caller's caller stands."""
-        if self.concerns:
-            cure = "PrimalDual(K, horizon) has settings for any horizon."
-            warnings.warn(" ".join((*self.concerns, cure)), FrozenRegime if self._frozen else ShortHorizon, stacklevel=3)
+        warn_of(self.concerns, self._frozen, "PrimalDual")
 
     def promise(self) -> Bound:
         """What is known before the first round of a run of `horizon` rounds."""
@@ -231,10 +227,7 @@ class TheoremPrimalDual(BlockLearner[State]):
         return Companion(self.K, state.x, state.aimed, state.y, self._steps(state.horizon).tol, math.inf)
 
     def notes(self, state: State) -> tuple[str, ...]:
-        if state.horizon == self.horizon:
-            return self.concerns
-        restarted = f"after round {state.began} the learner restarted with {state.horizon}"
-        return (*self.concerns, f"The horizon of {self.horizon} rounds was passed: {restarted}.")
+        return (*self.concerns, *passed_horizon(self.horizon, state.horizon, state.began))
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

@@ -6,14 +6,16 @@ from difflib import get_close_matches
 
 from tidewolf.core.errors import InvalidInput
 from tidewolf.problems.abilene import abilene
+from tidewolf.problems.adversarial import adversarial
 from tidewolf.problems.base import Builder, Problem
 from tidewolf.problems.carbon import carbon
 from tidewolf.problems.freeway import freeway
 from tidewolf.problems.routing import routing
+from tidewolf.problems.sdp import sdp
 
-__all__ = ["Builder", "Problem", "abilene", "carbon", "every", "freeway", "named", "routing"]
+__all__ = ["Builder", "Problem", "abilene", "adversarial", "carbon", "every", "freeway", "named", "routing", "sdp"]
 
-_BUILDERS: tuple[Builder, ...] = (routing, abilene, freeway, carbon)
+_BUILDERS: tuple[Builder, ...] = (routing, sdp, adversarial, abilene, freeway, carbon)
 
 
 def every() -> dict[str, Builder]:

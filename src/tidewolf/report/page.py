@@ -29,7 +29,8 @@ _READ = (
     "Regret is the total loss minus that of the best fixed point that keeps every limit in every round; where that point is known "
     "only between two bounds, so is the regret. Violation adds up by how much the limits were broken; surplus never pays for a breach. "
     "What theory promises for this very run stands beneath, where it promises something. "
-    "The largest excess is the farthest a played point ever was outside the hard set."
+    "The largest excess is the farthest a played point ever was outside the hard set. A certificate holds when every played point is a "
+    "member, every projection and oracle call is accounted for, and both totals are within what theory promises."
 )
 
 
@@ -106,7 +107,8 @@ def _row(i: int, run: Run, label: str) -> str:
         _cell(number(run.max_excess)),
         _cell(number(run.seconds)),
     )
-    return f'<tr><th scope="row">{swatch(i)}{escape(label)}</th>{"".join(cells)}</tr>'
+    proved = {True: "certificate holds", False: "certificate fails", None: "certificate undecided"}[run.certificate.holds]
+    return f'<tr><th scope="row">{swatch(i)}{escape(label)}<small>{proved}</small></th>{"".join(cells)}</tr>'
 
 
 def _regret(run: Run) -> str:
@@ -150,11 +152,11 @@ def _notes(runs: Sequence[Run], labels: Sequence[str]) -> str:
 
 
 def learner_notes(runs: Sequence[Run], labels: Sequence[str]) -> list[tuple[str, str]]:
-    """Whom it concerns, and what a reader should know: the learners' own notes, and why theory promises nothing where it does not."""
+    """Whom it concerns, and what a reader should know: the learners' own notes, why theory promises nothing, what is not as it promises."""
     concerned: dict[str, list[str]] = {}
     for run, label in zip(runs, labels, strict=True):
         comparable = run.comparator is None or run.comparator.feasible is not False
-        for note in (*run.notes, run.bound.reason if comparable else ""):
+        for note in (*run.notes, run.bound.reason if comparable else "", *run.certificate.failures):
             if note:
                 concerned.setdefault(note, []).append(label)
     return [(", ".join(who), note) for note, who in concerned.items()]

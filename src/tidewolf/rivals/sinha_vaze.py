@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.arrays import Array, as_count, as_number, frozen
+from tidewolf.core.arrays import Array, as_count, frozen
 from tidewolf.core.feedback import FirstOrder, require_first_order
 from tidewolf.core.learner import Bound, Learner, Record
-from tidewolf.core.oracle import as_set
 from tidewolf.rivals.exact import ExactProjection
 from tidewolf.sets.base import ConvexSet
 from tidewolf.steps.adagrad import descend
-from tidewolf.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights, optional_slope, passed_horizon
+from tidewolf.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights
+from tidewolf.steps.settings import passed_horizon, settle
 
 
 class State(NamedTuple):
@@ -42,6 +42,7 @@ class SinhaVaze(Learner[State]):
 
     needs: ClassVar = FirstOrder
     state_type: ClassVar = State
+    exponents: ClassVar = (1 / 2, 1 / 2)
 
     K: ConvexSet
     horizon: int | None = None
@@ -55,16 +56,8 @@ class SinhaVaze(Learner[State]):
         return cls(K, horizon=horizon, caution=as_count(horizon, "The horizon") ** -0.5)
 
     def __post_init__(self) -> None:
-        as_set(self.K, "SinhaVaze")
+        settle(self)
         ExactProjection(self.K)  # refuses a set it cannot project on
-        checked = {
-            "horizon": None if self.horizon is None else as_count(self.horizon, "The horizon"),
-            "caution": as_number(self.caution, "caution", above=0.0),
-            "loss_lipschitz": optional_slope(self.loss_lipschitz, "loss_lipschitz"),
-            "constraint_lipschitz": optional_slope(self.constraint_lipschitz, "constraint_lipschitz"),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
 
     @property
     def hard_set(self) -> ConvexSet:
@@ -108,7 +101,7 @@ class SinhaVaze(Learner[State]):
         return state.ledger.loss_slope, state.ledger.constraint_slope
 
     def notes(self, state: State) -> tuple[str, ...]:
-        return ("It projects exactly and asks no oracle.", *passed_horizon(self.horizon, state.ledger))
+        return ("It projects exactly and asks no oracle.", *passed_horizon(self.horizon, state.ledger.horizon, state.ledger.began))
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from inspect import isabstract
 
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable
+from tidewolf.sets.bounded_psd import BoundedPSD
 from tidewolf.sets.box import Box
 from tidewolf.sets.capped_simplex import CappedSimplex
 from tidewolf.sets.flow import FlowPolytope
@@ -15,6 +16,7 @@ from tidewolf.sets.translated import Translated
 from tidewolf.sets.vertex_hull import VertexHull
 
 __all__ = [
+    "BoundedPSD",
     "Box",
     "CappedSimplex",
     "ConvexSet",

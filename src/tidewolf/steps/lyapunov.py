@@ -22,10 +22,11 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tidewolf.core.arrays import Array, as_number, inner
+from tidewolf.core.arrays import Array, inner
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.learner import Bound, Record
 from tidewolf.core.oracle import HasLMO
+from tidewolf.steps.saddle import HOPELESS
 from tidewolf.steps.slopes import within
 
 DEFAULT_CAUTION = 10.0
@@ -148,7 +149,7 @@ class LyapunovWeights:
         regret, violation = regret + ledger.settled_regret, violation + ledger.settled_violation
         if self.loss_lipschitz is None and not record.linear_losses:
             return Bound(_known(regret), None, "A bound on the violation needs loss_lipschitz, a slope that no loss exceeds on the set.")
-        reason = "" if math.isfinite(regret + violation) else "No point can keep limits that were breached as much as these were."
+        reason = "" if math.isfinite(regret + violation) else HOPELESS
         return Bound(_known(regret), _known(violation), reason)
 
     def _stretch_bound(self, ledger: Ledger, B: float, t: int) -> tuple[float, float]:
@@ -166,18 +167,6 @@ class LyapunovWeights:
             return regret, math.inf
         log = math.log(most / (ledger.least_ratio * unit)) + ledger.exponent * _LN2
         return regret, unit / s * (math.log1p(math.exp(log)) if log < 500.0 else log)
-
-
-def passed_horizon(horizon: int | None, ledger: Ledger) -> tuple[str, ...]:
-    """The sentence that says a known horizon was passed, if it was."""
-    if horizon is None or ledger.horizon == horizon:
-        return ()
-    return (f"The horizon of {horizon} rounds was passed: after round {ledger.began} the learner restarted with {ledger.horizon}.",)
-
-
-def optional_slope(given: float | None, name: str) -> float | None:
-    """A Lipschitz constant, or None to use the largest slope seen."""
-    return None if given is None else as_number(given, name, above=0.0)
 
 
 def _known(number: float) -> float | None:

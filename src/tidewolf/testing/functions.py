@@ -3,7 +3,9 @@
     f_t(s x + (1 - s) z) <= s f_t(x) + (1 - s) f_t(z)             convex
     f_t(z) >= f_t(x) + <grad f_t(x), z - x>                       subgradients
     subgradient(x, w) = sum_t w_t grad f_t(x)                     weighted sums
+    gradients(x)_t = grad f_t(x)
     slopes(x)_t = ||grad f_t(x)||
+    values_at(x_1 .. x_k)_t = f_t(x_t)                            rounds at points of their own
 
 and: sizes agree, views agree with the whole, the same question gets the same answer, in the library and dtype it was asked in,
 and nothing given is changed. Numbers are compared up to sqrt(eps) of the largest terms that went into them.
@@ -18,7 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, as_point, eps_of, is_array, like, to_numpy
+from tidewolf.core.arrays import Array, as_point, eps_of, is_array, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, LawBroken, WrongType
 from tidewolf.core.randomness import generator
@@ -108,7 +110,12 @@ def answers_fit(trial: Trial) -> None:
     f, law = trial.f, "answers have the size, library and dtype of the question and are finite"
     for x in trial.xs:
         subgradient = f.subgradient(x, like(trial.weights(), x))
-        for name, got, shape in (("values", f.values(x), (len(f),)), ("subgradient", subgradient, f.shape)):
+        asked = (
+            ("values", f.values(x), (len(f),)),
+            ("subgradient", subgradient, f.shape),
+            ("gradients", f.gradients(x), (len(f), *f.shape)),
+        )
+        for name, got, shape in asked:
             trial.require(type(got) is type(x), law, f"{name} answers a {type(got).__name__} for a {type(x).__name__}")
             trial.require(tuple(got.shape) == shape, law, f"{name} answers shape {tuple(got.shape)}, not {shape}")
             trial.require(got.dtype == x.dtype, law, f"{name} answers dtype {got.dtype} for {x.dtype}")
@@ -122,9 +129,9 @@ def nothing_is_changed(trial: Trial) -> None:
     mine, weights = like(_numbers(x).reshape(f.shape).copy(), x), like(trial.weights(), x)
     held = {"the point": mine, "the weights": weights, **{f"its {name}": part for name, part in f.fields().items() if is_array(part)}}
     before = {name: to_numpy(part).copy() for name, part in held.items()}
-    f.values(mine), f.subgradient(mine, weights), f.slopes(mine)
+    f.values(mine), f.subgradient(mine, weights), f.gradients(mine), f.slopes(mine), f.values_at(namespace(mine).stack([mine] * len(f)))
     for name, part in held.items():
-        trial.require(np.array_equal(to_numpy(part), before[name]), law, f"{name} changed during values, subgradient or slopes")
+        trial.require(np.array_equal(to_numpy(part), before[name]), law, f"{name} changed while it was only asked")
 
 
 def same_question_same_answer(trial: Trial) -> None:
@@ -163,6 +170,18 @@ def views_agree(trial: Trial) -> None:
             for name, gap in gaps.items():
                 off = float(np.abs(gap).max(initial=0.0))
                 trial.require(off <= trial.tolerance, law, f"{name} of {rounds} is off by {off:.3g}")
+
+
+def rounds_have_points_of_their_own(trial: Trial) -> None:
+    f, law, pick = trial.f, "values_at(points) is each round's value at its own point", generator(trial.seed, "points of their own")
+    for _ in range(3):
+        chosen = pick.integers(0, len(trial.xs), len(f))
+        points = namespace(trial.xs[0]).stack([trial.xs[i] for i in chosen])
+        got = f.values_at(points)
+        trial.require(type(got) is type(points) and got.dtype == points.dtype, law, f"it answers a {type(got).__name__} of {got.dtype}")
+        trial.require(tuple(got.shape) == (len(f),), law, f"it answers shape {tuple(got.shape)}, not {(len(f),)}")
+        off = float(np.abs(_numbers(got) - trial.values[chosen, np.arange(len(f))]).max())
+        trial.require(off <= trial.tolerance, law, f"it is off by {off:.3g}")
 
 
 def convex(trial: Trial) -> None:
@@ -204,6 +223,15 @@ def weights_add_up(trial: Trial) -> None:
         trial.require(
             linear <= trial.tolerance, law, f"under w + 2 u it is off by {k * linear:.3g} from that under w and twice that under u"
         )
+
+
+def gradients_are_the_rounds(trial: Trial) -> None:
+    law = "gradients are the rounds' subgradients, those that subgradient weighs"
+    w, k = trial.weights(), len(trial.f)
+    for x in trial.xs:
+        gradients = _numbers(trial.f.gradients(x)).reshape(k, -1)
+        off = float(np.abs(w @ gradients - trial.weighted(x, w)).max()) / k
+        trial.require(off <= trial.tolerance, law, f"under the same weights they differ by {k * off:.3g}")
 
 
 def slopes_are_norms(trial: Trial) -> None:
@@ -253,9 +281,11 @@ LAWS = (
     same_question_same_answer,
     integers_are_numbers,
     views_agree,
+    rounds_have_points_of_their_own,
     convex,
     subgradients_support,
     weights_add_up,
+    gradients_are_the_rounds,
     slopes_are_norms,
     total_is_the_sum,
     halfspaces_say_the_same,

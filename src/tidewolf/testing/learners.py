@@ -1,6 +1,7 @@
 """Laws that every learner keeps; run them on your own with `check_learner`.
 
     x = act(state) is a read-only member of the set                                   every round, past the horizon too
+    acts(state, k) begins with act(state) and goes on with what is played next        bit for bit
     act, update and save leave their state as it was                                  branches from one state do not meet
     load(save(state)) goes on as state does                                           bit for bit, within a block too
     feedback on k rounds at once does what it does one round at a time                up to rounding of sums
@@ -23,10 +24,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, eps_of, like, to_numpy
+from tidewolf.core.arrays import Array, eps_of, like, namespace, to_numpy
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import InvalidInput, LawBroken, NotSupported, OtherSettings, TidewolfError, WrongType
-from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation, first_order
+from tidewolf.core.errors import InvalidInput, LawBroken, OtherSettings, TidewolfError, WrongType
+from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, bandit, first_order
 from tidewolf.core.learner import Bound, Learner, Record
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.randomness import generator
@@ -46,7 +47,7 @@ _PATIENCE = 400
 _CYCLES, _MOST_CYCLES = 10, 100
 """How often the stream is played over to see whether a state grows, and how often before it is certain that it does."""
 _SAMPLE = 17
-"""At every which update its size is looked at."""
+"""After how many rounds its size is looked at again."""
 _GROWTH = 1.25
 """How much larger the largest state of the second half of these rounds may be than that of the first: an active set breathes."""
 
@@ -179,16 +180,32 @@ def actions_are_members(trial: Trial) -> None:
 
 def acting_changes_nothing(trial: Trial) -> None:
     learner, law = trial.learner, "act gives the point of its state, as often as it is asked, and acts the same for the rounds to come"
+    explores = learner.needs is Bandit
     for t, state in trial.moments:
         before, x, k = learner.save(state), learner.act(state), learner.rounds_left(state)
-        same = _bits(x) == _bits(trial.single[t].x)
-        trial.require(same, law, f"in round {t} it gives {_shown(x)}, and gave {_shown(trial.single[t].x)}")
-        for count in (1, k):
+        gave = _points(trial.single[t], learner)[0]
+        trial.require(_bits(x) == _bits(gave), law, f"in round {t} it gives {_shown(x)}, and gave {_shown(gave)}")
+        for count in (1, (k + 1) // 2, k):
             points = learner.acts(state, count)
             trial.require(tuple(points.shape) == (count, *x.shape), law, f"acts(state, {count}) has shape {tuple(points.shape)}")
-            same = all(_bits(points[i, ...]) == _bits(x) for i in range(count))
-            trial.require(same, law, f"acts(state, {count}) differs from act(state) in round {t}")
+            for i in range(min(count, len(trial.stream) - t) if explores else count):
+                due = _points(trial.single[t + i], learner)[0] if explores else x
+                same = _bits(points[i, ...]) == _bits(due)
+                other = "what is played" if explores else "act(state)"
+                trial.require(same, law, f"acts(state, {count}) differs from {other} in round {t + i}")
         trial.require(learner.save(state) == before, law, f"act or acts changed the state of round {t}")
+
+
+def only_settled_points_are_given(trial: Trial) -> None:
+    learner, law = trial.learner, "acts refuses more points than rounds_left, and none"
+    for t, state in trial.moments:
+        k = learner.rounds_left(state)
+        for count in (0, k + 1):
+            try:
+                learner.acts(state, count)
+            except TidewolfError:
+                continue
+            trial.require(False, law, f"acts(state, {count}) is answered in round {t} where 1 to {k} points are settled")
 
 
 def rounds_and_calls_are_counted(trial: Trial) -> None:
@@ -254,16 +271,17 @@ def old_states_stay_good(trial: Trial) -> None:
 
 def blocks_are_rounds(trial: Trial) -> None:
     learner, law = trial.learner, "feedback on k rounds at once does what it does one round at a time, up to rounding of sums"
-    if learner.needs is not FirstOrder:
-        return
     room = math.sqrt(eps_of(learner.hard_set.center)) * (learner.hard_set.radius or 1.0)
     t, state = 0, learner.start()
     while t < len(trial.stream):
-        x, alone, k = learner.act(state), trial.single[t].x, min(learner.rounds_left(state), len(trial.stream) - t)
-        off = float(np.abs(_numbers(x) - _numbers(alone)).max())
-        if off > room:
-            trial.require(False, law, f"in round {t}, {_shown(x)} is played in place of {_shown(alone)}, {off:.3g} away")
-        state = learner.update(state, together([_seen(trial.stream, s, x) for s in range(t, t + k)]))
+        k = min(learner.rounds_left(state), len(trial.stream) - t)
+        points = learner.acts(state, k)
+        for i in range(k):
+            x, alone = points[i, ...], _points(trial.single[t + i], learner)[0]
+            off = float(np.abs(_numbers(x) - _numbers(alone)).max())
+            if off > room:
+                trial.require(False, law, f"in round {t + i}, {_shown(x)} is played in place of {_shown(alone)}, {off:.3g} away")
+        state = learner.update(state, _seen_together(trial, t, points))
         t += k
     alone = trial.single[-1].state
     trial.require(state.calls == alone.calls, law, f"in {t} rounds {state.calls} oracle calls are made in place of {alone.calls}")
@@ -282,6 +300,18 @@ def together(rounds: list[FirstOrder]) -> FirstOrder:
             total.rounds + seen.rounds,
         )
     return total
+
+
+def _seen_together(trial: Trial, t: int, points: Array) -> Feedback:
+    """What the learner needs of the rounds from t on, one at each point, from that of each round alone."""
+    k = int(points.shape[0])
+    if trial.learner.needs is FullInformation:
+        return FullInformation(*trial.stream[t : t + k].fields().values())
+    if trial.learner.needs is FirstOrder:
+        return together([_seen(trial.stream, t + i, points[i, ...]) for i in range(k)])
+    parts = [trial.stream[t + i : t + i + 1] for i in range(k)]
+    alone = [bandit(part.losses, part.constraints, points[i : i + 1, ...]) for i, part in enumerate(parts)]
+    return Bandit(*(namespace(points).concat(values) for values in zip(*alone, strict=True)))
 
 
 def bad_feedback_is_refused(trial: Trial) -> None:
@@ -337,7 +367,8 @@ def the_horizon_may_be_passed(trial: Trial) -> None:
         return
     known, state = learner.notes(learner.start()), learner.start()
     for played in trial.endless():
-        _require_member(trial, learner.hard_set, played.x, state.t, law)
+        for i, x in enumerate(_points(played, learner)):
+            _require_member(trial, learner.hard_set, x, state.t + i, law)
         state = played.state
         if state.t > 2 * horizon + _ROUNDS:
             break
@@ -347,18 +378,24 @@ def the_horizon_may_be_passed(trial: Trial) -> None:
 
 
 def states_do_not_grow(trial: Trial) -> None:
-    learner, law, rounds = trial.learner, "a saved state does not grow with the rounds", len(trial.stream)
+    learner, law, rounds = trial.learner, "a saved state does not grow with the rounds, but for those of an open block", len(trial.stream)
     sizes: list[tuple[int, int]] = []
-    for i, played in enumerate(trial.endless()):
-        if i % _SAMPLE == 0:
-            sizes.append((played.state.t, len(learner.save(played.state))))
-        if played.state.t >= _CYCLES * rounds and i % (_CYCLES * _SAMPLE) == 0:
-            half = played.state.t // 2
-            before, after = max(size for t, size in sizes if t <= half), max(size for t, size in sizes if t > half)
-            if after <= _GROWTH * before:
-                return
-            detail = f"it has up to {before} bytes in the first {half} rounds, up to {after} in the next"
-            trial.require(played.state.t < _MOST_CYCLES * rounds, law, detail)
+    before, checked = learner.start(), _CYCLES * rounds
+    for played in trial.endless():
+        state, due = played.state, learner.rounds_left(before) == int(played.losses.shape[0])
+        before = state
+        if not due or (sizes and state.t < sizes[-1][0] + _SAMPLE):
+            continue
+        sizes.append((state.t, len(learner.save(state))))
+        half = state.t // 2
+        if state.t < checked or sizes[0][0] > half:
+            continue
+        checked = state.t + _CYCLES * _SAMPLE
+        early, late = max(size for t, size in sizes if t <= half), max(size for t, size in sizes if t > half)
+        if late <= _GROWTH * early:
+            return
+        detail = f"it has up to {early} bytes in the first {half} rounds, up to {late} in the next"
+        trial.require(state.t < _MOST_CYCLES * rounds, law, detail)
 
 
 LAWS = (
@@ -367,6 +404,7 @@ LAWS = (
     states_are_read_only,
     rounds_and_calls_are_counted,
     acting_changes_nothing,
+    only_settled_points_are_given,
     same_rounds_same_run,
     saved_states_go_on,
     old_states_stay_good,
@@ -396,7 +434,9 @@ def _bad_feedback(trial: Trial, t: int, state: Any) -> dict[str, Any]:
     learner, left, shape = trial.learner, trial.learner.rounds_left(state), trial.learner.hard_set.shape
     losses, constraints, x = trial.stream.losses[t : t + 1], trial.stream.constraints[t : t + 1], learner.act(state)
     values = constraints.values(x)
-    bad: dict[str, Any] = {"nothing (None)": None, "text": "up", "feedback of another kind": Bandit(losses.values(x), values)}
+    others = (Bandit(losses.values(x), values), FullInformation(losses, constraints), _seen(trial.stream, t, x))
+    bad: dict[str, Any] = {"nothing (None)": None, "text": "up"}
+    bad |= {f"{type(other).__name__} feedback": other for other in others if not isinstance(other, learner.needs)}
     wide = like(np.ones((*shape, 2)), x)
     if learner.needs is FirstOrder:
         good = _seen(trial.stream, t, x)._replace(violation=1.0, constraint_slope=1.0)
@@ -406,14 +446,25 @@ def _bad_feedback(trial: Trial, t: int, state: Any) -> dict[str, Any]:
             bad[f"a {name} of another shape"] = good._replace(**{name: wide})
         bad |= {f"a violation of {number}": good._replace(violation=number) for number in (-1.0, math.nan, math.inf)}
         bad |= {f"feedback on {k} rounds where 1 to {left} are due": good._replace(rounds=k) for k in (0, left + 1)}
-    elif learner.needs is FullInformation:
+    elif learner.needs is Bandit:
+        two = namespace(x).stack([values, values])
+        spoilt = {"a NaN": values * math.nan, "an infinite number": values + math.inf, "minus infinity": values - math.inf}
+        spoilt |= {"a second axis": two, "one value more": two[:, 0], "a number alone": 1.0}
+        for name in Bandit._fields:
+            bad |= {f"{what} in the {name}": Bandit(values, values)._replace(**{name: wrong}) for what, wrong in spoilt.items()}
+        for k in (0, left + 1):
+            bad[f"feedback on {k} rounds where 1 to {left} are due"] = Bandit(like(np.zeros(k), x), like(np.zeros(k), x))
+    else:
         bad["functions of another shape"] = FullInformation(Linear(wide[None, ...]), Linear(wide[None, ...]))
         bad["feedback on no round"] = FullInformation(losses[:0], constraints[:0])
         if left < len(trial.stream):
             bad[f"feedback on {left + 1} rounds where 1 to {left} are due"] = FullInformation(*trial.stream[: left + 1].fields().values())
-    else:
-        raise NotSupported(f"{learner.needs.__name__} feedback cannot be spoilt yet.")
     return bad
+
+
+def _points(played: Played, learner: Learner[Any]) -> list[Array]:
+    """The different points played."""
+    return [played.x[i, ...] for i in range(played.x.shape[0])] if learner.needs is Bandit else [played.x]
 
 
 def _seen(stream: Stream, t: int, x: Array) -> FirstOrder:

@@ -204,6 +204,20 @@ def answers_are_best(trial: Trial) -> None:
         )
 
 
+def warm_starts_do_no_harm(trial: Trial) -> None:
+    law, warm = "a warm start is worth its word: the same answer each time, and as good as its error says", None
+    for d, v in trial.answers:
+        first, again = (trial.K.answer(trial.given(d), warm) for _ in range(2))
+        same = first.vertex.key() == again.vertex.key() and first.error == again.error
+        trial.require(same, law, f"in direction {_shown(d)} two answers differ")
+        number = type(first.error) in (float, int)  # one of NumPy's would turn float32 into float64 where it is added
+        trial.require(number, law, f"its error is a {type(first.error).__name__}, not a plain number; give float(error)")
+        gap = float(np.vdot(d, _numbers(first.vertex.dense(trial.given(d))) - v))
+        room = first.error + trial.eps * float(np.linalg.norm(d)) * trial.size
+        trial.require(gap <= room, law, f"in direction {_shown(d)} it is worse than a cold answer by {gap:.3g}, error {first.error:.3g}")
+        warm = first.warm
+
+
 def answers_match_the_linear_program(trial: Trial) -> None:
     law = "the oracle is as good as a linear program over its description, and no better"
     if not isinstance(trial.K, Polyhedral):
@@ -395,6 +409,19 @@ def projections_are_nearest(trial: Trial) -> None:
             trial.require(gap <= room, law, f"{_shown(y)} is projected on {_shown(p)}, and a nearer member exists (gap {gap:.3g})")
 
 
+def answers_match_the_projection(trial: Trial) -> None:
+    law = "no projection of a far point is better than the oracle's answer"
+    if not isinstance(trial.K, Projectable):
+        return
+    for d, v in trial.answers:
+        length = float(np.linalg.norm(d))
+        if length > 0:
+            p = _numbers(trial.K.project(trial.given(trial.center - 100 * trial.size * (d / length))))
+            gap, error = float(np.vdot(d, v - p)), trial.K.answer(trial.given(d)).error
+            detail = f"in direction {_shown(d)} the answer {_shown(v)} is worse than {_shown(p)} by {gap:.3g}"
+            trial.require(gap <= error + trial.eps * length * trial.size, law, detail)
+
+
 def relaxations_come_no_farther(trial: Trial) -> None:
     K, law = trial.K, "relax keeps members and brings no point farther from any member"
     if not isinstance(K, Relaxable):
@@ -424,6 +451,7 @@ LAWS = (
     answers_are_members,
     same_question_same_answer,
     answers_are_best,
+    warm_starts_do_no_harm,
     answers_match_the_linear_program,
     radius_bounds,
     diameter_bounds,
@@ -437,6 +465,7 @@ LAWS = (
     vertices_agree,
     tables_agree,
     projections_are_nearest,
+    answers_match_the_projection,
     relaxations_come_no_farther,
     prints_and_compares,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tidewolf.functions.capacity import Capacity
+from tidewolf.steps.penalty import bundle, capacities
 from tidewolf.steps.penalty.task import Solved, Task
 
 __all__ = ["Solved", "Task", "solve"]
@@ -9,4 +11,5 @@ __all__ = ["Solved", "Task", "solve"]
 
 def solve(task: Task, accuracy: float, budget: int = 100) -> Solved:
     """An answer within `accuracy` of the least h, or what `budget` evaluations of the block could certify."""
-    raise NotImplementedError
+    method = capacities.capacities if isinstance(task.constraints, Capacity) else bundle.bundle
+    return method(task, accuracy, budget)

@@ -1,0 +1,292 @@
+"""What a run can prove about itself: checks with their numbers, and totals beside what theory allows them.
+
+    membership   every played point is a member of K
+    distances    |x - y| after every update is what the learner said it is                                    with (x, y) the last
+    tolerance    |x - y|^2 <= tol after every update that left calls to spend                         (II)    approximately feasible
+    center       |y - c| <= |aimed - c| after every update                                            (III)   projection of `aimed`,
+    members      max_{z in K} |y - z|^2 - |aimed - z|^2 <= 0, for a sample of the updates             (I)     on K of center c
+    calls        at most calls_per_round t oracle calls after t rounds
+    regret       total loss - the comparator's <= the learner's bound; <= its promise
+    violation    sum of max(g_t(x_t), 0)       <= the learner's bound; <= its promise
+
+(I) takes one oracle answer v: with s = aimed - y the maximum is |y - c|^2 - |aimed - c|^2 + 2 max_z <s, z - c>, between the value at v
+and that plus twice the oracle's stated error. The sample is every 2^k-th update that moved y, with the least k that leaves at most 64
+of them (fewer in sets of very many entries); its calls are the certificate's own. Squares are compared divided by the radius, so that
+everything is a length and rounding allows the same everywhere.
+
+A measured number is an interval. A check holds when all of it is allowed, fails when none of it is, and is undecided between. Bounds
+speak of streams on which some point keeps every constraint: where that is not known, a violation above them decides nothing.
+The trivial values G_f D T and G_g D T hold for any member, whatever it does: a bound at or above them is vacuous.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+import numpy as np
+
+from tidewolf.core.arrays import eps_of, inner
+from tidewolf.core.learner import Bound, Companion, Learner
+from tidewolf.core.values import Value
+from tidewolf.evaluation.task import FEASIBILITY_TOLERANCE
+from tidewolf.functions.base import PiecewiseLinear
+from tidewolf.sets.base import membership_tolerance
+from tidewolf.steps.saddle import HOPELESS
+
+if TYPE_CHECKING:
+    from tidewolf.evaluation.run import Run
+
+SAMPLE = 64
+"""How many updates at most are checked against the oracle."""
+_NUMBERS = 1 << 21
+"""How many entries of points the sample may hold, in sets so large that this makes it smaller; 4 updates are always in it."""
+SUMS = 1e3
+"""Totals of T rounds are off by at most this many eps of what was added up."""
+
+
+class Check(NamedTuple):
+    """One law, what was measured, and what is allowed."""
+
+    name: str
+    law: str
+    """in words"""
+    lower: float
+    upper: float
+    """the measured number lies between these"""
+    allowed: float
+
+    @property
+    def holds(self) -> bool | None:
+        """None where the interval does not decide."""
+        if self.upper <= self.allowed:
+            return True
+        return None if self.lower <= self.allowed else False
+
+    @property
+    def sentence(self) -> str:
+        verdict = {True: "It holds that", False: "It does not hold that", None: "It is not known whether"}[self.holds]
+        return f"{verdict} {self.law}: {shown(self.lower, self.upper)} was measured, {self.allowed:.4g} is allowed."
+
+
+class Total(NamedTuple):
+    """A total over the run beside what theory allows it; None where there is no such number."""
+
+    measured: tuple[float, float] | None
+    bound: float | None
+    """from what the run measured"""
+    promise: float | None
+    """from what was known before it"""
+    trivial: float | None
+    """what no run of members can exceed"""
+
+    @property
+    def ratio(self) -> float | None:
+        """Bound over trivial: from 1 on the bound says nothing."""
+        return None if self.bound is None or not self.trivial else self.bound / self.trivial
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Certificate(Value):
+    """The checks of a run, and its two totals."""
+
+    checks: tuple[Check, ...]
+    regret: Total
+    violation: Total
+    reasons: tuple[str, ...]
+    """why bound or promise are missing, where they are"""
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether every check holds; None where none fails but some are undecided."""
+        verdicts = {check.holds for check in self.checks}
+        return False if False in verdicts else None if None in verdicts else True
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """A sentence for each check that fails."""
+        return tuple(check.sentence for check in self.checks if check.holds is False)
+
+    def summary(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return {
+            "holds": self.holds,
+            "failures": list(self.failures),
+            "checks": {c.name: {"holds": c.holds, "measured": _plain(c.upper), "allowed": _plain(c.allowed)} for c in self.checks},
+            "promise": {"regret": self.regret.promise, "violation": self.violation.promise},
+            "trivial": {"regret": self.regret.trivial, "violation": self.violation.trivial},
+        }
+
+    @property
+    def verdict(self) -> str:
+        """The checks in a line, what fails and what is undecided in full."""
+        said = [check.sentence for check in self.checks if check.holds is not True]
+        kept = ", ".join(check.name for check in self.checks if check.holds)
+        word = {True: "holds", False: "FAILS", None: "undecided"}[self.holds]
+        return " ".join([f"certificate {word}" + (f" (kept: {kept})" if kept else "") + (":" if said else "."), *said])
+
+    def __str__(self) -> str:
+        rows = [("", "measured", "bound", "promise", "bound/trivial")]
+        for name, total in (("regret", self.regret), ("violation", self.violation)):
+            measured = "none" if total.measured is None else shown(*total.measured)
+            vacuous = " vacuous" if (total.ratio or 0.0) >= 1.0 else ""
+            rows.append((name, measured, _number(total.bound), _number(total.promise), _number(total.ratio) + vacuous))
+        return "\n".join(f"  {line}" for line in (*aligned(rows), *self.reasons, self.verdict))
+
+
+class Audit:
+    """What is gathered of a learner's projections while it runs: a few products of vectors for each update."""
+
+    def __init__(self, learner: Learner[Any]) -> None:
+        self._learner = learner
+        self.updates = 0
+        self.sample: list[Companion] = []
+        self._most = max(4, min(SAMPLE, _NUMBERS // math.prod(learner.hard_set.shape)))
+        self._moved, self._stride = 0, 1
+        self._worst = {"distances": 0.0, "tolerance": -math.inf, "center": 0.0}
+
+    def see(self, state: Any) -> None:
+        """Take an update in."""
+        last = self._learner.companion(state)
+        if last is None:
+            return
+        self.updates += 1
+        unit, apart = last.over.radius or 1.0, last.x - last.y
+        apart2 = inner(apart, apart)
+        self._note("distances", abs(apart2 - state.distance**2) / unit)
+        if last.calls_left >= 1:
+            self._note("tolerance", (apart2 - last.tolerance2) / unit)
+        if last.y is last.aimed:
+            return
+        self._note("center", _closer(last) / unit)
+        if self._moved % self._stride == 0:
+            self.sample.append(last)
+            if len(self.sample) > self._most:
+                self.sample, self._stride = self.sample[::2], 2 * self._stride
+        self._moved += 1
+
+    def _note(self, name: str, measured: float) -> None:
+        if not measured <= self._worst[name]:  # a NaN is the worst
+            self._worst[name] = measured
+
+    def checks(self, allowed: float) -> list[Check]:
+        """The four checks; none where there was no projection."""
+        if not self.updates:
+            return []
+        members = [_to_members(last) for last in self.sample]
+        lower, upper = (max((ends[i] for ends in members), default=0.0) for i in (0, 1))
+        laws = {
+            "distances": "|x - y| is what the learner says it is",
+            "tolerance": "|x - y| is within tolerance while oracle calls are left",
+            "center": "projecting brings y no farther from the center",
+        }
+        found = [Check(name, law, self._worst[name], self._worst[name], allowed) for name, law in laws.items()]
+        sampled = f"projecting brings y no farther from any member of the set ({len(members)} of {self._moved} updates asked)"
+        return [*found, Check("members", sampled, lower, upper, allowed)]
+
+
+def _closer(last: Companion) -> float:
+    """|y - c|^2 - |aimed - c|^2."""
+    after, before = last.y - last.over.center, last.aimed - last.over.center
+    return inner(after, after) - inner(before, before)
+
+
+def _to_members(last: Companion) -> tuple[float, float]:
+    """Between what max_{z in K} |y - z|^2 - |aimed - z|^2 lies, over the radius: one oracle answer."""
+    K, s = last.over, last.aimed - last.y
+    answer = K.answer(-s)
+    at_vertex = _closer(last) + 2.0 * (answer.vertex.inner(s) - inner(s, K.center))
+    unit = K.radius or 1.0
+    return at_vertex / unit, (at_vertex + 2.0 * answer.error) / unit
+
+
+def certify(run: Run) -> Certificate:
+    """The certificate of a run; computes the comparator where nobody has."""
+    rounding = membership_tolerance(run.learner.hard_set.center, run.learner.hard_set.radius)
+    checks = [
+        Check("membership", "every played point is a member of the set", run.max_excess, run.max_excess, rounding),
+        *run.audit.checks(rounding),
+        *_calls(run),
+    ]
+    bound, promise = run.bound, _promise(run)
+    trivial = _trivial(run)
+    violation = float(run.violations.sum())
+    regrets = Total(run.regret, bound.regret, promise.regret, trivial[0])
+    violations = Total((violation, violation), bound.violation, promise.violation, trivial[1])
+    if not run.learner.on_average:
+        checks += _totals(run, regrets, violations)
+    reasons = tuple(dict.fromkeys(reason for reason in (bound.reason, promise.reason) if reason))
+    return Certificate(tuple(checks), regrets, violations, reasons)
+
+
+def _calls(run: Run) -> list[Check]:
+    share = run.learner.fields().get("calls_per_round")
+    if share is None or run.rounds == 0:
+        return []
+    over = float((np.cumsum(run.calls) - share * np.arange(1, run.rounds + 1)).max())
+    return [Check("calls", f"oracle calls stay within {share:g} a round at all times", over, over, 1e-6 * max(1.0, share))]
+
+
+def _promise(run: Run) -> Bound:
+    horizon = run.learner.fields().get("horizon")
+    if run.comparator is not None and run.comparator.feasible is False:
+        return Bound(None, None, run.bound.reason)
+    if horizon is not None and run.rounds > horizon:
+        return Bound(None, None, f"What was promised was promised for {horizon} rounds.")
+    return run.learner.promise()
+
+
+def _trivial(run: Run) -> tuple[float | None, float | None]:
+    slopes, size = run.learner.slopes(run.final_state), run.learner.hard_set.diameter * run.rounds
+    return (None, None) if slopes is None else (slopes[0] * size, slopes[1] * size)
+
+
+def _totals(run: Run, regret: Total, violation: Total) -> list[Check]:
+    """Both totals against bound and promise, where there are such."""
+    feasible = run.comparator is not None and run.comparator.feasible is True
+    denied = feasible and run.bound.violation is None and run.bound.reason == HOPELESS
+    denial = " (which denies the point that keeps every constraint)" if denied else ""
+    eps, losses, breaches = SUMS * eps_of(run.learner.hard_set.center), float(np.abs(run.losses).sum()), float(run.violations.sum())
+    between, excused = regret.measured or (-math.inf, math.inf), _excused(run)
+    checks = []
+    for what, most, most_breaches, but in (
+        ("bound", regret.bound, 0.0 if denied else violation.bound, denial),
+        ("promise", regret.promise, violation.promise, ""),
+    ):
+        if most is not None:
+            checks.append(Check(f"regret {what}", f"the regret is within its {what}", *between, most + eps * (losses + abs(most))))
+        if most_breaches is not None:
+            lower, allowed = breaches if feasible else -math.inf, most_breaches + excused + eps * (breaches + most_breaches)
+            checks.append(Check(f"violation {what}", f"the violation is within its {what}{but}", lower, breaches, allowed))
+    return checks
+
+
+def _excused(run: Run) -> float:
+    """What a run may break of constraints that are kept: the comparator's point keeps them up to 1e-9 of their size, no more is known."""
+    constraints = run.stream.constraints
+    if run.rounds == 0 or not isinstance(constraints, PiecewiseLinear):
+        return 0.0
+    size = float(np.abs(constraints.halfspaces().b).max())
+    return run.rounds * max(FEASIBILITY_TOLERANCE, 100 * eps_of(run.learner.hard_set.center)) * size
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The rows of a table as lines: names to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(f"{cell:>{w}}" if i else f"{cell:{w}}" for i, (cell, w) in enumerate(zip(row, widths, strict=True))) for row in rows]
+
+
+def shown(lower: float, upper: float) -> str:
+    ends = f"{lower:.6g}", f"{upper:.6g}"
+    return ends[1] if ends[0] == ends[1] else f"[{ends[0]}, {ends[1]}]"
+
+
+def _number(x: float | None) -> str:
+    return "none" if x is None else f"{x:.4g}"
+
+
+def _plain(x: float) -> float | None:
+    return x if math.isfinite(x) else None

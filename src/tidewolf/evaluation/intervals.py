@@ -1,0 +1,205 @@
+"""Regret and violation on every interval of a family, each against the best point for that interval alone.
+
+    regret [s, e)     =  sum_{s <= t < e} f_t(x_t) - min { sum_{s <= t < e} f_t(x) : x in K, g_t(x) <= 0 for s <= t < e }
+    violation [s, e)  =  sum_{s <= t < e} max(g_t(x_t), 0)
+
+The family: for every power of two L from `shortest` up to T, the intervals [0, L), [L/2, 3L/2), [L, 2L), .. and the last L rounds; and the
+whole run. Any interval of at least 2 `shortest` rounds holds one of the family of more than a third of its length. There are about
+4 T/shortest of them, 32 at the least length by default; each is a comparator of its own, a linear program.
+
+Where no point keeps every constraint of an interval there is nothing to compare with: such intervals are counted, with their proofs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+from tidewolf.core.arrays import as_count, eps_of
+from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
+from tidewolf.core.learner import Bound
+from tidewolf.core.values import Value
+from tidewolf.evaluation.certificate import SUMS, Check, aligned, shown
+from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
+from tidewolf.evaluation.run import Run
+
+_SHARES = 32
+"""How many of the shortest intervals, end to end, cover a run by default."""
+
+
+class Interval(NamedTuple):
+    """Rounds start to stop, and what came of them."""
+
+    start: int
+    stop: int
+    comparator: Comparator | None
+    """None where no exact method applies"""
+    regret: tuple[float, float] | None
+    """as a certified interval; None where no point is feasible or none is known"""
+    violation: float
+    bound: Bound
+    """what the learner promises for these rounds"""
+
+    @property
+    def length(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def feasible(self) -> bool | None:
+        """Whether some point keeps every constraint of these rounds; None where it is not known."""
+        return None if self.comparator is None else self.comparator.feasible
+
+    def __str__(self) -> str:
+        return f"rounds {self.start} to {self.stop}"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Intervals(Value):
+    """The intervals of a run, by length and then by start."""
+
+    learner: str
+    every: tuple[Interval, ...]
+    checks: tuple[Check, ...]
+    """measured against the learner's bound for that interval, where it promises one"""
+
+    @property
+    def worst_regret(self) -> Interval | None:
+        """The interval of the largest regret; None where none is known."""
+        return _worst_regret(self.every)
+
+    @property
+    def worst_violation(self) -> Interval:
+        return max(self.every, key=lambda each: each.violation)
+
+    @property
+    def infeasible(self) -> tuple[Interval, ...]:
+        """Those with a proof that no point keeps all of their constraints."""
+        return tuple(each for each in self.every if each.feasible is False)
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether every promise for an interval is kept; None where nothing is promised or something is undecided."""
+        verdicts = {check.holds for check in self.checks}
+        return False if False in verdicts else None if None in verdicts or not verdicts else True
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """A sentence for each promise that is not kept."""
+        return tuple(check.sentence for check in self.checks if check.holds is False)
+
+    def summary(self) -> dict[str, Any]:
+        """The numbers as plain data."""
+        return {
+            "learner": self.learner,
+            "holds": self.holds,
+            "infeasible": len(self.infeasible),
+            "intervals": [
+                {
+                    "start": each.start,
+                    "stop": each.stop,
+                    "feasible": each.feasible,
+                    "regret": None if each.regret is None else {"lower": _plain(each.regret[0]), "upper": _plain(each.regret[1])},
+                    "violation": each.violation,
+                    "bound": {"regret": each.bound.regret, "violation": each.bound.violation},
+                }
+                for each in self.every
+            ],
+        }
+
+    def __repr__(self) -> str:
+        rows = [("rounds", "intervals", "infeasible", "worst regret", "its bound", "worst violation", "its bound")]
+        for length in sorted({each.length for each in self.every}):
+            these = [each for each in self.every if each.length == length]
+            regret, violation = _worst_regret(these), max(these, key=lambda each: each.violation)
+            rows.append(
+                (
+                    f"{length}",
+                    f"{len(these)}",
+                    f"{sum(each.feasible is False for each in these)}",
+                    "none" if regret is None or regret.regret is None else shown(*regret.regret),
+                    _number(None if regret is None else regret.bound.regret),
+                    _number(violation.violation),
+                    _number(violation.bound.violation),
+                )
+            )
+        said = [each.comparator.infeasibility for each in self.infeasible[:1] if each.comparator is not None]
+        proofs = [f"{self.infeasible[0]}: {proof.sentence}" for proof in said if proof is not None]
+        reasons = dict.fromkeys(each.bound.reason for each in self.every if each.bound.reason)
+        lines = (*aligned(rows), *proofs, *reasons, *self.failures)
+        return "\n".join([f"Intervals of a run of {self.learner}", *(f"  {line}" for line in lines)])
+
+
+def intervals(run: Run, shortest: int | None = None, *, progress: Callable[[int, int], None] | None = None) -> Intervals:
+    """Regret and violation on every interval of the family; `progress` is told how many of them are done, and of how many."""
+    if not isinstance(run, Run):
+        raise WrongType(f"intervals takes a run, as tidewolf.run gives it, not a {type(run).__name__}.")
+    if run.rounds == 0:
+        raise InvalidInput("A run of no rounds has no intervals.")
+    least = max(1, run.rounds // _SHARES) if shortest is None else as_count(shortest, "The shortest interval")
+    family = _family(run.rounds, least)
+    found = []
+    for done, (start, stop) in enumerate(family, start=1):
+        found.append(_interval(run, start, stop))
+        if progress is not None:
+            progress(done, len(family))
+    checks = () if run.learner.on_average else tuple(check for each in found for check in _checks(run, each))
+    return Intervals(type(run.learner).__name__, tuple(found), checks)
+
+
+def _family(rounds: int, least: int) -> list[tuple[int, int]]:
+    family, length = [], 1 << (least - 1).bit_length()
+    while length < rounds:
+        last = rounds - length
+        family += [(s, s + length) for s in (*range(0, last, max(1, length // 2)), last)]
+        length *= 2
+    return [*family, (0, rounds)]
+
+
+def _interval(run: Run, start: int, stop: int) -> Interval:
+    best = _best(run, start, stop)
+    violation = float(run.violations[start:stop].sum())
+    if best is not None and best.feasible is False:
+        return Interval(start, stop, best, None, violation, Bound(None, None))
+    loss, bound = float(run.losses[start:stop].sum()), run.learner.bound_between(run, start, stop)
+    regret = None if best is None else (loss - best.upper, loss - best.lower)
+    return Interval(start, stop, best, regret, violation, bound)
+
+
+def _best(run: Run, start: int, stop: int) -> Comparator | None:
+    if (start, stop) == (0, run.rounds):
+        return run.comparator
+    try:
+        return best_in_hindsight(run.learner.hard_set, run.stream, start, stop)
+    except NotSupported:
+        return None
+
+
+def _checks(run: Run, each: Interval) -> list[Check]:
+    eps, checks = SUMS * eps_of(run.learner.hard_set.center), []
+    if each.bound.regret is not None:
+        lower, upper = each.regret or (-math.inf, math.inf)
+        slack = eps * (float(abs(run.losses[each.start : each.stop]).sum()) + abs(each.bound.regret))
+        checks.append(Check("regret", f"the regret of {each} is within its bound", lower, upper, each.bound.regret + slack))
+    if each.bound.violation is not None:
+        lower = each.violation if each.feasible else -math.inf
+        slack = eps * (each.violation + each.bound.violation)
+        checks.append(
+            Check("violation", f"the violation of {each} is within its bound", lower, each.violation, each.bound.violation + slack)
+        )
+    return checks
+
+
+def _worst_regret(every: tuple[Interval, ...] | list[Interval]) -> Interval | None:
+    known = [each for each in every if each.regret is not None]
+    return max(known, key=lambda each: each.regret[1] if each.regret else -math.inf) if known else None
+
+
+def _number(x: float | None) -> str:
+    return "none" if x is None else f"{x:.4g}"
+
+
+def _plain(x: float) -> float | None:
+    return x if math.isfinite(x) else None

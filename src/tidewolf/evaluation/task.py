@@ -1,0 +1,118 @@
+"""What is asked in hindsight, and how answers to it are checked: no solver is believed.
+
+    min { <c, x> + constant : x in K, A x <= b }            points flattened; row i of A x <= b is a piece of round rounds[i]
+
+Lower. For any lam >= 0, with d = c + sum_i lam_i a_i, one call of the set's oracle gives
+    min_{x in K} <c, x> + constant + sum_i lam_i (<a_i, x> - b_i)  =  constant - <lam, b> + min_{x in K} <d, x>  <=  the minimum,
+less the oracle's own error and less a slack for rounding: 2 (n + m) eps times the largest sum of the terms' absolute values
+over K, for n entries and m multipliers that are not 0. The totals c and constant are taken as computed.
+
+Upper. The total at a point, if it lies in K and keeps every g_t(x) <= 0 up to 1e-9 of the size of their terms
+(100 eps where a set's dtype is coarser); else infinity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, eps_of, like, to_numpy
+from tidewolf.core.batch import Stream
+from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
+from tidewolf.core.oracle import HasLMO
+from tidewolf.functions.base import LinearTotal, PiecewiseLinear
+from tidewolf.sets.bounded_psd import BoundedPSD
+
+Vector: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+
+FEASIBILITY_TOLERANCE = 1e-9
+
+
+class Guess(NamedTuple):
+    """What a solver proposes: a point, multipliers of A x <= b, and, where it believes that no point is feasible, weights that show it."""
+
+    x: Vector | None
+    lam: Vector
+    weights: Vector | None = None
+
+
+class Task(NamedTuple):
+    """Minimise <c, x> + constant over the x in K with A x <= b, where `part` are the rounds that this says."""
+
+    K: HasLMO
+    part: Stream
+    c: Vector
+    constant: float
+    A: Any
+    """dense or sparse, float64"""
+    b: Vector
+    rounds: np.ndarray[Any, np.dtype[np.int64]]
+    sizes: Vector
+    """the norms of the rows of A, 1 in place of 0"""
+
+    def least(self, c: Vector, constant: float, lam: Vector) -> float:
+        """A lower bound on <c, x> + constant + <lam, A x - b> over K: one call of the oracle, less its error and the slack for rounding."""
+        used = np.flatnonzero(lam)
+        lam, A, b = lam[used], self.A[used, :], self.b[used]
+        direction = self.at_home(c + A.T @ lam)
+        answer = self.K.answer(direction)
+        value = constant - float(lam @ b) + answer.vertex.inner(direction)
+        sizes, center = np.abs(c) + abs(A).T @ lam, np.abs(to_numpy(self.K.center)).reshape(-1)
+        terms = abs(constant) + float(lam @ np.abs(b)) + float(sizes @ center) + self.K.radius * float(np.linalg.norm(sizes))
+        return value - answer.error - 2 * (len(c) + len(lam)) * eps_of(direction) * terms
+
+    def total(self, x: Vector) -> float:
+        return float(self.c @ x) + self.constant
+
+    def keeps(self, x: Vector) -> bool:
+        """Whether x lies in K and keeps every constraint, by the set's own excess and the functions' own values."""
+        point = self.at_home(x)
+        tolerance = max(FEASIBILITY_TOLERANCE, 100 * eps_of(point))
+        size = float((abs(self.A) @ np.abs(x) + np.abs(self.b)).max())
+        breach = float(to_numpy(self.part.constraints.values(point)).max())
+        extent = max(self.K.radius, float(np.abs(x).max()))
+        return self.K.excess(point) <= tolerance * extent and breach <= tolerance * size
+
+    def at_home(self, x: Vector) -> Array:
+        """A flattened point in the shape and library of the set, in float64 where that is NumPy."""
+        x = x.reshape(self.K.shape)
+        return x if type(self.K.center) is np.ndarray else like(x, self.K.center)
+
+    def above(self, x: Vector) -> Vector:
+        """How far x is above each row, in units of its norm; below 0 inside."""
+        return np.asarray((self.A @ x - self.b) / self.sizes)
+
+    def mixed(self, x: Vector, inside: Vector) -> Vector:
+        """x, moved towards a point strictly inside every row twice as far as it takes to keep them all."""
+        breach, room = float(self.above(x).max()), -float(self.above(inside).max())
+        return x if breach <= 0.0 or room <= 0.0 else x + min(1.0, 2.0 * breach / (breach + room)) * (inside - x)
+
+
+def task_of(K: HasLMO, part: Stream) -> Task:
+    """The task of a set and some rounds; refused, naming what is missing, where they are not linear."""
+    needs = "The best point in hindsight is that of linear losses under half-spaces"
+    if len(part) == 0:
+        raise InvalidInput("There is no round between start and stop; the best point in hindsight needs at least one.")
+    if K.shape != part.shape:
+        raise WrongShape(f"The set has points of shape {K.shape}; the stream's functions take points of shape {part.shape}.")
+    if not isinstance(part.losses, LinearTotal):
+        raise NotSupported(f"{needs}; {type(part.losses).__name__} losses do not add up to a linear function.")
+    if not isinstance(part.constraints, PiecewiseLinear):
+        raise NotSupported(f"{needs}; {type(part.constraints).__name__} constraints are not half-spaces.")
+    c, constant = part.losses.total()
+    A, b, rounds = part.constraints.halfspaces()
+    A = A.astype(np.float64, copy=False)
+    squares = np.einsum("ij,ij->i", A, A) if isinstance(A, np.ndarray) else A.multiply(A).sum(axis=1)
+    return Task(_exact(K), part, c.reshape(-1), constant, A, b, rounds, positive(np.sqrt(np.asarray(squares).reshape(-1))))
+
+
+def _exact(K: HasLMO) -> HasLMO:
+    """The same set with an oracle that does not err, where there is one: hindsight asks seldom."""
+    return replace(K, dense=K.n) if isinstance(K, BoundedPSD) and type(K.center) is np.ndarray else K
+
+
+def positive(sizes: Any) -> Any:
+    """Sizes to divide by: 1 in place of 0."""
+    return np.where(sizes > 0, sizes, 1.0)

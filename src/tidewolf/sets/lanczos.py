@@ -1,0 +1,180 @@
+"""The largest eigenvalue of a symmetric matrix from a few products, and how far above what was found it may still be.
+
+Lanczos from b gives orthonormal q_1 = b/|b|, q_2, ... with A Q_k = Q_k T_k + beta_k q_{k+1} e_k', T_k tridiagonal (alpha, beta). Its
+largest eigenvalue theta <= lambda_1 is the best Rayleigh quotient in the space. All q are kept and orthogonalised twice.
+
+A bound from above. Let mu be the measure with mass m_i = <u_i, q_1>^2 at each eigenvalue lambda_i. The polynomials
+
+    p_0 = 1,    beta_{j+1} p_{j+1}(z) = (z - alpha_{j+1}) p_j(z) - beta_j p_{j-1}(z)
+
+are orthonormal for mu. With P(x) = sum_{j<=k} p_j(z) p_j(x):   m_1 P(lambda_1)^2 <= integral of P^2 = P(z), at z = lambda_1:
+
+    m_1  <=  1 / sum_{j<=k} p_j(lambda_1)^2.
+
+Above theta every p_j, j <= k, grows; so once sum_j p_j(z)^2 >= 1/m for a z >= theta, lambda_1 <= z unless m_1 < m. And m_1 is seldom small:
+for b = v + (sigma/sqrt n) g, v fixed, g standard normal, <u_1, b> is normal with standard deviation sigma/sqrt n, and a normal variable
+lies within a of 0 with probability at most a sqrt(2n/pi)/sigma. So the bound fails with probability at most `failure` for
+
+    m = (failure sigma/|b|)^2 pi/(2n),
+
+whatever v is: a warm start costs this bound log(1/sigma) and no more. It holds for every A that was chosen without looking at g. A small
+residual |A x - theta x| would only say that some eigenvalue is near theta. The bound is what a run has shown; Kuczynski & Wozniakowski
+(1992) say beforehand that 1.648 sqrt(n) exp(-(2k - 1) sqrt(eps)) bounds the chance of lambda_1 - theta > eps (lambda_1 - lambda_n) for k
+products; of the order of log(n)/sqrt(eps) products cannot be avoided by anything that sees A through products alone (Simchowitz,
+El Alaoui & Recht 2018). So a warm start, which reaches a good theta in two or three, saves products where the proof comes from elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, eps_of, inner, like, namespace, norm, to_numpy
+
+Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+
+_FIRST = 16
+_PACE = 1.1
+"""T is looked at when there are this times as many products as the last time, and one more."""
+SIGMA = 0.03
+"""How much of a warm start is random."""
+
+
+class Start(NamedTuple):
+    """A vector to start from, and the mass its measure has at the largest eigenvalue but for a chance of `failure`."""
+
+    b: Array
+    mass: float
+
+
+class Found(NamedTuple):
+    """A unit vector, its Rayleigh quotient, what the largest eigenvalue exceeds that by at most, and the products it took."""
+
+    vector: Array
+    value: float
+    gap: float
+    products: int
+
+
+def start(noise: Array, v: Array | None, failure: float) -> Start:
+    """v + (SIGMA/sqrt n) noise, or the noise alone; noise is standard normal, v has length 1."""
+    n = noise.shape[0]
+    b, sigma = (noise / math.sqrt(n), 1.0) if v is None else (v + (SIGMA / math.sqrt(n)) * noise, SIGMA)
+    return Start(b, (failure * sigma) ** 2 * math.pi / (2 * n * inner(b, b)))
+
+
+def probable(A: Array, begin: Start, tolerance: float) -> Found | None:
+    """Products until the bound from above is within `tolerance` |A|_2, as seen, of theta; None where rounding keeps it from getting there.
+
+    The largest entry of A has size 1.
+    """
+    space = Krylov(A, begin.b)
+    while True:
+        theta, gap = space.grown(tolerance)
+        if space.rules_out(theta + gap, begin.mass):
+            break
+        if space.exhausted:
+            return None
+    while gap > space.rounding and space.rules_out(theta + gap / 4.0, begin.mass):
+        gap /= 4.0
+    return Found(space.vector(), theta, gap + space.rounding, space.k)
+
+
+def proved(A: Array, begin: Start, tolerance: float) -> Found | None:
+    """The same with a proof: products until theta seems settled, then a Cholesky factor of (theta + gap) I - A; None where there is none.
+
+    If the computed factorisation of B = z I - A runs through, B + E is positive semidefinite for some |E| <= (n + 2) eps tr(B).
+    """
+    space = Krylov(A, begin.b)
+    while True:
+        theta, gap = space.grown(tolerance)
+        if space.exhausted or space.seems_settled(gap / 2.0):
+            break
+    slack = 2.0 * (space.n + 2) * sys.float_info.epsilon * (space.n * (theta + gap) - float(namespace(A).linalg.trace(A)))
+    return Found(space.vector(), theta, gap + slack + space.rounding, space.k) if is_above(theta + gap, A) else None
+
+
+def is_above(z: float, A: Array) -> bool:
+    """Whether a Cholesky factorisation of z I - A, in float64, runs through."""
+    from scipy.linalg.lapack import dpotrf
+
+    B = np.negative(to_numpy(A), dtype=np.float64)
+    np.einsum("ii->i", B)[:] += z
+    return bool(dpotrf(B.T, clean=0, overwrite_a=1)[1] == 0)
+
+
+class Krylov:
+    """A growing Krylov space of A with its tridiagonal matrix T."""
+
+    def __init__(self, A: Array, b: Array) -> None:
+        self.A, self.n = A, int(b.shape[0])
+        self.rounding = self.n * eps_of(b)
+        self.alpha: list[float] = []
+        self.beta: list[float] = []
+        self.Q = like(np.zeros((min(self.n, _FIRST), self.n)), b)
+        self.following = b / norm(b)
+        self.values: Numbers = np.zeros(0)
+        self.vectors: Numbers = np.zeros((0, 0))
+
+    @property
+    def k(self) -> int:
+        """Products so far."""
+        return len(self.alpha)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the space is as large as it gets."""
+        return self.k == self.n or (self.k > 0 and self.beta[-1] <= self.rounding)
+
+    def grow(self) -> None:
+        """One product more."""
+        k = self.k
+        if k == self.Q.shape[0]:
+            self.Q = namespace(self.Q).concat([self.Q, self.Q])[: self.n, :]
+        self.Q[k, :] = self.following
+        Q, w = self.Q[: k + 1, :], self.A @ self.following
+        h = Q @ w
+        w = w - h @ Q
+        again = Q @ w
+        w = w - again @ Q
+        length = norm(w)
+        self.alpha.append(float(h[k]) + float(again[k]))
+        self.beta.append(max(length, self.rounding))
+        self.following = w / (length or 1.0)
+
+    def grown(self, tolerance: float) -> tuple[float, float]:
+        """Grows until it is time for another look at T: theta, and the gap above it that is aimed at. Below 0 nothing matters."""
+        for _ in range(1 + int((_PACE - 1.0) * self.k)):
+            self.grow()
+            if self.exhausted:
+                break
+        from scipy.linalg import eigh_tridiagonal
+
+        self.values, self.vectors = eigh_tridiagonal(self.alpha, self.beta[:-1]) if self.k > 1 else (np.array(self.alpha), np.eye(1))
+        theta = float(self.values[-1])
+        return theta, max(tolerance * float(np.abs(self.values).max()), -theta)
+
+    def vector(self) -> Array:
+        """The unit vector whose Rayleigh quotient is theta."""
+        x = like(self.vectors[:, -1], self.Q) @ self.Q[: self.k, :]
+        return x / norm(x)
+
+    def rules_out(self, z: float, mass: float) -> bool:
+        """Whether no eigenvalue at or above z, which is above theta, can have this mass."""
+        before, p, total, beta = 0.0, 1.0, 1.0, 0.0
+        for a, b in zip(self.alpha, self.beta, strict=True):
+            before, p, beta = p, ((z - a) * p - beta * before) / b, b
+            total += p * p
+            if total * mass >= 1.0:
+                return True
+        return False
+
+    def seems_settled(self, gap: float) -> bool:
+        """Whether theta is within `gap` of an eigenvalue, by its residual and, squared, by its distance from the next below."""
+        if self.k == 1:
+            return self.beta[-1] <= gap
+        residual = self.beta[-1] * abs(float(self.vectors[-1, -1]))
+        return residual * min(1.0, residual / max(float(self.values[-1] - self.values[-2]), residual)) <= gap

@@ -1,0 +1,58 @@
+"""The settings that learners share, checked by name, and the sentences about them.
+
+A setting of one name means the same in every learner; `settle` puts each into its plain form or refuses it with a sentence.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from tidewolf.core.arrays import as_count, as_number
+from tidewolf.core.errors import FrozenRegime, ShortHorizon
+from tidewolf.core.learner import Learner
+from tidewolf.core.oracle import as_set
+
+
+def _positive(value: Any, name: str) -> float:
+    return as_number(value, name, above=0.0)
+
+
+_CHECKS: dict[str, Callable[[Any, str], Any]] = {
+    "horizon": lambda value, name: as_count(value, "The horizon"),
+    "block": lambda value, name: as_count(value, "The block"),
+    "seed": lambda value, name: as_count(value, "A seed", least=0),
+    "caution": _positive,
+    "calls_per_round": _positive,
+    "tolerance": _positive,
+    "loss_lipschitz": _positive,
+    "constraint_lipschitz": _positive,
+    "loss_size": _positive,
+    "constraint_size": _positive,
+}
+"""What each setting has to be; None passes where it is the default."""
+
+
+def settle(learner: Learner[Any]) -> None:
+    """Check the set and every setting of a frozen learner that has a known name."""
+    as_set(learner.hard_set, type(learner).__name__)
+    for field in dataclasses.fields(learner):  # type: ignore[arg-type]
+        value = getattr(learner, field.name)
+        if field.name in _CHECKS and not (value is None and field.default is None):
+            object.__setattr__(learner, field.name, _CHECKS[field.name](value, field.name))
+
+
+def passed_horizon(asked: int | None, horizon: int, began: int) -> tuple[str, ...]:
+    """The sentence that a known horizon was passed, if it was: the stretch that `began` then has another."""
+    if asked is None or horizon == asked:
+        return ()
+    return (f"The horizon of {asked} rounds was passed: after round {began} the learner restarted with {horizon}.",)
+
+
+def warn_of(concerns: tuple[str, ...], frozen: bool, cure: str) -> None:
+    """Say what a theorem's settings cannot do as one warning, where the caller of `.theorem(...)` stands."""
+    if concerns:
+        sentence = f"{' '.join(concerns)} {cure}(K, horizon) has settings for any horizon."
+        warnings.warn(sentence, FrozenRegime if frozen else ShortHorizon, stacklevel=4)

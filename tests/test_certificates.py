@@ -1,0 +1,389 @@
+"""Certificates: theory is executed on hostile streams at horizons where it says something, and learners broken on purpose fail."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf import learners, rivals
+from tidewolf.core.errors import NotSupported
+from tidewolf.core.learner import Bound
+from tidewolf.core.oracle import Answer
+from tidewolf.evaluation import certificate
+from tidewolf.evaluation.certificate import SAMPLE, Certificate, Check
+from tidewolf.functions import Affine, Capacity, Linear, Quadratic
+from tidewolf.learners import lyapunov_descent, primal_dual
+from tidewolf.learners.primal_dual_theorem import TheoremPrimalDual
+from tidewolf.problems.adversarial import COMMON
+from tidewolf.projection import ActiveSet
+from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, Translated, VertexHull
+from tidewolf.steps import adagrad, saddle
+
+EVERY = {**learners.every(), **rivals.every()}
+DIAMOND = FlowPolytope.examples()[0]
+HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
+SETS = {"simplex": Simplex(6), "box": Box([-1.0, 0.0], [1.0, 3.0]), "flow": DIAMOND, "hull": HULL}
+SLOPES = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
+SHARP = {"PrimalDual": {"block": 1, "calls_per_round": 1e3}}
+"""Settings that make bounds say something within 2,000 rounds: PrimalDual's own on the violation take about 1e4 rounds, and 1e5 to promise
+anything; those of the paper's constants are five times the trivial at 3e5."""
+NONVACUOUS = ("LyapunovDescent", "PrimalDual", "SinhaVaze")
+
+
+def made(name: str, K: Any, horizon: int, **more: Any) -> Any:
+    """A learner with the slopes of the hostile streams, where it has such settings."""
+    kind = EVERY[name]
+    known = set(kind.__dataclass_fields__)
+    return kind(K, horizon=horizon, **{key: value for key, value in {**SLOPES, **SHARP.get(name, {}), **more}.items() if key in known})
+
+
+def stream(kind: str, K: Any, rounds: int, seed: int = 0) -> tw.Stream:
+    return tw.problems.adversarial(rounds, seed, kind=kind, K=K, phase=max(1, rounds // 8)).stream
+
+
+# --- theory is executable ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", COMMON)
+@pytest.mark.parametrize("K", SETS.values(), ids=SETS.keys())
+def test_measured_stays_below_bounds_that_say_something(kind, K):
+    T = 1500
+    hostile = stream(kind, K, T)
+    best = tw.best_in_hindsight(K, hostile)
+    assert best.feasible
+    for name in NONVACUOUS:
+        found = tw.run(made(name, K, T), hostile, comparator=best).certificate
+        assert found.holds is True, (name, found.failures)
+        assert {"regret bound", "violation bound"} <= {check.name for check in found.checks}
+        assert found.regret.ratio < 0.2
+        assert found.violation.ratio < 0.7
+
+
+@pytest.mark.parametrize("kind", COMMON)
+@pytest.mark.parametrize("name", EVERY)
+def test_measured_stays_below_bounds_for_every_learner(name, kind):
+    for K in (Simplex(6), DIAMOND):
+        run = tw.run(made(name, K, 200), stream(kind, K, 200))
+        assert run.comparator.feasible
+        assert run.certificate.holds is True, run.certificate.failures
+
+
+def test_promises_that_say_something_are_kept():
+    K, T = Simplex(6), 3000
+    for kind in COMMON:
+        found = tw.run(made("PrimalDual", K, T), stream(kind, K, T, 3)).certificate
+        assert found.holds
+        assert found.regret.measured[1] <= found.regret.bound <= found.regret.promise < 0.2 * found.regret.trivial
+        assert found.violation.measured[1] <= found.violation.bound <= found.violation.promise < 0.7 * found.violation.trivial
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(
+    "K", [Simplex(3), DIAMOND, L2Ball((2, 2), 3.0), Translated(HULL, np.full(3, 1e4)), CappedSimplex(5, 0.5)], ids=repr
+)
+def test_every_example_of_every_learner_is_certified(name, K):
+    try:
+        examples = EVERY[name].examples(K, 60)
+    except NotSupported as refused:
+        pytest.skip(str(refused))
+    for seed, learner in enumerate(examples):
+        found = tw.run(learner, stream(COMMON[seed % 4], K, 100, seed)).certificate
+        assert found.holds is not False, found.failures
+        assert all(check.holds for check in found.checks if not check.name.startswith(("regret", "violation")))
+
+
+def test_the_theorem_is_certified_and_promises_nothing_below_its_condition():
+    found = tw.run(TheoremPrimalDual(DIAMOND, 400, 1.0, 1.0, DIAMOND.lmo(np.ones(5))), stream("moving", DIAMOND, 400)).certificate
+    assert found.holds
+    assert found.regret.promise is None
+    assert "its condition holds from a horizon of" in " ".join(found.reasons)
+    assert found.violation.ratio > 1.0
+
+
+# --- broken on purpose ------------------------------------------------------------------------------------------------------------
+
+
+def uphill(*step: Any) -> Any:
+    """The primal step with the wrong sign; prices as if it were right."""
+    taken, y = saddle.saddle_step(*step), step[1]
+    return taken._replace(y=2.0 * y - taken.y)
+
+
+def climb(y: Any, *step: Any) -> Any:
+    taken = adagrad.descend(y, *step)
+    return taken._replace(y=2.0 * y - taken.y)
+
+
+def undamped(x: Any, y: Any, lam: float, d: Any, q: float, n: int, eta: float, nu: float, *rest: float) -> Any:
+    """The dual step without its damping."""
+    return saddle.saddle_step(x, y, lam, d, q, n, eta, nu, *rest)._replace(lam=lam + nu * q)
+
+
+NEAREST = ActiveSet.nearest
+
+
+def unpulled(self: Any, K: Any, y: Any, tol: float, budget: float) -> Any:
+    """x and the distance of a projection that pulled y, and y where it was."""
+    return NEAREST(self, K, y, tol, budget)._replace(y=y)
+
+
+def overpulled(self: Any, K: Any, y: Any, tol: float, budget: float) -> Any:
+    """y pulled all the way to x."""
+    found = NEAREST(self, K, y, tol, budget)
+    return found if found.y is y else found._replace(y=found.x, distance2=0.0)
+
+
+def flung(self: Any, K: Any, y: Any, tol: float, budget: float) -> Any:
+    """y farther from the center, and its distance told as it is."""
+    found = NEAREST(self, K, y, tol, budget)
+    far = y + 0.1 * (y - K.center)
+    return found._replace(y=far, distance2=float(((found.x - far) ** 2).sum()))
+
+
+def greedy(self: Any, K: Any, y: Any, tol: float, budget: float) -> Any:
+    """More calls than the budget has."""
+    return NEAREST(self, K, y, tol, budget + 1)
+
+
+def failures(learner: Any, hostile: tw.Stream) -> str:
+    found = tw.run(learner, hostile).certificate
+    assert found.holds is False
+    assert found.summary()["holds"] is False
+    return " ".join(found.failures)
+
+
+@pytest.mark.parametrize("kind", COMMON)
+def test_a_step_of_the_wrong_sign_breaks_the_regret_bound(kind, monkeypatch):
+    K, T = Simplex(6), 1500
+    monkeypatch.setattr(primal_dual, "saddle_step", uphill)
+    monkeypatch.setattr(lyapunov_descent, "descend", climb)
+    for name in ("PrimalDual", "LyapunovDescent"):
+        assert "the regret is within its bound: " in failures(made(name, K, T), stream(kind, K, T))
+
+
+@pytest.mark.parametrize("kind", COMMON)
+def test_a_pull_that_was_skipped_is_seen(kind, monkeypatch):
+    monkeypatch.setattr(ActiveSet, "nearest", unpulled)
+    for name in ("PrimalDual", "LyapunovDescent"):
+        said = failures(made(name, Simplex(6), 300), stream(kind, Simplex(6), 300))
+        assert "|x - y| is what the learner says it is" in said
+        assert "|x - y| is within tolerance while oracle calls are left" in said
+
+
+@pytest.mark.parametrize("kind", COMMON)
+def test_a_pull_too_far_leaves_some_member_behind(kind, monkeypatch):
+    monkeypatch.setattr(ActiveSet, "nearest", overpulled)
+    said = failures(made("LyapunovDescent", Simplex(6), 300), stream(kind, Simplex(6), 300))
+    assert "projecting brings y no farther from any member of the set" in said
+
+
+def test_a_projection_away_from_the_center_is_seen(monkeypatch):
+    monkeypatch.setattr(ActiveSet, "nearest", flung)
+    said = failures(made("LyapunovDescent", Simplex(6), 100), stream("moving", Simplex(6), 100))
+    assert "projecting brings y no farther from the center" in said
+    assert "what the learner says it is" not in said
+
+
+def tempting(rounds: int, slope: float, turn: float) -> tw.Stream:
+    """On [-1, 1] the loss pays for breaking x <= -1 until it turns; constraints are flat, so that a multiplier must grow far to matter."""
+    C = np.where(np.arange(rounds) < turn * rounds, -1.0, 1.0)[:, None]
+    return tw.Stream(Linear(C), Affine(np.full((rounds, 1), slope), np.full(rounds, -slope)))
+
+
+@pytest.mark.parametrize(("slope", "turn", "denied"), [(0.2, 0.7, False), (0.3, 0.5, True)])
+def test_a_multiplier_without_damping_breaks_the_violation_bound(slope, turn, denied, monkeypatch):
+    learner = made("PrimalDual", Box([-1.0], [1.0]), 1000, calls_per_round=300.0)
+    honest = tw.run(learner, tempting(1000, slope, turn)).certificate
+    assert honest.holds
+    assert honest.violation.ratio < 0.7
+    monkeypatch.setattr(primal_dual, "saddle_step", undamped)
+    said = failures(learner, tempting(1000, slope, turn))
+    assert "the violation is within its bound" in said
+    assert ("denies the point that keeps every constraint" in said) is denied
+
+
+def test_calls_beyond_the_budget_are_seen(monkeypatch):
+    monkeypatch.setattr(ActiveSet, "nearest", greedy)
+    learner = tw.LyapunovDescent(Simplex(6), horizon=200, calls_per_round=0.2, tolerance=1e-9)
+    assert "oracle calls stay within 0.2 a round at all times" in failures(learner, stream("random signs", Simplex(6), 200))
+
+
+def test_calls_spent_before_they_are_earned_are_seen():
+    """The same total, all of it in the first round."""
+    run = tw.run(tw.LyapunovDescent(Simplex(6), horizon=50), stream("random signs", Simplex(6), 50))
+    assert run.certificate.holds
+    early = np.zeros_like(run.calls)
+    early[0] = run.oracle_calls
+    assert "oracle calls stay within 1 a round at all times" in replace(run, calls=early).certificate.failures[0]
+
+
+def test_a_point_outside_is_seen(monkeypatch):
+    monkeypatch.setattr(tw.LyapunovDescent, "act", lambda self, state: 1.001 * state.active.x)
+    assert "every played point is a member of the set" in failures(tw.LyapunovDescent(Simplex(4)), stream("moving", Simplex(4), 20))
+
+
+# --- what a certificate says ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "holds"),
+    [(0.0, 1.0, True), (0.0, 1.5, None), (1.1, 1.5, False), (-math.inf, math.inf, None), (math.nan, math.nan, False)],
+)
+def test_an_interval_decides_when_all_or_none_of_it_is_allowed(lower, upper, holds):
+    assert Check("sum", "it is small", lower, upper, 1.0).holds is holds
+
+
+def test_where_the_regret_straddles_its_bound_nothing_is_decided():
+    K, hostile = Simplex(4), stream("opposing", Simplex(4), 200)
+    learner, best = made("PrimalDual", K, 200), tw.best_in_hindsight(K, hostile)
+    wide = tw.Comparator(best.point, best.lower - 1e4, best.upper + 1e4, True)
+    assert tw.run(learner, hostile, comparator=wide).certificate.holds is None
+    low = tw.Comparator(best.point, best.lower - 1e4, best.upper - 1e4, True)
+    assert tw.run(learner, hostile, comparator=low).certificate.holds is False
+
+
+def test_a_violation_above_its_bound_decides_nothing_unless_some_point_is_feasible(monkeypatch):
+    hostile = stream("opposing", Simplex(4), 50)
+    monkeypatch.setattr(tw.LyapunovDescent, "bound", lambda self, record: Bound(None, 0.0))
+    learner, best = tw.LyapunovDescent(Simplex(4), horizon=50), tw.best_in_hindsight(Simplex(4), hostile)
+    assert tw.run(learner, hostile, comparator=best).certificate.holds is False
+    unsure = tw.Comparator(None, best.lower, math.inf, None)
+    assert tw.run(learner, hostile, comparator=unsure).certificate.holds is None
+
+
+def test_bounds_that_hold_on_average_are_shown_and_not_judged(monkeypatch):
+    hostile = stream("opposing", Simplex(4), 50)
+    monkeypatch.setattr(tw.LyapunovDescent, "bound", lambda self, record: Bound(-1e9, 0.0))
+    monkeypatch.setattr(tw.LyapunovDescent, "on_average", True)
+    found = tw.run(tw.LyapunovDescent(Simplex(4), horizon=50), hostile).certificate
+    assert found.holds
+    assert found.regret.bound == -1e9
+
+
+def test_without_a_feasible_point_nothing_is_compared_and_the_rest_still_holds():
+    run = tw.run(made("PrimalDual", Simplex(4), 400), stream("excluding", Simplex(4), 400))
+    found = run.certificate
+    assert found.holds
+    assert (found.regret.measured, found.regret.bound, found.regret.promise) == (None, None, None)
+    assert found.reasons == ("No point satisfies every constraint, so there is nothing to compare with.",)
+
+
+def test_an_unknown_comparator_leaves_the_regret_undecided():
+    losses = Quadratic(np.eye(3), np.zeros((20, 3)))
+    found = tw.run(tw.LyapunovDescent(Simplex(3), horizon=20), tw.Stream(losses, Capacity(np.full((20, 3), 0.5)))).certificate
+    assert found.holds is None
+    assert found.failures == ()
+    assert "It is not known whether the regret is within its bound" in str(found)
+
+
+def test_a_promise_was_for_its_horizon():
+    K = Simplex(4)
+    run = tw.run(made("PrimalDual", K, 200), stream("opposing", K, 300))
+    assert run.learner.promise().regret is not None
+    assert run.certificate.regret.promise is None
+    assert "What was promised was promised for 200 rounds." in run.certificate.reasons
+
+
+def test_an_oracle_that_may_err_decides_nothing_within_its_error(monkeypatch):
+    run = tw.run(tw.LyapunovDescent(Box([-1.0, -1.0], [1.0, 1.0]), horizon=100), stream("moving", Box([-1.0, -1.0], [1.0, 1.0]), 100))
+    right = Box.answer
+    monkeypatch.setattr(Box, "answer", lambda self, direction, warm=None: Answer(right(self, direction).vertex, 10.0))
+    members = next(check for check in run.certificate.checks if check.name == "members")
+    assert members.holds is None
+    assert members.upper > members.lower
+
+
+def test_the_sample_is_small_and_spread_over_the_run():
+    learner = tw.LyapunovDescent(Simplex(6), horizon=1000, tolerance=1e-9, calls_per_round=5.0)
+    run = tw.run(learner, stream("random signs", Simplex(6), 1000))
+    states = [played.state for played in tw.play(learner, run.stream)]
+    moved = [state for state in states if state.aimed is not state.y]
+    stride = 1 << ((len(moved) - 1) // SAMPLE).bit_length()
+    assert len(moved) > 2 * SAMPLE
+    assert SAMPLE // 2 <= len(run.audit.sample) <= SAMPLE
+    assert [kept.aimed.tobytes() for kept in run.audit.sample] == [state.aimed.tobytes() for state in moved[::stride]]
+
+
+def test_the_sample_of_a_set_of_very_many_entries_is_smaller(monkeypatch):
+    monkeypatch.setattr(certificate, "_NUMBERS", 60)
+    learner = tw.LyapunovDescent(Simplex(6), horizon=200, tolerance=1e-9)
+    assert 5 <= len(tw.run(learner, stream("random signs", Simplex(6), 200)).audit.sample) <= 10
+
+
+def test_asking_for_the_certificate_costs_the_learner_no_call_and_no_second(monkeypatch):
+    asked = []
+    right = Simplex.answer
+    monkeypatch.setattr(Simplex, "answer", lambda self, *given: asked.append(1) or right(self, *given))
+    run = tw.run(tw.LyapunovDescent(Simplex(4), horizon=60), stream("moving", Simplex(4), 60))
+    before, seconds = len(asked), run.seconds
+    assert before >= run.oracle_calls
+    assert run.certificate is run.certificate
+    assert run.seconds == seconds
+    assert len(run.audit.sample) <= len(asked) - before <= len(run.audit.sample) + 1
+
+
+def test_printing_a_run_shows_a_table_and_a_vacuous_bound_is_called_so():
+    K = Simplex(4)
+    run = tw.run(tw.PrimalDual(K, horizon=100), stream("opposing", K, 100))
+    lines = str(run).splitlines()
+    head = next(line for line in lines if "measured" in line)
+    assert head.split() == ["measured", "bound", "promise", "bound/trivial"]
+    regret, violation = (next(line for line in lines if line.strip().startswith(what)) for what in ("regret ", "violation "))
+    assert len(regret) <= len(violation)
+    assert violation.endswith(" vacuous")
+    assert lines[-1].strip().startswith("certificate holds (kept: membership, distances, tolerance, center, members, calls, ")
+    assert str(run).startswith(repr(run))
+    assert "bound/trivial" not in repr(run)
+
+
+def test_the_summary_of_a_certificate_is_plain_data():
+    run = tw.run(tw.PrimalDual(DIAMOND, horizon=50), stream("moving", DIAMOND, 50))
+    summary = json.loads(json.dumps(run.summary(), allow_nan=False))["certificate"]
+    assert list(summary) == ["membership", "bound_reason", "holds", "failures", "checks", "promise", "trivial"]
+    assert (summary["membership"], summary["holds"], summary["failures"]) == (True, True, [])
+    assert summary["checks"]["calls"]["allowed"] == 1e-6
+
+
+def test_an_empty_run_and_a_set_of_one_point_are_certified():
+    empty = tw.Stream(Linear(np.zeros((0, 3))), Capacity(np.zeros((0, 3))))
+    point = VertexHull(np.ones((1, 2)))
+    one = tw.Stream(Linear(np.ones((9, 2))), Affine(np.ones((9, 2)), np.full(9, 2.0)))
+    for name in EVERY:
+        assert isinstance(tw.run(EVERY[name](Simplex(3), horizon=5), empty).certificate, Certificate)
+        assert tw.run(EVERY[name](point, horizon=9), one).certificate.holds is not False
+
+
+def test_breaches_of_the_comparators_own_size_prove_nothing():
+    """A limit kept up to rounding by every member alike."""
+    flat = Affine(np.ones((40, 4)), np.full(40, 1.0 - 1e-12))
+    hostile = tw.Stream(stream("moving", Simplex(4), 40).losses, flat)
+    for name in NONVACUOUS:
+        run = tw.run(EVERY[name](Simplex(4), horizon=40), hostile)
+        assert run.comparator.feasible
+        assert run.violations.sum() > 0.0
+        assert run.certificate.holds is not False
+
+
+class Bare(tw.LyapunovDescent):  # type: ignore[misc]
+    """A learner that says nothing of its projections and slopes."""
+
+    needs: ClassVar = tw.LyapunovDescent.needs
+
+    def companion(self, state: Any) -> None:
+        return None
+
+    def slopes(self, state: Any) -> None:
+        return None
+
+
+def test_a_learner_that_says_nothing_is_checked_by_what_can_be_seen():
+    found = tw.run(Bare(Simplex(4), horizon=50), stream("moving", Simplex(4), 50)).certificate
+    assert [check.name for check in found.checks] == ["membership", "calls", "regret bound", "violation bound"]
+    assert found.holds
+    assert found.regret.ratio is None

@@ -1,0 +1,170 @@
+"""Interval regret and violation: the family, its comparators, verdicts, and the learners' promises for parts of a run."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf import learners, rivals
+from tidewolf.core.errors import InvalidInput, WrongType
+from tidewolf.core.learner import Bound, Learner
+from tidewolf.evaluation.intervals import _family
+from tidewolf.functions import Capacity, Linear, Quadratic
+from tidewolf.problems.adversarial import KINDS
+from tidewolf.sets import Box, Simplex
+
+EVERY = {**learners.every(), **rivals.every()}
+PROMISING = [name for name, kind in EVERY.items() if kind.bound_between is not Learner.bound_between]
+SILENT = ["LyapunovDescent", "PrimalDual", "SinhaVaze"]  # these promise nothing for a part of the rounds
+K = Simplex(6)
+
+
+def played(kind: str, rounds: int, phase: int, learner: Any = None) -> tw.Run:
+    stream = tw.problems.adversarial(rounds, 1, kind=kind, K=K, phase=phase).stream
+    return tw.run(learner or tw.LyapunovDescent(K, horizon=rounds), stream)
+
+
+@given(rounds=st.integers(1, 3000), least=st.integers(1, 200))
+def test_the_family_is_what_it_says(rounds, least):
+    family = _family(rounds, least)
+    assert len(set(family)) == len(family)
+    assert family[-1] == (0, rounds)
+    assert all(0 <= start < stop <= rounds for start, stop in family)
+    lengths = [stop - start for start, stop in family]
+    assert lengths == sorted(lengths)
+    assert all(length & (length - 1) == 0 and length >= least for length in lengths[:-1])
+    assert all((rounds - length, rounds) in family for length in lengths)
+    assert len(family) <= 4 * rounds / least + 2 * math.log2(rounds + 1) + 1
+
+
+@given(data=st.data(), rounds=st.integers(2, 2000), least=st.integers(1, 100))
+def test_every_long_interval_holds_a_third_of_itself(data, rounds, least):
+    power = 1 << (least - 1).bit_length()
+    if rounds < 2 * power:
+        return
+    length = data.draw(st.integers(2 * power, rounds))
+    start = data.draw(st.integers(0, rounds - length))
+    inside = [e - s for s, e in _family(rounds, least) if start <= s and e <= start + length]
+    assert max(inside) > length / 3
+
+
+def test_numbers_are_those_of_the_rounds_and_of_their_own_comparator():
+    run = played("moving", 300, 60)
+    found = tw.intervals(run, 50)
+    assert {each.length for each in found.every} == {64, 128, 256, 300}
+    for each in found.every[::3]:
+        best = tw.best_in_hindsight(K, run.stream, each.start, each.stop)
+        loss = run.losses[each.start : each.stop].sum()
+        assert each.regret == pytest.approx((loss - best.upper, loss - best.lower))
+        assert each.violation == pytest.approx(run.violations[each.start : each.stop].sum())
+    assert found.worst_regret.regret[1] == max(each.regret[1] for each in found.every)
+    assert found.worst_violation.violation == max(each.violation for each in found.every)
+    assert found.every[-1].comparator is run.comparator
+    assert found.infeasible == ()
+
+
+def test_intervals_without_a_feasible_point_have_a_verdict_and_a_proof():
+    run = played("excluding", 400, 100)
+    found = tw.intervals(run, 20)
+    for each in found.every:
+        assert each.feasible is (each.start // 100 == (each.stop - 1) // 100)
+        assert (each.regret is None) is (each.feasible is False)
+    first = found.infeasible[0]
+    assert first.comparator.infeasibility.sentence in repr(found)
+    assert found.worst_regret.feasible
+    assert "none" in repr(found).splitlines()[-4]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", [*PROMISING, *SILENT])
+def test_promises_for_intervals_are_kept(name, kind):
+    """On a dense family, for every learner that promises something for a part of the rounds."""
+    rounds = 256
+    kind_of, slopes = EVERY[name], {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
+    learner = kind_of(K, horizon=rounds, **{key: value for key, value in slopes.items() if key in kind_of.__dataclass_fields__})
+    found = tw.intervals(played(kind, rounds, 64, learner), 8)
+    assert found.holds is (None if name in SILENT else True), found.failures
+
+
+def test_after_a_deadlock_drift_plus_penalty_keeps_a_guarantee_that_the_others_break():
+    """No point is common, but the second half has one. Weights that grow with all violation so far are too large to listen to losses
+    by then, and a damped multiplier forgets slowly; the bound of DriftPlusPenalty for these rounds is below what they lose."""
+    line, rounds = Box([-1.0], [1.0]), 4096
+    stream = tw.problems.adversarial(rounds, kind="deadlock", K=line, phase=rounds // 2).stream
+    regrets, bounds = {}, {}
+    for name in (*PROMISING, *SILENT):
+        found = tw.intervals(tw.run(EVERY[name](line, horizon=rounds), stream), rounds // 4)
+        assert found.every[-1].feasible is False
+        (second,) = [each for each in found.every if (each.start, each.stop) == (rounds // 2, rounds)]
+        assert second.feasible
+        assert found.holds is not False
+        regrets[name] = second.regret[0] / (line.diameter * second.length)
+        bounds[name] = second.bound.regret and second.bound.regret / (line.diameter * second.length)
+    assert regrets["LyapunovDescent"] > 0.75
+    assert regrets["SinhaVaze"] > 0.75
+    assert regrets["PrimalDual"] < 0.5
+    assert regrets["DriftPlusPenalty"] < bounds["DriftPlusPenalty"] < 0.4
+    assert min(regrets[name] for name in ("LyapunovDescent", "SinhaVaze", "PrimalDual")) > bounds["DriftPlusPenalty"]
+
+
+class Bold(tw.LyapunovDescent):  # type: ignore[misc]
+    """A learner that promises for every interval what no run of members can exceed, or a share of it."""
+
+    def bound_between(self, record: Any, start: int, stop: int) -> Bound:
+        most = SHARE * self.K.diameter * (stop - start)
+        return Bound(most, most)
+
+
+SHARE = 1.0
+
+
+@pytest.mark.parametrize(("share", "holds"), [(1.0, True), (1e-3, False)])
+def test_promises_are_judged(share, holds, monkeypatch):
+    monkeypatch.setitem(globals(), "SHARE", share)
+    found = tw.intervals(played("excluding", 200, 50, Bold(K, horizon=200)), 10)
+    assert found.holds is holds
+    assert len(found.checks) == 2 * (len(found.every) - len(found.infeasible))
+    for what in ("regret", "violation"):
+        assert any(f"the {what} of rounds" in sentence for sentence in found.failures) is not holds
+
+
+def test_without_an_exact_comparator_violations_are_still_counted():
+    stream = tw.Stream(Quadratic(np.eye(3), np.zeros((40, 3))), Capacity(np.full((40, 3), 0.3)))
+    found = tw.intervals(tw.run(tw.LyapunovDescent(Simplex(3), horizon=40), stream))
+    assert found.worst_regret is None
+    assert found.worst_violation == found.every[-1]
+    assert found.holds is None
+    assert "none" in repr(found)
+
+
+def test_progress_is_told_and_the_summary_is_plain():
+    told: list[tuple[int, int]] = []
+    found = tw.intervals(played("moving", 100, 20), 30, progress=lambda done, of: told.append((done, of)))
+    assert told == [(i + 1, len(found.every)) for i in range(len(found.every))]
+    summary = json.loads(json.dumps(found.summary(), allow_nan=False))
+    assert len(summary["intervals"]) == len(found.every)
+    assert summary["learner"] == "LyapunovDescent"
+    head = repr(found).splitlines()[1].split("  ")
+    assert [word.strip() for word in head if word.strip()][:3] == ["rounds", "intervals", "infeasible"]
+
+
+def test_by_default_there_are_a_few_hundred_intervals_at_most():
+    for rounds in (1, 2, 31, 1000, 2000, 100_000):
+        assert len(_family(rounds, max(1, rounds // 32))) <= 150
+
+
+def test_what_is_no_run_is_refused():
+    with pytest.raises(WrongType, match=r"intervals takes a run, as tidewolf\.run gives it, not a int"):
+        tw.intervals(3)
+    with pytest.raises(InvalidInput, match="The shortest interval must be at least 1, not 0"):
+        tw.intervals(played("moving", 10, 5), 0)
+    empty = tw.Stream(Linear(np.zeros((0, 6))), Capacity(np.zeros((0, 6))))
+    with pytest.raises(InvalidInput, match="A run of no rounds has no intervals"):
+        tw.intervals(tw.run(tw.LyapunovDescent(K), empty))

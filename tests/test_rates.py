@@ -1,0 +1,109 @@
+"""Growth exponents: those of exact powers, their intervals, totals without a logarithm, and runs of learners."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core.errors import InvalidInput, WrongType
+from tidewolf.evaluation.rates import growth
+from tidewolf.functions import Capacity, Linear
+from tidewolf.learners import LyapunovDescent, PrimalDual
+from tidewolf.sets import Simplex
+
+HORIZONS = [100, 200, 400, 800]
+
+
+@given(power=st.floats(-1.0, 2.0), size=st.floats(1e-6, 1e6))
+def test_an_exact_power_is_found_exactly(power, size):
+    found = growth(HORIZONS * 2, [size * T**power for T in HORIZONS * 2])
+    assert found.exponent == pytest.approx(power, abs=1e-9)
+    assert found.interval == pytest.approx((power, power), abs=1e-6)
+
+
+def test_the_interval_is_that_of_the_textbook():
+    from scipy.stats import linregress, t
+
+    rng = np.random.default_rng(0)
+    totals = np.array(HORIZONS * 3) ** 0.75 * np.exp(0.2 * rng.standard_normal(12))
+    found, known = growth(HORIZONS * 3, totals), linregress(np.log(HORIZONS * 3), np.log(totals))
+    margin = t.ppf(0.975, 10) * known.stderr
+    assert found.exponent == pytest.approx(known.slope)
+    assert found.interval == pytest.approx((known.slope - margin, known.slope + margin))
+
+
+def test_the_interval_holds_the_exponent_as_often_as_it_says():
+    rng, held = np.random.default_rng(1), 0
+    for _ in range(400):
+        low, high = growth(HORIZONS * 3, np.array(HORIZONS * 3) ** 0.75 * np.exp(0.3 * rng.standard_normal(12))).interval
+        held += low <= 0.75 <= high
+    assert 0.92 <= held / 400 <= 0.98
+
+
+def test_totals_at_or_below_zero_have_no_exponent_and_say_so():
+    found = growth([100, 200, 400], [1.0, 0.0, -3.0], 0.75)
+    assert found == (None, None, 0.75, "at or below zero in 2 of 3 runs, so no exponent.")
+    assert found.slower is None
+    assert growth([100, 200, 400], [1.0, 0.0, 2.0]).reason == "at or below zero in 1 of 3 runs, so no exponent."
+    assert "not known for 1 of 3 runs" in growth([100, 200, 400], [1.0, None, 2.0]).reason
+
+
+def test_two_runs_leave_nothing_to_judge_by():
+    found = growth([100, 400], [10.0, 20.0], 0.75)
+    assert (found.exponent, found.interval, found.slower) == (pytest.approx(0.5), (-math.inf, math.inf), None)
+
+
+def test_slower_than_theory_is_said_where_the_interval_decides():
+    totals = [T**0.6 * (1.0 + 0.01 * (T // 100 % 2)) for T in HORIZONS]
+    assert growth(HORIZONS, totals, 0.75).slower is True
+    assert growth(HORIZONS, totals, 0.5).slower is False
+    assert growth(HORIZONS, totals, 0.6).slower is None
+    assert growth(HORIZONS, totals).slower is None
+
+
+def runs(kind, horizons=(60, 120, 240)):
+    streams = [tw.problems.adversarial(T, seed, kind="opposing", phase=T // 8).stream for T in horizons for seed in (0, 1)]
+    return [tw.run(kind(Simplex(6), horizon=len(stream)), stream) for stream in streams]
+
+
+def test_rates_of_runs():
+    found = tw.rates(runs(LyapunovDescent))
+    assert (found.learner, found.horizons, found.runs) == ("LyapunovDescent", (60, 120, 240), 6)
+    assert 0.0 < found.violation.exponent < 1.0
+    assert found.violation.interval[0] < found.violation.exponent < found.violation.interval[1]
+    assert found.violation.theory is None
+    theirs = tw.rates(runs(PrimalDual))
+    assert (theirs.regret.theory, theirs.violation.theory) == (0.75, 0.875)
+    assert theirs.regret.exponent is None
+    assert "regret: at or below zero in 6 of 6 runs, so no exponent." in repr(theirs)
+    for each in (found, theirs):
+        json.dumps(each.summary(), allow_nan=False)
+        assert repr(each).splitlines()[1].split() == ["exponent", "95", "%", "between", "theory"]
+
+
+def test_the_regret_counts_by_its_upper_end():
+    found = runs(LyapunovDescent, (20, 40, 80))
+    wide = [replace(run, known=tw.Comparator(None, float(run.losses.sum()) - run.rounds**0.5, math.inf, None)) for run in found]
+    assert tw.rates(wide).regret.exponent == pytest.approx(0.5)
+
+
+def test_runs_that_do_not_belong_together_are_refused():
+    short = runs(LyapunovDescent, (20,))
+    with pytest.raises(InvalidInput, match="runs of one learner; LyapunovDescent, PrimalDual were given"):
+        tw.rates([*short, *runs(PrimalDual, (30,))])
+    with pytest.raises(InvalidInput, match="at least two lengths above 0; 20 were given"):
+        tw.rates(short)
+    with pytest.raises(InvalidInput, match="runs of one learner; none were given"):
+        tw.rates([])
+    with pytest.raises(WrongType, match="rates takes runs"):
+        tw.rates([3])
+    empty = tw.Stream(Linear(np.zeros((0, 6))), Capacity(np.zeros((0, 6))))
+    with pytest.raises(InvalidInput, match="at least two lengths above 0; 0, 20 were given"):
+        tw.rates([*short, tw.run(LyapunovDescent(Simplex(6)), empty)])

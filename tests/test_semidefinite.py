@@ -1,0 +1,241 @@
+"""Comparators where there is no linear program: brackets around what is known otherwise, two methods beside each other, and Example II."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core.batch import Stream
+from tidewolf.evaluation import bracket, hindsight, semidefinite
+from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
+from tidewolf.evaluation.task import Guess, task_of
+from tidewolf.functions import Affine, Linear, MaxAffine
+from tidewolf.sets import BoundedPSD, L2Ball, Simplex, Translated
+
+seeds = st.integers(0, 2**32 - 1)
+few = settings(max_examples=12, deadline=None)
+SOLVERS = [
+    pytest.param(semidefinite, id="semidefinite"),
+    pytest.param(bracket, id="bracket"),
+]
+
+
+def known(solver, K, stream) -> Comparator:
+    """What one method finds, checked as `best_in_hindsight` checks it."""
+    if solver is semidefinite:
+        pytest.importorskip("clarabel", reason='Clarabel is not installed; pip install "tidewolf[cvx]" runs this test')
+    task = task_of(K, stream)
+    guess = solver.guess(task)
+    assert guess is not None
+    return hindsight._checked(task, guess, 0)
+
+
+def a_stream(seed: int, n: int, k: int, room: float) -> Stream:
+    """Random losses and two random half-spaces a round, kept by 0 with `room` to spare."""
+    rng = np.random.default_rng(seed)
+    return Stream(Affine(rng.normal(size=(k, n, n)), rng.normal(size=k)), MaxAffine(rng.normal(size=(k, 2, n, n)), np.full((k, 2), room)))
+
+
+def diagonal(seed: int, n: int, k: int, room: float) -> tuple[Stream, Stream]:
+    """The same rounds for matrices, of which only the diagonal counts, and for vectors."""
+    rng = np.random.default_rng(seed)
+    c, a, b = rng.normal(size=(k, n)), rng.normal(size=(k, 2, n)), room + 0.2 * rng.random((k, 2))
+    return Stream(Linear(c[..., None] * np.eye(n)), MaxAffine(a[..., None] * np.eye(n), b)), Stream(Linear(c), MaxAffine(a, b))
+
+
+# --- against what is known otherwise --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@given(seed=seeds, n=st.integers(1, 4), k=st.integers(1, 6), room=st.sampled_from([-0.3, -0.1, 0.05, 0.3]))
+@few
+def test_diagonal_rounds_are_a_linear_program(solver, seed, n, k, room):
+    matrices, vectors = diagonal(seed, n, k, room)
+    want, got = best_in_hindsight(Simplex(n, 1.5, at_most=True), vectors), known(solver, BoundedPSD(n, 1.5), matrices)
+    assert got.feasible == want.feasible
+    if want.feasible:
+        assert got.lower <= want.upper + 1e-9
+        assert got.upper >= want.lower - 1e-9
+        assert got.upper - got.lower <= 1e-5 * max(1.0, abs(want.lower))
+        assert got.point is not None
+        assert not got.point.flags.writeable
+        assert BoundedPSD(n, 1.5).excess(got.point) <= 1e-9
+        assert matrices.constraints.values(got.point).max() <= 1e-8
+    else:
+        assert got.infeasibility is not None
+        assert got.infeasibility.bound > 0
+
+
+@given(seed=seeds, offset=st.floats(-0.9, 0.9), far=st.sampled_from([0.0, 10.0]))
+@few
+def test_a_ball_and_a_half_space_have_a_closed_form(seed, offset, far):
+    rng = np.random.default_rng(seed)
+    c, a, shift = rng.normal(size=3), rng.normal(size=3), far * np.ones(3)
+    a /= np.linalg.norm(a)
+    across = c - (c @ a) * a
+    free = -c / np.linalg.norm(c)
+    x = free if free @ a <= offset else offset * a - math.sqrt(1 - offset**2) * across / np.linalg.norm(across)
+    stream = Stream(Linear.one(c), Affine.one(a, offset + float(a @ shift)))
+    got = best_in_hindsight(Translated(L2Ball(3), shift), stream)
+    best = float(c @ (x + shift))
+    assert got.feasible
+    assert got.lower - 1e-9 <= best <= got.upper + 1e-9
+    assert got.upper - got.lower <= 1e-5 * max(1.0, abs(best))
+
+
+@given(seed=seeds, n=st.integers(1, 5), k=st.integers(1, 12), room=st.sampled_from([-0.2, 0.1, 1.0]))
+@few
+def test_both_methods_agree_within_their_brackets(seed, n, k, room):
+    K, stream = BoundedPSD(n, 2.0), a_stream(seed, n, k, room)
+    sdp, lmo = known(semidefinite, K, stream), known(bracket, K, stream)
+    assert sdp.feasible == lmo.feasible is not None
+    if sdp.feasible:
+        assert max(sdp.lower, lmo.lower) <= min(sdp.upper, lmo.upper) + 1e-12
+        assert sdp.upper - sdp.lower <= 1e-6 * max(1.0, abs(sdp.upper))
+        assert lmo.upper - lmo.lower <= 1e-3 * max(1.0, abs(lmo.upper))
+    members = [K.project(G) for G in np.random.default_rng(seed).normal(size=(20, n, n))]
+    for got in (sdp, lmo):
+        if got.infeasibility is not None:
+            for x in members:
+                assert got.infeasibility.weights @ stream.constraints.values(x)[got.infeasibility.rounds] >= got.infeasibility.bound - 1e-12
+        else:
+            totals = [float(stream.losses.values(x).sum()) for x in members if stream.constraints.values(x).max() <= 0]
+            assert all(total >= got.lower - 1e-9 for total in totals)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_of_many_rows_those_that_matter_are_found(solver):
+    rng = np.random.default_rng(0)
+    rows = np.eye(3) + 0.02 * rng.normal(size=(300, 1, 3, 3))
+    stream = Stream(Linear(-np.ones((300, 3, 3))), MaxAffine(rows, 0.7 + 0.01 * rng.random((300, 1))))
+    got, some = known(solver, BoundedPSD(3), stream), known(solver, BoundedPSD(3), stream[:100])
+    assert got.feasible
+    assert got.upper - got.lower <= 1e-5 * abs(got.lower)
+    assert got.lower / 300 > some.upper / 100  # the other rows do matter
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_units_do_not_matter(solver, unit):
+    K = BoundedPSD(3, 1.0)
+    for room in (-0.3, 0.2):
+        stream = a_stream(5, 3, 6, room)
+        scaled = Stream(
+            Affine(unit * stream.losses.A, unit * stream.losses.b), MaxAffine(unit * stream.constraints.A, unit * stream.constraints.b)
+        )
+        got, want = known(solver, K, scaled), known(solver, K, stream)
+        assert got.feasible is want.feasible is (room > 0)
+        if room > 0:
+            np.testing.assert_allclose([got.lower, got.upper], [unit * want.lower, unit * want.upper], rtol=1e-5)
+
+
+def test_a_set_that_touches_the_limits_in_one_point_gets_a_bracket():
+    stream = Stream(Linear.one(-np.eye(2)), Affine.one(np.eye(2), 0.0))  # trace <= 0: the zero matrix alone
+    got = best_in_hindsight(BoundedPSD(2), stream)
+    assert got.feasible is not False
+    assert got.lower <= 0.0 <= got.upper
+
+
+# --- no method is believed ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_lying_solver_is_passed_over(monkeypatch):
+    K, stream = BoundedPSD(3), a_stream(1, 3, 5, 0.3)
+    truth = known(bracket, K, stream)
+    lies = [
+        Guess(np.eye(3).reshape(-1), np.full(10, 7.0)),  # a trace of 3
+        Guess(np.zeros(9), np.zeros(10), np.ones(10)),  # feasible, and said not to be
+        None,
+    ]
+    for lie in lies:
+        monkeypatch.setattr(semidefinite, "fits", lambda task: True)
+        monkeypatch.setattr(semidefinite, "guess", lambda task, lie=lie: lie)
+        got = best_in_hindsight(K, stream)
+        assert got.feasible
+        assert got.lower <= truth.upper
+        assert got.upper >= truth.lower
+    monkeypatch.setattr(bracket, "guess", lambda task: lies[0])
+    got = best_in_hindsight(K, stream)
+    assert (got.feasible, got.upper, got.point) == (None, math.inf, None)
+    assert got.lower <= truth.upper
+
+
+def test_it_works_without_the_semidefinite_solver(monkeypatch):
+    monkeypatch.setitem(sys.modules, "clarabel", None)
+    K, stream = BoundedPSD(3), a_stream(2, 3, 5, 0.3)
+    assert not semidefinite.fits(task_of(K, stream))
+    got = best_in_hindsight(K, stream)
+    assert got.feasible
+    assert got.upper - got.lower <= 1e-4 * max(1.0, abs(got.upper))
+
+
+def test_the_bracket_reports_what_it_reached(monkeypatch):
+    K, stream = BoundedPSD(4), a_stream(3, 4, 20, 0.2)
+    whole = known(bracket, K, stream)
+    monkeypatch.setattr(bracket, "CALLS", 8)
+    short = known(bracket, K, stream)
+    assert short.lower <= whole.upper
+    assert short.upper >= whole.lower
+    assert short.upper - short.lower > whole.upper - whole.lower
+
+
+def test_hindsight_asks_an_oracle_that_does_not_err():
+    stream = a_stream(4, 3, 5, 0.3)
+    rough, exact = (best_in_hindsight(BoundedPSD(3, dense=dense, tolerance=0.5), stream) for dense in (0, 3))
+    assert rough.lower == exact.lower
+
+
+# --- Example II -----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return tw.problems.sdp()
+
+
+def test_its_first_rounds_do_not_depend_on_how_many_there_are(problem):
+    short = tw.problems.sdp(rounds=70)
+    np.testing.assert_array_equal(short.stream.losses.C, problem.stream.losses.C[:70])
+    np.testing.assert_array_equal(short.stream.constraints.A, problem.stream.constraints.A[:70])
+    np.testing.assert_array_equal(short.stream.constraints.b, problem.stream.constraints.b[:70])
+    assert not np.array_equal(tw.problems.sdp(rounds=5, seed=1).stream.losses.C, problem.stream.losses.C[:5])
+
+
+def test_its_limits_bind_and_can_be_met(problem):
+    stream, K = problem.stream, problem.K
+    assert len(problem) == 1000
+    assert stream.constraints.values(np.zeros(K.shape)).max() <= -0.02
+    best = best_in_hindsight(K, stream)
+    free = K.lmo(stream.losses.C.sum(axis=0))
+    assert best.feasible
+    assert best.upper - best.lower <= 2e-6 * abs(best.upper)
+    assert (stream.constraints.values(free) > 0).mean() > 0.5
+    assert float(stream.losses.values(free).sum()) < 1.5 * best.lower < 0
+    assert (stream.constraints.values(best.point) > -1e-3).sum() >= 5
+
+
+@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.PrimalDual, tw.rivals.SinhaVaze])
+def test_learners_stay_inside_and_under_their_bounds(problem, kind):
+    part = problem.stream[:200]
+    run = tw.run(kind(problem.K, horizon=200), part)
+    assert run.max_excess <= 1e-12
+    assert run.oracle_calls <= 200
+    assert run.regret is not None
+    assert run.bound.regret is None or run.regret[1] <= run.bound.regret
+    assert "regret [" in repr(run)
+
+
+def test_the_shell_runs_it_and_writes_a_page(tmp_path, capsys):
+    from tidewolf.cli import main
+
+    assert main(["run", "sdp", "--rounds", "40", "--out", str(tmp_path)]) == 0
+    assert "LyapunovDescent" in capsys.readouterr().out
+    page = (tmp_path / "report.html").read_text()
+    assert "16 antennas" in page
+    assert page.count("<svg") >= 3
