@@ -22,7 +22,7 @@ from tidewolf.core.feedback import FirstOrder, first_order, require_first_order
 from tidewolf.core.learner import Bound, Learner
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.learners import LyapunovDescent, lyapunov_descent
-from tidewolf.rivals import SinhaVaze
+from tidewolf.rivals import OnlineFrankWolfe, ProjectedPrimalDual, SinhaVaze, WangWanZhang
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, Translated, VertexHull
 from tidewolf.steps import lyapunov
 from tidewolf.testing import check_learner
@@ -30,7 +30,7 @@ from tidewolf.testing.learners import together
 
 EVERY = {**learners.every(), **rivals.every()}
 SETS = [(f"{kind.__name__}-{i}", K) for kind in sets.every() for i, K in enumerate(kind.examples())]
-LYAPUNOV = {"LyapunovDescent": LyapunovDescent, "SinhaVaze": SinhaVaze}
+LYAPUNOV = {"LyapunovDescent": LyapunovDescent, "SinhaVaze": SinhaVaze, "WangWanZhang": WangWanZhang}
 CASES = [
     pytest.param(kind, K, number + turn, id=f"{name}-{where}-{turn}")
     for name, kind in EVERY.items()
@@ -194,6 +194,9 @@ MAKES = {
     "blocks": lambda K: LyapunovDescent(K, horizon=25, block=3, calls_per_round=0.5, caution=1.0),
     "doubling": lambda K: LyapunovDescent(K, horizon=7, tolerance=1e-2),
     "rival": lambda K: SinhaVaze(K, horizon=25),
+    "doubling rival": lambda K: WangWanZhang(K, horizon=25),
+    "penalised rival": lambda K: OnlineFrankWolfe(K, horizon=25, caution=1.0),
+    "primal-dual rival": lambda K: ProjectedPrimalDual(K, horizon=25),
 }
 
 
@@ -208,8 +211,8 @@ def test_powers_of_two_in_the_units_change_no_bit_of_a_decision(name, make):
 @pytest.mark.parametrize("name", scaled_sets(1.0))
 @pytest.mark.parametrize("make", MAKES.values(), ids=MAKES.keys())
 def test_other_units_change_decisions_by_rounding_only(name, make):
-    """The oracle of a box, a hypersimplex or a hull may answer with another corner when rounding breaks a tie: there the rival only."""
-    exact = make is MAKES["rival"]
+    """The oracle of a box, a hypersimplex or a hull may answer with another corner when rounding breaks a tie: there exact rivals only."""
+    exact = make in (MAKES["rival"], MAKES["primal-dual rival"])
     if not exact and name in ("box", "capped", "hull"):
         return
     plain = rescaled(name, make, 1.0, 1.0, 1.0, 30)
@@ -261,6 +264,13 @@ def settings_of(K: Any, T: int) -> dict[str, Learner[Any]]:
         "rival": SinhaVaze(K, horizon=T),
         "rival, published": SinhaVaze.published(K, horizon=T),
         "rival, restarts": SinhaVaze(K, horizon=T // 5, caution=1.0),
+        "doubling rival": WangWanZhang(K, horizon=T),
+        "doubling rival, published": WangWanZhang.published(K, horizon=T // 5),
+        "penalised rival": OnlineFrankWolfe(K, horizon=T),
+        "blind rival, restarts": OnlineFrankWolfe.blind(K, horizon=T // 5),
+        "primal-dual rival": ProjectedPrimalDual(K, horizon=T),
+        "primal-dual rival, cautious": ProjectedPrimalDual(K, horizon=T, caution=1000.0),
+        "primal-dual rival, restarts": ProjectedPrimalDual.published(K, horizon=T // 5),
     }
 
 
@@ -292,7 +302,11 @@ def test_what_is_measured_stays_below_what_is_promised(K, kind):
 @settings(max_examples=40)
 def test_bounds_hold_on_short_streams_of_any_seed(seed, kind, K, T, caution):
     stream = hostile(kind, K, T, seed)
-    for learner in (LyapunovDescent(K, horizon=max(1, T // 2), caution=caution), SinhaVaze(K, horizon=T, caution=caution)):
+    for learner in (
+        LyapunovDescent(K, horizon=max(1, T // 2), caution=caution),
+        SinhaVaze(K, horizon=T, caution=caution),
+        WangWanZhang(K, horizon=T, caution=caution),
+    ):
         assert beyond_the_bound(learner, stream) == []
 
 
@@ -451,8 +465,8 @@ def breached(K: Any, rounds: int, depth: float) -> tw.Stream:
 @pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
 @pytest.mark.parametrize("stride", [4, 32])
 def test_the_unit_in_which_weights_are_kept_changes_nothing_but_rounding(kind, stride, monkeypatch):
-    K, stream = Simplex(4), breached(Simplex(4), 150, 40.0)
-    learner = kind(K, horizon=150)
+    K, depth = Simplex(4), 5000.0 if kind is WangWanZhang else 40.0
+    stream, learner = breached(K, 150, depth), kind(K, horizon=150)
     whole = tw.run(learner, stream)
     monkeypatch.setattr(lyapunov, "_STRIDE", stride)
     stepped = tw.run(learner, stream)
@@ -478,7 +492,7 @@ def test_hopeless_limits_never_overflow(kind, depth):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
+@pytest.mark.parametrize("kind", [LyapunovDescent, SinhaVaze])
 def test_a_breach_that_no_decision_can_change_leaves_the_learner_alive(kind, dtype):
     """The only way passes a link over its capacity: rounding of its flat gradient must not swallow everything else."""
     K = FlowPolytope.examples()[4].to(np.zeros(1, dtype=dtype))

@@ -1,4 +1,4 @@
-"""Exact projections: against enumeration, against sets' own methods, and by the variational inequality; and the rival's own promises."""
+"""Exact projections: against enumeration, against sets' own methods, and by the variational inequality; and each rival by its formulas."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import copy
 import itertools
 import math
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +17,9 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf import sets
-from tidewolf.core.errors import NotSupported, SolverFailed
+from tidewolf.core.errors import InvalidInput, NotSupported, SolverFailed, WrongType
 from tidewolf.functions import Capacity, Linear
-from tidewolf.rivals import SinhaVaze
+from tidewolf.rivals import OnlineFrankWolfe, ProjectedPrimalDual, SinhaVaze, WangWanZhang
 from tidewolf.rivals.exact import ExactProjection
 from tidewolf.sets import (
     Box,
@@ -33,6 +35,7 @@ from tidewolf.sets import (
     VertexHull,
 )
 from tidewolf.sets.base import membership_tolerance
+from tidewolf.testing.learners import hostile_stream
 
 seeds = st.integers(0, 2**32)
 SETS = [pytest.param(K, id=f"{kind.__name__}-{i}") for kind in sets.every() for i, K in enumerate(kind.examples())]
@@ -178,3 +181,128 @@ def test_the_rival_asks_no_oracle():
     run = tw.run(SinhaVaze(L2Ball(3), horizon=5), tw.Stream(Linear(np.eye(3)), Capacity(np.zeros((3, 3)))))
     assert run.oracle_calls == 0
     assert "exactly" in " ".join(run.notes)
+
+
+# --- the other rivals ---------------------------------------------------------------------------------------------------------------
+
+DIAMOND = FlowPolytope.examples()[0]
+SWEPT = [OnlineFrankWolfe, ProjectedPrimalDual, SinhaVaze, WangWanZhang]
+
+
+def actions(learner: Any, stream: tw.Stream) -> np.ndarray:
+    return np.array([played.x for played in tw.play(learner, stream)])
+
+
+def slopes_at(K: Any, stream: tw.Stream, t: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """grad f_t and grad g_t^+ within aff(K), and the breach."""
+    losses, constraints = stream.losses[t : t + 1], stream.constraints[t : t + 1]
+    breach = max(0.0, float(constraints.values(x)[0]))
+    grad_f, grad_g = losses.subgradient(x, np.ones(1)), constraints.subgradient(x, np.ones(1))
+    return K.tangent(grad_f), K.tangent(grad_g) if breach > 0 else 0.0 * grad_g, breach
+
+
+def naive_frank_wolfe(K: Any, stream: tw.Stream, weights: Callable[[float, float, float], tuple[float, float]]) -> np.ndarray:
+    """Online Frank-Wolfe with a doubling guess, written plainly; weights(G_f, G_g, violation so far) of loss and constraint."""
+    x, total, guess, age, played = K.center, 0.0 * K.center, 0.0, 0, []
+    T, G_f, G_g, Q = len(stream), 0.0, 0.0, 0.0
+    for t in range(T):
+        played.append(x)
+        grad_f, grad_g, breach = slopes_at(K, stream, t, x)
+        G_f, G_g, Q = max(G_f, np.linalg.norm(grad_f)), max(G_g, np.linalg.norm(grad_g)), Q + breach
+        V, w = weights(G_f, G_g, Q) if breach > 0 else (weights(1.0, 1.0, 0.0)[0], 0.0)
+        g = V * grad_f + w * grad_g
+        if np.linalg.norm(g) > guess:
+            guess = guess or np.linalg.norm(g)
+            while guess < np.linalg.norm(g):
+                guess = 2 * guess
+            total, age = 0.0 * x, 0
+        total, age = total + g, age + 1
+        if guess > 0:
+            v = K.lmo(K.diameter / (2 * guess * T**0.75) * total + 2 * (x - K.center))
+            x = x + min(1.0, 2 / math.sqrt(age)) * (v - x)
+    return np.array(played)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("K", [DIAMOND, L2Ball(3)], ids=repr)
+def test_frank_wolfe_rivals_agree_with_their_formulas_written_plainly(K, seed):
+    T = 150
+    stream = hostile_stream(K, T, seed)
+    for caution in (0.01, 10.0):
+
+        def weights(G_f, G_g, Q, caution=caution):
+            s = 0.5 * T**-0.75
+            return T**-0.75 / caution, G_f / G_g * s * math.exp(s * Q / (64 * G_g * K.diameter))
+
+        ours = actions(WangWanZhang(K, horizon=T, caution=caution), stream)
+        np.testing.assert_allclose(ours, naive_frank_wolfe(K, stream, weights), atol=1e-9)
+        ours = actions(OnlineFrankWolfe(K, horizon=T, caution=caution), stream)
+        plain = naive_frank_wolfe(K, stream, lambda G_f, G_g, Q, price=caution / 2: (1.0, price * G_f / G_g))
+        np.testing.assert_allclose(ours, plain, atol=1e-9)
+    blind = actions(OnlineFrankWolfe.blind(K, horizon=T), stream)
+    np.testing.assert_allclose(blind, naive_frank_wolfe(K, stream, lambda G_f, G_g, Q: (1.0, 0.0)), atol=1e-9)
+
+
+def test_blind_play_does_not_depend_on_the_limits():
+    stream, other = hostile_stream(DIAMOND, 60, 0), hostile_stream(DIAMOND, 60, 1)
+    learner = OnlineFrankWolfe.blind(DIAMOND, horizon=60)
+    mixed = actions(learner, tw.Stream(stream.losses, other.constraints))
+    np.testing.assert_array_equal(actions(learner, stream), mixed)
+    assert learner.notes(learner.start()) == ("It does not look at the limits.",)
+
+
+@pytest.mark.parametrize("kind", [OnlineFrankWolfe, WangWanZhang])
+def test_frank_wolfe_rivals_make_one_call_a_round(kind):
+    run = tw.run(kind(DIAMOND, horizon=50), hostile_stream(DIAMOND, 60, 1))
+    first = int(np.flatnonzero(run.calls)[0])
+    assert run.calls.tolist() == [0] * first + [1] * (60 - first)
+    still = tw.Stream(Linear(np.zeros((5, 5))), Capacity(np.full((5, 5), 9.0)))
+    assert tw.run(kind(DIAMOND, horizon=50), still).oracle_calls == 0
+
+
+def naive_primal_dual(K: Any, stream: tw.Stream, caution: float) -> np.ndarray:
+    x, lam, G_f, G_g, T, R, played = K.center, 0.0, 0.0, 0.0, len(stream), K.radius, []
+    eta, nu = 1 / math.sqrt(2 * T), caution / 10 / (2 * math.sqrt(T))
+    theta = min(np.roots([1 / (4 * math.sqrt(T)), -0.5, eta])) / (caution / 10)
+    for t in range(T):
+        played.append(x)
+        grad_f, grad_g, breach = slopes_at(K, stream, t, x)
+        G_f, G_g = max(G_f, np.linalg.norm(grad_f)), max(G_g, np.linalg.norm(grad_g))
+        x = ExactProjection(K)(x - eta * R * (grad_f / (G_f or 1) + lam * grad_g / (G_g or 1)))
+        lam = max(0.0, lam + nu * (min(breach / (R * (G_g or 1)), K.diameter / R) - theta * lam))
+    return np.array(played)
+
+
+@pytest.mark.parametrize("caution", [1.0, 10.0, 300.0])
+@pytest.mark.parametrize("K", [DIAMOND, Simplex(4)], ids=repr)
+def test_the_primal_dual_rival_agrees_with_its_formulas_written_plainly(K, caution):
+    stream = hostile_stream(K, 80, 2)
+    ours = actions(ProjectedPrimalDual(K, horizon=80, caution=caution), stream)
+    np.testing.assert_allclose(ours, naive_primal_dual(K, stream, caution), atol=1e-6)
+
+
+def test_published_settings():
+    assert WangWanZhang.published(DIAMOND, horizon=16).caution == pytest.approx(16**-0.75)
+    steps = ProjectedPrimalDual.published(DIAMOND, horizon=10_000)._steps(10_000)
+    assert steps.nu == pytest.approx(0.01)
+    assert steps.eta == pytest.approx(0.01 / math.sqrt(2))
+    assert steps.theta == pytest.approx(0.01 / math.sqrt(2), rel=0.01)
+    assert OnlineFrankWolfe.blind(DIAMOND).caution == 0.0
+
+
+@pytest.mark.parametrize("kind", SWEPT)
+def test_caution_moves_violation_down_and_losses_up(kind):
+    problem = tw.problems.routing(rounds=1000)
+    bold, careful = (tw.run(kind(problem.K, horizon=1000, caution=c), problem.stream) for c in (0.1, 10.0))
+    assert careful.violations.sum() < bold.violations.sum()
+    assert careful.losses.sum() >= bold.losses.sum()
+
+
+@pytest.mark.parametrize("kind", SWEPT)
+def test_rivals_refuse_bad_settings_with_a_sentence(kind):
+    with pytest.raises(WrongType, match=rf"{kind.__name__} needs a set such as sets\.Simplex\(3\)"):
+        kind("K")
+    with pytest.raises(InvalidInput, match=r"caution must be (greater than|at least) 0, not -1\."):
+        kind(DIAMOND, caution=-1)
+    with pytest.raises(InvalidInput, match=r"The horizon must be at least 1, not 0\."):
+        kind(DIAMOND, horizon=0)

@@ -3,9 +3,12 @@
 from typing import Any
 
 from tidewolf.core.learner import Learner
+from tidewolf.rivals.online_frank_wolfe import OnlineFrankWolfe
+from tidewolf.rivals.projected_primal_dual import ProjectedPrimalDual
 from tidewolf.rivals.sinha_vaze import SinhaVaze
+from tidewolf.rivals.wang_wan_zhang import WangWanZhang
 
-__all__ = ["SinhaVaze"]
+__all__ = ["OnlineFrankWolfe", "ProjectedPrimalDual", "SinhaVaze", "WangWanZhang"]
 
 
 def every() -> dict[str, type[Learner[Any]]]:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tidewolf.core.arrays import Array, as_number, inner
 from tidewolf.core.feedback import FirstOrder
@@ -168,11 +168,20 @@ class LyapunovWeights:
         return regret, unit / s * (math.log1p(math.exp(log)) if log < 500.0 else log)
 
 
-def passed_horizon(horizon: int | None, ledger: Ledger) -> tuple[str, ...]:
+class Stretch(Protocol):
+    """The rounds since the last restart."""
+
+    @property
+    def horizon(self) -> int: ...
+    @property
+    def began(self) -> int: ...
+
+
+def passed_horizon(horizon: int | None, now: Stretch) -> tuple[str, ...]:
     """The sentence that says a known horizon was passed, if it was."""
-    if horizon is None or ledger.horizon == horizon:
+    if horizon is None or now.horizon == horizon:
         return ()
-    return (f"The horizon of {horizon} rounds was passed: after round {ledger.began} the learner restarted with {ledger.horizon}.",)
+    return (f"The horizon of {horizon} rounds was passed: after round {now.began} the learner restarted with {now.horizon}.",)
 
 
 def optional_slope(given: float | None, name: str) -> float | None:
