@@ -18,9 +18,11 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from tidewolf import sets
 from tidewolf.core.errors import InvalidInput, NotSupported, SolverFailed, WrongType
-from tidewolf.functions import Capacity, Linear
-from tidewolf.rivals import OnlineFrankWolfe, ProjectedPrimalDual, SinhaVaze, WangWanZhang
+from tidewolf.core.feedback import FullInformation
+from tidewolf.functions import Affine, Capacity, Chain, Linear, MaxAffine, Quadratic
+from tidewolf.rivals import OnlineFrankWolfe, ProjectedPrimalDual, Resolve, SinhaVaze, WangWanZhang, WarmUp
 from tidewolf.rivals.exact import ExactProjection
+from tidewolf.rivals.program import BestPoint
 from tidewolf.sets import (
     Box,
     CappedSimplex,
@@ -306,3 +308,120 @@ def test_rivals_refuse_bad_settings_with_a_sentence(kind):
         kind(DIAMOND, caution=-1)
     with pytest.raises(InvalidInput, match=r"The horizon must be at least 1, not 0\."):
         kind(DIAMOND, horizon=0)
+
+
+# --- linear programs ----------------------------------------------------------------------------------------------------------------
+
+HULL = VertexHull(np.random.default_rng(3).standard_normal((4, 2)))
+PLANE = [DIAMOND, HULL, Simplex(3), Translated(Simplex(3), np.array([5.0, -2.0, 0.0])), Shrunk(HULL, 0.4)]
+
+
+def fine_grid(K: Any) -> np.ndarray:
+    """Members of a set with at most four corners, flattened, a fiftieth of the way apart."""
+    rng = np.random.default_rng(0)
+    corners = np.unique(np.round([K.lmo(rng.standard_normal(K.shape)) for _ in range(60)], 9), axis=0)
+    assert len(corners) <= 4
+    shares = [w for w in itertools.product(range(51), repeat=len(corners) - 1) if sum(w) <= 50]
+    return np.array([[*w, 50 - sum(w)] for w in shares]) / 50 @ corners
+
+
+@pytest.mark.parametrize("K", PLANE, ids=repr)
+@pytest.mark.parametrize("room", [-0.6, -0.05, 0.3])
+def test_no_member_does_better_than_the_best_point(K, room):
+    """Among those that keep the limits; where none does, among those that breach the worst of them least."""
+    rng, grid = np.random.default_rng(4), fine_grid(K)
+    for rounds in (1, 1, 4):
+        losses = Linear(rng.standard_normal((rounds, *K.shape)))
+        A = rng.standard_normal((rounds, 2, *K.shape))
+        limits = MaxAffine(A, A @ K.center + room * K.radius)
+        x = BestPoint(K, "A test")(losses, limits)
+        assert K.excess(x) <= membership_tolerance(x, K.radius)
+        breach = np.array([limits.values(z).max() for z in grid])
+        least, cost = max(0.0, float(limits.values(x).max())), float(losses.values(x).sum())
+        assert least <= max(0.0, float(breach.min())) + 1e-8
+        assert cost <= min((float(losses.values(z).sum()) for z in grid[breach <= least]), default=math.inf) + 1e-7
+        assert room < 0.2 or least <= 1e-8
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_the_best_point_has_no_units(size):
+    rng = np.random.default_rng(5)
+    points, c, a = rng.standard_normal((12, 3)), rng.standard_normal(3), rng.standard_normal((2, 3))
+    for b in (0.2, -9.0):
+        plain = BestPoint(VertexHull(points), "A test")(Linear.one(c), MaxAffine.one(a, [b, b]))
+        for f, g in ((1.0, 1.0), (1e-8, 1e7), (1e9, 1e-6)):
+            limits = MaxAffine.one(g * a, [g * size * b] * 2)
+            scaled = BestPoint(VertexHull(size * points), "A test")(Linear.one(f * c), limits)
+            np.testing.assert_allclose(scaled / size, plain, atol=1e-6)
+
+
+def test_a_programs_answer_depends_on_its_question_alone():
+    stream = hostile_stream(DIAMOND, 12, 0)
+    best = BestPoint(DIAMOND, "A test")
+    questions = [(stream.losses[t : t + 3], stream.constraints[t : t + 3]) for t in range(10)]
+    first = [best(*question).tobytes() for question in questions]
+    again = [best(*question).tobytes() for question in reversed(questions)]
+    alone = [pickle.loads(pickle.dumps(BestPoint(DIAMOND, "A test")))(*question).tobytes() for question in questions]
+    assert first == again[::-1] == alone
+
+
+def test_rounds_of_several_kinds_make_one_program():
+    K, c = Simplex(3), np.array([-1.0, -2.0, -3.0])
+    limits = Chain((Capacity.one([1.0, 1.0, 0.5]), Affine.one([0.0, 1.0, 1.0], 0.7)))
+    x = BestPoint(K, "A test")(Chain((Linear.one(c), Affine.one(c, 2.0))), limits)
+    np.testing.assert_allclose(x, [0.3, 0.2, 0.5], atol=1e-9)
+
+
+def test_resolve_plays_the_best_point_of_the_round_before():
+    stream, best = hostile_stream(DIAMOND, 20, 1), BestPoint(DIAMOND, "A test")
+    played = actions(Resolve(DIAMOND), stream)
+    np.testing.assert_array_equal(played[0], DIAMOND.center)
+    for t in range(1, 20):
+        np.testing.assert_array_equal(played[t], best(stream.losses[t - 1 : t], stream.constraints[t - 1 : t]))
+
+
+@pytest.mark.parametrize("K", [DIAMOND, CappedSimplex(5, 0.5)], ids=repr)
+def test_warm_up_plays_the_best_point_of_its_window(K):
+    stream = tw.Stream(hostile_stream(K, 60, 1).losses, Capacity(K.center + 0.1 + 0.1 * np.random.default_rng(6).random((60, *K.shape))))
+    for learner, window in ((WarmUp(K, horizon=60), 3), (WarmUp(K, horizon=60, window=20), 20), (WarmUp(K), 13)):
+        known = tw.best_in_hindsight(K, stream, 0, window)
+        state = tw.run(learner, stream).final_state
+        np.testing.assert_array_equal(actions(learner, stream)[0], K.center)
+        x = learner.act(state)
+        assert float(stream.losses[:window].values(x).sum()) == pytest.approx(known.upper, abs=1e-8)
+        assert float(stream.constraints[:window].values(x).max()) <= 1e-9
+        assert learner.rounds_left(learner.start()) == window
+        assert state.limits.pieces == state.losses.pieces == ()
+
+
+@pytest.mark.parametrize("kind", [Resolve, WarmUp])
+def test_what_makes_no_linear_program_is_refused_with_a_sentence(kind):
+    name, one = kind.__name__, Linear(np.ones((1, 3)))
+    with pytest.raises(NotSupported, match=rf"{name} solves linear programs, and L2Ball has no linear description\."):
+        kind(L2Ball(3))
+    with pytest.raises(WrongType, match=rf"{name} needs a set such as sets\.Simplex\(3\)"):
+        kind("K")
+    learner, curved = kind(Simplex(3), horizon=100), Quadratic(np.eye(3), np.ones((1, 3)))
+    with pytest.raises(NotSupported, match=rf"{name} solves linear programs; Quadratic losses do not add up to a linear function\."):
+        learner.update(learner.start(), FullInformation(curved, one))
+    with pytest.raises(NotSupported, match=rf"{name} solves linear programs; Quadratic constraints are not half-spaces\."):
+        learner.update(learner.start(), FullInformation(one, Chain((curved,))))
+    with pytest.raises(InvalidInput, match=r"The horizon must be at least 1, not 0\."):
+        kind(Simplex(3), horizon=0)
+
+
+def test_a_program_that_is_not_solved_is_named(monkeypatch):
+    best = BestPoint(Simplex(3), "A test")
+    monkeypatch.setattr(BestPoint, "_linprog", lambda self, program: None)
+    with pytest.raises(SolverFailed, match=r"HiGHS could not find the best point of Simplex\(n=3, .*\) for these rounds\."):
+        best(Linear(np.ones((1, 3))), Capacity(np.ones((1, 3))))
+
+
+@pytest.mark.parametrize("kind", [Resolve, WarmUp])
+def test_practitioners_promise_nothing_and_say_so(kind):
+    run = tw.run(kind(DIAMOND, horizon=10), hostile_stream(DIAMOND, 20, 0))
+    regret, violation, reason = run.learner.bound(run)
+    assert regret is violation is None
+    assert "promises nothing" in reason
+    assert "The horizon of 10 rounds was passed" in " ".join(run.notes)
+    assert run.oracle_calls == 0

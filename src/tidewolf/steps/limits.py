@@ -1,0 +1,60 @@
+"""The functions of an open block, kept until the block is whole, and saved as what they are: kinds and arrays.
+
+They are copied when they come, so that whoever fills the same array every round does not change what was seen.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, final
+
+from tidewolf import functions
+from tidewolf.core.arrays import Array, frozen
+from tidewolf.core.batch import Batch
+from tidewolf.core.checkpoint import Stored
+from tidewolf.core.errors import NotSupported
+from tidewolf.functions.chain import Chain, chained, mapped
+
+
+@final
+class Limits(Stored):
+    """Batches of functions in the order of their rounds. Never changed: `and_then` makes another."""
+
+    tag: ClassVar = "limits"
+    __slots__ = ("pieces",)
+
+    def __init__(self, pieces: tuple[Batch, ...] = ()) -> None:
+        self.pieces = pieces
+
+    def and_then(self, batch: Batch) -> Limits:
+        """With a copy of these rounds after those it has."""
+        return Limits((*self.pieces, mapped(batch, _own)))
+
+    def whole(self, last: Batch | None = None) -> Batch:
+        """All rounds as one batch, those of `last` at the end."""
+        return chained(self.pieces if last is None else (*self.pieces, last))
+
+    def parts(self) -> dict[str, Any]:
+        if not self.pieces:
+            return {"kinds": (), "arrays": ()}
+        whole = self.whole()
+        pieces = whole.parts if isinstance(whole, Chain) else (whole,)
+        return {"kinds": tuple(map(_kind, pieces)), "arrays": tuple(tuple(piece.fields().values()) for piece in pieces)}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> Limits:
+        kinds = {kind.__name__: kind for kind in functions.every()}
+        return cls(tuple(kinds[name](*arrays) for name, arrays in zip(parts["kinds"], parts["arrays"], strict=True)))
+
+
+def _own(array: Array) -> Array:
+    return frozen(array + 0.0)
+
+
+def _kind(batch: Batch) -> str:
+    """The name of a built-in kind made of arrays alone."""
+    if type(batch) not in functions.every() or isinstance(batch, functions.Custom):
+        raise NotSupported(
+            f"A block that is still open holds {type(batch).__name__} constraints, which cannot be saved: only the functions of "
+            "tidewolf.functions that are made of arrays can. Save at the end of a block, or use one of those."
+        )
+    return type(batch).__name__
