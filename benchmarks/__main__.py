@@ -1,4 +1,4 @@
-"""`make bench`: all of them, or those named: python -m benchmarks calls oracles rounds importing frontier."""
+"""`make bench`: all of them, or those named: python -m benchmarks calls oracles rounds importing penalty frontier."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def main(names: list[str]) -> int:
-    from benchmarks import calls, frontier, importing, oracles, rounds
+    from benchmarks import calls, frontier, importing, oracles, penalty, rounds
 
     known = {
         "calls": calls.report,
         "oracles": oracles.report,
         "rounds": rounds.report,
         "importing": importing.report,
+        "penalty": penalty.report,
         "frontier": lambda: frontier.report(Path("out/bench")),
     }
     for name in names or known:

@@ -111,6 +111,7 @@ def test_batches_agree_with_the_formula(f: Batch, seed: int, whole: bool) -> Non
     values, gradients = zip(*(by_hand(f, t, x) for t in range(len(f))), strict=True)
     np.testing.assert_allclose(f.values(x), values, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(f.subgradient(x, w), sum(s * g for s, g in zip(w, gradients, strict=True)), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(f.gradients(x), gradients, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(f.slopes(x), [np.linalg.norm(g) for g in gradients], rtol=1e-12, atol=1e-12)
 
 
@@ -310,6 +311,11 @@ class SquaredSlopes(Distance):
         return super().slopes(x) ** 2
 
 
+class OtherGradients(Distance):
+    def gradients(self, x: Array) -> Array:
+        return super().gradients(x)[::-1]
+
+
 class IgnoresWeights(Distance):
     def subgradient(self, x: Array, weights: Array) -> Array:
         return super().subgradient(x, (weights > 0).astype(float))
@@ -411,6 +417,7 @@ BROKEN = [
     (HalfGradient, "grad f_t.*: in round"),
     (WrongSign, "grad f_t.*: in round"),
     (SquaredSlopes, "slopes are the norms .*: in round .* the slope is"),
+    (OtherGradients, "gradients are the rounds' subgradients.*under the same weights they differ by"),
     (IgnoresWeights, "weighted sum"),
     (NeverZero, "weights of zero do not give zero"),
     (ChangesThePoint, "stays unchanged: the point changed"),

@@ -51,8 +51,17 @@ class Batch(Value, ABC):
 
     def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
         """The norm of each round's subgradient at x, for the choice that `subgradient` makes."""
+        return np.array([norm(gradient) for gradient in self._one_by_one(x)])
+
+    def gradients(self, x: Array) -> Array:
+        """Each round's subgradient at x, for the choice that `subgradient` makes: shape (rounds, *shape)."""
+        if len(self) == 0:
+            return namespace(x).zeros((0, *self.shape), dtype=x.dtype)
+        return namespace(x).stack(self._one_by_one(x))
+
+    def _one_by_one(self, x: Array) -> list[Array]:
         one = namespace(x).ones(1, dtype=x.dtype)
-        return np.array([norm(self.view(slice(t, t + 1)).subgradient(x, one)) for t in range(len(self))])
+        return [self.view(slice(t, t + 1)).subgradient(x, one) for t in range(len(self))]
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self | None:

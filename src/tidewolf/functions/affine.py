@@ -53,6 +53,9 @@ class Affine(Batch, LinearTotal, PiecewiseLinear):
         total = weights @ rows(self.A)
         return total if self.A.ndim == 2 else namespace(total).reshape(total, self.shape)
 
+    def gradients(self, x: Array) -> Array:
+        return self.A
+
     def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
         return row_norms(rows(self.A))
 

@@ -51,12 +51,20 @@ class Capacity(Batch, PiecewiseLinear):
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         c = rows(self.c)
-        fullest = to_numpy(namespace(c).argmax(flat(x) - c, axis=1))
-        total = like(np.bincount(fullest, to_numpy(weights), c.shape[1]), c)
+        total = like(np.bincount(self._fullest(x), to_numpy(weights), c.shape[1]), c)
         return total if self.c.ndim == 2 else namespace(c).reshape(total, self.shape)
+
+    def gradients(self, x: Array) -> Array:
+        units = self._fullest(x)[:, None] == np.arange(rows(self.c).shape[1])
+        return like(units.reshape(self.c.shape), self.c)
 
     def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
         return np.ones(len(self))
+
+    def _fullest(self, x: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The first fullest entry of each round."""
+        c = rows(self.c)
+        return to_numpy(namespace(c).argmax(flat(x) - c, axis=1))
 
     def halfspaces(self) -> Halfspaces:
         from scipy.sparse import eye_array

@@ -49,6 +49,9 @@ class Linear(Batch, LinearTotal, PiecewiseLinear):
         total = weights @ rows(self.C)
         return total if self.C.ndim == 2 else namespace(total).reshape(total, self.shape)
 
+    def gradients(self, x: Array) -> Array:
+        return self.C
+
     def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
         return row_norms(rows(self.C))
 

@@ -57,6 +57,10 @@ class MaxAffine(Batch, PiecewiseLinear):
         total = weights @ self._active(x)
         return total if self.A.ndim == 3 else namespace(total).reshape(total, self.shape)
 
+    def gradients(self, x: Array) -> Array:
+        active = self._active(x)
+        return active if self.A.ndim == 3 else namespace(active).reshape(active, (len(self), *self.shape))
+
     def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
         return row_norms(self._active(x))
 

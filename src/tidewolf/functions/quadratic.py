@@ -66,10 +66,13 @@ class Quadratic(Batch):
         return (0.5 * (self.P @ x) + self.q) @ x + self.r
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        return weights @ (self.P @ x + self.q)
+        return weights @ self.gradients(x)
+
+    def gradients(self, x: Array) -> Array:
+        return self.P @ x + self.q
 
     def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return row_norms(self.P @ x + self.q)
+        return row_norms(self.gradients(x))
 
     @classmethod
     def examples(cls) -> Sequence[Quadratic]:

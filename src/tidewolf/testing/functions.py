@@ -3,6 +3,7 @@
     f_t(s x + (1 - s) z) <= s f_t(x) + (1 - s) f_t(z)             convex
     f_t(z) >= f_t(x) + <grad f_t(x), z - x>                       subgradients
     subgradient(x, w) = sum_t w_t grad f_t(x)                     weighted sums
+    gradients(x)_t = grad f_t(x)
     slopes(x)_t = ||grad f_t(x)||
 
 and: sizes agree, views agree with the whole, the same question gets the same answer, in the library and dtype it was asked in,
@@ -108,7 +109,12 @@ def answers_fit(trial: Trial) -> None:
     f, law = trial.f, "answers have the size, library and dtype of the question and are finite"
     for x in trial.xs:
         subgradient = f.subgradient(x, like(trial.weights(), x))
-        for name, got, shape in (("values", f.values(x), (len(f),)), ("subgradient", subgradient, f.shape)):
+        asked = (
+            ("values", f.values(x), (len(f),)),
+            ("subgradient", subgradient, f.shape),
+            ("gradients", f.gradients(x), (len(f), *f.shape)),
+        )
+        for name, got, shape in asked:
             trial.require(type(got) is type(x), law, f"{name} answers a {type(got).__name__} for a {type(x).__name__}")
             trial.require(tuple(got.shape) == shape, law, f"{name} answers shape {tuple(got.shape)}, not {shape}")
             trial.require(got.dtype == x.dtype, law, f"{name} answers dtype {got.dtype} for {x.dtype}")
@@ -122,9 +128,9 @@ def nothing_is_changed(trial: Trial) -> None:
     mine, weights = like(_numbers(x).reshape(f.shape).copy(), x), like(trial.weights(), x)
     held = {"the point": mine, "the weights": weights, **{f"its {name}": part for name, part in f.fields().items() if is_array(part)}}
     before = {name: to_numpy(part).copy() for name, part in held.items()}
-    f.values(mine), f.subgradient(mine, weights), f.slopes(mine)
+    f.values(mine), f.subgradient(mine, weights), f.gradients(mine), f.slopes(mine)
     for name, part in held.items():
-        trial.require(np.array_equal(to_numpy(part), before[name]), law, f"{name} changed during values, subgradient or slopes")
+        trial.require(np.array_equal(to_numpy(part), before[name]), law, f"{name} changed during values, subgradient, gradients or slopes")
 
 
 def same_question_same_answer(trial: Trial) -> None:
@@ -206,6 +212,15 @@ def weights_add_up(trial: Trial) -> None:
         )
 
 
+def gradients_are_the_rounds(trial: Trial) -> None:
+    law = "gradients are the rounds' subgradients, those that subgradient weighs"
+    w, k = trial.weights(), len(trial.f)
+    for x in trial.xs:
+        gradients = _numbers(trial.f.gradients(x)).reshape(k, -1)
+        off = float(np.abs(w @ gradients - trial.weighted(x, w)).max()) / k
+        trial.require(off <= trial.tolerance, law, f"under the same weights they differ by {k * off:.3g}")
+
+
 def slopes_are_norms(trial: Trial) -> None:
     law = "slopes are the norms of the rounds' subgradients"
     for x, gradients in zip(trial.xs, trial.gradients, strict=True):
@@ -256,6 +271,7 @@ LAWS = (
     convex,
     subgradients_support,
     weights_add_up,
+    gradients_are_the_rounds,
     slopes_are_norms,
     total_is_the_sum,
     halfspaces_say_the_same,

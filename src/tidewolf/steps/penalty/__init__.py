@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidewolf.steps.penalty.bundle import bundle
 from tidewolf.steps.penalty.task import Solved, Task
 
 __all__ = ["Solved", "Task", "solve"]
@@ -9,4 +10,4 @@ __all__ = ["Solved", "Task", "solve"]
 
 def solve(task: Task, accuracy: float, budget: int = 100) -> Solved:
     """An answer within `accuracy` of the least h, or what `budget` evaluations of the block could certify."""
-    raise NotImplementedError
+    return bundle(task, accuracy, budget)

@@ -1,0 +1,283 @@
+"""The step of drift-plus-penalty by bundles: what is certified holds against everything sampled, and against a conic solver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidewolf.core.batch import Batch
+from tidewolf.functions import Affine, Capacity, Custom, Linear, MaxAffine, Quadratic
+from tidewolf.sets import Box, FlowPolytope, L2Ball, Simplex
+from tidewolf.steps.penalty import Solved, Task, solve
+from tidewolf.steps.penalty.cuts import no_cuts
+from tidewolf.steps.penalty.multipliers import feasible, multipliers
+
+SETS = {
+    "box": Box([-1.0, 0.0, 2.0, -3.0], [1.0, 1.0, 4.0, 3.0]),
+    "ball": L2Ball(5, 2.0, [1.0, 0.0, 0.0, -4.0, 0.0]),
+    "matrices": L2Ball((2, 3)),
+    "simplex": Simplex(6),
+    "flow": FlowPolytope.from_edges([tuple(edge) for edge in ("ab", "ab", "ac", "bc", "bd", "cd", "cd")], source="a", target="d"),
+    "interval": Box([-2.0], [1.0]),
+}
+seeds = st.integers(0, 2**32 - 1)
+each_set = pytest.mark.parametrize("K", SETS.values(), ids=SETS)
+
+
+def member(K: Any, rng: np.random.Generator, far: float) -> np.ndarray[Any, Any]:
+    """A point of the ball and hull, `far` of the radius away from the center."""
+    direction = K.tangent(rng.normal(size=K.shape))
+    length = float(np.linalg.norm(direction))
+    return np.array(K.center) if length == 0.0 else K.center + (far * K.radius / length) * direction
+
+
+def pieces(K: Any, rng: np.random.Generator, b: int, p: int, ties: bool) -> MaxAffine:
+    """Maxima of affine pieces, some breached near the center and some not; `ties`: few different numbers, so that cuts coincide."""
+    A = rng.integers(-1, 2, (b, p, *K.shape)).astype(float) if ties else rng.normal(size=(b, p, *K.shape))
+    at_center = A.reshape(b, p, -1) @ K.center.reshape(-1)
+    level = rng.integers(-1, 2, (b, p)).astype(float) if ties else rng.normal(size=(b, p))
+    return MaxAffine(A, at_center + 0.3 * K.radius * (level + 0.5))
+
+
+def posed(K: Any, constraints: Batch, rng: np.random.Generator, delta: float, alpha: float, far: float = 0.8) -> Task:
+    return Task(K, constraints, member(K, rng, far), K.tangent(rng.normal(size=K.shape)), delta, alpha, np.array(K.center))
+
+
+def h(task: Task, x: np.ndarray[Any, Any]) -> float:
+    return task.value(x, task.breach(x))
+
+
+def scale(task: Task) -> float:
+    """How large h is about y: what accuracies are relative to."""
+    return abs(h(task, task.y)) + float(np.linalg.norm(task.d)) * task.K.radius
+
+
+def honest(task: Task, solved: Solved, rng: np.random.Generator) -> None:
+    """The answer is in the ball and hull, its numbers are its own, and nothing sampled is below the lower bound."""
+    K, reach = task.K, float(np.linalg.norm(task.center)) + task.K.radius
+    off = solved.x - task.center
+    assert np.linalg.norm(off) <= K.radius + 1e-12 * reach
+    assert np.linalg.norm(off - K.tangent(off)) <= 1e-11 * reach
+    assert solved.breach == task.breach(solved.x)
+    assert solved.gap >= 0.0
+    assert solved.looks >= 1
+    bound = h(task, solved.x) - solved.gap
+    for far in (0.0, 0.3, 0.9, 1.0, 1.0):
+        assert bound <= h(task, member(K, rng, far))
+    for step in (1.0, 0.5, 1e-2, 1e-4, 1e-6):
+        z = solved.x + step * (member(K, rng, 1.0) - solved.x)
+        assert bound <= h(task, z)
+    assert bound <= h(task, task.y)
+
+
+@each_set
+@settings(max_examples=40)
+@given(
+    seed=seeds,
+    b=st.sampled_from([1, 2, 7, 40]),
+    p=st.sampled_from([1, 2, 5]),
+    ties=st.booleans(),
+    delta=st.sampled_from([1e-2, 1.0, 1e2, 1e8]),
+    alpha=st.sampled_from([1e-12, 1e-3, 1.0, 1e3, 1e12]),
+    far=st.sampled_from([0.0, 0.8, 1.0]),
+)
+def test_piecewise_linear_blocks_are_solved_to_the_accuracy_asked_for(
+    K: Any, seed: int, b: int, p: int, ties: bool, delta: float, alpha: float, far: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    task = posed(K, pieces(K, rng, b, p, ties), rng, delta, alpha, far)
+    accuracy = (1e-8 if delta < 1e8 else 1e-6) * scale(task)
+    solved = solve(task, accuracy)
+    honest(task, solved, rng)
+    assert solved.gap <= accuracy
+    assert solved.looks <= 60
+
+
+@each_set
+@given(seed=seeds, alpha=st.sampled_from([1e-2, 1.0, 1e2]), delta=st.sampled_from([0.1, 1.0, 1e2]))
+def test_half_a_block_and_a_block_twice_are_the_same_step(K: Any, seed: int, alpha: float, delta: float) -> None:
+    rng = np.random.default_rng(seed)
+    block = pieces(K, rng, 4, 3, False)
+    twice = MaxAffine(np.concatenate([block.A, block.A]), np.concatenate([block.b, block.b]))
+    task = posed(K, block, rng, delta, alpha)
+    accuracy = 1e-11 * scale(task)
+    once, again = solve(task, accuracy), solve(task._replace(constraints=twice, delta=delta / 2), accuracy)
+    assert abs(h(task, once.x) - h(task, again.x)) <= once.gap + again.gap + 1e-13 * scale(task)
+    apart = np.sqrt(2 * once.gap / alpha) + np.sqrt(2 * again.gap / alpha) + 1e-7 * K.radius
+    assert np.linalg.norm(once.x - again.x) <= apart
+
+
+@pytest.mark.parametrize("kind", ["length", "loss", "constraint"])
+@pytest.mark.parametrize("by", [1e-8, 1e8])
+@given(seed=seeds)
+def test_units_do_not_matter(kind: str, by: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    K = L2Ball(4)
+    block = pieces(K, rng, 6, 3, False)
+    task = posed(K, block, rng, 3.0, 0.5)
+    if kind == "length":  # x by `by`: slopes shrink, values stay
+        other = Task(L2Ball(4, by), MaxAffine(block.A / by, block.b), task.y * by, task.d / by, task.delta, task.alpha / by**2, task.center)
+        there = 1.0 / by
+    elif kind == "loss":  # h by `by`
+        other, there = task._replace(d=task.d * by, delta=task.delta * by, alpha=task.alpha * by), 1.0
+    else:
+        other, there = task._replace(constraints=MaxAffine(block.A * by, block.b * by), delta=task.delta / by), 1.0
+    ours, theirs = solve(task, 1e-9 * scale(task)), solve(other, 1e-9 * scale(other))
+    assert theirs.gap <= 1e-9 * scale(other)
+    close = 2 * np.sqrt(2 * 1e-9 * scale(task) / task.alpha)
+    assert np.linalg.norm(ours.x - theirs.x * there) <= close
+
+
+@pytest.mark.parametrize("name", ["box", "matrices", "simplex", "flow"])
+@given(seed=seeds, b=st.sampled_from([1, 5, 30]), delta=st.sampled_from([0.1, 10.0]))
+def test_capacities_are_maxima_of_coordinates(name: str, seed: int, b: int, delta: float) -> None:
+    K, rng = SETS[name], np.random.default_rng(seed)
+    n = int(np.prod(K.shape))
+    c = K.center + 0.3 * K.radius * rng.normal(size=(b, *K.shape))
+    coordinates = np.broadcast_to(np.eye(n), (b, n, n)).reshape(b, n, *K.shape)
+    task = posed(K, Capacity(c), rng, delta, 0.7)
+    accuracy = 1e-10 * scale(task)
+    one, other = solve(task, accuracy), solve(task._replace(constraints=MaxAffine(coordinates, c.reshape(b, n))), accuracy)
+    assert max(one.gap, other.gap) <= accuracy
+    assert abs(h(task, one.x) - h(task, other.x)) <= accuracy
+
+
+@given(seed=seeds)
+def test_linear_and_affine_blocks_are_blocks_of_one_piece(seed: int) -> None:
+    rng, K = np.random.default_rng(seed), SETS["simplex"]
+    C = rng.normal(size=(9, 6))
+    for block, same in ((Linear(C), MaxAffine(C[:, None], np.zeros((9, 1)))), (Affine(C, C[:, 0]), MaxAffine(C[:, None], C[:, :1]))):
+        task = posed(K, block, np.random.default_rng(seed), 2.0, 0.3)
+        one, other = solve(task, 1e-10), solve(task._replace(constraints=same), 1e-10)
+        assert max(one.gap, other.gap) <= 1e-10
+        assert abs(h(task, one.x) - h(task, other.x)) <= 1e-10
+
+
+@each_set
+@given(seed=seeds, b=st.sampled_from([1, 6]), alpha=st.sampled_from([1e-2, 1.0, 1e2]), delta=st.sampled_from([0.1, 10.0]))
+def test_quadratics_reach_a_stated_gap(K: Any, seed: int, b: int, alpha: float, delta: float) -> None:
+    if len(K.shape) > 1:
+        return
+    rng, n = np.random.default_rng(seed), K.shape[0]
+    root = rng.normal(size=(b, n, n)) / np.sqrt(n)
+    P = root @ root.swapaxes(1, 2)
+    task = posed(K, Quadratic(P, rng.normal(size=(b, n)) - P @ K.center, rng.normal(size=b)), rng, delta, alpha)
+    accuracy = 1e-6 * scale(task)
+    solved = solve(task, accuracy)
+    honest(task, solved, rng)
+    assert solved.gap <= accuracy
+
+
+def cones(K: Any, rng: np.random.Generator, b: int) -> Custom:
+    """Distances from points, less some length: curved, kinked, and known only by their values and subgradients."""
+    points = [member(K, rng, 0.9) for _ in range(b)]
+
+    def value(t: int, x: np.ndarray[Any, Any]) -> float:
+        return float(np.linalg.norm(x - points[t])) - 0.3 * K.radius
+
+    def subgradient(t: int, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        length = float(np.linalg.norm(x - points[t]))
+        return (x - points[t]) / length if length > 0.0 else np.zeros(K.shape)
+
+    return Custom(value, subgradient, K.shape, rounds=b)
+
+
+@each_set
+@given(seed=seeds, budget=st.sampled_from([1, 2, 5, 12]))
+def test_unknown_functions_stop_at_the_budget_with_an_honest_gap(K: Any, seed: int, budget: int) -> None:
+    rng = np.random.default_rng(seed)
+    task = posed(K, cones(K, rng, 5), rng, 20.0, 0.1)
+    solved, longer = solve(task, 0.0, budget), solve(task, 1e-6 * scale(task))
+    honest(task, solved, rng)
+    honest(task, longer, rng)
+    assert solved.looks <= budget
+    assert longer.gap <= 1e-6 * scale(task)
+    assert h(task, longer.x) <= h(task, solved.x) + longer.gap
+
+
+@each_set
+@given(seed=seeds, delta=st.sampled_from([1.0, 1e8]), alpha=st.sampled_from([1e-12, 1.0, 1e12]))
+def test_without_a_breach_one_look_is_exact(K: Any, seed: int, delta: float, alpha: float) -> None:
+    rng = np.random.default_rng(seed)
+    task = posed(K, MaxAffine(np.zeros((3, 2, *K.shape)), np.ones((3, 2))), rng, delta, alpha)
+    solved = solve(task, 0.0)
+    np.testing.assert_array_equal(solved.x, task.nearest(task.d))
+    assert (solved.breach, solved.gap, solved.looks) == (0.0, 0.0, 1)
+
+
+@each_set
+@given(seed=seeds)
+def test_a_constant_breach_moves_nothing(K: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    task = posed(K, Affine(np.zeros((4, *K.shape)), [-1.0, -1e8, -1e-8, 1.0]), rng, 2.0, 0.5)
+    solved = solve(task, 1e-6)
+    np.testing.assert_allclose(solved.x, task.nearest(task.d), atol=1e-12)
+    assert solved.gap <= 1e-6
+
+
+def test_a_set_of_one_point_has_one_answer() -> None:
+    K = Simplex(1)
+    task = Task(K, Affine([[1.0]], [0.0]), np.ones(1), np.zeros(1), 5.0, 0.1, np.ones(1))
+    assert solve(task, 0.0) == Solved(np.ones(1), 1.0, 0.0, 1)
+
+
+def test_full_rounds_push_with_delta() -> None:
+    K = L2Ball(2, 10.0)
+    task = Task(K, Affine([[1.0, 0.0], [0.0, 1.0]], [-50.0, -50.0]), np.zeros(2), np.zeros(2), 3.0, 2.0, np.zeros(2))
+    np.testing.assert_allclose(solve(task, 1e-12).x, [-1.5, -1.5])
+
+
+def test_without_drift_the_nearest_point_that_keeps_the_constraint_is_found() -> None:
+    K = L2Ball(2, 10.0)
+    task = Task(K, Affine.one([3.0, 4.0], 5.0), np.array([3.0, 4.0]), np.zeros(2), 1e3, 1.0, np.zeros(2))
+    np.testing.assert_allclose(solve(task, 1e-12).x, [0.6, 0.8], atol=1e-9)
+
+
+@each_set
+@given(seed=seeds, rounds=st.integers(1, 4), k=st.sampled_from([1e-3, 1.0, 1e3]))
+def test_multipliers_are_feasible_and_no_feasible_ones_are_better(K: Any, seed: int, rounds: int, k: float) -> None:
+    rng, n, m = np.random.default_rng(seed), int(np.prod(K.shape)), 9
+    of = rng.integers(0, rounds, m)
+    cuts = no_cuts(n).joined(of, rng.integers(-1, 2, (m, n)).astype(float), rng.normal(size=m))
+    q, delta = rng.normal(size=n), 0.7
+
+    def cost(lam: np.ndarray[Any, Any]) -> float:
+        pulled = q + lam @ cuts.slopes
+        return 0.5 * float(pulled @ pulled) - k * float(lam @ cuts.at_y)
+
+    lam, _ = multipliers(cuts, q, k, delta, n)
+    assert (lam >= 0.0).all()
+    assert (np.bincount(of, lam) <= delta * (1 + 1e-15)).all()
+    for _ in range(20):
+        other = feasible(of, lam + rng.normal(size=m) * rng.choice([1e-4, 1e-1, 1.0]), delta)
+        assert cost(lam) <= cost(other) + 1e-9 * (1 + k)
+
+
+@pytest.mark.parametrize("name", ["box", "ball", "simplex", "flow"])
+@pytest.mark.parametrize(("delta", "alpha"), [(0.3, 1.0), (10.0, 0.05), (10.0, 5.0)])
+def test_a_conic_solver_agrees(name: str, delta: float, alpha: float) -> None:
+    cp = pytest.importorskip("cvxpy", reason="needs cvxpy, an optional extra")
+    pytest.importorskip("clarabel", reason="needs Clarabel, an optional extra")
+    K, rng = SETS[name], np.random.default_rng(3)
+    n, b = K.shape[0], 8
+    hull = np.array([K.tangent(e) for e in np.eye(n)])
+    root = rng.normal(size=(b, n, n)) / np.sqrt(n)
+    P = root @ root.swapaxes(1, 2)
+    linear = pieces(K, rng, b, 3, False)
+    curved = Quadratic(P, rng.normal(size=(b, n)) - P @ K.center, 0.3 * rng.normal(size=b))
+    for block in (linear, curved):
+        task = posed(K, block, rng, delta, alpha)
+        x = cp.Variable(n)
+        if block is linear:
+            terms = [cp.pos(cp.max(linear.A[t] @ x - linear.b[t])) for t in range(b)]
+        else:
+            terms = [cp.pos(0.5 * cp.sum_squares(root[t].T @ x) + curved.q[t] @ x + curved.r[t]) for t in range(b)]
+        cost = task.d @ (x - task.y) + delta * cp.sum(terms) + alpha / 2 * cp.sum_squares(x - task.y)
+        inside = [cp.norm(x - task.center) <= K.radius, x - task.center == hull @ (x - task.center)]
+        best = cp.Problem(cp.Minimize(cost), inside).solve(solver=cp.CLARABEL)
+        solved = solve(task, 1e-8 * scale(task))
+        assert abs(h(task, solved.x) - best) <= 1e-6 * scale(task)
