@@ -23,7 +23,7 @@ from tidewolf.core.learner import Bound, Learner
 from tidewolf.core.values import fingerprint
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.learners import LyapunovDescent, lyapunov_descent
-from tidewolf.rivals import OnlineFrankWolfe, ProjectedPrimalDual, Resolve, SinhaVaze, WangWanZhang, WarmUp
+from tidewolf.rivals import OnlineFrankWolfe, ProjectedPrimalDual, ProximalPenalty, Resolve, SinhaVaze, WangWanZhang, WarmUp
 from tidewolf.rivals.program import BestPoint
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Polyhedral, Simplex, Translated, VertexHull
 from tidewolf.steps import lyapunov
@@ -38,6 +38,7 @@ CASES = [
     for name, kind in EVERY.items()
     for number, (where, K) in enumerate(SETS)
     for turn in (0, 1)
+    if kind is not ProximalPenalty or (number + turn) % 5 == 0  # a convex program every round
 ]
 seeds = st.integers(0, 2**32)
 DIAMOND = FlowPolytope.examples()[0]
@@ -238,6 +239,7 @@ MAKES = {
     "doubling rival": lambda K: WangWanZhang(K, horizon=25),
     "penalised rival": lambda K: OnlineFrankWolfe(K, horizon=25, caution=1.0),
     "primal-dual rival": lambda K: ProjectedPrimalDual(K, horizon=25),
+    "proximal rival": lambda K: ProximalPenalty(K, horizon=25),
 }
 
 

@@ -19,8 +19,8 @@ import tidewolf as tw
 from tidewolf import sets
 from tidewolf.core.errors import InvalidInput, NotSupported, SolverFailed, WrongType
 from tidewolf.core.feedback import FullInformation
-from tidewolf.functions import Affine, Capacity, Chain, Linear, MaxAffine, Quadratic
-from tidewolf.rivals import OnlineFrankWolfe, ProjectedPrimalDual, Resolve, SinhaVaze, WangWanZhang, WarmUp
+from tidewolf.functions import Affine, Batch, Capacity, Chain, Linear, MaxAffine, Quadratic
+from tidewolf.rivals import OnlineFrankWolfe, ProjectedPrimalDual, ProximalPenalty, Resolve, SinhaVaze, WangWanZhang, WarmUp
 from tidewolf.rivals.exact import ExactProjection
 from tidewolf.rivals.program import BestPoint
 from tidewolf.sets import (
@@ -188,7 +188,7 @@ def test_the_rival_asks_no_oracle():
 # --- the other rivals ---------------------------------------------------------------------------------------------------------------
 
 DIAMOND = FlowPolytope.examples()[0]
-SWEPT = [OnlineFrankWolfe, ProjectedPrimalDual, SinhaVaze, WangWanZhang]
+SWEPT = [OnlineFrankWolfe, ProjectedPrimalDual, ProximalPenalty, SinhaVaze, WangWanZhang]
 
 
 def actions(learner: Any, stream: tw.Stream) -> np.ndarray:
@@ -203,10 +203,10 @@ def slopes_at(K: Any, stream: tw.Stream, t: int, x: np.ndarray) -> tuple[np.ndar
     return K.tangent(grad_f), K.tangent(grad_g) if breach > 0 else 0.0 * grad_g, breach
 
 
-def naive_frank_wolfe(K: Any, stream: tw.Stream, weights: Callable[[float, float, float], tuple[float, float]]) -> np.ndarray:
-    """Online Frank-Wolfe with a doubling guess, written plainly; weights(G_f, G_g, violation so far) of loss and constraint."""
+def naive_frank_wolfe(K: Any, stream: tw.Stream, weights: Callable[[float, float, float], tuple[float, float]]) -> tuple[np.ndarray, float]:
+    """Online Frank-Wolfe with a doubling guess, written plainly, and its regret bound; weights(G_f, G_g, violation so far)."""
     x, total, guess, age, played = K.center, 0.0 * K.center, 0.0, 0, []
-    T, G_f, G_g, Q = len(stream), 0.0, 0.0, 0.0
+    T, G_f, G_g, Q, B = len(stream), 0.0, 0.0, 0.0, 0.0
     for t in range(T):
         played.append(x)
         grad_f, grad_g, breach = slopes_at(K, stream, t, x)
@@ -217,12 +217,14 @@ def naive_frank_wolfe(K: Any, stream: tw.Stream, weights: Callable[[float, float
             guess = guess or np.linalg.norm(g)
             while guess < np.linalg.norm(g):
                 guess = 2 * guess
-            total, age = 0.0 * x, 0
-        total, age = total + g, age + 1
+            total, age, B = 0.0 * x, 0, B + 2 * guess * T**0.75 * K.diameter
+        total, age, B = total + g, age + 1, B - w * breach
         if guess > 0:
-            v = K.lmo(K.diameter / (2 * guess * T**0.75) * total + 2 * (x - K.center))
+            slope = K.diameter / (2 * guess * T**0.75) * total + 2 * (x - K.center)
+            v = K.lmo(slope)
+            B += np.linalg.norm(g) * min(K.diameter, math.sqrt(slope @ (x - v)))
             x = x + min(1.0, 2 / math.sqrt(age)) * (v - x)
-    return np.array(played)
+    return np.array(played), B / V
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -236,13 +238,17 @@ def test_frank_wolfe_rivals_agree_with_their_formulas_written_plainly(K, seed):
             s = 0.5 * T**-0.75
             return T**-0.75 / caution, G_f / G_g * s * math.exp(s * Q / (64 * G_g * K.diameter))
 
-        ours = actions(WangWanZhang(K, horizon=T, caution=caution), stream)
-        np.testing.assert_allclose(ours, naive_frank_wolfe(K, stream, weights), atol=1e-9)
-        ours = actions(OnlineFrankWolfe(K, horizon=T, caution=caution), stream)
-        plain = naive_frank_wolfe(K, stream, lambda G_f, G_g, Q, price=caution / 2: (1.0, price * G_f / G_g))
-        np.testing.assert_allclose(ours, plain, atol=1e-9)
-    blind = actions(OnlineFrankWolfe.blind(K, horizon=T), stream)
-    np.testing.assert_allclose(blind, naive_frank_wolfe(K, stream, lambda G_f, G_g, Q: (1.0, 0.0)), atol=1e-9)
+        def prices(G_f, G_g, Q, caution=caution):
+            return 1.0, caution / 2 * G_f / G_g
+
+        for learner, weigh in (
+            (WangWanZhang(K, horizon=T, caution=caution), weights),
+            (OnlineFrankWolfe(K, horizon=T, caution=caution), prices),
+            (OnlineFrankWolfe.blind(K, horizon=T), lambda G_f, G_g, Q: (1.0, 0.0)),
+        ):
+            plain, bound = naive_frank_wolfe(K, stream, weigh)
+            np.testing.assert_allclose(actions(learner, stream), plain, atol=1e-9)
+            assert learner.bound(tw.run(learner, stream)).regret == pytest.approx(bound, rel=1e-6)
 
 
 def test_blind_play_does_not_depend_on_the_limits():
@@ -283,19 +289,78 @@ def test_the_primal_dual_rival_agrees_with_its_formulas_written_plainly(K, cauti
     np.testing.assert_allclose(ours, naive_primal_dual(K, stream, caution), atol=1e-6)
 
 
+def naive_proximal_penalty(K: Any, stream: tw.Stream, caution: float) -> np.ndarray:
+    """One half-space a round: the step's multiplier by halving."""
+    x, G_f, G_g, k, R, played = K.center, 0.0, 0.0, caution / 10 * math.sqrt(len(stream)), K.radius, []
+    for C, A, b in zip(stream.losses.C, stream.constraints.A, stream.constraints.b, strict=True):
+        played.append(x)
+        d, a = K.tangent(C), K.tangent(A)
+        G_f, G_g = max(G_f, np.linalg.norm(d)), max(G_g, np.linalg.norm(a))
+
+        def step(mu, x=x, d=d / (G_f or 1), a=a):
+            away = x - (d + mu * a) * 2 * R / k - K.center
+            return K.center + min(1.0, R / np.linalg.norm(away)) * away
+
+        low, high = 0.0, k / G_g
+        for _ in range(100):
+            mu = (low + high) / 2
+            low, high = (mu, high) if A @ step(mu) > b else (low, mu)
+        x = ExactProjection(K)(step(low))
+    return np.array(played)
+
+
+@pytest.mark.parametrize("caution", [1.0, 10.0, 100.0])
+@pytest.mark.parametrize("K", [Box([-1.0, 0.0, 0.0], [1.0, 2.0, 0.5]), Simplex(4)], ids=repr)
+def test_the_proximal_rival_agrees_with_its_formulas_written_plainly(K, caution):
+    stream = hostile_stream(K, 60, 2)
+    ours = actions(ProximalPenalty(K, horizon=60, caution=caution), stream)
+    np.testing.assert_allclose(ours, naive_proximal_penalty(K, stream, caution), atol=1e-4 * K.radius)
+
+
+@pytest.mark.parametrize("caution", [0.5, 10.0, 300.0])
+@pytest.mark.parametrize("seed", [0, 2])
+@pytest.mark.parametrize("K", [DIAMOND, CappedSimplex(6, 0.5)], ids=repr)
+def test_the_proximal_rival_keeps_its_bounds_on_every_interval(K, seed, caution):
+    plain = hostile_stream(K, 80, seed)
+    A = plain.constraints.A
+    stream = tw.Stream(plain.losses, Affine(A, np.maximum(plain.constraints.b, A @ K.center)))
+    run = tw.run(ProximalPenalty(K, horizon=50, caution=caution), stream)
+    for start, stop in ((0, 80), (0, 13), (20, 45), (30, 80), (7, 8)):
+        known = tw.best_in_hindsight(K, stream, start, stop)
+        bound = run.learner.bound_between(run, start, stop)
+        assert run.losses[start:stop].sum() - known.upper <= bound.regret + 1e-7
+        assert run.violations[start:stop].sum() <= bound.violation + 1e-7
+    whole, part = run.learner.bound(run), run.learner.bound_between(run, 0, 80)
+    assert (whole.regret, whole.violation) == pytest.approx((part.regret, part.violation))
+
+
+def test_functions_with_a_domain_are_refused_by_the_proximal_rival():
+    class Fenced(Batch):
+        domain, shape, values, subgradient, view, examples = "within the fence", (3,), None, None, None, None
+
+        def __len__(self):
+            return 1
+
+    learner = ProximalPenalty(Simplex(3), horizon=5)
+    with pytest.raises(NotSupported, match=r"evaluates functions outside the set, and Fenced is only defined within the fence\."):
+        learner.update(learner.start(), FullInformation(Linear(np.ones((1, 3))), Fenced()))
+
+
 def test_published_settings():
     assert WangWanZhang.published(DIAMOND, horizon=16).caution == pytest.approx(16**-0.75)
     steps = ProjectedPrimalDual.published(DIAMOND, horizon=10_000)._steps(10_000)
     assert steps.nu == pytest.approx(0.01)
     assert steps.eta == pytest.approx(0.01 / math.sqrt(2))
     assert steps.theta == pytest.approx(0.01 / math.sqrt(2), rel=0.01)
+    assert ProximalPenalty.published(DIAMOND, horizon=9) == ProximalPenalty(DIAMOND, horizon=9, caution=10.0)
     assert OnlineFrankWolfe.blind(DIAMOND).caution == 0.0
 
 
 @pytest.mark.parametrize("kind", SWEPT)
 def test_caution_moves_violation_down_and_losses_up(kind):
     problem = tw.problems.routing(rounds=1000)
-    bold, careful = (tw.run(kind(problem.K, horizon=1000, caution=c), problem.stream) for c in (0.1, 10.0))
+    cautions = (10.0, 1000.0) if kind is ProximalPenalty else (0.1, 10.0)
+    bold, careful = (tw.run(kind(problem.K, horizon=1000, caution=c), problem.stream) for c in cautions)
     assert careful.violations.sum() < bold.violations.sum()
     assert careful.losses.sum() >= bold.losses.sum()
 

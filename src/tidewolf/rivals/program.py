@@ -16,8 +16,8 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, frozen, like
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import InvalidInput, NotSupported, SolverFailed, WrongShape, WrongType
-from tidewolf.core.feedback import FullInformation
+from tidewolf.core.errors import NotSupported, SolverFailed
+from tidewolf.core.feedback import require_full_information
 from tidewolf.core.oracle import as_set
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.functions.chain import Chain
@@ -46,19 +46,11 @@ class BestPoint:
 
     def require(self, seen: object, most: int) -> None:
         """Refuse feedback of another kind, on too many rounds, of the wrong shape, or of functions that make no linear program."""
-        if type(seen) is not FullInformation or not all(isinstance(batch, Batch) for batch in seen):
-            raise WrongType(f"FullInformation feedback is due, a loss and a constraint a round, not {type(seen).__name__}.")
-        for name, batch in zip(("losses", "constraints"), seen, strict=True):
-            if batch.shape != self.K.shape:
-                raise WrongShape(f"The {name} take points of shape {batch.shape}; the set's points have shape {self.K.shape}.")
-        if len(seen.losses) != len(seen.constraints):
-            raise WrongShape(f"{len(seen.losses)} losses and {len(seen.constraints)} constraints were given; a round has one of each.")
-        if not 1 <= seen.rounds <= most:
-            raise InvalidInput(f"Functions of {seen.rounds} rounds were given where {'1 is' if most == 1 else f'1 to {most} are'} due.")
-        for part in _parts(seen.losses):
+        losses, constraints = require_full_information(seen, self.K.shape, most)
+        for part in _parts(losses):
             if not isinstance(part, LinearTotal):
                 raise NotSupported(f"{self.who} solves linear programs; {type(part).__name__} losses do not add up to a linear function.")
-        for part in _parts(seen.constraints):
+        for part in _parts(constraints):
             if not isinstance(part, PiecewiseLinear):
                 raise NotSupported(f"{self.who} solves linear programs; {type(part).__name__} constraints are not half-spaces.")
 
