@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tidewolf.core.batch import Stream
     from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
     from tidewolf.evaluation.run import Run, run
-    from tidewolf.learners import LyapunovDescent, PrimalDual
+    from tidewolf.learners import DriftPlusPenalty, LyapunovDescent, PrimalDual
     from tidewolf.loop import play
     from tidewolf.session import Session
 
@@ -18,6 +18,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Comparator": "tidewolf.evaluation.hindsight",
+    "DriftPlusPenalty": "tidewolf.learners",
     "LyapunovDescent": "tidewolf.learners",
     "PrimalDual": "tidewolf.learners",
     "Run": "tidewolf.evaluation.run",
@@ -31,6 +32,7 @@ _PARTS = ("functions", "learners", "problems", "projection", "rivals", "sets", "
 
 __all__ = [
     "Comparator",
+    "DriftPlusPenalty",
     "LyapunovDescent",
     "PrimalDual",
     "Run",

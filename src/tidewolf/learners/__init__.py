@@ -3,11 +3,12 @@
 from typing import Any
 
 from tidewolf.core.learner import Learner
+from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty
 from tidewolf.learners.lyapunov_descent import LyapunovDescent
 from tidewolf.learners.lyapunov_frank_wolfe import LyapunovFrankWolfe
 from tidewolf.learners.primal_dual import PrimalDual
 
-__all__ = ["LyapunovDescent", "LyapunovFrankWolfe", "PrimalDual"]
+__all__ = ["DriftPlusPenalty", "LyapunovDescent", "LyapunovFrankWolfe", "PrimalDual"]
 
 
 def every() -> dict[str, type[Learner[Any]]]:

@@ -2,7 +2,8 @@
 
     feedback on some rounds -> sums of the open block -> at its end one step of the learner -> at the horizon a restart with twice as many
 
-A last, shorter block is cut at the horizon. `BlockLearner` owns this clock; a learner says what happens at the end of a block.
+A last, shorter block is cut at the horizon. `Clocked` owns this clock; `BlockLearner` adds up first-order feedback by it, and a learner
+says what happens at the end of a block.
 """
 
 from __future__ import annotations
@@ -15,31 +16,59 @@ from tidewolf.core.feedback import FirstOrder, require_first_order
 from tidewolf.core.learner import Learner, Progress
 
 
-class Blocked(Progress, Protocol):
+class Open(Protocol):
+    """What the clock needs of an open block."""
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of it seen so far."""
+
+
+class Timed(Progress, Protocol):
     """What the clock needs of a state."""
+
+    @property
+    def open(self) -> Open:
+        """What is kept of the open block."""
+
+
+class Blocked(Progress, Protocol):
+    """A state with first-order sums."""
 
     @property
     def open(self) -> FirstOrder:
         """The sums of the open block."""
 
 
+C = TypeVar("C", bound=Timed)
 S = TypeVar("S", bound=Blocked)
 
 
-class BlockLearner(Learner[S]):
-    """Abstract: first-order learners whose point is constant within a block."""
+class Clocked(Learner[C]):
+    """Abstract: learners whose settings are constant within a block, and whose blocks fill stretches of rounds."""
 
     @abstractmethod
-    def _end(self, state: S) -> int:
+    def _end(self, state: C) -> int:
         """The round this stretch ends after."""
 
     @abstractmethod
-    def _length(self, state: S) -> int:
+    def _length(self, state: C) -> int:
         """Rounds of a whole block in this stretch."""
 
     @abstractmethod
-    def _restarted(self, state: S) -> S:
+    def _restarted(self, state: C) -> C:
         """The same point with a clean slate and twice the horizon."""
+
+    def rounds_left(self, state: C) -> int:
+        state = self._in_stretch(state)
+        return min(self._length(state) - state.open.rounds, self._end(state) - state.t)
+
+    def _in_stretch(self, state: C) -> C:
+        return self._restarted(state) if state.t == self._end(state) else state
+
+
+class BlockLearner(Clocked[S]):
+    """Abstract: first-order learners whose point is constant within a block."""
 
     @abstractmethod
     def _require(self, seen: FirstOrder) -> None:
@@ -48,10 +77,6 @@ class BlockLearner(Learner[S]):
     @abstractmethod
     def _closed(self, state: S, block: FirstOrder) -> S:
         """The state after a whole block, from its sums; `state` is that of its last part's beginning."""
-
-    def rounds_left(self, state: S) -> int:
-        state = self._in_stretch(state)
-        return min(self._length(state) - state.open.rounds, self._end(state) - state.t)
 
     def update(self, state: S, seen: FirstOrder) -> S:
         state = self._in_stretch(state)
@@ -63,9 +88,6 @@ class BlockLearner(Learner[S]):
         record: Any = state  # a NamedTuple, which no protocol can say
         waiting: S = record._replace(t=state.t + seen.rounds, open=joined(state.open, seen))
         return waiting
-
-    def _in_stretch(self, state: S) -> S:
-        return self._restarted(state) if state.t == self._end(state) else state
 
 
 def opened(center: Array) -> FirstOrder:

@@ -1,0 +1,312 @@
+"""Drift-plus-penalty: laws, bounds on every interval, units, blocks, the frozen regime, and what is kept while a block is open."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core.errors import FrozenRegime, InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
+from tidewolf.core.feedback import FullInformation
+from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic
+from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty, steps_for
+from tidewolf.learners.drift_plus_penalty_theorem import TheoremDriftPlusPenalty
+from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
+from tidewolf.steps.drift import Tally
+from tidewolf.steps.limits import Limits
+from tidewolf.testing import check_learner
+
+DIAMOND = FlowPolytope.examples()[0]
+HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
+POINT = VertexHull(np.ones((1, 2)))
+SETS = [Simplex(4), DIAMOND, CappedSimplex(6, 0.5), Box([-1.0, 0.0], [1.0, 3.0]), HULL, L2Ball((2, 2), 3.0), Simplex(1), POINT]
+FIELDS = Tally._fields
+
+
+def opposed(K: Any, rounds: int, seed: int, turns: int = 4) -> tw.Stream:
+    """Losses that turn round and limits that oppose them; what keeps the limits of one turn breaks those of the next."""
+    rng = np.random.default_rng(seed)
+    phase = np.arange(rounds) * turns // rounds
+    stars = np.array([0.5 * K.center + 0.5 * K.lmo(rng.standard_normal(K.shape)) for _ in range(turns)])[phase]
+    sign = np.where(phase % 2, -1.0, 1.0)[:, None]
+    C = sign * rng.standard_normal(K.shape) + 0.3 * rng.standard_normal((rounds, *K.shape))
+    A = np.stack([-C, C], axis=1) + 0.2 * rng.standard_normal((rounds, 2, *K.shape))
+    return tw.Stream(Linear(C), MaxAffine(A, np.einsum("tpi,ti->tp", A, stars)))
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", range(len(SETS)), ids=lambda number: repr(SETS[number]))
+def test_the_theorem_keeps_the_laws_on_every_set(number):
+    for learner in TheoremDriftPlusPenalty.examples(SETS[number], 20):
+        check_learner(learner, seed=number)
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    horizon=st.integers(1, 60),
+    block=st.sampled_from([1, 2, 5]),
+    calls=st.sampled_from([0.1, 1.0, 20.0]),
+)
+@settings(max_examples=6)
+def test_the_laws_hold_for_any_block_horizon_and_budget(seed, horizon, block, calls):
+    check_learner(DriftPlusPenalty(HULL, horizon=horizon, block=block, calls_per_round=calls), seed=seed)
+
+
+# --- every interval ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{"block": 3}, {"block": 4, "calls_per_round": 0.5, "horizon": 20}, {"block": 1}], ids=str)
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=4)
+def test_regret_and_violation_of_every_interval_are_below_their_bounds(options, seed):
+    K, T = (Simplex(4), Box(-np.ones(3), np.ones(3)), CappedSimplex(5, 0.5), DIAMOND)[seed % 4], 36
+    stream = opposed(K, T, seed)
+    learner = DriftPlusPenalty(K, **{"horizon": T, **options})
+    run = tw.run(learner, stream)
+    looked_at = 0
+    for start in range(0, T, 3):
+        for stop in range(start + 1, T + 1, 4):
+            best = tw.best_in_hindsight(K, stream, start, stop)
+            if best.feasible:
+                bound = learner.bound_between(run, start, stop)
+                room = 1e-9 * (1.0 + abs(bound.regret))
+                assert run.losses[start:stop].sum() - best.lower <= bound.regret + room
+                assert run.violations[start:stop].sum() <= bound.violation + room
+                looked_at += 1
+    assert looked_at > 20
+
+
+def test_the_whole_run_is_an_interval():
+    learner = DriftPlusPenalty(DIAMOND, horizon=40, block=6)
+    for rounds in (40, 38, 36, 75):
+        run = tw.run(learner, opposed(DIAMOND, rounds, 1))
+        whole = learner.bound_between(run, 0, rounds)
+        assert whole.regret == pytest.approx(learner.bound(run).regret)
+        assert whole.violation == pytest.approx(learner.bound(run).violation)
+
+
+def test_an_interval_without_a_whole_block_costs_slopes_times_diameter():
+    learner = DriftPlusPenalty(DIAMOND, horizon=40, block=10)
+    run = tw.run(learner, opposed(DIAMOND, 40, 2))
+    steepest = run.final_state.steepest_loss, run.final_state.steepest_constraint
+    assert learner.bound_between(run, 12, 19)[:2] == pytest.approx(tuple(7 * s * DIAMOND.diameter for s in steepest))
+
+
+@pytest.mark.parametrize("K", [L2Ball(3), Simplex(4)], ids=repr)
+def test_bounds_below_the_trivial_hold_and_measured_ones_are_below_the_promise(K):
+    T, rng = 4000, np.random.default_rng(1)
+    star = 0.7 * K.center + 0.3 * K.lmo(rng.standard_normal(K.shape))
+    sign = np.where(np.arange(T) * 7 // T % 2, -1.0, 1.0)[:, None]
+    C = sign * rng.standard_normal(K.shape) + 0.3 * rng.standard_normal((T, *K.shape))
+    A = -C + 0.2 * rng.standard_normal(C.shape)
+    C, A = (M / np.linalg.norm(M, axis=1, keepdims=True) for M in (C, A))
+    stream = tw.Stream(Linear(C), Affine(A, A @ star))
+    learner = DriftPlusPenalty(K, horizon=T, calls_per_round=4.0, loss_lipschitz=1.0, constraint_lipschitz=1.0)
+    run = tw.run(learner, stream)
+    regret = run.losses.sum() - stream.losses.values(star).sum()
+    assert regret <= run.bound.regret <= learner.promise().regret
+    assert run.violations.sum() <= run.bound.violation <= learner.promise().violation
+    assert run.bound.regret < 0.5 * K.diameter * T
+    assert run.bound.violation < 0.5 * K.diameter * T
+
+
+def test_gaps_are_kept_for_every_block_and_enter_the_bound():
+    run = tw.run(DriftPlusPenalty(DIAMOND, horizon=60, block=7), opposed(DIAMOND, 60, 3))
+    gaps = run.measures[:, FIELDS.index("gap")]
+    assert len(gaps) == len(run.ends) == 9
+    assert ((gaps >= 0.0) & (gaps < 1e-8)).all()
+    curved = tw.Stream(Linear(np.ones((60, 4)) * [1.0, -1.0, 0.0, 2.0]), Custom(_cone, _cone_slope, 4, rounds=60))
+    rough = tw.run(DriftPlusPenalty(Simplex(4), horizon=60, block=7), curved)
+    assert np.isfinite(rough.measures[:, FIELDS.index("gap")]).all()
+    assert rough.bound.regret is not None
+
+
+def _cone(t: int, x: Any) -> float:
+    return float(np.linalg.norm(x - 0.25) - 0.1 - 0.001 * t)
+
+
+def _cone_slope(t: int, x: Any) -> Any:
+    away = x - 0.25
+    size = np.linalg.norm(away)
+    return away / size if size > 0 else 0.0 * away
+
+
+# --- blocks, horizons, units ------------------------------------------------------------------------------------------------------
+
+
+def test_blocks_are_as_long_as_they_should_be_and_the_last_is_ragged_and_costs_no_call():
+    assert steps_for(1000, 1.0)[0] == 82
+    assert steps_for(1000, 4.0)[0] == 41
+    assert steps_for(5, 1.0, 99) == (5, None)
+    learner = DriftPlusPenalty(DIAMOND, horizon=100, block=30, calls_per_round=2.0)
+    played = list(tw.play(learner, opposed(DIAMOND, 100, 0)))
+    assert [p.state.t for p in played] == [30, 60, 90, 100]
+    assert played[-1].state.calls == played[-2].state.calls > 0
+    assert played[-1].state.bank == 200.0 - played[-1].state.calls
+
+
+def test_past_the_horizon_it_restarts_with_twice_as_much_and_says_so():
+    learner = DriftPlusPenalty(DIAMOND, horizon=20)
+    run = tw.run(learner, opposed(DIAMOND, 70, 0))
+    assert (run.final_state.began, run.final_state.horizon) == (60, 80)
+    assert run.notes == ("The horizon of 20 rounds was passed: after round 60 the learner restarted with 80.",)
+    unknown = tw.run(DriftPlusPenalty(DIAMOND), opposed(DIAMOND, 300, 0))
+    assert (unknown.final_state.began, unknown.final_state.horizon, unknown.notes) == (256, 512, ())
+
+
+@pytest.mark.parametrize("options", [{}, {"block": 1}, {"block": 3, "calls_per_round": 0.4}], ids=str)
+def test_powers_of_two_in_the_units_change_no_bit_of_a_decision(options):
+    points = np.random.default_rng(3).standard_normal((7, 3))
+    stream = opposed(VertexHull(points), 60, 5)
+
+    def decisions(x: float, f: float, g: float) -> np.ndarray[Any, Any]:
+        learner = DriftPlusPenalty(VertexHull(x * points), horizon=40, **options)
+        C, A, b = stream.losses.C * (f / x), stream.constraints.A * (g / x), stream.constraints.b * g
+        return np.array([p.x for p in tw.play(learner, tw.Stream(Linear(C), MaxAffine(A, b)))]) / x
+
+    plain = decisions(1.0, 1.0, 1.0)
+    assert np.ptp(plain, axis=0).max() > 0.05
+    for units in ((8.0, 1.0, 1.0), (1.0, 0.25, 1.0), (1.0, 1.0, 2.0**20), (2.0**-12, 2.0**30, 2.0**-7)):
+        assert decisions(*units).tobytes() == plain.tobytes(), units
+
+
+@given(seed=st.integers(0, 2**32), calls=st.sampled_from([0.3, 1.0, 3.7]))
+@settings(max_examples=5)
+def test_the_budget_always_reaches_the_tolerance(seed, calls):
+    K, T = (HULL, DIAMOND, CappedSimplex(6, 0.5))[seed % 3], 1000
+    tol = steps_for(T, calls)[1]
+    assert tol is not None
+    run = tw.run(DriftPlusPenalty(K, T, calls), opposed(K, T, seed))
+    assert run.distances.max() <= math.sqrt(tol) * K.radius * (1.0 + 1e-9)
+    assert run.oracle_calls <= calls * T
+
+
+# --- an open block ----------------------------------------------------------------------------------------------------------------
+
+
+def rounds_of(stream: tw.Stream) -> list[FullInformation]:
+    return [FullInformation(stream.losses[t : t + 1], stream.constraints[t : t + 1]) for t in range(len(stream))]
+
+
+@pytest.mark.parametrize("K", SETS[:6], ids=repr)
+def test_one_round_at_a_time_does_what_a_whole_block_does(K):
+    if len(K.shape) > 1:
+        pytest.skip("The stream is one of vectors.")
+    stream = opposed(K, 40, 7)
+    learner = DriftPlusPenalty(K, horizon=40, block=7, calls_per_round=100.0, tolerance=1e-12)  # or rounding decides where searches stop
+    state = learner.start()
+    for seen in rounds_of(stream):
+        state = learner.update(state, seen)
+    whole = tw.run(learner, stream).final_state
+    np.testing.assert_allclose(state.active.x, whole.active.x, atol=1e-4)
+    assert state.tally.price == pytest.approx(whole.tally.price, rel=1e-4, abs=1e-4)
+
+
+def test_what_a_caller_does_to_its_arrays_later_changes_nothing():
+    learner = DriftPlusPenalty(Simplex(3), horizon=30, block=3)
+    costs, caps, kept, reused = np.zeros(3), np.zeros(3), tw.Session(learner), tw.Session(learner)
+    rng = np.random.default_rng(2)
+    for _ in range(9):
+        costs[:], caps[:] = rng.standard_normal(3), rng.uniform(0.2, 0.6, 3)
+        kept.observe(loss=Linear.one(costs.copy()), constraint=Capacity.one(caps.copy()))
+        reused.observe(loss=Linear.one(costs), constraint=Capacity.one(caps))
+        assert learner.save(kept.state) == learner.save(reused.state)
+
+
+def test_rounds_of_several_kinds_share_a_block_and_survive_a_file(tmp_path):
+    learner = DriftPlusPenalty(Simplex(3), horizon=30, block=6)
+    kinds = [
+        Capacity.one([0.5, 0.4, 0.6]),
+        Capacity.one([0.4, 0.4, 0.6]),
+        Affine.one([1.0, -1.0, 0.0], 0.1),
+        Quadratic.one(np.eye(3), [0.0, 0.0, 0.0], -0.2),
+        MaxAffine.one([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], [0.3, 0.3]),
+    ]
+    session = tw.Session(learner)
+    for kind in kinds:
+        session.observe(loss=Linear.one([1.0, 2.0, 0.0]), constraint=kind)
+    session.save(tmp_path / "open")
+    loaded = tw.Session.load(tmp_path / "open", learner)
+    for s in (session, loaded):
+        s.observe(loss=Linear.one([1.0, 2.0, 0.0]), constraint=Capacity.one([0.3, 0.5, 0.5]))
+    assert learner.save(session.state) == learner.save(loaded.state)
+    assert session.play().tobytes() != Simplex(3).center.tobytes()
+
+
+def test_callables_cannot_be_saved_in_an_open_block_and_can_after_it():
+    learner = DriftPlusPenalty(Simplex(4), horizon=30, block=2)
+    session = tw.Session(learner)
+    session.observe(loss=Linear.one(np.ones(4)), constraint=Custom(_cone, _cone_slope, 4))
+    with pytest.raises(NotSupported, match="holds Custom constraints, which cannot be saved"):
+        learner.save(session.state)
+    session.observe(loss=Linear.one(np.ones(4)), constraint=Custom(_cone, _cone_slope, 4))
+    assert learner.load(learner.save(session.state)).t == 2
+
+
+def test_neighbours_of_one_kind_are_kept_as_one():
+    limits = Limits().and_then(Capacity.one([1.0])).and_then(Capacity.one([2.0])).and_then(Affine.one([1.0], 0.0))
+    whole = limits.whole()
+    assert isinstance(whole, Chain)
+    assert [(type(part).__name__, len(part)) for part in whole.parts] == [("Capacity", 2), ("Affine", 1)]
+    assert limits.whole(Affine.one([2.0], 0.0)).parts[-1] == Affine([[1.0], [2.0]], [0.0, 0.0])
+
+
+def test_bad_feedback_is_refused_with_a_sentence():
+    learner = DriftPlusPenalty(Simplex(2), horizon=30, block=2, loss_lipschitz=1.0, constraint_lipschitz=1.0)
+    state, one = learner.start(), Linear.one([1.0, 0.0])
+    with pytest.raises(InvalidInput, match=r"A loss of slope 3\.5\d+ was seen, above loss_lipschitz = 1"):
+        learner.update(state, FullInformation(Linear.one([5.0, 0.0]), one))
+    with pytest.raises(InvalidInput, match="above constraint_lipschitz = 1"):
+        learner.update(state, FullInformation(one, Affine.one([5.0, 0.0], -1.0)))
+    with pytest.raises(WrongShape, match="2 losses and 1 constraints were given"):
+        learner.update(state, FullInformation(Linear([[1.0, 0.0], [0.0, 0.0]]), one))
+    with pytest.raises(WrongType, match="FullInformation feedback is due"):
+        learner.update(state, FullInformation(one, np.ones(2)))
+    with pytest.raises(NotFinite):
+        learner.update(state, FullInformation(Linear.one([1e200, 0.0]), Linear.one([1e200, -1e200])))
+
+
+def test_functions_defined_on_the_set_alone_are_refused_by_name():
+    fenced = Linear.one([1.0, 0.0])
+    object.__setattr__(fenced, "domain", "where every entry is positive")
+    learner = DriftPlusPenalty(Simplex(2), horizon=30)
+    with pytest.raises(NotSupported, match="Linear is only defined where every entry is positive"):
+        learner.update(learner.start(), FullInformation(fenced, Linear.one([1.0, 0.0])))
+
+
+# --- the theorem ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("K", [L2Ball(3), DIAMOND, HULL], ids=repr)
+def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(K):
+    with pytest.warns(FrozenRegime, match=r"unless the horizon is at least 8529325\."):
+        learner = DriftPlusPenalty.theorem(K, horizon=900, loss_lipschitz=9.0, constraint_lipschitz=9.0)
+    run = tw.run(learner, opposed(K, 900, 0))
+    assert run.oracle_calls == 0
+    assert run.final_state.active.x.tobytes() == K.center.tobytes()
+    assert len(run.notes) == 1
+
+
+def test_above_the_thaw_it_moves():
+    K, T = L2Ball(3), 400_000
+    start = np.array([1.0, 0.0, 0.0])
+    learner = DriftPlusPenalty.theorem(K, horizon=T, loss_lipschitz=1.0, constraint_lipschitz=1.0, start=start)
+    C, A = np.broadcast_to([1.0, 0.0, 0.0], (T, 3)), np.broadcast_to([0.0, 1.0, 0.0], (T, 3))
+    run = tw.run(learner, tw.Stream(Linear(C), Affine(A, np.zeros(T))))
+    assert 0 < run.oracle_calls <= T
+    assert run.final_state.active.x[0] < 0.99
+    assert run.max_excess <= 1e-12
+    assert run.losses.sum() + T <= run.bound.regret <= learner.promise().regret
+
+
+def test_the_settings_are_the_theorems():
+    learner = TheoremDriftPlusPenalty(L2Ball(2, 2.0), 10_000, 3.0, 5.0)
+    block, alpha, delta = learner._settings(10_000, 3.0, 5.0)
+    assert (block, 3.0 * alpha, 3.0 * delta) == (100, pytest.approx(3.0 / 2.0 * 10.0), pytest.approx(100.0))
