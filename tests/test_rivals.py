@@ -313,8 +313,12 @@ def naive_proximal_penalty(K: Any, stream: tw.Stream, caution: float) -> np.ndar
 @pytest.mark.parametrize("K", [Box([-1.0, 0.0, 0.0], [1.0, 2.0, 0.5]), Simplex(4)], ids=repr)
 def test_the_proximal_rival_agrees_with_its_formulas_written_plainly(K, caution):
     stream = hostile_stream(K, 60, 2)
-    ours = actions(ProximalPenalty(K, horizon=60, caution=caution), stream)
+    learner = ProximalPenalty(K, horizon=60, caution=caution)
+    ours = actions(learner, stream)
     np.testing.assert_allclose(ours, naive_proximal_penalty(K, stream, caution), atol=1e-4 * K.radius)
+    slopes = [np.linalg.norm(slopes_at(K, stream, t, x)[1]) for t, x in enumerate(ours)]
+    alpha = caution / 10 * math.sqrt(60) / (2 * K.radius)
+    assert tw.run(learner, stream).final_state.tally.spread == pytest.approx(np.sum(np.square(slopes)) / alpha)
 
 
 @pytest.mark.parametrize("caution", [0.5, 10.0, 300.0])
@@ -420,6 +424,21 @@ def test_the_best_point_has_no_units(size):
             np.testing.assert_allclose(scaled / size, plain, atol=1e-6)
 
 
+@pytest.mark.parametrize("size", [1e-7, 1e7])
+def test_the_size_of_a_set_does_not_matter_to_a_program(size):
+    losses, limits = Linear.one([-1.0, -2.0, -3.0]), Capacity.one([size, 0.3 * size, 0.5 * size])
+    for K in (Simplex(3, total=size), CappedSimplex(3, 0.9 * size, size)):
+        np.testing.assert_allclose(BestPoint(K, "A test")(losses, limits) / size, [0.2, 0.3, 0.5], atol=1e-9)
+
+
+def test_an_answer_that_is_a_member_up_to_tolerances_is_projected(monkeypatch):
+    solve = BestPoint._linprog
+    monkeypatch.setattr(BestPoint, "_linprog", lambda self, program: solve(self, program) + 1e-8)
+    for K in (DIAMOND, Simplex(3)):
+        x = BestPoint(K, "A test")(Linear(np.arange(1.0, 1.0 + K.shape[0])[None]), Capacity(np.full((1, *K.shape), 0.7)))
+        assert K.excess(x) <= membership_tolerance(x, K.radius)
+
+
 def test_a_programs_answer_depends_on_its_question_alone():
     stream = hostile_stream(DIAMOND, 12, 0)
     best = BestPoint(DIAMOND, "A test")
@@ -457,6 +476,15 @@ def test_warm_up_plays_the_best_point_of_its_window(K):
         assert float(stream.constraints[:window].values(x).max()) <= 1e-9
         assert learner.rounds_left(learner.start()) == window
         assert state.limits.pieces == state.losses.pieces == ()
+
+
+def test_a_window_is_the_same_one_round_at_a_time():
+    learner, stream = WarmUp(DIAMOND, horizon=30, window=9), hostile_stream(DIAMOND, 30, 0)
+    state = learner.start()
+    for t in range(30):
+        state = learner.update(state, FullInformation(stream.losses[t : t + 1], stream.constraints[t : t + 1]))
+    np.testing.assert_allclose(state.x, tw.run(learner, stream).final_state.x, atol=1e-12)
+    np.testing.assert_allclose(state.x, BestPoint(DIAMOND, "A test")(stream.losses[:9], stream.constraints[:9]), atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [Resolve, WarmUp])

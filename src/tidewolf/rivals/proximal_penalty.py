@@ -94,7 +94,7 @@ class ProximalPenalty(Learner[State]):
     def update(self, state: State, seen: FullInformation) -> State:
         self._require(seen)
         if state.t == state.began + state.horizon:
-            state = state._replace(horizon=2 * state.horizon, began=state.t, last=Last())
+            state = state._replace(horizon=2 * state.horizon, began=state.t)
         K, x, T = self.K, state.x, state.horizon
         one = namespace(x).ones(1, dtype=x.dtype)
         grad_f, slope_f = within(K, "loss", seen.losses.subgradient(x, one), 1, self.loss_lipschitz)

@@ -26,7 +26,7 @@ from tidewolf.steps.lyapunov import FIRST_HORIZON
 SHARE = 20
 """A window is this part of the horizon."""
 _AHEAD = 256
-"""How many rounds are taken at once when nothing changes any more."""
+"""How many rounds are taken at once when nothing changes any more; some number must be said."""
 
 
 class State(NamedTuple):
@@ -67,7 +67,8 @@ class WarmUp(Learner[State]):
         return state.x
 
     def rounds_left(self, state: State) -> int:
-        return self._window - state.t if state.t < self._window else _AHEAD
+        since = state.t - self._window
+        return -since if since < 0 else _AHEAD - since % _AHEAD
 
     def update(self, state: State, seen: FullInformation) -> State:
         self._best.require(seen, self.rounds_left(state))
