@@ -479,12 +479,15 @@ def test_warm_up_plays_the_best_point_of_its_window(K):
 
 
 def test_a_window_is_the_same_one_round_at_a_time():
-    learner, stream = WarmUp(DIAMOND, horizon=30, window=9), hostile_stream(DIAMOND, 30, 0)
-    state = learner.start()
+    learner, best = WarmUp(DIAMOND, horizon=30, window=9), BestPoint(DIAMOND, "A test")
+    rng = np.random.default_rng(7)
+    stream = tw.Stream(Linear(rng.standard_normal((30, 5))), Capacity(DIAMOND.center + rng.uniform(0.1, 0.4, (30, 5))))
+    state, whole = learner.start(), tw.run(learner, stream).final_state
+    assert not np.allclose(whole.x, best(stream.losses[8:9], stream.constraints[:9]))  # every round of the window counts
     for t in range(30):
         state = learner.update(state, FullInformation(stream.losses[t : t + 1], stream.constraints[t : t + 1]))
-    np.testing.assert_allclose(state.x, tw.run(learner, stream).final_state.x, atol=1e-12)
-    np.testing.assert_allclose(state.x, BestPoint(DIAMOND, "A test")(stream.losses[:9], stream.constraints[:9]), atol=1e-12)
+    np.testing.assert_allclose(state.x, whole.x, atol=1e-12)
+    np.testing.assert_allclose(state.x, best(stream.losses[:9], stream.constraints[:9]), atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [Resolve, WarmUp])
