@@ -15,11 +15,11 @@ import tidewolf as tw
 from tidewolf.core.errors import FrozenRegime, InvalidInput, NotAMember, ShortHorizon
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.functions import Affine, Linear, Quadratic
-from tidewolf.learners.primal_dual import PrimalDual, damping, steps_for
+from tidewolf.learners.primal_dual import PrimalDual, steps_for
 from tidewolf.learners.primal_dual_theorem import TheoremPrimalDual
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
 from tidewolf.steps import thresholds
-from tidewolf.steps.saddle import HOPELESS
+from tidewolf.steps.saddle import HOPELESS, damping
 from tidewolf.testing import check_learner
 
 DIAMOND = FlowPolytope.examples()[0]

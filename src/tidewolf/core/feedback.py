@@ -129,3 +129,17 @@ def require_bandit(seen: object, most: int) -> Bandit:
         if not size <= MODERATE:
             raise NotFinite(f"A {name} value of {size:g} was given; values are finite numbers, at most {MODERATE:g} in size.")
     return Bandit(*map(frozen, values))
+
+
+def require_full_information(seen: object, shape: Shape, most: int) -> FullInformation:
+    """The feedback, unless it is of another kind, on too many rounds, or of functions on points of another shape."""
+    if type(seen) is not FullInformation or not all(isinstance(batch, Batch) for batch in seen):
+        raise WrongType(f"FullInformation feedback is due, a loss and a constraint a round, not {type(seen).__name__}.")
+    for name, batch in zip(("losses", "constraints"), seen, strict=True):
+        if batch.shape != shape:
+            raise WrongShape(f"The {name} take points of shape {batch.shape}; the set's points have shape {shape}.")
+    if len(seen.losses) != len(seen.constraints):
+        raise WrongShape(f"{len(seen.losses)} losses and {len(seen.constraints)} constraints were given; a round has one of each.")
+    if not 1 <= seen.rounds <= most:
+        raise InvalidInput(f"Functions of {seen.rounds} rounds were given where {'1 is' if most == 1 else f'1 to {most} are'} due.")
+    return seen

@@ -273,7 +273,7 @@ class BanditPrimalDual(Explorer[State]):
         return Companion(over, state.active.x, state.aimed, state.y, self._promised(state.horizon), calls_in(state.bank))
 
     def notes(self, state: State) -> tuple[str, ...]:
-        return passed_horizon(self.horizon, state.horizon, state.began)
+        return passed_horizon(self.horizon, state)
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

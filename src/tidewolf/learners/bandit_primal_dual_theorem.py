@@ -219,7 +219,7 @@ class TheoremBanditPrimalDual(Explorer[State]):
         return Companion(self._shrunk(state.horizon), state.x, state.aimed, state.y, self._steps(state.horizon).tol or 1.0, math.inf)
 
     def notes(self, state: State) -> tuple[str, ...]:
-        return (*self.concerns, *passed_horizon(self.horizon, state.horizon, state.began))
+        return (*self.concerns, *passed_horizon(self.horizon, state))
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

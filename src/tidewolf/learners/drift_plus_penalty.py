@@ -108,7 +108,7 @@ class DriftPlusPenalty(DriftLearner):
         return self._companion(state, self._promised(state.horizon), calls_in(state.bank))
 
     def notes(self, state: State) -> tuple[str, ...]:
-        return passed_horizon(self.horizon, state.horizon, state.began)
+        return passed_horizon(self.horizon, state)
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

@@ -89,7 +89,7 @@ class TheoremDriftPlusPenalty(DriftLearner):
         return self._companion(state, paper_tolerance(state.horizon, self.K.radius), math.inf)
 
     def notes(self, state: State) -> tuple[str, ...]:
-        return (*self.concerns, *passed_horizon(self.horizon, state.horizon, state.began))
+        return (*self.concerns, *passed_horizon(self.horizon, state))
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

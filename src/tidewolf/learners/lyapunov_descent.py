@@ -173,7 +173,7 @@ class LyapunovDescent(BlockLearner[State]):
         return Companion(self.K, state.active.x, state.aimed, state.y, self._tol, calls_in(state.bank))
 
     def notes(self, state: State) -> tuple[str, ...]:
-        return passed_horizon(self.horizon, state.ledger.horizon, state.ledger.began)
+        return passed_horizon(self.horizon, state.ledger)
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

@@ -136,7 +136,7 @@ class LyapunovFrankWolfe(BlockLearner[State]):
         return state.ledger.loss_slope, state.ledger.constraint_slope
 
     def notes(self, state: State) -> tuple[str, ...]:
-        return passed_horizon(self.horizon, state.ledger.horizon, state.ledger.began)
+        return passed_horizon(self.horizon, state.ledger)
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

@@ -39,7 +39,7 @@ from tidewolf.steps.adagrad import into_ball
 from tidewolf.steps.blocks import BlockLearner, opened
 from tidewolf.steps.feasible import calls_in, feasible
 from tidewolf.steps.lyapunov import FIRST_HORIZON
-from tidewolf.steps.saddle import HOPELESS, kept_possible, saddle_step, violation_bound
+from tidewolf.steps.saddle import HOPELESS, damping, kept_possible, saddle_step, violation_bound
 from tidewolf.steps.settings import passed_horizon, settle
 from tidewolf.steps.slopes import within
 
@@ -70,13 +70,6 @@ def steps_for(T: int, B: float, block: int | None = None) -> Steps:
     tol = 8.0 / (B * b - 4.0) if B * b > 12.0 else None
     theta = damping(b, eta, nu, math.sqrt(tol or 0.0))
     return Steps(b, eta, nu, theta or _THETA, tol, theta is not None)
-
-
-def damping(b: int, eta: float, nu: float, distance: float) -> float | None:
-    """The least theta with theta/2 >= eta b + nu b theta^2/2 + distance, None where there is none."""
-    least = eta * b + distance
-    room = 0.25 - 2.0 * nu * b * least
-    return 2.0 * least / (0.5 + math.sqrt(room)) if room >= 0.0 else None
 
 
 class State(NamedTuple):
@@ -281,7 +274,7 @@ class PrimalDual(BlockLearner[State]):
         return Companion(self.K, state.active.x, state.aimed, state.y, self._promised(state), calls_in(state.bank))
 
     def notes(self, state: State) -> tuple[str, ...]:
-        return passed_horizon(self.horizon, state.horizon, state.began)
+        return passed_horizon(self.horizon, state)
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

@@ -227,7 +227,7 @@ class TheoremPrimalDual(BlockLearner[State]):
         return Companion(self.K, state.x, state.aimed, state.y, self._steps(state.horizon).tol, math.inf)
 
     def notes(self, state: State) -> tuple[str, ...]:
-        return (*self.concerns, *passed_horizon(self.horizon, state.horizon, state.began))
+        return (*self.concerns, *passed_horizon(self.horizon, state))
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

@@ -101,7 +101,7 @@ class SinhaVaze(Learner[State]):
         return state.ledger.loss_slope, state.ledger.constraint_slope
 
     def notes(self, state: State) -> tuple[str, ...]:
-        return ("It projects exactly and asks no oracle.", *passed_horizon(self.horizon, state.ledger.horizon, state.ledger.began))
+        return ("It projects exactly and asks no oracle.", *passed_horizon(self.horizon, state.ledger))
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:

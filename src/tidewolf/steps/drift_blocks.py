@@ -13,8 +13,8 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, frozen, namespace, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
-from tidewolf.core.feedback import FullInformation
+from tidewolf.core.errors import NotFinite, NotSupported
+from tidewolf.core.feedback import FullInformation, require_full_information
 from tidewolf.core.learner import Bound, Companion, Record
 from tidewolf.core.oracle import HasLMO
 from tidewolf.projection import ActiveSet
@@ -144,20 +144,12 @@ class DriftLearner(Clocked[State]):
 
     def _require(self, seen: object, most: int) -> None:
         """Refuse feedback of another kind, on too many rounds, of the wrong shape, or defined on the set alone."""
-        if type(seen) is not FullInformation or not all(isinstance(batch, Batch) for batch in seen):
-            raise WrongType(f"FullInformation feedback is due, a loss and a constraint a round, not {type(seen).__name__}.")
-        for name, batch in zip(("losses", "constraints"), seen, strict=True):
-            if batch.shape != self.K.shape:
-                raise WrongShape(f"The {name} take points of shape {batch.shape}; the set's points have shape {self.K.shape}.")
+        for batch in require_full_information(seen, self.K.shape, most):
             if batch.domain is not None:
                 raise NotSupported(
                     f"{type(self).__name__} evaluates functions outside the set, and {type(batch).__name__} is only defined "
                     f"{batch.domain}. Use LyapunovDescent or PrimalDual, which do not."
                 )
-        if len(seen.losses) != len(seen.constraints):
-            raise WrongShape(f"{len(seen.losses)} losses and {len(seen.constraints)} constraints were given; a round has one of each.")
-        if not 1 <= seen.rounds <= most:
-            raise InvalidInput(f"Functions of {seen.rounds} rounds were given where {'1 is' if most == 1 else f'1 to {most} are'} due.")
 
     def _looked(self, state: State, losses: Batch, constraints: Batch) -> State:
         """The state with what these rounds add to the sums of its block."""

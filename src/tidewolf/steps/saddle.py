@@ -44,6 +44,13 @@ def saddle_step(x: Array, y: Array, lam: float, d: Array, q: float, n: int, eta:
     return Saddle(y - (eta * R) * d, max(0.0, lam + nu * h), price, energy)
 
 
+def damping(b: int, eta: float, nu: float, distance: float) -> float | None:
+    """The least theta with theta/2 >= eta b + nu b theta^2/2 + distance, None where there is none."""
+    least = eta * b + distance
+    room = 0.25 - 2.0 * nu * b * least
+    return 2.0 * least / (0.5 + math.sqrt(room)) if room >= 0.0 else None
+
+
 def violation_bound(E: float, rounds: int, nu: float, theta: float) -> float:
     """The bound above; infinite where E is negative, which a point that keeps all constraints rules out."""
     return math.sqrt(2.0 * (theta * rounds + 1.0 / nu) * E) if E >= 0.0 else math.inf

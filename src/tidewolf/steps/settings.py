@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.errors import FrozenRegime, ShortHorizon
@@ -35,20 +35,30 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
 """What each setting has to be; None passes where it is the default."""
 
 
-def settle(learner: Learner[Any]) -> None:
-    """Check the set and every setting of a frozen learner that has a known name."""
+def settle(learner: Learner[Any], **own: Callable[[Any, str], Any]) -> None:
+    """Check the set and every setting of a frozen learner that has a known name, or a check of its own."""
     as_set(learner.hard_set, type(learner).__name__)
+    checks = {**_CHECKS, **own}
     for field in dataclasses.fields(learner):  # type: ignore[arg-type]
         value = getattr(learner, field.name)
-        if field.name in _CHECKS and not (value is None and field.default is None):
-            object.__setattr__(learner, field.name, _CHECKS[field.name](value, field.name))
+        if field.name in checks and not (value is None and field.default is None):
+            object.__setattr__(learner, field.name, checks[field.name](value, field.name))
 
 
-def passed_horizon(asked: int | None, horizon: int, began: int) -> tuple[str, ...]:
-    """The sentence that a known horizon was passed, if it was: the stretch that `began` then has another."""
-    if asked is None or horizon == asked:
+class Stretch(Protocol):
+    """The rounds since the last restart."""
+
+    @property
+    def horizon(self) -> int: ...
+    @property
+    def began(self) -> int: ...
+
+
+def passed_horizon(asked: int | None, now: Stretch) -> tuple[str, ...]:
+    """The sentence that a known horizon was passed, if it was."""
+    if asked is None or now.horizon == asked:
         return ()
-    return (f"The horizon of {asked} rounds was passed: after round {began} the learner restarted with {horizon}.",)
+    return (f"The horizon of {asked} rounds was passed: after round {now.began} the learner restarted with {now.horizon}.",)
 
 
 def warn_of(concerns: tuple[str, ...], frozen: bool, cure: str) -> None:

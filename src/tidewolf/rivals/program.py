@@ -1,0 +1,141 @@
+"""The best point of some rounds, by linear programming (HiGHS): what a practitioner would reach for.
+
+    minimise <c, x>   over   x in K,  <a_i, x> <= b_i for every i,        c the sum of the losses, a_i and b_i the limits' half-spaces
+
+Where no point keeps every limit, the worst breach is made least first: s = min { s : x in K, <a_i, x> - b_i <= s for every i }, and then
+b_i + s stands in place of b_i. Rows, costs and points are brought to size 1 for the solver; an answer that is a member only up to its
+tolerances is projected (rivals/exact.py).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, frozen, like
+from tidewolf.core.batch import Batch
+from tidewolf.core.errors import NotSupported, SolverFailed
+from tidewolf.core.feedback import require_full_information
+from tidewolf.core.oracle import as_set
+from tidewolf.functions.base import LinearTotal, PiecewiseLinear
+from tidewolf.functions.chain import Chain
+from tidewolf.rivals.exact import ExactProjection
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, membership_tolerance
+
+Vector: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+
+_TOLERANCE = 1e-10
+"""Of the solver, at size 1."""
+_ROOM = 1e-9
+"""How much more than the least worst breach is allowed, at size 1, so that the solver finds a point again."""
+
+
+class BestPoint:
+    """The best point of a set for given losses and limits; `who` asks for it, in sentences."""
+
+    def __init__(self, K: ConvexSet, who: str) -> None:
+        as_set(K, who)
+        if not isinstance(K, Polyhedral):
+            raise NotSupported(f"{who} solves linear programs, and {type(K).__name__} has no linear description.")
+        self.K, self.who = K, who
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BestPoint, (self.K, self.who)
+
+    def require(self, seen: object, most: int) -> None:
+        """Refuse feedback of another kind, on too many rounds, of the wrong shape, or of functions that make no linear program."""
+        losses, constraints = require_full_information(seen, self.K.shape, most)
+        for part in _parts(losses):
+            if not isinstance(part, LinearTotal):
+                raise NotSupported(f"{self.who} solves linear programs; {type(part).__name__} losses do not add up to a linear function.")
+        for part in _parts(constraints):
+            if not isinstance(part, PiecewiseLinear):
+                raise NotSupported(f"{self.who} solves linear programs; {type(part).__name__} constraints are not half-spaces.")
+
+    def __call__(self, losses: Batch, constraints: Batch) -> Array:
+        """A best point of these rounds, read-only; they passed `require`."""
+        from scipy.sparse import csr_array, vstack
+
+        d, unit = self._description, self._unit
+        c = np.sum([part.total()[0].reshape(-1) for part in _parts(losses) if isinstance(part, LinearTotal)], axis=0)
+        spaces = [part.halfspaces() for part in _parts(constraints) if isinstance(part, PiecewiseLinear)]
+        A, b = vstack([csr_array(A, dtype=np.float64) for A, _, _ in spaces]), np.concatenate([b for _, b, _ in spaces])
+        if d.shift is not None:
+            b = b - A @ d.shift
+        if d.lift is not None:
+            A, c = A @ csr_array(d.lift), d.lift.T @ c
+        size = float(abs(A).max()) or 1.0
+        u = self._solved(_Program(c / (np.abs(c).max() or 1.0), A / size, b / (size * unit)))
+        u = np.clip(unit * u, d.lower, d.upper)
+        x = u if d.lift is None else d.lift @ u
+        return self._member(x if d.shift is None else x + d.shift)
+
+    def _solved(self, program: _Program) -> Vector:
+        u = self._linprog(program)
+        if u is None:
+            worst = self._linprog(program.breach())
+            u = None if worst is None else self._linprog(program._replace(b=program.b + max(0.0, float(worst[-1])) + _ROOM))
+        if u is None:
+            raise SolverFailed(f"HiGHS could not find the best point of {self.K!r} for these rounds.")
+        return u
+
+    def _linprog(self, program: _Program) -> Vector | None:
+        """A minimiser in units of the set's size, entries of a free variable at the end included; None where none was found."""
+        from scipy.optimize import linprog
+        from scipy.sparse import csr_array, hstack, vstack
+
+        d, unit, (c, A, b) = self._description, self._unit, program
+        more = len(c) - len(d.lower)
+
+        def wide(M: Any) -> Any:
+            return hstack([csr_array(M), csr_array((M.shape[0], more))]) if more else M
+
+        result = linprog(
+            c,
+            A if d.A_ub is None else vstack([A, wide(d.A_ub)]),
+            b if d.b_ub is None else np.concatenate([b, d.b_ub / unit]),
+            None if d.A_eq is None else wide(d.A_eq),
+            None if d.b_eq is None else d.b_eq / unit,
+            bounds=np.column_stack(
+                [np.append(d.lower / unit, np.full(more, -np.inf)), np.append(d.upper / unit, np.full(more, np.inf))],
+            ),
+            method="highs-ds",
+            options={"primal_feasibility_tolerance": _TOLERANCE, "dual_feasibility_tolerance": _TOLERANCE},
+        )
+        return np.asarray(result.x) if result.status == 0 else None
+
+    def _member(self, x: Vector) -> Array:
+        point = like(x.reshape(self.K.shape), self.K.center)
+        if self.K.excess(point) > 0.5 * membership_tolerance(point, self.K.radius):
+            point = ExactProjection(self.K)(point)
+        return frozen(point)
+
+    @cached_property
+    def _description(self) -> LinearDescription:
+        assert isinstance(self.K, Polyhedral)
+        return self.K.description()
+
+    @cached_property
+    def _unit(self) -> float:
+        bounds = np.abs(np.concatenate([self._description.lower, self._description.upper]))
+        return float(np.max(bounds, where=np.isfinite(bounds), initial=0.0)) or 1.0
+
+
+class _Program(NamedTuple):
+    """Minimise <c, u> under A u <= b."""
+
+    c: Vector
+    A: Any
+    b: Vector
+
+    def breach(self) -> _Program:
+        """Minimise s under A u - s <= b, s the last variable."""
+        from scipy.sparse import csr_array, hstack
+
+        return _Program(np.append(0.0 * self.c, 1.0), hstack([self.A, csr_array(-np.ones((len(self.b), 1)))]), self.b)
+
+
+def _parts(batch: Batch) -> tuple[Batch, ...]:
+    return batch.parts if isinstance(batch, Chain) else (batch,)

@@ -1,0 +1,101 @@
+"""The best point of a warm-up window, played ever after: what a practitioner would try next.
+
+    x_t  =  the center of K                                                            in rounds 1 to w
+    x_t  =  argmin { sum_{s<=w} f_s(x) : x in K, g_s(x) <= 0 for every s <= w }         from then on
+
+where no point keeps every limit of the window, among those whose worst breach is least. w is `window`, or a twentieth of the horizon.
+If rounds were drawn from one distribution it would be near the best fixed point; as they need not be, it promises nothing.
+Linear losses, limits made of half-spaces, sets with a linear description. The window's limits are kept until it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, final
+
+from tidewolf.core.arrays import Array, as_count
+from tidewolf.core.feedback import FullInformation
+from tidewolf.core.learner import Bound, Learner, Record
+from tidewolf.rivals.program import BestPoint
+from tidewolf.sets.base import ConvexSet
+from tidewolf.steps.limits import Limits
+from tidewolf.steps.lyapunov import FIRST_HORIZON
+from tidewolf.steps.settings import settle
+
+SHARE = 20
+"""A window is this part of the horizon."""
+_AHEAD = 256
+"""How many rounds are taken at once when nothing changes any more; some number must be said."""
+
+
+class State(NamedTuple):
+    t: int
+    x: Array
+    losses: Limits
+    """Those of the window, and `limits` too, until it ends."""
+    limits: Limits
+    calls: int = 0
+    distance: float = 0.0
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class WarmUp(Learner[State]):
+    """The best point of the first rounds, by one linear program, for all the others."""
+
+    needs: ClassVar = FullInformation
+    state_type: ClassVar = State
+
+    K: ConvexSet
+    horizon: int | None = None
+    window: int | None = None
+
+    def __post_init__(self) -> None:
+        BestPoint(self.K, "WarmUp")  # refuses a set it cannot describe
+        settle(self, window=lambda value, name: as_count(value, "The window"))
+
+    @property
+    def hard_set(self) -> ConvexSet:
+        return self.K
+
+    def start(self) -> State:
+        return State(0, self.K.center, Limits(), Limits())
+
+    def act(self, state: State) -> Array:
+        return state.x
+
+    def rounds_left(self, state: State) -> int:
+        since = state.t - self._window
+        return -since if since < 0 else _AHEAD - since % _AHEAD
+
+    def update(self, state: State, seen: FullInformation) -> State:
+        self._best.require(seen, self.rounds_left(state))
+        t = state.t + seen.rounds
+        if state.t >= self._window:
+            return state._replace(t=t)
+        if t < self._window:
+            return state._replace(t=t, losses=state.losses.and_then(seen.losses), limits=state.limits.and_then(seen.constraints))
+        best = self._best(state.losses.whole(seen.losses), state.limits.whole(seen.constraints))
+        return State(t, best, Limits(), Limits())
+
+    @cached_property
+    def _window(self) -> int:
+        return self.window or max(1, round((self.horizon or FIRST_HORIZON) / SHARE))
+
+    @cached_property
+    def _best(self) -> BestPoint:
+        return BestPoint(self.K, "WarmUp")
+
+    def bound(self, record: Record) -> Bound:
+        return Bound(None, None, "The best point of the first rounds promises nothing for the others.")
+
+    def notes(self, state: State) -> tuple[str, ...]:
+        learns = f"It learns from the first {self._window} rounds and plays one point ever after."
+        passed = self.horizon is not None and state.t > self.horizon
+        return (learns, f"The horizon of {self.horizon} rounds was passed: it plays the same point on.") if passed else (learns,)
+
+    @classmethod
+    def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:
+        return (cls(K, horizon=horizon, window=5), cls(K, horizon=horizon), cls(K))
