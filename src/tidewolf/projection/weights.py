@@ -4,7 +4,8 @@
 
     step = min(w_j, (slope_j - slope_i)/|a_i - a_j|^2),      slope += step (gram_i - gram_j)
 
-Each step lowers |x - y|. Weights under `DROP` become 0 and the rest are rescaled to sum to 1, so nothing drifts; x is rebuilt from them.
+Idle atoms take part where their slope is below the average <x, x - y>. Each step lowers |x - y|. Weights under `DROP` become 0 and the
+rest are rescaled to sum to 1, so nothing drifts; x is rebuilt from them.
 `correct` works on any table; on sparse ones a single compiled pass does the same.
 """
 
@@ -57,11 +58,20 @@ def correct_any(atoms: Atoms, weights: Weights, y: Array, steps: int, stop: floa
 
 @kernel
 def pairwise_steps(gram, weights, slopes, steps, stop):  # type: ignore[no-untyped-def]
-    """The steps, in place."""
+    """The steps, in place, among atoms with weight and idle ones that x would gain by: those whose slope is below its average."""
+    average = 0.0
+    for q in range(len(weights)):
+        average += weights[q] * slopes[q]
+    chosen, count = np.empty(len(weights), dtype=np.int64), 0
+    for q in range(len(weights)):
+        if weights[q] > 0.0 or slopes[q] < average:
+            chosen[count] = q
+            count += 1
     margin = TIE * stop
     for _ in range(steps):
-        i, j = 0, -1
-        for q in range(len(weights)):
+        i, j = chosen[0], -1
+        for n in range(count):
+            q = chosen[n]
             if slopes[q] < slopes[i] - margin:
                 i = q
             if weights[q] > 0.0 and (j < 0 or slopes[q] > slopes[j] + margin):
@@ -74,7 +84,8 @@ def pairwise_steps(gram, weights, slopes, steps, stop):  # type: ignore[no-untyp
             step = gap / length2
         weights[j] = weights[j] - step
         weights[i] += step
-        for q in range(len(weights)):
+        for n in range(count):
+            q = chosen[n]
             slopes[q] += step * (gram[i, q] - gram[j, q])
 
 
