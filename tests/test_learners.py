@@ -22,7 +22,7 @@ from tidewolf.core.feedback import FirstOrder, first_order, require_first_order
 from tidewolf.core.learner import Bound, Learner
 from tidewolf.core.values import fingerprint
 from tidewolf.functions import Affine, Capacity, Linear
-from tidewolf.learners import LyapunovDescent, lyapunov_descent
+from tidewolf.learners import LyapunovDescent, LyapunovFrankWolfe, lyapunov_descent
 from tidewolf.rivals import OnlineFrankWolfe, ProjectedPrimalDual, ProximalPenalty, Resolve, SinhaVaze, WangWanZhang, WarmUp
 from tidewolf.rivals.program import BestPoint
 from tidewolf.sets import BoundedPSD, Box, CappedSimplex, FlowPolytope, L2Ball, Polyhedral, Simplex, Translated, VertexHull
@@ -32,7 +32,12 @@ from tidewolf.testing.learners import together
 
 EVERY = {**learners.every(), **rivals.every()}
 SETS = [(f"{kind.__name__}-{i}", K) for kind in sets.every() for i, K in enumerate(kind.examples())]
-LYAPUNOV = {"LyapunovDescent": LyapunovDescent, "SinhaVaze": SinhaVaze, "WangWanZhang": WangWanZhang}
+LYAPUNOV = {
+    "LyapunovDescent": LyapunovDescent,
+    "LyapunovFrankWolfe": LyapunovFrankWolfe,
+    "SinhaVaze": SinhaVaze,
+    "WangWanZhang": WangWanZhang,
+}
 TAKES = {name: [(where, K) for where, K in SETS if name != "BanditPrimalDual" or K.inner_radius is not None] for name in EVERY}
 """The sets each learner takes: one that explores needs a ball inside."""
 CASES = [
@@ -520,7 +525,7 @@ def breached(K: Any, rounds: int, depth: float) -> tw.Stream:
 @pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
 @pytest.mark.parametrize("stride", [4, 32])
 def test_the_unit_in_which_weights_are_kept_changes_nothing_but_rounding(kind, stride, monkeypatch):
-    K, depth = Simplex(4), 5000.0 if kind is WangWanZhang else 40.0
+    K, depth = Simplex(4), {WangWanZhang: 5000.0, LyapunovFrankWolfe: 120.0}.get(kind, 40.0)
     stream, learner = breached(K, 150, depth), kind(K, horizon=150)
     whole = tw.run(learner, stream)
     monkeypatch.setattr(lyapunov, "_STRIDE", stride)
