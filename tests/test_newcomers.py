@@ -156,5 +156,5 @@ def test_the_users_functions_are_called_once_a_round() -> None:
 def test_no_rounds_are_no_trouble() -> None:
     stream = tw.Stream(tw.functions.Linear(np.ones((0, 3))), tw.functions.Capacity(np.ones((0, 3))))
     run = tw.run(tw.LyapunovDescent(K), stream)
-    assert run.regret is None
+    assert run.regret == (0.0, 0.0)
     assert "rounds 0" in repr(run)
