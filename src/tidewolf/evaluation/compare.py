@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from inspect import signature
 from typing import Any, NamedTuple, TypeAlias
 
@@ -56,10 +57,10 @@ def compare(
     seed changes neither stream nor learner, it is not played again.
     """
     factories = _factories(learners)
-    problems = _problems(streams, _several(seeds, "seeds", lambda seed: as_count(seed, "A seed", least=0)))
+    problems = _problems(streams, _several(seeds, "seed", partial(as_count, least=0)))
     knobs = {
-        "caution": None if cautions is None else _several(cautions, "cautions", _positive),
-        "calls_per_round": None if budgets is None else _several(budgets, "budgets", _positive),
+        "caution": None if cautions is None else _several(cautions, "caution", partial(as_number, above=0.0)),
+        "calls_per_round": None if budgets is None else _several(budgets, "budget", partial(as_number, above=0.0)),
     }
     plans = [
         [
@@ -136,15 +137,11 @@ def _problem(name: str | None, source: Any, seed: int) -> Problem:
     return problem
 
 
-def _several(numbers: Any, what: str, checked: Callable[[Any], Any]) -> tuple[Any, ...]:
-    found = tuple(dict.fromkeys(checked(number) for number in numbers))
+def _several(numbers: Any, what: str, checked: Callable[..., Any]) -> tuple[Any, ...]:
+    found = tuple(dict.fromkeys(checked(number, f"A {what}") for number in numbers))
     if not found:
-        raise InvalidInput(f"compare was given no {what}.")
+        raise InvalidInput(f"compare was given no {what}s.")
     return found
-
-
-def _positive(number: Any) -> float:
-    return as_number(number, "A caution or a budget", above=0.0)
 
 
 def _settings(factory: Factory, knobs: Mapping[str, tuple[float, ...] | None]) -> Iterator[dict[str, float]]:
