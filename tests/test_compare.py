@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import os
 import sys
+from datetime import UTC, datetime
 from functools import partial
+from html import escape
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 import tidewolf as tw
+from tidewolf.cli import main, screen
 from tidewolf.core.errors import BrokenFile, InvalidInput, MissingExtra, NewerFormat, NotSupported, WrongType
-from tidewolf.evaluation.comparison import Entry, Venue
+from tidewolf.evaluation.compare import Step
+from tidewolf.evaluation.comparison import Entry, Venue, cells
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
+from tidewolf.evaluation.run import Moment
 from tidewolf.functions import Capacity, Linear
 from tidewolf.learners import BanditPrimalDual, LyapunovDescent, LyapunovFrankWolfe, PrimalDual
 from tidewolf.problems import adversarial, routing
+from tidewolf.report import comparison as report
+from tidewolf.report.figures import Curve, _log_ticks, frontier_png, frontier_svg
 from tidewolf.rivals import SinhaVaze
 from tidewolf.sets import ConvexSet, Simplex
 
@@ -323,3 +333,120 @@ def test_unknown_names_are_refused(compared):
         compared.frontier("rooting", "SinhaVaze")
     with pytest.raises(InvalidInput, match="no learner called 'Sinha'"):
         compared.on_frontier("routing", "LyapunovDescent", "Sinha")
+
+
+# --- the page and the command ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_stands_alone_and_says_every_standing(compared):
+    text = report.page(compared, date=datetime(2026, 1, 2, tzinfo=UTC))
+    assert text == report.page(compared, date=datetime(2026, 1, 2, tzinfo=UTC))
+    assert "http" not in text
+    assert not any(f"<{tag}" in text for tag in ("script", "link", "img", "iframe"))
+    assert text.count("<figure>") == 1
+    assert text.count("<tr>") == 1 + len(compared.standings()) == 6
+    assert "seeds 0, 1" in text
+    for standing in compared.standings():
+        assert all(escape(part) in text for cell in cells(standing) for part in cell.split(" to "))
+
+
+def test_nothing_given_becomes_markup():
+    found = tw.compare({"<b>": LyapunovDescent, "refused": lambda K, horizon: SinhaVaze(3)}, {"<script>": adversarial(20)})
+    text = report.page(found, date=datetime(2026, 1, 2, tzinfo=UTC))
+    assert "<script>" not in text
+    assert "<b>:" not in text
+    assert "refused on &lt;script&gt;, 1 run: SinhaVaze needs a set" in text
+
+
+@pytest.mark.parametrize("violations", [[0.0, 0.0], [1e-9, 0.3, 0.0], [0.02, 0.021], [0.5], [1e-12, 1e12], []])
+def test_frontiers_are_drawn_at_any_scale(violations):
+    drawn = [Curve("a", violations, [float(i) for i in range(len(violations))]), Curve("b", [], [])]
+    assert frontier_png(drawn, "title").startswith(b"\x89PNG")
+    assert frontier_svg(drawn, "spoken").startswith("<svg")
+
+
+@given(st.floats(-12.0, 12.0), st.floats(0.0, 12.0))
+def test_ticks_are_few_and_inside(low, decades):
+    low, high = 10.0**low, 10.0 ** (low + decades)
+    ticks = _log_ticks(low, high)
+    assert 1 <= len(ticks) <= 6
+    assert ticks == sorted(set(ticks))
+    assert len(ticks) == 1 or (0.98 * low <= ticks[0] and ticks[-1] <= 1.02 * high)
+
+
+@pytest.fixture
+def short(tmp_path):
+    return ["compare", "adversarial", "--rounds", "40", "--cautions", "1,10", "--out", str(tmp_path / "new" / "folder")]
+
+
+def test_the_command_prints_a_table_and_fills_a_folder(short, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(short) == 0
+    printed, folder = capsys.readouterr(), tmp_path / "new" / "folder"
+    assert printed.err == ""
+    assert printed.out.startswith("adversarial: 40 rounds, seed 0")
+    assert printed.out.endswith(f"report: {folder / 'comparison.html'}\n")
+    assert "\u2026" not in printed.out
+    assert max(map(len, printed.out.splitlines()[:-1])) <= 80
+    names = ["comparison.csv", "comparison.html", "comparison.json", "frontier-adversarial.png"]
+    assert sorted(each.name for each in folder.iterdir()) == names
+    found = tw.Comparison.load(folder)
+    assert found.learners == ("LyapunovDescent", "LyapunovFrankWolfe", "SinhaVaze")
+    assert {e.caution for e in found.entries} == {1.0, 10.0}
+
+
+def test_the_command_prints_json_alone_or_nothing(short, tmp_path, capsys):
+    assert main([*short, "--json", "--learner", "PrimalDual", "--budgets", "1,2", "--seeds", "3"]) == 0
+    printed = capsys.readouterr()
+    data = json.loads(printed.out)
+    assert printed.err == ""
+    assert data == json.loads((tmp_path / "new" / "folder" / "comparison.json").read_text())
+    assert [(run["learner"], run["budget"], run["seed"]) for run in data["runs"]] == [("PrimalDual", 1.0, 3), ("PrimalDual", 2.0, 3)]
+    assert main([*short, "--quiet", "--force"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_one_caution_shows_regret_and_violation(short, capsys):
+    assert main([*short, "--cautions", "10"]) == 0
+    assert {"regret", "violation"} <= set(capsys.readouterr().out.split())
+
+
+def test_the_command_overwrites_nothing_unless_forced(short, capsys):
+    assert main([*short, "--quiet"]) == 0
+    assert main([*short, "--quiet"]) == 2
+    assert "holds comparison.json" in capsys.readouterr().err
+    assert main([*short, "--quiet", "--force"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["routng"], "Did you mean routing?"),
+        (["routing", "--learner", "zzz"], "SinhaVaze"),
+        (["routing", "--cautions", "1,two"], "--cautions takes numbers"),
+        (["routing", "--cautions", "0"], "A caution must be greater than 0"),
+        (["routing", "--budgets", ""], "--budgets takes numbers"),
+        (["routing", "--seeds", "1.5"], "--seeds takes whole numbers"),
+        (["routing", "--rounds", "0"], "at least 1"),
+        (["routing", "--out", os.devnull], os.devnull),
+    ],
+)
+def test_bad_arguments_are_one_sentence_and_exit_code_2(arguments, said, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", *arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert said in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_terminal_sees_which_run_is_under_way(capsys):
+    console = Console(force_terminal=True, stderr=True, width=150, file=io.StringIO())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(screen, "Console", lambda **_: console)
+        with screen.tournament(True) as follow:
+            follow(Step("abilene", "SinhaVaze", 0, 3.0, None, 2, 5), Moment(30, 60, 0, 1.0, 0.25))
+            follow(Step("abilene", "SinhaVaze", 0, None, 1.0, 3, 5), Moment(60, 60, 12, 1.0, 0.25))
+    seen = console.file.getvalue()
+    assert "abilene, SinhaVaze (3 of 5)" in seen

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import statistics
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
@@ -275,19 +276,31 @@ class Comparison(Value):
             rows.append({**row, "regret_lower": lower, "regret_upper": upper})
         return rows
 
+    def about(self, stream: str) -> str:
+        """A stream in a line: how long, which seeds, what the comparator loses."""
+        venues = [venue for venue in self.venues if venue.stream == stream]
+        seeds = ", ".join(str(venue.seed) for venue in venues)
+        means = [venue.mean for venue in venues if venue.mean is not None]
+        loses = f", comparator {statistics.fmean(means):.6g} a round" if len(means) == len(venues) else ""
+        return f"{venues[0].rounds:,} rounds, seed{'s' * (len(venues) > 1)} {seeds}{loses}"
+
+    def warnings(self, stream: str | None = None) -> tuple[str, ...]:
+        """What a reader should know of a stream, or of all: why it has no comparator, and whose runs were refused and why."""
+        missing = [f"{v.stream}: {v.reason}" for v in self.venues if v.reason and stream in (None, v.stream)]
+        refused = Counter((e.stream, e.learner, e.failure) for e in self.failures if stream in (None, e.stream))
+        return (
+            *dict.fromkeys(missing),
+            *(f"{who} on {where}, {count} run{'s' * (count > 1)}: {why}" for (where, who, why), count in refused.items()),
+        )
+
     def __repr__(self) -> str:
-        lines = []
-        standings = self.standings()
+        lines, standings = [], self.standings()
         for stream in self.streams:
-            venues = [venue for venue in self.venues if venue.stream == stream]
-            scale, seeds = self.scale(stream), ", ".join(str(venue.seed) for venue in venues)
-            loses = "" if scale is None else f", comparator {statistics.fmean(v.mean or 0.0 for v in venues):.6g} a round"
-            lines.append(f"{stream}: {venues[0].rounds} rounds, seed {seeds}{loses}")
-            lines += [f"  {reason}" for reason in dict.fromkeys(venue.reason for venue in venues) if reason]
+            lines.append(f"{stream}: {self.about(stream)}")
             rows = [HEAD, *(cells(standing) for standing in standings if standing.stream == stream)]
             lines += [f"  {line}".rstrip() for line in aligned(rows)]
-        lines += [f"Gap and shortfall are against {self.rival}, in % of the comparator's mean loss; up to 0.5 % is on its frontier."]
-        return "\n".join([*lines, *refusals(self)])
+        lines.append(f"Gap and shortfall are against {self.rival}, in % of the comparator's mean loss; up to 0.5 is on its frontier.")
+        return "\n".join([*lines, *self.warnings()])
 
 
 HEAD = ("learner", "calls", "regret", "violation", "gap %", "shortfall %", "less violation", "us a round")
@@ -310,15 +323,6 @@ def cells(standing: Standing) -> tuple[str, ...]:
     )
 
 
-def refusals(comparison: Comparison) -> list[str]:
-    """A sentence for each learner and reason of refusal."""
-    counts: dict[tuple[str, str, str], int] = {}
-    for entry in comparison.failures:
-        key = entry.stream, entry.learner, entry.failure
-        counts[key] = counts.get(key, 0) + 1
-    return [f"{learner} on {stream}, {count} run{'s' * (count > 1)}: {reason}" for (stream, learner, reason), count in counts.items()]
-
-
 def require_free(folder: str | os.PathLike[str], names: Sequence[str], force: bool) -> Path:
     """The folder, if files of these names may be written into it."""
     folder = Path(folder)
@@ -326,7 +330,7 @@ def require_free(folder: str | os.PathLike[str], names: Sequence[str], force: bo
         raise InvalidInput(f"{folder} is a file; a folder is needed.")
     there = [name for name in names if (folder / name).exists()]
     if there and not force:
-        raise InvalidInput(f"{folder} holds {' and '.join(there)} already; give another folder, or force to overwrite.")
+        raise InvalidInput(f"{folder} holds {', '.join(there)} already; name another folder, or force overwriting.")
     return folder
 
 
