@@ -10,6 +10,7 @@ import sys
 from datetime import UTC, datetime
 from functools import partial
 from html import escape
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -116,6 +117,33 @@ def test_the_numbers_are_those_of_single_runs(compared):
     assert (entry.excess, entry.certificate, entry.failure) == (run.max_excess, run.certificate.holds, "")
     (venue,) = [v for v in compared.venues if v.seed == 1]
     assert (venue.lower, venue.upper) == (run.comparator.lower / ROUNDS, run.comparator.upper / ROUNDS)
+
+
+def test_the_comparator_is_computed_once(monkeypatch):
+    def twice(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("tidewolf.evaluation.run.best_in_hindsight", twice)
+    assert all(e.regret is not None for e in tw.compare([LyapunovDescent, SinhaVaze], adversarial(30)).entries)
+
+
+def test_seconds_are_those_of_a_round():
+    start = perf_counter()
+    found = tw.compare(LyapunovDescent, adversarial(300))
+    assert 0.0 < 300 * found.entries[0].seconds <= perf_counter() - start
+
+
+def test_what_is_not_swept_is_as_the_learner_has_it():
+    (entry,) = tw.compare(LyapunovDescent, adversarial(10), budgets=None).entries
+    learner = LyapunovDescent(Simplex(2))
+    assert (entry.caution, entry.budget) == (learner.caution, learner.calls_per_round)
+
+
+def test_the_regret_counts_by_its_upper_end():
+    venue = Venue("s", 0, 5, 1.0, math.inf, None)
+    found = tw.Comparison((venue,), (Entry("s", "L", 0, None, None, 1.0, (-math.inf, 2.0), 0.5, 0.0, 0.0, 0.0, None),))
+    assert [(p.regret, p.violation) for p in found.frontier("s", "L")] == [(2.0, 0.5)]
+    assert found.scale("s") == 1.0, "the lower end, where no feasible point is known"
 
 
 def test_each_plays_what_it_has_a_setting_for(compared):
@@ -351,10 +379,10 @@ def test_the_page_stands_alone_and_says_every_standing(compared):
 
 
 def test_nothing_given_becomes_markup():
-    found = tw.compare({"<b>": LyapunovDescent, "refused": lambda K, horizon: SinhaVaze(3)}, {"<script>": adversarial(20)})
+    found = tw.compare({"<i>": LyapunovDescent, "refused": lambda K, horizon: SinhaVaze(3)}, {"<script>": adversarial(20)})
     text = report.page(found, date=datetime(2026, 1, 2, tzinfo=UTC))
     assert "<script>" not in text
-    assert "<b>:" not in text
+    assert "<i>" not in text
     assert "refused on &lt;script&gt;, 1 run: SinhaVaze needs a set" in text
 
 
@@ -411,10 +439,12 @@ def test_one_caution_shows_regret_and_violation(short, capsys):
     assert {"regret", "violation"} <= set(capsys.readouterr().out.split())
 
 
-def test_the_command_overwrites_nothing_unless_forced(short, capsys):
+def test_the_command_overwrites_nothing_unless_forced(short, tmp_path, capsys):
     assert main([*short, "--quiet"]) == 0
+    for name in ("comparison.json", "comparison.csv", "frontier-adversarial.png"):
+        (tmp_path / "new" / "folder" / name).unlink()
     assert main([*short, "--quiet"]) == 2
-    assert "holds comparison.json" in capsys.readouterr().err
+    assert "holds comparison.html already" in capsys.readouterr().err
     assert main([*short, "--quiet", "--force"]) == 0
 
 

@@ -59,8 +59,7 @@ def saving(ours: Sequence[Point], rival: Sequence[Point]) -> float:
     reached = max(min(point.regret for point in points) for points in (ours, rival))
     levels = sorted({point.regret for point in (*ours, *rival) if point.regret >= reached})
     logs = [_log_ratio(*(_least(p.violation for p in points if p.regret <= level) for points in (rival, ours))) for level in levels]
-    middle = statistics.median(logs)
-    return 1.0 if math.isnan(middle) else math.exp(middle)
+    return math.exp(statistics.median(logs))  # never of -inf and inf: a side that has reached 0 stays there at higher levels
 
 
 def _share(above: float, scale: float) -> float:
