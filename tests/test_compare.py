@@ -20,7 +20,7 @@ from rich.console import Console
 
 import tidewolf as tw
 from tidewolf.cli import main, screen
-from tidewolf.core.errors import BrokenFile, InvalidInput, MissingExtra, NewerFormat, NotSupported, WrongType
+from tidewolf.core.errors import BrokenFile, InvalidInput, MissingExtra, NewerFormat, NotSupported, SolverFailed, WrongType
 from tidewolf.evaluation.compare import Step
 from tidewolf.evaluation.comparison import Entry, Venue, cells
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
@@ -261,6 +261,29 @@ def test_a_stream_without_a_feasible_point_has_no_frontier_and_says_why():
     assert all(e.regret is None and e.violation > 0.0 for e in found.entries)
     assert found.frontier("routing", "LyapunovDescent") == ()
     assert "No point of the set satisfies every constraint" in repr(found)
+
+
+def test_runs_stand_where_the_comparator_fails(monkeypatch):
+    def fails(*_):
+        raise SolverFailed("No luck today.")
+
+    monkeypatch.setattr("tidewolf.evaluation.compare.best_in_hindsight", fails)
+    found = tw.compare([LyapunovDescent, SinhaVaze], adversarial(20))
+    assert [(e.failure, e.regret, e.violation is None) for e in found.entries] == 2 * [("", None, False)]
+    assert found.frontier("adversarial", "SinhaVaze") == ()
+    assert "adversarial: No luck today." in repr(found)
+    assert json.dumps(found.summary(), allow_nan=False)
+
+
+def test_a_point_counts_where_every_seed_was_run():
+    def moody(K, horizon, caution=3.0, seed=0):
+        if seed == 1:
+            raise NotSupported("Not this seed.")
+        return LyapunovDescent(K, horizon=horizon, caution=caution)
+
+    found = tw.compare({"moody": moody}, adversarial(20), seeds=(0, 1))
+    assert [(e.caution, e.failure) for e in found.entries] == [(3.0, ""), (3.0, "Not this seed.")]
+    assert found.frontier("adversarial", "moody") == ()
 
 
 def test_a_seed_that_changes_nothing_is_not_played_again():

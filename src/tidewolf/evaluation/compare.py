@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any, NamedTuple, TypeAlias
 
 from tidewolf.core.arrays import as_count, as_number
@@ -153,13 +153,14 @@ def _settings(factory: Factory, knobs: Mapping[str, tuple[float, ...] | None]) -
     yield from combinations
 
 
-def _comparator(place: str, problem: Problem, seed: int) -> tuple[Comparator | None, Venue]:
-    rounds = len(problem)
+def _comparator(place: str, problem: Problem, seed: int) -> tuple[Comparator, Venue]:
+    """The best fixed point; one of which nothing is known where it cannot be computed."""
+    rounds, reason = len(problem), ""
     try:
         best = best_in_hindsight(problem.K, problem.stream)
     except TidewolfError as error:
-        return None, Venue(place, seed, rounds, -math.inf, math.inf, None, str(error))
-    reason = "" if best.infeasibility is None else best.infeasibility.sentence
+        best, reason = Comparator(None, -math.inf, math.inf, None), str(error)
+    reason = reason if best.infeasibility is None else best.infeasibility.sentence
     return best, Venue(place, seed, rounds, best.lower / rounds, best.upper / rounds, best.feasible, reason)
 
 
@@ -168,27 +169,29 @@ def _entry(
     problem: Problem,
     factory: Factory,
     settings: dict[str, float],
-    best: Comparator | None,
+    best: Comparator,
     progress: Callable[[Step, Moment], None] | None,
 ) -> Entry:
     known = signature(factory).parameters
     given = {**settings, **{name: value for name, value in (("horizon", len(problem)), ("seed", step.seed)) if name in known}}
-    entry = Entry(*step[:5])
+    caution, budget = (settings.get(name, _default(known, name)) for name in ("caution", "calls_per_round"))
+    entry = Entry(step.stream, step.learner, step.seed, caution, budget)
     try:
-        learner = factory(problem.K, **given)
-        caution, budget = ({**learner.fields(), **settings}.get(name) for name in ("caution", "calls_per_round"))
-        entry = entry._replace(caution=caution, budget=budget)
         told = None if progress is None else lambda moment: progress(step, moment)
-        return _measured(entry, run(learner, problem.stream, comparator=best, progress=told))
+        return _measured(entry, run(factory(problem.K, **given), problem.stream, comparator=best, progress=told))
     except TidewolfError as error:
         return entry._replace(failure=str(error))
+
+
+def _default(known: Mapping[str, Parameter], name: str) -> Any:
+    return known[name].default if name in known and known[name].default is not Parameter.empty else None
 
 
 def _measured(entry: Entry, played: Run) -> Entry:
     rounds, regret = played.rounds, played.regret
     return entry._replace(
         loss=float(played.losses.mean()),
-        regret=None if regret is None else (regret[0] / rounds, regret[1] / rounds),
+        regret=None if regret in (None, (-math.inf, math.inf)) else (regret[0] / rounds, regret[1] / rounds),
         violation=float(played.violations.mean()),
         calls=played.oracle_calls / rounds,
         seconds=played.seconds / rounds,
