@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.core.errors import FrozenRegime, InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
+from tidewolf.core.errors import FrozenRegime, InvalidInput, NotConvex, NotFinite, NotSupported, WrongShape, WrongType
 from tidewolf.core.feedback import FullInformation
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty, steps_for
@@ -250,6 +250,46 @@ def test_callables_cannot_be_saved_in_an_open_block_and_can_after_it():
     assert learner.load(learner.save(session.state)).t == 2
 
 
+@pytest.mark.parametrize(
+    "kind", [Quadratic.one(np.eye(4), np.ones(4), -1.2), Affine.one([1.0, 0.0, 0.0, 0.0], 0.2), Capacity.one(np.full(4, 0.24))], ids=repr
+)
+def test_single_rounds_of_any_kind_fill_a_block_and_survive_a_file(kind, tmp_path):
+    learner = DriftPlusPenalty(Simplex(4), horizon=50, block=7)
+    session = tw.Session(learner)
+    for _ in range(16):
+        session.observe(loss=Linear.one([1.0, 0.0, 2.0, -1.0]), constraint=kind)
+        session.save(tmp_path / "open")
+        session = tw.Session.load(tmp_path / "open", learner)
+    assert session.rounds == 16
+    assert session.state.tally.closed == 14
+
+
+def test_curved_limits_stop_where_rounding_ends():
+    n, T, rng = 12, 60, np.random.default_rng(0)
+    centers = 0.1 * rng.standard_normal((T, n))
+    balls = Quadratic(np.eye(n), -centers, 0.5 * (centers**2).sum(axis=1) - 0.245)
+    run = tw.run(DriftPlusPenalty(Simplex(n), horizon=T), tw.Stream(Linear(rng.standard_normal((T, n))), balls))
+    looks = np.diff(run.measures[:, FIELDS.index("looks")], prepend=0.0)
+    assert looks.max() < 60
+    assert run.measures[:, FIELDS.index("gap")].max() < 1e-6
+
+
+def test_subgradients_that_contradict_their_values_are_named():
+    steep = Custom(lambda t, x: float(abs(x[0])), lambda t, x: np.array([-50.0, 0.0]), 2, rounds=4)
+    learner = DriftPlusPenalty(Box([-1.0, -1.0], [1.0, 1.0]), horizon=4, block=2)
+    with pytest.raises(NotConvex, match="they are not convex, or a subgradient is wrong"):
+        tw.run(learner, tw.Stream(Linear(np.array([[1.0, 0.0]] * 4)), steep))
+
+
+def test_the_slopes_of_an_open_block_count():
+    C = 1e-3 * np.random.default_rng(0).standard_normal((100, 3))
+    C[90:] = [1.0, -1.0, 0.0]
+    stream = tw.Stream(Linear(C), Affine(np.zeros((100, 3)), np.ones(100)))
+    for learner in (DriftPlusPenalty(Simplex(3), horizon=1000), tw.PrimalDual(Simplex(3), horizon=9000)):
+        run = tw.run(learner, stream)
+        assert run.regret[0] <= run.certificate.regret.trivial
+
+
 def test_neighbours_of_one_kind_are_kept_as_one():
     limits = Limits().and_then(Capacity.one([1.0])).and_then(Capacity.one([2.0])).and_then(Affine.one([1.0], 0.0))
     whole = limits.whole()
@@ -304,6 +344,12 @@ def test_above_the_thaw_it_moves():
     assert run.final_state.active.x[0] < 0.99
     assert run.max_excess <= 1e-12
     assert run.losses.sum() + T <= run.bound.regret <= learner.promise().regret
+
+
+def test_what_is_no_set_is_refused_with_a_sentence():
+    for theorem in (DriftPlusPenalty.theorem, tw.PrimalDual.theorem):
+        with pytest.raises(WrongType, match=r"needs a set such as sets\.Simplex\(3\)"):
+            theorem(None, horizon=100, loss_lipschitz=1.0, constraint_lipschitz=1.0)
 
 
 def test_the_settings_are_the_theorems():

@@ -416,7 +416,14 @@ class NamelessRepr(Distance):
         return "?"
 
 
+class JoinsTheFirst(Distance):
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self | None:
+        return parts[0]
+
+
 BROKEN = [
+    (JoinsTheFirst, "rounds taken apart and joined are the same functions: 1 rounds came of"),
     (Concave, "every round is convex: in round"),
     (OneConcaveRound, "every round is convex: in round 1, between"),
     (HalfGradient, "grad f_t.*: in round"),

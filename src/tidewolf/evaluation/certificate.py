@@ -250,7 +250,7 @@ def _totals(run: Run, regret: Total, violation: Total) -> list[Check]:
     denied = feasible and run.bound.violation is None and run.bound.reason == HOPELESS
     denial = " (which denies the point that keeps every constraint)" if denied else ""
     eps, losses, breaches = SUMS * eps_of(run.learner.hard_set.center), float(np.abs(run.losses).sum()), float(run.violations.sum())
-    between, excused = regret.measured or (-math.inf, math.inf), _excused(run)
+    between, allowance = regret.measured or (-math.inf, math.inf), excused(run, run.rounds)
     checks = []
     for what, most, most_breaches, but in (
         ("bound", regret.bound, 0.0 if denied else violation.bound, denial),
@@ -259,18 +259,18 @@ def _totals(run: Run, regret: Total, violation: Total) -> list[Check]:
         if most is not None:
             checks.append(Check(f"regret {what}", f"the regret is within its {what}", *between, most + eps * (losses + abs(most))))
         if most_breaches is not None:
-            lower, allowed = breaches if feasible else -math.inf, most_breaches + excused + eps * (breaches + most_breaches)
+            lower, allowed = breaches if feasible else -math.inf, most_breaches + allowance + eps * (breaches + most_breaches)
             checks.append(Check(f"violation {what}", f"the violation is within its {what}{but}", lower, breaches, allowed))
     return checks
 
 
-def _excused(run: Run) -> float:
-    """What a run may break of constraints that are kept: the comparator's point keeps them up to 1e-9 of their size, no more is known."""
+def excused(run: Run, rounds: int) -> float:
+    """What may be broken of constraints that are kept in so many rounds: a comparator keeps them up to 1e-9 of their size, not better."""
     constraints = run.stream.constraints
-    if run.rounds == 0 or not isinstance(constraints, PiecewiseLinear):
+    if rounds == 0 or not isinstance(constraints, PiecewiseLinear):
         return 0.0
     size = float(np.abs(constraints.halfspaces().b).max())
-    return run.rounds * max(FEASIBILITY_TOLERANCE, 100 * eps_of(run.learner.hard_set.center)) * size
+    return rounds * max(FEASIBILITY_TOLERANCE, 100 * eps_of(run.learner.hard_set.center)) * size
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

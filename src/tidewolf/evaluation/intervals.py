@@ -21,7 +21,7 @@ from tidewolf.core.arrays import as_count, eps_of
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.core.learner import Bound
 from tidewolf.core.values import Value
-from tidewolf.evaluation.certificate import SUMS, Check, aligned, shown
+from tidewolf.evaluation.certificate import SUMS, Check, aligned, excused, shown
 from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
 from tidewolf.evaluation.run import Run
 
@@ -145,7 +145,8 @@ def intervals(run: Run, shortest: int | None = None, *, progress: Callable[[int,
         found.append(_interval(run, start, stop))
         if progress is not None:
             progress(done, len(family))
-    checks = () if run.learner.on_average else tuple(check for each in found for check in _checks(run, each))
+    per_round = excused(run, 1)
+    checks = () if run.learner.on_average else tuple(check for each in found for check in _checks(run, each, per_round))
     return Intervals(type(run.learner).__name__, tuple(found), checks)
 
 
@@ -177,7 +178,7 @@ def _best(run: Run, start: int, stop: int) -> Comparator | None:
         return None
 
 
-def _checks(run: Run, each: Interval) -> list[Check]:
+def _checks(run: Run, each: Interval, per_round: float) -> list[Check]:
     eps, checks = SUMS * eps_of(run.learner.hard_set.center), []
     if each.bound.regret is not None:
         lower, upper = each.regret or (-math.inf, math.inf)
@@ -185,7 +186,7 @@ def _checks(run: Run, each: Interval) -> list[Check]:
         checks.append(Check("regret", f"the regret of {each} is within its bound", lower, upper, each.bound.regret + slack))
     if each.bound.violation is not None:
         lower = each.violation if each.feasible else -math.inf
-        slack = eps * (each.violation + each.bound.violation)
+        slack = eps * (each.violation + each.bound.violation) + per_round * each.length
         checks.append(
             Check("violation", f"the violation of {each} is within its bound", lower, each.violation, each.bound.violation + slack)
         )

@@ -13,7 +13,7 @@ where there is one, no exponent is fitted, and how many there are is said. (A re
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -87,9 +87,9 @@ class Rates(Value):
 
 def rates(runs: Sequence[Run]) -> Rates:
     """Growth exponents over runs of one learner at two horizons or more, several seeds at each."""
-    runs = list(runs)
-    if not all(isinstance(run, Run) for run in runs):
-        raise WrongType("rates takes runs, as tidewolf.run gives them.")
+    runs = list(runs) if isinstance(runs, Iterable) else [runs]
+    if len(runs) == 1 or not all(isinstance(run, Run) for run in runs):
+        raise WrongType("rates takes runs, as tidewolf.run gives them, several of them at two horizons or more.")
     names, horizons = sorted({type(run.learner).__name__ for run in runs}), tuple(sorted({run.rounds for run in runs}))
     if len(names) != 1:
         raise InvalidInput(f"rates takes runs of one learner; {', '.join(names) or 'none'} were given.")

@@ -73,6 +73,8 @@ class Run(Record):
     def regret(self) -> tuple[float, float] | None:
         """Total loss minus the comparator's, as a certified interval; None where no point is feasible or none is known."""
         best = self.comparator
+        if self.rounds == 0:
+            return 0.0, 0.0
         if best is None or best.feasible is False:
             return None
         total = float(self.losses.sum())

@@ -59,7 +59,8 @@ class Quadratic(Batch):
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self | None:
         if all(np.array_equal(to_numpy(part.P), to_numpy(parts[0].P)) for part in parts) and parts[0].P.ndim == 2:
-            return stacked(parts, "q", "r")
+            joined = stacked(parts, "q", "r")
+            return None if joined is None else joined._shared(P=parts[0].P, q=joined.q, r=joined.r)
         return stacked(parts, "P", "q", "r") if all(part.P.ndim == 3 for part in parts) else None
 
     def values(self, x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Drift-plus-penalty play with approximately feasible projections, to the letter  (Garber & Kretzu 2024, Algorithm 3, Theorem 3).
+"""Drift-plus-penalty play with approximately feasible projections, to the letter  (Garber & Kretzu 2024, Algorithm 3, Theorem 3.1).
 
     block of b rounds at x:
     d      =   mean of grad f_t(y)

@@ -26,7 +26,7 @@ from tidewolf.core.learner import Bound, Companion, Learner, Record
 from tidewolf.core.oracle import HasLMO
 from tidewolf.projection import ActiveSet
 from tidewolf.steps.adagrad import descend, into_ball
-from tidewolf.steps.blocks import BlockLearner, opened
+from tidewolf.steps.blocks import BlockLearner, opened, slopes_with
 from tidewolf.steps.feasible import calls_in
 from tidewolf.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights
 from tidewolf.steps.settings import passed_horizon, settle
@@ -167,7 +167,7 @@ class LyapunovDescent(BlockLearner[State]):
         return self._weights.bound(state.ledger, state.surrogate_bound, record)
 
     def slopes(self, state: State) -> tuple[float, float]:
-        return state.ledger.loss_slope, state.ledger.constraint_slope
+        return slopes_with(self.K, state.open, state.ledger.loss_slope, state.ledger.constraint_slope)
 
     def companion(self, state: State) -> Companion:
         return Companion(self.K, state.active.x, state.aimed, state.y, self._tol, calls_in(state.bank))

@@ -36,7 +36,7 @@ from tidewolf.core.learner import Bound, Companion, Learner, Record
 from tidewolf.core.oracle import HasLMO
 from tidewolf.projection import ActiveSet
 from tidewolf.steps.adagrad import into_ball
-from tidewolf.steps.blocks import BlockLearner, opened
+from tidewolf.steps.blocks import BlockLearner, opened, slopes_with
 from tidewolf.steps.feasible import calls_in, feasible
 from tidewolf.steps.lyapunov import FIRST_HORIZON
 from tidewolf.steps.saddle import HOPELESS, kept_possible, saddle_step, violation_bound
@@ -275,7 +275,7 @@ class PrimalDual(BlockLearner[State]):
         return Bound(regret, violation) if violation < math.inf else Bound(regret, None, HOPELESS)
 
     def slopes(self, state: State) -> tuple[float, float]:
-        return state.loss_slope, state.constraint_slope
+        return slopes_with(self.K, state.open, state.loss_slope, state.constraint_slope)
 
     def companion(self, state: State) -> Companion:
         return Companion(self.K, state.active.x, state.aimed, state.y, self._promised(state), calls_in(state.bank))

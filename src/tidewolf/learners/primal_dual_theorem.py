@@ -1,4 +1,4 @@
-"""Primal-dual play with approximately feasible projections, to the letter  (Garber & Kretzu 2024, Algorithm 4, Theorem 4).
+"""Primal-dual play with approximately feasible projections, to the letter  (Garber & Kretzu 2024, Algorithm 4, Theorem 4.1).
 
     block of b rounds at x, gradients at x:
     y      <-  ball( y - eta sum_t (grad f_t + lam grad g_t^+) )                                             (primal)

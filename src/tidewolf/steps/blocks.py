@@ -14,6 +14,8 @@ from typing import Any, Protocol, TypeVar
 from tidewolf.core.arrays import Array, frozen, namespace
 from tidewolf.core.feedback import FirstOrder, require_first_order
 from tidewolf.core.learner import Learner, Progress
+from tidewolf.core.oracle import HasLMO
+from tidewolf.steps.slopes import within
 
 
 class Open(Protocol):
@@ -88,6 +90,14 @@ class BlockLearner(Clocked[S]):
         record: Any = state  # a NamedTuple, which no protocol can say
         waiting: S = record._replace(t=state.t + seen.rounds, open=joined(state.open, seen))
         return waiting
+
+
+def slopes_with(K: HasLMO, block: FirstOrder, loss_slope: float, constraint_slope: float) -> tuple[float, float]:
+    """The largest slopes, those of an open block among them."""
+    if block.rounds == 0:
+        return loss_slope, constraint_slope
+    loss = within(K, "loss", block.loss_gradient, block.rounds, None)[1]
+    return max(loss_slope, loss), max(constraint_slope, within(K, "constraint", block.constraint_gradient, block.rounds, None)[1])
 
 
 def opened(center: Array) -> FirstOrder:

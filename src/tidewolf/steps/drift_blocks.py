@@ -57,8 +57,10 @@ class State(NamedTuple):
     """largest slope of a round at the point played"""
     steepest_constraint: float
     """the same among the rounds with a breach"""
-    met_slope: float
-    """largest slope within aff(K) that the breached constraints of some rounds had on average"""
+    met_loss: float
+    """largest slope within aff(K) that the losses of rounds seen together had on average at the point played"""
+    met_constraint: float
+    """the same of the breached constraints"""
     last: Last
     tally: Tally
     distance: float
@@ -110,7 +112,8 @@ class DriftLearner(Clocked[State]):
             constraint_slope=self.constraint_lipschitz or 0.0,
             steepest_loss=0.0,
             steepest_constraint=0.0,
-            met_slope=0.0,
+            met_loss=0.0,
+            met_constraint=0.0,
             last=Last(),
             tally=Tally(),
             distance=0.0,
@@ -172,7 +175,7 @@ class DriftLearner(Clocked[State]):
         steepest = float(np.max(losses.slopes(x)))
         if not np.isfinite([difference, steepest, *to_numpy(limits), *slopes, *slopes_y]).all():
             raise NotFinite("A loss or a constraint has a value or a slope that is no finite number at the points looked at.")
-        met = state.met_slope
+        met = state.met_constraint
         if breached.any():
             total = constraints.subgradient(x, namespace(x).astype(limits > 0, x.dtype))
             met = max(met, within(self.K, "constraint", total, int(breached.sum()), self.constraint_lipschitz)[1])
@@ -188,7 +191,8 @@ class DriftLearner(Clocked[State]):
             constraint_slope=self.constraint_lipschitz or max(state.constraint_slope, float(slopes_y.max())),
             steepest_loss=max(state.steepest_loss, steepest),
             steepest_constraint=max(state.steepest_constraint, float(slopes.max(initial=0.0))),
-            met_slope=met,
+            met_loss=max(state.met_loss, within(self.K, "loss", losses.subgradient(x, one), n, None)[1]),
+            met_constraint=met,
         )
 
     def _stepped(self, state: State, constraints: Batch) -> State:
@@ -226,7 +230,7 @@ class DriftLearner(Clocked[State]):
         return self.K.radius or 1.0
 
     def slopes(self, state: State) -> tuple[float, float]:
-        return self.loss_lipschitz or state.loss_slope, self.constraint_lipschitz or state.met_slope
+        return self.loss_lipschitz or state.met_loss, self.constraint_lipschitz or state.met_constraint
 
     def measures(self, state: State) -> tuple[float, ...]:
         return state.tally

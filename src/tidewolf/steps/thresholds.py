@@ -1,6 +1,6 @@
 """From which horizon on the primal-dual theorems have something to say  (Garber & Kretzu 2024, which asks for "T large").
 
-Theorem 4, with block b = floor(T^{1/2}), eta = T^{-3/4}, delta = 32 (G_g^2 + G_g R) T^{1/2} sqrt(ln T) and tol = 3 * 61 R^2 T^{-1/2} ln T:
+Theorem 4.1, with block b = floor(T^{1/2}), eta = T^{-3/4}, delta = 32 (G_g^2 + G_g R) T^{1/2} sqrt(ln T) and tol = 183 R^2 T^{-1/2} ln T:
 
     frozen      tol >= (R + |x_1 - c|)^2                                   no y of the ball is ever too far from x_1: x never moves
     condition   delta^2 eta^3 b^2 + eta b^2 G_g^2 + G_g sqrt(tol) b  <=  eta b delta/2

@@ -25,6 +25,7 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, LawBroken, WrongType
 from tidewolf.core.randomness import generator
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
+from tidewolf.functions.chain import chained
 from tidewolf.testing.laws import run_laws
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
@@ -122,6 +123,15 @@ def answers_fit(trial: Trial) -> None:
             trial.require(np.isfinite(_numbers(got)).all(), law, f"{name} answers {_numbers(got)} at {_numbers(x)}")
         slopes = f.slopes(x)
         trial.require(type(slopes) is np.ndarray and slopes.shape == (len(f),), law, f"slopes answers {slopes!r} for {len(f)} rounds")
+
+
+def rounds_can_be_joined(trial: Trial) -> None:
+    law, f, x = "rounds taken apart and joined are the same functions", trial.f, trial.xs[0]
+    whole = chained([f[t : t + 1] for t in range(len(f))])
+    trial.require(len(whole) == len(f) and whole.shape == f.shape, law, f"{len(whole)} rounds came of {len(f)}")
+    for what, ours, theirs in (("values", whole.values(x), f.values(x)), ("gradients", whole.gradients(x), f.gradients(x))):
+        close = np.allclose(_numbers(ours), _numbers(theirs), rtol=1e-5, atol=1e-5 * (1.0 + float(np.abs(_numbers(theirs)).max())))
+        trial.require(close, law, f"their {what} differ")
 
 
 def nothing_is_changed(trial: Trial) -> None:
@@ -289,6 +299,7 @@ LAWS = (
     slopes_are_norms,
     total_is_the_sum,
     halfspaces_say_the_same,
+    rounds_can_be_joined,
 )
 """Every law, in the order they are tried: what later laws build on comes first."""
 

@@ -24,6 +24,7 @@ import math
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
+from tidewolf.core.errors import NotConvex
 from tidewolf.steps.penalty.cuts import Cuts, no_cuts, slopes_at, within_hull
 from tidewolf.steps.penalty.master import master
 from tidewolf.steps.penalty.task import Solved, Task, Vector
@@ -34,6 +35,10 @@ _STIFF = 1e-5
 """The least alpha + rho, as a part of the slopes that add up to s, over the radius."""
 _IDLE = 2
 """A cut is dropped after this many masters in a row without a multiplier."""
+_LIE = 1e-6
+"""A lower bound above a value by more than this share of their terms is no rounding."""
+_PATIENCE = 10
+"""Looks after which a gap that has not fallen by a tenth is believed to be all that rounding leaves."""
 _ULPS = 4.0 * float(np.finfo(np.float64).eps)
 
 
@@ -48,7 +53,7 @@ def bundle(task: Task, accuracy: float, budget: int) -> Solved:
     upper, lower, predicted = math.inf, task.lower(task.d, 0.0), -math.inf
     cuts, sizes = no_cuts(y.size), np.zeros(b)
     k = max(task.alpha, float(np.linalg.norm(d + task.alpha * (task.center - task.y).reshape(-1))) / task.K.radius)
-    rho, exact, gap = 0.0, False, math.inf
+    rho, exact, gap, gaps = 0.0, False, math.inf, [math.inf]
     for looks in range(1, budget + 1):
         u = x.reshape(-1) - y
         above = values - cuts.model(u, b)
@@ -65,7 +70,14 @@ def bundle(task: Task, accuracy: float, budget: int) -> Solved:
             best, upper = Solved(x, breach, math.inf, looks), h
         finished = exact and len(new) == 0 and rho <= least and upper - lower > 0.9 * gap
         gap, exact = upper - lower, len(new) == 0
-        if gap <= accuracy or looks == budget or finished:
+        if gap < -_LIE * (abs(upper) + abs(lower) + task.delta * float(sizes.sum())):
+            raise NotConvex(
+                f"Constraints have a value of {upper:.6g} where their subgradients prove at least {lower:.6g}: they are not convex, or a "
+                "subgradient is wrong. `tidewolf.testing.check_function` shows where."
+            )
+        gaps.append(gap)
+        stalled = len(gaps) > _PATIENCE + 1 and gap > 0.9 * gaps[-1 - _PATIENCE]
+        if gap <= accuracy or looks == budget or finished or stalled:
             break
         slopes = within_hull(task, slopes)
         cuts = cuts.kept(cuts.idle < _IDLE).joined(new, slopes, values[new] - slopes @ u)
