@@ -11,7 +11,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def main(names: list[str]) -> int:
-    from benchmarks import calls, frontier, importing, intervals, oracles, penalty, penalty_capacities, rates, rounds, spectra
+    from benchmarks import calls, frontier, importing, intervals, oracles, penalty, penalty_capacities, rates, rounds, spectra, tournament
 
     known = {
         "calls": calls.report,
@@ -22,6 +22,7 @@ def main(names: list[str]) -> int:
         "penalty": penalty.report,
         "capacities": penalty_capacities.report,
         "frontier": lambda: frontier.report(Path("out/bench")),
+        "tournament": lambda: tournament.report(Path("out/bench")),
         "rates": lambda: rates.report(Path("out/bench")),
         "intervals": lambda: intervals.report(Path("out/bench")),
     }

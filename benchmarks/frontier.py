@@ -1,99 +1,74 @@
-"""The frontier of exact projection, and where one oracle call a round lands on it.
+"""The frontier of exact projection, and where one oracle call a round lands on it, on the two streams the default was chosen on.
 
-Rival: Sinha-Vaze with exact projections, swept over `caution` from 0.01 to 100. "On the frontier": our mean regret is at most 0.5 % of the
-comparator's mean loss above the best the rival reaches at up to 1.1 times our violation; where our violation is below all of the
-rival's, its most careful point counts.
+Rival: Sinha-Vaze with exact projections, swept over `caution` from 0.01 to 100. "On the frontier" is defined in evaluation/frontier.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput
-from tidewolf.evaluation.hindsight import Comparator
+from tidewolf.evaluation.frontier import ALLOWED
+from tidewolf.learners import LyapunovDescent
 from tidewolf.problems import Problem
-
-CAUTIONS = np.geomspace(0.01, 100.0, 25)
-ALLOWED = 0.005
-SLACK = 1.1
+from tidewolf.report.comparison import write_pictures
+from tidewolf.rivals import SinhaVaze
 
 
-class Point(NamedTuple):
-    """One run: its knob, mean regret, mean violation, calls a round, largest excess."""
-
-    caution: float
-    regret: float
-    violation: float
-    calls: float
-    excess: float
+def decades(points: int) -> list[float]:
+    """Four decades of caution, in round numbers."""
+    return [float(f"{caution:.3g}") for caution in np.geomspace(0.01, 100.0, points)]
 
 
-def measured(learner: Any, problem: Problem, comparator: Comparator) -> Point:
-    """One run as a point."""
-    run = tw.run(learner, problem.stream, comparator=comparator)
-    rounds = run.rounds
-    assert run.regret is not None
-    return Point(learner.caution, run.regret[1] / rounds, float(run.violations.mean()), run.oracle_calls / rounds, run.max_excess)
+def by_default(K: tw.sets.ConvexSet, horizon: int) -> LyapunovDescent:
+    """The flagship as it comes: one call a round, and nothing swept."""
+    return LyapunovDescent(K, horizon=horizon)
 
 
-def rival_frontier(problem: Problem, comparator: Comparator, cautions: Any = CAUTIONS) -> list[Point]:
-    """The rival at every caution."""
-    horizon = len(problem.stream)
-    return [measured(tw.rivals.SinhaVaze(problem.K, horizon=horizon, caution=float(c)), problem, comparator) for c in cautions]
+def built(names: Sequence[str]) -> list[Problem]:
+    """Those problems whose records are there; the others are named with the reason."""
+    found = []
+    for name in names:
+        try:
+            found.append(tw.problems.named(name)())
+        except InvalidInput as missing:
+            print(f"{name}: skipped. {missing}")
+    return found
 
 
-def gap(ours: Point, rival: list[Point], comparator_mean: float) -> float:
-    """How far our mean regret is above the rival's best at our violation, as a share of the comparator's mean loss."""
-    near = [p.regret for p in rival if p.violation <= SLACK * ours.violation]
-    best = min(near) if near else min(rival, key=lambda p: p.violation).regret
-    return (ours.regret - best) / abs(comparator_mean)
+def show(found: tw.Comparison, stream: str, learner: str) -> None:
+    """Every point of a learner, and its gap."""
+    gaps = found.gaps(stream, learner) or ()
+    for p, gap in zip(found.frontier(stream, learner), gaps, strict=True):
+        knob = "" if p.caution is None else f"{p.caution:.3g}"
+        print(f"  {learner:16} {knob:>8} {p.regret:9.5f} {p.violation:10.6f} {p.calls:6.3f} {p.excess:8.1e} {100 * gap:+8.3f}")
+
+
+def head(found: tw.Comparison, stream: str) -> None:
+    """What the columns of `show` are."""
+    print(f"{stream}: {found.about(stream)}")
+    print(f"  {'':16} {'caution':>8} {'regret':>9} {'violation':>10} {'calls':>6} {'excess':>8} {'gap %':>8}")
+
+
+def verdict(gap: float | None) -> str:
+    """A gap in words."""
+    assert gap is not None
+    said = "on the frontier" if gap <= ALLOWED else "NOT on the frontier"
+    return f"{100 * gap:+.3f} % of the comparator's mean loss above the rival's best (allowed +0.5 %): {said}"
 
 
 def report(out: Path) -> None:
-    """Print and draw the frontiers of the two streams the default was chosen on."""
-    for name in ("abilene", "carbon"):
-        try:
-            problem = tw.problems.named(name)()
-        except InvalidInput as missing:
-            print(f"{name}: skipped. {missing}")
-            continue
-        horizon = len(problem.stream)
-        comparator = tw.best_in_hindsight(problem.K, problem.stream)
-        mean = comparator.upper / horizon
-        rival = rival_frontier(problem, comparator)
-        ours = [
-            measured(tw.LyapunovDescent(problem.K, horizon=horizon, caution=float(c)), problem, comparator) for c in np.geomspace(1, 100, 9)
-        ]
-        default = measured(tw.LyapunovDescent(problem.K, horizon=horizon), problem, comparator)
-        print(f"{name}: {horizon} rounds, comparator {mean:.5f} a round")
-        print(f"  {'':16} {'caution':>8} {'regret':>9} {'violation':>10} {'calls':>6} {'excess':>8}")
-        for label, points in (("SinhaVaze", rival), ("LyapunovDescent", ours), ("  by default", [default])):
-            for p in points:
-                print(f"  {label:16} {p.caution:8.3g} {p.regret:9.5f} {p.violation:10.6f} {p.calls:6.3f} {p.excess:8.1e}")
-        above = gap(default, rival, mean)
-        verdict = "on the frontier" if above <= ALLOWED else "NOT on the frontier"
-        print(f"  default: {100 * above:+.3f} % of the comparator's mean loss above the rival's best (allowed +0.5 %): {verdict}")
-        draw(out / f"frontier-{name}.png", name, rival, ours, default)
-
-
-def draw(path: Path, name: str, rival: list[Point], ours: list[Point], default: Point) -> None:
-    """Mean regret against mean violation."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    axes = figure.subplots()
-    axes.plot([p.violation for p in rival], [p.regret for p in rival], "o-", color="#888888", label="Sinha-Vaze, exact projection")
-    axes.plot([p.violation for p in ours], [p.regret for p in ours], "s-", color="#0072B2", label="LyapunovDescent")
-    axes.plot([default.violation], [default.regret], "*", color="#D55E00", markersize=16, label="LyapunovDescent, default")
-    axes.set_xscale("log")
-    axes.set_xlabel("mean violation a round")
-    axes.set_ylabel("mean regret a round")
-    axes.set_title(f"{name}: frontier as caution moves")
-    axes.legend()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
-    print(f"  picture: {path}")
+    """Print and draw both frontiers."""
+    out.mkdir(parents=True, exist_ok=True)
+    learners = {"SinhaVaze": SinhaVaze, "LyapunovDescent": LyapunovDescent, "by default": by_default}
+    for problem in built(("abilene", "carbon")):
+        found = tw.compare(learners, problem, cautions=decades(25))
+        head(found, problem.name)
+        for learner in learners:
+            show(found, problem.name, learner)
+        print(f"  by default: {verdict(found.on_frontier(problem.name, 'by default'))}")
+        write_pictures(out, found)

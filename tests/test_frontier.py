@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.frontier import ALLOWED, gap, measured, rival_frontier
+from benchmarks.frontier import by_default, decades
 
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput
-
-CAUTIONS = np.geomspace(0.01, 100.0, 13)
+from tidewolf.evaluation.frontier import ALLOWED
 
 
 @pytest.mark.parametrize("name", ["abilene", "carbon"])
@@ -18,12 +17,11 @@ def test_the_default_is_on_the_frontier_of_exact_projection_at_one_call_a_round(
         problem = tw.problems.named(name)()
     except InvalidInput as missing:
         pytest.skip(str(missing))
-    comparator = tw.best_in_hindsight(problem.K, problem.stream)
-    rival = rival_frontier(problem, comparator, CAUTIONS)
-    ours = measured(tw.LyapunovDescent(problem.K, horizon=len(problem.stream)), problem, comparator)
+    found = tw.compare({"SinhaVaze": tw.rivals.SinhaVaze, "by default": by_default}, problem, cautions=decades(13))
+    (ours,) = found.frontier(name, "by default")
     assert ours.calls <= 1.0
     assert ours.excess <= 1e-9
-    assert gap(ours, rival, comparator.upper / len(problem.stream)) <= ALLOWED
+    assert found.on_frontier(name, "by default") <= ALLOWED
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -42,9 +40,7 @@ def test_oracle_calls_on_routing(seed: int) -> None:
 
 def test_quality_comes_with_calls_on_routing() -> None:
     """At the same caution, one call a round is as good as exact projection to 0.5 % of the comparator's loss and 10 % of violation."""
-    problem = tw.problems.routing(rounds=2000)
-    comparator = tw.best_in_hindsight(problem.K, problem.stream)
-    ours = measured(tw.LyapunovDescent(problem.K, horizon=2000), problem, comparator)
-    exact = measured(tw.rivals.SinhaVaze(problem.K, horizon=2000), problem, comparator)
-    assert ours.regret <= exact.regret + ALLOWED * comparator.upper / 2000
+    found = tw.compare([tw.LyapunovDescent, tw.rivals.SinhaVaze], tw.problems.routing(rounds=2000))
+    (ours,), (exact,) = (found.frontier("routing", learner) for learner in found.learners)
+    assert ours.regret <= exact.regret + ALLOWED * found.scale("routing")
     assert ours.violation <= 1.1 * exact.violation

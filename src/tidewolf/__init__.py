@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from tidewolf import functions, learners, problems, projection, rivals, sets, testing
     from tidewolf.core.batch import Stream
     from tidewolf.evaluation.certificate import Certificate
+    from tidewolf.evaluation.compare import compare
+    from tidewolf.evaluation.comparison import Comparison
     from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
     from tidewolf.evaluation.intervals import Intervals, intervals
     from tidewolf.evaluation.rates import Rates, rates
@@ -23,6 +25,7 @@ _HOME = {
     "BanditPrimalDual": "tidewolf.learners",
     "Certificate": "tidewolf.evaluation.certificate",
     "Comparator": "tidewolf.evaluation.hindsight",
+    "Comparison": "tidewolf.evaluation.comparison",
     "DriftPlusPenalty": "tidewolf.learners",
     "Intervals": "tidewolf.evaluation.intervals",
     "LyapunovDescent": "tidewolf.learners",
@@ -33,6 +36,7 @@ _HOME = {
     "Session": "tidewolf.session",
     "Stream": "tidewolf.core.batch",
     "best_in_hindsight": "tidewolf.evaluation.hindsight",
+    "compare": "tidewolf.evaluation.compare",
     "intervals": "tidewolf.evaluation.intervals",
     "play": "tidewolf.loop",
     "rates": "tidewolf.evaluation.rates",
@@ -44,6 +48,7 @@ __all__ = [
     "BanditPrimalDual",
     "Certificate",
     "Comparator",
+    "Comparison",
     "DriftPlusPenalty",
     "Intervals",
     "LyapunovDescent",
@@ -54,6 +59,7 @@ __all__ = [
     "Session",
     "Stream",
     "best_in_hindsight",
+    "compare",
     "functions",
     "intervals",
     "learners",

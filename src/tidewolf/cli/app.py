@@ -1,14 +1,15 @@
-"""The commands: `tidewolf run`, `tidewolf list`. Bad input ends with exit code 2 and one sentence, never with a traceback."""
+"""The commands: `tidewolf run`, `compare`, `list`. Bad input ends with exit code 2 and one sentence, never with a traceback."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from typer.main import get_command
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from tidewolf.problems import Problem
 
 _DEFAULT_LEARNERS = ("LyapunovDescent", "SinhaVaze")
+_CONTESTANTS = ("LyapunovDescent", "LyapunovFrankWolfe", "SinhaVaze")
 _SUMMARY_FORMAT = 1
+N = TypeVar("N", int, float)
 _UsageError: Any = typer.BadParameter.__mro__[1]  # click's own, or that of the click inside typer: it depends on typer's version
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
@@ -68,8 +71,9 @@ def tidewolf(
 
     \b
     Begin with:
-      tidewolf list           what there is to run
-      tidewolf run routing    two learners side by side: a table, and a page with pictures
+      tidewolf list               what there is to run
+      tidewolf run routing        two learners side by side: a table, and a page with pictures
+      tidewolf compare routing    a tournament: who keeps limits better at equal regret
     """
 
 
@@ -111,6 +115,61 @@ def run(
         typer.echo(_json({"runs": records}), nl=False)
     elif not quiet:
         screen.show_results(runs, f"{problem.name}: {len(problem.stream):,} rounds, seed {seed}", out / "report.html")
+
+
+@app.command()
+def compare(
+    problem: Annotated[list[str] | None, typer.Argument(metavar="[PROBLEM]...", help="Built-in problems; routing by default.")] = None,
+    learner: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A learner or a rival; give it again for several.")] = None,
+    rounds: Annotated[int | None, typer.Option(metavar="N", help="How many rounds; as many as each problem has by default.")] = None,
+    cautions: Annotated[str, typer.Option(metavar="C,...", help="The values of caution to sweep.")] = "0.1,0.3,1,3,10,30,100",
+    budgets: Annotated[str, typer.Option(metavar="B,...", help="Oracle calls a round.")] = "1",
+    seeds: Annotated[str, typer.Option(metavar="S,...", help="The seeds of everything random.")] = "0",
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the page, the pictures and comparison.json go.")] = Path("out/compare"),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the comparison that DIR holds.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress line and no table.")] = False,
+) -> None:
+    """A tournament: frontiers of regret against violation as caution moves.
+
+    Plays every learner on every problem, at every caution, budget and seed it has a setting for. Prints how each stands against
+    SinhaVaze, which projects exactly, and writes a page, a picture for each problem, and all numbers. A run that is refused is
+    said and harms no other.
+
+    \b
+    Examples:
+      tidewolf compare
+      tidewolf compare routing sdp --rounds 500 --seeds 0,1,2
+      tidewolf compare carbon --learner LyapunovDescent --learner SinhaVaze --budgets 1,10
+      tidewolf compare --json | jq '.standings[].saving'
+    """
+    from tidewolf import problems
+    from tidewolf.evaluation.compare import compare as play_all
+    from tidewolf.evaluation.comparison import FILES, require_free
+    from tidewolf.report import comparison as page
+
+    builders = {name: problems.named(name) for name in problem or ["routing"]}
+    learners = {name: _learner(name) for name in learner or _CONTESTANTS}
+    swept = {"cautions": _numbers(cautions, "--cautions", float), "budgets": _numbers(budgets, "--budgets", float)}
+    seeded = _numbers(seeds, "--seeds", int)
+    streams = {name: partial(build, rounds) for name, build in builders.items()}
+    require_free(out, [*FILES, "comparison.html", *page.pictures(list(streams)).values()], force)
+    with screen.tournament(not quiet) as follow:
+        found = play_all(learners, streams, **swept, seeds=seeded, progress=follow)
+    found.save(out, force=force)
+    page.write(out / "comparison.html", found, date=datetime.now(UTC))
+    page.write_pictures(out, found)
+    if as_json:
+        typer.echo(_json(found.summary()), nl=False)
+    elif not quiet:
+        screen.show_comparison(found, out / "comparison.html")
+
+
+def _numbers(text: str, option: str, kind: Callable[[str], N]) -> list[N]:
+    try:
+        return [kind(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(f"{option} takes {'whole ' * (kind is int)}numbers with commas between, such as 1,10, not {text!r}.") from None
 
 
 @app.command("list")

@@ -14,18 +14,22 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
+from tidewolf.evaluation.comparison import HEAD, cells
 from tidewolf.report.page import hindsight_warnings, learner_labels, learner_notes
 from tidewolf.report.words import interval, number
 
 if TYPE_CHECKING:
+    from tidewolf.evaluation.compare import Step
+    from tidewolf.evaluation.comparison import Comparison
     from tidewolf.evaluation.run import Moment, Run
+
+_TITLES = ("learner", "calls", "regret", "violation", "gap\n%", "shortfall\n%", "less\nbroken", "us")
+"""Those of HEAD, narrow."""
 
 Follow: TypeAlias = "Callable[[str, int | None], Callable[[Moment], None]]"
 
 
-@contextmanager
-def progress(shown: bool) -> Iterator[Follow]:
-    """A function that begins a line and answers what keeps it moving; nothing is shown where stderr is not a terminal."""
+def _bar(shown: bool) -> Progress:
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -33,7 +37,13 @@ def progress(shown: bool) -> Iterator[Follow]:
         TextColumn("{task.fields[detail]}"),
         TimeRemainingColumn(compact=True),
     )
-    with Progress(*columns, console=console, transient=True, disable=not (shown and console.is_terminal)) as bar:
+    return Progress(*columns, console=console, transient=True, disable=not (shown and console.is_terminal))
+
+
+@contextmanager
+def progress(shown: bool) -> Iterator[Follow]:
+    """A function that begins a line and answers what keeps it moving; nothing is shown where stderr is not a terminal."""
+    with _bar(shown) as bar:
 
         def follow(name: str, rounds: int | None) -> Callable[[Moment], None]:
             task = bar.add_task(name, total=rounds, detail="")
@@ -42,6 +52,24 @@ def progress(shown: bool) -> Iterator[Follow]:
                 bar.update(task, completed=moment.rounds_done, detail=_detail(moment, bar.tasks[task].elapsed or 0.0))
 
             return moved
+
+        yield follow
+
+
+@contextmanager
+def tournament(shown: bool) -> Iterator[Callable[[Step, Moment], None]]:
+    """What keeps one line moving over all runs; nothing is shown where stderr is not a terminal."""
+    with _bar(shown) as bar:
+        task = bar.add_task("the best points in hindsight", total=None, detail="")
+        began: dict[int, float] = {}
+
+        def follow(step: Step, moment: Moment) -> None:
+            now = bar.get_time()
+            elapsed = now - began.setdefault(step.number, now)
+            knob = "" if step.caution is None else f", caution {step.caution:g}"
+            what = f"{step.stream}, {step.learner}{knob} ({step.number} of {step.runs})"
+            done = step.number - 1 + moment.rounds_done / moment.rounds
+            bar.update(task, description=what, total=step.runs, completed=done, detail=_detail(moment, elapsed))
 
         yield follow
 
@@ -75,6 +103,29 @@ def _results(runs: Sequence[Run], labels: Sequence[str]) -> Table:
         regret = "none" if run.regret is None else interval(run.regret)
         table.add_row(Text(label, style="bold"), Text(regret), *(Text(number(cell)) for cell in cells))
     return table
+
+
+def show_comparison(comparison: Comparison, page: Path) -> None:
+    """How everyone stands on each stream, what a reader should know, and where the page is."""
+    console, standings = Console(highlight=False), comparison.standings()
+    swept = any(len(standing.points) > 1 for standing in standings)
+    left_out = ("regret", "violation") if swept else ("shortfall %",)  # 80 columns have room for no more
+    shown = [i for i, title in enumerate(HEAD) if title not in left_out]
+    for stream in comparison.streams:
+        table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+        for i in shown:
+            table.add_column(_TITLES[i], justify="right" if i else "left", vertical="bottom", no_wrap=True)
+        for standing in standings:
+            if standing.stream == stream:
+                row = cells(standing)
+                table.add_row(*(Text(row[i], style="" if i else "bold") for i in shown))
+        console.print(Text.assemble((stream, "bold"), f": {comparison.about(stream)}"))
+        console.print(table)
+        console.print()
+    for sentence in comparison.warnings():
+        console.print(Text(sentence, style="yellow"))
+    console.print(Text(f"Held against {comparison.rival}, in % of the comparator's mean loss; up to 0.5 is on its frontier."))
+    console.print(Text(f"report: {page}"), soft_wrap=True)
 
 
 def show_members(title: str, members: Mapping[str, str]) -> None:

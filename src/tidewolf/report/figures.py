@@ -1,4 +1,4 @@
-"""Lines over rounds as inline SVG that takes its colours and its font from the page.
+"""Lines over rounds, and frontiers, as inline SVG that takes its colours and its font from the page; frontiers as PNG too.
 
 matplotlib draws with stand-in colours, which become CSS: the ink is `currentColor`, line i is `var(--line-i)`, so light,
 dark and print are the page's business. No pyplot, no global state, and the same bytes for the same data.
@@ -7,7 +7,9 @@ dark and print are the page's business. No pyplot, no global state, and the same
 from __future__ import annotations
 
 import io
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,10 @@ _WIDTH, _HEIGHT = 400, 270  # in CSS pixels; about the width of a phone, so text
 _INK = "#010203"
 _FONT = "DejaVu Sans"
 _DASHES = ((), (6, 3), (2, 2), (8, 3, 2, 3))
+_COLORS = ("#0072b2", "#d55e00", "#009e73", "#aa4499", "#c98a00", "#555c66", "#4433aa", "#882255")
+"""The line colours of the page, for pictures that stand alone."""
+_TICKS = 6
+_SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "tidewolf", "font.family": _FONT, "font.size": 12, "path.simplify": False}
 
 
 @dataclass(frozen=True)
@@ -36,27 +42,72 @@ class Line:
     bracket: tuple[float, float] | None = None
 
 
+@dataclass(frozen=True)
+class Curve:
+    """A learner's mean violations and mean regrets as its caution moves, in the order of drawing."""
+
+    label: str
+    violations: Sequence[float]
+    regrets: Sequence[float]
+
+
 def svg(lines: list[Line], description: str) -> str:
     """The lines on one pair of axes, as an <svg> element; `description` is read out where it cannot be seen."""
     import matplotlib
 
-    settings = {"svg.fonttype": "none", "svg.hashsalt": "tidewolf", "font.family": _FONT, "font.size": 12, "path.simplify": False}
-    with matplotlib.rc_context(settings):
-        buffer = io.StringIO()
-        _drawn(lines).savefig(
-            buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Format": None, "Type": None}
-        )
+    with matplotlib.rc_context(_SETTINGS):
+        return _saved(_drawn(lines), description)
+
+
+def frontier_svg(curves: Sequence[Curve], description: str) -> str:
+    """Mean regret against mean violation, on a logarithmic scale, as an <svg> element."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(_SETTINGS):
+        figure = Figure(figsize=(_WIDTH / 72, _HEIGHT / 72))
+        _draw_frontiers(figure.add_axes((0.15, 0.16, 0.83, 0.81)), curves, [_stand_in(i) for i in range(len(curves))])
+        return _saved(figure, description)
+
+
+def frontier_png(curves: Sequence[Curve], title: str) -> bytes:
+    """Mean regret against mean violation, on a logarithmic scale, with a legend, as the bytes of a PNG."""
+    from matplotlib.figure import Figure
+
+    figure, buffer = Figure(figsize=(7, 4.5), layout="constrained"), io.BytesIO()
+    axes = figure.subplots()
+    colors = [_COLORS[i % LINES] for i in range(len(curves))]
+    _draw_frontiers(axes, curves, colors)
+    for curve, color in zip(curves, colors, strict=True):
+        axes.plot([], [], "o-", color=color, markersize=5, linewidth=1.2, label=curve.label)
+        axes.plot(*_places(curves, curve), "o", color=color, markersize=5)
+    axes.set_ylabel("mean regret a round")
+    axes.set_title(title, fontsize="medium")
+    if curves:
+        axes.legend(frameon=False, fontsize="small")
+    figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _saved(figure: Figure, description: str) -> str:
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     return _inline(buffer.getvalue(), description)
 
 
 def _drawn(lines: list[Line]) -> Figure:
     from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     figure = Figure(figsize=(_WIDTH / 72, _HEIGHT / 72))
     axes = figure.add_axes((0.13, 0.16, 0.85, 0.81))
     for i, line in enumerate(lines):
         _draw(axes, i, line)
+    _dress(axes, "round")
+    _number_axis(axes.xaxis)
+    return figure
+
+
+def _dress(axes: Any, below: str) -> None:
     low, high = axes.get_ylim()
     if low < 0 < high:
         axes.axhline(0, color=_INK, alpha=0.45, linewidth=0.8, zorder=1)
@@ -64,17 +115,62 @@ def _drawn(lines: list[Line]) -> Figure:
     axes.grid(axis="y", color=_INK, alpha=0.13, linewidth=0.8)
     axes.tick_params(length=0, labelcolor=_INK, pad=5)
     axes.margins(x=0.015)
-    axes.set_xlabel("round", color=_INK, labelpad=3)
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-        axis.set_major_formatter(FuncFormatter(lambda x, _: short(round(x, 12))))
-    return figure
+    axes.set_xlabel(below, color=_INK, labelpad=3)
+    _number_axis(axes.yaxis)
+
+
+def _number_axis(axis: Any) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: short(round(x, 12))))
+
+
+def _draw_frontiers(axes: Any, curves: Sequence[Curve], colors: Sequence[str]) -> None:
+    """Dots are round ends of very short lines: markers would need names, which a page of several figures cannot share."""
+    for i, (curve, color) in enumerate(zip(curves, colors, strict=True)):
+        places, regrets = _places(curves, curve)
+        axes.plot(places, regrets, color=color, linewidth=1.2, alpha=0.6, zorder=3 + i)
+        for place, regret in zip(places, regrets, strict=True):
+            axes.plot([place, place + 1e-6], [regret, regret], color=color, linewidth=6, solid_capstyle="round", zorder=3 + i)
+    _dress(axes, "mean violation a round")
+    axes.margins(x=0.04)
+    least, most = _least(curves), max((violation for curve in curves for violation in curve.violations), default=1.0)
+    ticks = [(math.log10(tick), f"{tick:g}") for tick in _log_ticks(least, most)]
+    if any(0.0 in curve.violations for curve in curves):
+        ticks = [(math.log10(least / 3.0), "0"), *ticks]
+    axes.set_xticks([place for place, _ in ticks], [label for _, label in ticks])
+
+
+def _least(curves: Sequence[Curve]) -> float:
+    """The least positive violation."""
+    return min((violation for curve in curves for violation in curve.violations if violation > 0.0), default=1.0)
+
+
+def _places(curves: Sequence[Curve], curve: Curve) -> tuple[list[float], list[float]]:
+    """Where the points of a curve are drawn; no violation at all has its place to the left of every other."""
+    return [math.log10(violation or _least(curves) / 3.0) for violation in curve.violations], list(curve.regrets)
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    """Round numbers from `low` to `high`, about evenly spread over their logarithms; the nearest power of ten where there is none."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(max(high, low))) + 1)
+    for digits in ((1, 2, 5), (1, 3), (1,)):
+        ticks = [float(f"{digit}e{decade}") for decade in decades for digit in digits]
+        inside = [tick for tick in ticks if 0.99 * low <= tick <= 1.01 * high]
+        if len(inside) <= _TICKS:
+            return inside or [10.0 ** round(math.log10(low))]
+    return inside[:: math.ceil(len(inside) / _TICKS)]
+
+
+def _stand_in(i: int) -> str:
+    return f"#0405{i % LINES:02x}"
 
 
 def _draw(axes: Any, i: int, line: Line) -> None:
     rounds = len(line.values)
     shown = np.unique(np.linspace(0, rounds - 1, min(rounds, _POINTS)).round().astype(int))
-    color, dashes = f"#0405{i % LINES:02x}", _DASHES[i % len(_DASHES)]
+    color, dashes = _stand_in(i), _DASHES[i % len(_DASHES)]
     axes.plot(
         shown + 1,
         line.values[shown],
@@ -88,9 +184,9 @@ def _draw(axes: Any, i: int, line: Line) -> None:
         axes.plot([beside, beside], line.bracket, color=color, linewidth=3.5, solid_capstyle="butt")
 
 
-def swatch(i: int) -> str:
+def swatch(i: int, *, dashed: bool = True) -> str:
     """A short piece of line i, for a legend."""
-    dashes = " ".join(map(str, _DASHES[i % len(_DASHES)])) or "none"
+    dashes = " ".join(map(str, _DASHES[i % len(_DASHES)] if dashed else ())) or "none"
     return (
         '<svg class="swatch" viewBox="0 0 27 4" aria-hidden="true">'
         f'<path d="M0 2H27" style="stroke: var(--line-{i % LINES}); stroke-width: 3; stroke-dasharray: {dashes}"/></svg>'

@@ -55,6 +55,11 @@ def page(runs: Sequence[Run], *, name: str, about: str, seed: int, date: datetim
         _notes(runs, labels),
         _footer(runs, labels, name, seed, date),
     ]
+    return document(name, body)
+
+
+def document(name: str, body: Sequence[str]) -> str:
+    """A page that needs nothing else around these elements."""
     style = files(__package__).joinpath("style.css").read_text(encoding="utf-8")
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -1,0 +1,200 @@
+"""A tournament: learners against each other on several streams, as caution, budget and seed move.
+
+For each stream and seed one certified comparator; for each learner, caution, budget and seed one run against it. A learner takes part in
+what it has a setting for: `caution`, `calls_per_round` (the budget), `seed`, `horizon`. A run that is refused is an entry with the sentence
+that refused it, and no other suffers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from inspect import Parameter, signature
+from typing import Any, NamedTuple, TypeAlias
+
+from tidewolf.core.arrays import as_count, as_number
+from tidewolf.core.batch import Stream
+from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
+from tidewolf.core.learner import Learner
+from tidewolf.evaluation.comparison import Comparison, Entry, Venue
+from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
+from tidewolf.evaluation.run import Moment, Run, run
+from tidewolf.problems.base import Problem
+from tidewolf.sets.base import ConvexSet
+
+Factory: TypeAlias = Callable[..., Learner[Any]]
+Source: TypeAlias = Problem | tuple[ConvexSet, Stream] | Callable[..., Problem]
+
+
+class Step(NamedTuple):
+    """Which run is under way."""
+
+    stream: str
+    learner: str
+    seed: int
+    caution: float | None
+    budget: float | None
+    number: int
+    """of the run, from 1"""
+    runs: int
+    """in all"""
+
+
+def compare(
+    learners: Sequence[Factory] | Mapping[str, Factory],
+    streams: Source | Sequence[Source] | Mapping[str, Source],
+    *,
+    cautions: Sequence[float] | None = None,
+    budgets: Sequence[float] | None = (1.0,),
+    seeds: Sequence[int] = (0,),
+    progress: Callable[[Step, Moment], None] | None = None,
+) -> Comparison:
+    """Play every learner on every stream, at every caution, budget and seed it has a setting for.
+
+    `learners` are classes, or functions of (K, horizon, ...), by name where they are a mapping. `streams` are problems, functions of a
+    seed that make one, or, in a mapping, pairs (K, stream). None for `cautions` or `budgets` leaves each learner its own default. Where a
+    seed changes neither stream nor learner, it is not played again.
+    """
+    factories = _factories(learners)
+    problems = _problems(streams, _several(seeds, "seed", partial(as_count, least=0)))
+    knobs = {
+        "caution": None if cautions is None else _several(cautions, "caution", partial(as_number, above=0.0)),
+        "calls_per_round": None if budgets is None else _several(budgets, "budget", partial(as_number, above=0.0)),
+    }
+    plans = [
+        [
+            (seed, name, settings)
+            for name, factory in factories.items()
+            for settings in _settings(factory, knobs)
+            for seed in (its_seeds if "seed" in signature(factory).parameters else its_seeds[:1])
+        ]
+        for _, _, its_seeds in problems
+    ]
+    venues: list[Venue] = []
+    entries: list[Entry] = []
+    for (place, problem, its_seeds), plan in zip(problems, plans, strict=True):
+        best, venue = _comparator(place, problem, its_seeds[0])
+        venues.append(venue)
+        for seed, name, settings in plan:
+            knob, calls = settings.get("caution"), settings.get("calls_per_round")
+            step = Step(place, name, seed, knob, calls, len(entries) + 1, sum(map(len, plans)))
+            entries.append(_entry(step, problem, factories[name], settings, best, progress))
+    return Comparison(tuple(venues), tuple(entries))
+
+
+def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str, Factory]:
+    if not isinstance(learners, Mapping):
+        named = [(getattr(factory, "__name__", None), factory) for factory in ([learners] if callable(learners) else learners)]
+        if any(name is None for name, _ in named) or len({name for name, _ in named}) < len(named):
+            raise InvalidInput("Learners without names of their own are given as a mapping, such as {'careful': partial(...)}.")
+        learners = dict(named)  # type: ignore[arg-type]
+    for name, factory in learners.items():
+        if not callable(factory):
+            raise WrongType(f"{name} is to be a learner class such as LyapunovDescent, or a function of (K, horizon), not {factory!r}.")
+    if not learners:
+        raise InvalidInput("compare was given no learners.")
+    return dict(learners)
+
+
+def _problems(streams: Any, seeds: tuple[int, ...]) -> list[tuple[str, Problem, tuple[int, ...]]]:
+    """The distinct problems of every stream, each with the seeds that give it: all are made before the first run."""
+    if isinstance(streams, Problem) or callable(streams):
+        streams = [streams]
+    named = list(streams.items()) if isinstance(streams, Mapping) else [(None, source) for source in streams]
+    found: list[tuple[str, Problem, tuple[int, ...]]] = []
+    for name, source in named:
+        distinct: list[tuple[Problem, tuple[int, ...]]] = []
+        for seed in seeds:
+            problem = _problem(name, source, seed)
+            if distinct and problem == distinct[-1][0]:
+                distinct[-1] = distinct[-1][0], (*distinct[-1][1], seed)
+            else:
+                distinct.append((problem, (seed,)))
+        place = distinct[0][0].name if name is None else name
+        if place in (known for known, _, _ in found):
+            raise InvalidInput(f"Two streams are called {place!r}; give them as a mapping from names.")
+        found += [(place, *each) for each in distinct]
+    if not found:
+        raise InvalidInput("compare was given no streams.")
+    return found
+
+
+def _is_pair(source: object) -> bool:
+    return isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], Stream)
+
+
+def _problem(name: str | None, source: Any, seed: int) -> Problem:
+    problem = source(seed=seed) if callable(source) and not isinstance(source, Problem) else source
+    if _is_pair(problem):
+        if name is None:
+            raise InvalidInput("A pair (K, stream) has no name of its own: give streams as a mapping, such as {'mine': (K, stream)}.")
+        problem = Problem(name, problem[0], problem[1], name)
+    if not isinstance(problem, Problem):
+        raise WrongType(f"A stream is a Problem, a function of a seed that makes one, or a pair (K, Stream), not {problem!r}.")
+    if len(problem) == 0:
+        raise InvalidInput(f"The stream {problem.name} has no rounds.")
+    return problem
+
+
+def _several(numbers: Any, what: str, checked: Callable[..., Any]) -> tuple[Any, ...]:
+    found = tuple(dict.fromkeys(checked(number, f"A {what}") for number in numbers))
+    if not found:
+        raise InvalidInput(f"compare was given no {what}s.")
+    return found
+
+
+def _settings(factory: Factory, knobs: Mapping[str, tuple[float, ...] | None]) -> Iterator[dict[str, float]]:
+    """Every combination of the knobs that the learner has."""
+    combinations: list[dict[str, float]] = [{}]
+    for name, values in knobs.items():
+        if values is not None and name in signature(factory).parameters:
+            combinations = [{**given, name: value} for value in values for given in combinations]
+    yield from combinations
+
+
+def _comparator(place: str, problem: Problem, seed: int) -> tuple[Comparator, Venue]:
+    """The best fixed point; one of which nothing is known where it cannot be computed."""
+    rounds, reason = len(problem), ""
+    try:
+        best = best_in_hindsight(problem.K, problem.stream)
+    except TidewolfError as error:
+        best, reason = Comparator(None, -math.inf, math.inf, None), str(error)
+    reason = reason if best.infeasibility is None else best.infeasibility.sentence
+    return best, Venue(place, seed, rounds, best.lower / rounds, best.upper / rounds, best.feasible, reason)
+
+
+def _entry(
+    step: Step,
+    problem: Problem,
+    factory: Factory,
+    settings: dict[str, float],
+    best: Comparator,
+    progress: Callable[[Step, Moment], None] | None,
+) -> Entry:
+    known = signature(factory).parameters
+    given = {**settings, **{name: value for name, value in (("horizon", len(problem)), ("seed", step.seed)) if name in known}}
+    caution, budget = (settings.get(name, _default(known, name)) for name in ("caution", "calls_per_round"))
+    entry = Entry(step.stream, step.learner, step.seed, caution, budget)
+    try:
+        told = None if progress is None else lambda moment: progress(step, moment)
+        return _measured(entry, run(factory(problem.K, **given), problem.stream, comparator=best, progress=told))
+    except TidewolfError as error:
+        return entry._replace(failure=str(error))
+
+
+def _default(known: Mapping[str, Parameter], name: str) -> Any:
+    return known[name].default if name in known and known[name].default is not Parameter.empty else None
+
+
+def _measured(entry: Entry, played: Run) -> Entry:
+    rounds, regret = played.rounds, played.regret
+    return entry._replace(
+        loss=float(played.losses.mean()),
+        regret=None if regret in (None, (-math.inf, math.inf)) else (regret[0] / rounds, regret[1] / rounds),
+        violation=float(played.violations.mean()),
+        calls=played.oracle_calls / rounds,
+        seconds=played.seconds / rounds,
+        excess=played.max_excess,
+        certificate=played.certificate.holds,
+    )

@@ -1,0 +1,363 @@
+"""What a tournament came to: its runs, their frontiers (frontier.py), and how learners stand against a rival.
+
+A point is the mean over seeds of the runs of one learner at one caution and one budget of oracle calls. Shares are of the comparator's mean
+loss in absolute value: 0.005 is 0.5 %.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+from tidewolf.core import checkpoint
+from tidewolf.core.errors import BrokenFile, InvalidInput, MissingExtra, NewerFormat
+from tidewolf.core.values import Value
+from tidewolf.evaluation.certificate import aligned
+from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
+
+FORMAT = 1
+RIVAL = "SinhaVaze"
+"""Whom the others are measured by, where it takes part: exact projections."""
+FILES = ("comparison.json", "comparison.csv")
+
+
+class Entry(NamedTuple):
+    """One run, a round; numbers are None where it was refused, with the sentence in `failure`."""
+
+    stream: str
+    learner: str
+    seed: int
+    caution: float | None
+    """None where the learner has no such setting"""
+    budget: float | None
+    """oracle calls allowed a round; None where the learner has no such setting"""
+    loss: float | None = None
+    regret: tuple[float, float] | None = None
+    """a certified interval; None where no point is feasible or no comparator is known"""
+    violation: float | None = None
+    calls: float | None = None
+    seconds: float | None = None
+    excess: float | None = None
+    """largest excess of a played point over the set"""
+    certificate: bool | None = None
+    """whether everything the run can prove about itself holds; None where that is undecided"""
+    failure: str = ""
+
+
+class Venue(NamedTuple):
+    """A stream under one seed, and what is known of its best fixed point, a round."""
+
+    stream: str
+    seed: int
+    rounds: int
+    lower: float
+    upper: float
+    feasible: bool | None
+    reason: str = ""
+    """why there is no comparator, where there is none"""
+
+    @property
+    def mean(self) -> float | None:
+        """The comparator's mean loss; its lower end where no feasible point is known, None where there is neither."""
+        return next((end for end in (self.upper, self.lower) if math.isfinite(end)), None)
+
+
+class Standing(NamedTuple):
+    """A learner on a stream at one budget: its frontier, held against the rival's."""
+
+    stream: str
+    learner: str
+    budget: float | None
+    points: tuple[Point, ...]
+    gaps: tuple[float, ...] | None
+    """of each point"""
+    shortfall: float | None
+    saving: float | None
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Value):
+    """What a tournament came to. Prints as a table of standings; shares are of the comparator's mean loss, 0.005 being 0.5 %."""
+
+    venues: tuple[Venue, ...]
+    entries: tuple[Entry, ...]
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(venue.stream for venue in self.venues))
+
+    @property
+    def learners(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(entry.learner for entry in self.entries))
+
+    @property
+    def rival(self) -> str:
+        """Sinha & Vaze's where it takes part, else whoever comes first."""
+        return RIVAL if RIVAL in self.learners else self.learners[0]
+
+    @property
+    def failures(self) -> tuple[Entry, ...]:
+        """The runs that were refused."""
+        return tuple(entry for entry in self.entries if entry.failure)
+
+    def frontier(self, stream: str, learner: str, budget: float | None = None, *, seconds: float | None = None) -> tuple[Point, ...]:
+        """The points of a learner as caution moves, at equal calls (this budget) and equal time (at most so many seconds a round).
+
+        Without a budget those of every budget; a learner that has none counts for all. Seeds are averaged: a point counts where every
+        seed was run and has a regret.
+        """
+        self._require(stream, learner)
+        settings: dict[tuple[float | None, float | None], list[Entry]] = {}
+        for entry in self.entries:
+            if (entry.stream, entry.learner) == (stream, learner) and (budget is None or entry.budget in (None, budget)):
+                settings.setdefault((entry.budget, entry.caution), []).append(entry)
+        points = [point for group in settings.values() if (point := _point(group)) is not None]
+        kept = [point for point in points if seconds is None or point.seconds <= seconds]
+        return tuple(sorted(kept, key=lambda point: (point.budget or 0.0, point.caution or 0.0)))
+
+    def scale(self, stream: str) -> float | None:
+        """|the comparator's mean loss|, in the mean over seeds; None where it is not known."""
+        means = [venue.mean for venue in self.venues if venue.stream == stream]
+        known = [mean for mean in means if mean is not None]
+        return abs(statistics.fmean(known)) if known and len(known) == len(means) else None
+
+    def gaps(
+        self, stream: str, learner: str, rival: str | None = None, *, budget: float | None = None, seconds: float | None = None
+    ) -> tuple[float, ...] | None:
+        """For each point of `frontier`, how far its regret is above the rival's best at up to 1.1 times its violation.
+
+        A share of the comparator's mean loss; where a point is more careful than all of the rival's, the rival's most careful one counts.
+        None where the rival has no points or the comparator is not known.
+        """
+        ours, theirs = self._both(stream, learner, rival, budget, seconds)
+        scale = self.scale(stream)
+        return tuple(gap(point, theirs, scale) for point in ours) if theirs and scale is not None else None
+
+    def on_frontier(
+        self,
+        stream: str,
+        learner: str,
+        rival: str | None = None,
+        *,
+        budget: float | None = None,
+        caution: float | None = None,
+        seconds: float | None = None,
+    ) -> float | None:
+        """The largest gap of the learner's points, or that of its point at `caution`: up to 0.005 it is on the rival's frontier.
+
+        None where there is no such point, no rival's, or no comparator.
+        """
+        points = self.frontier(stream, learner, budget, seconds=seconds)
+        gaps = self.gaps(stream, learner, rival, budget=budget, seconds=seconds) or ()
+        return max((above for above, point in zip(gaps, points, strict=False) if caution in (None, point.caution)), default=None)
+
+    def shortfall(
+        self, stream: str, learner: str, rival: str | None = None, *, budget: float | None = None, seconds: float | None = None
+    ) -> float | None:
+        """How far the rival's points are out of reach at worst: each is matched by one of the learner's up to 0.005.
+
+        For a point of the rival, how far the learner's best regret at up to 1.1 times its violation is above it, as a share of the
+        comparator's mean loss; infinite where the learner is never as careful. None where one of the two has no points.
+        """
+        ours, theirs = self._both(stream, learner, rival, budget, seconds)
+        scale = self.scale(stream)
+        return shortfall(ours, theirs, scale) if ours and theirs and scale is not None else None
+
+    def matched(
+        self, stream: str, learner: str, rival: str | None = None, *, budget: float | None = None, seconds: float | None = None
+    ) -> float | None:
+        """How many times less violation than the rival at equal regret: the median over matched levels of regret.
+
+        The levels are the mean regrets of both sides' points that both sides reach. At each, a side's violation is the least among its
+        points of at most that regret, and the ratio is the rival's over the learner's. Swapping the two gives the inverse. None where one
+        of the two has no points.
+        """
+        ours, theirs = self._both(stream, learner, rival, budget, seconds)
+        return saving(ours, theirs) if ours and theirs else None
+
+    def standings(self, rival: str | None = None) -> tuple[Standing, ...]:
+        """Every learner on every stream at each budget, against a rival."""
+        found = []
+        for stream in self.streams:
+            for learner in self.learners:
+                for budget in dict.fromkeys(e.budget for e in self.entries if (e.stream, e.learner) == (stream, learner)):
+                    held = (
+                        self.gaps(stream, learner, rival, budget=budget),
+                        self.shortfall(stream, learner, rival, budget=budget),
+                        self.matched(stream, learner, rival, budget=budget),
+                    )
+                    found.append(Standing(stream, learner, budget, self.frontier(stream, learner, budget), *held))
+        return tuple(found)
+
+    def _both(
+        self, stream: str, learner: str, rival: str | None, budget: float | None, seconds: float | None
+    ) -> tuple[tuple[Point, ...], tuple[Point, ...]]:
+        ours, theirs = (self.frontier(stream, who, budget, seconds=seconds) for who in (learner, self.rival if rival is None else rival))
+        return ours, theirs
+
+    def _require(self, stream: str, learner: str) -> None:
+        for what, name, known in (("stream", stream, self.streams), ("learner", learner, self.learners)):
+            if name not in known:
+                raise InvalidInput(f"There is no {what} called {name!r} in this comparison; there are {', '.join(known)}.")
+
+    def summary(self) -> dict[str, Any]:
+        """Everything as plain data; infinite ends are None."""
+        return {
+            "format": FORMAT,
+            "rival": self.rival,
+            "streams": [{**v._asdict(), "lower": _plain(v.lower), "upper": _plain(v.upper)} for v in self.venues],
+            "runs": [{**e._asdict(), "regret": None if e.regret is None else _ends(e.regret)} for e in self.entries],
+            "standings": [
+                {
+                    **{name: getattr(s, name) for name in ("stream", "learner", "budget")},
+                    **{name: _plain(getattr(s, name)) for name in ("shortfall", "saving")},
+                    "points": [{**p._asdict(), "gap": _plain(above)} for p, above in zip(s.points, s.gaps or repeat(None), strict=False)],
+                }
+                for s in self.standings()
+            ],
+        }
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Comparison:
+        """The comparison that `save` wrote into a folder."""
+        path = Path(folder) / FILES[0]
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            if data["format"] > FORMAT:
+                raise NewerFormat(f"{path} has format {data['format']}; this tidewolf reads up to {FORMAT}. Install a newer tidewolf.")
+            lowers = [_end(v["lower"], v["feasible"] is not False) for v in data["streams"]]
+            venues = tuple(
+                Venue(**{**v, "lower": low, "upper": _end(v["upper"], False)}) for v, low in zip(data["streams"], lowers, strict=True)
+            )
+            regrets = [e["regret"] and (_end(e["regret"]["lower"], True), _end(e["regret"]["upper"], False)) for e in data["runs"]]
+            entries = tuple(Entry(**{**e, "regret": regret}) for e, regret in zip(data["runs"], regrets, strict=True))
+        except OSError as error:
+            raise InvalidInput(f"No comparison can be read from {path}: {error.strerror}. Give the folder it was saved to.") from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise BrokenFile(f"{path} is not a comparison of tidewolf, or was changed: {error!r}.") from None
+        return cls(venues, entries)
+
+    def to_pandas(self) -> Any:
+        """One row for each run, as a pandas DataFrame."""
+        try:
+            from pandas import DataFrame
+        except ImportError:
+            raise MissingExtra('to_pandas needs pandas, not installed here; type: pip install "tidewolf[app]"') from None
+        return DataFrame(self._rows())
+
+    def save(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
+        """comparison.json (everything) and comparison.csv (the runs) in a folder, each whole or not at all."""
+        folder = require_free(folder, FILES, force)
+        folder.mkdir(parents=True, exist_ok=True)
+        rows, table = self._rows(), io.StringIO()
+        writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        checkpoint.write(folder / FILES[1], table.getvalue().encode())
+        checkpoint.write(folder / FILES[0], (json.dumps(self.summary(), indent=2, allow_nan=False) + "\n").encode())
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """The runs, their regret in two columns."""
+        rows = []
+        for entry in self.entries:
+            row = entry._asdict()
+            lower, upper = row.pop("regret") or (None, None)
+            rows.append({**row, "regret_lower": lower, "regret_upper": upper})
+        return rows
+
+    def about(self, stream: str) -> str:
+        """A stream in a line: how long, which seeds, what the comparator loses."""
+        venues = [venue for venue in self.venues if venue.stream == stream]
+        seeds = ", ".join(str(venue.seed) for venue in venues)
+        means = [venue.mean for venue in venues if venue.mean is not None]
+        loses = f", comparator {statistics.fmean(means):.6g} a round" if len(means) == len(venues) else ""
+        return f"{venues[0].rounds:,} rounds, seed{'s' * (len(venues) > 1)} {seeds}{loses}"
+
+    def warnings(self, stream: str | None = None) -> tuple[str, ...]:
+        """What a reader should know of a stream, or of all: why it has no comparator, and whose runs were refused and why."""
+        missing = [f"{v.stream}: {v.reason}" for v in self.venues if v.reason and stream in (None, v.stream)]
+        refused = Counter((e.stream, e.learner, e.failure) for e in self.failures if stream in (None, e.stream))
+        return (
+            *dict.fromkeys(missing),
+            *(f"{who} on {where}, {count} run{'s' * (count > 1)}: {why}" for (where, who, why), count in refused.items()),
+        )
+
+    def __repr__(self) -> str:
+        lines, standings = [], self.standings()
+        for stream in self.streams:
+            lines.append(f"{stream}: {self.about(stream)}")
+            rows = [HEAD, *(cells(standing) for standing in standings if standing.stream == stream)]
+            lines += [f"  {line}".rstrip() for line in aligned(rows)]
+        lines.append(f"Gap and shortfall are against {self.rival}, in % of the comparator's mean loss; up to 0.5 is on its frontier.")
+        return "\n".join([*lines, *self.warnings()])
+
+
+HEAD = ("learner", "calls", "regret", "violation", "gap %", "shortfall %", "less violation", "us a round")
+
+
+def cells(standing: Standing) -> tuple[str, ...]:
+    """A standing as a row under HEAD; ranges where caution moves."""
+    points, named = standing.points, standing.learner if standing.budget is None else f"{standing.learner} at {standing.budget:g}"
+    if not points:
+        return (named, *("none" for _ in HEAD[1:]))
+    return (
+        named,
+        _range([p.calls for p in points], ".3g"),
+        _range([p.regret for p in points], ".4g"),
+        _range([p.violation for p in points], ".3g"),
+        "none" if standing.gaps is None else _range([100.0 * above for above in standing.gaps], "+.2f"),
+        "none" if standing.shortfall is None else f"{100.0 * standing.shortfall:+.2f}",
+        "none" if standing.saving is None else f"{standing.saving:.3g}x",
+        f"{1e6 * statistics.median(p.seconds for p in points):.0f}",
+    )
+
+
+def require_free(folder: str | os.PathLike[str], names: Sequence[str], force: bool) -> Path:
+    """The folder, if files of these names may be written into it."""
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise InvalidInput(f"{folder} is a file; a folder is needed.")
+    there = [name for name in names if (folder / name).exists()]
+    if there and not force:
+        raise InvalidInput(f"{folder} holds {', '.join(there)} already; name another folder, or force overwriting.")
+    return folder
+
+
+def _point(group: Sequence[Entry]) -> Point | None:
+    """The mean over the seeds of one setting; None where one was refused or has no regret."""
+    if any(entry.regret is None or not math.isfinite(entry.regret[1]) for entry in group):
+        return None
+    regret, violation, calls, seconds = (
+        statistics.fmean(numbers)
+        for numbers in zip(*((e.regret[1], e.violation, e.calls, e.seconds) for e in group if e.regret), strict=True)
+    )
+    return Point(group[0].caution, group[0].budget, regret, violation, calls, seconds, max(e.excess or 0.0 for e in group))
+
+
+def _range(numbers: Sequence[float], form: str) -> str:
+    ends = [f"{end:{form}}" for end in (min(numbers), max(numbers))]
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+
+
+def _plain(x: float | None) -> float | None:
+    return x if x is not None and math.isfinite(x) else None
+
+
+def _ends(interval: tuple[float, float]) -> dict[str, float | None]:
+    return {"lower": _plain(interval[0]), "upper": _plain(interval[1])}
+
+
+def _end(number: float | None, below: bool) -> float:
+    """An end of an interval again; None was infinite."""
+    return number if number is not None else -math.inf if below else math.inf

@@ -1,0 +1,505 @@
+"""Tournaments: numbers of single runs, frontiers and their laws, refusals that stay alone, files, and the command."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import sys
+from datetime import UTC, datetime
+from functools import partial
+from html import escape
+from time import perf_counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+import tidewolf as tw
+from tidewolf.cli import main, screen
+from tidewolf.core.errors import BrokenFile, InvalidInput, MissingExtra, NewerFormat, NotSupported, SolverFailed, WrongType
+from tidewolf.evaluation.compare import Step
+from tidewolf.evaluation.comparison import Entry, Venue, cells
+from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
+from tidewolf.evaluation.run import Moment
+from tidewolf.functions import Capacity, Linear
+from tidewolf.learners import BanditPrimalDual, LyapunovDescent, LyapunovFrankWolfe, PrimalDual
+from tidewolf.problems import adversarial, routing
+from tidewolf.report import comparison as report
+from tidewolf.report.figures import Curve, _log_ticks, frontier_png, frontier_svg
+from tidewolf.rivals import SinhaVaze
+from tidewolf.sets import ConvexSet, Simplex
+
+ROUNDS = 60
+CAUTIONS = (1.0, 10.0, 100.0)
+
+
+def point(regret, violation):
+    return Point(1.0, None, regret, violation, 0.0, 0.0, 0.0)
+
+
+points = st.builds(point, st.floats(-10.0, 10.0), st.one_of(st.just(0.0), st.floats(1e-6, 10.0)))
+frontiers = st.lists(points, min_size=1, max_size=6)
+scales = st.floats(0.01, 100.0)
+
+
+@given(frontiers, scales)
+def test_a_frontier_matches_itself(ours, scale):
+    assert shortfall(ours, ours, scale) <= 0.0
+    assert min(gap(each, ours, scale) for each in ours) == 0.0, "nobody is above its own least regret, and someone has it"
+    assert saving(ours, ours) == 1.0
+
+
+@given(frontiers, scales, st.floats(0.01, 5.0), st.floats(1.2, 5.0))
+def test_more_of_both_is_a_gap(ours, scale, regret, factor):
+    worse = [point(p.regret + regret, factor * p.violation) for p in ours]
+    assert min(gap(each, ours, scale) for each in worse) >= 0.9 * regret / scale
+    assert shortfall(worse, ours, scale) >= 0.9 * regret / scale
+    assert shortfall(ours, worse, scale) <= -0.9 * regret / scale
+    assert saving(ours, worse) >= (1.0 if any(p.violation == 0.0 for p in ours) else 0.999 * factor)
+
+
+@given(frontiers, frontiers)
+def test_savings_are_inverse_to_each_other(ours, rival):
+    there, back = saving(ours, rival), saving(rival, ours)
+    assert there == pytest.approx(1.0 / back if 0.0 < back < math.inf else {0.0: math.inf, math.inf: 0.0}[back])
+
+
+@given(frontiers, frontiers, scales, st.floats(0.1, 10.0))
+def test_shares_do_not_depend_on_units(ours, rival, scale, unit):
+    scaled = [[point(unit * p.regret, p.violation) for p in side] for side in (ours, rival)]
+    assert gap(scaled[0][0], scaled[1], unit * scale) == pytest.approx(gap(ours[0], rival, scale), abs=1e-9)
+    assert shortfall(*scaled, unit * scale) == pytest.approx(shortfall(ours, rival, scale), abs=1e-9)
+
+
+def test_the_gap_by_hand():
+    rival = [point(5.0, 1.0), point(3.0, 2.0), point(1.0, 4.0)]
+    assert gap(point(3.5, 2.0), rival, 10.0) == pytest.approx(0.05)
+    assert gap(point(3.5, 1.9), rival, 10.0) == pytest.approx(0.05), "1.1 times our violation reaches the second point"
+    assert gap(point(3.5, 1.7), rival, 10.0) == pytest.approx(-0.15)
+    assert gap(point(6.0, 0.1), rival, 10.0) == pytest.approx(0.1), "more careful than all: the most careful one counts"
+    assert gap(point(6.0, 0.1), rival, 0.0) == math.inf
+    assert gap(point(5.0, 0.1), rival, 0.0) == 0.0
+
+
+def test_the_shortfall_by_hand():
+    rival = [point(5.0, 1.0), point(1.0, 4.0)]
+    assert shortfall([point(5.5, 1.1), point(0.0, 9.0)], rival, 10.0) == pytest.approx(0.45), "4.5 above the second, 0.5 above the first"
+    assert shortfall([point(-9.0, 1.2)], rival, 10.0) == math.inf, "nothing as careful as the first"
+    assert shortfall([point(0.0, 0.5)], rival, 10.0) == pytest.approx(-0.1)
+
+
+def test_the_saving_by_hand():
+    rival = [point(0.0, 8.0), point(1.0, 4.0), point(2.0, 2.0)]
+    assert saving([point(1.0, 1.0)], rival) == pytest.approx(math.sqrt(8.0)), "4x at regret 1, 2x at regret 2; 0 is out of reach"
+    assert saving([point(-1.0, 16.0), point(1.5, 1.0)], rival) == pytest.approx(1.0), "0.5x at 0, 0.25x at 1, 4x at 1.5, 2x at 2"
+    assert saving([point(0.0, 0.0)], [point(0.0, 1.0)]) == math.inf
+    assert saving([point(0.0, 0.0)], [point(0.0, 0.0)]) == 1.0
+
+
+@pytest.fixture(scope="module")
+def compared():
+    learners = [LyapunovDescent, SinhaVaze, PrimalDual]
+    return tw.compare(learners, [partial(routing, ROUNDS)], cautions=CAUTIONS, budgets=(1, 10), seeds=(0, 1))
+
+
+def test_the_numbers_are_those_of_single_runs(compared):
+    problem = routing(ROUNDS, seed=1)
+    (entry,) = [e for e in compared.entries if (e.learner, e.caution, e.budget, e.seed) == ("LyapunovDescent", 10.0, 1.0, 1)]
+    run = tw.run(LyapunovDescent(problem.K, horizon=ROUNDS, caution=10.0, calls_per_round=1.0), problem.stream)
+    assert entry.regret == (run.regret[0] / ROUNDS, run.regret[1] / ROUNDS)
+    assert entry.violation == run.violations.mean()
+    assert entry.loss == run.losses.mean()
+    assert entry.calls == run.oracle_calls / ROUNDS
+    assert (entry.excess, entry.certificate, entry.failure) == (run.max_excess, run.certificate.holds, "")
+    (venue,) = [v for v in compared.venues if v.seed == 1]
+    assert (venue.lower, venue.upper) == (run.comparator.lower / ROUNDS, run.comparator.upper / ROUNDS)
+
+
+def test_the_comparator_is_computed_once(monkeypatch):
+    def twice(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("tidewolf.evaluation.run.best_in_hindsight", twice)
+    assert all(e.regret is not None for e in tw.compare([LyapunovDescent, SinhaVaze], adversarial(30)).entries)
+
+
+def test_seconds_are_those_of_a_round():
+    start = perf_counter()
+    found = tw.compare(LyapunovDescent, adversarial(300))
+    assert 0.0 < 300 * found.entries[0].seconds <= perf_counter() - start
+
+
+def test_what_is_not_swept_is_as_the_learner_has_it():
+    (entry,) = tw.compare(LyapunovDescent, adversarial(10), budgets=None).entries
+    learner = LyapunovDescent(Simplex(2))
+    assert (entry.caution, entry.budget) == (learner.caution, learner.calls_per_round)
+
+
+def test_the_regret_counts_by_its_upper_end():
+    venue = Venue("s", 0, 5, 1.0, math.inf, None)
+    found = tw.Comparison((venue,), (Entry("s", "L", 0, None, None, 1.0, (-math.inf, 2.0), 0.5, 0.0, 0.0, 0.0, None),))
+    assert [(p.regret, p.violation) for p in found.frontier("s", "L")] == [(2.0, 0.5)]
+    assert found.scale("s") == 1.0, "the lower end, where no feasible point is known"
+
+
+def test_each_plays_what_it_has_a_setting_for(compared):
+    played = {name: {(e.caution, e.budget) for e in compared.entries if e.learner == name} for name in compared.learners}
+    assert played["LyapunovDescent"] == {(caution, budget) for caution in CAUTIONS for budget in (1.0, 10.0)}
+    assert played["SinhaVaze"] == {(caution, None) for caution in CAUTIONS}
+    assert played["PrimalDual"] == {(None, 1.0), (None, 10.0)}
+    assert len(compared.entries) == 2 * (6 + 3 + 2)
+
+
+def test_points_are_means_over_seeds(compared):
+    found = compared.frontier("routing", "LyapunovDescent", 10.0)
+    assert [(p.caution, p.budget) for p in found] == [(caution, 10.0) for caution in CAUTIONS]
+    group = [e for e in compared.entries if (e.learner, e.caution, e.budget) == ("LyapunovDescent", 1.0, 10.0)]
+    assert len(group) == 2
+    assert found[0].regret == pytest.approx(np.mean([e.regret[1] for e in group]))
+    assert found[0].violation == pytest.approx(np.mean([e.violation for e in group]))
+    assert len(compared.frontier("routing", "LyapunovDescent")) == 6
+    assert compared.frontier("routing", "SinhaVaze", 10.0) == compared.frontier("routing", "SinhaVaze")
+
+
+def test_time_limits_both_sides(compared):
+    every = compared.frontier("routing", "LyapunovDescent")
+    middle = sorted(p.seconds for p in every)[2]
+    assert compared.frontier("routing", "LyapunovDescent", seconds=middle) == tuple(p for p in every if p.seconds <= middle)
+    assert compared.frontier("routing", "SinhaVaze", seconds=0.0) == ()
+    assert compared.on_frontier("routing", "LyapunovDescent", seconds=0.0) is None
+    assert compared.gaps("routing", "LyapunovDescent", seconds=0.0) is None
+    assert compared.shortfall("routing", "LyapunovDescent", seconds=0.0) is None
+    assert compared.matched("routing", "LyapunovDescent", seconds=0.0) is None
+
+
+def test_learners_are_held_against_the_rival(compared):
+    scale = np.mean([v.upper for v in compared.venues])
+    ours, theirs = (compared.frontier("routing", who) for who in ("PrimalDual", "SinhaVaze"))
+    assert compared.rival == "SinhaVaze"
+    assert compared.scale("routing") == pytest.approx(scale)
+    assert compared.gaps("routing", "PrimalDual") == tuple(gap(p, theirs, scale) for p in ours)
+    assert compared.on_frontier("routing", "PrimalDual") == max(compared.gaps("routing", "PrimalDual"))
+    assert compared.shortfall("routing", "PrimalDual") == shortfall(ours, theirs, scale)
+    assert compared.matched("routing", "PrimalDual") == saving(ours, theirs)
+    assert compared.shortfall("routing", "SinhaVaze") <= 0.0
+    assert compared.matched("routing", "SinhaVaze", "PrimalDual") == pytest.approx(1.0 / compared.matched("routing", "PrimalDual"))
+    by_caution = [compared.on_frontier("routing", "LyapunovDescent", budget=1.0, caution=caution) for caution in CAUTIONS]
+    assert tuple(by_caution) == compared.gaps("routing", "LyapunovDescent", budget=1.0)
+    assert compared.on_frontier("routing", "LyapunovDescent", caution=7.0) is None
+
+
+def test_the_order_of_learners_and_streams_does_not_matter():
+    learners = {"LyapunovDescent": LyapunovDescent, "LyapunovFrankWolfe": LyapunovFrankWolfe}
+    streams = {"a": adversarial(40, 0), "b": adversarial(40, 1)}
+
+    def entries(reverse):
+        order = (lambda d: dict(reversed(d.items()))) if reverse else dict
+        found = tw.compare(order(learners), order(streams), cautions=(1.0, 10.0))
+        return {e._replace(seconds=0.0) for e in found.entries}, set(found.venues)
+
+    assert entries(True) == entries(False)
+
+
+def test_a_refused_run_stays_alone():
+    def picky(K, horizon, caution=1.0):
+        if caution > 5.0:
+            raise NotSupported(f"No caution of {caution:g} here.")
+        return LyapunovDescent(K, horizon=horizon, caution=caution)
+
+    found = tw.compare({"picky": picky, "LyapunovDescent": LyapunovDescent}, adversarial(30), cautions=(1.0, 10.0))
+    (failed,) = found.failures
+    assert (failed.learner, failed.caution, failed.failure) == ("picky", 10.0, "No caution of 10 here.")
+    assert failed.regret is failed.violation is failed.seconds is failed.certificate is None
+    assert [p.caution for p in found.frontier("adversarial", "picky")] == [1.0]
+    assert len(found.frontier("adversarial", "LyapunovDescent")) == 2
+    assert "picky on adversarial, 1 run: No caution of 10 here." in repr(found)
+    bug = {"broken": lambda K, horizon: 1 / 0}
+    with pytest.raises(ZeroDivisionError):
+        tw.compare(bug, adversarial(30))
+
+
+def test_a_set_that_cannot_be_projected_on_is_no_rivals_ground():
+    K, rng = _Oval(), np.random.default_rng(0)
+    stream = tw.Stream(Linear(rng.random((20, 2))), Capacity(1.0 + rng.random((20, 2))))
+    found = tw.compare([SinhaVaze, LyapunovDescent], {"oval": (K, stream)})
+    assert "No exact projection on _Oval" in found.failures[0].failure
+    assert found.frontier("oval", "SinhaVaze") == ()
+    assert found.on_frontier("oval", "LyapunovDescent") is None
+    assert "none" in repr(found)
+
+
+class _Oval(ConvexSet):
+    """An ellipse, by its oracle alone."""
+
+    shape, radius, dimension = (2,), 2.0, 2
+    center = np.zeros(2)
+
+    def fields(self):
+        return {}
+
+    def lmo(self, direction):
+        scaled = np.array([4.0, 1.0]) * direction
+        size = np.sqrt(direction @ scaled)
+        return -scaled / size if size > 0.0 else self.center
+
+    def excess(self, x):
+        return max(0.0, float(x @ (x / np.array([4.0, 1.0]))) - 1.0)
+
+    @classmethod
+    def examples(cls):
+        return (cls(),)
+
+
+def test_a_stream_without_a_feasible_point_has_no_frontier_and_says_why():
+    found = tw.compare([LyapunovDescent, SinhaVaze], partial(routing, 40, feasible=False))
+    assert found.venues[0].feasible is False
+    assert found.scale("routing") is None
+    assert all(e.regret is None and e.violation > 0.0 for e in found.entries)
+    assert found.frontier("routing", "LyapunovDescent") == ()
+    assert "No point of the set satisfies every constraint" in repr(found)
+
+
+def test_runs_stand_where_the_comparator_fails(monkeypatch):
+    def fails(*_):
+        raise SolverFailed("No luck today.")
+
+    monkeypatch.setattr("tidewolf.evaluation.compare.best_in_hindsight", fails)
+    found = tw.compare([LyapunovDescent, SinhaVaze], adversarial(20))
+    assert [(e.failure, e.regret, e.violation is None) for e in found.entries] == 2 * [("", None, False)]
+    assert found.frontier("adversarial", "SinhaVaze") == ()
+    assert "adversarial: No luck today." in repr(found)
+    assert json.dumps(found.summary(), allow_nan=False)
+
+
+def test_a_point_counts_where_every_seed_was_run():
+    def moody(K, horizon, caution=3.0, seed=0):
+        if seed == 1:
+            raise NotSupported("Not this seed.")
+        return LyapunovDescent(K, horizon=horizon, caution=caution)
+
+    found = tw.compare({"moody": moody}, adversarial(20), seeds=(0, 1))
+    assert [(e.caution, e.failure) for e in found.entries] == [(3.0, ""), (3.0, "Not this seed.")]
+    assert found.frontier("adversarial", "moody") == ()
+
+
+def test_a_seed_that_changes_nothing_is_not_played_again():
+    found = tw.compare([LyapunovDescent, BanditPrimalDual], adversarial(40), seeds=(3, 4))
+    assert [(e.learner, e.seed) for e in found.entries] == [("LyapunovDescent", 3), ("BanditPrimalDual", 3), ("BanditPrimalDual", 4)]
+    dice = [e.loss for e in found.entries if e.learner == "BanditPrimalDual"]
+    assert dice[0] != dice[1]
+    assert len(found.venues) == 1
+
+
+def test_progress_tells_which_run_is_under_way():
+    told = []
+    tw.compare([LyapunovDescent, SinhaVaze], adversarial(30), cautions=(1.0, 2.0), progress=lambda *news: told.append(news))
+    ends = [(step.learner, step.caution, step.number, step.runs) for step, moment in told if moment.rounds_done == 30]
+    assert ends == [("LyapunovDescent", 1.0, 1, 4), ("LyapunovDescent", 2.0, 2, 4), ("SinhaVaze", 1.0, 3, 4), ("SinhaVaze", 2.0, 4, 4)]
+
+
+def test_files_give_the_same_comparison_again(compared, tmp_path):
+    compared.save(tmp_path / "new" / "folder")
+    assert sorted(each.name for each in (tmp_path / "new" / "folder").iterdir()) == ["comparison.csv", "comparison.json"]
+    back = tw.Comparison.load(tmp_path / "new" / "folder")
+    assert back == compared
+    assert repr(back) == repr(compared)
+    assert back.summary() == compared.summary() == json.loads(json.dumps(compared.summary(), allow_nan=False))
+    assert len((tmp_path / "new" / "folder" / "comparison.csv").read_text().splitlines()) == 1 + len(compared.entries)
+
+
+def test_infinite_ends_survive_the_file(tmp_path):
+    ends = [(-math.inf, math.inf, None), (math.inf, math.inf, False), (1.0, math.inf, None)]
+    venues = tuple(Venue("s", seed, 5, *known) for seed, known in enumerate(ends))
+    played = Entry("s", "L", 0, None, None, 1.0, (-math.inf, 2.0), 0.0, 0.0, 0.0, 0.0, None)
+    entries = (played, Entry("s", "L", 1, None, None, failure="No."))
+    found = tw.Comparison(venues, entries)
+    found.save(tmp_path)
+    assert tw.Comparison.load(tmp_path) == found
+
+
+def test_nothing_is_overwritten_unless_forced(compared, tmp_path):
+    (tmp_path / "comparison.csv").write_text("mine")
+    with pytest.raises(InvalidInput, match=r"holds comparison\.csv already"):
+        compared.save(tmp_path)
+    assert [each.name for each in tmp_path.iterdir()] == ["comparison.csv"]
+    compared.save(tmp_path, force=True)
+    assert tw.Comparison.load(tmp_path) == compared
+    with pytest.raises(InvalidInput, match="is a file"):
+        compared.save(tmp_path / "comparison.csv")
+
+
+def test_files_of_others_are_refused(tmp_path):
+    with pytest.raises(InvalidInput, match="No comparison can be read"):
+        tw.Comparison.load(tmp_path)
+    (tmp_path / "comparison.json").write_text('{"format": 1}')
+    with pytest.raises(BrokenFile, match="is not a comparison"):
+        tw.Comparison.load(tmp_path)
+    (tmp_path / "comparison.json").write_text('{"format": 99}')
+    with pytest.raises(NewerFormat, match="Install a newer"):
+        tw.Comparison.load(tmp_path)
+
+
+def test_pandas_has_a_row_for_each_run(compared, monkeypatch):
+    pandas = pytest.importorskip("pandas")
+    frame = compared.to_pandas()
+    assert isinstance(frame, pandas.DataFrame)
+    assert list(frame["violation"]) == [e.violation for e in compared.entries]
+    assert list(frame["regret_upper"]) == [e.regret[1] for e in compared.entries]
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingExtra, match="pip install"):
+        compared.to_pandas()
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({"learners": []}, InvalidInput, "no learners"),
+        ({"learners": [partial(LyapunovDescent)]}, InvalidInput, "mapping"),
+        ({"learners": [LyapunovDescent, LyapunovDescent]}, InvalidInput, "mapping"),
+        ({"learners": {"mine": 3}}, WrongType, "mine"),
+        ({"streams": []}, InvalidInput, "no streams"),
+        ({"streams": [3]}, WrongType, "a Problem"),
+        ({"streams": [(Simplex(3), adversarial(5).stream)]}, InvalidInput, "mapping"),
+        ({"streams": [adversarial(5), adversarial(6)]}, InvalidInput, "Two streams are called 'adversarial'"),
+        ({"cautions": []}, InvalidInput, "no cautions"),
+        ({"cautions": [0.0]}, InvalidInput, "A caution must be greater than 0"),
+        ({"budgets": [math.nan]}, InvalidInput, "A budget"),
+        ({"seeds": [-1]}, InvalidInput, "seed"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_played(given, error, said):
+    def never(step, moment):
+        raise AssertionError
+
+    with pytest.raises(error, match=said):
+        tw.compare(**{"learners": [LyapunovDescent], "streams": adversarial(5), "progress": never} | given)
+
+
+def test_unknown_names_are_refused(compared):
+    with pytest.raises(InvalidInput, match="no stream called 'rooting'"):
+        compared.frontier("rooting", "SinhaVaze")
+    with pytest.raises(InvalidInput, match="no learner called 'Sinha'"):
+        compared.on_frontier("routing", "LyapunovDescent", "Sinha")
+
+
+# --- the page and the command ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_stands_alone_and_says_every_standing(compared):
+    text = report.page(compared, date=datetime(2026, 1, 2, tzinfo=UTC))
+    assert text == report.page(compared, date=datetime(2026, 1, 2, tzinfo=UTC))
+    assert "http" not in text
+    assert not any(f"<{tag}" in text for tag in ("script", "link", "img", "iframe"))
+    assert text.count("<figure>") == 1
+    assert text.count("<tr>") == 1 + len(compared.standings()) == 6
+    assert "seeds 0, 1" in text
+    for standing in compared.standings():
+        assert all(escape(part) in text for cell in cells(standing) for part in cell.split(" to "))
+
+
+def test_nothing_given_becomes_markup():
+    found = tw.compare({"<i>": LyapunovDescent, "refused": lambda K, horizon: SinhaVaze(3)}, {"<script>": adversarial(20)})
+    text = report.page(found, date=datetime(2026, 1, 2, tzinfo=UTC))
+    assert "<script>" not in text
+    assert "<i>" not in text
+    assert "refused on &lt;script&gt;, 1 run: SinhaVaze needs a set" in text
+
+
+@pytest.mark.parametrize("violations", [[0.0, 0.0], [1e-9, 0.3, 0.0], [0.02, 0.021], [0.5], [1e-12, 1e12], []])
+def test_frontiers_are_drawn_at_any_scale(violations):
+    drawn = [Curve("a", violations, [float(i) for i in range(len(violations))]), Curve("b", [], [])]
+    assert frontier_png(drawn, "title").startswith(b"\x89PNG")
+    assert frontier_svg(drawn, "spoken").startswith("<svg")
+
+
+@given(st.floats(-12.0, 12.0), st.floats(0.0, 12.0))
+def test_ticks_are_few_and_inside(low, decades):
+    low, high = 10.0**low, 10.0 ** (low + decades)
+    ticks = _log_ticks(low, high)
+    assert 1 <= len(ticks) <= 6
+    assert ticks == sorted(set(ticks))
+    assert len(ticks) == 1 or (0.98 * low <= ticks[0] and ticks[-1] <= 1.02 * high)
+
+
+@pytest.fixture
+def short(tmp_path):
+    return ["compare", "adversarial", "--rounds", "40", "--cautions", "1,10", "--out", str(tmp_path / "new" / "folder")]
+
+
+def test_the_command_prints_a_table_and_fills_a_folder(short, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(short) == 0
+    printed, folder = capsys.readouterr(), tmp_path / "new" / "folder"
+    assert printed.err == ""
+    assert printed.out.startswith("adversarial: 40 rounds, seed 0")
+    assert printed.out.endswith(f"report: {folder / 'comparison.html'}\n")
+    assert "\u2026" not in printed.out
+    assert max(map(len, printed.out.splitlines()[:-1])) <= 80
+    names = ["comparison.csv", "comparison.html", "comparison.json", "frontier-adversarial.png"]
+    assert sorted(each.name for each in folder.iterdir()) == names
+    found = tw.Comparison.load(folder)
+    assert found.learners == ("LyapunovDescent", "LyapunovFrankWolfe", "SinhaVaze")
+    assert {e.caution for e in found.entries} == {1.0, 10.0}
+
+
+def test_the_command_prints_json_alone_or_nothing(short, tmp_path, capsys):
+    assert main([*short, "--json", "--learner", "PrimalDual", "--budgets", "1,2", "--seeds", "3"]) == 0
+    printed = capsys.readouterr()
+    data = json.loads(printed.out)
+    assert printed.err == ""
+    assert data == json.loads((tmp_path / "new" / "folder" / "comparison.json").read_text())
+    assert [(run["learner"], run["budget"], run["seed"]) for run in data["runs"]] == [("PrimalDual", 1.0, 3), ("PrimalDual", 2.0, 3)]
+    assert main([*short, "--quiet", "--force"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_one_caution_shows_regret_and_violation(short, capsys):
+    assert main([*short, "--cautions", "10"]) == 0
+    assert {"regret", "violation"} <= set(capsys.readouterr().out.split())
+
+
+def test_the_command_overwrites_nothing_unless_forced(short, tmp_path, capsys):
+    assert main([*short, "--quiet"]) == 0
+    for name in ("comparison.json", "comparison.csv", "frontier-adversarial.png"):
+        (tmp_path / "new" / "folder" / name).unlink()
+    assert main([*short, "--quiet"]) == 2
+    assert "holds comparison.html already" in capsys.readouterr().err
+    assert main([*short, "--quiet", "--force"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["routng"], "Did you mean routing?"),
+        (["routing", "--learner", "zzz"], "SinhaVaze"),
+        (["routing", "--cautions", "1,two"], "--cautions takes numbers"),
+        (["routing", "--cautions", "0"], "A caution must be greater than 0"),
+        (["routing", "--budgets", ""], "--budgets takes numbers"),
+        (["routing", "--seeds", "1.5"], "--seeds takes whole numbers"),
+        (["routing", "--rounds", "0"], "at least 1"),
+        (["routing", "--out", os.devnull], os.devnull),
+    ],
+)
+def test_bad_arguments_are_one_sentence_and_exit_code_2(arguments, said, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", *arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert said in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_terminal_sees_which_run_is_under_way(capsys):
+    console = Console(force_terminal=True, stderr=True, width=150, file=io.StringIO())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(screen, "Console", lambda **_: console)
+        with screen.tournament(True) as follow:
+            follow(Step("abilene", "SinhaVaze", 0, 3.0, None, 2, 5), Moment(30, 60, 0, 1.0, 0.25))
+            follow(Step("abilene", "SinhaVaze", 0, None, 1.0, 3, 5), Moment(60, 60, 12, 1.0, 0.25))
+    seen = console.file.getvalue()
+    assert "abilene, SinhaVaze (3 of 5)" in seen
