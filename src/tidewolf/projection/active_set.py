@@ -6,7 +6,7 @@ When a call meets the tolerance or ends the budget, y is pulled first and the st
 the same, so the vertex serves).
 
 A vertex whose weight has fallen to 0 stays for a while as a candidate that costs no call; when idle ones outnumber those in use by more
-than 2 `SPARE`, and the dimension, they all leave. Past dimension + 1 + `SPARE` atoms in use the set is reduced by Caratheodory's
+than 2 `SPARE`, and half the dimension, they all leave. Past dimension + 1 + `SPARE` atoms in use the set is reduced by Caratheodory's
 theorem. So memory does not grow with time. The table of vertices is append-only and shared between the sets that came from one another.
 """
 
@@ -24,7 +24,7 @@ from tidewolf.projection.one_shot import as_budget, as_member, look, pull, step
 from tidewolf.projection.weights import Weights, caratheodory, correct
 
 SPARE = 16
-STEPS = 100
+STEPS = 30
 """Pairwise steps at most, each time."""
 STOP = 0.1
 """They end when the pairwise gap is below this share of the tolerance."""
@@ -111,7 +111,7 @@ class ActiveSet(Stored):
             kept = np.flatnonzero(weights)
             atoms, weights = self.atoms.only(used[kept]), weights[kept]
             return ActiveSet(atoms, weights, atoms.combine(weights, self.x), self.warm)
-        if len(self.weights) > len(used) + max(len(used) + 2 * SPARE, dimension):
+        if len(self.weights) > len(used) + max(len(used) + 2 * SPARE, dimension // 2):
             return ActiveSet(self.atoms.only(used), self.weights[used], self.x, self.warm)
         return self
 
