@@ -330,6 +330,14 @@ def test_warm_starts_need_few_products_on_a_drift(spike, monkeypatch):
     assert max(products[1:-1]) <= 3
 
 
+def test_a_repeated_leading_eigenvalue_is_found():
+    K = BoundedPSD(16)
+    for seed in range(60):
+        factor = np.random.default_rng(seed).standard_normal((16, 3))
+        D = 0.0125 * factor @ factor.T - np.eye(16)  # -1 thirteen times: in some of these LAPACK finds no largest eigenvalue at all
+        assert K.lmo(D).ravel() @ D.ravel() == pytest.approx(-1.0)
+
+
 # --- in other libraries, moved, and as an active set ----------------------------------------------------------------------------------
 
 

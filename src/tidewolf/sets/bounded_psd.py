@@ -165,6 +165,8 @@ def _exact(A: Array) -> Found:
 
         n = len(A)
         values, vectors = eigh(A, subset_by_index=[n - 1, n - 1], check_finite=False)
-        return Found(np.ascontiguousarray(vectors[:, 0]), float(values[0]), 0.0, 0)
+        if len(values) == 0:  # LAPACK sometimes finds none where the largest eigenvalue is repeated
+            values, vectors = eigh(A, driver="evd", check_finite=False)
+        return Found(np.ascontiguousarray(vectors[:, -1]), float(values[-1]), 0.0, 0)
     values, vectors = namespace(A).linalg.eigh(A)
     return Found(vectors[:, -1], float(values[-1]), 0.0, 0)
