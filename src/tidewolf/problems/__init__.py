@@ -12,10 +12,11 @@ from tidewolf.problems.carbon import carbon
 from tidewolf.problems.freeway import freeway
 from tidewolf.problems.routing import routing
 from tidewolf.problems.sdp import sdp
+from tidewolf.problems.zoo import geant, uunet, zoo
 
-__all__ = ["Builder", "Problem", "abilene", "adversarial", "carbon", "every", "freeway", "named", "routing", "sdp"]
+__all__ = ["Builder", "Problem", "abilene", "adversarial", "carbon", "every", "freeway", "geant", "named", "routing", "sdp", "uunet", "zoo"]
 
-_BUILDERS: tuple[Builder, ...] = (routing, sdp, adversarial, abilene, freeway, carbon)
+_BUILDERS: tuple[Builder, ...] = (routing, sdp, adversarial, abilene, freeway, carbon, geant, uunet, zoo)
 
 
 def every() -> dict[str, Builder]:
