@@ -11,12 +11,28 @@ from tidewolf.problems.base import Builder, Problem
 from tidewolf.problems.carbon import carbon
 from tidewolf.problems.freeway import freeway
 from tidewolf.problems.routing import routing
+from tidewolf.problems.scheduling import scheduling
 from tidewolf.problems.sdp import sdp
 from tidewolf.problems.zoo import geant, uunet, zoo
 
-__all__ = ["Builder", "Problem", "abilene", "adversarial", "carbon", "every", "freeway", "geant", "named", "routing", "sdp", "uunet", "zoo"]
+__all__ = [
+    "Builder",
+    "Problem",
+    "abilene",
+    "adversarial",
+    "carbon",
+    "every",
+    "freeway",
+    "geant",
+    "named",
+    "routing",
+    "scheduling",
+    "sdp",
+    "uunet",
+    "zoo",
+]
 
-_BUILDERS: tuple[Builder, ...] = (routing, sdp, adversarial, abilene, freeway, carbon, geant, uunet, zoo)
+_BUILDERS: tuple[Builder, ...] = (routing, sdp, scheduling, adversarial, abilene, freeway, carbon, geant, uunet, zoo)
 
 
 def every() -> dict[str, Builder]:
