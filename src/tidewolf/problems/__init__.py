@@ -10,6 +10,7 @@ from tidewolf.problems.adversarial import adversarial
 from tidewolf.problems.base import Builder, Problem
 from tidewolf.problems.carbon import carbon
 from tidewolf.problems.freeway import freeway
+from tidewolf.problems.portfolio import portfolio
 from tidewolf.problems.routing import routing
 from tidewolf.problems.scheduling import scheduling
 from tidewolf.problems.sdp import sdp
@@ -25,6 +26,7 @@ __all__ = [
     "freeway",
     "geant",
     "named",
+    "portfolio",
     "routing",
     "scheduling",
     "sdp",
@@ -32,7 +34,7 @@ __all__ = [
     "zoo",
 ]
 
-_BUILDERS: tuple[Builder, ...] = (routing, sdp, scheduling, adversarial, abilene, freeway, carbon, geant, uunet, zoo)
+_BUILDERS: tuple[Builder, ...] = (routing, sdp, portfolio, scheduling, adversarial, abilene, freeway, carbon, geant, uunet, zoo)
 
 
 def every() -> dict[str, Builder]:
