@@ -70,7 +70,7 @@ def test_no_regret_where_no_point_keeps_every_limit() -> None:
 
 def test_regret_is_none_where_no_exact_comparator_applies() -> None:
     K = tw.sets.Simplex(3)
-    stream = tw.Stream(tw.functions.Quadratic(np.eye(3), np.zeros((20, 3))), tw.functions.Capacity(np.full((20, 3), 0.5)))
+    stream = tw.Stream(tw.functions.Custom(lambda t, x: x @ x, lambda t, x: 2 * x, (3,), 20), tw.functions.Capacity(np.full((20, 3), 0.5)))
     run = tw.run(tw.LyapunovDescent(K, horizon=20), stream)
     assert run.comparator is None
     assert run.regret is None
