@@ -14,17 +14,15 @@ does not: cheap hours are neighbours.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from tidewolf.core.arrays import as_count
 from tidewolf.core.batch import Stream
-from tidewolf.core.randomness import generator
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.max_affine import MaxAffine
 from tidewolf.problems.base import Problem
 from tidewolf.problems.graphs import Floats
+from tidewolf.problems.noise import remembered
 from tidewolf.sets.capped_simplex import CappedSimplex
 
 ROUNDS, HOURS, YEAR = 1000, 24, 365
@@ -59,7 +57,10 @@ def prices(rounds: int, seed: int) -> Floats:
     peaks = np.exp(-(((hour - 8) / 2) ** 2)) + 1.3 * np.exp(-(((hour - 19) / 2.5) ** 2))
     sun = np.exp(-(((hour - 13) / 3) ** 2))
     price: Floats = (
-        BASE + PEAK * (1 + 0.3 * winter) * peaks - SUN * (1 - 0.6 * winter) * sun + NOISE * _noise(rounds, seed, "prices", HOURS)
+        BASE
+        + PEAK * (1 + 0.3 * winter) * peaks
+        - SUN * (1 - 0.6 * winter) * sun
+        + NOISE * remembered(seed, "scheduling prices", rounds, (HOURS,), MEMORY)
     )
     return price
 
@@ -67,13 +68,5 @@ def prices(rounds: int, seed: int) -> Floats:
 def room(rounds: int, seed: int) -> Floats:
     """What fits into each group, in units of its share of the day, (rounds, groups)."""
     wave = np.cos(2 * np.pi * (np.arange(rounds)[:, None] / np.array(PERIODS) + np.arange(len(PERIODS)) / 4))
-    noise = _noise(rounds, seed, "room", len(PERIODS))
+    noise = remembered(seed, "scheduling room", rounds, (len(PERIODS),), MEMORY)
     return np.asarray(ROOM + SWING * np.clip(0.5 + 0.4 * wave + 0.15 * noise, 0.0, 1.0))
-
-
-def _noise(rounds: int, seed: int, what: str, count: int) -> Floats:
-    """A standard AR(1) process for every column."""
-    steps = generator(seed, f"scheduling {what}").standard_normal((rounds, count))
-    for t in range(1, rounds):
-        steps[t] = MEMORY * steps[t - 1] + math.sqrt(1 - MEMORY**2) * steps[t]
-    return steps

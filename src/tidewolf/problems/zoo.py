@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import math
 from collections.abc import Hashable, Sequence
 
 import numpy as np
@@ -35,6 +34,7 @@ from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem
 from tidewolf.problems.data import VARIABLE, record
 from tidewolf.problems.graphs import Floats, Link, away, gravity, path_counts, shortest, spread
+from tidewolf.problems.noise import remembered
 from tidewolf.sets.flow import FlowPolytope
 
 FILE = "zoo_edges.csv.gz"
@@ -88,7 +88,8 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> Problem:
     hours = np.arange(rounds)[:, None] / HOUR - ZONES * np.array([distance[node] for node in nodes]) / max(distance.values())
     awake = np.exp(SHARPNESS * (np.cos(2 * np.pi * (hours - PEAK) / 24) - 1))
     busiest = gravity(links, lengths, nodes, weights[None, :])[0, kept]
-    load = gravity(links, lengths, nodes, weights * np.sqrt(awake) * np.exp(NOISE * _noise(rounds, seed, network, len(nodes))))[:, kept]
+    noise = remembered(seed, f"zoo {network} traffic", rounds, (len(nodes),), MEMORY)
+    load = gravity(links, lengths, nodes, weights * np.sqrt(awake) * np.exp(NOISE * noise))[:, kept]
     unit = VOLUME / float(busiest.mean())
     guaranteed = spread(arcs, length, source, target, SCALE) + MARGIN
     speed = 2 ** (np.ceil(2 * np.log2((unit * busiest + guaranteed) / FILL)) / 2)
@@ -140,11 +141,3 @@ def ends(links: Sequence[Link], lengths: Floats, nodes: Sequence[Hashable]) -> t
         if (found := (counts[target], -distance[target])) > best:
             best, chosen = found, (source, target)
     return *chosen, best[0]
-
-
-def _noise(rounds: int, seed: int, network: str, count: int) -> Floats:
-    """A standard AR(1) process for every node."""
-    steps = generator(seed, f"zoo {network} traffic").standard_normal((rounds, count))
-    for t in range(1, rounds):
-        steps[t] = MEMORY * steps[t - 1] + math.sqrt(1 - MEMORY**2) * steps[t]
-    return steps
