@@ -106,6 +106,26 @@ def test_a_single_feasible_point_leaves_the_verdict_open_or_right():
     assert best.lower <= 1.0 + 1e-6
 
 
+@pytest.mark.parametrize("K", [Simplex(3), CappedSimplex(4, 0.5), FlowPolytope.examples()[0]], ids=repr)
+def test_limits_without_room_inside_are_met(K):
+    y = np.arange(1.0, K.shape[0] + 1)
+    flat = K.center - K.tangent(K.center)  # constant on the set's hull
+    tight = Affine(np.tile(flat, (2, 1)), np.full(2, float(flat @ K.center)))
+    best = tw.best_in_hindsight(K, tw.Stream(nearest(K, y, 2), tight))
+    free = tw.best_in_hindsight(K, tw.Stream(nearest(K, y, 2), loose(K, 2)))
+    assert best.feasible
+    assert best.upper == pytest.approx(free.upper, rel=1e-6)
+    assert best.upper - best.lower <= 1e-5 * best.upper
+
+
+def test_functions_are_asked_in_their_domain_only():
+    returns = [[3.0, 0.0, 1.0], [0.0, 2.0, 1.0], [0.0, 2.5, 0.0]]  # any asset alone is lost in some round
+    stream = tw.Stream(LogWealth(returns), Quadratic(np.eye(3), np.zeros((3, 3)), np.full(3, -0.4)))
+    best = tw.best_in_hindsight(Simplex(3), stream)
+    assert best.feasible
+    assert best.upper - best.lower <= 1e-6
+
+
 def test_kinked_losses_have_a_true_bracket():
     rng = np.random.default_rng(2)
     losses, K = MaxAffine(rng.standard_normal((6, 3, 4)), rng.standard_normal((6, 3))), Simplex(4)

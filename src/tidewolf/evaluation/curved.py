@@ -9,10 +9,10 @@ they meet where the functions are smooth.
 
 To find x and lam, Newton steps over the atoms v_1 .. v_k seen so far: at x = sum_i w_i v_i the program
 
-    min_w { <grad F, z> + 1/2 <z, H z> : g_j + <grad g_j, z> <= 0, w in the simplex },       z = sum_i w_i v_i - x,
+    min_u { <grad F, z> + 1/2 <z, H z> : g_j + <grad g_j, z> <= 0, u in the simplex },       z = sum_i (u_i - w_i) v_i,
 
 with H z the change of grad L along z, measured at x + STEP (v_i - x): members of K, so no function is asked outside its domain. It
-gives the next x, the step halved until F + weight max g^+ falls, and lam; the oracle's answer to grad L joins the atoms. Before that the
+gives the next w, the step halved until F + weight max g^+ falls, and lam; the oracle's answer to grad L joins the atoms. Before that the
 same for min max_j g_j finds a point strictly inside every limit, or weights that show there is none; being an atom it keeps the programs
 feasible, and mixing it in makes the last point so.
 """
@@ -25,7 +25,7 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, eps_of, like, to_numpy
 from tidewolf.core.batch import Batch, Stream
-from tidewolf.core.errors import NotSupported
+from tidewolf.core.errors import InvalidInput, NotSupported
 from tidewolf.core.oracle import HasLMO
 from tidewolf.evaluation.task import FEASIBILITY_TOLERANCE, Vector, exact, positive
 from tidewolf.functions.base import Halfspaces, PiecewiseLinear
@@ -149,7 +149,7 @@ class _Search:
         center = _flat(task.K.center)
         self.atoms = center[None, :]
         self.used = np.zeros(0, dtype=np.int64)
-        apart = task.least(center, np.zeros(len(task.rounds)))[1]  # at the center itself slopes may be 0
+        apart = (center + task.least(center, np.zeros(len(task.rounds)))[1]) / 2  # at the center itself slopes may be 0
         self.cost = float(positive(max(task.steepness(center), task.steepness(apart)) * task.K.radius))
         self.size = float(positive(max(task.limit_steepness(center), task.limit_steepness(apart)) * task.K.radius))
         self.inside: Vector | None = None
@@ -159,25 +159,28 @@ class _Search:
         task, lower, lam = self.task, -np.inf, np.zeros(len(self.task.rounds))
         anchor, best, upper, point, weight = x, lam, np.inf, None, 0.0
         self._join(x)
+        w = (self.atoms == x).all(axis=1).astype(np.float64)
         for _ in range(TURNS):
-            self._use(x)
-            found = self._program(x, lam, costs)
+            self._use(w @ self.atoms)
+            found = self._program(w, lam, costs)
             if found is None:
                 break
             target, lam = found
-            self._use(target)
+            self._use(target @ self.atoms)
             weight = max(weight, 2.0 * float(lam.sum()))
-            x = self._shortened(x, target, weight, costs)
+            w = self._shortened(w, target, weight, costs)
+            x = w @ self.atoms
             value, vertex = task.least(x, lam, costs=costs)
             if value > lower:
                 lower, anchor, best = value, x, lam
-            feasible = self._mixed(x)
-            if (now := self._height(feasible, 0.0, costs)) < upper:
-                upper, point = now, feasible
+            mixed = self._mixed(x)
+            if (not costs or self._fits(mixed)) and (now := self._height(mixed, 0.0, costs)) < upper:
+                upper, point = now, mixed
             if self._settled(upper, lower, costs):
                 break
             self._join(vertex)
-        return Found(point if costs or upper < 0.0 else None, anchor, best)
+            w = np.pad(w, (0, len(self.atoms) - len(w)))
+        return Found(point if costs or (point is not None and self._fits(point)) else None, anchor, best)
 
     def _settled(self, upper: float, lower: float, costs: bool) -> bool:
         """Whether the bounds are near enough; without costs whether their sign is known, and half of the room inside is reached."""
@@ -186,28 +189,35 @@ class _Search:
         near = upper - lower <= GAP * self.size
         return near or lower > 0.0 or (upper < 0.0 and upper < 0.5 * lower)
 
-    def _height(self, x: Vector, weight: float, costs: bool) -> float:
-        """F + weight max g^+; max g without costs."""
-        if not costs:
-            return float(self.task.limits(x).max())
-        breach = max(0.0, float(self.task.limits(x).max())) if weight > 0.0 else 0.0
-        return self.task.total(x) + weight * breach
+    def _fits(self, x: Vector) -> bool:
+        """Whether a point keeps every limit, up to what the solver may miss them by."""
+        return float(self.task.limits(x).max()) <= _EXACT * self.size
 
-    def _shortened(self, x: Vector, target: Vector, weight: float, costs: bool) -> Vector:
-        """The step to the target, halved until it leads down or, by less than what counts, up; x itself where none does."""
-        height = self._height(x, weight, costs) + 0.1 * GAP * (self.cost if costs else self.size)
+    def _height(self, x: Vector, weight: float, costs: bool) -> float:
+        """F + weight max g^+; max g without costs; infinite where a function is not defined."""
+        task = self.task
+        try:
+            total = task.total(x) if costs or task.part.losses.domain is not None else 0.0
+            breach = float(task.limits(x).max()) if weight > 0.0 or not costs else 0.0
+        except InvalidInput:
+            return np.inf
+        return total + weight * max(0.0, breach) if costs else breach
+
+    def _shortened(self, w: Vector, target: Vector, weight: float, costs: bool) -> Vector:
+        """The step to the target, halved until it leads down or, by less than what counts, up; w itself where none does."""
+        height = self._height(w @ self.atoms, weight, costs) + 0.1 * GAP * (self.cost if costs else self.size)
         for halvings in range(_HALVINGS):
-            trial = x + 0.5**halvings * (target - x)
-            if self._height(trial, weight, costs) < height:
+            trial = w + 0.5**halvings * (target - w)
+            if self._height(trial @ self.atoms, weight, costs) < height:
                 return trial
-        return x
+        return w
 
     def _mixed(self, x: Vector) -> Vector:
         """x, moved towards the point strictly inside, where there is one, twice as far as it takes to keep every limit."""
         if self.inside is None:
             return x
         breach, room = float(self.task.limits(x).max()), -float(self.task.limits(self.inside).max())
-        return x if breach <= 0.0 else x + min(1.0, 2.0 * breach / (breach + room)) * (self.inside - x)
+        return x if breach <= 0.0 or room <= 0.0 else x + min(1.0, 2.0 * breach / (breach + room)) * (self.inside - x)
 
     def _join(self, atom: Vector) -> None:
         """One atom more, unless it is there."""
@@ -223,8 +233,8 @@ class _Search:
         more = np.flatnonzero(above)
         self.used = np.concatenate([self.used, more[np.argsort(-values[more], kind="stable")[:_ROWS]]])
 
-    def _program(self, x: Vector, lam: Vector, costs: bool) -> tuple[Vector, Vector] | None:
-        """The next point and the multipliers of all limits, in the task's units; None where the solver gives up."""
+    def _program(self, w: Vector, lam: Vector, costs: bool) -> tuple[Vector, Vector] | None:
+        """The next weights and the multipliers of all limits, in the task's units; None where the solver gives up."""
         import piqp
 
         task, k, m = self.task, len(self.atoms), len(self.used)
@@ -232,26 +242,27 @@ class _Search:
         if not costs and not lam.any():
             lam = lam.copy()
             lam[self.used] = 1.0 / m
+        x = w @ self.atoms
         ways = self.atoms - x
         slope = costs * task.slope(x) + task.limit_slope(x, lam)
         changed = np.array([(costs * task.slope(z) + task.limit_slope(z, lam) - slope) / STEP for z in x + STEP * ways])
         H = _convex(ways @ changed.T / unit)
         rows, values = ways @ task.limit_slopes(x, self.used).T / self.size, task.limits(x)[self.used] / self.size
         if costs:
-            P, c, A, G, low = H, ways @ task.slope(x) / unit, np.ones((1, k)), rows.T, np.zeros(k)
+            P, c, A, G, low = H, ways @ task.slope(x) / unit - H @ w, np.ones((1, k)), rows.T, np.zeros(k)
         else:
-            P, c = np.pad(H, (0, 1)), np.append(np.zeros(k), 1.0)
+            P, c = np.pad(H, (0, 1)), np.append(-H @ w, 1.0)
             A, G, low = np.append(np.ones(k), 0.0)[None, :], np.column_stack([rows.T, -np.ones(m)]), np.append(np.zeros(k), -np.inf)
         solver = piqp.DenseSolver()
         solver.settings.eps_abs = solver.settings.eps_rel = _EXACT
         solver.setup(P, c, A, np.ones(1), G, None, -values, low, None)
         solver.solve()
-        w, z = np.maximum(0.0, solver.result.x[:k]), np.maximum(0.0, solver.result.z_u)
-        if not (np.isfinite(w).all() and np.isfinite(z).all() and w.sum() > 0.0 and (costs or z.sum() > 0.0)):
+        found, z = np.maximum(0.0, solver.result.x[:k]), np.maximum(0.0, solver.result.z_u)
+        if not (np.isfinite(found).all() and np.isfinite(z).all() and found.sum() > 0.0 and (costs or z.sum() > 0.0)):
             return None
         whole, z = np.zeros(len(task.rounds)), np.where(z > _IDLE * z.max(), z, 0.0)
         whole[self.used] = z * unit / self.size if costs else z / z.sum()
-        return w @ self.atoms / w.sum(), whole
+        return found / found.sum(), whole
 
 
 def _convex(H: Vector) -> Vector:
