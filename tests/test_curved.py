@@ -119,11 +119,12 @@ def test_limits_without_room_inside_are_met(K):
 
 
 def test_functions_are_asked_in_their_domain_only():
-    returns = [[3.0, 0.0, 1.0], [0.0, 2.0, 1.0], [0.0, 2.5, 0.0]]  # any asset alone is lost in some round
-    stream = tw.Stream(LogWealth(returns), Quadratic(np.eye(3), np.zeros((3, 3)), np.full(3, -0.4)))
-    best = tw.best_in_hindsight(Simplex(3), stream)
-    assert best.feasible
-    assert best.upper - best.lower <= 1e-6
+    losses = LogWealth([[3.0, 0.0, 1.0], [0.0, 2.0, 1.0], [0.0, 2.5, 0.0]])  # any asset alone is lost in some round
+    towards_a_vertex = Affine(np.tile([-1.0, 0.0, 0.0], (3, 1)), np.full(3, -0.2))
+    for limits in (Quadratic(np.eye(3), np.zeros((3, 3)), np.full(3, -0.4)), towards_a_vertex):
+        best = tw.best_in_hindsight(Simplex(3), tw.Stream(losses, limits))
+        assert best.feasible
+        assert best.upper - best.lower <= 1e-6
 
 
 def test_kinked_losses_have_a_true_bracket():
