@@ -125,6 +125,8 @@ def test_functions_are_asked_in_their_domain_only():
         best = tw.best_in_hindsight(Simplex(3), tw.Stream(losses, limits))
         assert best.feasible
         assert best.upper - best.lower <= 1e-6
+        search = curved._Search(curved.curved_of(Simplex(3), tw.Stream(losses, limits)))
+        assert search._height(np.eye(3)[0], 0.0, costs=True) == search._height(np.eye(3)[0], 0.0, costs=False) == np.inf
 
 
 def test_kinked_losses_have_a_true_bracket():
