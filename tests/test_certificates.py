@@ -17,7 +17,7 @@ from tidewolf.core.learner import Bound
 from tidewolf.core.oracle import Answer
 from tidewolf.evaluation import certificate
 from tidewolf.evaluation.certificate import SAMPLE, Certificate, Check
-from tidewolf.functions import Affine, Capacity, Linear, Quadratic
+from tidewolf.functions import Affine, Capacity, Custom, Linear
 from tidewolf.learners import lyapunov_descent, primal_dual
 from tidewolf.learners.primal_dual_theorem import TheoremPrimalDual
 from tidewolf.problems.adversarial import COMMON
@@ -275,7 +275,7 @@ def test_without_a_feasible_point_nothing_is_compared_and_the_rest_still_holds()
 
 
 def test_an_unknown_comparator_leaves_the_regret_undecided():
-    losses = Quadratic(np.eye(3), np.zeros((20, 3)))
+    losses = Custom(lambda t, x: x @ x / 2, lambda t, x: x, (3,), 20)
     found = tw.run(tw.LyapunovDescent(Simplex(3), horizon=20), tw.Stream(losses, Capacity(np.full((20, 3), 0.5)))).certificate
     assert found.holds is None
     assert found.failures == ()

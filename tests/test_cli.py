@@ -29,6 +29,7 @@ KEYS = [
     "feasible_in_hindsight",
     "bound",
     "certificate",
+    "unseen",
 ]
 
 

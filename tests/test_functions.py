@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -13,10 +14,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidewolf import functions
-from tidewolf.core.arrays import Array, Shape, is_array, to_numpy
+from tidewolf.core.arrays import Array, Shape, is_array, like, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, LawBroken, NotConvex, NotFinite, WrongShape, WrongType
-from tidewolf.functions import Affine, Capacity, Chain, Custom, Halfspaces, Linear, LinearTotal, MaxAffine, PiecewiseLinear, Quadratic
+from tidewolf.functions import (
+    Affine,
+    Capacity,
+    Chain,
+    Custom,
+    Halfspaces,
+    Linear,
+    LinearTotal,
+    LogWealth,
+    MaxAffine,
+    PiecewiseLinear,
+    Quadratic,
+)
 from tidewolf.testing.functions import LAWS, check_function
 
 EXAMPLES = [f for kind in functions.every() for f in kind.examples()]
@@ -29,11 +42,19 @@ def moved(f: Batch, make: Any) -> Batch:
     return type(f)(**{name: make(part) if is_array(part) else part for name, part in f.fields().items()})
 
 
+def inside(f: Batch, seed: int = 0) -> list[Array] | None:
+    """Points of the domain of a batch, where it has one: positive ones."""
+    if f.domain is None:
+        return None
+    reference = next(part for part in f.fields().values() if is_array(part))
+    return [like(x, reference) for x in np.random.default_rng(seed).uniform(0.1, 3.0, (4, *f.shape))]
+
+
 # ------------------------------------------------------------------------------------------------------------------- laws
 
 
 def test_every_lists_the_public_classes_in_order() -> None:
-    assert functions.every() == (Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic)
+    assert functions.every() == (Affine, Capacity, Chain, Custom, Linear, LogWealth, MaxAffine, Quadratic)
     assert functions.__all__ == sorted(functions.__all__)
 
 
@@ -41,18 +62,20 @@ def test_every_lists_the_public_classes_in_order() -> None:
 @settings(max_examples=15, deadline=None)
 @given(seed=seeds)
 def test_examples_keep_every_law(f: Batch, seed: int) -> None:
-    check_function(f, seed=seed)
+    check_function(f, seed=seed, points=inside(f, seed))
 
 
 @pytest.mark.parametrize("f", ARRAY_EXAMPLES, ids=repr)
 def test_laws_hold_in_float32(f: Batch) -> None:
-    check_function(moved(f, lambda part: part.astype(np.float32)))
+    f = moved(f, lambda part: part.astype(np.float32))
+    check_function(f, points=inside(f))
 
 
 @pytest.mark.parametrize("f", ARRAY_EXAMPLES, ids=repr)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_laws_hold_in_another_array_library(f: Batch, dtype: str) -> None:
-    check_function(moved(f, lambda part: array_api_strict.asarray(part, dtype=getattr(array_api_strict, dtype))))
+    f = moved(f, lambda part: array_api_strict.asarray(part, dtype=getattr(array_api_strict, dtype)))
+    check_function(f, points=inside(f))
 
 
 def test_custom_works_in_another_array_library() -> None:
@@ -99,6 +122,9 @@ def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarra
         case Quadratic(P, q, r):
             P = P if P.ndim == 2 else P[t]
             return float(0.5 * sum(x[i] * P[i, j] * x[j] for i in range(x.size) for j in range(x.size)) + q[t] @ x + r[t]), P @ x + q[t]
+        case LogWealth(returns):
+            growth = float((returns[t] * x).sum())
+            return -math.log(growth), -returns[t] / growth
     raise AssertionError(f"{f!r} has no twin; write one.")
 
 
@@ -107,12 +133,21 @@ def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarra
 def test_batches_agree_with_the_formula(f: Batch, seed: int, whole: bool) -> None:
     rng = np.random.default_rng(seed)
     x = rng.integers(-1, 2, f.shape).astype(float) if whole else rng.normal(size=f.shape)
+    x = x if f.domain is None else 0.1 + np.abs(x)
     w = rng.uniform(size=len(f))
     values, gradients = zip(*(by_hand(f, t, x) for t in range(len(f))), strict=True)
     np.testing.assert_allclose(f.values(x), values, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(f.subgradient(x, w), sum(s * g for s, g in zip(w, gradients, strict=True)), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(f.gradients(x), gradients, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(f.slopes(x), [np.linalg.norm(g) for g in gradients], rtol=1e-12, atol=1e-12)
+
+
+def test_wealth_that_is_lost_has_no_logarithm() -> None:
+    f = LogWealth([[1.0, 2.0], [0.5, -1.0]])
+    for ask in (f.values, f.gradients, f.slopes, lambda x: f.values_at(np.stack([x, x])), lambda x: f.subgradient(x, np.ones(2))):
+        with pytest.raises(InvalidInput, match=r"defined on points with <r, x> > 0 .* at this point <r, x> is -0\.25 in round 1 of it"):
+            ask(np.array([0.5, 0.5]))
+    assert f[:0].values(np.array([0.5, 0.5])).shape == (0,)
 
 
 def test_ties_go_to_the_first_piece_whatever_the_number_of_rounds() -> None:

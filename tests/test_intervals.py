@@ -16,7 +16,7 @@ from tidewolf import learners, rivals
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.learner import Bound, Learner
 from tidewolf.evaluation.intervals import _family
-from tidewolf.functions import Capacity, Linear, Quadratic
+from tidewolf.functions import Capacity, Custom, Linear
 from tidewolf.problems.adversarial import KINDS
 from tidewolf.sets import Box, Simplex
 
@@ -136,7 +136,7 @@ def test_promises_are_judged(share, holds, monkeypatch):
 
 
 def test_without_an_exact_comparator_violations_are_still_counted():
-    stream = tw.Stream(Quadratic(np.eye(3), np.zeros((40, 3))), Capacity(np.full((40, 3), 0.3)))
+    stream = tw.Stream(Custom(lambda t, x: x @ x / 2, lambda t, x: x, (3,), 40), Capacity(np.full((40, 3), 0.3)))
     found = tw.intervals(tw.run(tw.LyapunovDescent(Simplex(3), horizon=40), stream))
     assert found.worst_regret is None
     assert found.worst_violation == found.every[-1]

@@ -49,7 +49,7 @@ def test_regret_is_an_interval_around_the_comparators_point(run: tw.Run) -> None
 
 
 def test_the_summary_is_plain_data_with_the_documented_keys(run: tw.Run) -> None:
-    keys = "learner rounds regret violation oracle_calls calls_per_round seconds max_excess feasible_in_hindsight bound certificate"
+    keys = "learner rounds regret violation oracle_calls calls_per_round seconds max_excess feasible_in_hindsight bound certificate unseen"
     summary = json.loads(json.dumps(run.summary(), allow_nan=False))
     assert list(summary) == keys.split()
     assert summary["rounds"] == 300
@@ -70,7 +70,7 @@ def test_no_regret_where_no_point_keeps_every_limit() -> None:
 
 def test_regret_is_none_where_no_exact_comparator_applies() -> None:
     K = tw.sets.Simplex(3)
-    stream = tw.Stream(tw.functions.Quadratic(np.eye(3), np.zeros((20, 3))), tw.functions.Capacity(np.full((20, 3), 0.5)))
+    stream = tw.Stream(tw.functions.Custom(lambda t, x: x @ x, lambda t, x: 2 * x, (3,), 20), tw.functions.Capacity(np.full((20, 3), 0.5)))
     run = tw.run(tw.LyapunovDescent(K, horizon=20), stream)
     assert run.comparator is None
     assert run.regret is None

@@ -5,6 +5,9 @@
 Clocks, progress, history and files are consumers of this iterator. x is constant until an update is due, so the rounds up to
 `rounds_left` are evaluated together. A learner that needs Bandit feedback explores: it plays a point of its own in each round, all
 of them known until an update is due, and sees the two values there.
+
+Rounds that the stream marks as unseen are played at the point that stands, evaluated, and not handed over: the learner's clock stands
+still, as if nobody had called `observe`.
 """
 
 from __future__ import annotations
@@ -12,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from tidewolf.core.arrays import Array
+import numpy as np
+
+from tidewolf.core.arrays import Array, namespace
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, first_order
@@ -32,6 +37,8 @@ class Played(NamedTuple):
     """their values; positive ones are breaches"""
     state: Any
     """the state after them"""
+    seen: bool = True
+    """whether the learner got feedback on them; where not, the state is as it was"""
 
 
 def play(learner: Learner[S], stream: Stream, state: S | None = None) -> Iterator[Played]:
@@ -54,10 +61,15 @@ def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
         k = min(learner.rounds_left(state), rounds - t)
         if k < 1:
             raise InvalidInput(f"{learner!r} takes {k} rounds in round {t}; rounds_left is at least 1.")
+        told, k = _alike(stream, t, k)
         losses, constraints = stream.losses.view(slice(t, t + k)), stream.constraints.view(slice(t, t + k))
         explores = learner.needs is Bandit
-        x = learner.acts(state, k) if explores else learner.act(state)
+        x = learner.act(state) if not explores else learner.acts(state, k) if told else _again(learner.act(state), k)
         loss_values, constraint_values = _values(losses, x, explores), _values(constraints, x, explores)
+        t += k
+        if not told:
+            yield Played(x, loss_values, constraint_values, state, seen=False)
+            continue
         seen: Feedback
         if explores:
             seen = Bandit(loss_values, constraint_values)
@@ -67,7 +79,19 @@ def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
             seen = FullInformation(losses, constraints)
         state = learner.update(state, seen)
         yield Played(x, loss_values, constraint_values, state)
-        t += k
+
+
+def _alike(stream: Stream, t: int, most: int) -> tuple[bool, int]:
+    """Whether round t is seen, and how many rounds from there on are alike, at most so many."""
+    if stream.seen is None:
+        return True, most
+    told, ahead = bool(stream.seen[t]), stream.seen[t : t + most]
+    return told, most if (ahead == told).all() else int(np.argmin(ahead == told))
+
+
+def _again(x: Array, k: int) -> Array:
+    """The same point k times, (k, *shape)."""
+    return namespace(x).broadcast_to(x, (k, *x.shape))
 
 
 def _values(batch: Batch, x: Array, explores: bool) -> Array:

@@ -12,7 +12,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, namespace, norm
+from tidewolf.core.arrays import Array, Shape, frozen, namespace, norm
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.values import Value
 
@@ -91,10 +91,15 @@ class Batch(Value, ABC):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Stream(Value):
-    """Losses f_t and constraints g_t(x) <= 0, one of each per round."""
+    """Losses f_t and constraints g_t(x) <= 0, one of each per round.
+
+    `seen` tells, round by round, whether feedback reaches the learner; None when it always does. A round that is not seen is played,
+    and its loss and breach count, but for the learner it does not exist.
+    """
 
     losses: Batch
     constraints: Batch
+    seen: np.ndarray[Any, np.dtype[np.bool_]] | None = None
 
     def __post_init__(self) -> None:
         for name, batch in (("losses", self.losses), ("constraints", self.constraints)):
@@ -109,6 +114,22 @@ class Stream(Value):
             raise WrongShape(
                 f"The losses take points of shape {self.losses.shape} and the constraints points of shape {self.constraints.shape}."
             )
+        if self.seen is not None:
+            object.__setattr__(self, "seen", self._mask(self.seen))
+
+    def _mask(self, seen: Any) -> np.ndarray[Any, np.dtype[np.bool_]] | None:
+        mask = np.array(seen)
+        if mask.dtype != np.bool_ or mask.shape != (len(self),):
+            raise WrongShape(
+                f"What is seen of a stream is said by True or False for each of its {len(self)} rounds, not by {mask.dtype} "
+                f"of shape {mask.shape}."
+            )
+        return None if mask.all() else frozen(mask)
+
+    @property
+    def unseen(self) -> int:
+        """How many rounds no feedback comes from."""
+        return 0 if self.seen is None else int(np.count_nonzero(~self.seen))
 
     @property
     def shape(self) -> Shape:
@@ -119,4 +140,4 @@ class Stream(Value):
         return len(self.losses)
 
     def __getitem__(self, rounds: slice) -> Stream:
-        return Stream(self.losses[rounds], self.constraints[rounds])
+        return Stream(self.losses[rounds], self.constraints[rounds], None if self.seen is None else self.seen[rounds])

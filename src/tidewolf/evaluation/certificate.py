@@ -46,6 +46,9 @@ _NUMBERS = 1 << 21
 SUMS = 1e3
 """Totals of T rounds are off by at most this many eps of what was added up."""
 
+UNSEEN = "Bounds speak of rounds that the learner sees; it did not see all of them, so there is nothing to hold the totals against."
+"""Why a run with rounds that were not seen has no bounds."""
+
 
 class Check(NamedTuple):
     """One law, what was measured, and what is allowed."""
@@ -232,7 +235,7 @@ def _calls(run: Run) -> list[Check]:
 
 def _promise(run: Run) -> Bound:
     horizon = run.learner.fields().get("horizon")
-    if run.comparator is not None and run.comparator.feasible is False:
+    if run.unseen or (run.comparator is not None and run.comparator.feasible is False):
         return Bound(None, None, run.bound.reason)
     if horizon is not None and run.rounds > horizon:
         return Bound(None, None, f"What was promised was promised for {horizon} rounds.")

@@ -2,14 +2,16 @@
 
     min { sum_t f_t(x) : x in K, g_t(x) <= 0 for every t }
 
-Losses add up to <c, x> + constant, constraints are half-spaces <a_i, x> <= b_i. A set with a linear description makes it a linear program
-(linear_program.py), small positive semidefinite matrices a semidefinite one where its solver is installed (semidefinite.py); any other set
-is asked through its oracle alone (bracket.py). Solvers are believed nothing: they propose a point, multipliers, weights, and what these
-are worth is found with the functions and the set themselves (task.py): `lower` by one call of the oracle, `upper` at a point
-that was seen to be feasible, else infinite.
+Mostly losses add up to <c, x> + constant and constraints are half-spaces <a_i, x> <= b_i. A set with a linear description makes it
+a linear program (linear_program.py), small positive semidefinite matrices a semidefinite one where its solver is installed
+(semidefinite.py); any other set is asked through its oracle alone (bracket.py). Solvers are believed nothing: they propose a point,
+multipliers, weights, and what these are worth is found with the functions and the set themselves (task.py): `lower` by one call of the
+oracle, `upper` at a point that was seen to be feasible, else infinite.
 
 No such point. Weights w >= 0 that sum to 1 with min_{x in K} sum_i w_i (<a_i, x> - b_i) > 0, by one call of the oracle too:
 at every x in K the rounds of these rows average above 0, so one of them is breached.
+
+Curved losses or constraints: the same from the Lagrangian at a member, less its Frank-Wolfe gap (curved.py).
 """
 
 from __future__ import annotations
@@ -26,8 +28,9 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.errors import WrongType
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.values import Value
-from tidewolf.evaluation import bracket, linear_program, semidefinite
-from tidewolf.evaluation.task import Guess, Task, Vector, task_of
+from tidewolf.evaluation import bracket, curved, linear_program, semidefinite
+from tidewolf.evaluation.task import Guess, Task, Vector, require_rounds, task_of
+from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.sets.base import Polyhedral
 
 _NAMED = 6
@@ -40,11 +43,11 @@ class Infeasibility(Value):
     """A proof that no point of K keeps every constraint: row by row, the weighted sum is at least `bound` > 0 on all of K."""
 
     weights: Vector
-    """Positive, of sum 1; one for each half-space that takes part."""
+    """Positive, of sum 1; one for each half-space, or curved constraint, that takes part."""
     rounds: np.ndarray[Any, np.dtype[np.int64]]
     """The round of the stream each half-space comes from."""
     rows: np.ndarray[Any, np.dtype[np.int64]]
-    """Which rows of `stream[start:stop].constraints.halfspaces()` they are."""
+    """Which rows of `stream[start:stop].constraints.halfspaces()` they are; which of its rounds where those are no half-spaces."""
     bound: float
 
     @property
@@ -83,8 +86,11 @@ def best_in_hindsight(K: HasLMO, stream: Stream, start: int | None = None, stop:
     """The best point of K over rounds `start` to `stop` of a stream, among those that keep every constraint of these rounds."""
     if not isinstance(stream, Stream):
         raise WrongType(f"The best point in hindsight is that of a Stream(losses, constraints), not of a {type(stream).__name__}.")
-    task = task_of(K, stream[start:stop])
-    first = slice(start, stop).indices(len(stream))[0]
+    part, first = stream[start:stop], slice(start, stop).indices(len(stream))[0]
+    require_rounds(K, part)
+    if not (isinstance(part.losses, LinearTotal) and isinstance(part.constraints, PiecewiseLinear)):
+        return _curved(K, part, first)
+    task = task_of(K, part)
     for solver in _solvers(task):
         found = solver(task)
         if found is not None and (known := _checked(task, found, first)).feasible is not None:
@@ -113,12 +119,35 @@ def _checked(task: Task, found: Guess, first: int) -> Comparator:
     return Comparator(None, lower, math.inf, None)
 
 
+def _curved(K: HasLMO, part: Stream, first: int) -> Comparator:
+    """The same where losses or constraints are curved."""
+    task = curved.curved_of(K, part)
+    found = curved.guess(task)
+    if found.weights is not None and (weights := _shares(found.weights)) is not None:
+        bound, _ = task.least(found.anchor, weights, costs=False)
+        if bound > 0:
+            rows = np.flatnonzero(weights)
+            proof = Infeasibility(frozen(weights[rows]), frozen(first + task.rounds[rows]), frozen(rows), bound)
+            return Comparator(None, math.inf, math.inf, False, proof)
+    lower, _ = task.least(found.anchor, found.lam)
+    if found.point is not None and task.keeps(found.point):
+        return Comparator(frozen(found.point.reshape(K.shape)), lower, max(lower, task.total(found.point)), True)
+    return Comparator(None, lower, math.inf, None)
+
+
 def _infeasibility(task: Task, weights: Vector, first: int) -> Infeasibility | None:
     """The proof that no point keeps every row, or None where the weights prove nothing."""
+    shares = _shares(weights)
+    if shares is None:
+        return None
+    bound = task.least(np.zeros(len(task.c)), 0.0, shares)
+    rows = np.flatnonzero(shares)
+    return Infeasibility(frozen(shares[rows]), frozen(first + task.rounds[rows]), frozen(rows), bound) if bound > 0 else None
+
+
+def _shares(weights: Vector) -> Vector | None:
+    """Weights that sum to 1, negligible ones left out; None where there are none."""
     if weights.max() <= 0.0:
         return None
     weights = np.where(weights > 1e-12 * weights.max(), weights, 0.0)
-    weights /= weights.sum()
-    bound = task.least(np.zeros(len(task.c)), 0.0, weights)
-    rows = np.flatnonzero(weights)
-    return Infeasibility(frozen(weights[rows]), frozen(first + task.rounds[rows]), frozen(rows), bound) if bound > 0 else None
+    return np.asarray(weights / weights.sum())

@@ -21,7 +21,7 @@ from tidewolf.core.arrays import as_count, eps_of
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.core.learner import Bound
 from tidewolf.core.values import Value
-from tidewolf.evaluation.certificate import SUMS, Check, aligned, excused, shown
+from tidewolf.evaluation.certificate import SUMS, UNSEEN, Check, aligned, excused, shown
 from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
 from tidewolf.evaluation.run import Run
 
@@ -164,7 +164,8 @@ def _interval(run: Run, start: int, stop: int) -> Interval:
     violation = float(run.violations[start:stop].sum())
     if best is not None and best.feasible is False:
         return Interval(start, stop, best, None, violation, Bound(None, None))
-    loss, bound = float(run.losses[start:stop].sum()), run.learner.bound_between(run, start, stop)
+    loss = float(run.losses[start:stop].sum())
+    bound = Bound(None, None, UNSEEN) if run.unseen else run.learner.bound_between(run, start, stop)
     regret = None if best is None else (loss - best.upper, loss - best.lower)
     return Interval(start, stop, best, regret, violation, bound)
 

@@ -15,7 +15,7 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.errors import NotSupported
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.learner import Bound, Learner, Record
-from tidewolf.evaluation.certificate import Audit, Certificate, certify
+from tidewolf.evaluation.certificate import UNSEEN, Audit, Certificate, certify
 from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
 from tidewolf.functions.base import LinearTotal
 from tidewolf.loop import play
@@ -57,7 +57,16 @@ class Run(Record):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return self.learner.notes(self.final_state)
+        """Sentences worth knowing: the learner's own, and how many rounds it did not see."""
+        own = self.learner.notes(self.final_state)
+        if not self.unseen:
+            return own
+        return (*own, f"{self.unseen} of the {self.rounds} rounds were played without feedback; their losses and breaches count.")
+
+    @property
+    def unseen(self) -> int:
+        """Rounds that were played, and counted, without feedback to the learner."""
+        return self.stream.unseen
 
     @cached_property
     def comparator(self) -> Comparator | None:
@@ -94,7 +103,7 @@ class Run(Record):
         best = self.comparator
         if best is not None and best.feasible is False:
             return Bound(None, None, "No point satisfies every constraint, so there is nothing to compare with.")
-        return self.learner.bound(self)
+        return self.learner.bound(self) if not self.unseen else Bound(None, None, UNSEEN)
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -120,15 +129,17 @@ class Run(Record):
                 "bound_reason": bound.reason,
                 **self.certificate.summary(),
             },
+            "unseen": self.unseen,
         }
 
     def __repr__(self) -> str:
         regret, best = self.regret, self.comparator
+        unseen = f" ({self.unseen} unseen)" if self.unseen else ""
         shown = "unknown" if regret is None else f"[{regret[0]:.6g}, {regret[1]:.6g}]"
         verdict = "" if best is None or best.infeasibility is None else f"\n  {best.infeasibility.sentence}"
         return (
             f"Run of {self.learner!r}\n"
-            f"  rounds {self.rounds}, regret {'none' if verdict else shown}, violation {self.violations.sum():.6g}, "
+            f"  rounds {self.rounds}{unseen}, regret {'none' if verdict else shown}, violation {self.violations.sum():.6g}, "
             f"oracle calls {self.oracle_calls}, largest excess {self.max_excess:.2g}, {self.seconds:.3g} s{verdict}"
         )
 
@@ -164,9 +175,10 @@ def run(
         points = played.x if learner.needs is Bandit else played.x[None, ...]
         excess = max(excess, *(learner.hard_set.excess(points[i, ...]) for i in range(points.shape[0])))
         t, state, calls = stop, played.state, played.state.calls
-        ends.append(t)
-        measures.append(learner.measures(state))
-        audit.see(state)
+        if played.seen:
+            ends.append(t)
+            measures.append(learner.measures(state))
+            audit.see(state)
         clock = time.perf_counter()
         if progress is not None and (clock - last > _PROGRESS_SECONDS or t == T):
             last = clock

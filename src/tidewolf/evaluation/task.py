@@ -20,7 +20,7 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, eps_of, like, to_numpy
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
+from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.oracle import HasLMO
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.sets.bounded_psd import BoundedPSD
@@ -90,25 +90,26 @@ class Task(NamedTuple):
         return x if breach <= 0.0 or room <= 0.0 else x + min(1.0, 2.0 * breach / (breach + room)) * (inside - x)
 
 
-def task_of(K: HasLMO, part: Stream) -> Task:
-    """The task of a set and some rounds; refused, naming what is missing, where they are not linear."""
-    needs = "The best point in hindsight is that of linear losses under half-spaces"
+def require_rounds(K: HasLMO, part: Stream) -> None:
+    """Refuse rounds that are none, or not on this set."""
     if len(part) == 0:
         raise InvalidInput("There is no round between start and stop; the best point in hindsight needs at least one.")
     if K.shape != part.shape:
         raise WrongShape(f"The set has points of shape {K.shape}; the stream's functions take points of shape {part.shape}.")
-    if not isinstance(part.losses, LinearTotal):
-        raise NotSupported(f"{needs}; {type(part.losses).__name__} losses do not add up to a linear function.")
-    if not isinstance(part.constraints, PiecewiseLinear):
-        raise NotSupported(f"{needs}; {type(part.constraints).__name__} constraints are not half-spaces.")
+
+
+def task_of(K: HasLMO, part: Stream) -> Task:
+    """The task of a set and some rounds of linear losses under half-spaces."""
+    assert isinstance(part.losses, LinearTotal)
+    assert isinstance(part.constraints, PiecewiseLinear)
     c, constant = part.losses.total()
     A, b, rounds = part.constraints.halfspaces()
     A = A.astype(np.float64, copy=False)
     squares = np.einsum("ij,ij->i", A, A) if isinstance(A, np.ndarray) else A.multiply(A).sum(axis=1)
-    return Task(_exact(K), part, c.reshape(-1), constant, A, b, rounds, positive(np.sqrt(np.asarray(squares).reshape(-1))))
+    return Task(exact(K), part, c.reshape(-1), constant, A, b, rounds, positive(np.sqrt(np.asarray(squares).reshape(-1))))
 
 
-def _exact(K: HasLMO) -> HasLMO:
+def exact(K: HasLMO) -> HasLMO:
     """The same set with an oracle that does not err, where there is one: hindsight asks seldom."""
     return replace(K, dense=K.n) if isinstance(K, BoundedPSD) and type(K.center) is np.ndarray else K
 

@@ -7,6 +7,7 @@
 | `MaxAffine(A, b)` | max_j <A_tj, x> - b_tj |
 | `Capacity(c)` | max_i x_i - c_ti |
 | `Quadratic(P, q, r)` | 1/2 <x, P_t x> + <q_t, x> + r_t |
+| `LogWealth(returns)` | -log <r_t, x>, where that is defined |
 | `Custom(value, subgradient, shape, rounds)` | value(t, x) |
 | `Chain(parts)` | those of the first part, then those of the second, .. |
 
@@ -25,6 +26,7 @@ from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.chain import Chain
 from tidewolf.functions.custom import Custom
 from tidewolf.functions.linear import Linear
+from tidewolf.functions.log_wealth import LogWealth
 from tidewolf.functions.max_affine import MaxAffine
 from tidewolf.functions.quadratic import Quadratic
 
@@ -37,6 +39,7 @@ __all__ = [
     "Halfspaces",
     "Linear",
     "LinearTotal",
+    "LogWealth",
     "MaxAffine",
     "PiecewiseLinear",
     "Quadratic",

@@ -1,4 +1,7 @@
-"""Built-in problems. To add one, write its file and put its builder into `_BUILDERS` and `__all__`."""
+"""Built-in problems, and readers of tables and graphs.
+
+To add a problem, write its file and put its builder into `_BUILDERS` and `__all__`.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,37 @@ from tidewolf.problems.adversarial import adversarial
 from tidewolf.problems.base import Builder, Problem
 from tidewolf.problems.carbon import carbon
 from tidewolf.problems.freeway import freeway
+from tidewolf.problems.graph_files import Graph, read_graph
+from tidewolf.problems.portfolio import portfolio
 from tidewolf.problems.routing import routing
+from tidewolf.problems.scheduling import scheduling
 from tidewolf.problems.sdp import sdp
+from tidewolf.problems.tables import Table, read_table
+from tidewolf.problems.zoo import geant, uunet, zoo
 
-__all__ = ["Builder", "Problem", "abilene", "adversarial", "carbon", "every", "freeway", "named", "routing", "sdp"]
+__all__ = [
+    "Builder",
+    "Graph",
+    "Problem",
+    "Table",
+    "abilene",
+    "adversarial",
+    "carbon",
+    "every",
+    "freeway",
+    "geant",
+    "named",
+    "portfolio",
+    "read_graph",
+    "read_table",
+    "routing",
+    "scheduling",
+    "sdp",
+    "uunet",
+    "zoo",
+]
 
-_BUILDERS: tuple[Builder, ...] = (routing, sdp, adversarial, abilene, freeway, carbon)
+_BUILDERS: tuple[Builder, ...] = (routing, sdp, portfolio, scheduling, adversarial, abilene, freeway, carbon, geant, uunet, zoo)
 
 
 def every() -> dict[str, Builder]:

@@ -25,11 +25,17 @@ def data_folder() -> Path:
     return Path(named) if named else Path.cwd().parent / "shared" / "data"
 
 
-def recorded(file: str, *names: str) -> list[np.ndarray[Any, Any]]:
-    """The arrays of these names in a file of the data folder."""
+def record(file: str) -> Path:
+    """Where a file of the data folder lies."""
     path = data_folder() / file
     if not path.is_file():
         raise InvalidInput(f"The recorded stream {file} is not in {path.parent}; set {VARIABLE} to the folder that holds it.")
+    return path
+
+
+def recorded(file: str, *names: str) -> list[np.ndarray[Any, Any]]:
+    """The arrays of these names in a file of the data folder."""
+    path = record(file)
     try:
         with np.load(path) as arrays:
             return [arrays[name] for name in names]

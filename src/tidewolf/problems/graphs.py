@@ -60,6 +60,30 @@ def loads(links: Sequence[Link], lengths: Lengths, nodes: Sequence[Hashable], tr
     return np.ascontiguousarray(load.T)
 
 
+def gravity(links: Sequence[Link], lengths: Lengths, nodes: Sequence[Hashable], pull: Floats) -> Floats:
+    """`loads` for traffic pull[t, i] pull[t, j] from nodes[i] to nodes[j]: a node forwards what all nodes behind it draw."""
+    own = {node: pull[:, i] for i, node in enumerate(nodes)}
+    load = np.zeros((len(links), len(pull)))
+    for source in nodes:
+        distance, arrival = shortest(links, lengths, source)
+        drawn = {node: own[node].copy() for node in arrival}
+        for node in sorted(arrival, key=lambda node: -distance[node]):
+            last = arrival[node]
+            load[last] += own[source] * drawn[node]
+            if links[last][0] != source:
+                drawn[links[last][0]] += drawn[node]
+    return np.ascontiguousarray(load.T)
+
+
+def path_counts(links: Sequence[Link], distance: dict[Hashable, float], source: Hashable) -> dict[Hashable, int]:
+    """How many paths lead from the source to each node it reaches on links that lead away from it."""
+    counts = dict.fromkeys(distance, 0) | {source: 1}
+    outward = [(tail, head) for tail, head in links if tail in distance and distance[head] > distance[tail]]
+    for tail, head in sorted(outward, key=lambda link: distance[link[0]]):
+        counts[head] += counts[tail]
+    return counts
+
+
 def spread(links: Sequence[Link], lengths: Lengths, source: Hashable, target: Hashable, scale: float) -> Floats:
     """Dial's split (1971) of a unit flow over the links of `away`: a path of length l gets a share proportional to exp(-l / scale)."""
     distance, _ = shortest(links, lengths, source)

@@ -25,11 +25,11 @@ import numpy as np
 
 from tidewolf.core.arrays import as_count
 from tidewolf.core.batch import Stream
-from tidewolf.core.randomness import generator
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem
 from tidewolf.problems.graphs import Floats, away, loads, spread
+from tidewolf.problems.noise import remembered
 from tidewolf.sets.flow import FlowPolytope
 
 SITES = {  # latitude, longitude, hours from UTC in winter, millions of people in the region served
@@ -122,16 +122,9 @@ def traffic(rounds: int, seed: int) -> Floats:
     weekend = hours // 24 % 7 >= 5
     awake = np.exp(SHARPNESS * (np.cos(2 * np.pi * (hours - PEAK) / 24) - 1)) * np.where(weekend, WEEKEND, 1.0)
     pull = np.sqrt(awake) * people / people.sum()
-    volume: Floats = VOLUME * pull[:, :, None] * pull[:, None, :] * np.exp(NOISE * noise(rounds, seed))
+    noise = remembered(seed, "routing traffic", rounds, (len(SITES), len(SITES)), MEMORY)
+    volume: Floats = VOLUME * pull[:, :, None] * pull[:, None, :] * np.exp(NOISE * noise)
     return volume
-
-
-def noise(rounds: int, seed: int) -> Floats:
-    """A standard AR(1) process for every pair of sites."""
-    steps = generator(seed, "routing traffic").standard_normal((rounds, len(SITES), len(SITES)))
-    for t in range(1, rounds):
-        steps[t] = MEMORY * steps[t - 1] + math.sqrt(1 - MEMORY**2) * steps[t]
-    return steps
 
 
 def outage(rounds: int, arcs: list[tuple[str, str]]) -> Floats:

@@ -22,10 +22,10 @@ import numpy as np
 
 from tidewolf.core.arrays import as_count
 from tidewolf.core.batch import Stream
-from tidewolf.core.randomness import generator
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.max_affine import MaxAffine
 from tidewolf.problems.base import Problem
+from tidewolf.problems.noise import remembered
 from tidewolf.sets.bounded_psd import BoundedPSD
 
 ROUNDS, ANTENNAS, POWER = 1000, 16, 1.0
@@ -60,8 +60,6 @@ def sdp(rounds: int | None = None, seed: int = 0) -> Problem:
 
 def gains(degrees: Floats, seed: int) -> Floats:
     """What each antenna counts for at each of these angles, (rounds, angles, antennas)."""
-    steps = generator(seed, "sdp fading").standard_normal((*degrees.shape, ANTENNAS))
-    for t in range(1, len(steps)):
-        steps[t] = MEMORY * steps[t - 1] + math.sqrt(1 - MEMORY**2) * steps[t]
+    steps = remembered(seed, "sdp fading", len(degrees), (degrees.shape[1], ANTENNAS), MEMORY)
     pattern = math.sqrt(2 / ANTENNAS) * np.cos(np.pi * np.arange(ANTENNAS) * np.sin(np.radians(degrees))[..., None])
     return np.asarray(pattern + FADING / math.sqrt(ANTENNAS) * steps)

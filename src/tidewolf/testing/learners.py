@@ -306,7 +306,8 @@ def _seen_together(trial: Trial, t: int, points: Array) -> Feedback:
     """What the learner needs of the rounds from t on, one at each point, from that of each round alone."""
     k = int(points.shape[0])
     if trial.learner.needs is FullInformation:
-        return FullInformation(*trial.stream[t : t + k].fields().values())
+        part = trial.stream[t : t + k]
+        return FullInformation(part.losses, part.constraints)
     if trial.learner.needs is FirstOrder:
         return together([_seen(trial.stream, t + i, points[i, ...]) for i in range(k)])
     parts = [trial.stream[t + i : t + i + 1] for i in range(k)]
@@ -458,7 +459,8 @@ def _bad_feedback(trial: Trial, t: int, state: Any) -> dict[str, Any]:
         bad["functions of another shape"] = FullInformation(Linear(wide[None, ...]), Linear(wide[None, ...]))
         bad["feedback on no round"] = FullInformation(losses[:0], constraints[:0])
         if left < len(trial.stream):
-            bad[f"feedback on {left + 1} rounds where 1 to {left} are due"] = FullInformation(*trial.stream[: left + 1].fields().values())
+            more = trial.stream[: left + 1]
+            bad[f"feedback on {left + 1} rounds where 1 to {left} are due"] = FullInformation(more.losses, more.constraints)
     return bad
 
 

@@ -1,0 +1,150 @@
+"""Graphs from files, as links for flows: edge lists in CSV, GraphML, GML.
+
+Parallel links are links of their own; a link from a node to itself carries nothing and is left out. A graph that is not directed has every
+link in both directions, the ways back after the ways there. A CSV file has a column of tails and one of heads, called so (or source and
+target, from and to, u and v), and is directed unless said otherwise. GML files with parallel links are read whether or not they
+say "multigraph". Nodes are called by their labels where every node has one of its own, else by their ids.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.core.arrays import as_number
+from tidewolf.core.errors import EmptyGraph, InvalidInput, MissingExtra, TidewolfError, UnknownNode, UnreachableTarget
+from tidewolf.problems.graphs import Floats, Link, away, shortest
+from tidewolf.problems.tables import csv_rows, number_in
+
+ENDS = (("tail", "head"), ("source", "target"), ("from", "to"), ("u", "v"))
+
+
+class Graph(NamedTuple):
+    """Directed links and numbers on them."""
+
+    links: tuple[Link, ...]
+    numbers: dict[str, Floats]
+    """those asked for, one for each link"""
+    loops: int
+    """links of the file from a node to itself, left out"""
+
+    def dag(self, source: Hashable, target: Hashable, lengths: str | None = None) -> list[int]:
+        """The links that lead away from the source and lie on a way to the target: no cycle is left. Every link is 1 long unless told."""
+        nodes = {node for link in self.links for node in link}
+        for node in (source, target):
+            if node not in nodes:
+                raise UnknownNode(f"No link touches the node {node!r}.")
+        if lengths is not None and lengths not in self.numbers:
+            raise InvalidInput(f"The links have no {lengths}; ask for it, read_graph(path, numbers=[{lengths!r}]).")
+        length = np.ones(len(self.links)) if lengths is None else self.numbers[lengths]
+        if not (length > 0).all():
+            raise InvalidInput(f"Lengths are positive; the {lengths} of link {int(np.argmin(length > 0))} is {length[~(length > 0)][0]:g}.")
+        reached, _ = shortest(self.links, length, source)
+        if target not in reached:
+            raise UnreachableTarget(
+                f"No way leads from {source!r} to {target!r}: {len(reached)} of {len(nodes)} nodes can be reached. "
+                "The graph is in several parts, or its links lead elsewhere."
+            )
+        return away(self.links, length, source, target)
+
+
+def read_graph(
+    path: str | PathLike[str], *, numbers: Sequence[str] = (), missing: float | None = None, directed: bool | None = None
+) -> Graph:
+    """The graph in a CSV, GraphML or GML file, by the ending of its name.
+
+    `numbers` names what to read of every link, such as lengths; where a link has none, `missing` is taken, and without it the
+    file is refused. `directed` overrules what the file says.
+    """
+    path = Path(path)
+    if missing is not None:
+        missing = as_number(missing, "What stands for a missing number")
+    if not path.is_file():
+        raise InvalidInput(f"There is no graph at {path}.")
+    name = path.name.lower()
+    if name.endswith((".csv", ".csv.gz")):
+        found, said = _from_csv(path, numbers), True
+    elif name.endswith((".graphml", ".gml")):
+        found, said = _from_networkx(path)
+    else:
+        raise InvalidInput(f"{path} is none of the graphs that can be read: .csv, .csv.gz, .graphml, .gml.")
+    kept = [link for link in found if link.tail != link.head]
+    if not kept:
+        raise EmptyGraph(f"{path} has no link between two nodes.")
+    ways = 1 if (said if directed is None else directed) else 2
+    links = [(link.tail, link.head) for link in kept]
+    read = {name: np.tile([_number(link, name, missing) for link in kept], ways) for name in numbers}
+    return Graph((*links, *((head, tail) for tail, head in links if ways == 2)), read, len(found) - len(kept))
+
+
+class _Link(NamedTuple):
+    """A link of a file, what is known of it, and where it stands."""
+
+    tail: Hashable
+    head: Hashable
+    known: dict[str, Any]
+    where: str
+
+
+def _number(link: _Link, name: str, missing: float | None) -> float:
+    cell = str(link.known.get(name, "")).strip()
+    if cell == "" and missing is not None:
+        return missing
+    if cell == "":
+        raise InvalidInput(f"{link.where} has no {name}; give `missing=` a number that stands for it.")
+    return number_in(cell, f"{link.where}, {name}")
+
+
+def _from_csv(path: Path, numbers: Sequence[str]) -> list[_Link]:
+    header, rows = csv_rows(path)
+    lower = [name.lower() for name in header]
+    for tail, head in ENDS:
+        if tail in lower and head in lower:
+            i, j = lower.index(tail), lower.index(head)
+            break
+    else:
+        raise InvalidInput(f"{path} has the columns {', '.join(header)}; an edge list needs tail and head, or {_ways()}.")
+    for name in numbers:
+        if name not in header:
+            raise InvalidInput(f"{path} has no column called {name!r}; it has {', '.join(header)}.")
+    for number, cells in rows:
+        if not (cells[i] and cells[j]):
+            raise InvalidInput(f'{path}, line {number}, column "{header[j if cells[i] else i]}": the cell is empty; a link has two ends.')
+    return [_Link(cells[i], cells[j], dict(zip(header, cells, strict=True)), f"{path}, line {number}") for number, cells in rows]
+
+
+def _from_networkx(path: Path) -> tuple[list[_Link], bool]:
+    """The links of a GraphML or GML file, and whether it says that they are directed."""
+    try:
+        import networkx
+    except ImportError:
+        raise MissingExtra('Reading GraphML and GML needs networkx: pip install "tidewolf[graph]".') from None
+    try:
+        graph = networkx.read_graphml(path) if path.name.lower().endswith(".graphml") else _gml(networkx, path)
+    except TidewolfError:
+        raise
+    except Exception as error:  # parsers raise what they like
+        raise InvalidInput(f"{path} cannot be read as a graph: {error}.") from error
+    labels = [data.get("label") for _, data in graph.nodes(data=True)]
+    named = None not in labels and len(set(labels)) == len(labels)
+    name = dict(zip(graph.nodes, labels, strict=True)) if named else {node: node for node in graph.nodes}
+    links = [_Link(name[u], name[v], data, f"{path}, link {name[u]} - {name[v]}") for u, v, data in graph.edges(data=True)]
+    return links, graph.is_directed()
+
+
+def _gml(networkx: Any, path: Path) -> Any:
+    """A GML file as a multigraph, whatever it says."""
+    text = re.sub(r"(?m)^\s*multigraph\s+\d+\s*$", "", path.read_text(encoding="utf-8"))
+    text, graphs = re.subn(r"\bgraph\s*\[", "graph [\n multigraph 1", text, count=1)
+    if not graphs:
+        raise InvalidInput(f"{path} cannot be read as a graph: it has no part called graph.")
+    return networkx.parse_gml(text, label=None)
+
+
+def _ways() -> str:
+    return ", or ".join(f"{tail} and {head}" for tail, head in ENDS[1:])

@@ -1,0 +1,72 @@
+"""A day's energy, bought hour by hour: when to buy, day after day, while the grid has more or less room at night, noon and evening.
+
+    K = { x : 0 <= x_h <= CAP, sum x = 1 }            shares of the day's energy in its 24 hours
+    f_t(x) = <price_t, x>                             what they cost
+    g_t(x) = max_j sum_{h in G_j} x_h - b_tj          what is above the room of that day in four overlapping groups of hours
+
+One round is a day; round 0 is January 1st. A price is a base, a morning and an evening peak, higher in winter, less what the sun gives
+at noon, more in summer; and noise, an AR(1) process for every hour. The room in a group comes and goes with a period of its own, and
+with noise of its own, between ROOM and ROOM + SWING times the group's share of the day.
+
+Feasible in hindsight, by construction: ROOM > 1, so a plan that buys evenly, 1/24 every hour, fits every day. The cheapest plan alone
+does not: cheap hours are neighbours.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidewolf.core.arrays import as_count
+from tidewolf.core.batch import Stream
+from tidewolf.functions.linear import Linear
+from tidewolf.functions.max_affine import MaxAffine
+from tidewolf.problems.base import Problem
+from tidewolf.problems.graphs import Floats
+from tidewolf.problems.noise import remembered
+from tidewolf.sets.capped_simplex import CappedSimplex
+
+ROUNDS, HOURS, YEAR = 1000, 24, 365
+CAP = 1 / 6  # of the day's energy in any hour
+GROUPS = {"night": range(7), "morning": range(5, 11), "noon": range(10, 16), "evening": range(15, 23)}
+PERIODS = (29, 37, 53, 71)  # days in which the room in a group comes and goes
+ROOM, SWING = 1.25, 0.75  # in shares of the day
+BASE, PEAK, SUN = 60.0, 35.0, 30.0  # euros for the day's energy: always; at the peaks; what the sun takes off at noon
+NOISE, MEMORY = 8.0, 0.7  # standard deviation of a price; how much of it stays from day to day
+
+
+def scheduling(rounds: int | None = None, seed: int = 0) -> Problem:
+    """The hours in which to buy a day's energy, day after day, at moving prices and within the room that the grid leaves.
+
+    1,000 rounds, that is days, unless said otherwise.
+    """
+    rounds = ROUNDS if rounds is None else as_count(rounds, "The number of rounds")
+    member = np.array([[float(hour in group) for hour in range(HOURS)] for group in GROUPS.values()])
+    rows = np.broadcast_to(member, (rounds, *member.shape))
+    return Problem(
+        "scheduling",
+        CappedSimplex(HOURS, CAP),
+        Stream(Linear(prices(rounds, seed)), MaxAffine(rows, room(rounds, seed) * member.sum(axis=1) / HOURS)),
+        f"Shares of a day's energy in its {HOURS} hours, at most {CAP:.3g} in each, and in {', '.join(GROUPS)} what the grid has room for.",
+        tuple(f"{hour}:00" for hour in range(HOURS)),
+    )
+
+
+def prices(rounds: int, seed: int) -> Floats:
+    """What the day's energy would cost in each hour, (rounds, hours)."""
+    hour, winter = np.arange(HOURS), np.cos(2 * np.pi * np.arange(rounds)[:, None] / YEAR)
+    peaks = np.exp(-(((hour - 8) / 2) ** 2)) + 1.3 * np.exp(-(((hour - 19) / 2.5) ** 2))
+    sun = np.exp(-(((hour - 13) / 3) ** 2))
+    price: Floats = (
+        BASE
+        + PEAK * (1 + 0.3 * winter) * peaks
+        - SUN * (1 - 0.6 * winter) * sun
+        + NOISE * remembered(seed, "scheduling prices", rounds, (HOURS,), MEMORY)
+    )
+    return price
+
+
+def room(rounds: int, seed: int) -> Floats:
+    """What fits into each group, in units of its share of the day, (rounds, groups)."""
+    wave = np.cos(2 * np.pi * (np.arange(rounds)[:, None] / np.array(PERIODS) + np.arange(len(PERIODS)) / 4))
+    noise = remembered(seed, "scheduling room", rounds, (len(PERIODS),), MEMORY)
+    return np.asarray(ROOM + SWING * np.clip(0.5 + 0.4 * wave + 0.15 * noise, 0.0, 1.0))

@@ -1,0 +1,209 @@
+"""Tables of numbers from files, one row a round: CSV (also .csv.gz), NPZ, Parquet.
+
+A first column called time, date, datetime or timestamp holds numbers or ISO dates that increase from row to row; every other column holds
+a finite number in every row. What does not is refused with the file, the line and the column. In an NPZ file the table is its array
+`values`, or its only array of two axes, beside `columns` (names) and `times` where they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+import zipfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.core.errors import InvalidInput, MissingExtra
+from tidewolf.problems.graphs import Floats
+
+TIMES = ("time", "date", "datetime", "timestamp")
+
+
+class Table(NamedTuple):
+    """Rows of numbers, one a round."""
+
+    times: np.ndarray[Any, Any] | None
+    """float64 or datetime64, increasing; None where the file has none"""
+    columns: tuple[str, ...]
+    values: Floats
+    """(rows, columns)"""
+
+
+def read_table(path: str | PathLike[str]) -> Table:
+    """The table in a CSV, NPZ or Parquet file, by the ending of its name."""
+    path = Path(path)
+    if not path.is_file():
+        raise InvalidInput(f"There is no table at {path}.")
+    name = path.name.lower()
+    if name.endswith((".csv", ".csv.gz")):
+        return _from_csv(path)
+    if name.endswith(".npz"):
+        return _from_npz(path)
+    if name.endswith((".parquet", ".pq")):
+        return _from_parquet(path)
+    raise InvalidInput(f"{path} is none of the tables that can be read: .csv, .csv.gz, .npz, .parquet.")
+
+
+def csv_rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The header of a CSV file, and its rows with their line numbers, each as wide as the header."""
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.name.lower().endswith(".gz") else path.read_bytes()
+        lines = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
+        found = [(lines.line_num, [cell.strip() for cell in row]) for row in lines if row]
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        raise InvalidInput(f"{path} cannot be read as CSV in UTF-8: {error}.") from error
+    if not found:
+        raise InvalidInput(f"{path} is empty; a table starts with a line of column names.")
+    header = found[0][1]
+    for number, cells in found[1:]:
+        if len(cells) != len(header):
+            raise InvalidInput(
+                f"{path}, line {number}: {_count(len(cells), 'cell')} where the header names {_count(len(header), 'column')}."
+            )
+    return header, found[1:]
+
+
+def number_in(cell: str, where: str) -> float:
+    """A cell as a finite number."""
+    if cell == "":
+        raise InvalidInput(f"{where}: the cell is empty, and every cell needs a number. Fill the gap, or leave the line out.")
+    try:
+        number = float(cell)
+    except ValueError:
+        raise InvalidInput(f"{where}: {cell!r} is not a number.") from None
+    if not math.isfinite(number):
+        raise InvalidInput(f"{where}: {cell!r} is not a finite number, and every cell needs one.")
+    return number
+
+
+def _from_csv(path: Path) -> Table:
+    header, rows = csv_rows(path)
+    timed = _is_time(header[0])
+    columns = _named(header[1:] if timed else header, path)
+    places = [f"{path}, line {number}" for number, _ in rows]
+    values = [
+        [number_in(cell, f'{place}, column "{name}"') for name, cell in zip(columns, cells[int(timed) :], strict=True)]
+        for place, (_, cells) in zip(places, rows, strict=True)
+    ]
+    times = _times([cells[0] for _, cells in rows], places, header[0]) if timed else None
+    return _whole(times, columns, np.array(values, dtype=np.float64).reshape(len(rows), len(columns)), places, path)
+
+
+def _from_npz(path: Path) -> Table:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+        raise InvalidInput(f"{path} cannot be read as NPZ: {error}.") from error
+    tables = [name for name, array in arrays.items() if array.ndim == 2]
+    if "values" not in tables and len(tables) != 1:
+        held = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
+        raise InvalidInput(f"{path} holds {held}; a table is an array `values` of two axes, or the only array with two.")
+    name = "values" if "values" in tables else tables[0]
+    values, times = arrays[name], arrays.get("times")
+    if values.dtype.kind not in "fiub":
+        raise InvalidInput(f"{path}, array {name}: the table holds {values.dtype}, not numbers.")
+    columns = arrays.get("columns", np.array([f"{i}" for i in range(values.shape[1])]))
+    if columns.shape != (values.shape[1],):
+        raise InvalidInput(f"{path}: {_count(columns.size, 'name')} in `columns` for a table with {_count(values.shape[1], 'column')}.")
+    if times is not None and times.shape != (len(values),):
+        raise InvalidInput(f"{path}: {_count(times.size, 'time')} in `times` for a table with {_count(len(values), 'row')}.")
+    return _of_arrays(times, _named([str(name) for name in columns], path), values.astype(np.float64), path, "times")
+
+
+def _from_parquet(path: Path) -> Table:
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        raise MissingExtra('Reading Parquet needs pyarrow: pip install "tidewolf[app]".') from None
+    try:
+        table = parquet.read_table(path)
+    except (OSError, ArrowException) as error:
+        raise InvalidInput(f"{path} cannot be read as Parquet: {error}") from error
+    header = [str(name) for name in table.column_names]
+    if not header:
+        raise InvalidInput(f"{path} has no columns.")
+    timed = _is_time(header[0])
+    columns = _named(header[1:] if timed else header, path)
+    for name, column in zip(header, table.columns, strict=True):
+        if column.null_count:
+            row = next(i for i, cell in enumerate(column) if not cell.is_valid)
+            raise InvalidInput(f'{path}, row {row}, column "{name}": the cell is empty, and every cell needs a number.')
+    arrays = [column.to_numpy() for column in table.columns]
+    for name, array in zip(columns, arrays[int(timed) :], strict=True):
+        if array.dtype.kind not in "fiub":
+            raise InvalidInput(f'{path}, column "{name}": it holds {array.dtype}, not numbers.')
+    values = np.array(arrays[int(timed) :], dtype=np.float64).T.reshape(table.num_rows, len(columns))
+    return _of_arrays(arrays[0] if timed else None, columns, values, path, header[0])
+
+
+def _of_arrays(times: Any, columns: tuple[str, ...], values: Floats, path: Path, name: str) -> Table:
+    """A table of arrays, whose rows are counted from 0."""
+    places = [f"{path}, row {i}" for i in range(len(values))]
+    wrong = np.argwhere(~np.isfinite(values))
+    if len(wrong):
+        i, j = wrong[0]
+        raise InvalidInput(f'{places[i]}, column "{columns[j]}": {values[i, j]} is not a finite number, and every cell needs one.')
+    if times is not None and times.dtype.kind not in "fiuM":
+        times = _times([str(cell) for cell in times], places, name)
+    return _whole(times, columns, values, places, path)
+
+
+def _whole(times: Any, columns: tuple[str, ...], values: Floats, places: Sequence[str], path: Path) -> Table:
+    """A table that has rows, and times that increase."""
+    if len(values) == 0:
+        raise InvalidInput(f"{path} has column names and no rows.")
+    if times is not None:
+        times = times if times.dtype.kind == "M" else times.astype(np.float64)
+        if not np.isfinite(times.astype(np.float64)).all() or (times.dtype.kind == "M" and np.isnat(times).any()):
+            raise InvalidInput(f"{path}: every row needs a time; some have none.")
+        for i in np.flatnonzero(~(times[1:] > times[:-1]))[:1]:
+            raise InvalidInput(f"{places[i + 1]}: the time {times[i + 1]} does not come after {times[i]}; sort the rows, one a time.")
+    return Table(times, columns, values)
+
+
+def _times(cells: Sequence[str], places: Sequence[str], name: str) -> np.ndarray[Any, Any]:
+    """Times as numbers, or as dates where the first is no number."""
+    try:
+        dated = bool(cells) and not math.isfinite(float(cells[0]))
+    except ValueError:
+        dated = True
+    if not dated:
+        return np.array([number_in(cell, f'{place}, column "{name}"') for cell, place in zip(cells, places, strict=True)])
+    return np.array([_date(cell, f'{place}, column "{name}"') for cell, place in zip(cells, places, strict=True)])
+
+
+def _date(cell: str, where: str) -> np.datetime64:
+    """A date; one with an offset in UTC."""
+    try:
+        date = datetime.fromisoformat(cell)
+    except ValueError:
+        raise InvalidInput(f"{where}: {cell!r} is neither a number nor a date such as 2024-01-31 or 2024-01-31T06:00.") from None
+    return np.datetime64(date if date.tzinfo is None else date.astimezone(UTC).replace(tzinfo=None), "us")
+
+
+def _named(columns: Sequence[str], path: Path) -> tuple[str, ...]:
+    """Column names, each once."""
+    if not columns:
+        raise InvalidInput(f"{path} has times and no other column.")
+    for i, name in enumerate(columns):
+        if name == "":
+            raise InvalidInput(f"{path}: column {i + 1} beside the times has no name.")
+        if name in columns[:i]:
+            raise InvalidInput(f"{path}: two columns are called {name!r}.")
+    return tuple(columns)
+
+
+def _is_time(name: str) -> bool:
+    return name.lower() in TIMES
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

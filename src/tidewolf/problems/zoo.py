@@ -1,0 +1,143 @@
+"""Flows on the graphs of the Internet Topology Zoo (Knight et al. 2011), beside generated traffic that comes and goes with the day.
+
+    f_t(x) = sum_e length_e (1 + CONGESTION load_t(e) / speed_e) x_e          a length that grows with the load
+    g_t(x) = max_e x_e - c_t(e),     c_t(e) = FILL speed_e - load_t(e)        the part of the flow that still fits; the flow is 1
+
+One round is a quarter of an hour. The record knows which nodes are joined and nothing else, so the rest is drawn, from the network's
+name alone: cable lengths between SHORTEST and 1, and the weight of a node, log-normal. Of a graph in parts the largest is taken; parallel
+links are one cable. The flow goes between the two nodes with the most paths on the links that lead away from one and lie on a way to the
+other, the nearest such two; clocks run up to ZONES hours later the farther a node is from the first.
+
+Other traffic follows a gravity model on shortest paths: from i to j goes p_i p_j, p_i = weight_i sqrt(a_i(t)) exp(NOISE n_i(t)),
+with a_i(t) <= 1 how awake node i is at its own hour and n_i an AR(1) process of unit variance drawn from the seed; an arc of the flow
+carries VOLUME of it on average in everybody's busiest hour. A cable is as fast as that hour and the share r of the flow need, rounded up
+to the next half power of 2.
+
+Feasible in hindsight, by construction: the flow r that `graphs.spread` spreads over all paths is guaranteed on every link. Other traffic
+beyond FILL speed_e - r_e - MARGIN is turned away there, so c_t(e) >= r_e + MARGIN in every round.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from tidewolf.core.arrays import as_count
+from tidewolf.core.batch import Stream
+from tidewolf.core.errors import InvalidInput
+from tidewolf.core.randomness import generator
+from tidewolf.functions.capacity import Capacity
+from tidewolf.functions.linear import Linear
+from tidewolf.problems.base import Problem
+from tidewolf.problems.data import VARIABLE, record
+from tidewolf.problems.graphs import Floats, Link, away, gravity, path_counts, shortest, spread
+from tidewolf.problems.noise import remembered
+from tidewolf.sets.flow import FlowPolytope
+
+FILE = "zoo_edges.csv.gz"
+ROUNDS, HOUR = 2000, 4  # the usual number of rounds; rounds in an hour
+SHORTEST, WEIGHT = 0.1, 0.7  # the shortest cable, the longest being 1; standard deviation of the logarithm of a node's weight
+VOLUME, FILL, CONGESTION = 1.5, 0.8, 2.0  # other traffic, in flows; the part of a link that may be filled; a full link is longer by this
+SCALE, MARGIN = 0.3, 0.02  # length over which the guaranteed flow prefers shorter paths; room around it
+PEAK, SHARPNESS, ZONES = 15.0, 0.6, 4.0  # the busiest local hour; at night exp(-2 SHARPNESS) of it is left; hours between the last clocks
+NOISE, MEMORY = 0.2, 0.9  # standard deviation of the logarithm of a node's traffic; how much of it stays from round to round
+
+
+def zoo(rounds: int | None = None, seed: int = 0, *, network: str = "Geant2012") -> Problem:
+    """One flow across an operator's network of the Topology Zoo beside generated traffic, every quarter of an hour.
+
+    `network` is a name in the record, such as "Geant2012", "Uunet" or "Dfn". 2,000 rounds unless said otherwise.
+    """
+    return _flow("zoo", rounds, seed, network)
+
+
+def geant(rounds: int | None = None, seed: int = 0) -> Problem:
+    """One flow across the GEANT research backbone of 2012 beside generated traffic, every quarter of an hour.
+
+    2,000 rounds unless said otherwise.
+    """
+    return _flow("geant", rounds, seed, "Geant2012")
+
+
+def uunet(rounds: int | None = None, seed: int = 0) -> Problem:
+    """One flow across the UUNET backbone beside generated traffic, every quarter of an hour.
+
+    2,000 rounds unless said otherwise.
+    """
+    return _flow("uunet", rounds, seed, "Uunet")
+
+
+def _flow(name: str, rounds: int | None, seed: int, network: str) -> Problem:
+    rounds = ROUNDS if rounds is None else as_count(rounds, "The number of rounds")
+    cables = largest_part(cables_of(network))
+    links = [*cables, *((head, tail) for tail, head in cables)]
+    nodes = sorted({node for cable in cables for node in cable})
+    rng = generator(0, f"zoo {network}")
+    lengths = np.tile(rng.uniform(SHORTEST, 1.0, len(cables)), 2)
+    weights = np.exp(WEIGHT * rng.standard_normal(len(nodes)))
+    source, target, paths = ends(links, lengths, nodes)
+    if paths < 2:
+        raise InvalidInput(f"The network {network} has a single path between any two nodes, so there is nothing to decide; take another.")
+
+    kept = away(links, lengths, source, target)
+    arcs, length = [links[i] for i in kept], lengths[kept]
+    distance, _ = shortest(links, lengths, source)
+    hours = np.arange(rounds)[:, None] / HOUR - ZONES * np.array([distance[node] for node in nodes]) / max(distance.values())
+    awake = np.exp(SHARPNESS * (np.cos(2 * np.pi * (hours - PEAK) / 24) - 1))
+    busiest = gravity(links, lengths, nodes, weights[None, :])[0, kept]
+    noise = remembered(seed, f"zoo {network} traffic", rounds, (len(nodes),), MEMORY)
+    load = gravity(links, lengths, nodes, weights * np.sqrt(awake) * np.exp(NOISE * noise))[:, kept]
+    unit = VOLUME / float(busiest.mean())
+    guaranteed = spread(arcs, length, source, target, SCALE) + MARGIN
+    speed = 2 ** (np.ceil(2 * np.log2((unit * busiest + guaranteed) / FILL)) / 2)
+    load = np.minimum(unit * load, FILL * speed - guaranteed)
+    return Problem(
+        name,
+        FlowPolytope.from_edges(arcs, source=source, target=target),
+        Stream(Linear(length * (1 + CONGESTION * load / speed)), Capacity(FILL * speed - load)),
+        f"One flow from node {source} to node {target} of {network} in the Topology Zoo beside generated diurnal traffic.",
+        tuple(f"{tail} > {head}" for tail, head in arcs),
+    )
+
+
+def cables_of(network: str) -> list[tuple[int, int]]:
+    """The pairs of nodes that some link joins, each once."""
+    path = record(FILE)
+    try:
+        with gzip.open(path, "rt", newline="", encoding="utf-8") as file:
+            rows = [(row["net"], int(row["u"]), int(row["v"])) for row in csv.DictReader(file)]
+    except (OSError, EOFError, KeyError, TypeError, ValueError) as error:
+        raise InvalidInput(f"The record {path} cannot be read ({error}); set {VARIABLE} to a folder with an intact copy.") from error
+    names = {name for name, _, _ in rows}
+    if network not in names:
+        raise InvalidInput(f"There is no network called {network!r} in {path}; it has {len(names)}, such as Geant2012, Uunet and Dfn.")
+    cables = sorted({(min(u, v), max(u, v)) for name, u, v in rows if name == network and u != v})
+    if not cables:
+        raise InvalidInput(f"The network {network} has no link between two nodes.")
+    return cables
+
+
+def largest_part(cables: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The cables of the part that has the most nodes."""
+    both = [*cables, *((head, tail) for tail, head in cables)]
+    left, best = {node for cable in cables for node in cable}, set[Hashable]()
+    while left:
+        part = set(shortest(both, np.ones(len(both)), min(left))[0])
+        left -= part
+        best = max(best, part, key=len)
+    return [cable for cable in cables if cable[0] in best]
+
+
+def ends(links: Sequence[Link], lengths: Floats, nodes: Sequence[Hashable]) -> tuple[Hashable, Hashable, int]:
+    """The two nodes with the most paths on links that lead away from the first, the nearest among several such, and how many paths."""
+    best, chosen = (0, 0.0), (nodes[0], nodes[0])
+    for source in nodes:
+        distance, _ = shortest(links, lengths, source)
+        counts = path_counts(links, distance, source)
+        target = max(counts, key=lambda node: (counts[node], -distance[node]))
+        if (found := (counts[target], -distance[target])) > best:
+            best, chosen = found, (source, target)
+    return *chosen, best[0]

@@ -1,0 +1,229 @@
+"""The best point in hindsight under curved losses and limits, and the portfolio that needs it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core.errors import NotSupported
+from tidewolf.evaluation import curved
+from tidewolf.functions import Affine, Capacity, Chain, Linear, LogWealth, MaxAffine, Quadratic
+from tidewolf.problems.portfolio import LOOSE, STRICT, TURN
+from tidewolf.sets import BoundedPSD, Box, CappedSimplex, FlowPolytope, L2Ball, Simplex
+
+SETS = [Simplex(4), Simplex(1), CappedSimplex(5, 0.4), Box([-1.0, 0.0], [2.0, 3.0]), L2Ball((3,), 2.0), FlowPolytope.examples()[0]]
+seeds = st.integers(0, 2**32 - 1)
+
+
+def nearest(K, y, k=1):
+    """Losses whose total is k/2 |x - y|^2."""
+    n = len(y)
+    return Quadratic(np.eye(n), np.tile(-y, (k, 1)), np.full(k, float(y @ y) / 2))
+
+
+def loose(K, k=1):
+    return Affine(np.ones((k, *K.shape)), np.full(k, 1e3))
+
+
+def members(K, rng, count):
+    vertices = np.array([K.lmo(rng.standard_normal(K.shape)) for _ in range(6)])
+    return np.einsum("ij,j...->i...", rng.dirichlet(np.ones(6), count), vertices)
+
+
+@pytest.mark.parametrize("K", [K for K in SETS if isinstance(K, tw.sets.Projectable)], ids=repr)
+@given(seed=seeds, scale=st.sampled_from([0.1, 1.0, 30.0]))
+def test_the_nearest_point_is_the_projection(K, seed, scale):
+    y = scale * np.random.default_rng(seed).standard_normal(K.shape)
+    best = tw.best_in_hindsight(K, tw.Stream(nearest(K, y, 3), loose(K, 3)))
+    least = 1.5 * float(((K.project(y) - y) ** 2).sum())
+    assert best.feasible
+    assert best.lower <= least * (1 + 1e-9) + 1e-12
+    assert best.upper >= least * (1 - 1e-9) - 1e-12
+    assert best.upper - best.lower <= 2e-6 * (1.0 + least)
+
+
+@pytest.mark.parametrize("K", SETS, ids=repr)
+@settings(max_examples=10)
+@given(seed=seeds)
+def test_the_bracket_holds_every_feasible_member_and_is_narrow(K, seed):
+    rng = np.random.default_rng(seed)
+    n, k = K.shape[0], 12
+    root = rng.standard_normal((k, n, n))
+    P = root @ root.swapaxes(1, 2) / n
+    inner = K.center
+    margins = rng.uniform(0.01, 0.3, k)
+    quadratic = Quadratic(P, 0 * (P @ inner), -(np.einsum("i,tij,j->t", inner, P, inner) / 2 + margins))
+    cuts = rng.standard_normal((k, 2, n))
+    for losses in (nearest(K, rng.standard_normal(n), k), Linear(rng.standard_normal((k, n)))):
+        for limits in (quadratic, MaxAffine(cuts, cuts @ inner + margins[:, None]), Capacity(inner + rng.uniform(0.01, 0.3, (k, n)))):
+            best = tw.best_in_hindsight(K, tw.Stream(losses, limits))
+            assert best.feasible
+            assert limits.values(best.point).max() <= 1e-8
+            assert best.upper == pytest.approx(losses.values(best.point).sum(), abs=1e-9)
+            size = float(np.abs(losses.gradients(inner).sum(axis=0)).sum()) * (K.radius + 1e-3) + abs(best.upper)
+            assert best.upper - best.lower <= 1e-5 * size
+            for x in members(K, rng, 60):
+                x = inner + 0.3 * (x - inner)
+                if limits.values(x).max() <= 0.0:
+                    assert losses.values(x).sum() >= best.lower - 1e-9 * size
+
+
+@pytest.mark.parametrize("K", [Simplex(3), L2Ball((3,), 1.0)], ids=repr)
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_units_do_not_matter(K, scale):
+    rng = np.random.default_rng(1)
+    C, y = rng.standard_normal((5, 3)), rng.standard_normal(3)
+    limits = Quadratic(scale * np.eye(3), np.zeros((5, 3)), np.full(5, -0.2 * scale))
+    for losses in (Linear(scale * C), Quadratic(scale * np.eye(3), np.tile(-scale * y, (5, 1)))):
+        best = tw.best_in_hindsight(K, tw.Stream(losses, limits))
+        assert best.feasible
+        assert 0 <= best.upper - best.lower <= 1e-6 * scale
+
+
+def test_limits_that_exclude_each_other_are_proved_to():
+    K = Simplex(2)
+    limits = Quadratic(np.eye(2), [[-1.0, 0.0], [0.0, -1.0], [0.0, 0.0]], [0.4, 0.4, -5.0])  # near (1, 0); near (0, 1); anywhere
+    stream = tw.Stream(Linear(np.ones((3, 2))), limits)
+    best = tw.best_in_hindsight(K, stream, 0, 3)
+    assert (best.feasible, best.point, best.lower) == (False, None, np.inf)
+    proof = best.infeasibility
+    assert set(proof.rounds) == {0, 1}
+    for x in members(K, np.random.default_rng(0), 50):
+        assert proof.weights @ limits.values(x)[proof.rows] >= proof.bound > 0
+    assert "No point of the set satisfies every constraint: those of rounds 0, 1" in proof.sentence
+    assert tw.run(tw.LyapunovDescent(K, horizon=3), stream).regret is None
+    assert tw.best_in_hindsight(K, stream, 1, 3).feasible
+    assert tw.best_in_hindsight(K, tw.Stream(limits, limits)[1:2], 0, 1).feasible
+
+
+def test_a_single_feasible_point_leaves_the_verdict_open_or_right():
+    limits = Quadratic(np.eye(2), [[-1.0, 0.0]], [0.5])  # |x - (1, 0)|^2 <= 0
+    best = tw.best_in_hindsight(Simplex(2), tw.Stream(nearest(None, np.array([0.0, 1.0])), limits))
+    assert best.feasible is not False
+    assert best.lower <= 1.0 + 1e-6
+
+
+@pytest.mark.parametrize("K", [Simplex(3), CappedSimplex(4, 0.5), FlowPolytope.examples()[0]], ids=repr)
+def test_limits_without_room_inside_are_met(K):
+    y = np.arange(1.0, K.shape[0] + 1)
+    flat = K.center - K.tangent(K.center)  # constant on the set's hull
+    tight = Affine(np.tile(flat, (2, 1)), np.full(2, float(flat @ K.center)))
+    best = tw.best_in_hindsight(K, tw.Stream(nearest(K, y, 2), tight))
+    free = tw.best_in_hindsight(K, tw.Stream(nearest(K, y, 2), loose(K, 2)))
+    assert best.feasible
+    assert best.upper == pytest.approx(free.upper, rel=1e-6)
+    assert best.upper - best.lower <= 1e-5 * best.upper
+
+
+def test_functions_are_asked_in_their_domain_only():
+    losses = LogWealth([[3.0, 0.0, 1.0], [0.0, 2.0, 1.0], [0.0, 2.5, 0.0]])  # any asset alone is lost in some round
+    towards_a_vertex = Affine(np.tile([-1.0, 0.0, 0.0], (3, 1)), np.full(3, -0.2))
+    for limits in (Quadratic(np.eye(3), np.zeros((3, 3)), np.full(3, -0.4)), towards_a_vertex):
+        best = tw.best_in_hindsight(Simplex(3), tw.Stream(losses, limits))
+        assert best.feasible
+        assert best.upper - best.lower <= 1e-6
+        search = curved._Search(curved.curved_of(Simplex(3), tw.Stream(losses, limits)))
+        assert search._height(np.eye(3)[0], 0.0, costs=True) == search._height(np.eye(3)[0], 0.0, costs=False) == np.inf
+
+
+def test_kinked_losses_have_a_true_bracket():
+    rng = np.random.default_rng(2)
+    losses, K = MaxAffine(rng.standard_normal((6, 3, 4)), rng.standard_normal((6, 3))), Simplex(4)
+    best = tw.best_in_hindsight(K, tw.Stream(losses, loose(K, 6)))
+    assert best.feasible
+    assert best.lower <= min(float(losses.values(x).sum()) for x in members(K, rng, 500))
+    assert best.upper == pytest.approx(float(losses.values(best.point).sum()))
+
+
+def test_matrices_and_chains():
+    K = BoundedPSD(4, 2.0)
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((6, 4, 4))
+    A = A + A.swapaxes(1, 2)
+    halves = Chain((Linear(A[:3]), Linear(A[3:])))
+    best, linear = (tw.best_in_hindsight(K, tw.Stream(f, Affine(A, np.full(6, 1.0)))) for f in (halves, Linear(A)))
+    assert best.lower <= linear.upper + 1e-9
+    assert best.upper >= linear.lower - 1e-9
+    assert best.upper - best.lower <= 1e-3 * abs(best.lower)
+
+
+def test_the_lower_bound_holds_at_any_member_and_multipliers():
+    K, rng = Simplex(3), np.random.default_rng(4)
+    returns = rng.uniform(0.5, 2.0, (7, 3))
+    stream = tw.Stream(LogWealth(returns), Quadratic(np.eye(3), np.zeros((7, 3)), np.full(7, -0.25)))
+    task, best = curved.curved_of(K, stream), tw.best_in_hindsight(K, stream)
+    assert best.upper - best.lower <= 1e-6
+    for x in members(K, rng, 20):
+        bound, vertex = task.least(x, rng.uniform(0, 3, 7))
+        assert bound <= best.upper
+        assert K.excess(vertex) == 0
+    for lam in (np.zeros(7), rng.uniform(0, 1, 7)):
+        assert task.least(best.point, lam)[0] <= min(
+            float(stream.losses.values(x).sum() + lam @ stream.constraints.values(x)) for x in members(K, rng, 300)
+        )
+
+
+def test_what_the_search_proposes_is_not_believed(monkeypatch):
+    K, stream = Simplex(2), tw.Stream(nearest(None, np.zeros(2)), Quadratic(np.eye(2), [[0.0, 0.0]], [-0.3]))
+    true = tw.best_in_hindsight(K, stream)
+    outside, breaching, member = np.array([0.4, 0.4]), np.array([1.0, 0.0]), np.array([0.5, 0.5])
+    for point, weights in ((outside, None), (breaching, None), (None, np.ones(1)), (None, np.zeros(1))):
+        monkeypatch.setattr(curved, "guess", lambda task, p=point, w=weights: curved.Found(p, member, np.ones(1), w))
+        best = tw.best_in_hindsight(K, stream)
+        assert (best.point, best.upper, best.feasible) == (None, np.inf, None)
+        assert best.lower <= true.upper
+
+
+# portfolio
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_portfolio_has_a_certified_comparator_and_its_cap_binds(seed):
+    problem = tw.problems.portfolio(seed=seed)
+    best = tw.best_in_hindsight(problem.K, problem.stream)
+    free = tw.best_in_hindsight(problem.K, tw.Stream(problem.stream.losses, loose(problem.K, len(problem))))
+    assert best.feasible
+    assert best.upper - best.lower <= 1e-6 * abs(best.upper)
+    assert free.upper < best.lower - 0.1
+    assert np.mean(problem.stream.constraints.values(free.point) > 0) > 0.6
+    assert problem.stream.constraints.values(np.eye(10)[0]).max() <= -0.5
+    assert 0.01 < best.point[0] < 0.99
+
+
+def test_the_first_days_of_a_portfolio_do_not_depend_on_how_many_follow():
+    short, long = (tw.problems.portfolio(rounds=n, seed=3) for n in (20, 90))
+    assert short.stream == long.stream[:20]
+    assert tw.problems.portfolio(20, seed=3) == short != tw.problems.portfolio(20, seed=4)
+
+
+def test_returns_vary_as_the_limits_say():
+    problem = tw.problems.portfolio(20_000)
+    assert problem.stream.losses.returns.min() > 0.5
+    cap = STRICT + (LOOSE - STRICT) * (1 + np.sin(2 * np.pi * np.arange(20_000) / TURN)) / 2
+    logs = np.log(problem.stream.losses.returns[:, 1])
+    plain = logs - logs.mean()
+    scaled = plain / np.sqrt(problem.stream.constraints.P[:, 1, 1] * cap)
+
+    def kurtosis(z):
+        return float(np.mean(z**4) / np.mean(z**2) ** 2)
+
+    assert kurtosis(scaled) == pytest.approx(3.0, abs=0.2)
+    assert kurtosis(plain) > 3.5
+
+
+@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.PrimalDual, tw.LyapunovFrankWolfe])
+def test_learners_grow_a_portfolio(kind):
+    problem = tw.problems.portfolio(300)
+    run = tw.run(kind(problem.K, horizon=300), problem.stream)
+    assert run.regret is not None
+    assert np.isfinite(run.regret).all()
+    assert run.certificate.failures == ()
+
+
+def test_a_learner_that_leaves_the_set_refuses_the_portfolio():
+    problem = tw.problems.portfolio(50)
+    with pytest.raises(NotSupported, match=r"LogWealth.*<r, x> > 0"):
+        tw.run(tw.DriftPlusPenalty(problem.K, horizon=50), problem.stream)

@@ -1,0 +1,263 @@
+"""Tables and graphs from files: what is read, and what is said of files that cannot be."""
+
+from __future__ import annotations
+
+import builtins
+import gzip
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidewolf.core.errors import EmptyGraph, InvalidInput, MissingExtra, UnknownNode, UnreachableTarget
+from tidewolf.problems import read_graph, read_table
+from tidewolf.sets import FlowPolytope
+
+GOOD = "time,a,b\n0,1,2\n1,3.5,-4e2\n"
+
+
+def written(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def refused(path, match, read=read_table, error=InvalidInput, **options):
+    with pytest.raises(error, match=match) as raised:
+        read(path, **options)
+    assert str(path) in str(raised.value)
+
+
+# tables
+
+
+@pytest.mark.parametrize(
+    "content",
+    [GOOD, "\ufeff" + GOOD, GOOD.replace("\n", "\r\n"), GOOD + "\n\n", 'Time,"a",b\n0 ,1,2\n1,3.5,"-400"\n'],
+)
+def test_csv_is_read(tmp_path, content):
+    table = read_table(written(tmp_path, "t.csv", content))
+    assert table.columns == ("a", "b")
+    np.testing.assert_array_equal(table.values, [[1, 2], [3.5, -400]])
+    np.testing.assert_array_equal(table.times, [0, 1])
+
+
+def test_tables_without_times_and_compressed_ones(tmp_path):
+    table = read_table(written(tmp_path, "t.csv.gz", gzip.compress(b"x\n1\n2\n")))
+    assert (table.times, table.columns, table.values.tolist()) == (None, ("x",), [[1.0], [2.0]])
+
+
+def test_dates_are_times(tmp_path):
+    table = read_table(
+        written(tmp_path, "t.csv", "Date,x\n2024-01-31,1\n2024-01-31T06:00,2\n2024-01-31T08:00+01:00,3\n2024-01-31T08:00Z,4\n")
+    )
+    hours = (table.times - table.times[0]) / np.timedelta64(1, "h")
+    np.testing.assert_array_equal(hours, [0, 6, 7, 8])
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        ("", "is empty; a table starts with a line of column names"),
+        ("time,a\n", "has column names and no rows"),
+        ("time\n1\n", "has times and no other column"),
+        ("a,b\n1,2\n3\n", "line 3: 1 cell where the header names 2 columns"),
+        ("a,b\n1,2,3\n", "line 2: 3 cells where the header names 2 columns"),
+        ("a,b\n1,2\n\n3,\n", 'line 4, column "b": the cell is empty'),
+        ("a,b\n1,two\n", "line 2, column \"b\": 'two' is not a number"),
+        ("a,b\n1,nan\n", "line 2, column \"b\": 'nan' is not a finite number"),
+        ("a,b\n-inf,1\n", "line 2, column \"a\": '-inf' is not a finite number"),
+        ("time,a\n2,1\n1,1\n", "line 3: the time 1.0 does not come after 2.0; sort the rows"),
+        ("time,a\n2,1\n2,1\n", "line 3: the time 2.0 does not come after 2.0"),
+        ("time,a\n2024-01-02,1\n2024-01-01,1\n", "line 3: the time 2024-01-01.* does not come after 2024-01-02"),
+        ("time,a\n2024-01-02,1\nsoon,1\n", "line 3, column \"time\": 'soon' is neither a number nor a date"),
+        ("time,a\n1,1\n2024-01-02,1\n", "line 3, column \"time\": '2024-01-02' is not a number"),
+        ("time,a\n1,1\n,1\n", 'line 3, column "time": the cell is empty'),
+        ("a,a\n1,2\n", "two columns are called 'a'"),
+        ("a,\n1,2\n", "column 2 beside the times has no name"),
+        (b"a,b\n1,\xff\n", "cannot be read as CSV in UTF-8"),
+        ('a,b\n1,"2\n', "cannot be read as CSV"),
+    ],
+)
+def test_what_is_wrong_with_a_csv_is_said_with_its_place(tmp_path, content, match):
+    refused(written(tmp_path, "t.csv", content), match)
+
+
+def test_files_that_are_no_tables(tmp_path):
+    pytest.importorskip("pyarrow")
+    refused(tmp_path / "none.csv", "There is no table at")
+    refused(written(tmp_path, "t.xlsx", ""), "none of the tables that can be read: .csv, .csv.gz, .npz, .parquet")
+    refused(written(tmp_path, "t.csv.gz", b"plain"), "cannot be read as CSV")
+    refused(written(tmp_path, "t.npz", b"plain"), "cannot be read as NPZ")
+    refused(written(tmp_path, "t.parquet", b"plain"), "cannot be read as Parquet")
+
+
+@given(rows=st.lists(st.tuples(*[st.floats(allow_nan=False, allow_infinity=False)] * 3), min_size=1, max_size=6))
+def test_every_number_survives_every_format(tmp_path_factory, rows):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    folder, values = tmp_path_factory.mktemp("tables"), np.array(rows)
+    times = np.arange(len(rows)) * 2.0
+    (folder / "t.csv").write_text(
+        "time,a,b,c\n" + "".join(f"{t!r},{a!r},{b!r},{c!r}\n" for t, (a, b, c) in zip(times.tolist(), rows, strict=True))
+    )
+    np.savez(folder / "t.npz", values=values, times=times, columns=["a", "b", "c"])
+    parquet.write_table(pyarrow.table({"time": times} | dict(zip("abc", values.T, strict=True))), folder / "t.parquet")
+    for name in ("t.csv", "t.npz", "t.parquet"):
+        table = read_table(folder / name)
+        assert table.columns == ("a", "b", "c")
+        np.testing.assert_array_equal(table.values, values)
+        np.testing.assert_array_equal(table.times, times)
+
+
+def test_npz_tables(tmp_path):
+    def saved(**arrays):
+        np.savez(tmp_path / "t.npz", **arrays)
+        return tmp_path / "t.npz"
+
+    assert read_table(saved(load=np.ones((2, 3), dtype=np.int16))).columns == ("0", "1", "2")
+    dated = read_table(saved(values=np.ones((2, 1)), other=np.ones((2, 2)), times=np.array(["2024-01-01", "2024-01-02"])))
+    assert dated.times.dtype.kind == "M"
+    refused(saved(x=np.ones((2, 1)), y=np.ones((2, 1))), r"holds x \(2, 1\), y \(2, 1\); a table is an array `values`")
+    refused(saved(values=np.array([["a"]])), "array values: the table holds <U1, not numbers")
+    refused(saved(values=np.array([[1.0, np.nan]]), columns=["a", "b"]), 'row 0, column "b": nan is not a finite number')
+    refused(saved(values=np.ones((2, 2)), columns=["a"]), "1 name in `columns` for a table with 2 columns")
+    refused(saved(values=np.ones((2, 2)), times=np.ones(3)), "3 times in `times` for a table with 2 rows")
+    refused(saved(values=np.ones((2, 2)), times=np.array([2.0, 1.0])), "row 1: the time 1.0 does not come after 2.0")
+    refused(saved(values=np.ones((2, 2)), times=np.array([2.0, np.nan])), "every row needs a time")
+    refused(saved(values=np.ones((0, 2))), "no rows")
+
+
+def test_parquet_tables(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    def saved(columns):
+        parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet")
+        return tmp_path / "t.parquet"
+
+    days = np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[us]")
+    assert read_table(saved({"date": days, "x": [1, 2]})).times.dtype.kind == "M"
+    refused(saved({"x": [1.0, None]}), 'row 1, column "x": the cell is empty')
+    refused(saved({"x": ["a", "b"]}), 'column "x": it holds object, not numbers')
+    refused(saved({"date": days[::-1], "x": [1, 2]}), "row 1: the time 2024-01-01.* does not come after 2024-01-02")
+    refused(saved({}), "has no columns")
+
+
+def without(monkeypatch, *names):
+    real = builtins.__import__
+
+    def imported(name, *rest):
+        if name.partition(".")[0] in names:
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", imported)
+
+
+def test_csv_and_npz_need_no_extras_and_the_others_name_theirs(tmp_path, monkeypatch):
+    np.savez(tmp_path / "t.npz", values=np.ones((2, 2)))
+    without(monkeypatch, "pyarrow", "pandas", "networkx")
+    assert len(read_table(tmp_path / "t.npz").values) == len(read_table(written(tmp_path, "t.csv", GOOD)).values) == 2
+    assert len(read_graph(written(tmp_path, "g.csv", "u,v\n1,2\n")).links) == 1
+    with pytest.raises(MissingExtra, match=r'Parquet needs pyarrow: pip install "tidewolf\[app\]"'):
+        read_table(written(tmp_path, "t.parquet", b""))
+    with pytest.raises(MissingExtra, match=r'GML needs networkx: pip install "tidewolf\[graph\]"'):
+        read_graph(written(tmp_path, "t.gml", b""))
+
+
+# graphs
+
+
+EDGES = "tail,head,km\na,b,1\na,b,2\nb,c,1\nb,b,7\nc,a,1\n"
+GML = """graph [
+  {flags}
+  node [ id 0 label "a" ] node [ id 1 label "b" ] node [ id 2 label "{third}" ] node [ id 3 label "d" ]
+  edge [ source 0 target 1 km 1.5 ]
+  edge [ source 0 target 1 km 2 ]
+  edge [ source 1 target 2 ]
+]
+"""
+GRAPHML = """<?xml version="1.0" encoding="UTF-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="d0" for="edge" attr.name="km" attr.type="double"/>
+<graph edgedefault="{default}"><node id="a"/><node id="b"/><node id="c"/>
+<edge source="a" target="b"><data key="d0">1.5</data></edge><edge source="a" target="b"/><edge source="b" target="c"/></graph></graphml>
+"""
+
+
+def test_an_edge_list_becomes_a_flow(tmp_path):
+    graph = read_graph(written(tmp_path, "g.csv", EDGES), numbers=["km"])
+    assert graph.links == (("a", "b"), ("a", "b"), ("b", "c"), ("c", "a"))
+    assert (graph.numbers["km"].tolist(), graph.loops) == ([1, 2, 1, 1], 1)
+    kept = graph.dag("a", "c", "km")
+    assert kept == [0, 1, 2]
+    assert FlowPolytope.from_edges([graph.links[i] for i in kept], source="a", target="c").dimension == 1
+
+
+def test_cables_go_both_ways_when_told(tmp_path):
+    graph = read_graph(written(tmp_path, "g.csv", "u,v,km\n1,2,5\n2,3,6\n"), numbers=["km"], directed=False)
+    assert graph.links == (("1", "2"), ("2", "3"), ("2", "1"), ("3", "2"))
+    assert graph.numbers["km"].tolist() == [5, 6, 5, 6]
+    assert graph.dag("3", "1") == [2, 3]
+
+
+@pytest.mark.parametrize("flags", ["", "multigraph 1", "directed 0", "directed 1\n  multigraph 0"])
+def test_gml_with_parallel_links_is_read_whatever_its_flags(tmp_path, flags):
+    pytest.importorskip("networkx")
+    graph = read_graph(written(tmp_path, "g.gml", GML.format(flags=flags, third="c")), numbers=["km"], missing=9.0)
+    there, km = (("a", "b"), ("a", "b"), ("b", "c")), [1.5, 2.0, 9.0]
+    back = () if "directed 1" in flags else tuple((head, tail) for tail, head in there)
+    assert graph.links == there + back
+    assert graph.numbers["km"].tolist() == (km if "directed 1" in flags else km * 2)
+
+
+def test_labels_that_are_not_unique_give_way_to_ids(tmp_path):
+    pytest.importorskip("networkx")
+    assert read_graph(written(tmp_path, "g.gml", GML.format(flags="directed 1", third="a"))).links == ((0, 1), (0, 1), (1, 2))
+
+
+@pytest.mark.parametrize("default", ["directed", "undirected"])
+def test_graphml_is_read(tmp_path, default):
+    pytest.importorskip("networkx")
+    path = written(tmp_path, "g.graphml", GRAPHML.format(default=default))
+    graph = read_graph(path, numbers=["km"], missing=0.0)
+    assert graph.links[:3] == (("a", "b"), ("a", "b"), ("b", "c"))
+    assert len(graph.links) == (3 if default == "directed" else 6)
+    assert graph.numbers["km"][:3].tolist() == [1.5, 0.0, 0.0]
+    with pytest.raises(InvalidInput, match="Lengths are positive; the km of link 1 is 0"):
+        graph.dag("a", "c", "km")
+    refused(path, "link a - b has no km; give `missing=` a number", read_graph, numbers=["km"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "match", "options"),
+    [
+        ("g.csv", "a,b\n1,2\n", "has the columns a, b; an edge list needs tail and head, or source and target, or from and to", {}),
+        ("g.csv", "u,v\n1,\n", 'line 2, column "v": the cell is empty; a link has two ends', {}),
+        ("g.csv", "u,v,km\n1,2,\n", "line 2 has no km; give `missing=`", {"numbers": ["km"]}),
+        ("g.csv", "u,v,km\n1,2,far\n", "line 2, km: 'far' is not a number", {"numbers": ["km"]}),
+        ("g.csv", "u,v\n1,2\n", "has no column called 'km'; it has u, v", {"numbers": ["km"]}),
+        ("g.csv", "u,v\n1,1\n", "has no link between two nodes", {}),
+        ("g.txt", "", "none of the graphs that can be read", {}),
+        ("g.gml", "nothing", "cannot be read as a graph: it has no part called graph", {}),
+        ("g.gml", "graph [ node [ id 0 ", "cannot be read as a graph", {}),
+        ("g.graphml", "<not xml", "cannot be read as a graph", {}),
+    ],
+)
+def test_what_is_wrong_with_a_graph_is_said(tmp_path, name, content, match, options):
+    pytest.importorskip("networkx")
+    refused(written(tmp_path, name, content), match, read_graph, **options)
+
+
+def test_graphs_that_are_missing_empty_or_in_parts(tmp_path):
+    refused(tmp_path / "g.csv", "There is no graph at", read_graph)
+    refused(written(tmp_path, "e.csv", "u,v\n"), "no link between two nodes", read_graph, error=EmptyGraph)
+    parts = read_graph(written(tmp_path, "g.csv", "u,v\n1,2\n3,4\n"))
+    with pytest.raises(UnreachableTarget, match="No way leads from '1' to '4': 2 of 4 nodes can be reached"):
+        parts.dag("1", "4")
+    with pytest.raises(UnknownNode, match="No link touches the node 'x'"):
+        parts.dag("1", "x")
+    with pytest.raises(InvalidInput, match="The links have no km; ask for it"):
+        parts.dag("1", "2", "km")

@@ -1,0 +1,115 @@
+"""Rounds without feedback: played and counted, and nothing to the learner."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf import learners, rivals
+from tidewolf.core.errors import WrongShape
+from tidewolf.core.feedback import Bandit
+from tidewolf.functions import Affine, Linear
+from tidewolf.report.page import learner_notes
+from tidewolf.sets import Simplex
+
+K, T = Simplex(4), 24
+EVERY = [learner for kind in {**learners.every(), **rivals.every()}.values() for learner in kind.examples(K, 12)]
+each_learner = pytest.mark.parametrize("learner", EVERY, ids=lambda learner: f"{type(learner).__name__}-{EVERY.index(learner)}")
+
+
+def arrays(seed):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((T, 4)), rng.standard_normal((T, 4))
+
+
+def streams(seed, mask):
+    """With unseen rounds; and without those rounds."""
+    C, A = arrays(seed)
+    b = A @ K.center + 0.1
+    return tw.Stream(Linear(C), Affine(A, b), seen=mask), tw.Stream(Linear(C[mask]), Affine(A[mask], b[mask]))
+
+
+@each_learner
+@settings(max_examples=3)
+@given(seed=st.integers(0, 99), mask=st.lists(st.booleans(), min_size=T, max_size=T))
+def test_for_the_learner_an_unseen_round_does_not_exist(learner, seed, mask):
+    mask = np.array(mask)
+    whole, rest = streams(seed, mask)
+    masked, plain = list(tw.play(learner, whole)), list(tw.play(learner, rest))
+    ends = [played[-1].state if played else learner.start() for played in (masked, plain)]
+    assert (ends[0].t, ends[0].calls) == (ends[1].t, ends[1].calls)
+    np.testing.assert_allclose(learner.act(ends[0]), learner.act(ends[1]), atol=1e-7)  # blocks add up in another order
+    assert sum(len(played.losses) for played in masked) == T
+    losses = np.concatenate([played.losses for played in masked])
+    np.testing.assert_allclose(losses[mask], np.concatenate([[], *(played.losses for played in plain)]), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.PrimalDual, tw.DriftPlusPenalty, tw.BanditPrimalDual])
+def test_a_session_that_does_not_observe_does_the_same(kind):
+    mask = np.random.default_rng(5).random(T) < 0.6
+    mask[:2] = False
+    stream, _ = streams(1, mask)
+    learner = kind(K, horizon=T)
+    run, session = tw.run(learner, stream), tw.Session(learner)
+    for t in range(T):
+        loss, constraint = stream.losses[t : t + 1], stream.constraints[t : t + 1]
+        x = session.play()
+        assert run.losses[t] == pytest.approx(float(loss.values(x)[0]), abs=1e-6)
+        assert run.violations[t] == pytest.approx(max(0.0, float(constraint.values(x)[0])), abs=1e-6)
+        if mask[t]:
+            session.observe(loss=loss, constraint=constraint)
+    assert session.rounds == run.final_state.t == mask.sum()
+
+
+def test_a_run_counts_and_says_what_was_not_seen():
+    mask = np.ones(T, dtype=bool)
+    mask[[3, 4, 11]] = False
+    stream, _ = streams(2, mask)
+    run = tw.run(tw.LyapunovDescent(K, horizon=T), stream)
+    assert (run.unseen, run.rounds, run.summary()["unseen"]) == (3, T, 3)
+    assert "rounds 24 (3 unseen)" in str(run)
+    assert len(run.ends) == len(run.measures) == 21
+    sentence = "3 of the 24 rounds were played without feedback; their losses and breaches count."
+    assert sentence in run.notes
+    assert ("LyapunovDescent", sentence) in learner_notes([run], ["LyapunovDescent"])
+    found = run.certificate
+    assert (found.regret.bound, found.regret.promise, found.violation.bound) == (None, None, None)
+    assert found.failures == ()
+    assert "it did not see all of them" in str(run)
+    every = tw.intervals(run, 8)
+    assert every.checks == ()
+    assert "it did not see all of them" in repr(every)
+
+
+def test_a_learner_that_sees_nothing_stays_where_it_is():
+    stream, _ = streams(3, np.zeros(T, dtype=bool))
+    for kind in (tw.LyapunovDescent, tw.BanditPrimalDual):
+        learner = kind(K, horizon=T)
+        run = tw.run(learner, stream)
+        assert learner.save(run.final_state) == learner.save(learner.start())
+        assert run.oracle_calls == 0
+        points = [played.x for played in tw.play(learner, stream)]
+        assert all((x == learner.act(learner.start())).all() for x in points)
+        assert (points[0].ndim == 2) == (learner.needs is Bandit)
+
+
+def test_masks_are_cut_with_their_streams_and_compared():
+    mask = np.arange(T) % 3 > 0
+    stream, _ = streams(4, mask)
+    assert stream.unseen == 8
+    assert stream[3:9].unseen == 2
+    assert stream[1:3].seen is None
+    plain = tw.Stream(stream.losses, stream.constraints)
+    assert stream != plain == tw.Stream(stream.losses, stream.constraints, np.ones(T, dtype=bool))
+    mask[0] = True
+    assert stream.unseen == 8
+
+
+@pytest.mark.parametrize("mask", [np.ones(T - 1, dtype=bool), np.ones(T), np.ones((T, 1), dtype=bool), [1] * T])
+def test_a_mask_that_does_not_fit_is_refused(mask):
+    C, A = arrays(0)
+    with pytest.raises(WrongShape, match="by True or False for each of its 24 rounds, not by"):
+        tw.Stream(Linear(C), Affine(A, np.ones(T)), seen=mask)
