@@ -9,7 +9,7 @@ times of its own: its standard deviation moves between CALM and RESTLESS with a 
 the factors more drift upwards more. The cap v_t moves between STRICT and LOOSE, in parts of the variance that even shares have on average.
 
 Feasible in hindsight, by construction: cash does not move, so all in cash has variance 0. The shares that grow most without the cap
-break it on most days.
+break it on most days; within it, growth is about half as much.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ carries VOLUME of it on average in everybody's busiest hour. A cable is as fast 
 to the next half power of 2.
 
 Feasible in hindsight, by construction: the flow r that `graphs.spread` spreads over all paths is guaranteed on every link. Other traffic
-beyond FILL speed_e - r_e - MARGIN is turned away there, so c_t(e) >= r_e + MARGIN in every round.
+beyond FILL speed_e - r_e - MARGIN is turned away there, so c_t(e) >= r_e + MARGIN in every round. Geant2012 has 36 arcs and 73 paths; its
+best fixed flow within the limits costs 15 % more than the cheapest path, which breaks them in every round. Uunet: 42 arcs, 414 paths, 14 %.
 """
 
 from __future__ import annotations
