@@ -394,7 +394,7 @@ def plain_bounds(learner: Learner[Any], stream: tw.Stream) -> tuple[float, float
             eta = D / math.sqrt(2 * S)
             B += max(0.0, 0.5 / eta - stiffness) * D**2 + eta * float(g @ g) / 2 + float(g @ (x - y))
             stiffness = 0.5 / eta
-            far = max(far, states[t + 1].distance)
+            far = states[t + 1].distance
         regret += (B - paid) / V
         if Q > 0:
             unit = 2 * G_g * K.diameter

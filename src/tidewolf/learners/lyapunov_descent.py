@@ -6,7 +6,7 @@
     x, y <-  ActiveSet(y from x), spending oracle calls from the bank                                     (feasible)
 
 The bank earns `calls_per_round` each round and keeps what is not spent, so oracle calls never exceed calls_per_round * rounds.
-y leaves K, so the step uses D_y = min(2R, D + largest |x - y| so far) in place of the diameter. Losses and constraints are rescaled by
+y leaves K, so the step uses D_y = min(2R, D + |x - y|) in place of the diameter. Losses and constraints are rescaled by
 running maxima of their slopes: nothing to guess, and decisions do not change with the units of x, f or g.
 
 Measured bound (steps/lyapunov.py) with B = sum of the descent's prices (steps/adagrad.py) + sum <g_t, x_t - y_t>.
@@ -45,7 +45,6 @@ class State(NamedTuple):
     square_sum: float
     stiffness: float
     surrogate_bound: float
-    farthest: float
     distance: float
     bank: float
     calls: int
@@ -88,7 +87,6 @@ class LyapunovDescent(BlockLearner[State]):
             square_sum=0.0,
             stiffness=0.0,
             surrogate_bound=0.0,
-            farthest=0.0,
             distance=0.0,
             bank=0.0,
             calls=0,
@@ -113,7 +111,7 @@ class LyapunovDescent(BlockLearner[State]):
 
         y, square_sum, stiffness, B = state.y, state.square_sum * unit * unit, state.stiffness * unit, state.surrogate_bound * unit
         if g_norm2 > 0.0:
-            D_y = min(2.0 * K.radius, K.diameter + state.farthest)
+            D_y = min(2.0 * K.radius, K.diameter + state.distance)
             y, square_sum, stiffness, price = descend(y, g, g_norm2, square_sum, stiffness, D_y)
             y = into_ball(y, K.center, K.radius)
             B += price + inner(g, state.active.x - state.y)
@@ -131,7 +129,6 @@ class LyapunovDescent(BlockLearner[State]):
             square_sum=square_sum,
             stiffness=stiffness,
             surrogate_bound=B,
-            farthest=max(state.farthest, distance),
             distance=distance,
             bank=bank - calls,
             calls=state.calls + calls,
