@@ -18,7 +18,7 @@ from benchmarks.frontier import built, by_default, decades, head, show, verdict
 from tidewolf.evaluation.frontier import ALLOWED
 from tidewolf.report.comparison import write_pictures
 
-STREAMS = ("abilene", "carbon", "routing", "freeway")
+STREAMS = ("abilene", "carbon", "routing", "freeway", "geant", "uunet")
 CALLS = 10.0
 OTHERS = ("PrimalDual", "DriftPlusPenalty", "BanditPrimalDual", "WangWanZhang", "OnlineFrankWolfe")
 LESS = 3.0
