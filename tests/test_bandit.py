@@ -421,7 +421,7 @@ def test_the_practical_learner_is_what_its_file_says_written_plainly(K):
     assert end.state.lam > 0.0
     assert end.state.calls > 0
     assert np.ptp(ours, axis=0).max() > 0.1
-    np.testing.assert_allclose(ours, naive_practical(K, stream, T, 2), atol=1e-8)
+    np.testing.assert_allclose(ours, naive_practical(K, stream, T, 2), atol=1e-6)  # searches that stop amplify rounding
 
 
 def naive_theorem(K: Any, stream: tw.Stream, T: int, start: np.ndarray, G: float) -> list[np.ndarray]:
