@@ -76,7 +76,7 @@ class ActiveSet(Stored):
 
     def nearest(self, K: HasLMO, y: Array, tol: float, budget: float) -> Remembered:
         """`project` without its checks: y is finite, of the right shape, and the caller's to give away."""
-        atoms, weights, warm = self.atoms, self.weights, self.warm
+        atoms, weights, warm, y = self.atoms, self.weights, self.warm, frozen(y)
         calls, last = 0, False
         while True:
             weights, x, distance2 = correct(atoms, weights, y, STEPS, STOP * tol)
@@ -89,7 +89,7 @@ class ActiveSet(Stored):
             last = seen.gap**2 <= tol * distance2 or calls >= budget
             pulled = pull(seen.gap, distance2) if last else 0.0
             if pulled > 0.0:
-                y = y + pulled * r
+                y = frozen(y + pulled * r)
             count = len(weights)
             row = atoms.find(answer.vertex, count)
             if row is None:
@@ -101,7 +101,7 @@ class ActiveSet(Stored):
         if active.x is not x:
             r = active.x - y
             distance2 = inner(r, r)
-        return Remembered(active.x, frozen(y), calls, distance2, active)
+        return Remembered(active.x, y, calls, distance2, active)
 
     def _reduced(self, dimension: int) -> ActiveSet:
         """At most dimension + 1 + SPARE atoms in use, and at most 2 SPARE more idle ones than those."""
