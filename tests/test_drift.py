@@ -195,10 +195,8 @@ def rounds_of(stream: tw.Stream) -> list[FullInformation]:
     return [FullInformation(stream.losses[t : t + 1], stream.constraints[t : t + 1]) for t in range(len(stream))]
 
 
-@pytest.mark.parametrize("K", SETS[:6], ids=repr)
+@pytest.mark.parametrize("K", SETS[:5], ids=repr)
 def test_one_round_at_a_time_does_what_a_whole_block_does(K):
-    if len(K.shape) > 1:
-        pytest.skip("The stream is one of vectors.")
     stream = opposed(K, 40, 7)
     learner = DriftPlusPenalty(K, horizon=40, block=7, calls_per_round=100.0, tolerance=1e-12)  # or rounding decides where searches stop
     state = learner.start()
@@ -265,13 +263,18 @@ def test_single_rounds_of_any_kind_fill_a_block_and_survive_a_file(kind, tmp_pat
 
 
 def test_curved_limits_stop_where_rounding_ends():
-    n, T, rng = 12, 60, np.random.default_rng(0)
-    centers = 0.1 * rng.standard_normal((T, n))
-    balls = Quadratic(np.eye(n), -centers, 0.5 * (centers**2).sum(axis=1) - 0.245)
-    run = tw.run(DriftPlusPenalty(Simplex(n), horizon=T), tw.Stream(Linear(rng.standard_normal((T, n))), balls))
-    looks = np.diff(run.measures[:, FIELDS.index("looks")], prepend=0.0)
-    assert looks.max() < 60
-    assert run.measures[:, FIELDS.index("gap")].max() < 1e-6
+    """A gap that has stopped to fall ends the step before its budget does: what is left are cuts of the size of rounding."""
+    n, T, rng = 60, 100, np.random.default_rng(0)
+    centers, C = 0.1 * rng.standard_normal((T, n)), rng.standard_normal((T, n))
+    balls = Custom(
+        lambda t, x: float(np.linalg.norm(x - centers[t]) - 0.7),
+        lambda t, x: (x - centers[t]) / np.linalg.norm(x - centers[t]),
+        n,
+        rounds=T,
+    )
+    run = tw.run(DriftPlusPenalty(Simplex(n), horizon=T), tw.Stream(Linear(C), balls)[:26])
+    assert run.measures[0, FIELDS.index("looks")] < 50
+    assert run.measures[0, FIELDS.index("gap")] < 1e-6
 
 
 def test_subgradients_that_contradict_their_values_are_named():

@@ -93,6 +93,20 @@ def test_promises_for_intervals_are_kept(name, kind):
     assert found.holds is (None if name in SILENT else True), found.failures
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_bounds_of_long_intervals_say_something_and_are_kept(kind):
+    """Where the bound is below what no run of members can exceed."""
+    rounds = 4096
+    learner = tw.DriftPlusPenalty(K, horizon=rounds, calls_per_round=4.0, loss_lipschitz=1.0, constraint_lipschitz=1.0)
+    found = tw.intervals(played(kind, rounds, 1024, learner), 512)
+    assert found.holds, found.failures
+    feasible = [each for each in found.every if each.feasible]
+    assert len(feasible) >= 10
+    for each in feasible:
+        assert each.bound.regret < 0.8 * K.diameter * each.length
+        assert each.bound.violation < 0.8 * K.diameter * each.length
+
+
 def test_after_a_deadlock_drift_plus_penalty_keeps_a_guarantee_that_the_others_break():
     """No point is common, but the second half has one. Weights that grow with all violation so far are too large to listen to losses
     by then, and a damped multiplier forgets slowly; the bound of DriftPlusPenalty for these rounds is below what they lose."""
