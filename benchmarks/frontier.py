@@ -19,9 +19,9 @@ from tidewolf.report.comparison import write_pictures
 from tidewolf.rivals import SinhaVaze
 
 
-def decades(points: int) -> list[float]:
-    """Four decades of caution, in round numbers."""
-    return [float(f"{caution:.3g}") for caution in np.geomspace(0.01, 100.0, points)]
+def decades(points: int, most: float = 100.0) -> list[float]:
+    """Four decades of caution, or more, in round numbers."""
+    return [float(f"{caution:.3g}") for caution in np.geomspace(0.01, most, points)]
 
 
 def by_default(K: tw.sets.ConvexSet, horizon: int) -> LyapunovDescent:

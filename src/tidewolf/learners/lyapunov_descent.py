@@ -2,11 +2,12 @@
 
     block of rounds at x:
     g     =  V sum grad f_t + w sum grad g_t^+           within aff(K), w by Lyapunov weights             (surrogate)
-    y    <-  ball( y - D_y/sqrt(2 sum |g|^2) g )                                                          (descent)
+    y    <-  ball( y - D_y/sqrt(2 sum |g|^2) g, a part of what goes past the limit given back )           (descent)
     x, y <-  ActiveSet(y from x), spending oracle calls from the bank                                     (feasible)
 
 The bank earns `calls_per_round` each round and keeps what is not spent, so oracle calls never exceed calls_per_round * rounds.
-y leaves K, so the step uses D_y = min(2R, D + |x - y|) in place of the diameter. Losses and constraints are rescaled by
+y leaves K, so the step uses D_y = min(2R, D + |x - y|) in place of the diameter. A step that lands past a broken limit keeps
+caution/(caution + 20) of what is too much (steps/overshoot.py). Losses and constraints are rescaled by
 running maxima of their slopes: nothing to guess, and decisions do not change with the units of x, f or g.
 
 Measured bound (steps/lyapunov.py) with B = sum of the descent's prices (steps/adagrad.py) + sum <g_t, x_t - y_t>.
@@ -29,6 +30,7 @@ from tidewolf.steps.adagrad import descend, into_ball
 from tidewolf.steps.blocks import BlockLearner, opened, slopes_with
 from tidewolf.steps.feasible import calls_in
 from tidewolf.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights
+from tidewolf.steps.overshoot import given_back
 from tidewolf.steps.settings import passed_horizon, settle
 
 
@@ -62,8 +64,8 @@ class LyapunovDescent(BlockLearner[State]):
     horizon: int | None = None
     caution: float = DEFAULT_CAUTION
     calls_per_round: float = 1.0
-    tolerance: float = 1e-3
-    """aimed-at |x - y|^2, as a share of radius^2"""
+    tolerance: float | None = None
+    """aimed-at |x - y|^2, as a share of radius^2; by default 1e-3, or 1e-3 calls_per_round^{-3/2} with more than one call a round"""
     block: int = 1
     loss_lipschitz: float | None = None
     constraint_lipschitz: float | None = None
@@ -107,12 +109,14 @@ class LyapunovDescent(BlockLearner[State]):
     def _closed(self, state: State, block: FirstOrder) -> State:
         """The three steps at the end of a block, from its sums."""
         K = self.K
-        g, g_norm2, ledger, unit = self._weights.weigh(state.ledger, block)
+        g, g_norm2, ledger, unit, push, owed = self._weights.weigh(state.ledger, block)
 
         y, square_sum, stiffness, B = state.y, state.square_sum * unit * unit, state.stiffness * unit, state.surrogate_bound * unit
         if g_norm2 > 0.0:
             D_y = min(2.0 * K.radius, K.diameter + state.distance)
             y, square_sum, stiffness, price = descend(y, g, g_norm2, square_sum, stiffness, D_y)
+            if push is not None:
+                y = given_back(y, state.active.x, push, owed, 0.5 / stiffness, self._kept)
             y = into_ball(y, K.center, K.radius)
             B += price + inner(g, state.active.x - state.y)
 
@@ -151,7 +155,12 @@ class LyapunovDescent(BlockLearner[State]):
 
     @cached_property
     def _tol(self) -> float:
-        return self.tolerance * self.K.radius**2
+        share = 1e-3 * max(1.0, self.calls_per_round) ** -1.5 if self.tolerance is None else self.tolerance
+        return share * self.K.radius**2
+
+    @property
+    def _kept(self) -> float:
+        return self.caution / (self.caution + 2.0 * DEFAULT_CAUTION)
 
     @cached_property
     def _opened(self) -> FirstOrder:

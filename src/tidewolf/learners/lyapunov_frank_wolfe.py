@@ -99,7 +99,7 @@ class LyapunovFrankWolfe(BlockLearner[State]):
 
     def _closed(self, state: State, block: FirstOrder) -> State:
         K = self.K
-        g, g_norm2, ledger, unit = self._weights.weigh(state.ledger, block)
+        g, g_norm2, ledger, unit, *_ = self._weights.weigh(state.ledger, block)
         total, g_norm = frozen(state.total * unit + g), math.sqrt(g_norm2)
         M, strayed = max(state.largest * unit, g_norm), state.strayed * unit
         state = state._replace(t=state.t + 1, ledger=ledger, total=total, largest=M, strayed=strayed)

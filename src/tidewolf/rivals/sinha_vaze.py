@@ -77,7 +77,7 @@ class SinhaVaze(Learner[State]):
         if state.t == state.ledger.began + state.ledger.horizon:
             ledger = self._weights.restarted(state.ledger, state.surrogate_bound, state.t)
             state = State(state.t, state.x, ledger, 0.0, 0.0, 0.0)
-        g, g_norm2, ledger, unit = self._weights.weigh(state.ledger, seen)
+        g, g_norm2, ledger, unit, *_ = self._weights.weigh(state.ledger, seen)
         x, square_sum, stiffness, B = state.x, state.square_sum * unit * unit, state.stiffness * unit, state.surrogate_bound * unit
         if g_norm2 > 0.0:
             x, square_sum, stiffness, price = descend(x, g, g_norm2, square_sum, stiffness, self.K.diameter)

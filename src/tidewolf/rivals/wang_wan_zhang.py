@@ -78,7 +78,7 @@ class WangWanZhang(Learner[State]):
         if t == ledger.began + ledger.horizon:
             ledger = self._weights.restarted(ledger, leader.bound, t)
             leader = anew(leader.first, calls=leader.calls, warm=leader.warm)
-        g, g_norm2, ledger, unit = self._weights.weigh(ledger, seen)
+        g, g_norm2, ledger, unit, *_ = self._weights.weigh(ledger, seen)
         x, leader = follow(self.K, x, leader, g, g_norm2, ledger.horizon, unit)
         return State(t + 1, x, ledger, leader)
 

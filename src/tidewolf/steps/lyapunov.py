@@ -63,6 +63,10 @@ class Weighed(NamedTuple):
     ledger: Ledger
     unit: float
     """old units over new: what earlier sums of gradients are to be multiplied by"""
+    push: Array | None
+    """the constraints' part of g, w sum grad g_t^+; None where no limit was broken"""
+    owed: float
+    """w sum g_t^+, in the same units"""
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,7 @@ class LyapunovWeights:
         grad_f, slope = within(self.K, "loss", block.loss_gradient, block.rounds, self.loss_lipschitz)
         G_f = max(ledger.loss_slope, slope)
         if block.violation <= 0.0:
-            g, G_g, paid = math.ldexp(V, -exponent) * grad_f, ledger.constraint_slope, 0.0
+            g, G_g, push, paid = math.ldexp(V, -exponent) * grad_f, ledger.constraint_slope, None, 0.0
         else:
             grad_g, slope = within(self.K, "constraint", block.constraint_gradient, block.rounds, self.constraint_lipschitz)
             G_g = max(ledger.constraint_slope, slope)
@@ -122,7 +126,8 @@ class LyapunovWeights:
                 w = s * ratio * 2.0 ** (log2 - exponent)
             else:
                 w = 0.0
-            g, paid = math.ldexp(V, -exponent) * grad_f + w * grad_g, w * block.violation
+            push, paid = w * grad_g, w * block.violation
+            g = math.ldexp(V, -exponent) * grad_f + push
         unit = math.ldexp(1.0, ledger.exponent - exponent)
         weighed = Ledger(
             ledger.horizon,
@@ -136,7 +141,7 @@ class LyapunovWeights:
             ledger.settled_regret,
             ledger.settled_violation,
         )
-        return Weighed(g, inner(g, g), weighed, unit)
+        return Weighed(g, inner(g, g), weighed, unit, push, paid)
 
     def require(self, seen: FirstOrder) -> None:
         """Refuse at once, while their block is still open, gradients that `weigh` would refuse."""
