@@ -7,7 +7,7 @@
 
 The bank earns `calls_per_round` each round and keeps what is not spent, so oracle calls never exceed calls_per_round * rounds.
 y leaves K, so the step uses D_y = min(2R, D + |x - y|) in place of the diameter. A step that lands past a broken limit keeps
-caution/(caution + 20) of what is too much (steps/overshoot.py). Losses and constraints are rescaled by
+(caution + 5)/(caution + 25) of what is too much (steps/overshoot.py). Losses and constraints are rescaled by
 running maxima of their slopes: nothing to guess, and decisions do not change with the units of x, f or g.
 
 Measured bound (steps/lyapunov.py) with B = sum of the descent's prices (steps/adagrad.py) + sum <g_t, x_t - y_t>.
@@ -160,7 +160,7 @@ class LyapunovDescent(BlockLearner[State]):
 
     @property
     def _kept(self) -> float:
-        return self.caution / (self.caution + 2.0 * DEFAULT_CAUTION)
+        return (self.caution + 5.0) / (self.caution + 25.0)
 
     @cached_property
     def _opened(self) -> FirstOrder:
