@@ -10,7 +10,9 @@ y leaves K, so the step uses D_y = min(2R, D + |x - y|) in place of the diameter
 (caution + 5)/(caution + 25) of what is too much (steps/overshoot.py). Losses and constraints are rescaled by
 running maxima of their slopes: nothing to guess, and decisions do not change with the units of x, f or g.
 
-Measured bound (steps/lyapunov.py) with B = sum of the descent's prices (steps/adagrad.py) + sum <g_t, x_t - y_t>.
+Measured bound (steps/lyapunov.py) with B = sum of the descent's prices (steps/adagrad.py) + sum <g_t, x_t - y_t>. Beforehand
+|x - y| <= e is known only where every block earns the 8 R^2/e^2 + 4 calls that always reach it; then, for gradients of at most M and
+blocks of b rounds, B <= ( sqrt2 min(2R, D + e) sqrt(b T) + e T ) M.
 """
 
 from __future__ import annotations
@@ -165,6 +167,18 @@ class LyapunovDescent(BlockLearner[State]):
     @cached_property
     def _opened(self) -> FirstOrder:
         return opened(self.K.center)
+
+    def promise(self) -> Bound:
+        """What is known before the first round of a run of `horizon` rounds."""
+        R, D = self.K.radius, self.K.diameter
+        if D == 0.0:
+            return Bound(0.0, 0.0)
+        if self.calls_per_round * self.block < 8.0 * R**2 / self._tol + 4.0:
+            spent = f"{self.calls_per_round:g} oracle calls a round, in blocks of {self.block},"
+            return Bound(None, None, f"With {spent} no distance of x and y can be promised: bounds are measured.")
+        e = math.sqrt(self._tol)
+        strayed = e * math.sqrt(self.horizon or 1)
+        return self._weights.promised(self.horizon, (math.sqrt(2.0 * self.block) * min(2.0 * R, D + e) + strayed) / D)
 
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state

@@ -128,6 +128,10 @@ class LyapunovFrankWolfe(BlockLearner[State]):
     def _weights(self) -> LyapunovWeights:
         return LyapunovWeights(self.K, self.caution, self.loss_lipschitz, self.constraint_lipschitz, c=2.65, p=0.75)
 
+    def promise(self) -> Bound:
+        """What is known before the first round of a run of `horizon` rounds."""
+        return self._weights.promised(self.horizon, self._weights.c)
+
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
         return self._weights.bound(state.ledger, self._surrogate_bound(state), record)

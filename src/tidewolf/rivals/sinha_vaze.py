@@ -9,6 +9,7 @@ the price of an exact projection a round.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -92,6 +93,10 @@ class SinhaVaze(Learner[State]):
     @cached_property
     def _project(self) -> ExactProjection:
         return ExactProjection(self.K)
+
+    def promise(self) -> Bound:
+        """What is known before the first round of a run of `horizon` rounds."""
+        return self._weights.promised(self.horizon, math.sqrt(2.0))
 
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state

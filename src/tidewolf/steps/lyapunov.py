@@ -13,6 +13,12 @@ on the surrogate is at most B, then for any weights w_t >= 0 (convexity, and g_t
 The last: w_t >= rho Phi'(Q_t) with Q_t counted in the last G_g; sum Phi'(Q_t)(Q_t - Q_{t-1}) >= Phi(Q_T) as Phi is convex; and
 regret >= -G_f D T, which needs G_f to hold on all of K: so it does for linear losses, else this bound needs `loss_lipschitz`.
 
+Beforehand, where G_f and G_g are given and B <= c' D M T^p for gradients of at most M: as M <=
+G_f (V + Phi'(Q_T)) and T^p Phi' = theta (Phi + 1), with theta' = theta c'/c the first line gives
+V regret/(c G_f D) + Phi <= (c'/c) V T^p + theta' (Phi + 1), so for theta' < 1
+
+    regret <= G_f D ( c' T^p + c theta'/V ),     violation <= (c G_g D T^p/theta) ln( (1 + (c'/c) V T^p + V T/c)/(1 - theta') ).
+
 Phi' grows exponentially, so weights, B and the sum live in units of 2^exponent: scale-free base learners never notice.
 """
 
@@ -156,6 +162,18 @@ class LyapunovWeights:
             return Bound(_known(regret), None, "A bound on the violation needs loss_lipschitz, a slope that no loss exceeds on the set.")
         reason = "" if math.isfinite(regret + violation) else HOPELESS
         return Bound(_known(regret), _known(violation), reason)
+
+    def promised(self, horizon: int | None, c_base: float) -> Bound:
+        """What is known before the first of `horizon` rounds, where the base learner's regret is at most c_base D M T^p."""
+        if horizon is None or self.loss_lipschitz is None or self.constraint_lipschitz is None:
+            return Bound(None, None, "A promise needs horizon, loss_lipschitz and constraint_lipschitz; without them bounds are measured.")
+        grown, V, share = horizon**self.p, horizon**-self.p / self.caution, c_base / self.c
+        theta = THETA * share
+        if theta >= 1.0:
+            return Bound(None, None, "The distance that may be left between x and y is too large for a promise: bounds are measured.")
+        log = math.log((1.0 + share * V * grown + V * horizon / self.c) / (1.0 - theta))
+        regret = self.loss_lipschitz * self.K.diameter * (c_base * grown + self.c * theta / V)
+        return Bound(regret, self.c * self.constraint_lipschitz * self.K.diameter * grown / THETA * log)
 
     def _stretch_bound(self, ledger: Ledger, B: float, t: int) -> tuple[float, float]:
         """Regret and violation since the last restart are at most this; infinite where nothing is promised."""
