@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison
     from tidewolf.evaluation.run import Moment, Run
 
-_TITLES = ("learner", "calls", "regret", "violation", "gap\n%", "shortfall\n%", "less\nbroken", "us")
+_TITLES = ("learner", "calls", "regret", "violation", "gap\n%", "shortfall\n%", "less\nbroken", "in equal\ntime", "us")
 """Those of HEAD, narrow."""
 
 Follow: TypeAlias = "Callable[[str, int | None], Callable[[Moment], None]]"

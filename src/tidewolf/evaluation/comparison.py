@@ -83,6 +83,8 @@ class Standing(NamedTuple):
     """of each point"""
     shortfall: float | None
     saving: float | None
+    saving_in_time: float | None
+    """the same against those points of the rival that took no longer than the learner's slowest; None where it has none"""
 
 
 @final
@@ -192,12 +194,15 @@ class Comparison(Value):
         for stream in self.streams:
             for learner in self.learners:
                 for budget in dict.fromkeys(e.budget for e in self.entries if (e.stream, e.learner) == (stream, learner)):
+                    points = self.frontier(stream, learner, budget)
+                    slowest = max((point.seconds for point in points), default=0.0)
                     held = (
                         self.gaps(stream, learner, rival, budget=budget),
                         self.shortfall(stream, learner, rival, budget=budget),
                         self.matched(stream, learner, rival, budget=budget),
+                        self.matched(stream, learner, rival, budget=budget, seconds=slowest),
                     )
-                    found.append(Standing(stream, learner, budget, self.frontier(stream, learner, budget), *held))
+                    found.append(Standing(stream, learner, budget, points, *held))
         return tuple(found)
 
     def _both(
@@ -221,7 +226,7 @@ class Comparison(Value):
             "standings": [
                 {
                     **{name: getattr(s, name) for name in ("stream", "learner", "budget")},
-                    **{name: _plain(getattr(s, name)) for name in ("shortfall", "saving")},
+                    **{name: _plain(getattr(s, name)) for name in ("shortfall", "saving", "saving_in_time")},
                     "points": [{**p._asdict(), "gap": _plain(above)} for p, above in zip(s.points, s.gaps or repeat(None), strict=False)],
                 }
                 for s in self.standings()
@@ -303,7 +308,7 @@ class Comparison(Value):
         return "\n".join([*lines, *self.warnings()])
 
 
-HEAD = ("learner", "calls", "regret", "violation", "gap %", "shortfall %", "less violation", "us a round")
+HEAD = ("learner", "calls", "regret", "violation", "gap %", "shortfall %", "less violation", "in equal time", "us a round")
 
 
 def cells(standing: Standing) -> tuple[str, ...]:
@@ -318,7 +323,7 @@ def cells(standing: Standing) -> tuple[str, ...]:
         _range([p.violation for p in points], ".3g"),
         "none" if standing.gaps is None else _range([100.0 * above for above in standing.gaps], "+.2f"),
         "none" if standing.shortfall is None else f"{100.0 * standing.shortfall:+.2f}",
-        "none" if standing.saving is None else f"{standing.saving:.3g}x",
+        *("none" if saving is None else f"{saving:.3g}x" for saving in (standing.saving, standing.saving_in_time)),
         f"{1e6 * statistics.median(p.seconds for p in points):.0f}",
     )
 

@@ -22,7 +22,8 @@ _READ = (
     "Gap: how far its regret is above the rival's best at up to 1.1 times its violation, in % of the comparator's mean loss; up to 0.5 is "
     "on the rival's frontier. Shortfall: how far the worst matched point of the rival is out of reach; up to 0.5, all are matched; "
     "infinite where the learner is never as careful. Less violation: how many times less than the rival's at equal regret, in the median "
-    "over the levels of regret that both reach."
+    "over the levels of regret that both reach; in equal time: the same against those of the rival's points that took no longer a round "
+    "than the learner's slowest, none where it is never that fast."
 )
 
 
