@@ -13,6 +13,7 @@ from tidewolf.sets.flow import FlowPolytope
 from tidewolf.sets.l2_ball import L2Ball
 from tidewolf.sets.matching import Matching
 from tidewolf.sets.permutahedron import Permutahedron
+from tidewolf.sets.polytope import Polytope
 from tidewolf.sets.shrunk import Shrunk
 from tidewolf.sets.simplex import Simplex
 from tidewolf.sets.spanning_trees import SpanningTrees
@@ -32,6 +33,7 @@ __all__ = [
     "Matching",
     "Permutahedron",
     "Polyhedral",
+    "Polytope",
     "Projectable",
     "Relaxable",
     "Shrunk",
