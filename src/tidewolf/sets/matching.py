@@ -226,7 +226,7 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
     def _hull(self) -> HullProjection:
         """Circulations stay the same where connected parts are glued together at one node each."""
         left, right = self.edges[self._open].T
-        ends = np.stack([left, len(self.lefts) + right], axis=1)
+        ends = frozen(np.stack([left, len(self.lefts) + right], axis=1))
         nodes = len(self.lefts) + len(self.rights)
         _, first_of_part = np.unique(blocks(ends, nodes).part_of_node, return_index=True)
         place = np.ones(nodes, dtype=np.int32)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tidewolf.core.arrays import frozen
 from tidewolf.core.errors import SolverFailed
 from tidewolf.core.kernels import kernel
 
@@ -63,10 +64,12 @@ def cheapest(c: Floats, given: Amounts, warm: Any = None) -> Plan:
     parent, depth, order, child, after, before = (np.empty(nodes, dtype=np.int64) for _ in range(6))
     flow, prices = np.empty(nodes, dtype=np.int64), np.empty(nodes)
     tree = parent, depth, order, child, after, before, flow, prices
-    basis = None if warm is None else np.asarray(warm)
-    fits = basis is not None and basis.shape == (nodes - 1,) and basis.dtype.kind == "i"
-    if not fits or not hang(basis, c, given.net, *tree):
-        basis = np.empty(nodes - 1, dtype=np.int32)
+    c = frozen(c.view())  # so that kernels always see the same kind
+    basis = np.empty(nodes - 1, dtype=np.int32)
+    warms = warm is not None and np.shape(warm) == basis.shape
+    if warms:
+        basis[:] = warm
+    if not warms or not hang(basis, c, given.net, *tree):
         first_basis(c, given.net.copy(), basis)
         hang(basis, c, given.net, *tree)
     tolerance = 4.0 * np.finfo(np.float64).eps * nodes * float(np.max(np.abs(c)))
