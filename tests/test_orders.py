@@ -290,6 +290,17 @@ def test_blocks_agree_with_networkx(seed):
     assert found.number == len(set(label))
 
 
+def kruskal(d: np.ndarray, edges: list) -> list[int]:
+    """The lightest tree by sorting, the plain twin of the oracle; ties go to the earlier edge."""
+    part, tree = {v: {v} for edge in edges for v in edge}, []
+    for e in np.argsort(d, kind="stable").tolist():
+        a, b = (part[v] for v in edges[e])
+        if a is not b:
+            tree.append(e)
+            part.update(dict.fromkeys(a | b, a | b))
+    return sorted(tree)
+
+
 @given(seed=seeds, n=st.integers(2, 30))
 def test_trees_are_as_light_as_networkx_finds(seed, n):
     rng = np.random.default_rng(seed)
@@ -299,6 +310,8 @@ def test_trees_are_as_light_as_networkx_finds(seed, n):
     graph.add_weighted_edges_from((*edge, weight) for edge, weight in zip(edges, d.tolist(), strict=True))
     assert d @ K.lmo(d) == pytest.approx(nx.minimum_spanning_tree(graph).size(weight="weight"), abs=1e-9)
     assert K.excess(K.lmo(d)) <= 1e-12
+    ties = d.round()
+    np.testing.assert_array_equal(np.flatnonzero(K.lmo(ties)), kruskal(ties, edges))
 
 
 @given(seed=seeds, far=st.sampled_from([0.0, 0.01, 0.3, 3.0]))

@@ -2,8 +2,9 @@
 
     { x >= 0 : x(E) = n - 1,  x(E[S]) <= |S| - 1 for every set S of nodes },        E[S] the edges within S
 
-Oracle: Kruskal's, over sorted weights of any sign; ties go to the earlier edge. A tree of the graph is a tree of each of its two-connected
-blocks B, with r_B + 1 nodes and m_B edges, so that the affine hull has one equation a block (a bridge is 1, a loop is 0):
+Oracle: Borůvka's, for weights of any sign: no sort, a few passes over ever fewer edges; ties go to the earlier edge. A tree of the graph
+is a tree of each of its two-connected blocks B, with r_B + 1 nodes and m_B edges, so that the affine hull has one equation a block (a
+bridge is 1, a loop is 0):
 
     x(B) = r_B        dimension = m - blocks        tangent(d) = d - mean of d over the block
 
@@ -206,7 +207,7 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable):
 
     def _tree(self, weights: np.ndarray[Any, Any]) -> Ints:
         tree = np.empty(len(self.nodes) - 1, dtype=np.int32)
-        kruskal(np.argsort(weights, kind="stable"), self.edges, np.arange(len(self.nodes), dtype=np.int32), tree)
+        lightest_tree(frozen(weights.astype(np.float64, copy=False).view()), self.edges, tree)
         tree.sort()
         return tree
 
@@ -253,23 +254,52 @@ def _some(names: Sequence[Hashable]) -> str:
 
 
 @kernel
-def kruskal(order, ends, leader, tree):  # type: ignore[no-untyped-def]
-    """Fill `tree` with the edges of a lightest spanning tree; `leader` starts as every node its own."""
+def lightest_tree(d, ends, tree):  # type: ignore[no-untyped-def]
+    """Fill `tree` with the edges of the lightest spanning tree, the earlier of equally heavy edges counting as lighter.
+
+    Every part, at first a node, takes its lightest edge to another; edges within the parts that result are left out, until there is one.
+    """
+    m, nodes = len(d), len(tree) + 1
+    weight, edge = np.empty(m), np.empty(m, dtype=np.int32)
+    a, b, alive = np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int32), 0
+    leader, best, least = np.empty(nodes, dtype=np.int32), np.empty(nodes, dtype=np.int32), np.empty(nodes)
+    for v in range(nodes):
+        leader[v] = v
+    for e in range(m):
+        if ends[e, 0] != ends[e, 1]:
+            a[alive], b[alive], edge[alive], weight[alive] = ends[e, 0], ends[e, 1], e, d[e]
+            alive += 1
     count = 0
-    for e in order:
-        if count == len(tree):
-            break
-        a, b = ends[e, 0], ends[e, 1]
-        while leader[a] != a:
-            leader[a] = leader[leader[a]]
-            a = leader[a]
-        while leader[b] != b:
-            leader[b] = leader[leader[b]]
-            b = leader[b]
-        if a != b:
-            leader[max(a, b)] = min(a, b)
-            tree[count] = e
-            count += 1
+    while count < nodes - 1:
+        for v in range(nodes):
+            best[v], least[v] = -1, np.inf
+        for k in range(alive):
+            if weight[k] < least[a[k]]:
+                best[a[k]], least[a[k]] = k, weight[k]
+            if weight[k] < least[b[k]]:
+                best[b[k]], least[b[k]] = k, weight[k]
+        for v in range(nodes):
+            if best[v] >= 0:
+                p, q = a[best[v]], b[best[v]]
+                while leader[p] != p:
+                    leader[p] = leader[leader[p]]
+                    p = leader[p]
+                while leader[q] != q:
+                    leader[q] = leader[leader[q]]
+                    q = leader[q]
+                if p != q:
+                    leader[max(p, q)] = min(p, q)
+                    tree[count] = edge[best[v]]
+                    count += 1
+        for v in range(nodes):
+            leader[v] = leader[leader[v]]  # leaders come first, so that theirs are known
+        kept = 0
+        for k in range(alive):
+            p, q = leader[a[k]], leader[b[k]]
+            if p != q:
+                a[kept], b[kept], edge[kept], weight[kept] = p, q, edge[k], weight[k]
+                kept += 1
+        alive = kept
 
 
 @kernel
