@@ -300,6 +300,6 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
                 break
             weights = -ball.multipliers[: len(rows)]
             tight = rows[weights > _COUNTS * weights.max()]
-            least[tight] = True
+            least[tight] = True  # whatever rounding makes of the equations, the loop ends
             equal = np.vstack([equal, np.column_stack([G[tight], h[tight]])])
         return Hull(base, N, np.where(least, 0.0, h - G @ base), np.where(least, 0.0, reach))
