@@ -265,7 +265,12 @@ def test_a_transportation_problem_out_of_exchanges_is_named(monkeypatch):
         Transportation(np.ones(4), np.ones(4)).answer(np.random.default_rng(0).random((4, 4)))
 
 
-def test_a_hundred_equal_rows_and_columns_are_an_assignment():
+@pytest.mark.parametrize("size", [1e-9, 1e6])
+def test_transport_of_any_size_keeps_every_law(size):
+    check_set(Transportation([size, 3 * size, 2 * size], [size, 2 * size, 3 * size]))
+
+
+def test_forty_equal_rows_and_columns_are_an_assignment():
     d = np.random.default_rng(0).standard_normal((40, 40))
     v = Transportation(np.ones(40), np.ones(40)).lmo(d)
     np.testing.assert_array_equal(v, Birkhoff(40).lmo(d))

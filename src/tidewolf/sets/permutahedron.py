@@ -29,7 +29,6 @@ from tidewolf.core.kernels import kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable, as_shape
-from tidewolf.sets.birkhoff import Birkhoff
 
 
 @final
@@ -105,12 +104,17 @@ class Permutahedron(ConvexSet, Projectable, Polyhedral, Relaxable):
         return namespace(y).clip(y, float(self._w[-1]), float(self._w[0]))
 
     def description(self) -> LinearDescription:
-        """x = P w for a doubly stochastic P: n^2 variables."""
-        from scipy.sparse import csr_array
+        """x = w_n + sum_k (w_k - w_{k+1}) z_k with z_k in [0, 1]^n of sum k: n variables for every two neighbours that differ."""
+        from scipy.sparse import eye_array, kron
 
-        n = len(self._w)
-        lift = csr_array((np.tile(self._w, n), np.arange(n * n), np.arange(0, n * n + 1, n)), shape=(n, n * n))
-        return Birkhoff(n).description()._replace(lift=lift)
+        n, gaps = len(self._w), -np.diff(self._w)
+        k = np.flatnonzero(gaps)
+        if not len(k):
+            return LinearDescription(self._w, self._w)
+        sums, lift = kron(eye_array(len(k)), np.ones((1, n)), format="csc"), kron(gaps[None, k], eye_array(n), format="csr")
+        return LinearDescription(
+            np.zeros(n * len(k)), np.ones(n * len(k)), sums, (k + 1).astype(np.float64), lift=lift, shift=np.full(n, self._w[-1])
+        )
 
     @classmethod
     def examples(cls) -> Sequence[Permutahedron]:

@@ -138,7 +138,7 @@ class Transportation(ConvexSet, Polyhedral, Relaxable):
             cls([1.0, 1.0, 1.0], [1.0, 1.0, 1.0]),
             cls([0.3, 0.7], [0.25, 0.25, 0.5]),
             cls([5.0, 0.0, 1e-3, 2.0], [0.0, 4.0, 3.001]),
-            cls([1e6, 3e6, 2e6], [1e6, 2e6, 3e6]),
+            cls([1.0, 3.0, 2.0], [1.0, 2.0, 3.0]),
         )
 
     def _plan(self, direction: np.ndarray[Any, Any], warm: Array | None = None) -> Plan:
