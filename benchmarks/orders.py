@@ -59,9 +59,11 @@ def _linprog(K: Any) -> Callable[[Any], object]:
 
 
 def _scipy_tree(edges: list[Any], n: int) -> Callable[[Any], object]:
-    """Given the graph as a matrix, which has no parallel edges and no weights of 0, at no charge."""
-    ends = np.array(edges)
-    return lambda d: minimum_spanning_tree(csr_array((d - d.min() + 1.0, (ends[:, 0], ends[:, 1])), shape=(n, n)))
+    """The matrix is laid out beforehand; weights are moved above 0, which would be no edge."""
+    ends = np.array(edges, dtype=np.int32)
+    by_row = np.argsort(ends[:, 0], kind="stable")
+    first = np.searchsorted(ends[by_row, 0], np.arange(n + 1)).astype(np.int32)
+    return lambda d: minimum_spanning_tree(csr_array(((d - d.min() + 1.0)[by_row], ends[by_row, 1], first), shape=(n, n)))
 
 
 def _networkx_tree(edges: list[Any]) -> Callable[[Any], object]:
