@@ -5,17 +5,24 @@ from __future__ import annotations
 from inspect import isabstract
 
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable
+from tidewolf.sets.birkhoff import Birkhoff
 from tidewolf.sets.bounded_psd import BoundedPSD
 from tidewolf.sets.box import Box
 from tidewolf.sets.capped_simplex import CappedSimplex
 from tidewolf.sets.flow import FlowPolytope
 from tidewolf.sets.l2_ball import L2Ball
+from tidewolf.sets.matching import Matching
+from tidewolf.sets.permutahedron import Permutahedron
+from tidewolf.sets.polytope import Polytope
 from tidewolf.sets.shrunk import Shrunk
 from tidewolf.sets.simplex import Simplex
+from tidewolf.sets.spanning_trees import SpanningTrees
 from tidewolf.sets.translated import Translated
+from tidewolf.sets.transportation import Transportation
 from tidewolf.sets.vertex_hull import VertexHull
 
 __all__ = [
+    "Birkhoff",
     "BoundedPSD",
     "Box",
     "CappedSimplex",
@@ -23,12 +30,17 @@ __all__ = [
     "FlowPolytope",
     "L2Ball",
     "LinearDescription",
+    "Matching",
+    "Permutahedron",
     "Polyhedral",
+    "Polytope",
     "Projectable",
     "Relaxable",
     "Shrunk",
     "Simplex",
+    "SpanningTrees",
     "Translated",
+    "Transportation",
     "VertexHull",
     "every",
 ]
