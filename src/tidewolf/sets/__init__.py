@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from inspect import isabstract
 
+from tidewolf.core.matrices import SparsePlusLowRank
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable
 from tidewolf.sets.bounded_psd import BoundedPSD
 from tidewolf.sets.box import Box
 from tidewolf.sets.capped_simplex import CappedSimplex
+from tidewolf.sets.fantope import Fantope
 from tidewolf.sets.flow import FlowPolytope
 from tidewolf.sets.l2_ball import L2Ball
+from tidewolf.sets.nuclear_ball import NuclearBall
 from tidewolf.sets.shrunk import Shrunk
 from tidewolf.sets.simplex import Simplex
+from tidewolf.sets.spectraplex import Spectraplex
 from tidewolf.sets.translated import Translated
 from tidewolf.sets.vertex_hull import VertexHull
 
@@ -20,14 +24,18 @@ __all__ = [
     "Box",
     "CappedSimplex",
     "ConvexSet",
+    "Fantope",
     "FlowPolytope",
     "L2Ball",
     "LinearDescription",
+    "NuclearBall",
     "Polyhedral",
     "Projectable",
     "Relaxable",
     "Shrunk",
     "Simplex",
+    "SparsePlusLowRank",
+    "Spectraplex",
     "Translated",
     "VertexHull",
     "every",
