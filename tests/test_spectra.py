@@ -29,6 +29,7 @@ from tidewolf.sets import (
     fantope,
     lanczos,
 )
+from tidewolf.sets.operators import SymmetricPart
 from tidewolf.testing import check_set
 from tidewolf.testing.sets import lengths
 
@@ -232,22 +233,25 @@ def test_the_bound_of_a_fantope_fails_no_oftener_than_it_says(failure):
     assert wrong <= 200 * failure
 
 
-def test_one_factor_proves_a_fantopes_answer_and_no_wrong_one(monkeypatch):
-    rng, K = np.random.default_rng(0), Fantope(12, 3, dense=0, certified=True, tolerance=1e-4)
-    A = rng.standard_normal((12, 12))
-    A = (A + A.T) / 5
-    values, vectors = np.linalg.eigh(A)
+@pytest.mark.parametrize("certified", [False, True])
+def test_one_test_lets_a_fantopes_answer_pass_and_no_wrong_one(certified, monkeypatch):
+    rng, K = np.random.default_rng(0), Fantope(12, 3, dense=0, certified=certified, tolerance=1e-4)
+    G, noise = rng.standard_normal((12, 12)), rng.standard_normal(12)
+    A = SymmetricPart(G, float(np.abs(G).max()))
+    values, vectors = np.linalg.eigh(A.dense())
     best = vectors[:, -3:].T
     turned = np.linalg.qr(rng.standard_normal((3, 3)))[0] @ best
-    rows, gap = K._proved(A, turned, 1e-4)
-    assert 3e-4 <= gap <= 3.1e-4
+    rows, gap = K._tested(A, turned, 1e-4, noise)
+    assert 3e-4 <= gap <= 6e-4
     np.testing.assert_allclose(rows.T @ rows, best.T @ best, atol=1e-12)
-    rows, gap = K._proved(A, vectors[:, [11, 10, 8]].T, 1e-4)  # the third is missed: no factor, and the dense eigensolver answers
+    np.testing.assert_allclose(np.abs(rows @ best[::-1].T), np.eye(3), atol=1e-9)  # the leading one first
+    wrong = vectors[:, [11, 10, 8]].T  # the third is missed: the dense eigensolver answers
+    rows, gap = K._tested(A, wrong, 1e-4, noise)
     assert gap == 0.0
     np.testing.assert_allclose(rows.T @ rows, best.T @ best, atol=1e-12)
-    monkeypatch.setattr(fantope, "above", lambda *_: 0.0)
-    rows, gap = K._proved(A, vectors[:, [11, 10, 8]].T, 1e-4)
-    assert np.trace(rows @ A @ rows.T) + gap < values[-3:].sum()  # which is what the factor is for
+    monkeypatch.setattr(fantope, "above" if certified else "_beyond", lambda *_: 0.0)
+    rows, gap = K._tested(A, wrong, 1e-4, noise)
+    assert np.trace(rows @ A.dense() @ rows.T) + gap < values[-3:].sum()  # which is what the test is for
 
 
 def turning(m: int, n: int, steps: int):

@@ -3,15 +3,12 @@
     { X = X' : 0 <= X <= I, tr X = k }             n x n, 1 <= k <= n;  vertices: sum of v_i v_i' over k orthonormal v_i
 
 Oracle: the eigenvectors of the k smallest eigenvalues of (D + D')/2 (Fan 1949); the minimum is their sum, and
-error <= tolerance k |(D + D')/2|_2 (spectral.py says how, and how surely). One eigenvector after another: v_i is a leading vector of
-A = -(D + D')/2 within the complement of v_1 .. v_{i-1}, where by interlacing
-
-    lambda_i(A)  <=  the largest eigenvalue there  <=  v_i' A v_i + gap_i,        so      sum_i lambda_i(A) <= sum_i v_i' A v_i + gap_i
-
-whatever the earlier vectors are: nothing is lost by their errors, and repeated eigenvalues do no harm. Each gap is wrong with a chance of
-failure/k. Certified: for any z and any Z psd with z I + Z >= A the k largest eigenvalues of A add up to at most k z + tr Z. With theta_i
-the eigenvalues of A within the span of the v_i, rotated to fit, s a gap, z = min_i theta_i + s and Z = sum_i (theta_i + s - z) v_i v_i',
-that is sum_i theta_i + k s, and one Cholesky factor of z I + Z - A proves it.
+error <= tolerance k |(D + D')/2|_2. Their rows v_i are sought one after another, each within the complement of those before, as leading
+vectors of A = -(D + D')/2, so that repeated eigenvalues do no harm. Then they are tested together: for any z and any Z psd with
+z I + Z >= A the k largest eigenvalues of A add up to at most k z + tr Z. With theta_i the eigenvalues of A within the span of the v_i,
+which are turned to fit, s the error allowed for each, z = min_i theta_i + s and Z = sum_i (theta_i + s - z) v_i v_i', that is
+sum_i theta_i + k s; and z I + Z >= A if no eigenvalue of A - sum_i (theta_i - min theta) v_i v_i' is above z: one test of a largest
+eigenvalue, by Lanczos from fresh random numbers or by a Cholesky factor (spectral.py says how sure each is).
 
 Affine hull: the symmetric matrices of trace k, dimension n(n + 1)/2 - 1; for k = n the set is {I}. Center (k/n) I, radius^2 =
 k (1 - k/n)^2 + (n - k)(k/n)^2 = k (n - k)/n. Diameter: |P - Q|^2 = 2k - 2 <P, Q>, and <P, Q> >= max(0, 2k - n): sqrt(2 min(k, n - k)).
@@ -36,9 +33,13 @@ from tidewolf.core.matrices import Matrix, as_matrix, example, largest
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Vertex
 from tidewolf.sets.capped_simplex import CappedSimplex
-from tidewolf.sets.lanczos import above, probable, settled, start
-from tidewolf.sets.operators import Deflated, SymmetricPart
+from tidewolf.sets.lanczos import Found, above, probable, settled, start
+from tidewolf.sets.operators import Deflated, Lowered, SymmetricPart
 from tidewolf.sets.spectral import Spectral, after, asymmetry, eigenvalues, leading, traceless
+
+_FINER, _TEST = 0.25, 0.1
+"""Vectors that are to be tested are sought to this share of the error: what they leave over, squared, has to fit into it too. And the share of
+it that is left to the test."""
 
 
 @final
@@ -106,32 +107,35 @@ class Fantope(Spectral):
         A = SymmetricPart(D, size)
         if self.n <= self.dense:
             return Answer(LowRank(_exact(A, self.k)))
-        calls, noise, last = self._begun(self.n, self.k, warm, reference)
+        calls, noise, last = self._begun(self.n, self.k + 1, self.k, warm, reference)
         V, gap = self._iterated(A, noise, last)
         return Answer(LowRank(V), size * gap, after(V, calls))
 
     def _iterated(self, A: SymmetricPart, noise: Array, last: Array | None) -> tuple[Array, float]:
-        """The k rows, and what the k largest eigenvalues add up to beyond theirs at most."""
-        xp, V, gaps = namespace(noise), noise[:0, :], []
+        """The k rows, the leading one first, and what the k largest eigenvalues add up to beyond theirs."""
+        xp, V, s, promises = namespace(noise), noise[:0, :], 0.0, self.certified or self.failure < 1.0
+        finer = _FINER if promises else 1.0
         for i in range(self.k):
             rest = Deflated(A, V)
-            begin = start(rest.off(noise[i, :]), None if last is None else rest.off(last[i, :]), self.failure / self.k)
-            promises = not self.certified and self.failure < 1.0
-            found = (probable if promises else settled)(rest, begin, self.tolerance, -math.inf)
-            if found is None:
+            begin = start(rest.off(noise[i, :]), None if last is None else rest.off(last[i, :]), 1.0)
+            found = settled(rest, begin, finer * self.tolerance)
+            v = rest.off(rest.off(found.vector))
+            if norm(v) < 0.5:  # rounding has led it back to the rows before
                 return _exact(A, self.k), 0.0
-            v = rest.off(found.vector)
-            V = xp.concat([V, (v / norm(v))[None, :]])
-            gaps.append(found.gap)
-        return self._proved(A.dense(), V, max(gaps)) if self.certified else (V, sum(gaps))
+            V, s = xp.concat([V, (v / norm(v))[None, :]]), max(s, found.gap / finer)
+        return self._tested(A, V, (1.0 - _TEST) * s, noise[self.k, :]) if promises else (V, self.k * s)
 
-    def _proved(self, A: Array, V: Array, s: float) -> tuple[Array, float]:
-        """The rows, rotated, and what the k largest eigenvalues add up to beyond theirs, proved; the exact ones where s proves nothing."""
-        theta, turn = namespace(A).linalg.eigh((V @ A) @ V.T)
-        V = turn.T @ V
-        z = float(theta[0]) + s
-        slack = above(z, A - (V.T * (theta - theta[0])) @ V)
-        return (leading(A, self.k)[1].T, 0.0) if slack is None else (V, self.k * (s + slack))
+    def _tested(self, A: SymmetricPart, V: Array, s: float, noise: Array) -> tuple[Array, float]:
+        """The rows, turned, if they pass the test with an error of s each, else the exact ones; and the error of all."""
+        xp = namespace(V)
+        theta, turn = xp.linalg.eigh(xp.stack([A @ V[i, :] for i in range(self.k)]) @ V.T)
+        V, z = turn.T @ V, float(theta[0]) + s
+        lowered = Lowered(A, V, theta - theta[0])
+        if self.certified:
+            slack = above(z, lowered.dense())
+        else:
+            slack = _beyond(z, probable(lowered, start(noise, None, self.failure), _TEST * self.tolerance, z))
+        return (_exact(A, self.k), 0.0) if slack is None or slack > _TEST * s else (xp.flip(V, axis=0), self.k * (s + slack))
 
     def atom(self, point: Array) -> Vertex:
         return LowRank.of(point)
@@ -147,6 +151,11 @@ class Fantope(Spectral):
     @classmethod
     def examples(cls) -> Sequence[Fantope]:
         return (cls(1), cls(3, 3), cls(4), cls(5, 3), cls(3, 2, tolerance=1e-3, dense=0), cls(4, 2, certified=True, dense=0))
+
+
+def _beyond(z: float, found: Found | None) -> float | None:
+    """What the largest eigenvalue exceeds z by at most, for what was found of it."""
+    return None if found is None else max(0.0, found.value + found.gap - z)
 
 
 def _exact(A: SymmetricPart, k: int) -> Array:

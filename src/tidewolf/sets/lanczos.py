@@ -122,11 +122,12 @@ class Krylov:
 
     def __init__(self, A: Any, b: Array, floor: float = 0.0) -> None:
         self.A, self.n, self.floor = A, int(b.shape[0]), floor
-        self.rounding = self.n * eps_of(b)
+        self.rounding = (self.n + 16) * eps_of(b)
         self.alpha: list[float] = []
         self.beta: list[float] = []
         self.Q = like(np.zeros((min(self.n, _FIRST), self.n)), b)
         self.following = b / norm(b)
+        self.theta, self.rise = -math.inf, math.inf  # at the last look, and by how much it had risen since the one before
         self.values: Numbers = np.zeros(0)
         self.vectors: Numbers = np.zeros((0, 0))
 
@@ -166,6 +167,7 @@ class Krylov:
 
         self.values, self.vectors = eigh_tridiagonal(self.alpha, self.beta[:-1]) if self.k > 1 else (np.array(self.alpha), np.eye(1))
         theta = float(self.values[-1])
+        self.rise, self.theta = theta - self.theta, theta
         return theta, max(tolerance * float(np.abs(self.values).max()), self.floor - theta)
 
     def vector(self) -> Array:
@@ -184,8 +186,10 @@ class Krylov:
         return False
 
     def seems_settled(self, gap: float) -> bool:
-        """Whether theta is within `gap` of an eigenvalue, by its residual and, squared, by its distance from the next below."""
+        """Whether theta hardly rises, and is within `gap` of an eigenvalue by its residual and, squared, by its distance from the next."""
         if self.k == 1:
-            return self.beta[-1] <= gap
+            return self.beta[-1] <= self.rounding
         residual = self.beta[-1] * abs(float(self.vectors[-1, -1]))
+        if self.rise > gap / 4.0:
+            return False
         return residual * min(1.0, residual / max(float(self.values[-1] - self.values[-2]), residual)) <= gap

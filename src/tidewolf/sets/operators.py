@@ -2,7 +2,8 @@
 
     SymmetricPart   -(D + D') / (2 size)
     Gram            D'D / unit^2,  or D D' / unit^2 where D has fewer rows than columns
-    Deflated        P A P,  P the projection off some orthonormal rows
+    Deflated        P A P,  P the projection off some orthonormal rows v_i
+    Lowered         A - sum_i drop_i v_i v_i'
 
 Making the symmetric part of an array costs as much as some `_MANY` products with it, so that is put off until it pays. A direction of
 extreme size is divided by that first, so that products neither overflow nor vanish.
@@ -89,6 +90,21 @@ class Deflated:
 
     def __matmul__(self, v: Array) -> Array:
         return self.off(self.A @ v)
+
+
+@final
+class Lowered:
+    """A - sum_i drop_i v_i v_i' for rows v_i of V."""
+
+    def __init__(self, A: SymmetricPart, V: Array, drop: Array) -> None:
+        self.A, self.V, self.drop = A, V, drop
+
+    def __matmul__(self, v: Array) -> Array:
+        return self.A @ v - (self.drop * (self.V @ v)) @ self.V
+
+    def dense(self) -> Array:
+        """As an array."""
+        return self.A.dense() - (self.V.T * self.drop) @ self.V
 
 
 def _is_extreme(size: float) -> bool:

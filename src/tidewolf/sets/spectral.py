@@ -59,18 +59,18 @@ class Spectral(ConvexSet, Projectable, ABC):
         """The same set, always answered for by the dense eigensolver."""
         return type(self)(**{**self.fields(), "dense": max(self.shape)})
 
-    def _begun(self, n: int, count: int, warm: Array | None, reference: Array) -> tuple[int, Array, Array | None]:
-        """The number of calls so far, `count` random vectors for this one, and as many from the last, if there was one."""
-        calls = 0 if warm is None else int(warm[count * n])
-        noise = generator(self.seed, "leading eigenvector", calls).standard_normal((count, n))
-        last = None if warm is None else namespace(warm).reshape(warm[: count * n], (count, n))
+    def _begun(self, n: int, drawn: int, kept: int, warm: Array | None, reference: Array) -> tuple[int, Array, Array | None]:
+        """The number of calls so far, `drawn` random vectors for this one, and the `kept` ones of the last, if there was one."""
+        calls = 0 if warm is None else int(warm[kept * n])
+        noise = generator(self.seed, "leading eigenvector", calls).standard_normal((drawn, n))
+        last = None if warm is None else namespace(warm).reshape(warm[: kept * n], (kept, n))
         return calls, like(noise, reference), None if last is None else like(last, reference)
 
     def _leading(self, A: Any, warm: Array | None, reference: Array, tolerance: float, floor: float) -> tuple[Found, Array | None]:
         """The leading eigenvector of an operator, and what the next call starts from: the vector and the number of calls."""
         if A.n <= self.dense:
             return exact(A), None
-        calls, noise, last = self._begun(A.n, 1, warm, reference)
+        calls, noise, last = self._begun(A.n, 1, 1, warm, reference)
         begin = start(noise[0, :], None if last is None else last[0, :], self.failure)
         found = self._search(A, begin, tolerance, floor)
         found = exact(A) if found is None else found
