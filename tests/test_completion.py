@@ -279,6 +279,8 @@ def test_tastes_turn():
     late = tw.Stream(stream.losses, wide)[3000:]
     early, own = (best_in_hindsight(NuclearBall(stream.shape, 100.0), part) for part in (tw.Stream(stream.losses, wide)[300:1300], late))
     assert late.losses.values(early.point).sum() > 3 * own.upper
+    halfway = stream.losses[1500:1650]  # a quarter turn: tastes have become the other ones, not nothing
+    assert halfway.targets[halfway.places >= 0].std() > 0.5
 
 
 @pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.LyapunovFrankWolfe, tw.PrimalDual, tw.DriftPlusPenalty, tw.rivals.SinhaVaze])

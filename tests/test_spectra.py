@@ -29,7 +29,8 @@ from tidewolf.sets import (
     fantope,
     lanczos,
 )
-from tidewolf.sets.operators import SymmetricPart
+from tidewolf.sets.operators import Gram, SymmetricPart
+from tidewolf.sets.spectral import Spectral
 from tidewolf.testing import check_set
 from tidewolf.testing.sets import lengths
 
@@ -180,6 +181,10 @@ def test_an_answer_is_a_function_of_direction_and_warm_start(make):
     assert not first.warm.flags.writeable
     second = K.answer(D, first.warm)
     assert (int(first.warm[-1]), int(second.warm[-1])) == (1, 2)
+    kept = (len(first.warm) - 1) // 30
+    drawn = [K._begun(30, 1, kept, warm, D)[1] for warm in (None, first.warm, second.warm)]
+    assert not np.allclose(drawn[0], drawn[1])
+    assert not np.allclose(drawn[1], drawn[2])
     assert second.vertex.key() == K.answer(D, first.warm.copy()).vertex.key() != first.vertex.key()
     other = make(30, dense=0, seed=1).answer(D)
     assert other.vertex.key() != first.vertex.key()
@@ -245,10 +250,12 @@ def test_one_test_lets_a_fantopes_answer_pass_and_no_wrong_one(certified, monkey
     assert 3e-4 <= gap <= 6e-4
     np.testing.assert_allclose(rows.T @ rows, best.T @ best, atol=1e-12)
     np.testing.assert_allclose(np.abs(rows @ best[::-1].T), np.eye(3), atol=1e-9)  # the leading one first
-    wrong = vectors[:, [11, 10, 8]].T  # the third is missed: the dense eigensolver answers
-    rows, gap = K._tested(A, wrong, 1e-4, noise)
-    assert gap == 0.0
-    np.testing.assert_allclose(rows.T @ rows, best.T @ best, atol=1e-12)
+    wrong = vectors[:, [11, 10, 8]].T  # the third is missed, or only nearly met: the dense eigensolver answers
+    nearly = np.stack([vectors[:, 11], vectors[:, 10], math.cos(0.5) * vectors[:, 9] + math.sin(0.5) * vectors[:, 8]])
+    for given_rows in (wrong, nearly):
+        rows, gap = K._tested(A, given_rows, 1e-4, noise)
+        assert gap == 0.0
+        np.testing.assert_allclose(rows.T @ rows, best.T @ best, atol=1e-12)
     monkeypatch.setattr(fantope, "above" if certified else "_beyond", lambda *_: 0.0)
     rows, gap = K._tested(A, wrong, 1e-4, noise)
     assert np.trace(rows @ A.dense() @ rows.T) + gap < values[-3:].sum()  # which is what the test is for
@@ -261,6 +268,45 @@ def turning(m: int, n: int, steps: int):
     u, v = (w / np.linalg.norm(w) for w in (rng.standard_normal(m), rng.standard_normal(n)))
     for t in range(steps):
         yield math.cos(0.02 * t) * here + math.sin(0.02 * t) * there - 3.0 * np.outer(u, v)
+
+
+def test_answers_that_promise_nothing_stay_good_on_a_drift():
+    """Each starts from the last of its kind, so that small errors might grow."""
+    rng, K, warm = np.random.default_rng(0), BoundedPSD(300, dense=0, failure=1.0, tolerance=1e-3), None
+    here, there = ((G + G.T) / math.sqrt(600) for G in rng.standard_normal((2, 300, 300)))
+    for t in range(12):
+        D = math.cos(0.02 * t) * here + math.sin(0.02 * t) * there
+        answer, best = K.answer(D, warm), float(np.linalg.eigvalsh(D)[0])
+        assert answer.vertex.inner(D) <= (1 - 1e-3) * best
+        warm = answer.warm
+
+
+def test_an_error_of_the_nuclear_ball_covers_what_the_gap_allows(monkeypatch):
+    D, K = np.diag([2.0, 1.0]), NuclearBall((2, 2), 3.0)
+    unit2 = Gram(D, 2.0).unit ** 2
+    monkeypatch.setattr(Spectral, "_leading", lambda *_, **__: (lanczos.Found(np.array([0.0, 1.0]), 1.0 / unit2, 3.0 / unit2, 1), None))
+    answer = K.answer(D)
+    assert answer.vertex.inner(D) == pytest.approx(-3.0)
+    assert answer.error == pytest.approx(3.0)  # the minimum is -6
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-300, 1e300, 1e307])
+def test_directions_at_the_ends_of_the_scale(size):
+    D = np.diag([3.0, 1.0, -2.0, 0.5])
+    for K, best in (
+        (Spectraplex(4, dense=0), [2]),
+        (Fantope(4, 2, dense=0), [2, 3]),
+        (BoundedPSD(4, dense=0), [2]),
+        (NuclearBall((4, 4), dense=0), [0]),
+    ):
+        np.testing.assert_allclose(np.abs(np.diag(K.lmo(D * size))), np.isin(range(4), best), atol=0.1)
+
+
+@pytest.mark.parametrize(("dtype", "size"), [(np.float32, 1e37), (np.float64, 1e307)])
+def test_sums_of_huge_entries_do_not_overflow(dtype, size):
+    D = np.full((200, 200), -size, dtype=dtype)
+    for K in (Spectraplex(200, dense=0), Fantope(200, 1, dense=0), BoundedPSD(200, dense=0), NuclearBall((200, 200), dense=0)):
+        np.testing.assert_allclose(K.lmo(D), 1 / 200, rtol=1e-3)
 
 
 def test_warm_starts_need_few_products_on_a_drift(monkeypatch):

@@ -38,8 +38,8 @@ from tidewolf.sets.operators import Deflated, Lowered, SymmetricPart
 from tidewolf.sets.spectral import Spectral, after, asymmetry, eigenvalues, leading, traceless
 
 _FINER, _TEST = 0.25, 0.1
-"""Vectors that are to be tested are sought to this share of the error: what they leave over, squared, has to fit into it too. And the share of
-it that is left to the test."""
+"""Vectors that are to be tested are sought to this share of the error: what they leave over, squared, has to fit into it too; and the
+share of the error that is left to the test."""
 
 
 @final
