@@ -77,6 +77,7 @@ class Spectral(ConvexSet, Projectable, ABC):
         return found, after(found.vector, calls)
 
     def _search(self, A: Any, begin: Start, tolerance: float, floor: float) -> Found | None:
+        """What this set goes by: a proof, a probability, or the residual."""
         if self.certified:
             return proved(A, begin, tolerance, floor)
         return probable(A, begin, tolerance, floor) if self.failure < 1.0 else settled(A, begin, tolerance)
