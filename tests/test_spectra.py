@@ -493,8 +493,7 @@ def test_wrong_settings_are_refused_in_a_sentence(make, sentence):
 # --- in other libraries, moved, and as an active set ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("K", EXAMPLES, ids=repr)
+@pytest.mark.parametrize(("K", "dtype"), [(K, ("float32", "float64")[i % 2]) for i, K in enumerate(EXAMPLES)], ids=repr)
 def test_the_laws_hold_on_torch(K, dtype):
     torch = pytest.importorskip("torch", reason='torch is not installed; pip install "tidewolf[torch]" runs this test')
     check_set(K.to(torch.zeros(1, dtype=getattr(torch, dtype))))
