@@ -162,7 +162,7 @@ def test_the_projection_moves_eigenvalues_only(seed, n, far):
     [
         (lambda: BoundedPSD(0), r"The size n of the matrices must be at least 1, not 0\."),
         (lambda: BoundedPSD(2, 0.0), r"The bound tau on the trace must be greater than 0, not 0\."),
-        (lambda: BoundedPSD(2, failure=1.0), r"failure is a probability below 1, not 1\."),
+        (lambda: BoundedPSD(2, failure=1.5), r"failure is a probability, at most 1, not 1\.5\."),
         (lambda: BoundedPSD(2, tolerance=0.0), r"tolerance must be greater than 0, not 0\."),
     ],
 )
@@ -205,12 +205,12 @@ def test_the_answer_is_as_good_as_a_dense_eigensolvers_up_to_its_error(kind, mod
     D = direction(kind, rng, n)
     values = np.linalg.eigvalsh((D + D.T) / 2)
     best, size = 2.0 * min(0.0, float(values[0])), float(np.abs(values).max())
-    warm, before = None, D.copy()
+    warm, before, rounding = None, D.copy(), 1e-13 * n * float(np.abs(D).max())
     for _ in range(3):
         answer = K.answer(D, warm)
         value = answer.vertex.inner(D)
-        assert best - 1e-13 * n * size <= value <= best + answer.error + 1e-13 * n * size
-        assert 0.0 <= answer.error <= 2.0 * (tolerance + 1e-11) * size
+        assert best - rounding <= value <= best + answer.error + rounding
+        assert 0.0 <= answer.error <= 2.0 * tolerance * size + 10 * rounding
         assert K.excess(answer.vertex.dense(D)) <= 1e-13
         warm = answer.warm
     np.testing.assert_array_equal(D, before)
@@ -326,8 +326,8 @@ def test_warm_starts_need_few_products_on_a_drift(spike, monkeypatch):
         assert answer.vertex.inner(D) - best <= 1e-3 * abs(best)
         warm = answer.warm
         products.append(0)
-    assert products[0] >= 6
-    assert max(products[1:-1]) <= 3
+    assert products[0] >= 6 >= max(products[1:-1])
+    assert np.mean(products[1:-1]) <= 4.5
 
 
 def test_a_repeated_leading_eigenvalue_is_found():

@@ -2,7 +2,7 @@
 
     min { F(x) = sum_t f_t(x) : x in K, g_i(x) <= 0 for every i }          g_i: the rounds' constraints, or their half-spaces
 
-Lower. For any lam >= 0 and any x in K, L(., lam) = F + <lam, g> is convex, so with d a subgradient of it at x
+Lower. For any lam >= 0, L(., lam) = F + <lam, g> is convex, so with d a subgradient of it at any x, in K or not,
     min_K L(., lam)  >=  L(x, lam) - max_{v in K} <d, x - v>,
 one call of the oracle, less its error and a slack for rounding. Upper: F at a point seen to be feasible. Both hold for whatever was found;
 they meet where the functions are smooth.
@@ -85,7 +85,7 @@ class Curved(NamedTuple):
         return float(self.part.constraints.slopes(self.at_home(x)).max())
 
     def least(self, x: Vector, lam: Vector, *, costs: bool = True) -> tuple[float, Vector]:
-        """A lower bound on F + <lam, g> over K (on <lam, g> without costs) from the member x, and the vertex the oracle answered with."""
+        """A lower bound on F + <lam, g> over K (on <lam, g> without costs) from the point x, and the vertex the oracle answered with."""
         slope, limits, rounding = costs * self.slope(x) + self.limit_slope(x, lam), self.limits(x), 2.0 * (x.size + len(self.part))
         direction = self.at_home(slope)
         answer = self.K.answer(direction)

@@ -11,7 +11,8 @@ oracle, `upper` at a point that was seen to be feasible, else infinite.
 No such point. Weights w >= 0 that sum to 1 with min_{x in K} sum_i w_i (<a_i, x> - b_i) > 0, by one call of the oracle too:
 at every x in K the rounds of these rows average above 0, so one of them is breached.
 
-Curved losses or constraints: the same from the Lagrangian at a member, less its Frank-Wolfe gap (curved.py).
+Curved losses or constraints: the same from the Lagrangian at a point, less its Frank-Wolfe gap (curved.py); squared errors on entries
+within bounds, over a set with an exact projection, have a method of their own to find it (splitting.py).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.errors import WrongType
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.values import Value
-from tidewolf.evaluation import bracket, curved, linear_program, semidefinite
+from tidewolf.evaluation import bracket, curved, linear_program, semidefinite, splitting
 from tidewolf.evaluation.task import Guess, Task, Vector, require_rounds, task_of
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.sets.base import Polyhedral
@@ -122,7 +123,7 @@ def _checked(task: Task, found: Guess, first: int) -> Comparator:
 def _curved(K: HasLMO, part: Stream, first: int) -> Comparator:
     """The same where losses or constraints are curved."""
     task = curved.curved_of(K, part)
-    found = curved.guess(task)
+    found = splitting.guess(task) if splitting.fits(task) else curved.guess(task)
     if found.weights is not None and (weights := _shares(found.weights)) is not None:
         bound, _ = task.least(found.anchor, weights, costs=False)
         if bound > 0:

@@ -13,7 +13,6 @@ Upper. The total at a point, if it lies in K and keeps every g_t(x) <= 0 up to 1
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,7 +22,7 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.oracle import HasLMO
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
-from tidewolf.sets.bounded_psd import BoundedPSD
+from tidewolf.sets.spectral import Spectral
 
 Vector: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -111,7 +110,7 @@ def task_of(K: HasLMO, part: Stream) -> Task:
 
 def exact(K: HasLMO) -> HasLMO:
     """The same set with an oracle that does not err, where there is one: hindsight asks seldom."""
-    return replace(K, dense=K.n) if isinstance(K, BoundedPSD) and type(K.center) is np.ndarray else K
+    return K.exactly() if isinstance(K, Spectral) and type(K.center) is np.ndarray else K
 
 
 def positive(sizes: Any) -> Any:

@@ -7,6 +7,8 @@
 | `MaxAffine(A, b)` | max_j <A_tj, x> - b_tj |
 | `Capacity(c)` | max_i x_i - c_ti |
 | `Quadratic(P, q, r)` | 1/2 <x, P_t x> + <q_t, x> + r_t |
+| `Squared(targets, places, sides)` | 1/2 sum of (x_e - m_te)^2 over the entries e seen in round t; `Squared.of(rounds, shape)` |
+| `Range(low, high, places, sides)` | by how much the entries asked for in round t are out of their bounds; `Range.of(rounds, shape)` |
 | `LogWealth(returns)` | -log <r_t, x>, where that is defined |
 | `Custom(value, subgradient, shape, rounds)` | value(t, x) |
 | `Chain(parts)` | those of the first part, then those of the second, .. |
@@ -29,6 +31,8 @@ from tidewolf.functions.linear import Linear
 from tidewolf.functions.log_wealth import LogWealth
 from tidewolf.functions.max_affine import MaxAffine
 from tidewolf.functions.quadratic import Quadratic
+from tidewolf.functions.range import Range
+from tidewolf.functions.squared import Squared
 
 __all__ = [
     "Affine",
@@ -43,6 +47,8 @@ __all__ = [
     "MaxAffine",
     "PiecewiseLinear",
     "Quadratic",
+    "Range",
+    "Squared",
     "every",
 ]
 

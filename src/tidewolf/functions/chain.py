@@ -92,10 +92,14 @@ def _merged(parts: list[Batch]) -> Iterator[Batch]:
 
 
 def mapped(batch: Batch, change: Callable[[Array], Array]) -> Batch:
-    """The same functions with every array changed, unchecked: copied, or moved to another library."""
+    """The same functions with every array changed, unchecked: copied, or moved to another library. Those of integers are just copied."""
     if isinstance(batch, Chain):
         return batch._shared(parts=tuple(mapped(part, change) for part in batch.parts))
     if not is_dataclass(batch):
         return batch
     own = {field.name: getattr(batch, field.name) for field in fields(batch)}
-    return batch._shared(**{name: change(part) if is_array(part) else part for name, part in own.items()})
+    return batch._shared(**{name: _changed(part, change) if is_array(part) else part for name, part in own.items()})
+
+
+def _changed(part: Array, change: Callable[[Array], Array]) -> Array:
+    return part.copy() if type(part) is np.ndarray and part.dtype.kind == "i" else change(part)

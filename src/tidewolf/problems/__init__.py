@@ -12,6 +12,7 @@ from tidewolf.problems.abilene import abilene
 from tidewolf.problems.adversarial import adversarial
 from tidewolf.problems.base import Builder, Problem
 from tidewolf.problems.carbon import carbon
+from tidewolf.problems.completion import completion
 from tidewolf.problems.freeway import freeway
 from tidewolf.problems.graph_files import Graph, read_graph
 from tidewolf.problems.portfolio import portfolio
@@ -29,6 +30,7 @@ __all__ = [
     "abilene",
     "adversarial",
     "carbon",
+    "completion",
     "every",
     "freeway",
     "geant",
@@ -43,7 +45,7 @@ __all__ = [
     "zoo",
 ]
 
-_BUILDERS: tuple[Builder, ...] = (routing, sdp, portfolio, scheduling, adversarial, abilene, freeway, carbon, geant, uunet, zoo)
+_BUILDERS: tuple[Builder, ...] = (routing, sdp, completion, portfolio, scheduling, adversarial, abilene, freeway, carbon, geant, uunet, zoo)
 
 
 def every() -> dict[str, Builder]:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from inspect import isabstract
 
+from tidewolf.core.matrices import SparsePlusLowRank
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable
 from tidewolf.sets.birkhoff import Birkhoff
 from tidewolf.sets.bounded_psd import BoundedPSD
 from tidewolf.sets.box import Box
 from tidewolf.sets.capped_simplex import CappedSimplex
+from tidewolf.sets.fantope import Fantope
 from tidewolf.sets.flow import FlowPolytope
 from tidewolf.sets.l2_ball import L2Ball
 from tidewolf.sets.matching import Matching
+from tidewolf.sets.nuclear_ball import NuclearBall
 from tidewolf.sets.permutahedron import Permutahedron
 from tidewolf.sets.polytope import Polytope
 from tidewolf.sets.shrunk import Shrunk
 from tidewolf.sets.simplex import Simplex
 from tidewolf.sets.spanning_trees import SpanningTrees
+from tidewolf.sets.spectraplex import Spectraplex
 from tidewolf.sets.translated import Translated
 from tidewolf.sets.transportation import Transportation
 from tidewolf.sets.vertex_hull import VertexHull
@@ -27,10 +31,12 @@ __all__ = [
     "Box",
     "CappedSimplex",
     "ConvexSet",
+    "Fantope",
     "FlowPolytope",
     "L2Ball",
     "LinearDescription",
     "Matching",
+    "NuclearBall",
     "Permutahedron",
     "Polyhedral",
     "Polytope",
@@ -39,6 +45,8 @@ __all__ = [
     "Shrunk",
     "Simplex",
     "SpanningTrees",
+    "SparsePlusLowRank",
+    "Spectraplex",
     "Translated",
     "Transportation",
     "VertexHull",

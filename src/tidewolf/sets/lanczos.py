@@ -32,7 +32,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, eps_of, inner, like, namespace, norm, to_numpy
+from tidewolf.core.arrays import Array, eps_of, inner, is_array, like, namespace, norm, to_numpy
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -66,12 +66,12 @@ def start(noise: Array, v: Array | None, failure: float) -> Start:
     return Start(b, (failure * sigma) ** 2 * math.pi / (2 * n * inner(b, b)))
 
 
-def probable(A: Array, begin: Start, tolerance: float) -> Found | None:
+def probable(A: Any, begin: Start, tolerance: float, floor: float = 0.0) -> Found | None:
     """Products until the bound from above is within `tolerance` |A|_2, as seen, of theta; None where rounding keeps it from getting there.
 
-    The largest entry of A has size 1.
+    A is an array or an operator (operators.py), |A|_2 between 1 and n or not much below. Eigenvalues below `floor` are as good as that.
     """
-    space = Krylov(A, begin.b)
+    space = Krylov(A, begin.b, floor)
     while True:
         theta, gap = space.grown(tolerance)
         if space.rules_out(theta + gap, begin.mass):
@@ -83,18 +83,29 @@ def probable(A: Array, begin: Start, tolerance: float) -> Found | None:
     return Found(space.vector(), theta, gap + space.rounding, space.k)
 
 
-def proved(A: Array, begin: Start, tolerance: float) -> Found | None:
-    """The same with a proof: products until theta seems settled, then a Cholesky factor of (theta + gap) I - A; None where there is none.
-
-    If the computed factorisation of B = z I - A runs through, B + E is positive semidefinite for some |E| <= (n + 2) eps tr(B).
-    """
-    space = Krylov(A, begin.b)
+def settled(A: Any, begin: Start, tolerance: float, floor: float = -math.inf) -> Found:
+    """Products until theta seems settled. No proof: a larger eigenvalue whose vector the start has little of may have been missed."""
+    space = Krylov(A, begin.b, floor)
     while True:
         theta, gap = space.grown(tolerance)
         if space.exhausted or space.seems_settled(gap / 2.0):
-            break
-    slack = 2.0 * (space.n + 2) * sys.float_info.epsilon * (space.n * (theta + gap) - float(namespace(A).linalg.trace(A)))
-    return Found(space.vector(), theta, gap + slack + space.rounding, space.k) if is_above(theta + gap, A) else None
+            return Found(space.vector(), theta, gap + space.rounding, space.k)
+
+
+def proved(A: Any, begin: Start, tolerance: float, floor: float = 0.0) -> Found | None:
+    """The same with a proof, a Cholesky factor of (theta + gap) I - A; None where there is none."""
+    found = settled(A, begin, tolerance, floor)
+    slack = above(found.value + found.gap, A if is_array(A) else A.dense())
+    return None if slack is None else found._replace(gap=found.gap + slack)
+
+
+def above(z: float, A: Array) -> float | None:
+    """What the largest eigenvalue of A exceeds z by at most; None where it seems to be above z.
+
+    If the computed factorisation of B = z I - A runs through, B + E is positive semidefinite for some |E| <= (n + 2) eps tr(B).
+    """
+    n = int(A.shape[0])
+    return 2.0 * (n + 2) * sys.float_info.epsilon * (n * z - float(namespace(A).linalg.trace(A))) if is_above(z, A) else None
 
 
 def is_above(z: float, A: Array) -> bool:
@@ -109,13 +120,14 @@ def is_above(z: float, A: Array) -> bool:
 class Krylov:
     """A growing Krylov space of A with its tridiagonal matrix T."""
 
-    def __init__(self, A: Array, b: Array) -> None:
-        self.A, self.n = A, int(b.shape[0])
-        self.rounding = self.n * eps_of(b)
+    def __init__(self, A: Any, b: Array, floor: float = 0.0) -> None:
+        self.A, self.n, self.floor = A, int(b.shape[0]), floor
+        self.rounding = (self.n + 16) * eps_of(b)
         self.alpha: list[float] = []
         self.beta: list[float] = []
         self.Q = like(np.zeros((min(self.n, _FIRST), self.n)), b)
         self.following = b / norm(b)
+        self.theta, self.rise = -math.inf, math.inf  # at the last look, and by how much it had risen since the one before
         self.values: Numbers = np.zeros(0)
         self.vectors: Numbers = np.zeros((0, 0))
 
@@ -146,7 +158,7 @@ class Krylov:
         self.following = w / (length or 1.0)
 
     def grown(self, tolerance: float) -> tuple[float, float]:
-        """Grows until it is time for another look at T: theta, and the gap above it that is aimed at. Below 0 nothing matters."""
+        """Grows until it is time for another look at T: theta, and the gap above it that is aimed at."""
         for _ in range(1 + int((_PACE - 1.0) * self.k)):
             self.grow()
             if self.exhausted:
@@ -155,7 +167,8 @@ class Krylov:
 
         self.values, self.vectors = eigh_tridiagonal(self.alpha, self.beta[:-1]) if self.k > 1 else (np.array(self.alpha), np.eye(1))
         theta = float(self.values[-1])
-        return theta, max(tolerance * float(np.abs(self.values).max()), -theta)
+        self.rise, self.theta = theta - self.theta, theta
+        return theta, max(tolerance * float(np.abs(self.values).max()), self.floor - theta)
 
     def vector(self) -> Array:
         """The unit vector whose Rayleigh quotient is theta."""
@@ -173,8 +186,10 @@ class Krylov:
         return False
 
     def seems_settled(self, gap: float) -> bool:
-        """Whether theta is within `gap` of an eigenvalue, by its residual and, squared, by its distance from the next below."""
+        """Whether theta hardly rises, and is within `gap` of an eigenvalue by its residual and, squared, by its distance from the next."""
         if self.k == 1:
-            return self.beta[-1] <= gap
+            return self.beta[-1] <= self.rounding
         residual = self.beta[-1] * abs(float(self.vectors[-1, -1]))
+        if self.rise > gap / 4.0:
+            return False
         return residual * min(1.0, residual / max(float(self.values[-1] - self.values[-2]), residual)) <= gap

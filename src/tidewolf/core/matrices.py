@@ -1,0 +1,107 @@
+"""Matrices known through their products:  D = S + L R',  S sparse, L and R thin.
+
+A gradient with few entries (ratings that were seen), alone or beside a few outer products, asks for a leading singular or eigenvector:
+that takes D v and D'u alone, at the cost of the nonzeros of S and of the entries of L and R. The sets of matrices take such a direction
+where they take an array.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, Shape, as_array, as_point, is_array, namespace, norm
+from tidewolf.core.errors import WrongShape, WrongType
+
+Numbers: TypeAlias = np.ndarray[Any, Any]
+Matrix: TypeAlias = Any
+"""An array, or a `SparsePlusLowRank`."""
+
+
+@final
+class SparsePlusLowRank:
+    """The matrix S + L R' for a direction: S (m, n) of scipy.sparse, L (m, r) and R (n, r), or no L and R."""
+
+    __array_ufunc__ = None  # so that `array @ D` comes here
+
+    def __init__(self, sparse: Any, left: Array | None = None, right: Array | None = None) -> None:
+        if not _is_sparse(sparse) or sparse.ndim != 2:
+            raise WrongType(f"The sparse part of a direction is a matrix of scipy.sparse, not {sparse!r}.")
+        if (left is None) != (right is None):
+            raise WrongType("The low-rank part of a direction is given by both of its factors or by none.")
+        (m, n), S = sparse.shape, sparse.tocsr()
+        data = as_array(S.data, "The sparse part of the direction")
+        L, R = np.zeros((m, 0), data.dtype), np.zeros((n, 0), data.dtype)
+        if left is not None:
+            L, R = (as_array(factor, "A factor of the low-rank part of the direction") for factor in (left, right))
+        if L.ndim != 2 or R.ndim != 2 or L.shape[0] != m or R.shape != (n, L.shape[1]):
+            raise WrongShape(
+                f"Beside a sparse part of shape {(m, n)} the factors have shapes ({m}, r) and ({n}, r); "
+                f"those given have {L.shape} and {R.shape}."
+            )
+        self.shape: Shape = (m, n)
+        self.dtype = np.result_type(data, L, R)
+        self.sparse: Any = S.astype(self.dtype, copy=False)
+        self.left, self.right = L.astype(self.dtype, copy=False), R.astype(self.dtype, copy=False)
+        self._transposed = self.sparse.T
+
+    def __matmul__(self, v: Numbers) -> Numbers:
+        product: Numbers = self.sparse @ v
+        return product + self.left @ (v @ self.right) if self.left.size else product
+
+    def __rmatmul__(self, u: Numbers) -> Numbers:
+        product: Numbers = (self._transposed @ u.T).T
+        return product + (u @ self.left) @ self.right.T if self.left.size else product
+
+    def __truediv__(self, size: float) -> SparsePlusLowRank:
+        return SparsePlusLowRank(self.sparse / size, self.left / size, self.right)
+
+    def toarray(self) -> Numbers:
+        """As a dense array."""
+        return np.asarray(self.sparse.toarray() + self.left @ self.right.T)
+
+
+def as_matrix(direction: Any, shape: Shape) -> Matrix:
+    """A direction of one of the kinds that sets of matrices take; an array is taken as it is."""
+    if is_array(direction):
+        return direction
+    if _is_sparse(direction):
+        direction = SparsePlusLowRank(direction)
+    if not isinstance(direction, SparsePlusLowRank):
+        return as_point(direction, shape, "The direction")
+    if direction.shape != shape:
+        raise WrongShape(f"The direction has shape {direction.shape}; the set's points have shape {shape}.")
+    return direction
+
+
+def dense(D: Matrix) -> Array:
+    """D as an array."""
+    return D.toarray() if isinstance(D, SparsePlusLowRank) else D
+
+
+def example(D: Matrix) -> Array:
+    """An array in the library, dtype and device of D."""
+    return np.zeros(0, D.dtype) if isinstance(D, SparsePlusLowRank) else D
+
+
+def largest(D: Matrix) -> float:
+    """The size of the largest entry, or what it is at most from those of the parts; 0 for zero."""
+    if isinstance(D, SparsePlusLowRank):
+        tops = [np.abs(part).max(axis=0, initial=0.0) for part in (D.sparse.data, D.left, D.right)]
+        return float(tops[0] + tops[1] @ tops[2])
+    xp = namespace(D)
+    return max(float(xp.max(D)), -float(xp.min(D)))
+
+
+def length(D: Matrix) -> float:
+    """The Frobenius norm, or what it is at most from those of the parts."""
+    return norm(D.sparse.data) + norm(D.left) * norm(D.right) if isinstance(D, SparsePlusLowRank) else norm(D)
+
+
+def _is_sparse(x: object) -> bool:
+    if is_array(x) or isinstance(x, SparsePlusLowRank | list | tuple | str | int | float):
+        return False
+    from scipy.sparse import issparse
+
+    return bool(issparse(x))

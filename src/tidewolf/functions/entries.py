@@ -1,0 +1,103 @@
+"""Some entries of a point each round: a table (rounds, most entries a round) of places in the flattened point, -1 where there is none.
+
+Places live on the host, as integers, whatever the library of the points.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, Shape, as_array, as_count, flat, like, namespace, to_numpy
+from tidewolf.core.errors import InvalidInput, WrongShape
+
+Numbers = np.ndarray[Any, Any]
+Places = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def as_sides(shape: Shape, what: str) -> Shape:
+    """The shape of the points of a batch, checked."""
+    if not isinstance(shape, tuple | list) or len(shape) == 0:
+        raise WrongShape(f"The points of {what} have a shape such as (users, items); {shape!r} was given.")
+    sides = tuple(as_count(side, f"A side of the points of {what}") for side in shape)
+    return shape if shape == sides else sides
+
+
+def as_numbers(numbers: object, what: str) -> Array:
+    """A table (rounds, entries) of numbers."""
+    table = as_array(numbers, what)
+    if table.ndim != 2:
+        raise WrongShape(f"{what} have shape (rounds, most entries a round), not {tuple(table.shape)}.")
+    return table
+
+
+def as_places(places: object, beside: Array, shape: Shape, what: str) -> Places:
+    """A table of places, one for each number in the table `beside`; none comes twice in a round."""
+    given = places if type(places) is np.ndarray and places.dtype.kind == "i" else to_numpy(as_array(places, what))
+    if given.shape != tuple(beside.shape):
+        raise WrongShape(f"{what} have shape {given.shape}; the numbers beside them have shape {tuple(beside.shape)}.")
+    whole: Places = given.astype(np.int64, copy=False)
+    if (whole != given).any() or whole.min(initial=0) < -1 or whole.max(initial=-1) >= math.prod(shape):
+        raise InvalidInput(f"{what} are whole numbers from 0 to {math.prod(shape) - 1}, or -1 where there is none.")
+    in_order = np.sort(whole, axis=1)
+    for t in np.flatnonzero(((in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)).any(axis=1))[:1]:
+        raise InvalidInput(f"{what} name an entry twice in round {t}; an entry comes once a round.")
+    return whole
+
+
+def padded(rounds: Sequence[Sequence[Any]], shape: Shape, what: str) -> list[Numbers]:
+    """Rounds (indices, numbers, ..) as a table of places and tables of numbers; the indices of a matrix are (rows, columns)."""
+    listed = [(_places(indices, shape, what), *numbers) for indices, *numbers in rounds]
+    if not listed:
+        raise InvalidInput(f"There is no round for {what}; give at least one.")
+    counts = [len(places) for places, *_ in listed]
+    tables = []
+    for part, empty in zip(zip(*listed, strict=True), (-1, 0.0, 0.0), strict=False):
+        table = np.full((len(listed), max(counts)), empty)
+        for t, numbers in enumerate(part):
+            if np.shape(numbers) not in ((), (counts[t],)):
+                raise WrongShape(f"Round {t} of {what} has {counts[t]} entries and numbers of shape {np.shape(numbers)} for them.")
+            table[t, : counts[t]] = numbers
+        tables.append(table)
+    return tables
+
+
+def _places(indices: Iterable[Any], shape: Shape, what: str) -> Places:
+    try:
+        axes = [np.asarray(axis).reshape(-1) for axis in indices]
+        return np.asarray(np.ravel_multi_index(tuple(axis if axis.size else axis.astype(np.int64) for axis in axes), shape))
+    except (ValueError, TypeError):
+        raise InvalidInput(
+            f"The indices of {what} are those of an array of shape {shape}, one list of whole numbers an axis; {indices!r} was given."
+        ) from None
+
+
+def gathered(x: Array, places: Places) -> Array:
+    """The entries of x at these places, any where there is none; in the library of x."""
+    if type(x) is np.ndarray:
+        return x.reshape(-1)[places]
+    from array_api_compat import device
+
+    xp = namespace(x)
+    return xp.reshape(xp.take(flat(x), xp.asarray(np.maximum(places, 0).reshape(-1), device=device(x))), places.shape)
+
+
+def each_gathered(points: Array, places: Places) -> Array:
+    """The entries at these places, each round's from a point of its own."""
+    size = math.prod(points.shape[1:])
+    return gathered(points, np.maximum(places, 0) + size * np.arange(len(places))[:, None])
+
+
+def scattered(places: Places, numbers: Array, shape: Shape) -> Array:
+    """Numbers, 0 where there is no place, added up at their places in a point."""
+    total = np.bincount(np.maximum(places, 0).reshape(-1), to_numpy(numbers).reshape(-1), math.prod(shape))
+    return like(total.reshape(shape), numbers)
+
+
+def each_scattered(places: Places, numbers: Array, shape: Shape) -> Array:
+    """The same, each round in a point of its own."""
+    size = math.prod(shape)
+    return scattered(np.maximum(places, 0) + size * np.arange(len(places))[:, None], numbers, (len(places), *shape))

@@ -1,0 +1,66 @@
+"""Online matrix completion: what users think of items, from the ratings seen so far.
+
+    K = { X : |X|_* <= TAU }                                     USERS x ITEMS; X_ij: the rating foretold, 0 in the middle of the scale
+    f_t(X) = 1/2 sum over the items j rated of (X_ij - m_tj)^2   i: the user of the round
+    g_t(X) = max over the items j shown of |X_ij| - b_tj         what may be said: nothing stronger than b_tj
+
+Users arrive: JOIN are there at first, another comes every PACE rounds until all are. In a round one of those who are there, at random, is
+shown SHOWN items, popular ones more often, and rates FEW of them or more. A rating is the product of the user's taste and the item's
+nature, RANK features each, plus NOISE; tastes turn by DRIFT a round towards other ones. b_tj goes up and down between MILD and BOLD, at a
+pace of its own for each of the GENRES that items belong to.
+
+Feasible in hindsight, by construction: X = 0 keeps every limit with MILD to spare. The X that fits best without limits breaks them in
+about two rounds of five.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tidewolf.core.arrays import as_count
+from tidewolf.core.batch import Stream
+from tidewolf.core.randomness import generator
+from tidewolf.functions.range import Range
+from tidewolf.functions.squared import Squared
+from tidewolf.problems.base import Problem
+from tidewolf.sets.nuclear_ball import NuclearBall
+
+ROUNDS, USERS, ITEMS, RANK, TAU = 1000, 20, 12, 2, 12.0
+JOIN, PACE = 8, 20  # users that are there at first; rounds between two that come
+SHOWN, FEW = 8, 3  # items shown a round; ratings a round at the least
+NOISE, DRIFT = 0.3, 0.001  # standard deviation; radians a round
+GENRES, MILD, BOLD, TURN = 3, 0.5, 2.0, 150  # what may be said, in ratings; rounds in which that comes and goes
+
+
+def completion(rounds: int | None = None, seed: int = 0) -> Problem:
+    """Ratings of 12 items by 20 users who arrive one by one, foretold within limits on what may be said (nuclear ball, squared losses).
+
+    1,000 rounds unless said otherwise.
+    """
+    rounds = ROUNDS if rounds is None else as_count(rounds, "The number of rounds")
+    world = generator(0, "completion world")
+    tastes, others = world.standard_normal((2, USERS, RANK)) / math.sqrt(RANK)
+    natures, popularity = world.standard_normal((ITEMS, RANK)), np.arange(1, ITEMS + 1) ** -0.5
+    draws = generator(seed, "completion rounds").random((rounds, 2 + ITEMS))
+    noise = NOISE * generator(seed, "completion noise").standard_normal((rounds, ITEMS))
+
+    t, shape = np.arange(rounds)[:, None], (USERS, ITEMS)
+    user = (draws[:, :1] * np.minimum(JOIN + t // PACE, USERS)).astype(np.int64)
+    shown = np.argsort(np.log(draws[:, 2:]) / popularity, axis=1)[:, -SHOWN:]  # of exponential waiting times the shortest
+    rated = np.arange(SHOWN) < FEW + (draws[:, 1:2] * (SHOWN - FEW + 1)).astype(np.int64)
+    taste = np.cos(DRIFT * t) * tastes[user[:, 0]] + np.sin(DRIFT * t) * others[user[:, 0]]
+    ratings = (taste @ natures.T + noise)[t, shown]
+    genre = shown % GENRES
+    limits = MILD + (BOLD - MILD) * (1 + np.cos(2 * np.pi * (t / (TURN + 20 * genre) + genre / GENRES))) / 2
+    places = user * ITEMS + shown
+    return Problem(
+        "completion",
+        NuclearBall(shape, TAU),
+        Stream(
+            Squared(np.where(rated, ratings, 0.0), np.where(rated, places, -1), shape),
+            Range(-limits, limits, places, shape),
+        ),
+        f"Ratings of {ITEMS} items by {USERS} users who arrive one by one, foretold within limits on what may be said.",
+    )

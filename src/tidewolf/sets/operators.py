@@ -1,0 +1,111 @@
+"""Symmetric matrices that are asked for products alone, made of a direction D:
+
+    SymmetricPart   -(D + D') / (2 size)
+    Gram            D'D / unit^2,  or D D' / unit^2 where D has fewer rows than columns
+    Deflated        P A P,  P the projection off some orthonormal rows v_i
+    Lowered         A - sum_i drop_i v_i v_i'
+
+Making the symmetric part of an array costs as much as some `_MANY` products with it, so that is put off until it pays. A direction of
+extreme size is divided by that first, so that products neither overflow nor vanish.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import final
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, eps_of
+from tidewolf.core.matrices import Matrix, SparsePlusLowRank, dense, length
+
+_MANY = 12
+_EXTREME = 1e15
+
+
+@final
+class SymmetricPart:
+    """-(D + D') / (2 size), `size` that of the largest entry of D; its largest eigenvalue belongs to the smallest of D."""
+
+    def __init__(self, D: Matrix, size: float) -> None:
+        self.D, unit = (D / size, 1.0) if _is_extreme(size) else (D, size)
+        self._twice, self.n = -2.0 * unit, int(D.shape[0])
+        self._products = 0
+        self._made: Array = None
+
+    def __matmul__(self, v: Array) -> Array:
+        self._products += 1
+        if self._products == _MANY and not isinstance(self.D, SparsePlusLowRank):
+            self._made = self.dense()
+        return (self.D @ v + v @ self.D) / self._twice if self._made is None else self._made @ v
+
+    def dense(self) -> Array:
+        """As an array."""
+        D = dense(self.D) / self._twice
+        return D + D.T
+
+
+@final
+class Gram:
+    """D'D / unit^2 of trace n (or less, for a D known by its parts); D D' / unit^2 where D has fewer rows: n x n either way."""
+
+    def __init__(self, D: Matrix, size: float) -> None:
+        self.D, scale = (D / size, size) if _is_extreme(size) else (D, 1.0)
+        self.tall, self.n = D.shape[0] >= D.shape[1], int(min(D.shape))
+        self._unit = length(self.D) / math.sqrt(self.n)
+        self.unit = scale * self._unit
+
+    def across(self, v: Array) -> Array:
+        """D v / unit, or D'v / unit: from the shorter side to the longer."""
+        return (self.D @ v if self.tall else v @ self.D) / self._unit
+
+    def __matmul__(self, v: Array) -> Array:
+        u = self.across(v)
+        return (u @ self.D if self.tall else self.D @ u) / self._unit
+
+    def dense(self) -> Array:
+        """As an array; of NumPy in float64, since squares take twice the digits."""
+        D = dense(self.D)
+        D = (D.astype(np.float64, copy=False) if type(D) is np.ndarray else D) / self._unit
+        return D.T @ D if self.tall else D @ D.T
+
+    @property
+    def rounding(self) -> float:
+        """What the largest eigenvalue of `dense` is off by at most, by rounding."""
+        eps = sys.float_info.epsilon if isinstance(self.D, np.ndarray | SparsePlusLowRank) else eps_of(self.D)
+        return float(max(self.D.shape)) * self.n * eps
+
+
+@final
+class Deflated:
+    """P A P with P = I - V'V for orthonormal rows V."""
+
+    def __init__(self, A: SymmetricPart, V: Array) -> None:
+        self.A, self.V = A, V
+
+    def off(self, v: Array) -> Array:
+        """P v."""
+        return v - (self.V @ v) @ self.V
+
+    def __matmul__(self, v: Array) -> Array:
+        return self.off(self.A @ v)
+
+
+@final
+class Lowered:
+    """A - sum_i drop_i v_i v_i' for rows v_i of V."""
+
+    def __init__(self, A: SymmetricPart, V: Array, drop: Array) -> None:
+        self.A, self.V, self.drop = A, V, drop
+
+    def __matmul__(self, v: Array) -> Array:
+        return self.A @ v - (self.drop * (self.V @ v)) @ self.V
+
+    def dense(self) -> Array:
+        """As an array."""
+        return self.A.dense() - (self.V.T * self.drop) @ self.V
+
+
+def _is_extreme(size: float) -> bool:
+    return not 1.0 / _EXTREME < size < _EXTREME
