@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from inspect import isabstract
 
+from tidewolf.sets import graph_tools
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable
 from tidewolf.sets.bounded_psd import BoundedPSD
 from tidewolf.sets.box import Box
@@ -31,6 +32,7 @@ __all__ = [
     "Translated",
     "VertexHull",
     "every",
+    "graph_tools",
 ]
 
 
