@@ -11,6 +11,7 @@ from tidewolf.sets.box import Box
 from tidewolf.sets.capped_simplex import CappedSimplex
 from tidewolf.sets.flow import FlowPolytope
 from tidewolf.sets.l2_ball import L2Ball
+from tidewolf.sets.multi_flow import Commodity, MultiFlow
 from tidewolf.sets.shrunk import Shrunk
 from tidewolf.sets.simplex import Simplex
 from tidewolf.sets.translated import Translated
@@ -20,10 +21,12 @@ __all__ = [
     "BoundedPSD",
     "Box",
     "CappedSimplex",
+    "Commodity",
     "ConvexSet",
     "FlowPolytope",
     "L2Ball",
     "LinearDescription",
+    "MultiFlow",
     "Polyhedral",
     "Projectable",
     "Relaxable",
