@@ -8,6 +8,7 @@ from tidewolf.sets import graph_tools
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable
 from tidewolf.sets.bounded_psd import BoundedPSD
 from tidewolf.sets.box import Box
+from tidewolf.sets.capacitated_flow import CapacitatedFlow
 from tidewolf.sets.capped_simplex import CappedSimplex
 from tidewolf.sets.flow import FlowPolytope
 from tidewolf.sets.l2_ball import L2Ball
@@ -20,6 +21,7 @@ from tidewolf.sets.vertex_hull import VertexHull
 __all__ = [
     "BoundedPSD",
     "Box",
+    "CapacitatedFlow",
     "CappedSimplex",
     "Commodity",
     "ConvexSet",

@@ -66,7 +66,7 @@ def ordered(tails: Ints, heads: Ints, names: Sequence[Hashable], source: Hashabl
     where = {name: i for i, name in enumerate(names)}
     for role, name in (("source", source), ("target", target)):
         if not isinstance(name, Hashable) or name not in names:
-            raise UnknownNode(f"The {role} {name!r} is not a node of the graph, whose nodes are {_some(names)}.")
+            raise UnknownNode(f"The {role} {name!r} is not a node of the graph, whose nodes are {some(names)}.")
     if source == target:
         raise InvalidInput(f"Source and target are the same node {source!r}; a flow leads from one node to another.")
     order = _topological(tails, heads, names)
@@ -163,7 +163,8 @@ def split(dag: Dag, flow: np.ndarray[Any, Any], tolerance: float) -> list[tuple[
     return [(weight / total, arcs) for weight, arcs in found]
 
 
-def _some(names: Sequence[Hashable]) -> str:
+def some(names: Sequence[Hashable]) -> str:
+    """The first few names, and how many more there are."""
     shown = ", ".join(repr(name) for name in names[:6])
     return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"
 
