@@ -77,7 +77,9 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
             raise EmptySet(f"Arc {e} ({_arc(net, e)}) has the lower bound {net.lower[e]:g} above its upper bound {net.upper[e]:g}.")
         if abs(net.supply.sum()) > ROUNDING * np.abs(net.supply).sum():
             sent, drawn = net.supply[net.supply > 0].sum(), -net.supply[net.supply < 0].sum()
-            raise EmptySet(f"The nodes supply {sent:g} and draw {drawn:g} in all; a flow needs the two equal.")
+            raise EmptySet(
+                f"The nodes supply {sent:g} and draw {drawn:g} in all; a flow needs the two equal, and {sent - drawn:g} is left."
+            )
         if (cut := narrow_cut(net)) is not None:
             raise EmptySet(reason(net, cut))
 
