@@ -14,6 +14,9 @@ from scipy.optimize import linprog
 from polytopes import random_flow_polytope
 from tidewolf.core.errors import EmptyGraph, EmptySet, NotFinite, UnknownNode, WrongShape, WrongType
 from tidewolf.core.vertices import Sparse
+from tidewolf.functions import Capacity, Linear
+from tidewolf.learners import LyapunovFrankWolfe
+from tidewolf.session import Session
 from tidewolf.sets import CapacitatedFlow, capacitated_flow, laplacian
 from tidewolf.sets import network_simplex as simplex
 from tidewolf.sets.network_simplex import Network
@@ -138,7 +141,7 @@ def test_a_start_that_is_none_does_no_harm():
     basis = K.answer(-d).warm
     cycle = basis.copy()
     cycle[:6] = [1, 0, 0, 1, 1, 1]
-    for start in (basis, np.zeros_like(basis), np.ones_like(basis), -basis, cycle, basis[:3], basis.astype(float), rng.standard_normal(3)):
+    for start in (np.zeros_like(basis), np.ones_like(basis), -basis, 5 * basis, cycle, basis[:3], basis.astype(float), d):
         assert K.answer(d, start).vertex.inner(d) == pytest.approx(value, abs=1e-12)
     assert basis.dtype == np.int8
 
@@ -184,6 +187,22 @@ def test_bounds_far_wider_than_the_flow_cost_no_digits():
     np.testing.assert_array_equal(K.lmo(np.array([1.0, 2.0])), [1.0, 0.0])
     assert (K.radius, K.inner_radius) == (pytest.approx(math.sqrt(0.5)), pytest.approx(math.sqrt(0.5)))
     assert K.diameter == pytest.approx(math.sqrt(2))
+
+
+def test_a_learner_is_saved_with_its_basis_and_goes_on_as_if_never_stopped(tmp_path):
+    K, rng = CapacitatedFlow.examples()[0], np.random.default_rng(0)
+    learner = LyapunovFrankWolfe(K, horizon=40)
+    losses, limits = rng.random((40, *K.shape)), 0.8 + rng.random((40, *K.shape))
+    one = Session(learner)
+    for t in range(40):
+        if t == 20:
+            one.save(tmp_path / "flow.tw")
+            other = Session.load(tmp_path / "flow.tw", learner)
+        for session in (one,) if t < 20 else (one, other):
+            assert K.excess(session.play()) <= 1e-12
+            session.observe(loss=Linear.one(losses[t]), constraint=Capacity.one(limits[t]))
+    np.testing.assert_array_equal(one.play(), other.play())
+    assert one.state.warm.dtype == np.int8
 
 
 # --- geometry ---------------------------------------------------------------------------------------------------------------------------

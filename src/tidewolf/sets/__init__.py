@@ -10,9 +10,10 @@ from tidewolf.sets.bounded_psd import BoundedPSD
 from tidewolf.sets.box import Box
 from tidewolf.sets.capacitated_flow import CapacitatedFlow
 from tidewolf.sets.capped_simplex import CappedSimplex
+from tidewolf.sets.commodities import Commodity
 from tidewolf.sets.flow import FlowPolytope
 from tidewolf.sets.l2_ball import L2Ball
-from tidewolf.sets.multi_flow import Commodity, MultiFlow
+from tidewolf.sets.multi_flow import MultiFlow
 from tidewolf.sets.shrunk import Shrunk
 from tidewolf.sets.simplex import Simplex
 from tidewolf.sets.translated import Translated

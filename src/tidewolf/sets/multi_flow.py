@@ -23,27 +23,18 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_direction, as_number, as_point, frozen, like, namespace, to_numpy
-from tidewolf.core.errors import CyclicGraph, InvalidInput, NotAMember, WrongType
+from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, namespace, to_numpy
+from tidewolf.core.errors import NotAMember
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable
+from tidewolf.sets.commodities import Commodity, as_commodities, links_used
 from tidewolf.sets.dag import ON_EVERY_PATH, Dag, Ints, covering_flow, flow_excess, number_nodes, ordered, shortest_paths, split
 from tidewolf.sets.flow import Path, along
-from tidewolf.sets.graph_tools import Lengths, leading_away
+from tidewolf.sets.graph_tools import Lengths
 from tidewolf.sets.laplacian import HullProjection
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
-
-
-class Commodity(NamedTuple):
-    """What must go from a source to a target."""
-
-    source: Hashable
-    target: Hashable
-    demand: float = 1.0
-    links: Sequence[int] | None = None
-    """the links it may use, by their place in the network; None is all of them"""
 
 
 class Stack(NamedTuple):
@@ -89,29 +80,15 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         cycles, and commodities take a cable in opposite ways. Without, what a commodity may use must be free of cycles.
         """
         nodes, tails, heads = number_nodes(edges)
-        place = {name: i for i, name in enumerate(nodes)}
-        pairs = [(nodes[tail], nodes[head]) for tail, head in zip(tails, heads, strict=True)]
-        asked = [_checked(i, commodity, len(pairs)) for i, commodity in enumerate(_listed(commodities))]
-        outward: dict[Hashable, list[int]] = {}
-        used, starts = list[Ints](), [0]
-        for i, commodity in enumerate(asked):
-            try:
-                allowed = np.array(_allowed(pairs, commodity, lengths, outward), dtype=np.int32)
-                dag = ordered(tails[allowed], heads[allowed], nodes, commodity.source, commodity.target)
-            except CyclicGraph as error:
-                hint = "Or give `lengths`: each commodity then uses what leads away from its own source."
-                raise CyclicGraph(f"{_named(i, commodity)}: {error} {hint}", error.cycle) from None
-            except InvalidInput as error:
-                raise type(error)(f"{_named(i, commodity)}: {error}") from None
-            used.append(np.sort(allowed[dag.arcs]))
-            starts.append(starts[-1] + len(dag.arcs))
+        asked = as_commodities(commodities, len(tails))
+        used = links_used(asked, tails, heads, nodes, lengths)
         return cls(
             tails,
             heads,
-            np.array([place[commodity.source] for commodity in asked], dtype=np.int32),
-            np.array([place[commodity.target] for commodity in asked], dtype=np.int32),
+            np.array([nodes.index(commodity.source) for commodity in asked], dtype=np.int32),
+            np.array([nodes.index(commodity.target) for commodity in asked], dtype=np.int32),
             tuple(commodity.demand for commodity in asked),
-            np.array(starts, dtype=np.int32),
+            np.cumsum([0, *map(len, used)]).astype(np.int32),
             np.concatenate(used),
             nodes,
         )
@@ -183,12 +160,18 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         return frozen(point)
 
     @cached_property
+    def _center(self) -> Floats:
+        return np.asarray(to_numpy(self.center), dtype=np.float64)
+
+    @cached_property
     def _radii2(self) -> Floats:
         """The squared radius of each commodity's flows."""
         c = self._center
         gains = self._upper - 2.0 * c
         v = self._vertex(-gains)
-        squares = self._totals(c * c) + np.bincount(self.owner[v.indices], v.values * gains[v.indices], len(self.demands))
+        squares = np.add.reduceat(c * c, self.starts[:-1]) + np.bincount(
+            self.owner[v.indices], v.values * gains[v.indices], len(self.demands)
+        )
         return np.where(self._dimensions > 0, np.maximum(0.0, squares), 0.0)
 
     @cached_property
@@ -317,51 +300,3 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
             cls.from_edges(diamond, [("s", "t", 1.0, (0, 3)), ("a", "b", 1e-3), ("s", "t", 1e3, (1, 4))]),
             cls.from_edges([("s", "t")], [("s", "t", 0.0)]),
         )
-
-    @cached_property
-    def _center(self) -> Floats:
-        return np.asarray(to_numpy(self.center), dtype=np.float64)
-
-    def _totals(self, entries: Floats) -> Floats:
-        """Sums over each commodity's entries."""
-        return np.add.reduceat(entries, self.starts[:-1])
-
-
-def _listed(commodities: object) -> list[Any]:
-    if not isinstance(commodities, Iterable) or isinstance(commodities, str):
-        raise WrongType(f"The commodities must be an iterable of (source, target, demand), not {commodities!r}.")
-    listed = list(commodities)
-    if not listed:
-        raise InvalidInput("A MultiFlow needs at least one commodity (source, target, demand).")
-    return listed
-
-
-def _checked(i: int, commodity: Any, links: int) -> Commodity:
-    try:
-        asked = Commodity(*(commodity if not isinstance(commodity, str) else ()))
-        hash(asked[:2])
-    except TypeError:
-        what = "a commodity is (source, target, demand), and perhaps the links it may use"
-        raise WrongType(f"Commodity {i} is {commodity!r}; {what}.") from None
-    demand = as_number(asked.demand, f"{_named(i, asked)}: its demand", least=0.0)
-    if asked.links is not None and not all(isinstance(e, int | np.integer) and 0 <= e < links for e in asked.links):
-        raise InvalidInput(f"{_named(i, asked)} may use links by their places 0 to {links - 1}; it was given {list(asked.links)!r}.")
-    return asked._replace(demand=demand, links=None if asked.links is None else sorted(set(asked.links)))
-
-
-def _allowed(
-    pairs: list[tuple[Hashable, Hashable]], commodity: Commodity, lengths: Lengths | None, outward: dict[Hashable, list[int]]
-) -> Sequence[int]:
-    """The links a commodity may use; what leads away from a source is worked out once for all that start there."""
-    source, links = commodity.source, commodity.links
-    if lengths is None:
-        return range(len(pairs)) if links is None else links
-    if links is not None:
-        return [links[i] for i in leading_away([pairs[e] for e in links], source=source, lengths=[lengths[e] for e in links])]
-    if source not in outward:
-        outward[source] = leading_away(pairs, source=source, lengths=lengths)
-    return outward[source]
-
-
-def _named(i: int, commodity: Commodity) -> str:
-    return f"Commodity {i} ({commodity.source!r} to {commodity.target!r})"

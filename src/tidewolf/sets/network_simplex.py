@@ -96,7 +96,9 @@ class Network(Value):
         basis = np.concatenate([np.ones(arcs, dtype=np.int8), np.zeros(nodes, dtype=np.int8)])
         tails, heads, room = self._hung
         costs = np.concatenate([np.zeros(arcs), np.ones(nodes)])
-        flow, _ = _solved(costs, room, tails, heads, self.left, basis, arcs, self.floor)
+        flow, gap = _solved(costs, room, tails, heads, self.left, basis, arcs, self.floor)
+        if gap < 0:
+            raise SolverFailed(f"The network simplex could not tell within its limit of steps whether {arcs} arcs have a flow.")
         return Start(frozen(basis), frozen(flow[:arcs]), frozen(flow[arcs:]))
 
     def cheapest(self, costs: Floats, warm: Basis | None = None) -> Cheapest:
@@ -104,16 +106,22 @@ class Network(Value):
         arcs, nodes = len(self.tails), len(self.supply)
         unit = float(np.max(np.abs(costs), initial=0.0)) or 1.0
         tails, heads, room = self._hung
-        room = np.concatenate([room[:arcs], np.where(heads[arcs:] == nodes, np.inf, 0.0)])
+        room = np.where(tails == nodes, 0.0, room)  # nothing may come from the root, so nothing goes there
         given = np.concatenate([costs / unit, np.zeros(nodes)])
-        for start in (warm, self.start.basis):
-            if start is not None and start.shape == (arcs + nodes,) and start.dtype == np.int8:
-                basis = start.copy()
-                flow, gap = _solved(given, room, tails, heads, self.left, basis, arcs, self.floor)
-                if gap >= 0 and float(np.abs(flow[arcs:]).max()) <= self.nothing(flow):
-                    x = np.where(basis[:arcs] < 0, self.upper, np.clip(self.lower + flow[:arcs], self.lower, self.upper))
-                    return Cheapest(x, unit * gap, frozen(basis))
+        for start in (warm, self.start.basis) if self._is_basis(warm) else (self.start.basis,):
+            assert start is not None
+            basis = start.copy()
+            flow, gap = _solved(given, room, tails, heads, self.left, basis, arcs, self.floor)
+            if gap >= 0 and float(np.abs(flow[arcs:]).max()) <= self.nothing(flow):
+                x = np.where(basis[:arcs] < 0, self.upper, np.clip(self.lower + flow[:arcs], self.lower, self.upper))
+                return Cheapest(x, unit * gap, frozen(basis))
         raise SolverFailed(f"The network simplex found no cheapest flow on {arcs} arcs that keeps its bounds, within its limit of steps.")
+
+    def _is_basis(self, warm: Basis | None) -> bool:
+        """Whether it looks like one; whether its tree spans the graph, and its flow keeps the bounds, is seen on the way."""
+        if warm is None or warm.shape != self.start.basis.shape or warm.dtype != np.int8:
+            return False
+        return bool((np.abs(warm) <= 1).all() and (warm[len(self.tails) :] >= 0).all())
 
 
 class Start(NamedTuple):
