@@ -147,6 +147,17 @@ def test_a_start_that_is_none_does_no_harm():
 
 
 @given(net=networks, seed=seeds)
+def test_the_basis_of_another_network_does_no_harm(net, seed):
+    """The same arcs, other supplies: a tree like any other, whose flow breaks bounds."""
+    rng, K = np.random.default_rng(seed), CapacitatedFlow(net)
+    asked = net.balance(net.lower + net.room * rng.random(len(net.tails)))
+    d, other = rng.standard_normal(K.shape), Network(net.tails, net.heads, net.lower, net.upper, asked, net.nodes)
+    vertex = K.answer(d, other.cheapest(-d).basis).vertex
+    assert vertex.inner(d) == pytest.approx(K.answer(d).vertex.inner(d), abs=1e-9)
+    assert K.excess(vertex.dense(d)) <= 1e-12
+
+
+@given(net=networks, seed=seeds)
 @settings(max_examples=10)
 def test_the_kernels_are_their_source(net, seed):
     d = np.random.default_rng(seed).standard_normal(len(net.tails))
@@ -158,6 +169,28 @@ def test_the_kernels_are_their_source(net, seed):
         slow = Network(net.tails, net.heads, net.lower, net.upper, net.supply, net.nodes).cheapest(d)
     np.testing.assert_array_equal(slow.basis, fast.basis)
     np.testing.assert_array_equal(slow.x, fast.x)
+
+
+@given(seed=seeds, nodes=st.integers(1, 6), arcs=st.integers(1, 20))
+def test_from_every_node_of_a_tree_something_can_be_sent_to_the_root(seed, nodes, arcs):
+    """What keeps pivots without progress from going round in circles; whole numbers, so that nothing is rounded."""
+    rng = np.random.default_rng(seed)
+    tails, heads = rng.integers(0, nodes, (2, arcs)).astype(np.int32)
+    upper = rng.integers(0, 3, arcs).astype(float)
+    empty = Network(tails, heads, np.zeros(arcs), upper, np.zeros(nodes), tuple(range(nodes)))
+    net = Network(tails, heads, empty.lower, upper, empty.balance(np.floor(upper * rng.random(arcs) * 1.5)), empty.nodes)
+    if narrow_cut(net) is not None:
+        return
+    all_tails, all_heads, room = net._hung
+    warm = None
+    for d in rng.integers(-2, 3, (4, arcs)).astype(float):
+        warm = net.cheapest(d, warm).basis
+        tree, flow = np.empty((7, nodes + 1), dtype=np.int32), np.empty(arcs + nodes)
+        assert simplex.hang(warm, all_tails, all_heads, tree)
+        assert simplex.basic_flow(room, all_tails, all_heads, net.left, warm, tree, flow, 0.0)
+        for v in range(nodes):
+            e = tree[simplex.ARC, v]
+            assert flow[e] < room[e] if all_tails[e] == v else flow[e] > 0
 
 
 @given(net=networks, seed=seeds, pushed=st.floats(0.0, 1.0))

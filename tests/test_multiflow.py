@@ -284,8 +284,10 @@ LINKS = [("s", "a"), ("a", "b"), ("b", "a"), ("b", "t"), ("x", "y")]
         ([("q", "t", 1.0)], {"lengths": np.ones(5)}, UnknownNode, r"Commodity 0 \('q' to 't'\): No link touches the node 'q'\."),
         ([("s", "s", 1.0)], {"lengths": np.ones(5)}, InvalidInput, r"Commodity 0 \('s' to 's'\): Source and target are the same node"),
         ([("s", "t", 1.0, [7])], {}, InvalidInput, r"Commodity 0 \('s' to 't'\) may use links by their places 0 to 4; it was given \[7\]"),
+        ([("s", "t", 1.0, 7)], {}, InvalidInput, r"Commodity 0 \('s' to 't'\) may use links by their places 0 to 4; it was given 7"),
+        ([("s", "t", 1.0, [4])], {"lengths": [1.0]}, WrongShape, r"The lengths have shape \(1,\); 5 links need one each\."),
         ([("s", "t", 1.0, [])], {}, EmptyGraph, r"Commodity 0 \('s' to 't'\): The graph has no edges"),
-        ([("s", "t", 1.0)], {"lengths": np.ones(4)}, WrongShape, r"Commodity 0 \('s' to 't'\): The lengths have shape \(4,\); 5 links"),
+        ([("s", "t", 1.0)], {"lengths": np.ones(4)}, WrongShape, r"The lengths have shape \(4,\); 5 links need one each\."),
         ([("s", "t", 1.0)], {"lengths": [1, 1, 0, 1, 1]}, InvalidInput, r"Lengths are positive and finite; that of link 2 is 0\."),
     ],
 )  # fmt: skip

@@ -14,7 +14,7 @@ import numpy as np
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import CyclicGraph, InvalidInput, WrongType
 from tidewolf.sets.dag import Ints, ordered
-from tidewolf.sets.graph_tools import Lengths, Link, leading_away
+from tidewolf.sets.graph_tools import Lengths, Link, as_lengths, leading_away
 
 
 class Commodity(NamedTuple):
@@ -41,6 +41,7 @@ def links_used(
     commodities: Sequence[Commodity], tails: Ints, heads: Ints, nodes: Sequence[Hashable], lengths: Lengths | None
 ) -> list[Ints]:
     """For each commodity the links on a way from its source to its target, among those it may use; they must be free of cycles."""
+    lengths = None if lengths is None else as_lengths(lengths, len(tails))
     pairs = [(nodes[tail], nodes[head]) for tail, head in zip(tails, heads, strict=True)]
     used, outward = list[Ints](), dict[Hashable, Sequence[int]]()
     for i, commodity in enumerate(commodities):
@@ -64,9 +65,12 @@ def _checked(i: int, commodity: Any, links: int) -> Commodity:
         what = "a commodity is (source, target, demand), and perhaps the links it may use"
         raise WrongType(f"Commodity {i} is {commodity!r}; {what}.") from None
     demand = as_number(asked.demand, f"{_named(i, asked)}: its demand", least=0.0)
-    if asked.links is not None and not all(isinstance(e, int | np.integer) and 0 <= e < links for e in asked.links):
-        raise InvalidInput(f"{_named(i, asked)} may use links by their places 0 to {links - 1}; it was given {list(asked.links)!r}.")
-    return asked._replace(demand=demand, links=None if asked.links is None else sorted(set(asked.links)))
+    if asked.links is None:
+        return asked._replace(demand=demand)
+    chosen = list(asked.links) if isinstance(asked.links, Iterable) else [None]
+    if not all(isinstance(e, int | np.integer) and 0 <= e < links for e in chosen):
+        raise InvalidInput(f"{_named(i, asked)} may use links by their places 0 to {links - 1}; it was given {asked.links!r}.")
+    return asked._replace(demand=demand, links=sorted(set(chosen)))
 
 
 def _allowed(pairs: Sequence[Link], commodity: Commodity, lengths: Lengths | None, outward: dict[Hashable, Sequence[int]]) -> Sequence[int]:

@@ -37,7 +37,7 @@ def leading_away(links: Iterable[Link], *, source: Hashable, lengths: Lengths | 
     """The links whose head is strictly farther from the source than their tail. Every link is 1 long unless told."""
     links = list(links)
     _require_nodes(links, source)
-    distance, _ = shortest(links, _checked(lengths, len(links)), source)
+    distance, _ = shortest(links, as_lengths(lengths, len(links)), source)
     return [i for i, (tail, head) in enumerate(links) if tail in distance and distance[head] > distance[tail]]
 
 
@@ -100,7 +100,8 @@ def _reached(links: Sequence[Link], start: Hashable) -> set[Hashable]:
     return reached
 
 
-def _checked(lengths: Lengths | None, count: int) -> list[float]:
+def as_lengths(lengths: Lengths | None, count: int) -> list[float]:
+    """Positive lengths, one for each of so many links; all 1 where none are given."""
     if lengths is None:
         return [1.0] * count
     given = np.asarray(lengths, dtype=np.float64)

@@ -113,8 +113,7 @@ class Network(Value):
             basis = start.copy()
             flow, gap = _solved(given, room, tails, heads, self.left, basis, arcs, self.floor)
             if gap >= 0 and float(np.abs(flow[arcs:]).max()) <= self.nothing(flow):
-                x = np.where(basis[:arcs] < 0, self.upper, np.clip(self.lower + flow[:arcs], self.lower, self.upper))
-                return Cheapest(x, unit * gap, frozen(basis))
+                return Cheapest(np.clip(self.lower + flow[:arcs], self.lower, self.upper), unit * gap, frozen(basis))
         raise SolverFailed(f"The network simplex found no cheapest flow on {arcs} arcs that keeps its bounds, within its limit of steps.")
 
     def _is_basis(self, warm: Basis | None) -> bool:
@@ -172,8 +171,6 @@ def hang(basis, tails, heads, tree):  # type: ignore[no-untyped-def]
             count += 1
             first[tails[e] + 1] += 1
             first[heads[e] + 1] += 1
-    if count != nodes - 1:
-        return False
     for v in range(nodes):
         first[v + 1] += first[v]
     arcs, fill = np.empty(2 * count, dtype=np.int32), first.copy()
@@ -271,7 +268,7 @@ def improve(costs, room, tails, heads, basis, arcs, flow, pi, tree, floor, limit
         best, entering, seen = ROUNDING, -1, 0
         for _ in range(arcs):
             gain = -basis[at] * (costs[at] + pi[tails[at]] - pi[heads[at]])
-            if gain > best and room[at] > 0:
+            if gain > best and room[at] > 0:  # from every node of the tree something can be sent to the root
                 best, entering = gain, at
             at, seen = at + 1, seen + 1
             if at == arcs:
