@@ -201,6 +201,7 @@ def test_the_gap_bounds_what_any_flow_could_save(net, seed, pushed):
     x = (1 - pushed) * net.cheapest(costs[0]).x + pushed * net.cheapest(costs[1]).x
     gap = simplex.proved_gap(costs[0], net.room, net.tails, net.heads, len(net.tails), x - net.lower, pi)
     assert costs[0] @ (x - net.cheapest(costs[0]).x) <= gap + 1e-9
+    assert net.cheapest(1024 * costs[0]).gap == 1024 * net.cheapest(costs[0]).gap
 
 
 @given(seed=seeds)
@@ -213,6 +214,14 @@ def test_random_networks_keep_every_law(seed):
 def test_amounts_of_every_size_keep_the_laws(size):
     net = random_network(5, 4, 9)
     check_set(CapacitatedFlow(Network(net.tails, net.heads, size * net.lower, size * net.upper, size * net.supply, net.nodes)))
+
+
+def test_what_rounding_leaves_at_a_node_counts_as_nothing():
+    K = CapacitatedFlow.from_edges([("s", "t")] * 2, supplies={"s": 0.3, "t": -0.3}, lower=[0.1, 0.2], upper=1.0)
+    assert 0.3 - (0.1 + 0.2) != 0
+    assert not K.network.left.any()
+    assert K.dimension == 0
+    np.testing.assert_array_equal(K.center, [0.1, 0.2])
 
 
 def test_bounds_far_wider_than_the_flow_cost_no_digits():
