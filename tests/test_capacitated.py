@@ -210,6 +210,20 @@ def test_random_networks_keep_every_law(seed):
     check_set(CapacitatedFlow(random_network(seed, 4, 8)), seed=seed)
 
 
+@pytest.mark.parametrize(
+    ("edges", "supplies", "lower", "upper"),
+    [
+        ([("s", "t")], {"s": 1.0, "t": -1.0}, 0.0, 5.0),
+        ([("s", "t"), ("s", "t"), ("t", "u")], {"s": 1.0, "t": 1.0, "u": -2.0}, 0.25, [1.0, 0.5, 2.0]),
+        ([(0, 0)], {}, 0.0, 2.0),
+        ([(0, 1), (1, 0)], {}, 0.0, 0.0),
+    ],
+    ids=["one arc", "a bridge that is full", "a loop", "nothing fits"],
+)
+def test_degenerate_networks_keep_every_law(edges, supplies, lower, upper):
+    check_set(CapacitatedFlow.from_edges(edges, supplies=supplies, lower=lower, upper=upper))
+
+
 @pytest.mark.parametrize("size", [1e-9, 1e9])
 def test_amounts_of_every_size_keep_the_laws(size):
     net = random_network(5, 4, 9)

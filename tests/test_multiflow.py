@@ -130,6 +130,19 @@ def test_random_networks_keep_every_law(seed):
     check_set(random_multi_flow(seed), seed=seed)
 
 
+@pytest.mark.parametrize(
+    "commodities",
+    [
+        [("s", "t", 0.0), ("s", "t", 3.0), ("a", "t", 0.0)],
+        [("s", "t", 1.0, (0, 3)), ("a", "b", 1e-3), ("s", "t", 1e3, (1, 4))],
+        [("s", "t", 0.0), ("a", "t", 0.0)],
+    ],
+    ids=["some without demand", "single paths of many sizes", "nothing to send"],
+)
+def test_degenerate_demands_keep_every_law(commodities):
+    check_set(MultiFlow.from_edges([("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "x")], commodities))
+
+
 @given(seed=seeds, nodes=st.integers(2, 7), count=st.integers(0, 12))
 def test_one_commodity_is_a_flow_polytope(seed, nodes, count):
     links, lengths = any_links(seed, nodes, count)

@@ -235,12 +235,7 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
         return (
             cls.from_edges(cycle, supplies={"s": 2.0, "t": -2.0}, upper=[1.5, 1.0, 1.0, 2.0, 1.5, 1.5]),
             cls.from_edges(two, supplies={}, lower=-0.5, upper=[1.0, 1.0, 3.0, 0.5, 0.75, 0.25]),
-            cls.from_edges([("s", "t")], supplies={"s": 1.0, "t": -1.0}, upper=5.0),
-            cls.from_edges(
-                [("s", "t"), ("s", "t"), ("t", "u")], supplies={"s": 1.0, "t": 1.0, "u": -2.0}, lower=0.25, upper=[1.0, 0.5, 2.0]
-            ),
             cls.from_edges([("s", "t"), ("s", "t")], supplies={"s": 2.0, "t": -2.0}, upper=1.0),
-            cls.from_edges([(0, 0)], supplies={}, upper=2.0),
         )
 
 
