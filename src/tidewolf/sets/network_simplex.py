@@ -120,7 +120,7 @@ class Network(Value):
         """Whether it looks like one; whether its tree spans the graph, and its flow keeps the bounds, is seen on the way."""
         if warm is None or warm.shape != self.start.basis.shape or warm.dtype != np.int8:
             return False
-        return bool((np.abs(warm) <= 1).all() and (warm[len(self.tails) :] >= 0).all())
+        return bool((warm[len(self.tails) :] >= 0).all())
 
 
 class Start(NamedTuple):
@@ -268,7 +268,7 @@ def improve(costs, room, tails, heads, basis, arcs, flow, pi, tree, floor, limit
         best, entering, seen = ROUNDING, -1, 0
         for _ in range(arcs):
             gain = -basis[at] * (costs[at] + pi[tails[at]] - pi[heads[at]])
-            if gain > best and room[at] > 0:  # from every node of the tree something can be sent to the root
+            if gain > best:
                 best, entering = gain, at
             at, seen = at + 1, seen + 1
             if at == arcs:
