@@ -29,7 +29,7 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.sets import FlowPolytope, laplacian
-from tidewolf.sets.dag import covering_flow, flow_excess, shortest_path
+from tidewolf.sets.dag import covering_flow, flow_excess, shortest_path, widest_path
 from tidewolf.sets.laplacian import HullProjection, factor_entries
 from tidewolf.testing import check_set
 
@@ -136,7 +136,7 @@ def test_the_kernels_are_their_source_and_agree_with_naive_twins(K, seed, ties):
     supply[0], supply[-1] = 1.0, -1.0
     naive = max(0.0, -x[dag.arcs].min(), np.abs(incidence @ x[dag.arcs] - supply).max())
     for kernel in (flow_excess, flow_excess.plain):
-        assert kernel(x, dag.arcs, dag.tails, dag.heads, np.empty(nodes)) == pytest.approx(naive, abs=1e-12)
+        assert kernel(x, dag.arcs, dag.tails, dag.heads, supply.copy()) == pytest.approx(naive, abs=1e-12)
 
 
 @given(K=graphs)
@@ -289,6 +289,27 @@ def test_a_path_is_its_own_split_and_the_widest_comes_first():
     assert (only.nodes, only.weight) == (("s", "b", "t"), 1.0)
 
 
+def test_a_flow_that_thins_out_along_some_ways_is_split_along_others():
+    """At each node a tenth goes on and nine tenths go straight to t: the way on is as wide as the others, and narrows."""
+    edges = [(i, i + 1 if j == 0 and i < 10 else "t") for i in range(11) for j in range(10)]
+    x = np.array([0.1 ** (i + 1) for i in range(11) for _ in range(10)])
+    K = FlowPolytope.from_edges(edges, source=0, target="t")
+    again = np.zeros(K.shape)
+    for weight, arcs, _ in K.paths(x):
+        again[list(arcs)] += weight
+    np.testing.assert_allclose(again, x, atol=1e-8)
+
+
+@given(K=graphs, seed=seeds)
+def test_the_widest_path_is_the_widest_of_all_and_flows_are_relaxed_to_their_box(K, seed):
+    flow, dag, paths = np.random.default_rng(seed).random(K.shape), K.dag, vertices_of(K)
+    for kernel in (widest_path, widest_path.plain):
+        path = np.empty(len(dag.order) - 1, dtype=np.int32)
+        begin = kernel(flow, dag.arcs, dag.tails, dag.first, np.empty(len(dag.order)), np.empty(len(dag.order), dtype=np.int32), path)
+        assert flow[path[begin:]].min() == max(flow[arcs > 0].min() for arcs in paths)
+    np.testing.assert_array_equal(K.relax(3 * flow - 1), np.clip(3 * flow - 1, 0, paths.max(axis=0)))
+
+
 def test_what_does_not_split_gets_a_sentence():
     K = layered(2, 2)
     with pytest.raises(NotAMember, match=r"Only a unit flow splits into paths; this point misses being one by 0\.5\."):
@@ -376,6 +397,22 @@ def test_a_hundred_thousand_arcs_are_projected_in_no_time(hundred_thousand):
     assert (K.center > 0).all()
     assert K.excess(K.center) <= 1e-12
     assert (a - Ta) @ (v - K.center) == pytest.approx(0.0, abs=1e-7)
+
+
+def test_a_hundred_paths_on_a_hundred_thousand_arcs_cost_a_hundred_paths(hundred_thousand):
+    """12 bytes an arc of a path, its share of room to grow, and the Gram matrix; one dense row would be 800 kB."""
+    K, rng = hundred_thousand, np.random.default_rng(1)
+    vertices = [K.answer(rng.standard_normal(K.shape)).vertex for _ in range(100)]
+    table = vertices[0].table()
+    for row, vertex in enumerate(vertices):
+        table = table.append(vertex, row)
+    arcs = sum(len(vertex.indices) for vertex in vertices)
+    assert arcs == 100 * 1001
+    assert sum(vertex.indices.nbytes + vertex.values.nbytes for vertex in vertices) == 12 * arcs
+    assert table.indices.nbytes + table.values.nbytes <= 2 * 12 * arcs
+    assert table.gram.nbytes + table.starts.nbytes <= 8 * (128**2 + 256)
+    weights = rng.dirichlet(np.ones(100))
+    np.testing.assert_allclose(table.combine(weights, K.center), sum(w * v.dense(K.center) for w, v in zip(weights, vertices, strict=True)))
 
 
 def cholesky_entries(matrix: np.ndarray) -> int:
@@ -491,9 +528,7 @@ def test_a_cycle_is_named_and_is_one(seed, nodes, long):
     ids=["self-loop", "there and back", "elsewhere", "long"],
 )
 def test_cycles_of_every_length_get_the_sentence(edges, cycle):
-    sentence = (
-        r"The graph has a cycle, .* -> .*; a FlowPolytope needs a graph without one\. Keep only the links that lead away from the source\."
-    )
+    sentence = r"The graph has a cycle, .* -> .*; paths need a graph without one\. Keep only the links that lead away from the source, with"
     with pytest.raises(CyclicGraph, match=sentence) as caught:
         FlowPolytope.from_edges(edges, source="s", target="t")
     assert set(caught.value.cycle) == cycle

@@ -19,6 +19,7 @@ from tidewolf.problems.base import Problem
 from tidewolf.problems.data import data_folder
 from tidewolf.problems.routing import MARGIN, SCALE, kilometres
 from tidewolf.sets import Box, L2Ball, Simplex, Translated
+from tidewolf.sets.graph_tools import away, shortest
 
 RECORDS = data_folder()
 needs_records = pytest.mark.skipif(
@@ -61,13 +62,19 @@ LENGTHS = [1.0, 1.0, 3.0, 4.0, 1.0, 1.5, 1.0, 9.0, 1.0]
 
 
 def test_shortest_distances_and_last_links():
-    distance, arrival = graphs.shortest(SQUARE, LENGTHS, "a")
+    distance, arrival = shortest(SQUARE, LENGTHS, "a")
     assert distance == {"a": 0.0, "b": 1.0, "c": 2.5, "d": 3.5, "z": 4.5, "dead end": 2.0}
     assert {node: SQUARE[i] for node, i in arrival.items() if node in "cd"} == {"c": ("b", "c"), "d": ("c", "d")}
 
 
 def test_away_keeps_what_leads_away_on_a_way_to_the_target():
-    assert [SQUARE[i] for i in graphs.away(SQUARE, LENGTHS, "a", "d")] == [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("b", "c")]
+    assert [SQUARE[i] for i in away(SQUARE, source="a", target="d", lengths=LENGTHS)] == [
+        ("a", "b"),
+        ("a", "c"),
+        ("b", "d"),
+        ("c", "d"),
+        ("b", "c"),
+    ]
 
 
 def test_loads_follow_shortest_paths():
@@ -80,7 +87,7 @@ def test_loads_follow_shortest_paths():
 
 
 def test_spread_gives_paths_exponential_shares():
-    kept = graphs.away(SQUARE, LENGTHS, "a", "d")
+    kept = away(SQUARE, source="a", target="d", lengths=LENGTHS)
     links, lengths = [SQUARE[i] for i in kept], [LENGTHS[i] for i in kept]
     shares = np.exp(-np.array([5.0, 4.0, 3.5]) / 2.0)  # a b d, a c d, a b c d
     abd, acd, abcd = shares / shares.sum()

@@ -226,7 +226,7 @@ def test_graphml_is_read(tmp_path, default):
     assert graph.links[:3] == (("a", "b"), ("a", "b"), ("b", "c"))
     assert len(graph.links) == (3 if default == "directed" else 6)
     assert graph.numbers["km"][:3].tolist() == [1.5, 0.0, 0.0]
-    with pytest.raises(InvalidInput, match="Lengths are positive; the km of link 1 is 0"):
+    with pytest.raises(InvalidInput, match="Lengths are positive and finite; that of link 1 is 0"):
         graph.dag("a", "c", "km")
     refused(path, "link a - b has no km; give `missing=` a number", read_graph, numbers=["km"])
 

@@ -71,9 +71,11 @@ def test_every_finds_all_public_sets():
     assert sets.__all__ == sorted(sets.__all__)
     assert {kind.__name__ for kind in sets.every()} >= {
         "Box",
+        "CapacitatedFlow",
         "CappedSimplex",
         "FlowPolytope",
         "L2Ball",
+        "MultiFlow",
         "Shrunk",
         "Simplex",
         "Translated",

@@ -14,6 +14,7 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.problems import graphs
 from tidewolf.problems.data import record
 from tidewolf.problems.zoo import FILE, MARGIN, cables_of, ends, largest_part
+from tidewolf.sets.graph_tools import shortest
 
 TRIANGLE = [("a", "b"), ("b", "c"), ("a", "c"), ("b", "a"), ("c", "b"), ("c", "a")]
 
@@ -32,7 +33,7 @@ def test_gravity_is_loads_of_products():
 
 
 def test_paths_are_counted_on_links_that_lead_away():
-    distance, _ = graphs.shortest(TRIANGLE, [1.0, 1.0, 3.0, 1.0, 1.0, 0.5], "a")
+    distance, _ = shortest(TRIANGLE, [1.0, 1.0, 3.0, 1.0, 1.0, 0.5], "a")
     assert graphs.path_counts(TRIANGLE, distance, "a") == {"a": 1, "b": 1, "c": 2}
 
 

@@ -16,8 +16,9 @@ from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem
 from tidewolf.problems.data import first, recorded
-from tidewolf.problems.graphs import away, loads
+from tidewolf.problems.graphs import loads
 from tidewolf.sets.flow import FlowPolytope
+from tidewolf.sets.graph_tools import away
 
 SOURCE, TARGET = "LOSAng", "WASHng"
 DEMAND = 2098.332  # Mbit/s: 0.9 of the largest flow that fits beside the measured traffic in every hour at share 0.2
@@ -36,7 +37,7 @@ def abilene(rounds: int | None = None, seed: int = 0, *, share: float = 0.2) -> 
     taken = first(rounds, len(traffic), "abilene")
     load = loads(links, ospf, nodes, traffic[taken].astype(float))
 
-    kept = away(links, ospf, SOURCE, TARGET)
+    kept = away(links, source=SOURCE, target=TARGET, lengths=ospf)
     arcs, ospf, cap, load = [links[i] for i in kept], ospf[kept], cap[kept], load[:, kept]
     return Problem(
         "abilene",

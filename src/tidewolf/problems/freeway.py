@@ -17,8 +17,8 @@ from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem
 from tidewolf.problems.data import first, recorded
-from tidewolf.problems.graphs import away
 from tidewolf.sets.flow import FlowPolytope
+from tidewolf.sets.graph_tools import away
 
 SOURCE, TARGET = 187, 169
 SHORTEST = 0.01  # miles; some detectors lie at the same spot
@@ -34,7 +34,7 @@ def freeway(rounds: int | None = None, seed: int = 0) -> Problem:
     links = [(int(tail), int(head)) for tail, head in table[:, :2]]
     miles = np.maximum(table[:, 2].astype(float), SHORTEST)
 
-    kept = away(links, miles, SOURCE, TARGET)
+    kept = away(links, source=SOURCE, target=TARGET, lengths=miles)
     arcs, miles = [links[i] for i in kept], miles[kept]
     tails, heads = np.array(arcs).T
     speed = (speeds[:, tails] / 3.6 + speeds[:, heads] / 3.6) / 2

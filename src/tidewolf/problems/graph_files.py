@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidewolf.core.arrays import as_number
-from tidewolf.core.errors import EmptyGraph, InvalidInput, MissingExtra, TidewolfError, UnknownNode, UnreachableTarget
-from tidewolf.problems.graphs import Floats, Link, away, shortest
+from tidewolf.core.errors import EmptyGraph, InvalidInput, MissingExtra, TidewolfError
+from tidewolf.problems.graphs import Floats
 from tidewolf.problems.tables import csv_rows, number_in
+from tidewolf.sets.graph_tools import Link, away
 
 ENDS = (("tail", "head"), ("source", "target"), ("from", "to"), ("u", "v"))
 
@@ -35,22 +36,9 @@ class Graph(NamedTuple):
 
     def dag(self, source: Hashable, target: Hashable, lengths: str | None = None) -> list[int]:
         """The links that lead away from the source and lie on a way to the target: no cycle is left. Every link is 1 long unless told."""
-        nodes = {node for link in self.links for node in link}
-        for node in (source, target):
-            if node not in nodes:
-                raise UnknownNode(f"No link touches the node {node!r}.")
         if lengths is not None and lengths not in self.numbers:
             raise InvalidInput(f"The links have no {lengths}; ask for it, read_graph(path, numbers=[{lengths!r}]).")
-        length = np.ones(len(self.links)) if lengths is None else self.numbers[lengths]
-        if not (length > 0).all():
-            raise InvalidInput(f"Lengths are positive; the {lengths} of link {int(np.argmin(length > 0))} is {length[~(length > 0)][0]:g}.")
-        reached, _ = shortest(self.links, length, source)
-        if target not in reached:
-            raise UnreachableTarget(
-                f"No way leads from {source!r} to {target!r}: {len(reached)} of {len(nodes)} nodes can be reached. "
-                "The graph is in several parts, or its links lead elsewhere."
-            )
-        return away(self.links, length, source, target)
+        return away(self.links, source=source, target=target, lengths=None if lengths is None else self.numbers[lengths])
 
 
 def read_graph(

@@ -1,51 +1,19 @@
-"""Directed graphs for flows: links that lead away from a source, traffic on shortest paths, a flow spread over all paths.
+"""Traffic on directed graphs: on shortest paths, by gravity, and a flow spread over all paths that lead away from its source.
 
-A graph is a list of links (tail, head) with positive lengths; nodes are anything hashable. Keeping the links whose head is strictly
-farther from the source than their tail leaves no cycle, and every shortest path from the source stays.
+A graph is a list of links (tail, head) with positive lengths; nodes are anything hashable; see `sets.graph_tools`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
 import numpy as np
 
-Link: TypeAlias = tuple[Hashable, Hashable]
+from tidewolf.sets.graph_tools import Lengths, Link, shortest
+
 Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
-Lengths: TypeAlias = Sequence[float] | Floats
-
-
-def shortest(links: Sequence[Link], lengths: Lengths, source: Hashable) -> tuple[dict[Hashable, float], dict[Hashable, int]]:
-    """Dijkstra: the distance from the source to every node it reaches, and the last link on the way there."""
-    leaving: dict[Hashable, list[int]] = {}
-    for i, (tail, _) in enumerate(links):
-        leaving.setdefault(tail, []).append(i)
-    distance, arrival = {source: 0.0}, dict[Hashable, int]()
-    queue = [(0.0, 0, source)]  # the middle entry keeps nodes, which need not be comparable, out of the comparison
-    while queue:
-        so_far, _, node = heappop(queue)
-        if so_far > distance[node]:
-            continue
-        for i in leaving.get(node, ()):
-            head, farther = links[i][1], so_far + lengths[i]
-            if farther < distance.get(head, math.inf):
-                distance[head], arrival[head] = farther, i
-                heappush(queue, (farther, i + 1, head))
-    return distance, arrival
-
-
-def away(links: Sequence[Link], lengths: Lengths, source: Hashable, target: Hashable) -> list[int]:
-    """The links that lead away from the source and lie on a way to the target, in the order given."""
-    distance, _ = shortest(links, lengths, source)
-    outward = [i for i, (tail, head) in enumerate(links) if tail in distance and distance[head] > distance[tail]]
-    on_the_way = {target}
-    for i in sorted(outward, key=lambda i: -distance[links[i][0]]):
-        if links[i][1] in on_the_way:
-            on_the_way.add(links[i][0])
-    return [i for i in outward if links[i][1] in on_the_way]
 
 
 def loads(links: Sequence[Link], lengths: Lengths, nodes: Sequence[Hashable], traffic: Floats) -> Floats:
@@ -85,7 +53,7 @@ def path_counts(links: Sequence[Link], distance: dict[Hashable, float], source: 
 
 
 def spread(links: Sequence[Link], lengths: Lengths, source: Hashable, target: Hashable, scale: float) -> Floats:
-    """Dial's split (1971) of a unit flow over the links of `away`: a path of length l gets a share proportional to exp(-l / scale)."""
+    """Dial's split (1971) of a unit flow over links that lead away: a path of length l gets a share proportional to exp(-l / scale)."""
     distance, _ = shortest(links, lengths, source)
     outward = sorted(range(len(links)), key=lambda i: distance[links[i][0]])
     weight = {target: 1.0}

@@ -28,9 +28,10 @@ from tidewolf.core.batch import Stream
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem
-from tidewolf.problems.graphs import Floats, away, loads, spread
+from tidewolf.problems.graphs import Floats, loads, spread
 from tidewolf.problems.noise import remembered
 from tidewolf.sets.flow import FlowPolytope
+from tidewolf.sets.graph_tools import away
 
 SITES = {  # latitude, longitude, hours from UTC in winter, millions of people in the region served
     "Seattle": (47.61, -122.33, -8, 4.0),
@@ -94,7 +95,7 @@ def routing(rounds: int | None = None, seed: int = 0, *, feasible: bool = True) 
     speed = np.tile(list(CABLES.values()), 2)
     load = loads(links, km, list(SITES), traffic(rounds, seed))
 
-    kept = away(links, km, SOURCE, TARGET)
+    kept = away(links, source=SOURCE, target=TARGET, lengths=km)
     arcs, km, speed, load = [links[i] for i in kept], km[kept], speed[kept], load[:, kept]
     guaranteed = spread(arcs, km, SOURCE, TARGET, SCALE) + MARGIN
     load = np.minimum(load, FILL * speed - DEMAND * guaranteed)

@@ -34,9 +34,10 @@ from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem
 from tidewolf.problems.data import VARIABLE, record
-from tidewolf.problems.graphs import Floats, Link, away, gravity, path_counts, shortest, spread
+from tidewolf.problems.graphs import Floats, gravity, path_counts, spread
 from tidewolf.problems.noise import remembered
 from tidewolf.sets.flow import FlowPolytope
+from tidewolf.sets.graph_tools import Link, away, shortest
 
 FILE = "zoo_edges.csv.gz"
 ROUNDS, HOUR = 2000, 4  # the usual number of rounds; rounds in an hour
@@ -83,7 +84,7 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> Problem:
     if paths < 2:
         raise InvalidInput(f"The network {network} has a single path between any two nodes, so there is nothing to decide; take another.")
 
-    kept = away(links, lengths, source, target)
+    kept = away(links, source=source, target=target, lengths=lengths)
     arcs, length = [links[i] for i in kept], lengths[kept]
     distance, _ = shortest(links, lengths, source)
     hours = np.arange(rounds)[:, None] / HOUR - ZONES * np.array([distance[node] for node in nodes]) / max(distance.values())

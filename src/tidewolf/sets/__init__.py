@@ -5,15 +5,19 @@ from __future__ import annotations
 from inspect import isabstract
 
 from tidewolf.core.matrices import SparsePlusLowRank
+from tidewolf.sets import graph_tools
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable
 from tidewolf.sets.birkhoff import Birkhoff
 from tidewolf.sets.bounded_psd import BoundedPSD
 from tidewolf.sets.box import Box
+from tidewolf.sets.capacitated_flow import CapacitatedFlow
 from tidewolf.sets.capped_simplex import CappedSimplex
+from tidewolf.sets.commodities import Commodity
 from tidewolf.sets.fantope import Fantope
 from tidewolf.sets.flow import FlowPolytope
 from tidewolf.sets.l2_ball import L2Ball
 from tidewolf.sets.matching import Matching
+from tidewolf.sets.multi_flow import MultiFlow
 from tidewolf.sets.nuclear_ball import NuclearBall
 from tidewolf.sets.permutahedron import Permutahedron
 from tidewolf.sets.polytope import Polytope
@@ -29,13 +33,16 @@ __all__ = [
     "Birkhoff",
     "BoundedPSD",
     "Box",
+    "CapacitatedFlow",
     "CappedSimplex",
+    "Commodity",
     "ConvexSet",
     "Fantope",
     "FlowPolytope",
     "L2Ball",
     "LinearDescription",
     "Matching",
+    "MultiFlow",
     "NuclearBall",
     "Permutahedron",
     "Polyhedral",
@@ -51,6 +58,7 @@ __all__ = [
     "Transportation",
     "VertexHull",
     "every",
+    "graph_tools",
 ]
 
 

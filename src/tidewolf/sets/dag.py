@@ -19,6 +19,9 @@ from tidewolf.core.kernels import kernel
 
 Ints = np.ndarray[Any, np.dtype[np.int32]]
 
+ON_EVERY_PATH = 1.0 - 1e-9
+"""A covering flow over its value this close to 1 on an arc means that every path takes it: elsewhere it is at most 1 - 1/value."""
+
 
 class Dag(NamedTuple):
     """The useful part of a graph, in order."""
@@ -63,7 +66,7 @@ def ordered(tails: Ints, heads: Ints, names: Sequence[Hashable], source: Hashabl
     where = {name: i for i, name in enumerate(names)}
     for role, name in (("source", source), ("target", target)):
         if not isinstance(name, Hashable) or name not in names:
-            raise UnknownNode(f"The {role} {name!r} is not a node of the graph, whose nodes are {_some(names)}.")
+            raise UnknownNode(f"The {role} {name!r} is not a node of the graph, whose nodes are {some(names)}.")
     if source == target:
         raise InvalidInput(f"Source and target are the same node {source!r}; a flow leads from one node to another.")
     order = _topological(tails, heads, names)
@@ -109,8 +112,8 @@ def _topological(tails: Ints, heads: Ints, names: Sequence[Hashable]) -> Ints:
         cycle = _cycle(leaving, {node for node, count in enumerate(waiting) if count > 0})
         named = tuple(names[node] for node in cycle)
         raise CyclicGraph(
-            f"The graph has a cycle, {' -> '.join(map(str, named))}; a FlowPolytope needs a graph without one. "
-            "Keep only the links that lead away from the source.",
+            f"The graph has a cycle, {' -> '.join(map(str, named))}; paths need a graph without one. "
+            "Keep only the links that lead away from the source, with sets.graph_tools.away.",
             named,
         )
     return np.array(order, dtype=np.int32)
@@ -140,7 +143,28 @@ def _reached(order: Ints, tails: Ints, heads: Ints, start: int) -> np.ndarray[An
     return np.array(reached)
 
 
-def _some(names: Sequence[Hashable]) -> str:
+def split(dag: Dag, flow: np.ndarray[Any, Any], tolerance: float) -> list[tuple[float, tuple[int, ...]]]:
+    """A unit flow as weighted paths, widest first; once none carries more than `tolerance`, the weights are rescaled to sum to 1.
+
+    Each path is the widest in what the ones before it left, and empties an arc: what is left out is at most `tolerance` an arc.
+    """
+    left, nodes, found = flow.astype(np.float64), len(dag.order), list[tuple[float, tuple[int, ...]]]()
+    width, before, path = np.empty(nodes), np.empty(nodes, dtype=np.int32), np.empty(nodes - 1, dtype=np.int32)
+    while True:
+        arcs = path[widest_path(left, dag.arcs, dag.tails, dag.first, width, before, path) :]
+        weight = float(left[arcs].min())
+        if weight <= tolerance:
+            break
+        left[arcs] -= weight
+        found.append((weight, tuple(arcs.tolist())))
+    if not found:
+        raise InvalidInput(f"No path carries more than the tolerance {tolerance:g}; choose a smaller one.")
+    total = sum(weight for weight, _ in found)
+    return [(weight / total, arcs) for weight, arcs in found]
+
+
+def some(names: Sequence[Hashable]) -> str:
+    """The first few names, and how many more there are."""
     shown = ", ".join(repr(name) for name in names[:6])
     return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"
 
@@ -158,6 +182,57 @@ def shortest_path(weights, arcs, tails, first, dist, before, path):  # type: ign
             if length < best:
                 best, arg = length, q
         dist[v] = best
+        before[v] = arg
+    v, k = nodes - 1, len(path)
+    while v > 0:
+        k -= 1
+        path[k] = arcs[before[v]]
+        v = tails[before[v]]
+    return k
+
+
+@kernel
+def shortest_paths(weights, arcs, tails, first, begins, demands, dist, before, chosen, values):  # type: ignore[no-untyped-def]
+    """Shortest paths of several graphs in one pass: graph k has positions begins[k] .. begins[k + 1] and arcs of its own.
+
+    `chosen` gets the arcs of all paths and `values` the demand on each; returns how many there are. A demand of 0 takes no path.
+    """
+    count = 0
+    for k in range(len(demands)):
+        if demands[k] == 0.0:
+            continue
+        begin, end = begins[k], begins[k + 1]
+        dist[begin] = 0.0
+        for v in range(begin + 1, end):
+            p = first[v]
+            best, arg = dist[tails[p]] + weights[arcs[p]], p
+            for q in range(p + 1, first[v + 1]):
+                length = dist[tails[q]] + weights[arcs[q]]
+                if length < best:
+                    best, arg = length, q
+            dist[v] = best
+            before[v] = arg
+        v = end - 1
+        while v > begin:
+            chosen[count], values[count] = arcs[before[v]], demands[k]
+            count += 1
+            v = tails[before[v]]
+    return count
+
+
+@kernel
+def widest_path(flow, arcs, tails, first, width, before, path):  # type: ignore[no-untyped-def]
+    """`shortest_path` for the path whose narrowest arc is widest."""
+    nodes = len(first) - 1
+    width[0] = np.inf
+    for v in range(1, nodes):
+        p = first[v]
+        best, arg = min(width[tails[p]], flow[arcs[p]]), p
+        for q in range(p + 1, first[v + 1]):
+            w = min(width[tails[q]], flow[arcs[q]])
+            if w > best:
+                best, arg = w, q
+        width[v] = best
         before[v] = arg
     v, k = nodes - 1, len(path)
     while v > 0:
@@ -201,17 +276,13 @@ def covering_flow(tails, heads, first, by_tail, first_out, flow):  # type: ignor
 
 @kernel
 def flow_excess(x, arcs, tails, heads, balance):  # type: ignore[no-untyped-def]
-    """The largest breach of x >= 0 and of conservation over the useful arcs; `balance` is scratch of one entry per node."""
-    nodes = len(balance)
-    for v in range(nodes):
-        balance[v] = 0.0
-    balance[0], balance[nodes - 1] = 1.0, -1.0
+    """The largest breach of x >= 0 and of conservation over these arcs; `balance` holds what each node supplies, and is used up."""
     worst = 0.0
     for p in range(len(arcs)):
         amount = x[arcs[p]]
         balance[tails[p]] -= amount
         balance[heads[p]] += amount
         worst = max(worst, -amount)
-    for v in range(nodes):
+    for v in range(len(balance)):
         worst = max(worst, abs(balance[v]))
     return worst

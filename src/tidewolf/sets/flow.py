@@ -23,16 +23,13 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, to_numpy
-from tidewolf.core.errors import InvalidInput, MissingExtra, NotAMember, WrongType
+from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, namespace, to_numpy
+from tidewolf.core.errors import MissingExtra, NotAMember, WrongType
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral
-from tidewolf.sets.dag import Dag, Ints, covering_flow, flow_excess, number_nodes, ordered, shortest_path
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable
+from tidewolf.sets.dag import ON_EVERY_PATH, Dag, Ints, covering_flow, flow_excess, number_nodes, ordered, shortest_path, split
 from tidewolf.sets.laplacian import HullProjection
-
-_ON_EVERY_PATH = 1.0 - 1e-9
-"""A center this close to 1 on an arc means that every path takes it: elsewhere it is at most 1 - 1/value of the covering flow."""
 
 
 class Path(NamedTuple):
@@ -43,9 +40,14 @@ class Path(NamedTuple):
     nodes: tuple[Hashable, ...]
 
 
+def along(arcs: Sequence[int], tails: Ints, heads: Ints, nodes: Sequence[Hashable]) -> tuple[Hashable, ...]:
+    """The nodes a path visits."""
+    return (nodes[tails[arcs[0]]], *(nodes[heads[arc]] for arc in arcs))
+
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class FlowPolytope(ConvexSet, Polyhedral):
+class FlowPolytope(ConvexSet, Polyhedral, Relaxable):
     """Unit flows of a DAG; point[i] is the flow on edge i. Make one with `from_edges` or `from_networkx`."""
 
     tails: Ints
@@ -110,7 +112,7 @@ class FlowPolytope(ConvexSet, Polyhedral):
 
     @cached_property
     def diameter(self) -> float:
-        optional = (self.center < _ON_EVERY_PATH).astype(float)
+        optional = (self.center < ON_EVERY_PATH).astype(float)
         longest = float(optional[self._path(-optional)].sum())
         return min(2.0 * self.radius, math.sqrt(2.0 * longest))
 
@@ -119,7 +121,7 @@ class FlowPolytope(ConvexSet, Polyhedral):
         if self.dimension == 0:
             return 0.0
         c = self.center[self.dag.arcs]
-        free = c < _ON_EVERY_PATH
+        free = c < ON_EVERY_PATH
         reach = self._hull.unit_norms()
         return float(np.min(c[free] if reach is None else c[free] / reach[free]))
 
@@ -141,9 +143,22 @@ class FlowPolytope(ConvexSet, Polyhedral):
     def excess(self, x: Array) -> float:
         """The largest negative flow, unbalanced node, or flow on an arc that leads nowhere."""
         x = to_numpy(as_point(x, self.shape, "The flow"))
-        worst = flow_excess(x, self.dag.arcs, self.dag.tails, self.dag.heads, np.empty(len(self.dag.order)))
+        worst = flow_excess(x, self.dag.arcs, self.dag.tails, self.dag.heads, self._supply.copy())
         idle = self._idle
         return max(float(worst), float(np.abs(x[idle]).max())) if len(idle) else float(worst)
+
+    @cached_property
+    def _supply(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        supply = np.zeros(len(self.dag.order))
+        supply[0], supply[-1] = 1.0, -1.0
+        return supply
+
+    @cached_property
+    def _upper(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The most that fits on each arc: nothing on those that lead nowhere."""
+        upper = np.zeros(self.shape)
+        upper[self.dag.arcs] = 1.0
+        return upper
 
     @cached_property
     def _idle(self) -> Ints:
@@ -166,29 +181,16 @@ class FlowPolytope(ConvexSet, Polyhedral):
 
     def paths(self, x: Array, *, tolerance: float = 1e-9) -> list[Path]:
         """A flow as weighted paths, heaviest first; shares below `tolerance` are left out and the rest rescaled to sum to 1."""
-        left = to_numpy(as_point(x, self.shape, "The flow")).astype(float)
-        if self.excess(left) > max(1e-6, tolerance):
-            raise NotAMember(f"Only a unit flow splits into paths; this point misses being one by {self.excess(left):.3g}.")
-        dag, found = self.dag, list[tuple[float, tuple[int, ...]]]()
-        while True:
-            arcs, v = [], 0
-            while v < len(dag.order) - 1:
-                ranks = dag.by_tail[dag.first_out[v] : dag.first_out[v + 1]]
-                widest = ranks[np.argmax(left[dag.arcs[ranks]])]
-                arcs.append(int(dag.arcs[widest]))
-                v = dag.heads[widest]
-            weight = float(left[arcs].min())
-            if weight <= tolerance:
-                break
-            left[arcs] -= weight
-            found.append((weight, tuple(arcs)))
-        if not found:
-            raise InvalidInput(f"No path carries more than the tolerance {tolerance:g}; choose a smaller one.")
-        total = sum(weight for weight, _ in found)
-        return [Path(weight / total, arcs, self._along(arcs)) for weight, arcs in sorted(found, reverse=True)]
+        flow = to_numpy(as_point(x, self.shape, "The flow"))
+        if self.excess(flow) > max(1e-6, tolerance):
+            raise NotAMember(f"Only a unit flow splits into paths; this point misses being one by {self.excess(flow):.3g}.")
+        return [Path(weight, arcs, along(arcs, self.tails, self.heads, self.nodes)) for weight, arcs in split(self.dag, flow, tolerance)]
 
-    def _along(self, arcs: tuple[int, ...]) -> tuple[Hashable, ...]:
-        return (self.nodes[self.source], *(self.nodes[self.heads[arc]] for arc in arcs))
+    def relax(self, y: Array) -> Array:
+        """The projection on the box from no flow to one unit on every useful arc."""
+        y = as_point(y, self.shape, "The point to relax")
+        upper = like(self._upper, y)
+        return namespace(y).clip(y, 0 * upper, upper)
 
     def description(self) -> LinearDescription:
         from scipy.sparse import csc_array
@@ -197,11 +199,7 @@ class FlowPolytope(ConvexSet, Polyhedral):
         signs = np.concatenate([np.ones(len(dag.arcs)), -np.ones(len(dag.arcs))])
         rows, columns = np.concatenate([dag.tails, dag.heads]), np.concatenate([dag.arcs, dag.arcs])
         balance = csc_array((signs, (rows, columns)), shape=(len(dag.order), m))
-        upper = np.zeros(m)
-        upper[dag.arcs] = 1.0
-        b = np.zeros(len(dag.order) - 1)
-        b[0] = 1.0
-        return LinearDescription(np.zeros(m), upper, A_eq=balance[:-1], b_eq=b)
+        return LinearDescription(np.zeros(m), self._upper.copy(), A_eq=balance[:-1], b_eq=self._supply[:-1].copy())
 
     @classmethod
     def examples(cls) -> Sequence[FlowPolytope]:

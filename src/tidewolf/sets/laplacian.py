@@ -1,6 +1,6 @@
-"""Projection on circulations: the direction space of the flows of a connected graph.
+"""Projection on circulations: the direction space of the flows of a graph, in one part or several.
 
-    P d = d - A' phi,      L phi = A d,      L = A A'  the graph's Laplacian with its last node grounded
+    P d = d - A' phi,      L phi = A d,      L = A A'  the graph's Laplacian with one node of each part grounded
 
 Three ways to solve, by size: a dense inverse up to `DENSE_NODES` nodes; a sparse factor when its entries, counted before anything is
 factorised (elimination tree of the reverse Cuthill-McKee order), stay below `FACTOR_ENTRIES`; else conjugate gradients to `CG_TOLERANCE`.
@@ -22,16 +22,20 @@ FACTOR_ENTRIES = 4_000_000
 CG_TOLERANCE = 1e-12
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
+Ints = np.ndarray[Any, Any]
 
 
 class HullProjection:
-    """P for a connected graph on positions 0 .. nodes - 1, whose arcs are some coordinates of a point; the others are projected to 0."""
+    """P for a graph on positions 0 .. nodes - 1, whose arcs are some coordinates of a point; the others are projected to 0.
 
-    def __init__(self, arcs: np.ndarray[Any, Any], tails: np.ndarray[Any, Any], heads: np.ndarray[Any, Any], nodes: int) -> None:
-        self.arcs, self.tails, self.heads, self.nodes = arcs, tails, heads, nodes
+    `grounded` holds one position of each connected part; None is the last of a graph in one part.
+    """
+
+    def __init__(self, arcs: Ints, tails: Ints, heads: Ints, nodes: int, grounded: Ints | None = None) -> None:
+        self.arcs, self.tails, self.heads, self.nodes, self.grounded = arcs, tails, heads, nodes, grounded
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return HullProjection, (self.arcs, self.tails, self.heads, self.nodes)  # a copy factorises for itself
+        return HullProjection, (self.arcs, self.tails, self.heads, self.nodes, self.grounded)  # a copy factorises for itself
 
     def __call__(self, d: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """P d."""
@@ -50,6 +54,11 @@ class HullProjection:
         return norms
 
     @cached_property
+    def _free(self) -> Ints:
+        """The positions that are not grounded."""
+        return np.delete(np.arange(self.nodes), self.nodes - 1 if self.grounded is None else self.grounded)
+
+    @cached_property
     def _laplacian(self) -> Any:
         from scipy.sparse import coo_array
 
@@ -57,7 +66,7 @@ class HullProjection:
         columns = np.concatenate([self.tails, self.heads, self.heads, self.tails])
         ones = np.ones(len(self.tails))
         full = coo_array((np.concatenate([ones, ones, -ones, -ones]), (rows, columns)), shape=(self.nodes, self.nodes))
-        return full.tocsc()[:-1, :-1]
+        return full.tocsc()[self._free][:, self._free]
 
     @cached_property
     def _inverse(self) -> Floats | None:
@@ -65,7 +74,7 @@ class HullProjection:
             return None
         inverse: Floats = np.linalg.inv(self._laplacian.toarray())
         padded = np.zeros((self.nodes, self.nodes))
-        padded[:-1, :-1] = 0.5 * (inverse + inverse.T)
+        padded[np.ix_(self._free, self._free)] = 0.5 * (inverse + inverse.T)
         return padded
 
     @property
@@ -85,11 +94,11 @@ class HullProjection:
         size = permuted.shape[0]
         work = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
         if factor_entries(permuted.indptr, permuted.indices, FACTOR_ENTRIES, *work) <= FACTOR_ENTRIES:
-            return "sparse factor", _factorised(permuted, order)
-        return "conjugate gradients", _conjugate_gradients(self._laplacian)
+            return "sparse factor", _factorised(permuted, self._free[order])
+        return "conjugate gradients", _conjugate_gradients(self._laplacian, self._free)
 
 
-def _factorised(permuted: Any, order: np.ndarray[Any, Any]) -> Callable[[Floats], Floats]:
+def _factorised(permuted: Any, order: Ints) -> Callable[[Floats], Floats]:
     from scipy.sparse.linalg import splu
 
     factor = splu(permuted, permc_spec="NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
@@ -102,7 +111,7 @@ def _factorised(permuted: Any, order: np.ndarray[Any, Any]) -> Callable[[Floats]
     return solve
 
 
-def _conjugate_gradients(laplacian: Any) -> Callable[[Floats], Floats]:
+def _conjugate_gradients(laplacian: Any, free: Ints) -> Callable[[Floats], Floats]:
     """Jacobi-preconditioned; the residual is relative to the right-hand side."""
     from scipy.sparse import diags_array
     from scipy.sparse.linalg import cg
@@ -112,7 +121,7 @@ def _conjugate_gradients(laplacian: Any) -> Callable[[Floats], Floats]:
 
     def solve(divergence: Floats) -> Floats:
         potentials = np.zeros(len(divergence))
-        potentials[:-1], failed = cg(rows, divergence[:-1], rtol=CG_TOLERANCE, maxiter=20 * len(divergence), M=jacobi)
+        potentials[free], failed = cg(rows, divergence[free], rtol=CG_TOLERANCE, maxiter=20 * len(divergence), M=jacobi)
         if failed:
             raise SolverFailed(f"Conjugate gradients did not reach {CG_TOLERANCE:g} on the graph's Laplacian in 20 steps a node.")
         return potentials

@@ -1,0 +1,413 @@
+"""Flows within bounds against linear programs, networkx, brute force and single flows, and what has no flow."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from polytopes import random_flow_polytope
+from tidewolf.core.errors import EmptyGraph, EmptySet, NotFinite, UnknownNode, WrongShape, WrongType
+from tidewolf.core.vertices import Sparse
+from tidewolf.functions import Capacity, Linear
+from tidewolf.learners import LyapunovFrankWolfe
+from tidewolf.session import Session
+from tidewolf.sets import CapacitatedFlow, capacitated_flow, laplacian
+from tidewolf.sets import network_simplex as simplex
+from tidewolf.sets.network_simplex import Network
+from tidewolf.sets.residual import bridges, carried, narrow_cut
+from tidewolf.testing import check_set
+
+seeds = st.integers(0, 2**32)
+
+
+def random_network(seed: int, nodes: int, arcs: int) -> Network:
+    """Arcs anywhere, loops and cycles among them; bounds whole or not, some equal; supplies that a flow, often a corner, meets."""
+    rng = np.random.default_rng(seed)
+    tails, heads = rng.integers(0, nodes, (2, arcs)).astype(np.int32)
+    lower = rng.integers(-2, 2, arcs).astype(float)
+    upper = lower + rng.integers(0, 4, arcs)
+    if rng.random() < 0.5:
+        lower, upper = lower * rng.random(), upper * rng.random() + 2.0
+    x = lower + (upper - lower) * (rng.integers(0, 2, arcs) if rng.random() < 0.4 else rng.random(arcs))
+    names = tuple(f"n{i}" for i in range(nodes))
+    empty = Network(tails, heads, lower, upper, np.zeros(nodes), names)
+    return Network(tails, heads, lower, upper, empty.balance(x), names)
+
+
+networks = st.builds(random_network, seeds, st.integers(1, 6), st.integers(1, 14))
+small = st.builds(random_network, seeds, st.integers(1, 4), st.integers(1, 6))
+
+
+def matrix_of(net: Network) -> np.ndarray:
+    A = np.zeros((len(net.nodes), len(net.tails)))
+    np.add.at(A, (net.tails, np.arange(len(net.tails))), 1.0)
+    np.add.at(A, (net.heads, np.arange(len(net.tails))), -1.0)
+    return A
+
+
+def program(net: Network, d: np.ndarray):
+    return linprog(d, A_eq=matrix_of(net), b_eq=net.supply, bounds=np.stack([net.lower, net.upper], axis=1), method="highs")
+
+
+def corners_of(net: Network) -> np.ndarray:
+    """Every vertex: each arc at a bound or in a forest, which the balances then fix."""
+    A, found = matrix_of(net), []
+    for places in itertools.product((-1, 0, 1), repeat=len(net.tails)):
+        place = np.array(places)
+        inside = A[:, place == 0]
+        if np.linalg.matrix_rank(inside) < inside.shape[1]:
+            continue
+        x = np.where(place < 0, net.lower, net.upper)
+        x[place == 0] = 0.0
+        x[place == 0] = np.linalg.lstsq(inside, net.supply - A @ x, rcond=None)[0] if inside.shape[1] else x[place == 0]
+        if np.abs(A @ x - net.supply).max() < 1e-9 and (x > net.lower - 1e-9).all() and (x < net.upper + 1e-9).all():
+            found.append(x)
+    return np.array(found)
+
+
+# --- the oracle -------------------------------------------------------------------------------------------------------------------------
+
+
+@given(net=networks, seed=seeds, ties=st.booleans())
+def test_the_oracle_agrees_with_a_linear_program_cold_and_warm(net, seed, ties):
+    rng, K, warm = np.random.default_rng(seed), CapacitatedFlow(net), None
+    for _ in range(4):
+        d = rng.integers(-1, 2, K.shape).astype(float) if ties else rng.standard_normal(K.shape)
+        best = program(net, d)
+        assert best.status == 0
+        for start in (None, warm):
+            vertex, error, basis = K.answer(d, start)
+            assert vertex.inner(d) == pytest.approx(best.fun, abs=1e-7)
+            assert 0 <= error <= 1e-10
+            x = vertex.dense(d)
+            assert (x >= net.lower).all()
+            assert (x <= net.upper).all()
+            assert np.abs(net.balance(x) - net.supply).max() <= 1e-12
+            assert not basis.flags.writeable
+            again = K.answer(d, start)
+            assert again.vertex.key() == vertex.key()
+            np.testing.assert_array_equal(again.warm, basis)
+        warm = basis
+
+
+@given(net=small, seed=seeds)
+def test_answers_are_the_best_corners(net, seed):
+    corners, K = corners_of(net), CapacitatedFlow(net)
+    for d in np.random.default_rng(seed).standard_normal((3, *K.shape)):
+        x = K.lmo(d)
+        assert np.abs(corners - x).max(axis=1).min() <= 1e-9
+        assert d @ x == pytest.approx((corners @ d).min(), abs=1e-9)
+
+
+def test_it_agrees_with_networkx_on_whole_numbers():
+    networkx = pytest.importorskip("networkx", reason='networkx is not installed; pip install "tidewolf[graph]" runs this test')
+    rng = np.random.default_rng(0)
+    tails, heads = rng.integers(0, 12, (2, 60))
+    upper = rng.integers(1, 9, 60)
+    balance = np.bincount(tails, upper // 2, 12) - np.bincount(heads, upper // 2, 12)
+    K = CapacitatedFlow.from_edges(zip(tails, heads, strict=True), supplies=dict(enumerate(balance)), upper=upper)
+    graph, costs = networkx.MultiDiGraph(), rng.integers(-20, 20, 60)
+    graph.add_nodes_from((node, {"demand": -int(amount)}) for node, amount in enumerate(balance))
+    for tail, head, room, cost in zip(tails, heads, upper, costs, strict=True):
+        graph.add_edge(int(tail), int(head), capacity=int(room), weight=int(cost))
+    x = K.lmo(costs.astype(float))
+    assert costs @ x == networkx.network_simplex(graph)[0]
+    np.testing.assert_array_equal(x, np.round(x))
+
+
+@given(seed=seeds, nodes=st.integers(2, 7))
+def test_without_narrow_bounds_it_is_a_flow_polytope(seed, nodes):
+    one = random_flow_polytope(seed, nodes)
+    edges = [(one.nodes[tail], one.nodes[head]) for tail, head in zip(one.tails, one.heads, strict=True)]
+    K = CapacitatedFlow.from_edges(edges, supplies={0: 1.0, nodes - 1: -1.0}, upper=100.0)
+    assert K.dimension == one.dimension
+    d = np.random.default_rng(seed).standard_normal(K.shape)
+    np.testing.assert_allclose(K.lmo(d), one.lmo(d), atol=1e-12)
+    np.testing.assert_allclose(K.tangent(d), one.tangent(d), atol=1e-10)
+    assert K.excess(one.center) <= 1e-12
+    assert K.radius <= 1 + 2 * math.sqrt(len(edges))  # no trace of the 100
+
+
+def test_a_start_that_is_none_does_no_harm():
+    K, rng = CapacitatedFlow.examples()[0], np.random.default_rng(0)
+    d = rng.standard_normal(K.shape)
+    value = K.answer(d).vertex.inner(d)
+    basis = K.answer(-d).warm
+    cycle = basis.copy()
+    cycle[:6] = [1, 0, 0, 1, 1, 1]
+    for start in (np.zeros_like(basis), np.ones_like(basis), -basis, 5 * basis, cycle, basis[:3], basis.astype(float), d):
+        assert K.answer(d, start).vertex.inner(d) == pytest.approx(value, abs=1e-12)
+    assert basis.dtype == np.int8
+
+
+@given(net=networks, seed=seeds)
+def test_the_basis_of_another_network_does_no_harm(net, seed):
+    """The same arcs, other supplies: a tree like any other, whose flow breaks bounds."""
+    rng, K = np.random.default_rng(seed), CapacitatedFlow(net)
+    asked = net.balance(net.lower + net.room * rng.random(len(net.tails)))
+    d, other = rng.standard_normal(K.shape), Network(net.tails, net.heads, net.lower, net.upper, asked, net.nodes)
+    vertex = K.answer(d, other.cheapest(-d).basis).vertex
+    assert vertex.inner(d) == pytest.approx(K.answer(d).vertex.inner(d), abs=1e-9)
+    assert K.excess(vertex.dense(d)) <= 1e-12
+
+
+@given(net=networks, seed=seeds)
+@settings(max_examples=10)
+def test_the_kernels_are_their_source(net, seed):
+    d = np.random.default_rng(seed).standard_normal(len(net.tails))
+    fast = net.cheapest(d)
+    kernels = ("hang", "adopt", "release", "basic_flow", "improve", "potential", "settled", "pivot", "proved_gap")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in kernels:
+            patch.setattr(simplex, name, getattr(simplex, name).plain)
+        slow = Network(net.tails, net.heads, net.lower, net.upper, net.supply, net.nodes).cheapest(d)
+    np.testing.assert_array_equal(slow.basis, fast.basis)
+    np.testing.assert_array_equal(slow.x, fast.x)
+
+
+@given(seed=seeds, nodes=st.integers(1, 6), arcs=st.integers(1, 20))
+def test_from_every_node_of_a_tree_something_can_be_sent_to_the_root(seed, nodes, arcs):
+    """What keeps pivots without progress from going round in circles; whole numbers, so that nothing is rounded."""
+    rng = np.random.default_rng(seed)
+    tails, heads = rng.integers(0, nodes, (2, arcs)).astype(np.int32)
+    upper = rng.integers(0, 3, arcs).astype(float)
+    empty = Network(tails, heads, np.zeros(arcs), upper, np.zeros(nodes), tuple(range(nodes)))
+    net = Network(tails, heads, empty.lower, upper, empty.balance(np.floor(upper * rng.random(arcs) * 1.5)), empty.nodes)
+    if narrow_cut(net) is not None:
+        return
+    all_tails, all_heads, room = net._hung
+    warm = None
+    for d in rng.integers(-2, 3, (4, arcs)).astype(float):
+        warm = net.cheapest(d, warm).basis
+        tree, flow = np.empty((7, nodes + 1), dtype=np.int32), np.empty(arcs + nodes)
+        assert simplex.hang(warm, all_tails, all_heads, tree)
+        assert simplex.basic_flow(room, all_tails, all_heads, net.left, warm, tree, flow, 0.0)
+        for v in range(nodes):
+            e = tree[simplex.ARC, v]
+            assert flow[e] < room[e] if all_tails[e] == v else flow[e] > 0
+
+
+@given(net=networks, seed=seeds, pushed=st.floats(0.0, 1.0))
+def test_the_gap_bounds_what_any_flow_could_save(net, seed, pushed):
+    """Of any flow and any potentials, not only the best."""
+    rng = np.random.default_rng(seed)
+    costs, pi = rng.standard_normal((2, len(net.tails))), rng.standard_normal(len(net.nodes) + 1)
+    x = (1 - pushed) * net.cheapest(costs[0]).x + pushed * net.cheapest(costs[1]).x
+    gap = simplex.proved_gap(costs[0], net.room, net.tails, net.heads, len(net.tails), x - net.lower, pi)
+    assert costs[0] @ (x - net.cheapest(costs[0]).x) <= gap + 1e-9
+    assert net.cheapest(1024 * costs[0]).gap == 1024 * net.cheapest(costs[0]).gap
+
+
+@given(seed=seeds)
+@settings(max_examples=10)
+def test_random_networks_keep_every_law(seed):
+    check_set(CapacitatedFlow(random_network(seed, 4, 8)), seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("edges", "supplies", "lower", "upper"),
+    [
+        ([("s", "t")], {"s": 1.0, "t": -1.0}, 0.0, 5.0),
+        ([("s", "t"), ("s", "t"), ("t", "u")], {"s": 1.0, "t": 1.0, "u": -2.0}, 0.25, [1.0, 0.5, 2.0]),
+        ([(0, 0)], {}, 0.0, 2.0),
+        ([(0, 1), (1, 0)], {}, 0.0, 0.0),
+    ],
+    ids=["one arc", "a bridge that is full", "a loop", "nothing fits"],
+)
+def test_degenerate_networks_keep_every_law(edges, supplies, lower, upper):
+    check_set(CapacitatedFlow.from_edges(edges, supplies=supplies, lower=lower, upper=upper))
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e9])
+def test_amounts_of_every_size_keep_the_laws(size):
+    net = random_network(5, 4, 9)
+    check_set(CapacitatedFlow(Network(net.tails, net.heads, size * net.lower, size * net.upper, size * net.supply, net.nodes)))
+
+
+def test_what_rounding_leaves_at_a_node_counts_as_nothing():
+    K = CapacitatedFlow.from_edges([("s", "t")] * 2, supplies={"s": 0.3, "t": -0.3}, lower=[0.1, 0.2], upper=1.0)
+    assert 0.3 - (0.1 + 0.2) != 0
+    assert not K.network.left.any()
+    assert K.dimension == 0
+    np.testing.assert_array_equal(K.center, [0.1, 0.2])
+
+
+def test_bounds_far_wider_than_the_flow_cost_no_digits():
+    K = CapacitatedFlow.from_edges([("s", "t"), ("s", "t")], supplies={"s": 1.0, "t": -1.0}, upper=1e12)
+    np.testing.assert_array_equal(K.lmo(np.array([1.0, 2.0])), [1.0, 0.0])
+    assert (K.radius, K.inner_radius) == (pytest.approx(math.sqrt(0.5)), pytest.approx(math.sqrt(0.5)))
+    assert K.diameter == pytest.approx(math.sqrt(2))
+
+
+def test_a_learner_is_saved_with_its_basis_and_goes_on_as_if_never_stopped(tmp_path):
+    K, rng = CapacitatedFlow.examples()[0], np.random.default_rng(0)
+    learner = LyapunovFrankWolfe(K, horizon=40)
+    losses, limits = rng.random((40, *K.shape)), 0.8 + rng.random((40, *K.shape))
+    one = Session(learner)
+    for t in range(40):
+        if t == 20:
+            one.save(tmp_path / "flow.tw")
+            other = Session.load(tmp_path / "flow.tw", learner)
+        for session in (one,) if t < 20 else (one, other):
+            assert K.excess(session.play()) <= 1e-12
+            session.observe(loss=Linear.one(losses[t]), constraint=Capacity.one(limits[t]))
+    np.testing.assert_array_equal(one.play(), other.play())
+    assert one.state.warm.dtype == np.int8
+
+
+# --- geometry ---------------------------------------------------------------------------------------------------------------------------
+
+
+@given(net=small)
+def test_sizes_are_those_of_all_corners(net):
+    K, corners = CapacitatedFlow(net), corners_of(net)
+    assert K.dimension == np.linalg.matrix_rank(corners - corners[0], tol=1e-8)
+    away = np.linalg.norm(corners - K.center, axis=1).max()
+    assert away <= K.radius + 1e-9
+    apart = max(np.linalg.norm(corners - corner, axis=1).max() for corner in corners)
+    assert apart <= K.diameter + 1e-9
+    assert K.diameter <= 2 * K.radius + 1e-12
+    low, high = K._ranges
+    np.testing.assert_allclose(low, corners.min(axis=0), atol=1e-9)
+    np.testing.assert_allclose(high, corners.max(axis=0), atol=1e-9)
+    _, sizes, basis = np.linalg.svd(corners - corners[0], full_matrices=False)
+    spanned = basis[sizes > 1e-8].T @ basis[sizes > 1e-8]
+    np.testing.assert_allclose([K.tangent(unit) for unit in np.eye(len(net.tails))], spanned, atol=1e-9)
+
+
+@given(net=networks)
+def test_the_center_keeps_farthest_from_its_nearest_bound(net):
+    """Against the linear program: the largest s with lower + s <= x <= upper - s on every arc that can change."""
+    K = CapacitatedFlow(net)
+    assert K.excess(K.center) <= 1e-12
+    if not K.dimension:
+        assert (K.inner_radius, K.radius, K.diameter) == (0.0, 0.0, 0.0)
+        return
+    unit = np.zeros(len(net.tails))
+    unit[K._free] = 1.0
+    A = np.hstack([matrix_of(net), np.zeros((len(net.nodes), 1))])
+    rows = np.vstack([np.column_stack([-np.eye(len(unit)), unit]), np.column_stack([np.eye(len(unit)), unit])])
+    best = linprog(
+        [0.0] * len(unit) + [-1.0], A_ub=rows, b_ub=np.append(-net.lower, net.upper), A_eq=A, b_eq=net.supply, bounds=(None, None)
+    )
+    slack = np.minimum(K.center - net.lower, net.upper - K.center)[K._free]
+    assert slack.min() == pytest.approx(-best.fun, abs=1e-8)
+    assert 0 < slack.min() <= K.inner_radius + 1e-12
+
+
+@given(net=small)
+def test_the_inner_ball_touches_the_nearest_bound(net):
+    K = CapacitatedFlow(net)
+    if not K.dimension:
+        return
+    reach = [np.linalg.norm(K.tangent(unit)) for unit in np.eye(len(net.tails))]
+    slack = np.minimum(K.center - net.lower, net.upper - K.center)
+    assert K.inner_radius == pytest.approx(min(slack[e] / reach[e] for e in range(len(reach)) if reach[e] > 1e-9), abs=1e-9)
+
+
+def test_on_large_graphs_sizes_are_bounds(monkeypatch):
+    exact = CapacitatedFlow.examples()[0]
+    monkeypatch.setattr(laplacian, "DENSE_NODES", 0)
+    monkeypatch.setattr(capacitated_flow, "RANGED", 0)
+    K = CapacitatedFlow.examples()[0]
+    assert 0 < K.inner_radius <= exact.inner_radius
+    assert exact.radius <= K.radius + 1e-12
+    assert exact.diameter <= K.diameter + 1e-12
+    d = np.random.default_rng(0).standard_normal(K.shape)
+    np.testing.assert_allclose(K.tangent(d), exact.tangent(d), atol=1e-10)
+
+
+@given(net=networks, seed=seeds)
+def test_excess_and_relax_are_what_they_say(net, seed):
+    K, x = CapacitatedFlow(net), 3 * np.random.default_rng(seed).standard_normal(len(net.tails))
+    breach = np.concatenate([net.lower - x, x - net.upper, np.abs(matrix_of(net) @ x - net.supply)])
+    assert K.excess(x) == pytest.approx(max(0.0, breach.max()), abs=1e-12)
+    np.testing.assert_array_equal(K.relax(x), np.clip(x, net.lower, net.upper))
+
+
+@given(seed=seeds, nodes=st.integers(1, 9), arcs=st.integers(0, 14))
+def test_bridges_are_arcs_whose_loss_parts_the_graph(seed, nodes, arcs):
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    tails, heads = np.random.default_rng(seed).integers(0, nodes, (2, arcs))
+
+    def count(kept):
+        return connected_components(coo_array((np.ones(len(kept)), (tails[kept], heads[kept])), shape=(nodes, nodes)))[0]
+
+    parted = [count(np.delete(np.arange(arcs), e)) > count(np.arange(arcs)) for e in range(arcs)]
+    assert bridges(tails, heads, nodes).tolist() == parted
+
+
+# --- ways in, and what is refused -------------------------------------------------------------------------------------------------------
+
+
+def test_ways_in_and_what_decides():
+    edges = [("s", "t"), ("t", "s"), ("s", "t")]
+    K = CapacitatedFlow.from_edges(edges, supplies={"s": 1, "t": -1}, upper=2, lower=[0, 0, 0])
+    assert CapacitatedFlow.from_edges(iter(edges), supplies={"s": 1.0, "t": -1.0}, upper=np.full(3, 2.0)) == K
+    assert CapacitatedFlow.from_edges(edges, supplies={"s": 1.0, "t": -1.0}, upper=3.0) != K
+    assert repr(K) == "CapacitatedFlow(3 arcs, 2 nodes, 1 supplied, dimension 2)"
+    assert isinstance(K.answer(np.ones(3)).vertex, Sparse)
+    np.testing.assert_array_equal(K.lmo(np.array([1.0, -3.0, 2.0])), [2.0, 2.0, 1.0])
+    assert K.answer(np.zeros(3)).error == 0.0
+    mine = np.full(3, 2.0)
+    CapacitatedFlow.from_edges(edges, supplies={}, upper=mine)
+    assert mine.flags.writeable
+
+
+@given(net=networks, seed=seeds, more=st.sampled_from([0.5, 3.0, 50.0]))
+def test_what_has_no_flow_is_refused_with_a_cut_that_proves_it(net, seed, more):
+    rng = np.random.default_rng(seed)
+    asked = net.supply.copy()
+    asked[rng.integers(len(asked))] += more
+    asked[rng.integers(len(asked))] -= more
+    net = Network(net.tails, net.heads, net.lower, net.upper, asked, net.nodes)
+    exists = program(net, np.zeros(len(net.tails))).status == 0
+    cut = narrow_cut(net)
+    assert (cut is None) == exists
+    if cut is not None:
+        assert net.supply[cut].sum() > carried(net, cut) + 1e-9
+        with pytest.raises(EmptySet, match=r"No flow exists: the nodes .* in all, and the arcs (into|out of) them"):
+            CapacitatedFlow(net)
+
+
+ARCS = [("s", "a"), ("a", "t"), ("t", "s"), ("x", "y")]
+NARROW = (
+    r"No flow exists: the nodes 's', 'a' supply 2 in all, and the arcs out of them take at most 1 "
+    r"\(their upper bounds, less the lower bounds of the arcs into them\)\. Let bounds or supplies give way by 1\."
+)
+ONE_WAY = {"s": 2, "t": -2}
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "sentence"),
+    [
+        ({"supplies": ONE_WAY, "upper": [3, 1, 1, 1]}, EmptySet, NARROW),
+        ({"supplies": ONE_WAY, "upper": 3, "lower": [0, 0, 1.5, 0]}, EmptySet, r"the nodes 's' supply 2 in all, .* take at most 1\.5 "),
+        ({"supplies": {"s": 1, "y": -1}, "upper": 3}, EmptySet, r"nodes 'x', 'y' draw 1 in all, and the arcs into them bring at most 0 "),
+        ({"supplies": {"s": 1.5, "t": -1}, "upper": 3}, EmptySet, r"supply 1\.5 and draw 1 in all; .* equal, and 0\.5 is left\."),
+        ({"supplies": {}, "upper": 1, "lower": [0, 2, 0, 0]}, EmptySet, r"Arc 1 \(a -> t\) has the lower bound 2 above its upper bound 1"),
+        ({"supplies": {"q": 1}, "upper": 1}, UnknownNode, r"The supplies name 'q', which is not a node of the graph, whose nodes are 's'"),
+        ({"supplies": {"s": np.nan}, "upper": 1}, NotFinite, r"The supply of 's' must be finite, not nan\."),
+        ({"supplies": {"s": "all"}, "upper": 1}, WrongType, r"The supply of 's' must be a number, not 'all'\."),
+        ({"supplies": [1, 2], "upper": 1}, WrongType, r"The supplies must be a mapping such as \{'s': 1\.0, 't': -1\.0\}, not \[1, 2\]\."),
+        ({"supplies": {}, "upper": np.inf}, NotFinite, r"The upper bounds must be finite, so that the set is bounded"),
+        ({"supplies": {}, "upper": [1, 2]}, WrongShape, r"The upper bounds have shape \(2,\); 4 arcs need one number for all or one"),
+        ({"supplies": {}, "upper": 1, "lower": "none"}, WrongType, r"The lower bounds must be a number or an array of numbers, not 'none'"),
+    ],
+)
+def test_what_is_no_network_gets_its_sentence(settings, error, sentence):
+    with pytest.raises(error, match=sentence):
+        CapacitatedFlow.from_edges(ARCS, **settings)
+
+
+def test_a_graph_without_edges_is_refused():
+    with pytest.raises(EmptyGraph, match=r"The graph has no edges; a flow needs at least one\."):
+        CapacitatedFlow.from_edges([], supplies={}, upper=1.0)
