@@ -10,6 +10,8 @@ from tidewolf.sets.box import Box
 from tidewolf.sets.capped_simplex import CappedSimplex
 from tidewolf.sets.flow import FlowPolytope
 from tidewolf.sets.l2_ball import L2Ball
+from tidewolf.sets.product import Product
+from tidewolf.sets.scaled import Scaled
 from tidewolf.sets.shrunk import Shrunk
 from tidewolf.sets.simplex import Simplex
 from tidewolf.sets.translated import Translated
@@ -24,8 +26,10 @@ __all__ = [
     "L2Ball",
     "LinearDescription",
     "Polyhedral",
+    "Product",
     "Projectable",
     "Relaxable",
+    "Scaled",
     "Shrunk",
     "Simplex",
     "Translated",

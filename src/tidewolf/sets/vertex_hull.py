@@ -9,10 +9,15 @@ columns p_i - x, the weights that minimise ||Z w|| over the simplex are the norm
 
 since along a ray w = s v, sum v = 1, the best s leaves ||Z v||^2 / (1 + ||Z v||^2), which grows with ||Z v||. The distance reported
 is that of the normalised weights' own point: whatever the solver's rounding, never less than the truth.
+
+A ball inside: with s_i = p_i - center, and q the least nonzero singular value of the matrix of the k rows s_i, every unit u along the
+affine hull has sum_i <u, s_i> = 0 and sum_i <u, s_i>^2 >= q^2. The least maximum of k numbers with these two sums is m, k - 1 times, and
+-(k - 1) m once, m = q/sqrt(k (k - 1)): the hull reaches at least that far along every u.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,17 +29,17 @@ from tidewolf.core.arrays import Array, Shape, as_direction, as_own, as_point, e
 from tidewolf.core.errors import EmptySet, SolverFailed
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, as_shape
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, as_shape, clipped
 
 _FEW = 512
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class VertexHull(ConvexSet, Polyhedral):
+class VertexHull(ConvexSet, Polyhedral, Relaxable):
     """The convex hull of `points`, an array (k, *shape); duplicates and points inside are welcome.
 
-    Radius exact; diameter exact for up to 512 points, else twice the radius; inner radius unknown.
+    Radius exact; diameter exact for up to 512 points, else twice the radius; inner radius a lower bound, exact for a regular simplex.
     """
 
     points: Array
@@ -68,9 +73,10 @@ class VertexHull(ConvexSet, Polyhedral):
             return 2.0 * self.radius
         return max(float(np.max(np.linalg.norm(self._rows - row, axis=1))) for row in self._rows)
 
-    @property
-    def inner_radius(self) -> float | None:
-        return None if self.dimension else 0.0
+    @cached_property
+    def inner_radius(self) -> float:
+        k = len(self._rows)
+        return float(self._axes[0][-1]) / math.sqrt(k * (k - 1)) if self.dimension else 0.0
 
     def tangent(self, direction: Array) -> Array:
         direction = as_direction(direction, self.shape)
@@ -98,6 +104,10 @@ class VertexHull(ConvexSet, Polyhedral):
         values = xp.reshape(points, (len(self._rows), -1)) @ flat(direction)
         return Answer(Dense(points[int(xp.argmin(values)), ...]))
 
+    def relax(self, y: Array) -> Array:
+        """The smallest box around the points."""
+        return clipped(y, self.shape, *(bound(self._rows, axis=0).reshape(self.shape) for bound in (np.min, np.max)))
+
     def description(self) -> LinearDescription:
         k = len(self._rows)
         return LinearDescription(np.zeros(k), np.ones(k), A_eq=np.ones((1, k)), b_eq=np.ones(1), lift=self._rows.T)
@@ -121,9 +131,14 @@ class VertexHull(ConvexSet, Polyhedral):
     def _spokes(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         return self._rows - to_numpy(self.center).astype(np.float64).reshape(-1)
 
-    @cached_property
+    @property
     def _basis(self) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Orthonormal rows that span the differences of the points; what rounding of the points alone could cause does not count."""
+        """Orthonormal rows that span the differences of the points."""
+        return self._axes[1]
+
+    @cached_property
+    def _axes(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Singular values of the spokes, the largest first, and their rows, without what rounding of the points alone could cause."""
         _, sizes, rows = np.linalg.svd(self._spokes, full_matrices=False)
         noise = max(self._rows.shape) * eps_of(self.points) * max(self.radius, float(np.max(np.abs(self._rows))))
-        return rows[sizes > noise]  # type: ignore[no-any-return]
+        return sizes[sizes > noise], rows[sizes > noise]
