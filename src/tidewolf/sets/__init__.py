@@ -8,8 +8,16 @@ from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Project
 from tidewolf.sets.bounded_psd import BoundedPSD
 from tidewolf.sets.box import Box
 from tidewolf.sets.capped_simplex import CappedSimplex
+from tidewolf.sets.ellipsoid import Ellipsoid
 from tidewolf.sets.flow import FlowPolytope
+from tidewolf.sets.group_ball import GroupBall
+from tidewolf.sets.k_norm_ball import KNormBall
+from tidewolf.sets.k_sparse import KSparse
+from tidewolf.sets.knapsack import Knapsack
+from tidewolf.sets.l1_ball import L1Ball
 from tidewolf.sets.l2_ball import L2Ball
+from tidewolf.sets.lp_ball import LpBall
+from tidewolf.sets.ordered_weighted_ball import OrderedWeightedBall
 from tidewolf.sets.product import Product
 from tidewolf.sets.scaled import Scaled
 from tidewolf.sets.shrunk import Shrunk
@@ -22,9 +30,17 @@ __all__ = [
     "Box",
     "CappedSimplex",
     "ConvexSet",
+    "Ellipsoid",
     "FlowPolytope",
+    "GroupBall",
+    "KNormBall",
+    "KSparse",
+    "Knapsack",
+    "L1Ball",
     "L2Ball",
     "LinearDescription",
+    "LpBall",
+    "OrderedWeightedBall",
     "Polyhedral",
     "Product",
     "Projectable",

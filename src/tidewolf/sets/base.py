@@ -174,7 +174,7 @@ def as_shape(shape: Sequence[int], what: str) -> Shape:
 def as_size(n: object, what: str) -> int | Shape:
     """A number of entries, or a shape; a shape of one axis is its number."""
     sides = n if isinstance(n, tuple | list) else (n,)
-    shape = as_shape([as_count(side, f"The size n of {what}") for side in sides], what.replace("a ", "The ", 1))
+    shape = as_shape([as_count(side, f"The size n of {what}") for side in sides], "The set")
     return shape[0] if len(shape) == 1 else shape
 
 
