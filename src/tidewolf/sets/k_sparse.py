@@ -24,7 +24,7 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import LinearDescription, Polyhedral, Projectable, as_size, shape_of
 from tidewolf.sets.capped_simplex import CappedSimplex
-from tidewolf.sets.norm_ball import NormBall, signed
+from tidewolf.sets.norm_ball import NormBall, largest, signed
 
 
 @final
@@ -61,11 +61,7 @@ class KSparse(NormBall, Projectable, Polyhedral):
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         d = flat(to_numpy(direction))
-        sizes, rank = np.abs(d), len(d) - self.k
-        least = np.partition(sizes, rank)[rank]
-        above = np.flatnonzero(sizes > least)
-        ties = np.flatnonzero(sizes == least)[: self.k - len(above)]
-        chosen = np.sort(np.concatenate([above, ties])).astype(np.int32)
+        chosen = largest(np.abs(d), self.k)
         return Answer(Sparse(self.shape, chosen, np.where(d[chosen] < 0, self.tau, -self.tau)))
 
     def atom(self, point: Array) -> Vertex:

@@ -36,6 +36,8 @@ from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable, clipped
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
+_FEW = 256
+"""Up to how many entries sorting is faster than halving."""
 
 
 @final
@@ -181,16 +183,18 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
 
     def _filled(self, value: Numbers, budget: float, at_most: bool) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Numbers]:
         """The entries and amounts that have most value, for weights in sum at most, or exactly, `budget`."""
-        w, u = self._w, self._u
-        order = np.argsort(-value / w, kind="stable")
-        order = order[value[order] > 0] if at_most else order
-        full = int(np.searchsorted(np.cumsum((w * u)[order]), budget, side="right"))
-        chosen = np.sort(order[:full])
-        rest = order[full : full + 1]
-        amounts = np.minimum(u[rest], (budget - float(w[chosen] @ u[chosen])) / w[rest])
-        rest, amounts = rest[amounts > 0], amounts[amounts > 0]
-        place = np.searchsorted(chosen, rest)
-        return np.insert(chosen, place, rest), np.insert(u[chosen], place, amounts)
+        ratios, loads = -value / self._w, self._w * self._u
+        worth = np.flatnonzero(value > 0) if at_most else np.arange(len(value))
+        last = _reached(ratios[worth], loads[worth], budget)
+        ties = worth[ratios[worth] == last]
+        before = worth[ratios[worth] < last]
+        full = np.append(before, ties[np.cumsum(loads[ties]) <= budget - float(np.sum(loads[before]))])
+        rest = ties[len(full) - len(before) :][:1]
+        amounts = self._u.copy()
+        amounts[rest] = np.clip((budget - float(np.sum(loads[np.sort(full)]))) / self._w[rest], 0.0, self._u[rest])
+        chosen = np.sort(np.append(full, rest))
+        chosen = chosen[amounts[chosen] > 0]
+        return chosen, amounts[chosen]
 
     def _value(self, value: Numbers, budget: float, at_most: bool) -> float:
         chosen, amounts = self._filled(value, budget, at_most)
@@ -219,3 +223,17 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
         if not self.at_most:
             return min(1.0, self.total / self._most)
         return min(0.5, self.total / (self._most + norm(self._w) * float(np.min(self._u))))
+
+
+def _reached(keys: Numbers, loads: Numbers, budget: float) -> float:
+    """The key at which loads, in the order of keys, pass the budget; the last where they do not. By halving, as quickselect does."""
+    while len(keys) > _FEW:
+        half = len(keys) // 2
+        order = np.argpartition(keys, half)
+        first = order[:half]
+        spent = float(np.sum(loads[first]))
+        kept = first if spent > budget else order[half:]
+        keys, loads, budget = keys[kept], loads[kept], budget if spent > budget else budget - spent
+    order = np.argsort(keys)
+    past = int(np.searchsorted(np.cumsum(loads[order]), budget, side="right"))
+    return float(keys[order[min(past, len(keys) - 1)]]) if len(keys) else math.inf

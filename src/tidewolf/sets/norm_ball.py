@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,15 @@ class NormBall(ConvexSet, Relaxable):
     def relax(self, y: Array) -> Array:
         """The box [-reach, reach]^n around it."""
         return clipped(y, self.shape, -self.reach, self.reach)
+
+
+def largest(sizes: np.ndarray[Any, Any], k: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """The places of the k largest sizes, in order; ties go to the earlier one."""
+    rank = len(sizes) - k
+    least = np.partition(sizes, rank)[rank]
+    above = np.flatnonzero(sizes > least)
+    ties = np.flatnonzero(sizes == least)[: k - len(above)]
+    return np.sort(np.concatenate([above, ties])).astype(np.int32)
 
 
 def signed(sizes: Array, y: Array) -> Array:

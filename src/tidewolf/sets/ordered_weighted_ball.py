@@ -26,7 +26,7 @@ from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import Projectable
-from tidewolf.sets.norm_ball import NormBall, signed
+from tidewolf.sets.norm_ball import NormBall, largest, signed
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
@@ -87,10 +87,9 @@ class OrderedWeightedBall(NormBall, Projectable):
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         d = to_numpy(direction).astype(np.float64)
         sizes = np.abs(d)
-        order = np.argsort(-sizes, kind="stable")
-        largest = float(sizes[order[0]]) or 1.0
-        k = int(np.argmax(np.cumsum(sizes[order] / largest) / self._sums)) + 1
-        chosen, size = np.sort(order[:k]).astype(np.int32), self.tau / float(self._sums[k - 1])
+        falling = np.sort(sizes)[::-1]
+        k = int(np.argmax(np.cumsum(falling / (falling[0] or 1.0)) / self._sums)) + 1
+        chosen, size = largest(sizes, k), self.tau / float(self._sums[k - 1])
         return Answer(Sparse(self.shape, chosen, np.where(d[chosen] < 0, size, -size)))
 
     def atom(self, point: Array) -> Vertex:
@@ -114,7 +113,7 @@ class OrderedWeightedBall(NormBall, Projectable):
         """The projection of sizes that do not increase."""
         w, low, high = self._w, 0.0, float(np.max(np.cumsum(z) / self._sums))
         if _ROUNDING * float(z[0]) >= self.tau / float(self._sums[-1]):  # from so far the member nearest to y is its farthest along y
-            return np.abs(self.answer(z).vertex.dense(z))
+            return np.asarray(np.abs(self.answer(z).vertex.dense(z)))
         t, pools = low, _pools(z, w, low)
         for _ in range(_MOST_STEPS):
             found = _pools(z, w, t)
