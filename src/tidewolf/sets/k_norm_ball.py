@@ -94,4 +94,4 @@ class KNormBall(NormBall, Projectable, Polyhedral):
 
     @classmethod
     def examples(cls) -> Sequence[KNormBall]:
-        return (cls(1, 1), cls(5, 2, 3.0), cls((2, 2), 4, 0.5), cls(9, 2))
+        return (cls(1, 1), cls(5, 2, 3.0), cls((2, 2), 3, 0.5))

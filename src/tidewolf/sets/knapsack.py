@@ -177,7 +177,6 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
             cls([2.0], 1.0),
             cls([1.0, 2.0, 3.0, 4.0], 5.0, [1.0, 2.0, 0.5, 9.0]),
             cls([0.5, 1.0, 2.0], 2.0, at_most=False),
-            cls([1.0, 1.0], 9.0),
             cls([0.1, 0.2, 0.3], 0.6, at_most=False),
         )
 
