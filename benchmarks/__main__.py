@@ -11,11 +11,25 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def main(names: list[str]) -> int:
-    from benchmarks import calls, frontier, importing, intervals, oracles, penalty, penalty_capacities, rates, rounds, spectra, tournament
+    from benchmarks import (
+        balls,
+        calls,
+        frontier,
+        importing,
+        intervals,
+        oracles,
+        penalty,
+        penalty_capacities,
+        rates,
+        rounds,
+        spectra,
+        tournament,
+    )
 
     known = {
         "calls": calls.report,
         "oracles": oracles.report,
+        "balls": balls.report,
         "spectra": spectra.report,
         "rounds": rounds.report,
         "importing": importing.report,

@@ -2,9 +2,9 @@
 
     { |x|_p <= tau },    |x|_p = (sum_i |x_i|^p)^(1/p)           p = 1 and p = inf the limits: sum and largest of the sizes
 
-Oracle: by Hoelder's inequality -tau s/|s|_p with s_i = sign(d_i) |d_i|^(1/(p - 1)), from d divided by its largest size. For p = 1 the
-entries of largest size share (`L1Ball` gives everything to the first, which is a vertex); for p = inf every entry is +-tau; for d = 0 and
-p < inf every member is best and the center is the answer. Since
+Oracle: by Hoelder's inequality -tau s/|s|_p with s_i = sign(d_i) |d_i|^(1/(p - 1)), where |s|_p^p = <s, d>, from d divided by its largest
+size. For p = 1 the entries of largest size share (`L1Ball` gives everything to the first, which is a vertex); for p = inf every entry is
++-tau; for d = 0 and p < inf every member is best and the center is the answer. Since
 
     |x|_2 <= |x|_p  for p <= 2,     |x|_2 <= n^(1/2 - 1/p) |x|_p  for p >= 2      (e_1 and (1, ..., 1) attain them),
 
@@ -64,9 +64,10 @@ class LpBall(NormBall):
         xp = namespace(direction)
         sizes = xp.abs(direction)
         largest = float(xp.max(sizes))
-        shares = (sizes / largest if largest else sizes) ** (1.0 / (self.p - 1.0) if self.p > 1.0 else math.inf)
-        shares = shares * (self.tau / (self.norm(shares) or 1.0))
-        return Answer(Dense(xp.where(direction < 0, shares, -shares)))
+        sizes = sizes / largest if largest else sizes
+        s = sizes ** (1.0 / (self.p - 1.0) if self.p > 1.0 else math.inf)
+        s = s * (self.tau / (float(xp.sum(s * sizes)) ** (1.0 / self.p) or 1.0))
+        return Answer(Dense(xp.where(direction < 0, s, -s)))
 
     @classmethod
     def examples(cls) -> Sequence[LpBall]:

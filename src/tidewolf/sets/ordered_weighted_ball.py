@@ -114,16 +114,19 @@ class OrderedWeightedBall(NormBall, Projectable):
         w, low, high = self._w, 0.0, float(np.max(np.cumsum(z) / self._sums))
         if _ROUNDING * float(z[0]) >= self.tau / float(self._sums[-1]):  # from so far the member nearest to y is its farthest along y
             return np.asarray(np.abs(self.answer(z).vertex.dense(z)))
-        t, pools = low, _pools(z, w, low)
+        t = low
+        pools = found = _pools(z, w, t)
         for _ in range(_MOST_STEPS):
-            found = _pools(z, w, t)
             spent = found.spent(t)
-            pools = found if len(found.counts) else pools
+            if abs(spent - self.tau) <= _ROUNDING * self.tau:
+                break
             low, high = (t, high) if spent > self.tau else (low, t)
             ahead = t + (spent - self.tau) / found.slope if found.slope > 0 else high
             t = ahead if low < ahead < high else low + (high - low) / 2
-            if abs(spent - self.tau) <= _ROUNDING * self.tau or t in (low, high):
+            if t in (low, high):
                 break
+            found = _pools(z, w, t)
+            pools = found if len(found.counts) else pools
         x = pools.filled(self.tau, len(z))
         return x * min(1.0, self.tau / float(w @ np.sort(x)[::-1]))
 
