@@ -25,7 +25,7 @@ from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.learners import LyapunovDescent, LyapunovFrankWolfe, lyapunov_descent
 from tidewolf.rivals import OnlineFrankWolfe, ProjectedPrimalDual, ProximalPenalty, Resolve, SinhaVaze, WangWanZhang, WarmUp
 from tidewolf.rivals.program import BestPoint
-from tidewolf.sets import BoundedPSD, Box, CappedSimplex, FlowPolytope, L2Ball, Polyhedral, Simplex, Translated, VertexHull
+from tidewolf.sets import BoundedPSD, Box, CappedSimplex, FlowPolytope, L2Ball, Polyhedral, Projectable, Simplex, Translated, VertexHull
 from tidewolf.steps import lyapunov
 from tidewolf.testing import check_learner
 from tidewolf.testing.learners import together
@@ -81,15 +81,17 @@ def examples_or_skip(kind: Any, K: Any, horizon: int) -> Any:
 
 
 def test_solvers_refuse_curved_sets_alone():
-    """What has a linear description is never skipped."""
+    """What has a linear description is never skipped, and what has a projection only by those that solve linear programs."""
     refused = set()
-    for kind, (where, K) in itertools.product(EVERY.values(), SETS):
+    for kind, (_, K) in itertools.product(EVERY.values(), SETS):
         try:
             kind.examples(K, 20)
         except NotSupported:
-            assert not isinstance(K, Polyhedral) or kind is learners.BanditPrimalDual
-            refused.add((kind.__name__, where))
-    assert {name for name, _ in refused} == {"BanditPrimalDual", "Resolve", "WarmUp"}
+            if kind is not learners.BanditPrimalDual:
+                assert not isinstance(K, Polyhedral)
+                assert kind in (Resolve, WarmUp) or not isinstance(K, Projectable)
+                refused.add(kind.__name__)
+    assert refused == {"ProjectedPrimalDual", "ProximalPenalty", "Resolve", "SinhaVaze", "WarmUp"}
 
 
 @pytest.mark.parametrize(("kind", "K", "seed"), CASES)
