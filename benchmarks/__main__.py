@@ -12,6 +12,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 def main(names: list[str]) -> int:
     from benchmarks import (
+        balls,
         calls,
         frontier,
         importing,
@@ -30,6 +31,7 @@ def main(names: list[str]) -> int:
         "calls": calls.report,
         "oracles": oracles.report,
         "orders": orders.report,
+        "balls": balls.report,
         "spectra": spectra.report,
         "rounds": rounds.report,
         "importing": importing.report,

@@ -254,9 +254,11 @@ def test_bad_feedback_is_refused_with_a_sentence(seen, error, sentence):
         learner.update(learner.start(), seen)
 
 
-def test_settings_are_refused_with_a_sentence():
-    with pytest.raises(NotSupported, match=r"knows of none: its inner_radius is None\. Give a set with an inner_radius above 0\."):
-        BanditPrimalDual(VertexHull(np.eye(3)))
+def test_settings_are_refused_with_a_sentence(monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(VertexHull, "inner_radius", None)
+        with pytest.raises(NotSupported, match=r"knows of none: its inner_radius is None\. Give a set with an inner_radius above 0\."):
+            BanditPrimalDual(VertexHull(np.eye(3)))
     with pytest.raises(
         WrongType, match=r"BanditPrimalDual needs a set such as sets\.Simplex\(3\), or one of your own \(a sets\.ConvexSet\), not 3\."
     ):

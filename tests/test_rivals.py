@@ -90,6 +90,9 @@ def test_a_sets_own_projection_is_used_where_there_is_one(K, monkeypatch):
     if isinstance(K, Projectable):
         monkeypatch.setattr(ExactProjection, "_quadratic_program", None)
         np.testing.assert_array_equal(ExactProjection(K)(y), K.project(y))
+    elif not isinstance(K, Polyhedral):
+        with pytest.raises(NotSupported, match=r"No exact projection on \w+: it offers neither `project` nor a linear description\."):
+            ExactProjection(K)
     else:
         np.testing.assert_array_equal(ExactProjection(K)(y), program(K, y))
 

@@ -27,7 +27,18 @@ from tidewolf.core.errors import (
 )
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense, Sparse
-from tidewolf.sets import Box, CappedSimplex, ConvexSet, L2Ball, Polyhedral, Projectable, Shrunk, Simplex, Translated, VertexHull
+from tidewolf.sets import (
+    Box,
+    CappedSimplex,
+    ConvexSet,
+    L2Ball,
+    Polyhedral,
+    Projectable,
+    Shrunk,
+    Simplex,
+    Translated,
+    VertexHull,
+)
 from tidewolf.sets.base import LinearDescription, Relaxable
 from tidewolf.testing import check_set
 
@@ -121,7 +132,11 @@ def test_oracle_radius_and_diameter_are_those_of_the_enumerated_vertices(K):
     assert K.dimension == np.linalg.matrix_rank(rows - rows[0])
 
 
-@pytest.mark.parametrize("K", [*ENUMERABLE, *(pytest.param(K, id=f"Ball-{i}") for i, K in enumerate(L2Ball.examples()))])
+SHARP = [case for case in ENUMERABLE if not isinstance(case.values[0], VertexHull)]
+"""Sets whose inner radius is exact."""
+
+
+@pytest.mark.parametrize("K", [*SHARP, *(pytest.param(K, id=f"Ball-{i}") for i, K in enumerate(L2Ball.examples()))])
 def test_inner_radius_is_exact_where_it_is_known(K):
     if K.inner_radius:
         units = [K.tangent(sign * unit.reshape(K.shape)) for unit in np.eye(math.prod(K.shape)) for sign in (1.0, -1.0)]
@@ -130,7 +145,7 @@ def test_inner_radius_is_exact_where_it_is_known(K):
         reached = [K.excess(K.center + 1.001 * K.inner_radius * u / np.linalg.norm(u)) for u in units if np.linalg.norm(u) > 1e-9]
         assert max(reached) > 1e-9 * K.inner_radius
     else:
-        assert K.inner_radius is None or K.dimension == 0
+        assert K.dimension == 0
 
 
 def distance_by_faces(points: np.ndarray, x: np.ndarray) -> float:
@@ -293,19 +308,28 @@ def test_a_newcomers_set_passes_and_can_be_moved_and_shrunk():
 
 
 @pytest.mark.parametrize(
-    ("inside", "projects", "describes"),
-    [(Simplex(2), True, True), (L2Ball(2), True, False), (VertexHull(np.eye(2)), False, True), (Segment(), False, False)],
+    ("inside", "projects", "describes", "relaxes"),
+    [
+        (Simplex(2), True, True, True),
+        (L2Ball(2), True, False, True),
+        (VertexHull(np.eye(2)), False, True, True),
+        (Segment(), False, False, False),
+    ],
 )
-def test_isinstance_tells_what_an_image_can_do(inside, projects, describes):
+def test_isinstance_tells_what_an_image_can_do(inside, projects, describes, relaxes):
     for K in (Translated(inside, [1.0, 1.0]), Shrunk(inside, 0.5), Shrunk(Translated(inside, [1.0, 1.0]), 0.5)):
         assert isinstance(K, Projectable) is projects
         assert isinstance(K, Polyhedral) is describes
+        assert isinstance(K, Relaxable) is relaxes
         assert type(K).__name__ in {"Translated", "Shrunk"}
         if inside != Segment():
             assert pickle.loads(pickle.dumps(K)) == K
         if not projects:
-            with pytest.raises(NotSupported, match=r"has no exact projection, because its (VertexHull|Segment|Translated) has none\."):
+            with pytest.raises(NotSupported, match=r"has no exact projection, because its (\w+) has none\."):
                 K.project(np.zeros(2))
+        if not relaxes:
+            with pytest.raises(NotSupported, match=r"has no cheap superset, because its (\w+) has none\."):
+                K.relax(np.zeros(2))
         if not describes:
             with pytest.raises(NotSupported, match=r"has no linear description, because its (L2Ball|Segment|Translated) has none\."):
                 K.description()
@@ -624,6 +648,21 @@ class RelaxesTooFar(Shares, Relaxable):
         return np.minimum(y, 0.5)
 
 
+class RelaxesHalfway(Shares, Relaxable):
+    def relax(self, y):
+        return (y + np.clip(y, 0, 1)) / 2
+
+
+class RelaxesInDoublePrecision(Shares, Relaxable):
+    def relax(self, y):
+        return np.clip(y, 0, 1).astype(np.longdouble)
+
+
+class RelaxesInPlace(Shares, Relaxable):
+    def relax(self, y):
+        return np.clip(y, 0, 1, out=y)
+
+
 @dataclass(frozen=True)
 class ComparesByTuple(Shares):
     shift: float = 0.0
@@ -674,7 +713,10 @@ BROKEN = {
     DescribedEmpty: r"a linear program over the description has no solution",
     ProjectsAlongTheRay: r"project gives the nearest member: .* a nearer member exists",
     ProjectsOutside: r"project gives the nearest member: .* with excess",
-    RelaxesTooFar: r"relax keeps members and brings no point farther from any member",
+    RelaxesTooFar: r"relax is a projection that keeps members and brings no point farther from any member: .* away from",
+    RelaxesHalfway: r"relax is a projection .*: relaxed twice, .* moves by another",
+    RelaxesInDoublePrecision: r"relax is a projection .*: a float64 point is answered as a ndarray of float128",
+    RelaxesInPlace: r"what it is given stays unchanged and is not kept: relax turned",
     ComparesByTuple: r"it prints and compares as what it is: it does not compare arrays by content; declare the dataclass with eq=False\.",
     Undecorated: r"it prints and compares as what it is: it is no dataclass; declare it one",
 }

@@ -165,6 +165,13 @@ def norm(x: Array) -> float:
     return math.sqrt(inner(x, x))
 
 
+def length(x: Array) -> float:
+    """`norm(x)` without overflow or underflow on the way."""
+    xp = namespace(x)
+    largest = float(xp.max(xp.abs(x)))
+    return largest * norm(x / largest) if largest else 0.0
+
+
 def eps_of(x: Array) -> float:
     """The spacing of numbers near 1 in the dtype of `x`."""
     eps = _EPS.get(x.dtype) if type(x) is np.ndarray else None

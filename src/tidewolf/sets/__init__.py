@@ -13,14 +13,24 @@ from tidewolf.sets.box import Box
 from tidewolf.sets.capacitated_flow import CapacitatedFlow
 from tidewolf.sets.capped_simplex import CappedSimplex
 from tidewolf.sets.commodities import Commodity
+from tidewolf.sets.ellipsoid import Ellipsoid
 from tidewolf.sets.fantope import Fantope
 from tidewolf.sets.flow import FlowPolytope
+from tidewolf.sets.group_ball import GroupBall
+from tidewolf.sets.k_norm_ball import KNormBall
+from tidewolf.sets.k_sparse import KSparse
+from tidewolf.sets.knapsack import Knapsack
+from tidewolf.sets.l1_ball import L1Ball
 from tidewolf.sets.l2_ball import L2Ball
+from tidewolf.sets.lp_ball import LpBall
 from tidewolf.sets.matching import Matching
 from tidewolf.sets.multi_flow import MultiFlow
 from tidewolf.sets.nuclear_ball import NuclearBall
+from tidewolf.sets.ordered_weighted_ball import OrderedWeightedBall
 from tidewolf.sets.permutahedron import Permutahedron
 from tidewolf.sets.polytope import Polytope
+from tidewolf.sets.product import Product
+from tidewolf.sets.scaled import Scaled
 from tidewolf.sets.shrunk import Shrunk
 from tidewolf.sets.simplex import Simplex
 from tidewolf.sets.spanning_trees import SpanningTrees
@@ -37,18 +47,28 @@ __all__ = [
     "CappedSimplex",
     "Commodity",
     "ConvexSet",
+    "Ellipsoid",
     "Fantope",
     "FlowPolytope",
+    "GroupBall",
+    "KNormBall",
+    "KSparse",
+    "Knapsack",
+    "L1Ball",
     "L2Ball",
     "LinearDescription",
+    "LpBall",
     "Matching",
     "MultiFlow",
     "NuclearBall",
+    "OrderedWeightedBall",
     "Permutahedron",
     "Polyhedral",
     "Polytope",
+    "Product",
     "Projectable",
     "Relaxable",
+    "Scaled",
     "Shrunk",
     "Simplex",
     "SpanningTrees",

@@ -18,6 +18,7 @@ import numpy as np
 from tidewolf.core.arrays import (
     Array,
     Shape,
+    as_count,
     as_direction,
     as_own,
     as_point,
@@ -170,7 +171,28 @@ def as_shape(shape: Sequence[int], what: str) -> Shape:
     return tuple(shape)
 
 
+def as_size(n: object, what: str) -> int | Shape:
+    """A number of entries, or a shape; a shape of one axis is its number."""
+    sides = n if isinstance(n, tuple | list) else (n,)
+    shape = as_shape([as_count(side, f"The size n of {what}") for side in sides], "The set")
+    return shape[0] if len(shape) == 1 else shape
+
+
+def shape_of(n: int | Shape) -> Shape:
+    """The shape of points of a size."""
+    return n if isinstance(n, tuple) else (n,)
+
+
+def clipped(y: Array, shape: Shape, lower: Any, upper: Any) -> Array:
+    """The projection of y on a box whose bounds are numbers or arrays."""
+    y = as_point(y, shape, "The point to relax")
+    lower, upper = (like(bound, y) if is_array(bound) else bound for bound in (lower, upper))
+    return namespace(y).clip(y, lower, upper)
+
+
 def _moved(value: Any, reference: Array) -> Any:
     if isinstance(value, ConvexSet):
         return value.to(reference)
+    if isinstance(value, tuple) and any(isinstance(part, ConvexSet) for part in value):
+        return tuple(_moved(part, reference) for part in value)
     return like(value, reference) if is_array(value) and to_numpy(value).dtype.kind == "f" else value

@@ -19,12 +19,12 @@ from tidewolf.core.arrays import Array, Shape, as_direction, as_own, as_point, f
 from tidewolf.core.errors import EmptySet
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, as_shape
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable, as_shape
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Box(ConvexSet, Projectable, Polyhedral):
+class Box(ConvexSet, Projectable, Polyhedral, Relaxable):
     """Arrays with every entry between `lower` and `upper`, two arrays of one shape. Geometry exact."""
 
     lower: Array
@@ -83,6 +83,10 @@ class Box(ConvexSet, Projectable, Polyhedral):
         """Every entry moved to its nearer bound where it is outside."""
         y = as_point(y, self.shape, "The point to project")
         return namespace(y).clip(y, like(self.lower, y), like(self.upper, y))
+
+    def relax(self, y: Array) -> Array:
+        """The box itself."""
+        return self.project(y)
 
     def description(self) -> LinearDescription:
         return LinearDescription(*(to_numpy(bound).astype(np.float64).reshape(-1) for bound in (self.lower, self.upper)))

@@ -24,14 +24,14 @@ from tidewolf.core.arrays import Array, Shape, as_count, as_direction, as_number
 from tidewolf.core.errors import EmptySet
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable, clipped
 
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class CappedSimplex(ConvexSet, Projectable, Polyhedral):
+class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable):
     """Vectors of n entries between 0 and `cap` that sum to `total`. Geometry exact."""
 
     n: int
@@ -119,6 +119,10 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral):
         count = int(xp.count_nonzero(partial))
         spare = float(xp.sum(xp.where(partial, y, 0 * y))) + u * int(xp.count_nonzero(full)) - self.total
         return xp.clip(y - (spare / count if count else kinks[low]), 0.0, u)
+
+    def relax(self, y: Array) -> Array:
+        """The box [0, u]^n around it."""
+        return clipped(y, self.shape, 0.0, self._top)
 
     def description(self) -> LinearDescription:
         return LinearDescription(np.zeros(self.n), np.full(self.n, self.cap), A_eq=np.ones((1, self.n)), b_eq=np.array([self.total]))

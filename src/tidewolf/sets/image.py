@@ -1,16 +1,15 @@
-"""What translated and shrunk sets share: the image of a set K under v -> offset + scale v, scale > 0.
+"""What translated, scaled and shrunk sets share: the image of a set K under v -> offset + scale v, scale > 0.
 
     lmo(d) = offset + scale lmo_K(d)        sizes times scale        tangent and dimension those of K
     excess(x) = scale excess_K((x - offset)/scale), the same inequalities or distance in the image's units
 
-The image is Projectable or Polyhedral exactly when K is, and `isinstance` says so: the class of an image is chosen with its K.
+The image has the gifts of K: it is Projectable, Polyhedral or Relaxable exactly when K is.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from functools import cache
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,27 +17,19 @@ from tidewolf.core.arrays import Array, Shape, as_point, like, to_numpy
 from tidewolf.core.errors import NotSupported, WrongType
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Moved, Vertex
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable
+from tidewolf.sets.composed import GIFTS, Composed, able
 
 
-class Image(ConvexSet):
+class Image(Composed):
     """Abstract: { offset + scale v : v in K }. A subclass is a frozen dataclass whose first field is K."""
 
     K: ConvexSet
-    _written: ClassVar[type[Image]]
-
-    def __init_subclass__(cls) -> None:
-        super().__init_subclass__()
-        if not issubclass(cls, Projectable | Polyhedral):
-            cls._written = cls
 
     def __new__(cls, K: ConvexSet, *settings: object, **named: object) -> Self:
         if not isinstance(K, ConvexSet):
             raise WrongType(f"{cls.__name__} needs a set of tidewolf.sets or of your own (a ConvexSet) to start from, not {K!r}.")
-        return object.__new__(_able(cls._written, isinstance(K, Projectable), isinstance(K, Polyhedral)))  # type: ignore[return-value]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self._written, tuple(self.fields().values())
+        return able(cls, *(isinstance(K, gift) for gift in GIFTS))  # type: ignore[no-any-return]
 
     @property
     @abstractmethod
@@ -90,6 +81,13 @@ class Image(ConvexSet):
         y = as_point(y, self.shape, "The point to project")
         return like(self.offset, y) + self.scale * self.K.project(self._preimage(y))
 
+    def relax(self, y: Array) -> Array:
+        """The image of K's own superset."""
+        if not isinstance(self.K, Relaxable):
+            raise NotSupported(f"{self!r} has no cheap superset, because its {type(self.K).__name__} has none.")
+        y = as_point(y, self.shape, "The point to relax")
+        return like(self.offset, y) + self.scale * self.K.relax(self._preimage(y))
+
     def description(self) -> LinearDescription:
         if not isinstance(self.K, Polyhedral):
             raise NotSupported(f"{self!r} has no linear description, because its {type(self.K).__name__} has none.")
@@ -100,13 +98,6 @@ class Image(ConvexSet):
 
     def _preimage(self, x: Array) -> Array:
         return (x - like(self.offset, x)) / self.scale
-
-
-@cache
-def _able(written: type[Image], projects: bool, describes: bool) -> type[Image]:
-    """The written class, and beside it whatever K can do."""
-    gifts = (Projectable,) * projects + (Polyhedral,) * describes
-    return type(written.__name__, (written, *gifts), {"__module__": written.__module__, "__doc__": written.__doc__}) if gifts else written
 
 
 def _scaled(lift: Any, scale: float, n: int) -> Any:

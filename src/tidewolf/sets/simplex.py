@@ -21,12 +21,12 @@ import numpy as np
 from tidewolf.core.arrays import Array, Shape, as_count, as_direction, as_number, as_point, frozen, namespace, total
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable, clipped
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Simplex(ConvexSet, Projectable, Polyhedral):
+class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable):
     """Nonnegative vectors of n entries that sum to `total`, or to at most `total`. Geometry exact."""
 
     n: int
@@ -100,6 +100,10 @@ class Simplex(ConvexSet, Projectable, Polyhedral):
         taus = (xp.cumulative_sum(down) - self.total) / xp.arange(1, self.n + 1, dtype=y.dtype)
         last = int(xp.sum(xp.astype(down > taus, xp.int64))) - 1
         return xp.where(y > taus[last], y - taus[last], 0 * y)
+
+    def relax(self, y: Array) -> Array:
+        """The box [0, total]^n around it."""
+        return clipped(y, self.shape, 0.0, self.total)
 
     def description(self) -> LinearDescription:
         row, total = np.ones((1, self.n)), np.array([self.total])

@@ -29,7 +29,7 @@ from tidewolf.core.arrays import Array, Shape, as_direction, as_own, as_point, e
 from tidewolf.core.errors import EmptySet, SolverFailed
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, as_shape
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, as_shape, clipped
 
 _FEW = 512
 _FLAT = 6
@@ -38,7 +38,7 @@ _FLAT = 6
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class VertexHull(ConvexSet, Polyhedral):
+class VertexHull(ConvexSet, Polyhedral, Relaxable):
     """The convex hull of `points`, an array (k, *shape); duplicates and points inside are welcome.
 
     Radius exact; diameter exact for up to 512 points, else twice the radius; inner radius exact in up to 6 dimensions and for affinely
@@ -111,6 +111,10 @@ class VertexHull(ConvexSet, Polyhedral):
         xp, points = namespace(direction), like(self.points, direction)
         values = xp.reshape(points, (len(self._rows), -1)) @ flat(direction)
         return Answer(Dense(points[int(xp.argmin(values)), ...]))
+
+    def relax(self, y: Array) -> Array:
+        """The smallest box around the points."""
+        return clipped(y, self.shape, *(bound(self._rows, axis=0).reshape(self.shape) for bound in (np.min, np.max)))
 
     def description(self) -> LinearDescription:
         k = len(self._rows)

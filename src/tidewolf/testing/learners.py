@@ -44,7 +44,7 @@ _TURN = 6
 """After how many rounds the losses of the hostile stream turn round."""
 _PATIENCE = 400
 """Up to which horizon it is tried to play past it."""
-_CYCLES, _MOST_CYCLES = 10, 100
+_CYCLES, _MOST_CYCLES = 10, 200
 """How often the stream is played over to see whether a state grows, and how often before it is certain that it does."""
 _SAMPLE = 17
 """After how many rounds its size is looked at again."""
@@ -343,7 +343,11 @@ def other_settings_are_refused(trial: Trial) -> None:
         except OtherSettings:
             continue
         trial.require(False, law, f"it was taken with {name} = {getattr(other, name)!r} in place of {getattr(learner, name)!r}")
-    for what, broken in (("without its last byte", data[:-1]), ("with a byte changed", data[:-9] + b"!" + data[-8:]), ("of no bytes", b"")):
+    for what, broken in (
+        ("without its last byte", data[:-1]),
+        ("with a byte changed", data[:-9] + bytes([data[-9] ^ 1]) + data[-8:]),
+        ("of no bytes", b""),
+    ):
         try:
             learner.load(broken)
         except TidewolfError:

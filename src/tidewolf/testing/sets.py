@@ -164,6 +164,8 @@ def nothing_is_changed(trial: Trial) -> None:
     calls: dict[str, Callable[[Array], Any]] = {"lmo": K.lmo, "tangent": K.tangent, "excess": K.excess, "atom": K.atom}
     if isinstance(K, Projectable):
         calls["project"] = K.project
+    if isinstance(K, Relaxable):
+        calls["relax"] = K.relax
     for d in trial.normals("inputs", 2):
         for name, call in calls.items():
             before = trial.center if name == "atom" else d
@@ -172,7 +174,7 @@ def nothing_is_changed(trial: Trial) -> None:
             trial.require(np.array_equal(_numbers(x), before), law, f"{name} turned {_shown(before)} into {_shown(_numbers(x))}")
             if type(x) is np.ndarray:
                 trial.require(x.flags.writeable, law, f"{name} made its input read-only")
-                kept = name in ("lmo", "project") and np.shares_memory(x, y)
+                kept = name in ("lmo", "project", "relax") and np.shares_memory(x, y)
                 trial.require(not kept, law, f"{name} answered with memory of its input; answer with a new array")
 
 
@@ -423,11 +425,17 @@ def answers_match_the_projection(trial: Trial) -> None:
 
 
 def relaxations_come_no_farther(trial: Trial) -> None:
-    K, law = trial.K, "relax keeps members and brings no point farther from any member"
+    K, law = trial.K, "relax is a projection that keeps members and brings no point farther from any member"
     if not isinstance(K, Relaxable):
         return
     for y in [*trial.members[-3:], *(trial.center + trial.size * d for d in trial.normals("relaxations", 4))]:
-        relaxed = _numbers(K.relax(trial.given(y)))
+        given = trial.given(y)
+        answer = K.relax(given)
+        same = type(answer) is type(given) and answer.dtype == given.dtype
+        trial.require(same, law, f"a {given.dtype} point is answered as a {type(answer).__name__} of {answer.dtype}")
+        relaxed = _numbers(answer)
+        again = float(np.linalg.norm(_numbers(K.relax(trial.given(relaxed))) - relaxed))
+        trial.require(again <= trial.eps * max(1.0, trial.size), law, f"relaxed twice, {_shown(y)} moves by another {again:.3g}")
         for z in trial.members:
             before, after = float(np.linalg.norm(y - z)), float(np.linalg.norm(relaxed - z))
             room = trial.eps * max(1.0, trial.size + before)

@@ -1,0 +1,111 @@
+"""Vertices side by side: a member of a product is one vertex of each part, flattened and put end to end.
+
+    <(v_1, ..., v_m), d> = sum_p <v_p, d_p>          d_p the entries of d that belong to part p, in the shape of v_p
+
+A table keeps one table for each part; inner products and the Gram matrix are the sums of theirs. Where every part is `Sparse`, so is the
+whole, and nothing else is needed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, Shape, flat, frozen, inner, namespace
+from tidewolf.core.vertices import Atoms, Sparse, Vertex
+
+
+def pieces(x: Array, shapes: Sequence[Shape]) -> Iterator[Array]:
+    """The parts of a flat array that were put end to end, each in its own shape."""
+    xp, start = namespace(x), 0
+    for shape in shapes:
+        stop = start + math.prod(shape)
+        yield xp.reshape(x[start:stop], shape)
+        start = stop
+
+
+def end_to_end(parts: Sequence[Array]) -> Array:
+    """All entries of several arrays of one library, in one flat array."""
+    return namespace(parts[0]).concat([flat(part) for part in parts])
+
+
+def joined(vertices: Sequence[Vertex]) -> Vertex:
+    """One vertex of a product from one of each part."""
+    if not all(type(vertex) is Sparse for vertex in vertices):
+        return Joined(vertices)
+    sizes = [math.prod(vertex.shape) for vertex in vertices]
+    starts = np.cumsum([0, *sizes])
+    indices = [vertex.indices + np.int32(start) for vertex, start in zip(vertices, starts[:-1], strict=True)]  # type: ignore[attr-defined]
+    values = [vertex.values for vertex in vertices]  # type: ignore[attr-defined]
+    return Sparse((int(starts[-1]),), np.concatenate(indices), np.concatenate(values))
+
+
+@final
+class Joined(Vertex):
+    """One vertex of each part of a product."""
+
+    tag: ClassVar = "joined vertex"
+
+    def __init__(self, vertices: Sequence[Vertex]) -> None:
+        self.vertices = tuple(vertices)
+        self.shapes = [vertex.shape for vertex in vertices]
+        self.shape = (sum(map(math.prod, self.shapes)),)
+
+    def inner(self, direction: Array) -> float:
+        return sum(vertex.inner(d) for vertex, d in self._along(direction))
+
+    def dense(self, reference: Array) -> Array:
+        return frozen(end_to_end([vertex.dense(part) for vertex, part in self._along(reference)]))
+
+    def blend(self, x: Array, step: float) -> Array:
+        return end_to_end([vertex.blend(part, step) for vertex, part in self._along(x)])
+
+    def distance2(self, x: Array, x2: float) -> float:
+        return sum(vertex.distance2(part, inner(part, part)) for vertex, part in self._along(x))
+
+    def key(self) -> bytes:
+        keys = [vertex.key() for vertex in self.vertices]
+        return b"".join(len(key).to_bytes(8) + key for key in keys)
+
+    def table(self) -> Atoms:
+        return JoinedAtoms([vertex.table() for vertex in self.vertices], self.shapes)
+
+    def parts(self) -> dict[str, Any]:
+        return {"vertices": self.vertices}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> Joined:
+        return cls(**parts)
+
+    def _along(self, x: Array) -> Iterator[tuple[Vertex, Array]]:
+        return zip(self.vertices, pieces(x, self.shapes), strict=True)
+
+
+class JoinedAtoms(Atoms):
+    """One table for each part of a product."""
+
+    kind: ClassVar = Joined
+
+    def __init__(self, inside: Sequence[Atoms], shapes: Sequence[Shape]) -> None:
+        super().__init__()
+        self.inside, self.shapes = inside, shapes
+
+    def _store(self, vertex: Vertex) -> None:
+        assert isinstance(vertex, Joined)
+        for table, part in zip(self.inside, vertex.vertices, strict=True):
+            table._push(part)
+
+    def products(self, vertex: Vertex) -> np.ndarray[Any, np.dtype[np.float64]]:
+        row = len(self.vertices) - 1
+        return np.sum([table.gram[row, : row + 1] for table in self.inside], axis=0)  # type: ignore[no-any-return]
+
+    def inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        parts = zip(self.inside, pieces(direction, self.shapes), strict=True)
+        return np.sum([table.inner(d, count) for table, d in parts], axis=0)  # type: ignore[no-any-return]
+
+    def combine(self, weights: np.ndarray[Any, Any], reference: Array) -> Array:
+        parts = zip(self.inside, pieces(reference, self.shapes), strict=True)
+        return end_to_end([table.combine(weights, part) for table, part in parts])
