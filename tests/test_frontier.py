@@ -39,7 +39,7 @@ def test_oracle_calls_on_routing(seed: int) -> None:
 
 
 def test_quality_comes_with_calls_on_routing() -> None:
-    """At one call a round and any caution it is on the frontier of exact projection, to 0.5 % of the comparator's loss and 10 % of violation."""
+    """At one call a round it is on the frontier of exact projection, whatever the caution."""
     problem, ours = tw.problems.routing(rounds=2000), {"LyapunovDescent": tw.LyapunovDescent}
     rival = tw.compare([tw.rivals.SinhaVaze], problem, cautions=decades(9))
     found = tw.Comparison(rival.venues, rival.entries + tw.compare(ours, problem, cautions=(1.0, 3.0, 10.0, 30.0)).entries)

@@ -109,7 +109,9 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
     """How everyone stands on each stream, what a reader should know, and where the page is."""
     console, standings = Console(highlight=False), comparison.standings()
     swept = any(len(standing.points) > 1 for standing in standings)
-    left_out = ("regret", "violation") if swept else ("shortfall %",)  # 80 columns have room for no more
+    left_out: tuple[str, ...] = ("regret", "violation") if swept else ("shortfall %",)
+    if console.width < 100:  # 80 columns have room for no more
+        left_out += ("in equal time",)
     shown = [i for i, title in enumerate(HEAD) if title not in left_out]
     for stream in comparison.streams:
         table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
