@@ -371,7 +371,8 @@ def sparse_store(starts, indices, values, gram, row, new_indices, new_values, ze
         zeros[new_indices[p]] = new_values[p]
     products = gram[row, : row + 1]
     sparse_inner(starts, indices, values, zeros, products)
-    gram[: row + 1, row] = products
+    for i in range(row):  # an assignment of slices would take numba two seconds
+        gram[i, row] = products[i]
 
 
 @kernel
