@@ -508,11 +508,16 @@ def test_a_row_is_found_by_all_its_entries():
 
 
 @compiled
-def test_what_was_not_pulled_is_the_point_that_was_given(K):
+def test_the_point_given_is_left_alone_and_comes_back_where_it_was_not_pulled(K):
     y = K.center + 0.0
     done = ActiveSet.start(K).nearest(K, y, 1e-3, 5)
     assert done.calls == 0
     assert done.y is y
+    for y in (K.center + 2.0 * K.radius * a_unit(K, np.random.default_rng(9)), K.center - 1.0):
+        y.flags.writeable = False
+        kept = y.copy()
+        ActiveSet.start(K).nearest(K, y, 1e-3, 5)
+        np.testing.assert_array_equal(y, kept)
 
 
 @a_kernel
