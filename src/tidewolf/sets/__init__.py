@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inspect import isabstract
 
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable
+from tidewolf.sets.base import Compiled, ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable
 from tidewolf.sets.bounded_psd import BoundedPSD
 from tidewolf.sets.box import Box
 from tidewolf.sets.capped_simplex import CappedSimplex
@@ -19,6 +19,7 @@ __all__ = [
     "BoundedPSD",
     "Box",
     "CappedSimplex",
+    "Compiled",
     "ConvexSet",
     "FlowPolytope",
     "L2Ball",
