@@ -318,9 +318,9 @@ def test_the_sample_of_a_set_of_very_many_entries_is_smaller(monkeypatch):
 
 def test_asking_for_the_certificate_costs_the_learner_no_call_and_no_second(monkeypatch):
     asked = []
-    right = Simplex.answer
-    monkeypatch.setattr(Simplex, "answer", lambda self, *given: asked.append(1) or right(self, *given))
-    run = tw.run(tw.LyapunovDescent(Simplex(4), horizon=60), stream("moving", Simplex(4), 60))
+    K, right = Box([0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]), Box.answer
+    monkeypatch.setattr(Box, "answer", lambda self, *given: asked.append(1) or right(self, *given))
+    run = tw.run(tw.LyapunovDescent(K, horizon=60), stream("moving", K, 60))
     before, seconds = len(asked), run.seconds
     assert before >= run.oracle_calls
     assert run.certificate is run.certificate

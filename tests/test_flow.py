@@ -121,9 +121,10 @@ def test_the_kernels_are_their_source_and_agree_with_naive_twins(K, seed, ties):
     rng, dag, nodes = np.random.default_rng(seed), K.dag, len(K.dag.order)
     weights = rng.integers(-1, 2, K.shape).astype(float) if ties else rng.standard_normal(K.shape)
     for kernel in (shortest_path, shortest_path.plain):
-        path = np.empty(nodes - 1, dtype=np.int32)
-        begin = kernel(weights, dag.arcs, dag.tails, dag.first, np.empty(nodes), np.empty(nodes, dtype=np.int32), path)
-        assert path[begin:].tolist() == naive_shortest(K, weights)
+        path, flow = np.empty(nodes - 1, dtype=np.int32), np.zeros(nodes - 1)
+        count = kernel(weights, dag.packed(), path, flow)
+        assert path[:count].tolist() == naive_shortest(K, weights)
+        assert flow.tolist() == [1.0] * count + [0.0] * (nodes - 1 - count)
     found = []
     for kernel in (covering_flow, covering_flow.plain):
         flow = np.empty(len(dag.arcs))

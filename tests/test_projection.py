@@ -14,15 +14,17 @@ from hypothesis import strategies as st
 
 from polytopes import distances2, layered, random_flow_polytope, vertices_of
 from tidewolf.core.errors import InvalidInput, NotAMember, NotFinite, OracleError, WrongShape, WrongType
+from tidewolf.core.kernels import kernel as a_kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense, Sparse
 from tidewolf.projection import ActiveSet, active_set, afp, afp_paper
-from tidewolf.projection.active_set import SPARE
+from tidewolf.projection.active_set import SPARE, STEPS, STOP
+from tidewolf.projection.compiled import row_of, until_new
 from tidewolf.projection.one_shot import look, step
 from tidewolf.projection.paper import paper_calls
 from tidewolf.projection.result import closer_to_all, closer_to_center
 from tidewolf.projection.weights import DROP, TIE, caratheodory, correct, correct_any, pairwise_steps, sparse_correct
-from tidewolf.sets import Box, CappedSimplex, ConvexSet, FlowPolytope, L2Ball, Shrunk, Simplex, Translated, VertexHull
+from tidewolf.sets import Box, CappedSimplex, Compiled, ConvexSet, FlowPolytope, L2Ball, Shrunk, Simplex, Translated, VertexHull
 
 POLYTOPES = {
     "simplex": Simplex(4),
@@ -437,6 +439,114 @@ def test_a_lie_leaves_the_active_set_as_it_was():
     np.testing.assert_array_equal(active.atoms.combine(active.weights, y), active.x)
 
 
+# --- sets with a compiled oracle ----------------------------------------------------------------------------------------------------------
+
+
+COMPILED = {name: K for name, K in POLYTOPES.items() if isinstance(K, Compiled)}
+compiled = pytest.mark.parametrize("K", [pytest.param(K, id=name) for name, K in COMPILED.items()])
+
+
+def a_walk(K: ConvexSet, seed: int, tol: float, speed: float, rounds: int):
+    """Active sets along a drift, each with the target that comes next."""
+    rng, active, y = np.random.default_rng(seed), ActiveSet.start(K), K.center
+    for _ in range(rounds):
+        y = y + speed * math.sqrt(tol) * (a_unit(K, rng) + 0.2 * rng.standard_normal(K.shape) / math.sqrt(y.size))
+        yield active, y
+        done = active.project(K, y, tol=tol)
+        active, y = done.active, done.y
+
+
+@compiled
+@given(seed=seeds, tol=st.sampled_from([1e-1, 1e-3]), speed=st.sampled_from([0.05, 0.5, 5.0]), budget=st.sampled_from([None, 0, 1, 2]))
+@settings(max_examples=10)
+def test_the_compiled_search_is_the_search_through_answers(K, seed, tol, speed, budget):
+    tol *= K.radius**2 or 1.0
+    plain = Wrapped(K, lambda K, d: K.answer(d))
+    for active, y in a_walk(K, seed, tol, speed, 12):
+        one, other = (active.project(way, y, tol=tol, budget=budget) for way in (K, plain))
+        assert one.calls == other.calls
+        np.testing.assert_allclose(one.x, other.x, atol=1e-9)
+        np.testing.assert_allclose(one.y, other.y, atol=1e-9)
+        assert one.distance2 == pytest.approx(other.distance2, rel=1e-6, abs=1e-12)
+        np.testing.assert_allclose(one.active.weights, other.active.weights, atol=1e-7)
+        for mine, theirs in zip(one.active.parts()["vertices"], other.active.parts()["vertices"], strict=True):
+            assert mine.key() == theirs.key()
+
+
+@compiled
+@given(seed=seeds)
+@settings(max_examples=4)
+def test_the_compiled_search_is_its_source_bit_for_bit(K, seed):
+    way, tol = until_new.given(oracle=K.oracle), 1e-3 * K.radius**2 or 1.0
+    for active, y in a_walk(K, seed, tol, 2.0, 6):
+        table, found = active.atoms, []
+        for search in (way, way.plain):
+            state = active.weights.copy(), active.x.copy(), y.copy()
+            vertex = np.zeros(K.most_entries, dtype=np.int32), np.zeros(K.most_entries)
+            rows = table.starts, table.indices, table.values, table.gram
+            found.append((*search(*rows, *state, K.facts, *vertex, tol, 3.0, STEPS, STOP * tol, 0, False), *state, *vertex))
+        for one, other in zip(*found, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_a_row_is_found_by_all_its_entries():
+    starts, rows, entries = np.array([0, 2, 3, 3, 5]), np.array([0, 2, 1, 0, 2], dtype=np.int32), np.array([1.0, 1.0, 2.0, 1.0, 1.0])
+    for find in (row_of, row_of.plain):
+
+        def row(count, *vertex, find=find):
+            return find(
+                starts, rows, entries, count, np.array([i for i, _ in vertex] + [7]), np.array([v for _, v in vertex] + [7.0]), len(vertex)
+            )
+
+        assert row(4, (0, 1.0), (2, 1.0)) == 0
+        assert row(4, (1, 2.0)) == 1
+        assert row(4) == 2
+        assert row(2) == -1
+        assert row(1, (1, 2.0)) == -1
+        for stranger in ([(0, 1.0)], [(0, 1.0), (1, 1.0)], [(0, 1.0), (2, 2.0)], [(1, 2.0), (2, 1.0)]):
+            assert row(4, *stranger) == -1
+
+
+@compiled
+def test_the_point_given_is_left_alone_and_comes_back_where_it_was_not_pulled(K):
+    y = K.center + 0.0
+    done = ActiveSet.start(K).nearest(K, y, 1e-3, 5)
+    assert done.calls == 0
+    assert done.y is y
+    for y in (K.center + 2.0 * K.radius * a_unit(K, np.random.default_rng(9)), K.center - 1.0):
+        y.flags.writeable = False
+        kept = y.copy()
+        ActiveSet.start(K).nearest(K, y, 1e-3, 5)
+        np.testing.assert_array_equal(y, kept)
+
+
+@a_kernel
+def dearest_entry(d, facts, indices, values):
+    indices[0], values[0] = np.argmax(d), 1.0
+    return 1
+
+
+class Liar(Compiled):
+    """A simplex with a compiled oracle that maximises."""
+
+    oracle, facts, most_entries = dearest_entry, np.zeros(1), 1
+
+    def __init__(self, K):
+        self.K = K
+
+    def __getattr__(self, name):
+        return getattr(self.K, name)
+
+
+def test_a_compiled_oracle_that_lies_is_found_out():
+    K, y = Simplex(4), np.array([2.0, 0.0, 0.0, 0.0])
+    active = ActiveSet.start(K)
+    with pytest.raises(OracleError, match=r"The oracle answered with <d, v> = 0\.25 \(error 0\), worse than -0\.25 at a known member"):
+        active.project(Liar(K), y, tol=1e-3)
+    np.testing.assert_array_equal(active.x, K.center)
+    assert len(active.atoms) == 1
+
+
 # --- what goes in and what comes out --------------------------------------------------------------------------------------------------
 
 
@@ -789,7 +899,7 @@ def test_too_many_atoms_are_reduced_at_the_same_point(kind):
     table = table_of(K.points, kind)
     weights = np.random.default_rng(1).dirichlet(np.ones(100))
     crowded = ActiveSet(table, weights, weights @ K.points)
-    reduced = crowded._reduced(K.dimension)
+    reduced = crowded._reduced(100, K.dimension)
     assert len(reduced) <= 3
     assert len(reduced.weights) == len(reduced.atoms) == len(reduced)
     np.testing.assert_allclose(reduced.x, crowded.x, atol=1e-10)
@@ -809,12 +919,12 @@ def test_few_atoms_in_a_long_table_move_to_a_short_one():
     weights = np.zeros(100)
     weights[[7, 40]] = 0.25, 0.75
     sparse_use = ActiveSet(table, weights, 0.25 * K.points[7] + 0.75 * K.points[40])
-    rebuilt = sparse_use._reduced(K.dimension)
+    rebuilt = sparse_use._reduced(2, K.dimension)
     assert len(rebuilt) == len(rebuilt.atoms) == 2
     np.testing.assert_array_equal(rebuilt.x, sparse_use.x)
     np.testing.assert_array_equal(rebuilt.weights, [0.25, 0.75])
     require_sound(rebuilt, K)
-    assert rebuilt._reduced(K.dimension) is rebuilt
+    assert rebuilt._reduced(2, K.dimension) is rebuilt
     assert len(table) == 100
 
 

@@ -25,21 +25,11 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
+from tidewolf.core.kernels import kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense, Sparse
-from tidewolf.sets import (
-    Box,
-    CappedSimplex,
-    ConvexSet,
-    L2Ball,
-    Polyhedral,
-    Projectable,
-    Shrunk,
-    Simplex,
-    Translated,
-    VertexHull,
-)
-from tidewolf.sets.base import LinearDescription, Relaxable
+from tidewolf.sets import Box, CappedSimplex, ConvexSet, L2Ball, Polyhedral, Projectable, Shrunk, Simplex, Translated, VertexHull
+from tidewolf.sets.base import Compiled, LinearDescription, Relaxable
 from tidewolf.testing import check_set
 
 EXAMPLES = [pytest.param(K, id=f"{kind.__name__}-{i}") for kind in sets.every() for i, K in enumerate(kind.examples())]
@@ -93,6 +83,19 @@ def test_every_finds_all_public_sets():
         "VertexHull",
     }
     assert ConvexSet not in sets.every()
+
+
+@given(n=st.integers(1, 12), share=st.floats(0.0, 1.0), seed=seeds, ties=st.booleans())
+@settings(max_examples=200)
+def test_compiled_oracles_and_their_sources_give_the_vertex_of_answer(n, share, seed, ties):
+    rng = np.random.default_rng(seed)
+    d = rng.integers(-1, 2, n).astype(float) if ties else rng.standard_normal(n)
+    for K in (Simplex(n, 2.0), Simplex(n, 2.0, at_most=True), CappedSimplex(n, 1.0, max(0.1, share * n))):
+        expected = K.answer(d).vertex.key()
+        assert K.minimiser(d).key() == expected
+        indices, values = np.empty(K.most_entries, dtype=np.int32), np.empty(K.most_entries)
+        count = K.oracle.plain(d, K.facts, indices, values)
+        assert Sparse((n,), indices[:count], values[:count]).key() == expected
 
 
 # --- brute force --------------------------------------------------------------------------------------------------------------------
@@ -617,6 +620,21 @@ class Inflated(Sparse):
         return 2 * super().inner(direction)
 
 
+class CompiledFirstEntry(Shares, Compiled):
+    facts, most_entries = np.zeros(1), 1
+
+    @kernel
+    def oracle(d, facts, indices, values):
+        indices[0], values[0] = 0, 1.0
+        return 1
+
+    def answer(self, direction, warm=None):
+        return Answer(Sparse.of(self.lmo(direction)))
+
+    def atom(self, point):
+        return Sparse.of(point)
+
+
 class AtomElsewhere(Shares):
     def atom(self, point):
         return Dense(np.zeros(3))
@@ -708,6 +726,7 @@ BROKEN = {
     ExcessHatesMixtures: r"excess is 0 for members and positive for others: the member .* has excess 0\.1\.",
     AnswersInDoublePrecision: r"library and floating dtype of the direction: answer of a float32 direction is float64\.",
     VertexWithAnotherInside: r"a structured answer agrees with its dense point: inner is off by",
+    CompiledFirstEntry: r"its compiled oracle gives the vertex of `answer`: in direction .* it is \[1\. 0\. 0\.\], and `answer` gives \[0",
     AtomElsewhere: r"a table of answers agrees with their dense points: atom is off by 0\.333\.",
     DescribedTooLarge: r"as good as a linear program over its description, and no better: .* it reaches .*, the program",
     DescribedEmpty: r"a linear program over the description has no solution",

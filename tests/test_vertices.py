@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidewolf.core.checkpoint import Stored
-from tidewolf.core.vertices import Dense, Moved, Sparse, Vertex, sparse_combine, sparse_inner
+from tidewolf.core.vertices import Dense, Moved, Sparse, Vertex, sparse_combine, sparse_inner, sparse_store
 from tidewolf.testing.sets import lengths
 
 SHAPE = (2, 3)
@@ -135,6 +135,24 @@ def test_only_keeps_these_rows_in_this_order(make, seed):
 
 
 @pytest.mark.parametrize("make", KINDS)
+@given(seed=seeds, count=st.integers(1, 20))
+def test_rows_kept_in_order_are_a_table_made_anew_bit_for_bit(make, seed, count):
+    rng = np.random.default_rng(seed)
+    vertices, more = [make(rng) for _ in range(count)], [make(rng) for _ in range(10)]
+    rows = np.flatnonzero(rng.random(count) < 0.5)
+    part, anew = table_of(vertices).only(rows), vertices[0].table()
+    for row in rows:
+        anew = anew.append(vertices[row], len(anew))
+    for vertex in more:
+        part, anew = part.append(vertex, len(part)), anew.append(vertex, len(anew))
+    kept = len(rows) + 10
+    np.testing.assert_array_equal(part.gram[:kept, :kept], anew.gram[:kept, :kept])
+    d, reference = rng.standard_normal(SHAPE), reference_of(more[0])
+    np.testing.assert_array_equal(part.inner(_like(d, reference), kept), anew.inner(_like(d, reference), kept))
+    assert [part.find(vertex, kept) for vertex in vertices + more] == [anew.find(vertex, kept) for vertex in vertices + more]
+
+
+@pytest.mark.parametrize("make", KINDS)
 def test_a_vertex_comes_back_from_its_parts(make):
     vertex = make(np.random.default_rng(5))
     again = Stored._kinds[vertex.tag].restored(vertex.parts())
@@ -170,6 +188,13 @@ def test_sparse_kernels_agree_with_their_naive_twins(seed, count):
         combine(starts, indices, values, weights, point)
         np.testing.assert_allclose(products, matrix[:first] @ d, atol=1e-12)
         np.testing.assert_allclose(point, weights @ matrix[:first], atol=1e-12)
+    for store in (sparse_store, sparse_store.plain):
+        table = np.zeros(count + 1, dtype=np.int64), np.zeros_like(indices), np.zeros_like(values), np.zeros((count, count))
+        for row in range(count):
+            new = slice(starts[row], starts[row + 1])
+            store(*table, row, indices[new], values[new], np.zeros(9))
+        for stored, expected in zip(table, (starts, indices, values, matrix @ matrix.T), strict=True):
+            np.testing.assert_allclose(stored, expected, atol=1e-12)
 
 
 def _like(d: np.ndarray, reference: object) -> object:

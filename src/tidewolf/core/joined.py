@@ -93,14 +93,11 @@ class JoinedAtoms(Atoms):
         super().__init__()
         self.inside, self.shapes = inside, shapes
 
-    def _store(self, vertex: Vertex) -> None:
+    def _store(self, vertex: Vertex, row: int) -> None:
         assert isinstance(vertex, Joined)
         for table, part in zip(self.inside, vertex.vertices, strict=True):
             table._push(part)
-
-    def products(self, vertex: Vertex) -> np.ndarray[Any, np.dtype[np.float64]]:
-        row = len(self.vertices) - 1
-        return np.sum([table.gram[row, : row + 1] for table in self.inside], axis=0)  # type: ignore[no-any-return]
+        self._multiplied(row, np.sum([table.gram[row, : row + 1] for table in self.inside], axis=0))
 
     def inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
         parts = zip(self.inside, pieces(direction, self.shapes), strict=True)

@@ -36,6 +36,14 @@ class Kernel(Generic[R]):
         compiled: Callable[..., R] = numba.njit(cache=True, nogil=True, error_model="numpy")(linked)
         return compiled
 
+    def given(self, **parts: Kernel[Any]) -> Kernel[R]:
+        """This kernel where these names mean these kernels; its machine code is kept under a name of its own."""
+        plain = self.plain
+        assert isinstance(plain, FunctionType)
+        linked = FunctionType(plain.__code__, {**plain.__globals__, **parts}, plain.__name__)
+        linked.__qualname__ = "_".join([plain.__qualname__, *(part.plain.__qualname__ for part in parts.values())])
+        return Kernel(linked)
+
 
 def kernel(plain: Callable[..., R]) -> Kernel[R]:
     """Mark a loop over NumPy arrays and numbers as a kernel."""

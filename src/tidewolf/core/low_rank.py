@@ -92,7 +92,7 @@ class LowRankAtoms(Atoms):
         self.ridges: list[float] = []
         self.traces: list[float] = []
 
-    def _store(self, vertex: Vertex) -> None:
+    def _store(self, vertex: Vertex, row: int) -> None:
         assert isinstance(vertex, LowRank)
         start, stop = self.ends[-1], self.ends[-1] + int(vertex.rows.shape[0])
         if self.rows is None or stop > len(self.owners):
@@ -106,13 +106,10 @@ class LowRankAtoms(Atoms):
         self.ends.append(stop)
         self.ridges.append(vertex.ridge)
         self.traces.append(vertex.trace)
-
-    def products(self, vertex: Vertex) -> Numbers:
-        assert isinstance(vertex, LowRank)
-        crossed = self.rows[: self.ends[-1], :] @ like(vertex.rows, self.rows).T
+        crossed = self.rows[:stop, :] @ like(vertex.rows, self.rows).T
         ridges, traces = np.array(self.ridges), np.array(self.traces)
-        by_rows = self._by_atom(crossed * crossed, len(ridges))
-        return np.asarray(ridges * (vertex.n * vertex.ridge + vertex.trace) + vertex.ridge * traces + by_rows)
+        by_rows = self._by_atom(crossed * crossed, row + 1)
+        self._multiplied(row, ridges * (vertex.n * vertex.ridge + vertex.trace) + vertex.ridge * traces + by_rows)
 
     def inner(self, direction: Array, count: int) -> Numbers:
         rows, ridges = self.rows[: self.ends[count], :], np.array(self.ridges[:count])

@@ -86,7 +86,7 @@ class OuterAtoms(Atoms):
         self.owners = np.zeros(0, dtype=np.int64)
         self.ends = [0]
 
-    def _store(self, vertex: Vertex) -> None:
+    def _store(self, vertex: Vertex, row: int) -> None:
         assert isinstance(vertex, Outer)
         start, stop = self.ends[-1], self.ends[-1] + int(vertex.left.shape[0])
         if self.left is None or stop > len(self.owners):
@@ -97,12 +97,8 @@ class OuterAtoms(Atoms):
             self.left[start:stop, :], self.right[start:stop, :] = like(vertex.left, self.left), like(vertex.right, self.right)
             self.owners[start:stop] = len(self.ends) - 1
         self.ends.append(stop)
-
-    def products(self, vertex: Vertex) -> Numbers:
-        assert isinstance(vertex, Outer)
-        end = self.ends[-1]
-        crossed = (self.left[:end, :] @ like(vertex.left, self.left).T) * (self.right[:end, :] @ like(vertex.right, self.right).T)
-        return self._by_atom(crossed, len(self.ends) - 1)
+        crossed = (self.left[:stop, :] @ like(vertex.left, self.left).T) * (self.right[:stop, :] @ like(vertex.right, self.right).T)
+        self._multiplied(row, self._by_atom(crossed, row + 1))
 
     def inner(self, direction: Array, count: int) -> Numbers:
         end = self.ends[count]

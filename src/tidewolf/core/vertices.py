@@ -102,20 +102,18 @@ class Atoms(ABC):
             grown = np.zeros((2 * row, 2 * row))
             grown[:row, :row] = self.gram
             self.gram = grown
-        self._store(vertex)
+        self._store(vertex, row)
         self.vertices.append(vertex)
         self._rows.setdefault(vertex.key(), row)
-        products = self.products(vertex)
+
+    @abstractmethod
+    def _store(self, vertex: Vertex, row: int) -> None:
+        """Keep what `inner` and `combine` need of the vertex of the next row, and its products in the Gram matrix."""
+
+    def _multiplied(self, row: int, products: np.ndarray[Any, Any]) -> None:
+        """Keep <a_i - o, vertex - o> for the first rows, the last of which is the vertex's own."""
         self.gram[row, : row + 1] = products
         self.gram[: row + 1, row] = products
-
-    @abstractmethod
-    def _store(self, vertex: Vertex) -> None:
-        """Keep what `inner` and `combine` need of the vertex."""
-
-    @abstractmethod
-    def products(self, vertex: Vertex) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """<a_i - o, vertex - o> for every row, the last of which is the vertex itself."""
 
     @abstractmethod
     def inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -173,19 +171,16 @@ class DenseAtoms(Atoms):
         self.matrix: Array = None
         self.origin: Array = None
 
-    def _store(self, vertex: Vertex) -> None:
+    def _store(self, vertex: Vertex, row: int) -> None:
         assert isinstance(vertex, Dense)
-        xp, row, entries = namespace(vertex.point), len(self.vertices), flat(vertex.point)
+        xp, entries = namespace(vertex.point), flat(vertex.point)
         if self.matrix is None:
             self.origin = entries
             self.matrix = xp.stack([0 * entries] * _FIRST_ROWS)
         elif row == self.matrix.shape[0]:
             self.matrix = xp.concat([self.matrix, self.matrix])
         self.matrix[row, :] = entries - self.origin
-
-    def products(self, vertex: Vertex) -> np.ndarray[Any, np.dtype[np.float64]]:
-        assert isinstance(vertex, Dense)
-        return self._inner(flat(vertex.point) - self.origin, len(self.vertices))
+        self._multiplied(row, self._inner(entries - self.origin, row + 1))
 
     def inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
         return self._inner(flat(direction), count) + inner(self.origin, flat(direction))
@@ -206,7 +201,6 @@ class Sparse(Vertex):
 
     def __init__(self, shape: Shape, indices: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
         self.shape, self.indices, self.values = shape, frozen(indices), frozen(values)
-        self.square = float(values.dot(values))
 
     @staticmethod
     def of(point: Array) -> Sparse:
@@ -235,7 +229,7 @@ class Sparse(Vertex):
         return blended
 
     def distance2(self, x: Array, x2: float) -> float:
-        return max(0.0, x2 - 2.0 * self.inner(x) + self.square)
+        return max(0.0, x2 - 2.0 * self.inner(x) + float(self.values.dot(self.values)))
 
     def key(self) -> bytes:
         return bytes(self.indices.tobytes() + self.values.tobytes())
@@ -262,21 +256,31 @@ class SparseAtoms(Atoms):
         self.indices = np.zeros(_FIRST_ROWS, dtype=np.int32)
         self.values = np.zeros(_FIRST_ROWS)
 
-    def _store(self, vertex: Vertex) -> None:
+    def _store(self, vertex: Vertex, row: int) -> None:
         assert isinstance(vertex, Sparse)
-        row = len(self.vertices)
-        start, stop = int(self.starts[row]), int(self.starts[row]) + len(vertex.indices)
+        stop = int(self.starts[row]) + len(vertex.indices)
         if row + 2 > len(self.starts):
             self.starts = _grown(self.starts, row + 2)
         if stop > len(self.indices):
             self.indices, self.values = _grown(self.indices, stop), _grown(self.values, stop)
-        self.indices[start:stop] = vertex.indices
-        self.values[start:stop] = vertex.values
-        self.starts[row + 1] = stop
+        table = self.starts, self.indices, self.values, self.gram
+        sparse_store(*table, row, vertex.indices, vertex.values, np.zeros(math.prod(vertex.shape)))
 
-    def products(self, vertex: Vertex) -> np.ndarray[Any, np.dtype[np.float64]]:
-        assert isinstance(vertex, Sparse)
-        return self.inner(vertex._scattered(), len(self.vertices))
+    def only(self, rows: np.ndarray[Any, Any]) -> Atoms:
+        """A new table holding just these rows, in this order; products are copied, and are those of a table made anew where rows ascend."""
+        table, count = SparseAtoms(), len(rows)
+        room = max(count, _FIRST_ROWS)
+        table.vertices = [self.vertices[row] for row in rows.tolist()]
+        for row, vertex in enumerate(table.vertices):
+            table._rows.setdefault(vertex.key(), row)
+        table.gram = np.zeros((room, room))
+        table.gram[:count, :count] = self.gram[rows[:, None], rows]
+        begins, sizes = self.starts[rows], self.starts[rows + 1] - self.starts[rows]
+        table.starts = np.zeros(room + 1, dtype=np.int64)
+        np.cumsum(sizes, out=table.starts[1 : count + 1])
+        entries = np.repeat(begins - table.starts[:count], sizes) + np.arange(table.starts[count])
+        table.indices, table.values = self.indices[entries], self.values[entries]
+        return table
 
     def inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
         products = np.empty(count)
@@ -335,13 +339,10 @@ class MovedAtoms(Atoms):
         super().__init__()
         self.inside, self.scale, self.shift = inside, scale, shift
 
-    def _store(self, vertex: Vertex) -> None:
+    def _store(self, vertex: Vertex, row: int) -> None:
         assert isinstance(vertex, Moved)
         self.inside._push(vertex.vertex)
-
-    def products(self, vertex: Vertex) -> np.ndarray[Any, np.dtype[np.float64]]:
-        row = len(self.vertices) - 1
-        return np.asarray(self.scale**2 * self.inside.gram[row, : row + 1])
+        self._multiplied(row, self.scale**2 * self.inside.gram[row, : row + 1])
 
     def inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
         return self.scale * self.inside.inner(direction, count) + inner(like(self.shift, direction), direction)
@@ -357,6 +358,21 @@ def sparse_inner(starts, indices, values, direction, products):  # type: ignore[
         for p in range(starts[row], starts[row + 1]):
             total += values[p] * direction[indices[p]]
         products[row] = total
+
+
+@kernel
+def sparse_store(starts, indices, values, gram, row, new_indices, new_values, zeros):  # type: ignore[no-untyped-def]
+    """A vertex as the next row, with its products; `zeros` has an entry for each of a point's."""
+    start = starts[row]
+    starts[row + 1] = start + len(new_indices)
+    for p in range(len(new_indices)):
+        indices[start + p] = new_indices[p]
+        values[start + p] = new_values[p]
+        zeros[new_indices[p]] = new_values[p]
+    products = gram[row, : row + 1]
+    sparse_inner(starts, indices, values, zeros, products)
+    for i in range(row):  # an assignment of slices would take numba two seconds
+        gram[i, row] = products[i]
 
 
 @kernel

@@ -20,8 +20,10 @@ from tidewolf.core.arrays import Array, as_number, as_point, frozen, inner
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.vertices import Atoms
+from tidewolf.projection.compiled import Reached, search, serves
 from tidewolf.projection.one_shot import as_budget, as_member, look, pull, step
 from tidewolf.projection.weights import Weights, caratheodory, correct
+from tidewolf.sets.base import Compiled
 
 SPARE = 16
 STEPS = 30
@@ -76,6 +78,21 @@ class ActiveSet(Stored):
 
     def nearest(self, K: HasLMO, y: Array, tol: float, budget: float) -> Remembered:
         """`project` without its checks: y is finite, of the right shape, and the caller's to give away."""
+        atoms, weights, x, warm = self.atoms, self.weights, self.x, self.warm
+        if isinstance(K, Compiled) and serves(atoms, x, y):
+            atoms, weights, x, y, calls, distance2, used = search(K, atoms, weights, x, y, tol, float(budget), STEPS, STOP * tol)
+        else:
+            atoms, weights, x, y, calls, distance2, used, warm = self._search(K, y, tol, budget)
+        y, active = frozen(y), ActiveSet(atoms, weights, x, warm)
+        if calls or len(weights) > K.dimension + 1 + SPARE:
+            active = active._reduced(used, K.dimension)
+        if active.x is not x:
+            r = active.x - y
+            distance2 = inner(r, r)
+        return Remembered(active.x, y, calls, distance2, active)
+
+    def _search(self, K: HasLMO, y: Array, tol: float, budget: float) -> tuple[*Reached, Array | None]:
+        """Any set, through its `answer`; also what a next call at a nearby direction may start from."""
         atoms, weights, warm, y = self.atoms, self.weights, self.warm, frozen(y)
         calls, last = 0, False
         while True:
@@ -95,23 +112,18 @@ class ActiveSet(Stored):
             if row is None:
                 row, count, atoms = count, count + 1, atoms.append(answer.vertex, count)
             weights = _stepped(weights, row, count, step(seen, pulled))
-        active = ActiveSet(atoms, weights, x, warm)
-        if calls or len(weights) > K.dimension + 1 + SPARE:
-            active = active._reduced(K.dimension)
-        if active.x is not x:
-            r = active.x - y
-            distance2 = inner(r, r)
-        return Remembered(active.x, y, calls, distance2, active)
+        return atoms, weights, x, y, calls, distance2, int(np.count_nonzero(weights)), warm
 
-    def _reduced(self, dimension: int) -> ActiveSet:
-        """At most dimension + 1 + SPARE atoms in use, and at most 2 SPARE more idle ones than those."""
-        used = np.flatnonzero(self.weights)
-        if len(used) > dimension + 1 + SPARE:
+    def _reduced(self, count: int, dimension: int) -> ActiveSet:
+        """At most dimension + 1 + SPARE atoms in use, where there are `count`, and at most 2 SPARE more idle ones than those."""
+        if count > dimension + 1 + SPARE:
+            used = np.flatnonzero(self.weights)
             weights = caratheodory(self.atoms.gram[np.ix_(used, used)], self.weights[used])
             kept = np.flatnonzero(weights)
             atoms, weights = self.atoms.only(used[kept]), weights[kept]
             return ActiveSet(atoms, weights, atoms.combine(weights, self.x), self.warm)
-        if len(self.weights) > len(used) + max(len(used) + 2 * SPARE, dimension // 2):
+        if len(self.weights) > count + max(count + 2 * SPARE, dimension // 2):
+            used = np.flatnonzero(self.weights)
             return ActiveSet(self.atoms.only(used), self.weights[used], self.x, self.warm)
         return self
 

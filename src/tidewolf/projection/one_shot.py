@@ -24,6 +24,9 @@ from tidewolf.core.oracle import Answer, HasLMO
 from tidewolf.projection.result import Projected
 from tidewolf.sets.base import membership_tolerance
 
+SLACK = 1e3
+"""An answer may be worse than a known member by this many rounding errors."""
+
 
 def afp(K: HasLMO, y: Array, x0: Array, *, tol: float, budget: int | None = None) -> Projected:
     """(x, y') with |x - y'|^2 <= tol, or as near as `budget` calls of the oracle allow; x0 is a member of K."""
@@ -60,13 +63,18 @@ def look(r: Array, x: Array, answer: Answer, distance2: float) -> Look:
     """The gap and the segment to the vertex; an answer worse than x itself beyond rounding is a lie and is refused."""
     at_x, at_v, x2 = inner(r, x), answer.vertex.inner(r), inner(x, x)
     drop, length2 = at_x - at_v, answer.vertex.distance2(x, x2)
-    rounding = 1e3 * eps_of(r) * math.sqrt(distance2 * (x2 + length2))
+    rounding = SLACK * eps_of(r) * math.sqrt(distance2 * (x2 + length2))
     if not drop + answer.error >= -rounding:
-        raise OracleError(
-            f"The oracle answered with <d, v> = {at_v:.9g} (error {answer.error:.3g}), worse than {at_x:.9g} at a known member of the set: "
-            "it does not minimise. `tidewolf.testing.check_set` shows on which direction."
-        )
+        raise lied(at_v, answer.error, at_x)
     return Look(max(drop + answer.error, 0.0), drop, length2)
+
+
+def lied(at_v: float, error: float, at_x: float) -> OracleError:
+    """What is raised where an answer is worse than a known member."""
+    return OracleError(
+        f"The oracle answered with <d, v> = {at_v:.9g} (error {error:.3g}), worse than {at_x:.9g} at a known member of the set: "
+        "it does not minimise. `tidewolf.testing.check_set` shows on which direction."
+    )
 
 
 def pull(gap: float, distance2: float) -> float:

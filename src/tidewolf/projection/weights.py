@@ -64,19 +64,22 @@ def pairwise_steps(gram, weights, slopes, steps, stop):  # type: ignore[no-untyp
         average += weights[q] * slopes[q]
     chosen, count = np.empty(len(weights), dtype=np.int64), 0
     for q in range(len(weights)):
-        if weights[q] > 0.0 or slopes[q] < average:
-            chosen[count] = q
-            count += 1
+        chosen[count] = q
+        count += weights[q] > 0.0 or slopes[q] < average
     margin = TIE * stop
     for _ in range(steps):
-        i, j = chosen[0], -1
-        for n in range(count):
+        i, j, least, most = 0, 0, np.inf, -np.inf
+        for n in range(count):  # choices without branches: which atom wins cannot be predicted
             q = chosen[n]
-            if slopes[q] < slopes[i] - margin:
-                i = q
-            if weights[q] > 0.0 and (j < 0 or slopes[q] > slopes[j] + margin):
-                j = q
-        gap = slopes[j] - slopes[i]
+            slope = slopes[q]
+            lower = slope < least - margin
+            i = q if lower else i
+            least = slope if lower else least
+            slope = slope if weights[q] > 0.0 else -np.inf
+            higher = slope > most + margin
+            j = q if higher else j
+            most = slope if higher else most
+        gap = most - least
         if gap <= stop:
             return
         length2, step = gram[i, i] - 2.0 * gram[i, j] + gram[j, j], weights[j]
@@ -91,32 +94,43 @@ def pairwise_steps(gram, weights, slopes, steps, stop):  # type: ignore[no-untyp
 
 @kernel
 def rescale(weights):  # type: ignore[no-untyped-def]
-    """Tiny weights to 0, the rest to sum 1, in place."""
-    total = 0.0
+    """Tiny weights to 0, the rest to sum 1, in place; returns how many these are."""
+    total, used = 0.0, 0
     for q in range(len(weights)):
         if weights[q] > DROP:
             total += weights[q]
+            used += 1
         else:
             weights[q] = 0.0
     for q in range(len(weights)):
         weights[q] /= total
+    return used
 
 
 @kernel
 def sparse_correct(starts, indices, values, gram, weights, y, steps, stop, x):  # type: ignore[no-untyped-def]
     """All of `correct_any` in one pass over a sparse table, weights in place; returns |x - y|^2."""
-    x[:] = -y
+    x[:] = 0.0
     sparse_combine(starts, indices, values, weights, x)
+    return sparse_correct_from(starts, indices, values, gram, weights, x, y, np.empty(len(x)), steps, stop)[0]
+
+
+@kernel
+def sparse_correct_from(starts, indices, values, gram, weights, x, y, r, steps, stop):  # type: ignore[no-untyped-def]
+    """The same from x, the point of the weights, in place; r becomes x - y. Returns |x - y|^2 and how many atoms are in use."""
+    for e in range(len(x)):
+        r[e] = x[e] - y[e]
     slopes = np.empty(len(weights))
-    sparse_inner(starts, indices, values, x, slopes)
+    sparse_inner(starts, indices, values, r, slopes)
     pairwise_steps(gram, weights, slopes, steps, stop)
-    rescale(weights)
+    used = rescale(weights)
     x[:] = 0.0
     sparse_combine(starts, indices, values, weights, x)
     distance2 = 0.0
     for e in range(len(x)):
-        distance2 += (x[e] - y[e]) ** 2
-    return distance2
+        r[e] = x[e] - y[e]
+        distance2 += r[e] * r[e]
+    return distance2, used
 
 
 def caratheodory(gram: np.ndarray[Any, Any], weights: Weights) -> Weights:

@@ -6,7 +6,7 @@ from inspect import isabstract
 
 from tidewolf.core.matrices import SparsePlusLowRank
 from tidewolf.sets import graph_tools
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable
+from tidewolf.sets.base import Compiled, ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable
 from tidewolf.sets.birkhoff import Birkhoff
 from tidewolf.sets.bounded_psd import BoundedPSD
 from tidewolf.sets.box import Box
@@ -46,6 +46,7 @@ __all__ = [
     "CapacitatedFlow",
     "CappedSimplex",
     "Commodity",
+    "Compiled",
     "ConvexSet",
     "Ellipsoid",
     "Fantope",

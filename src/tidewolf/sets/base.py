@@ -1,8 +1,9 @@
-"""Convex sets: one abstract class, and three gifts a set may bring.
+"""Convex sets: one abstract class, and four gifts a set may bring.
 
 A set is written by giving `shape`, `center`, `radius`, `excess` and either `lmo` (a dense answer, checked for membership on
 every call of the machinery) or `answer` (a structured one, trusted; then `atom` makes a member a vertex of the same kind).
-`Projectable` adds an exact projection, `Polyhedral` a linear description for exact solvers, `Relaxable` a cheap superset.
+`Projectable` adds an exact projection, `Polyhedral` a linear description for exact solvers, `Relaxable` a cheap superset,
+`Compiled` an oracle that compiled loops can call.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -30,9 +31,10 @@ from tidewolf.core.arrays import (
     to_numpy,
 )
 from tidewolf.core.errors import OracleError, WrongShape
+from tidewolf.core.kernels import Kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.values import Value
-from tidewolf.core.vertices import Dense, Vertex
+from tidewolf.core.vertices import Dense, Sparse, Vertex
 
 
 class ConvexSet(Value, ABC):
@@ -155,6 +157,32 @@ class Relaxable(ABC):
     @abstractmethod
     def relax(self, y: Array) -> Array:
         """The projection of y on the superset: no farther from any member than y."""
+
+
+class Compiled(ABC):
+    """A set of vectors whose oracle is exact, is a kernel, and answers with `Sparse` vertices: projections may run it inside their own.
+
+    It must give the vertex of `answer`, entries in the same order; the kernels that call it trust it to stay within its arrays.
+    """
+
+    oracle: ClassVar[Kernel[int]]
+    """oracle(d, facts, indices, values): the entries of argmin_{v in K} <d, v> at the start of both arrays; returns how many"""
+
+    @property
+    @abstractmethod
+    def facts(self) -> np.ndarray[Any, Any]:
+        """What the kernel is told of the set, in one array."""
+
+    @property
+    @abstractmethod
+    def most_entries(self) -> int:
+        """No vertex has more nonzero entries."""
+
+    def minimiser(self, direction: np.ndarray[Any, Any]) -> Sparse:
+        """argmin_{v in K} <direction, v>, by the kernel."""
+        indices, values = np.empty(self.most_entries, dtype=np.int32), np.empty(self.most_entries)
+        count = self.oracle(direction, self.facts, indices, values)
+        return Sparse(direction.shape, indices[:count], values[:count])
 
 
 def membership_tolerance(x: Array, radius: float) -> float:

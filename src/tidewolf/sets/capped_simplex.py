@@ -16,23 +16,68 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from tidewolf.core.arrays import Array, Shape, as_count, as_direction, as_number, as_point, frozen, like, namespace, norm, to_numpy, total
 from tidewolf.core.errors import EmptySet
+from tidewolf.core.kernels import kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable, clipped
+from tidewolf.sets.base import Compiled, ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable, clipped
 
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
+@kernel
+def cheapest_entries(d, shares, indices, values):  # type: ignore[no-untyped-def]
+    """The shares on as many of the least entries, the last share on the dearest; ties go to the earlier entry."""
+    dearest, ties = kth_least(d.copy(), len(shares) - 1), len(shares)
+    for e in range(len(d)):
+        if d[e] < dearest:
+            ties -= 1
+    first, count = len(shares) - ties, 0
+    below, tied = 0, first
+    for e in range(len(d)):
+        if d[e] < dearest:
+            indices[count], values[count] = e, shares[below]
+            below, count = below + 1, count + 1
+        elif d[e] == dearest and tied < len(shares):
+            indices[count], values[count] = e, shares[tied]
+            tied, count = tied + 1, count + 1
+    return count
+
+
+@kernel
+def kth_least(a, k):  # type: ignore[no-untyped-def]
+    """Entry k of `a` in order, which is rearranged: the part that holds it is split about its middle entry until all in it are equal."""
+    low, high = 0, len(a) - 1
+    while low < high:
+        pivot, i, j = a[(low + high) // 2], low, high
+        while i <= j:
+            while a[i] < pivot:
+                i += 1
+            while a[j] > pivot:
+                j -= 1
+            if i <= j:
+                a[i], a[j] = a[j], a[i]
+                i, j = i + 1, j - 1
+        if k <= j:
+            high = j
+        elif k >= i:
+            low = i
+        else:
+            return pivot
+    return a[k]
+
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable):
+class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
     """Vectors of n entries between 0 and `cap` that sum to `total`. Geometry exact."""
+
+    oracle: ClassVar = cheapest_entries
 
     n: int
     cap: float
@@ -52,7 +97,7 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable):
     def shape(self) -> Shape:
         return (self.n,)
 
-    @property
+    @cached_property
     def dimension(self) -> int:
         return self.n - 1 if self.n * self._top > self.total * (1 + _ROUNDING) else 0
 
@@ -94,6 +139,14 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable):
         chosen = np.concatenate([below, ties]).astype(np.int32)
         order = np.argsort(chosen)
         return Answer(Sparse(self.shape, chosen[order], shares[order]))
+
+    @cached_property
+    def facts(self) -> np.ndarray[Any, Any]:
+        return self._shares
+
+    @cached_property
+    def most_entries(self) -> int:
+        return len(self._shares)
 
     def atom(self, point: Array) -> Vertex:
         return Sparse.of(point)

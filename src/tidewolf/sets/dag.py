@@ -41,6 +41,10 @@ class Dag(NamedTuple):
     first_out: Ints
     """ranks of arcs out of position u are by_tail[first_out[u] .. first_out[u + 1]]"""
 
+    def packed(self) -> Ints:
+        """What `shortest_path` reads, end to end: the number of nodes, `first`, `tails`, `arcs`."""
+        return np.concatenate([[len(self.order)], self.first, self.tails, self.arcs]).astype(np.int32)
+
 
 def number_nodes(edges: Iterable[tuple[Hashable, Hashable]]) -> tuple[tuple[Hashable, ...], Ints, Ints]:
     """Node names in order of appearance, and the tail and head of every edge as numbers."""
@@ -170,9 +174,12 @@ def some(names: Sequence[Hashable]) -> str:
 
 
 @kernel
-def shortest_path(weights, arcs, tails, first, dist, before, path):  # type: ignore[no-untyped-def]
-    """Fill the end of `path` with the arcs of a shortest path and return where it begins; ties go to the earlier arc."""
-    nodes = len(first) - 1
+def shortest_path(weights, graph, path, flow):  # type: ignore[no-untyped-def]
+    """The arcs of a shortest path to the start of `path`, a flow of 1 on each; returns how many. Ties go to the earlier arc."""
+    nodes = graph[0]
+    first, rest = graph[1 : nodes + 2], graph[nodes + 2 :]
+    tails, arcs = rest[: len(rest) // 2], rest[len(rest) // 2 :]
+    dist, before = np.empty(nodes), np.empty(nodes, dtype=np.int32)
     dist[0] = 0.0
     for v in range(1, nodes):
         p = first[v]
@@ -183,12 +190,16 @@ def shortest_path(weights, arcs, tails, first, dist, before, path):  # type: ign
                 best, arg = length, q
         dist[v] = best
         before[v] = arg
-    v, k = nodes - 1, len(path)
+    v, count = nodes - 1, 0
     while v > 0:
-        k -= 1
-        path[k] = arcs[before[v]]
         v = tails[before[v]]
-    return k
+        count += 1
+    v = nodes - 1
+    for k in range(count - 1, -1, -1):
+        path[k] = arcs[before[v]]
+        flow[k] = 1.0
+        v = tails[before[v]]
+    return count
 
 
 @kernel

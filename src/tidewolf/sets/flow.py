@@ -19,7 +19,7 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, l
 from tidewolf.core.errors import MissingExtra, NotAMember, WrongType
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable
+from tidewolf.sets.base import Compiled, ConvexSet, LinearDescription, Polyhedral, Relaxable
 from tidewolf.sets.dag import ON_EVERY_PATH, Dag, Ints, covering_flow, flow_excess, number_nodes, ordered, shortest_path, split
 from tidewolf.sets.laplacian import HullProjection
 
@@ -47,8 +47,10 @@ def along(arcs: Sequence[int], tails: Ints, heads: Ints, nodes: Sequence[Hashabl
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class FlowPolytope(ConvexSet, Polyhedral, Relaxable):
+class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
     """Unit flows of a DAG; point[i] is the flow on edge i. Make one with `from_edges` or `from_networkx`."""
+
+    oracle: ClassVar = shortest_path
 
     tails: Ints
     heads: Ints
@@ -92,7 +94,7 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable):
     def shape(self) -> Shape:
         return (len(self.tails),)
 
-    @property
+    @cached_property
     def dimension(self) -> int:
         return len(self.dag.arcs) - len(self.dag.order) + 1
 
@@ -108,12 +110,12 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable):
     def radius(self) -> float:
         c = self.center
         gains = 1.0 - 2.0 * c
-        return math.sqrt(max(0.0, float(c @ c) + float(gains[self._path(-gains)].sum())))
+        return math.sqrt(max(0.0, float(c @ c) + float(gains[self.minimiser(-gains).indices].sum())))
 
     @cached_property
     def diameter(self) -> float:
         optional = (self.center < ON_EVERY_PATH).astype(float)
-        longest = float(optional[self._path(-optional)].sum())
+        longest = float(optional[self.minimiser(-optional).indices].sum())
         return min(2.0 * self.radius, math.sqrt(2.0 * longest))
 
     @cached_property
@@ -167,14 +169,15 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable):
         return np.flatnonzero(idle).astype(np.int32)
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
-        path = self._path(to_numpy(as_direction(direction, self.shape)))
-        return Answer(Sparse(self.shape, path, np.ones(len(path))))
+        return Answer(self.minimiser(to_numpy(as_direction(direction, self.shape))))
 
-    def _path(self, weights: np.ndarray[Any, Any]) -> Ints:
-        dag, nodes = self.dag, len(self.dag.order)
-        path = np.empty(nodes - 1, dtype=np.int32)
-        begin = shortest_path(weights, dag.arcs, dag.tails, dag.first, np.empty(nodes), np.empty(nodes, dtype=np.int32), path)
-        return path[begin:]
+    @cached_property
+    def facts(self) -> Ints:
+        return self.dag.packed()
+
+    @cached_property
+    def most_entries(self) -> int:
+        return len(self.dag.order) - 1
 
     def atom(self, point: Array) -> Vertex:
         return Sparse.of(point)

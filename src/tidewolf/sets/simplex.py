@@ -14,20 +14,37 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from tidewolf.core.arrays import Array, Shape, as_count, as_direction, as_number, as_point, frozen, namespace, total
+from tidewolf.core.kernels import kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable, clipped
+from tidewolf.sets.base import Compiled, ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable, clipped
+
+
+@kernel
+def cheapest_entry(d, facts, indices, values):  # type: ignore[no-untyped-def]
+    """The total on the first of the least entries; with a limit, which is then 0, only where that one is below it."""
+    total, limit = facts
+    i = 0
+    for e in range(1, len(d)):
+        if d[e] < d[i]:
+            i = e
+    if not d[i] < limit:
+        return 0
+    indices[0], values[0] = i, total
+    return 1
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable):
+class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
     """Nonnegative vectors of n entries that sum to `total`, or to at most `total`. Geometry exact."""
+
+    oracle: ClassVar = cheapest_entry
 
     n: int
     total: float = 1.0
@@ -84,6 +101,14 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable):
         if self.at_most and float(direction[cheapest]) >= 0:
             return Answer(Sparse(self.shape, np.zeros(0, dtype=np.int32), np.zeros(0)))
         return Answer(Sparse(self.shape, np.array([cheapest], dtype=np.int32), np.array([self.total])))
+
+    @cached_property
+    def facts(self) -> np.ndarray[Any, Any]:
+        return np.array([self.total, 0.0 if self.at_most else math.inf])
+
+    @property
+    def most_entries(self) -> int:
+        return 1
 
     def atom(self, point: Array) -> Vertex:
         return Sparse.of(point)

@@ -7,9 +7,9 @@
     excess is 0 for members, positive elsewhere
     <y - project(y), z - project(y)> <= 0 for every member z                           projection
 
-and: structured answers agree with their dense points, the same question gets the same answer, in the library and dtype it was
-asked in, and nothing given is changed. Directions are random, along the axes, tied, zero, huge and tiny; the laws run in the library
-and dtype of `center`, and numbers are compared up to 1e4 eps of the sizes that went into them.
+and: structured answers agree with their dense points, and compiled oracles with both; the same question gets the same answer, in the
+library and dtype it was asked in, and nothing given is changed. Directions are random, along the axes, tied, zero, huge and tiny; the laws
+run in the library and dtype of `center`, and numbers are compared up to 1e4 eps of the sizes that went into them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from tidewolf.core.arrays import Array, eps_of, like, to_numpy
 from tidewolf.core.errors import LawBroken, NotFinite, WrongShape, WrongType
 from tidewolf.core.randomness import generator
 from tidewolf.core.values import fingerprint
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable, membership_tolerance
+from tidewolf.core.vertices import Sparse
+from tidewolf.sets.base import Compiled, ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable, membership_tolerance
 from tidewolf.testing.laws import run_laws
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
@@ -362,6 +363,19 @@ def vertices_agree(trial: Trial) -> None:
         trial.require(np.array_equal(_numbers(start), x), law, "blend changed the point it was given")
 
 
+def compiled_oracles_agree(trial: Trial) -> None:
+    K, law = trial.K, "its compiled oracle gives the vertex of `answer`"
+    if not isinstance(K, Compiled):
+        return
+    for d in trial.directions:
+        vertex, twin = K.answer(d).vertex, K.minimiser(d)
+        trial.require(
+            type(vertex) is Sparse and vertex.key() == twin.key(),
+            law,
+            f"in direction {_shown(d)} it is {_shown(twin.dense(d))}, and `answer` gives {_shown(_numbers(vertex.dense(d)))}",
+        )
+
+
 def lengths(gram: Numbers) -> Numbers:
     """|a_i - a_j|^2 from a Gram matrix, whatever its origin."""
     squares = np.diag(gram)
@@ -471,6 +485,7 @@ LAWS = (
     answers_keep_the_dtype,
     directions_are_looked_at,
     vertices_agree,
+    compiled_oracles_agree,
     tables_agree,
     projections_are_nearest,
     answers_match_the_projection,
