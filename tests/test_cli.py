@@ -30,6 +30,7 @@ KEYS = [
     "bound",
     "certificate",
     "unseen",
+    "each_violation",
 ]
 
 

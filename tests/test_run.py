@@ -49,7 +49,8 @@ def test_regret_is_an_interval_around_the_comparators_point(run: tw.Run) -> None
 
 
 def test_the_summary_is_plain_data_with_the_documented_keys(run: tw.Run) -> None:
-    keys = "learner rounds regret violation oracle_calls calls_per_round seconds max_excess feasible_in_hindsight bound certificate unseen"
+    keys = "learner rounds regret violation oracle_calls calls_per_round seconds max_excess feasible_in_hindsight bound certificate "
+    keys += "unseen each_violation"
     summary = json.loads(json.dumps(run.summary(), allow_nan=False))
     assert list(summary) == keys.split()
     assert summary["rounds"] == 300
@@ -100,3 +101,33 @@ def test_passing_the_horizon_is_said(problem: tw.problems.Problem) -> None:
     run = tw.run(tw.LyapunovDescent(problem.K, horizon=100), problem.stream)
     assert run.notes == ("The horizon of 100 rounds was passed: after round 100 the learner restarted with 200.",)
     assert run.bound.regret >= run.regret[1]
+
+
+@pytest.mark.parametrize("learner", [tw.LyapunovDescent, tw.BanditPrimalDual, tw.DriftPlusPenalty])
+def test_each_of_several_limits_has_a_total_of_its_own(learner):
+    rng = np.random.default_rng(3)
+    T, n = 60, 4
+    c, A, b = rng.uniform(0.1, 0.4, (T, n)), rng.normal(size=(T, 3, n)), rng.normal(size=(T, 3))
+    K = tw.sets.Simplex(n)
+    for constraints, limits in (
+        (tw.functions.Capacity(c), lambda t, x: x - c[t]),
+        (tw.functions.MaxAffine(A, b), lambda t, x: A[t] @ x - b[t]),
+    ):
+        stream = tw.Stream(tw.functions.Linear(rng.normal(size=(T, n))), constraints)
+        run = tw.run(learner(K, horizon=T), stream)
+        totals, t = 0.0, 0
+        for played in tw.play(learner(K, horizon=T), stream):
+            for i in range(played.losses.shape[0]):
+                x = played.x[i] if learner is tw.BanditPrimalDual else played.x
+                totals, t = totals + np.maximum(limits(t, x), 0.0), t + 1
+        np.testing.assert_allclose(run.each_violation, totals, atol=1e-12)
+        assert run.summary()["each_violation"] == run.each_violation.tolist()
+        assert f"broken most: {np.argmax(totals)} by" in repr(run)
+
+
+def test_one_limit_a_round_needs_no_second_total():
+    stream = tw.Stream(tw.functions.Linear(np.ones((3, 2))), tw.functions.Affine(np.ones((3, 2)), np.zeros(3)))
+    assert tw.run(tw.LyapunovDescent(tw.sets.Simplex(2), horizon=3), stream).each_violation is None
+    kept = tw.run(tw.LyapunovDescent(tw.sets.Simplex(2), horizon=3), tw.Stream(stream.losses, tw.functions.Capacity(np.ones((3, 2)))))
+    assert kept.each_violation.tolist() == [0.0, 0.0]
+    assert "broken most" not in repr(kept)

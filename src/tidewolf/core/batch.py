@@ -54,6 +54,10 @@ class Batch(Value, ABC):
         each = [self.view(slice(t, t + 1)).values(points[t, ...]) for t in range(len(self))]
         return namespace(points).concat(each)
 
+    def pieces(self, x: Array) -> Array | None:
+        """Where each round has several limits and its value is the largest: theirs at x, (rounds, limits); None where it has one."""
+        return None
+
     def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
         """The norm of each round's subgradient at x, for the choice that `subgradient` makes."""
         return np.array([norm(gradient) for gradient in self._one_by_one(x)])

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import to_numpy
-from tidewolf.core.batch import Stream
+from tidewolf.core.arrays import Array, to_numpy
+from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import NotSupported
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.learner import Bound, Learner, Record
@@ -48,6 +48,8 @@ class Run(Record):
     """spent in the loop: acting, evaluating, learning"""
     audit: Audit
     """what was gathered of the learner's projections; see `certificate`"""
+    each_violation: Floats | None = None
+    """where a round has several limits (a capacity for each link, the pieces of a MaxAffine), how much each was broken in all"""
     known: Comparator | None = None
     """the comparator, where somebody has computed it already"""
 
@@ -130,6 +132,7 @@ class Run(Record):
                 **self.certificate.summary(),
             },
             "unseen": self.unseen,
+            "each_violation": None if self.each_violation is None else self.each_violation.tolist(),
         }
 
     def __repr__(self) -> str:
@@ -140,8 +143,16 @@ class Run(Record):
         return (
             f"Run of {self.learner!r}\n"
             f"  rounds {self.rounds}{unseen}, regret {'none' if verdict else shown}, violation {self.violations.sum():.6g}, "
-            f"oracle calls {self.oracle_calls}, largest excess {self.max_excess:.2g}, {self.seconds:.3g} s{verdict}"
+            f"oracle calls {self.oracle_calls}, largest excess {self.max_excess:.2g}, {self.seconds:.3g} s{self._worst_limits()}{verdict}"
         )
+
+    def _worst_limits(self) -> str:
+        """Which of several limits were broken most, as a line; empty where there is nothing to say."""
+        each = self.each_violation
+        if each is None or not each.any():
+            return ""
+        worst = [i for i in np.argsort(-each, kind="stable")[:3] if each[i] > 0.0]
+        return f"\n  of {len(each)} limits a round, broken most: " + ", ".join(f"{i} by {each[i]:.3g}" for i in worst)
 
     def __str__(self) -> str:
         return f"{self!r}\n{self.certificate}"
@@ -162,6 +173,7 @@ def run(
     _compile_kernels()
     state, audit = learner.start(), Audit(learner)
     excess, seconds, last = 0.0, 0.0, time.perf_counter()
+    each: Floats | float = 0.0
     ends: list[int] = []
     measures: list[tuple[float, ...]] = []
     clock = time.perf_counter()
@@ -173,6 +185,7 @@ def run(
         distances[t:stop] = state.distance
         calls_at[stop - 1] += played.state.calls - calls
         points = played.x if learner.needs is Bandit else played.x[None, ...]
+        each = each + _each(stream.constraints, t, violations[t:stop], points)
         excess = max(excess, *(learner.hard_set.excess(points[i, ...]) for i in range(points.shape[0])))
         t, state, calls = stop, played.state, played.state.calls
         if played.seen:
@@ -197,8 +210,30 @@ def run(
         max_excess=excess,
         seconds=seconds,
         audit=audit,
+        each_violation=_totals(stream.constraints, each, learner.hard_set.center),
         known=comparator,
     )
+
+
+def _each(constraints: Batch, t: int, violations: Floats, points: Array) -> Floats | float:
+    """How much each of several limits was broken in these rounds, from t on; one point for all of them, or one for each."""
+    total: Floats | float = 0.0
+    if not violations.any():
+        return total
+    alone = points.shape[0] == 1
+    for i in range(points.shape[0]):
+        part = constraints.view(slice(t, t + len(violations)) if alone else slice(t + i, t + i + 1))
+        limits = part.pieces(points[i, ...])
+        if limits is None:
+            return 0.0
+        total = total + np.maximum(to_numpy(limits), 0.0).sum(axis=0)
+    return total
+
+
+def _totals(constraints: Batch, each: Floats | float, center: Array) -> Floats | None:
+    """What was counted of each limit, where there are several; zeros where none was broken."""
+    limits = constraints.view(slice(0, 1)).pieces(center) if len(constraints) else None
+    return None if limits is None or limits.shape[1] < 2 else np.zeros(limits.shape[1]) + each
 
 
 @cache

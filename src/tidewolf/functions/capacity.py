@@ -47,7 +47,11 @@ class Capacity(Batch, PiecewiseLinear):
         return stacked(parts, "c")
 
     def values(self, x: Array) -> Array:
-        return namespace(self.c).max(flat(x) - rows(self.c), axis=1)
+        return namespace(self.c).max(self.pieces(x), axis=1)
+
+    def pieces(self, x: Array) -> Array:
+        """x_i - c_ti as (rounds, entries)."""
+        return flat(x) - rows(self.c)
 
     def values_at(self, points: Array) -> Array:
         return namespace(self.c).max(rows(points) - rows(self.c), axis=1)

@@ -51,7 +51,7 @@ class MaxAffine(Batch, PiecewiseLinear):
         return stacked(parts, "A", "b")
 
     def values(self, x: Array) -> Array:
-        return namespace(self.A).max(self._pieces(x), axis=1)
+        return namespace(self.A).max(self.pieces(x), axis=1)
 
     def values_at(self, points: Array) -> Array:
         pieces = (self._flat() @ rows(points)[:, :, None])[:, :, 0] - self.b
@@ -72,7 +72,7 @@ class MaxAffine(Batch, PiecewiseLinear):
         """A with flattened points: (rounds, pieces, entries)."""
         return self.A if self.A.ndim == 3 else namespace(self.A).reshape(self.A, (*self.b.shape, math.prod(self.shape)))
 
-    def _pieces(self, x: Array) -> Array:
+    def pieces(self, x: Array) -> Array:
         """<A_tj, x> - b_tj as (rounds, pieces)."""
         return self._flat() @ flat(x) - self.b
 
@@ -80,9 +80,9 @@ class MaxAffine(Batch, PiecewiseLinear):
         """The first active piece of each round, one flattened row each."""
         A, xp = self._flat(), namespace(self.A)
         if len(self) == 1:
-            j = int(xp.argmax(self._pieces(x)))
+            j = int(xp.argmax(self.pieces(x)))
             return A[0, j : j + 1, :]
-        (k, p), j = self.b.shape, xp.argmax(self._pieces(x), axis=1)
+        (k, p), j = self.b.shape, xp.argmax(self.pieces(x), axis=1)
         return xp.take(xp.reshape(A, (k * p, A.shape[2])), j + xp.arange(0, k * p, p, dtype=j.dtype), axis=0)
 
     def halfspaces(self) -> Halfspaces:
