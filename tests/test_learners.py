@@ -40,13 +40,21 @@ LYAPUNOV = {
 }
 TAKES = {name: [(where, K) for where, K in SETS if name != "BanditPrimalDual" or K.inner_radius is not None] for name in EVERY}
 """The sets each learner takes: one that explores needs a ball inside."""
-CASES = [
-    pytest.param(kind, K, number + turn, id=f"{name}-{where}-{turn}")
-    for name, kind in EVERY.items()
-    for number, (where, K) in enumerate(TAKES[name])
-    for turn in (0, 1)
-    if kind is not ProximalPenalty or (number + turn) % 5 == 0  # a convex program every round
-]
+
+
+def cases():
+    """Every learner on every kind of set: on two of its examples, which take turns from learner to learner, and on all in the long run."""
+    for turn, (name, kind) in enumerate(EVERY.items()):
+        for number, (where, K) in enumerate(TAKES[name]):
+            place, examples = int(where.rpartition("-")[2]), len(type(K).examples())
+            for seed in (number, number + 1):
+                if kind is ProximalPenalty and seed % 5:
+                    continue  # a convex program every round
+                soon = (place - turn) % examples == seed - number
+                yield pytest.param(kind, K, seed, id=f"{name}-{where}-{seed - number}", marks=() if soon else pytest.mark.soak)
+
+
+CASES = list(cases())
 seeds = st.integers(0, 2**32)
 DIAMOND = FlowPolytope.examples()[0]
 HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
