@@ -67,7 +67,7 @@ class LyapunovDescent(BlockLearner[State]):
     caution: float = DEFAULT_CAUTION
     calls_per_round: float = 1.0
     tolerance: float | None = None
-    """aimed-at |x - y|^2, as a share of radius^2; by default 1e-3, or 1e-3 calls_per_round^{-3/2} with more than one call a round"""
+    """aimed-at |x - y|^2, as a share of radius^2; by default 1e-3, or 1e-3 calls_per_round^{-6/5} with more than one call a round"""
     block: int = 1
     loss_lipschitz: float | None = None
     constraint_lipschitz: float | None = None
@@ -157,7 +157,7 @@ class LyapunovDescent(BlockLearner[State]):
 
     @cached_property
     def _tol(self) -> float:
-        share = 1e-3 * max(1.0, self.calls_per_round) ** -1.5 if self.tolerance is None else self.tolerance
+        share = 1e-3 * max(1.0, self.calls_per_round) ** -1.2 if self.tolerance is None else self.tolerance
         return share * self.K.radius**2
 
     @property

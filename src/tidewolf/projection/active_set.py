@@ -25,7 +25,7 @@ from tidewolf.projection.one_shot import as_budget, as_member, look, pull, step
 from tidewolf.projection.weights import Weights, caratheodory, correct
 from tidewolf.sets.base import Compiled
 
-SPARE = 16
+SPARE = 32
 STEPS = 30
 """Pairwise steps at most, each time."""
 STOP = 0.1
