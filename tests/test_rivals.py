@@ -524,3 +524,17 @@ def test_practitioners_promise_nothing_and_say_so(kind):
     assert "promises nothing" in reason
     assert "The horizon of 10 rounds was passed" in " ".join(run.notes)
     assert run.oracle_calls == 0
+
+
+def test_a_projection_that_stalls_counts_where_the_oracle_proves_it_near():
+    """The lift of spanning trees is degenerate: the solver stops short of its accuracy now and then, with a good answer."""
+    K = sets.SpanningTrees.examples()[4]
+    project, rng = ExactProjection(K), np.random.default_rng(0)
+    for _ in range(40):
+        y = K.center + K.radius * rng.normal(size=K.shape) * 10 ** rng.uniform(-4.0, 1.0)
+        x = project(y)
+        assert K.excess(x) <= 1e-12
+        assert (x - y) @ (x - K.lmo(x - y)) <= 1e-11 * (K.radius**2 + (x - y) @ (x - y))
+    assert not project._near(K.center, K.center + np.eye(10)[0])
+    assert not project._near(np.full(K.shape, np.nan), K.center)
+    assert not project._near(K.center + 1.0, K.center)

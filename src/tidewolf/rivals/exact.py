@@ -20,10 +20,12 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, like, to_numpy
 from tidewolf.core.errors import NotSupported, SolverFailed
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, membership_tolerance
 
 ACCURACY = 1e-13
 """Of residuals and of the duality gap; an answer on the border that is its own question is off by the root of the latter."""
+STALLED = 1e-11
+"""The gap, as a share of radius^2 + |x - y|^2, up to which an answer counts where PIQP makes no more progress: degenerate lifts do that."""
 _RIDGE = 1e-12
 """Added to the quadratic term of a lifted description, whose weights need not be unique."""
 
@@ -54,10 +56,19 @@ class ExactProjection:
             self._solver.update(c=-(target if described.lift is None else described.lift.T @ target / self._unit**2))
             status = self._solver.solve()
             found = np.array(self._solver.result.x)
-        if status != piqp.PIQP_SOLVED:
-            raise SolverFailed(f"PIQP could not project on {self.K!r}: {status}.")
         u = np.clip(found, described.lower, described.upper)
-        return np.asarray(shift + (u if described.lift is None else described.lift @ u))
+        x = np.asarray(shift + (u if described.lift is None else described.lift @ u))
+        if status != piqp.PIQP_SOLVED and not self._near(x, y):
+            raise SolverFailed(f"PIQP could not project on {self.K!r}: {status}.")
+        return x
+
+    def _near(self, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
+        """Whether x is a member, and the oracle proves |x - projection|^2 <= <x - y, x - v> to be next to nothing."""
+        if not np.isfinite(x).all() or self.K.excess(x.reshape(self.K.shape)) > membership_tolerance(x, self.K.radius):
+            return False
+        r = x - y
+        v = to_numpy(self.K.lmo(r.reshape(self.K.shape))).reshape(-1)
+        return float(r @ (x - v)) <= STALLED * (self.K.radius**2 + float(r @ r))
 
     @cached_property
     def _description(self) -> LinearDescription:
