@@ -49,7 +49,7 @@ def cases(rng: np.random.Generator) -> Iterator[Case]:
     matchings = Matching(pairs)
     yield Case(f"Matching, {len(pairs):,} of 200 x 200", matchings, {"linprog": by_linprog(matchings)}, (30, 3, 3))
     points = rng.standard_normal((1000, 100))
-    yield Case("VertexHull, 1,000 points of 100", VertexHull(points), {"numpy": lambda d: points[np.argmin(points @ d)]}, (50, 50, 3))
+    yield Case("VertexHull, 1,000 points of 100", VertexHull(points), {"numpy": lambda d: points[np.argmin(points @ d)]}, (50, 50, 1))
     A = rng.random((100, 200))
     limits = Polytope(A, 0.3 * A.sum(axis=1), bounds=(0.0, 1.0))
     yield Case("Polytope, 100 rows, n = 200", limits, {"linprog": by_linprog(limits)}, (30, 10, 10))
