@@ -154,6 +154,7 @@ MINE = """
 from dataclasses import dataclass
 import numpy as np
 import tidewolf as tw
+import tidewolf.core.errors
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cross(tw.sets.ConvexSet):
@@ -197,6 +198,18 @@ class Torso(tw.sets.ConvexSet):
     def lmo(self, direction):
         return direction
 
+class Choosy(tw.LyapunovDescent):
+    @classmethod
+    def examples(cls, K, horizon):
+        if not isinstance(K, tw.sets.Simplex):
+            raise tw.core.errors.NotSupported("Choosy plays on simplices only.")
+        return [cls(K, horizon=horizon)]
+
+class Refusing(Choosy):
+    @classmethod
+    def examples(cls, K, horizon):
+        return super().examples(None, horizon)
+
 instance = Cross(3)
 batch = tw.functions.Linear([[1.0, 2.0]])
 learner = tw.LyapunovDescent(tw.sets.Simplex(2), horizon=30)
@@ -221,6 +234,7 @@ def mine(tmp_path, monkeypatch):
         ("Cross", ["Cross(n=1) keeps all 23 laws.", "Cross(n=4) keeps all 23 laws."]),
         ("instance", ["Cross(n=3) keeps all 23 laws."]),
         ("batch", ["Linear(C=<1x2 float64>) keeps all 15 laws."]),
+        ("Choosy", ["Choosy(K=Simplex(n=3, total=1, at_most=False), horizon=60, "]),
         ("learner", ["LyapunovDescent(K=Simplex(n=2, total=1, at_most=False), horizon=30, "]),
     ],
 )
@@ -280,6 +294,7 @@ def test_laws_are_named_where_asked(mine, capsys):
         (":dataclass", "is of type function"),
         (":Torso", "Torso is no complete set: it lacks center, examples, excess, radius, shape."),
         (":Unmade", "The examples of Unmade cannot be made: TypeError: "),
+        (":Refusing", "The examples of Refusing cannot be made: Choosy plays on simplices only."),
         (":Empty", "Empty.examples gives nothing to check; let it give at least one set."),
         (".py:Cross", "Leave out the .py."),
         ("_not:Cross", "There is no module called 'mine_"),
@@ -312,9 +327,8 @@ def test_a_module_that_cannot_be_imported_is_refused_with_the_reason(mine, text,
 
 
 def test_the_current_directory_is_looked_in_from_the_shell(mine):
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, "check", f"{mine}:Cross"], capture_output=True, text=True, timeout=120, check=False
-    )
+    program = [sys.executable, "-P", "-c", PROGRAM]  # as for an installed command, Python itself does not look there
+    done = subprocess.run([*program, "check", f"{mine}:Cross"], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     seen = seen_on_a_terminal(["check", f"{mine}:Cross"])
     assert "example 2 of 2" in seen

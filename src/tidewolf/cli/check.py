@@ -6,7 +6,6 @@ Code that is not ours may do anything while it is imported or asked: whatever it
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tidewolf import functions, sets, testing
-from tidewolf.core.errors import InvalidInput, NotSupported, ShortHorizon, WrongType
+from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.core.learner import Learner
 from tidewolf.core.randomness import generator
 from tidewolf.testing.laws import Kept, said
@@ -65,9 +64,7 @@ def outcome(kind: Kind, example: Any, seed: int, kept: Kept) -> Outcome:
         kept(law)
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ShortHorizon)  # the horizon is ours
-            kind.check(example, seed=seed, kept=told)
+        kind.check(example, seed=seed, kept=told)
     except Exception as error:
         broken = said(error)
     return Outcome(repr(example), laws, broken)
@@ -101,9 +98,7 @@ def _examples(thing: Any, kind: Kind) -> list[Any]:
     if isabstract(thing):
         raise InvalidInput(f"{thing.__name__} is no complete {kind.name}: it lacks {', '.join(sorted(thing.__abstractmethods__))}.")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ShortHorizon)
-            examples = list(kind.examples(thing))
+        examples = list(kind.examples(thing))
     except Exception as error:
         raise InvalidInput(f"The examples of {thing.__name__} cannot be made: {said(error)}") from error
     if not examples:
