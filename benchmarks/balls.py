@@ -1,12 +1,13 @@
-"""Oracles of balls, simplices, knapsacks and products beside reading the direction once, and beside exact projection."""
+"""Oracles of balls, simplices, knapsacks and products beside reading the direction once, a linear program, and exact projection."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
+from benchmarks.programs import by_linprog
 from benchmarks.timing import median_us
 from tidewolf.sets import (
     Box,
@@ -21,6 +22,7 @@ from tidewolf.sets import (
     L2Ball,
     LpBall,
     OrderedWeightedBall,
+    Polyhedral,
     Product,
     Projectable,
     Simplex,
@@ -48,13 +50,15 @@ def shelf(n: int) -> Iterator[tuple[str, ConvexSet]]:
 
 
 def report() -> None:
-    """Ratios to reading the direction, and of projections to oracles."""
+    """Ratios to reading the direction, and of linear programs and projections to oracles."""
     for n in (100, 100_000):
         d = np.random.default_rng(1).standard_normal(n)
         read, repeats = median_us(lambda d=d: d.sum()), 200 if n < 1_000 else 15  # type: ignore[misc]
-        print(f"Oracles at n = {n:,} beside reading the direction once ({read:.1f} us), projections from ten directions away")
-        print(f"  {'set':24} {'oracle us':>10} {'/ reading':>10} {'project us':>11} {'/ oracle':>9}")
+        print(f"Oracles at n = {n:,} beside reading the direction once ({read:.1f} us): times as long as the oracle that others take")
+        print(f"  {'set':24} {'oracle us':>10} {'/ reading':>10} {'linprog':>9} {'projection':>11}")
         for name, K in shelf(n):
             oracle = median_us(lambda K=K, d=d: K.answer(d), repeats)  # type: ignore[misc]
-            project = median_us(lambda K=K, d=d: K.project(10 * d), repeats) if isinstance(K, Projectable) else math.nan  # type: ignore[misc]
-            print(f"  {name:24} {oracle:10.1f} {oracle / read:10.1f} {project:11.1f} {project / oracle:9.1f}")
+            program = median_us(partial(by_linprog(K), d), 5) if isinstance(K, Polyhedral) and n < 1_000 else None  # else it takes minutes
+            project = median_us(partial(K.project, 10 * d), repeats) if isinstance(K, Projectable) else None
+            shown = ["none" if us is None else f"{us / oracle:,.1f}x" for us in (program, project)]
+            print(f"  {name:24} {oracle:10.1f} {oracle / read:10.1f} {shown[0]:>9} {shown[1]:>11}")

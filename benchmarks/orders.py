@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
-from scipy.optimize import linear_sum_assignment, linprog
+from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
+from benchmarks.programs import by_linprog
 from tidewolf.rivals.exact import ExactProjection
-from tidewolf.sets import Birkhoff, ConvexSet, Matching, Permutahedron, Polytope, SpanningTrees, Transportation
+from tidewolf.sets import Birkhoff, ConvexSet, Matching, Permutahedron, Polytope, SpanningTrees, Transportation, VertexHull
 
 STEP = 0.05
 
@@ -38,7 +39,7 @@ def cases(rng: np.random.Generator) -> Iterator[Case]:
         yield Case(f"Birkhoff, n = {n}", Birkhoff(n), {"linear_sum_assignment": linear_sum_assignment}, (20, 20, projections))
     rows, columns = rng.random(100), rng.random(100)
     plans = Transportation(rows, columns * (rows.sum() / columns.sum()))
-    yield Case("Transportation, 100 x 100", plans, {"linprog": _linprog(plans)}, (30, 3, 3))
+    yield Case("Transportation, 100 x 100", plans, {"linprog": by_linprog(plans)}, (30, 3, 3))
     n, edges = 20_000, rng.integers(0, 20_000, (80_000, 2)).tolist()
     edges = [(v, int(rng.integers(v))) for v in range(1, n)] + [(a, b) for a, b in edges if a != b]
     others = {"scipy": _scipy_tree(edges, n), "networkx": _networkx_tree(edges)}
@@ -46,16 +47,12 @@ def cases(rng: np.random.Generator) -> Iterator[Case]:
     yield Case("Permutahedron, n = 10,000", Permutahedron(rng.random(10_000)), {"argsort": np.argsort}, (50, 50, 20))
     pairs = list(dict.fromkeys(map(tuple, rng.integers(0, 200, (3000, 2)).tolist())))
     matchings = Matching(pairs)
-    yield Case(f"Matching, {len(pairs):,} of 200 x 200", matchings, {"linprog": _linprog(matchings)}, (30, 3, 3))
+    yield Case(f"Matching, {len(pairs):,} of 200 x 200", matchings, {"linprog": by_linprog(matchings)}, (30, 3, 3))
+    points = rng.standard_normal((1000, 100))
+    yield Case("VertexHull, 1,000 points of 100", VertexHull(points), {"numpy": lambda d: points[np.argmin(points @ d)]}, (50, 50, 1))
     A = rng.random((100, 200))
     limits = Polytope(A, 0.3 * A.sum(axis=1), bounds=(0.0, 1.0))
-    yield Case("Polytope, 100 rows, n = 200", limits, {"linprog": _linprog(limits)}, (30, 10, 10))
-
-
-def _linprog(K: Any) -> Callable[[Any], object]:
-    told = K.description()
-    bounds = np.stack([told.lower, told.upper], axis=1)
-    return lambda d: linprog(d.reshape(-1), told.A_ub, told.b_ub, told.A_eq, told.b_eq, bounds)
+    yield Case("Polytope, 100 rows, n = 200", limits, {"linprog": by_linprog(limits)}, (30, 10, 10))
 
 
 def _scipy_tree(edges: list[Any], n: int) -> Callable[[Any], object]:

@@ -151,6 +151,190 @@ def test_bad_input_is_one_sentence_and_exit_code_2(arguments, said, capsys, monk
     assert list(tmp_path.iterdir()) == []
 
 
+MINE = """
+from dataclasses import dataclass
+import numpy as np
+import tidewolf as tw
+import tidewolf.core.errors
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cross(tw.sets.ConvexSet):
+    n: int
+    radius = 1.0
+    shape = property(lambda self: (self.n,))
+    center = property(lambda self: np.zeros(self.n))
+
+    def lmo(self, direction):
+        steepest = np.argmax(np.abs(direction))
+        corner = np.zeros(self.n, dtype=np.result_type(direction, np.float32))
+        corner[steepest] = -1.0 if direction[steepest] > 0 else 1.0
+        return corner
+
+    def excess(self, x):
+        return max(0.0, np.abs(x).sum() - 1.0)
+
+    @classmethod
+    def examples(cls):
+        return [cls(1), cls(4)]
+
+class Wrong(Cross):
+    def lmo(self, direction):
+        return super().lmo(direction) if self.n == 1 else -super().lmo(direction)
+
+class Stumbling(Cross):
+    def excess(self, x):
+        return {}["no such\\nkey"]
+
+class Unmade(Cross):
+    @classmethod
+    def examples(cls):
+        return [cls()]
+
+class Empty(Cross):
+    @classmethod
+    def examples(cls):
+        return []
+
+class Torso(tw.sets.ConvexSet):
+    def lmo(self, direction):
+        return direction
+
+class Choosy(tw.LyapunovDescent):
+    @classmethod
+    def examples(cls, K, horizon):
+        if not isinstance(K, tw.sets.Simplex):
+            raise tw.core.errors.NotSupported("Choosy plays on simplices only.")
+        return [cls(K, horizon=horizon)]
+
+class Refusing(Choosy):
+    @classmethod
+    def examples(cls, K, horizon):
+        return super().examples(None, horizon)
+
+instance = Cross(3)
+batch = tw.functions.Linear([[1.0, 2.0]])
+learner = tw.LyapunovDescent(tw.sets.Simplex(2), horizon=30)
+number = 3
+"""
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A module of the user's, in the current directory, under a name that is new every time."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    name = f"mine_{abs(hash(str(tmp_path)))}"
+    (tmp_path / f"{name}.py").write_text(MINE)
+    yield name
+    sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    ("member", "shown"),
+    [
+        ("Cross", ["Cross(n=1) keeps all 23 laws.", "Cross(n=4) keeps all 23 laws."]),
+        ("instance", ["Cross(n=3) keeps all 23 laws."]),
+        ("batch", ["Linear(C=<1x2 float64>) keeps all 15 laws."]),
+        ("Choosy", ["Choosy(K=Simplex(n=3, total=1, at_most=False), horizon=60, "]),
+        ("learner", ["LyapunovDescent(K=Simplex(n=2, total=1, at_most=False), horizon=30, "]),
+    ],
+)
+def test_what_keeps_the_laws_is_said_to_in_a_line_each(mine, member, shown, capsys):
+    assert main(["check", f"{mine}:{member}"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert len(printed.out.splitlines()) == len(shown)
+    assert all(line.startswith(said) and line.endswith(" laws.") for line, said in zip(printed.out.splitlines(), shown, strict=True))
+
+
+@pytest.mark.parametrize("name", ["tidewolf.rivals:SinhaVaze", "tidewolf.functions:LogWealth", "tidewolf.learners:LyapunovFrankWolfe"])
+def test_classes_are_checked_by_their_examples(name, capsys):
+    assert main(["check", name]) == 0
+    assert len(capsys.readouterr().out.splitlines()) >= 3
+
+
+def test_a_broken_law_is_named_with_its_example(mine, capsys):
+    assert main(["check", f"{mine}:Wrong"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out.splitlines() == ["Wrong(n=1) keeps all 23 laws.", "Wrong(n=4) fails after 5 laws."]
+    (sentence,) = printed.err.splitlines()
+    assert sentence.startswith("Example 2 of 2: Wrong(n=4) breaks the law that no member is better than the oracle's answer: in direction")
+    assert main(["check", f"{mine}:Wrong", "--quiet"]) == 2
+    assert capsys.readouterr() == ("", printed.err)
+
+
+def test_an_error_of_the_users_code_is_a_sentence_too(mine, capsys):
+    assert main(["check", f"{mine}:Stumbling"]) == 2
+    sentence = capsys.readouterr().err
+    assert sentence == "Example 1 of 2: Stumbling(n=1) cannot be checked (center is a member): KeyError: 'no such\\nkey'.\n"
+
+
+def test_an_outcome_as_json(mine, capsys):
+    assert main(["check", f"{mine}:Wrong", "--json", "--seed", "3"]) == 2
+    outcome = json.loads(capsys.readouterr().out)
+    good, bad = outcome.pop("examples")
+    assert outcome == {"name": f"{mine}:Wrong", "kind": "set", "seed": 3}
+    assert (good["example"], len(good["kept"]), good["broken"]) == ("Wrong(n=1)", 23, None)
+    assert bad["kept"] == good["kept"][:5]
+    assert bad["broken"].startswith("Wrong(n=4) breaks the law")
+
+
+def test_laws_are_named_where_asked(mine, capsys):
+    assert main(["check", f"{mine}:instance", "--laws"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["Cross(n=3) keeps all 23 laws.", "  center is a member"]
+    assert len(lines) == 24
+
+
+@pytest.mark.parametrize(
+    ("member", "said"),
+    [
+        ("", "module:Name, such as mymodule:MySet"),
+        (":Crss", "Did you mean Cross?"),
+        (":number", "is of type int; a set (ConvexSet), a batch of functions (Batch) or a learner (Learner) can be checked."),
+        (":dataclass", "is of type function"),
+        (":Torso", "Torso is no complete set: it lacks center, examples, excess, radius, shape."),
+        (":Unmade", "The examples of Unmade cannot be made: TypeError: "),
+        (":Refusing", "The examples of Refusing cannot be made: Choosy plays on simplices only."),
+        (":Empty", "Empty.examples gives nothing to check; let it give at least one set."),
+        (".py:Cross", "Leave out the .py."),
+        ("_not:Cross", "There is no module called 'mine_"),
+        (":Cross --seed -1", "The seed must be at least 0"),
+    ],
+)
+def test_what_cannot_be_checked_is_refused_in_a_sentence(mine, member, said, capsys):
+    assert main(["check", *f"{mine}{member}".split()]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert said in printed.err
+    assert len(printed.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import no_such_package_anywhere", "ModuleNotFoundError: No module named 'no_such_package_anywhere'."),
+        ("1 / 0", "ZeroDivisionError: division by zero."),
+        ("def f(:", "SyntaxError: "),
+        ("raise SystemExit(3)", "SystemExit: 3."),
+    ],
+)
+def test_a_module_that_cannot_be_imported_is_refused_with_the_reason(mine, text, said, capsys, tmp_path):
+    (tmp_path / f"{mine}.py").write_text(text)
+    assert main(["check", f"{mine}:Cross"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"The module {mine} cannot be imported: {said}")
+    assert len(error.splitlines()) == 1
+
+
+def test_the_current_directory_is_looked_in_from_the_shell(mine):
+    program = [sys.executable, "-P", "-c", PROGRAM]  # as for an installed command, Python itself does not look there
+    done = subprocess.run([*program, "check", f"{mine}:Cross"], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    seen = seen_on_a_terminal(["check", f"{mine}:Cross"])
+    assert "example 2 of 2" in seen
+
+
 def test_help_teaches(capsys):
     assert main([]) == 0
     assert "tidewolf run routing" in capsys.readouterr().out

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import inspect
 import io
 import re
+import sys
 from pathlib import Path
 
 import pytest
+
+from tidewolf import sets
+from tidewolf.cli import main
+from tidewolf.sets.composed import Composed
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -30,3 +37,53 @@ def test_files_and_tests_that_are_named_exist(page: Path) -> None:
         assert not test or f"def {test}(" in (ROOT / path).read_text(), f"{path}::{test}"
     for module in re.findall(r"`((?:core|sets|functions|projection|steps|learners|rivals|evaluation)/[\w/]+\.py)`", page.read_text()):
         assert (ROOT / "src" / "tidewolf" / module).exists(), module
+
+
+def test_the_shell_says_of_your_own_set_what_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (ROOT / "docs" / "sets.md").read_text()
+    ((name, shown),) = re.findall(r"```console\n\$ tidewolf check (\S+)\n(.*?)```", text, flags=re.DOTALL)
+    (code,) = re.findall(r"```python\n(from dataclasses.*?)\n\n\nfor K in", text, flags=re.DOTALL)
+    (tmp_path / "mymodule.py").write_text(f"import numpy as np\nimport tidewolf as tw\n{code}\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert main(["check", name]) == 0
+    assert capsys.readouterr().out == shown
+    sys.modules.pop("mymodule")
+
+
+# --- the table of sets ---------------------------------------------------------------------------------------------------------------
+
+GIFTS = {"project": sets.Projectable, "description": sets.Polyhedral, "relax": sets.Relaxable}
+LINES = [
+    [cell.strip() for cell in line.strip("|").split("|")]
+    for line in (ROOT / "docs" / "sets.md").read_text().splitlines()
+    if line.startswith("| `")
+]
+
+
+def test_every_set_has_one_line_and_no_other_has_one() -> None:
+    named = [re.findall(r"\w+", line[0])[0] for line in LINES]
+    assert sorted(named) == sorted(kind.__name__ for kind in sets.every())
+
+
+@pytest.mark.parametrize("line", LINES, ids=lambda line: re.findall(r"\w+", line[0])[0])
+def test_a_line_says_what_the_class_says(line: list[str]) -> None:
+    call, *said, geometry, brings = line
+    assert all(said)
+    found = re.fullmatch(r"`(\w+)(?:\.(\w+))?\((.*)\)`", call)
+    assert found is not None
+    kind = getattr(sets, found[1])
+    if issubclass(kind, Composed):
+        assert " do" in brings
+        assert geometry.startswith("as ")
+        assert "Geometry as exact as that of" in kind.__doc__
+        return
+    settings = inspect.signature(getattr(kind, found[2]) if found[2] else kind).parameters
+    for given in found[3].split(", "):
+        setting, _, default = given.partition("=")
+        assert setting in settings, f"{found[1]} has no setting {setting}"
+        assert not default or settings[setting].default == ast.literal_eval(default), f"{setting} of {found[1]} is not {default}"
+    assert set(brings.split(", ")) == {gift for gift, base in GIFTS.items() if issubclass(kind, base)}
+    assert geometry.startswith("exact") == ("Geometry exact" in kind.__doc__)

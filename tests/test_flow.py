@@ -487,7 +487,8 @@ def test_nodes_may_be_anything_hashable_and_edges_any_iterable():
     assert K.dimension == 1
     assert {path.nodes[-1] for path in K.paths(K.center)} == {b"end"}
     assert FlowPolytope.from_edges([["s", "t"], ("s", "t")], source="s", target="t").dimension == 1
-    assert FlowPolytope.from_edges(np.array([[0, 1], [1, 2]]), source=0, target=2).dimension == 0
+    K = FlowPolytope.from_edges(np.array([[0, 1], [1, 2]]), source=0, target=2)
+    assert (K.dimension, repr(K.nodes)) == (0, "(0, 1, 2)")
 
 
 def test_names_do_not_decide_and_order_does():

@@ -753,6 +753,24 @@ def test_a_broken_set_is_caught_with_the_fitting_sentence(kind):
     assert str(caught.value).endswith(".")
 
 
+class Stumbles(Shares):
+    def lmo(self, direction):
+        raise ZeroDivisionError
+
+
+def test_an_error_that_is_not_ours_is_told_as_the_law_it_stopped():
+    kept = []
+    with pytest.raises(LawBroken, match=r"Stumbles.* cannot be checked \(nothing is changed\): ZeroDivisionError\.") as caught:
+        check_set(Stumbles(), kept=kept.append)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert kept == ["center is a member", "sizes make sense"]
+
+
+def test_what_is_true_is_true():
+    assert Simplex(3, at_most=1) == Simplex(3, at_most=True)
+    assert sets.Knapsack([1.0], 1.0, at_most=0) == sets.Knapsack([1.0], 1.0, at_most=False)
+
+
 def test_only_sets_are_checked():
     with pytest.raises(WrongType, match=r"check_set takes a set, an instance of a subclass of ConvexSet, not 3\."):
         check_set(3)

@@ -1,4 +1,4 @@
-"""The commands: `tidewolf run`, `compare`, `list`. Bad input ends with exit code 2 and one sentence, never with a traceback."""
+"""The commands: `tidewolf run`, `compare`, `check`, `list`. Bad input ends with exit code 2 and one sentence, never with a traceback."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from typer.main import get_command
 from tidewolf import __version__
 from tidewolf.cli import screen
 from tidewolf.core import checkpoint
-from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.core.arrays import as_count
+from tidewolf.core.errors import InvalidInput, LawBroken, TidewolfError
 
 if TYPE_CHECKING:
     from tidewolf.core.learner import Learner
@@ -74,6 +75,7 @@ def tidewolf(
       tidewolf list               what there is to run
       tidewolf run routing        two learners side by side: a table, and a page with pictures
       tidewolf compare routing    a tournament: who keeps limits better at equal regret
+      tidewolf check my:MySet     the laws, on a class of your own
     """
 
 
@@ -170,6 +172,45 @@ def _numbers(text: str, option: str, kind: Callable[[str], N]) -> list[N]:
         return [kind(part) for part in text.split(",")]
     except ValueError:
         raise InvalidInput(f"{option} takes {'whole ' * (kind is int)}numbers with commas between, such as 1,10, not {text!r}.") from None
+
+
+@app.command()
+def check(
+    name: Annotated[str, typer.Argument(metavar="MODULE:NAME", help="A class or an instance in a module of yours.")],
+    seed: Annotated[int, typer.Option(metavar="S", help="The seed of everything random.")] = 0,
+    laws: Annotated[bool, typer.Option("--laws", help="Also name every law that is kept.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress line and no list.")] = False,
+) -> None:
+    """Put a set, a batch of functions or a learner of your own to the laws.
+
+    Says of every example of the class (or of the instance) whether it keeps them. The exit code is 0 where all do; else it is 2, and
+    one sentence says which law is broken, by which example, with the numbers. The module is imported as Python does, from the current
+    directory too.
+
+    \b
+    Examples:
+      tidewolf check mymodule:MySet
+      tidewolf check mymodule:MyLearner --seed 7
+      tidewolf check tidewolf.sets:Simplex --laws
+      tidewolf check mymodule:MySet --json | jq '.examples[].broken'
+    """
+    from tidewolf.cli.check import found, outcome
+
+    seed = as_count(seed, "The seed", least=0)
+    kind, examples = found(name)
+    outcomes = []
+    for number, example in enumerate(examples, start=1):
+        with screen.checking(not quiet, f"example {number} of {len(examples)}") as kept:
+            outcomes.append(outcome(kind, example, seed, kept))
+        if not (quiet or as_json):
+            screen.show_outcome(outcomes[-1], named=laws)
+    if as_json:
+        record = {"name": name, "kind": kind.name, "seed": seed, "examples": [each._asdict() for each in outcomes]}
+        typer.echo(_json(record), nl=False)
+    for number, each in enumerate(outcomes, start=1):
+        if each.broken is not None:
+            raise LawBroken(f"Example {number} of {len(outcomes)}: {each.broken}")
 
 
 @app.command("list")

@@ -19,6 +19,7 @@ from tidewolf.report.page import hindsight_warnings, learner_labels, learner_not
 from tidewolf.report.words import interval, number
 
 if TYPE_CHECKING:
+    from tidewolf.cli.check import Outcome
     from tidewolf.evaluation.compare import Step
     from tidewolf.evaluation.comparison import Comparison
     from tidewolf.evaluation.run import Moment, Run
@@ -72,6 +73,23 @@ def tournament(shown: bool) -> Iterator[Callable[[Step, Moment], None]]:
             bar.update(task, description=what, total=step.runs, completed=done, detail=_detail(moment, elapsed))
 
         yield follow
+
+
+@contextmanager
+def checking(shown: bool, example: str) -> Iterator[Callable[[str], None]]:
+    """What is told the laws that an example keeps; nothing is shown where stderr is not a terminal."""
+    with _bar(shown) as bar:
+        task = bar.add_task(example, total=None, detail="")
+        yield lambda law: bar.update(task, detail=law)
+
+
+def show_outcome(outcome: Outcome, *, named: bool) -> None:
+    """What became of an example, in a line; and every law it keeps, where they are to be named."""
+    console, kept = Console(highlight=False), len(outcome.kept)
+    ending, style = (f"keeps all {kept} laws", "green") if outcome.broken is None else (f"fails after {kept} laws", "red")
+    console.print(Text.assemble((outcome.example, "bold"), " ", (f"{ending}.", style)), soft_wrap=True)
+    for law in outcome.kept if named else ():
+        console.print(Text(f"  {law}"))
 
 
 def _detail(moment: Moment, elapsed: float) -> str:

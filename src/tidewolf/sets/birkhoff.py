@@ -23,7 +23,7 @@ import numpy as np
 from tidewolf.core.arrays import Array, Shape, as_count, as_direction, as_point, frozen, namespace, to_numpy
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
 
 
 @final
@@ -81,8 +81,7 @@ class Birkhoff(ConvexSet, Polyhedral, Relaxable):
 
     def relax(self, y: Array) -> Array:
         """The nearest matrix with entries between 0 and 1."""
-        y = as_point(y, self.shape, "The matrix to relax")
-        return namespace(y).clip(y, 0.0, 1.0)
+        return clipped(y, self.shape, 0.0, 1.0)
 
     def description(self) -> LinearDescription:
         """The last column's sum follows from the others."""

@@ -29,12 +29,12 @@ from typing import Any, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_direction, as_number, as_point, frozen, like, namespace, to_numpy
+from tidewolf.core.arrays import Array, Shape, as_direction, as_number, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import EmptyGraph, EmptySet, NotFinite, SolverFailed, UnknownNode, WrongShape, WrongType
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable
-from tidewolf.sets.dag import number_nodes, some
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
+from tidewolf.sets.dag import balances, number_nodes, some
 from tidewolf.sets.laplacian import HullProjection
 from tidewolf.sets.network_simplex import ROUNDING, Floats, Ints, Network
 from tidewolf.sets.residual import bridges, carried, loose_arcs, narrow_cut, one_of_each, parts, reason
@@ -46,7 +46,10 @@ RANGED = 1000
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
-    """Flows with bounds on arcs and supplies at nodes; point[i] is the flow on edge i. Make one with `from_edges`."""
+    """Flows with bounds on arcs and supplies at nodes; point[i] is the flow on edge i. Make one with `from_edges`.
+
+    Dimension exact; radius and diameter upper bounds; inner radius exact up to 600 nodes, else a lower bound.
+    """
 
     network: Network
 
@@ -215,17 +218,13 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
 
     def relax(self, y: Array) -> Array:
         """The projection on the bounds alone."""
-        y = as_point(y, self.shape, "The point to relax")
-        return namespace(y).clip(y, like(self.network.lower, y), like(self.network.upper, y))
+        return clipped(y, self.shape, self.network.lower, self.network.upper)
 
     def description(self) -> LinearDescription:
         """Bounds and balances; of every connected part of the graph one node's balance follows from the others'."""
-        from scipy.sparse import csr_array
-
         net, m, count = self.network, len(self.network.tails), len(self.network.nodes)
         kept = np.delete(np.arange(count), one_of_each(parts(net.tails, net.heads, count)))
-        signs, columns = np.concatenate([np.ones(m), -np.ones(m)]), np.tile(np.arange(m), 2)
-        balance = csr_array((signs, (np.concatenate([net.tails, net.heads]), columns)), shape=(count, m))
+        balance = balances(np.arange(m, dtype=np.int32), net.tails, net.heads, count, m)
         return LinearDescription(net.lower.copy(), net.upper.copy(), A_eq=balance[kept].tocsc(), b_eq=net.supply[kept])
 
     @classmethod

@@ -52,7 +52,8 @@ def number_nodes(edges: Iterable[tuple[Hashable, Hashable]]) -> tuple[tuple[Hash
         raise WrongType(f"The edges must be an iterable of pairs (tail, head), not {edges!r}.")
     numbers: dict[Hashable, int] = {}
     ends: list[int] = []
-    for i, edge in enumerate(edges):
+    listed: Iterable[tuple[Hashable, Hashable]] = edges.tolist() if isinstance(edges, np.ndarray) else edges
+    for i, edge in enumerate(listed):
         try:
             tail, head = edge if not isinstance(edge, str) else (edge,)
             ends.append(numbers.setdefault(tail, len(numbers)))
@@ -165,6 +166,14 @@ def split(dag: Dag, flow: np.ndarray[Any, Any], tolerance: float) -> list[tuple[
         raise InvalidInput(f"No path carries more than the tolerance {tolerance:g}; choose a smaller one.")
     total = sum(weight for weight, _ in found)
     return [(weight / total, arcs) for weight, arcs in found]
+
+
+def balances(arcs: Ints, tails: Ints, heads: Ints, nodes: int, entries: int) -> Any:
+    """The sparse matrix (nodes, entries) of what leaves every node less what enters it; arcs are entries of a point."""
+    from scipy.sparse import csr_array
+
+    signs = np.repeat([1.0, -1.0], len(arcs))
+    return csr_array((signs, (np.concatenate([tails, heads]), np.concatenate([arcs, arcs]))), shape=(nodes, entries))
 
 
 def some(names: Sequence[Hashable]) -> str:

@@ -104,10 +104,8 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
 
     def relax(self, y: Array) -> Array:
         """The smallest box around it: c_i +- the root of entry i of the diagonal of the inverse of A."""
-        basis = self._turned[1]
-        half = self._semiaxes if basis is None else np.sqrt(basis**2 @ self._semiaxes**2)
         center = to_numpy(self.center)
-        return clipped(y, self.shape, center - half, center + half)
+        return clipped(y, self.shape, center - self._widths, center + self._widths)
 
     @classmethod
     def examples(cls) -> Sequence[Ellipsoid]:
@@ -129,6 +127,12 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
     @cached_property
     def _semiaxes(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         return np.asarray(1.0 / np.sqrt(self._turned[0]))
+
+    @cached_property
+    def _widths(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Half of those of the smallest box around it."""
+        basis = self._turned[1]
+        return self._semiaxes if basis is None else np.sqrt(basis**2 @ self._semiaxes**2)
 
     def _turn(self, x: Array) -> Array:
         basis = self._turned[1]

@@ -23,12 +23,12 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, namespace, to_numpy
+from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import MissingExtra, NotAMember, WrongType
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.sets.base import Compiled, ConvexSet, LinearDescription, Polyhedral, Relaxable
-from tidewolf.sets.dag import ON_EVERY_PATH, Dag, Ints, covering_flow, flow_excess, number_nodes, ordered, shortest_path, split
+from tidewolf.sets.base import Compiled, ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
+from tidewolf.sets.dag import ON_EVERY_PATH, Dag, Ints, balances, covering_flow, flow_excess, number_nodes, ordered, shortest_path, split
 from tidewolf.sets.laplacian import HullProjection
 
 
@@ -48,7 +48,10 @@ def along(arcs: Sequence[int], tails: Ints, heads: Ints, nodes: Sequence[Hashabl
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
-    """Unit flows of a DAG; point[i] is the flow on edge i. Make one with `from_edges` or `from_networkx`."""
+    """Unit flows of a DAG; point[i] is the flow on edge i. Make one with `from_edges` or `from_networkx`.
+
+    Radius and dimension exact; diameter an upper bound; inner radius exact up to 600 nodes, else a lower bound.
+    """
 
     oracle: ClassVar = shortest_path
 
@@ -191,18 +194,13 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
 
     def relax(self, y: Array) -> Array:
         """The projection on the box from no flow to one unit on every useful arc."""
-        y = as_point(y, self.shape, "The point to relax")
-        upper = like(self._upper, y)
-        return namespace(y).clip(y, 0 * upper, upper)
+        return clipped(y, self.shape, 0.0, self._upper)
 
     def description(self) -> LinearDescription:
-        from scipy.sparse import csc_array
-
+        """Bounds and balances; the target's follows from the others."""
         m, dag = len(self.tails), self.dag
-        signs = np.concatenate([np.ones(len(dag.arcs)), -np.ones(len(dag.arcs))])
-        rows, columns = np.concatenate([dag.tails, dag.heads]), np.concatenate([dag.arcs, dag.arcs])
-        balance = csc_array((signs, (rows, columns)), shape=(len(dag.order), m))
-        return LinearDescription(np.zeros(m), self._upper.copy(), A_eq=balance[:-1], b_eq=self._supply[:-1].copy())
+        balance = balances(dag.arcs, dag.tails, dag.heads, len(dag.order), m)
+        return LinearDescription(np.zeros(m), self._upper.copy(), A_eq=balance[:-1].tocsc(), b_eq=self._supply[:-1].copy())
 
     @classmethod
     def examples(cls) -> Sequence[FlowPolytope]:

@@ -74,6 +74,7 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "total", as_number(self.total, "The total of a knapsack", above=0.0))
         object.__setattr__(self, "upper", frozen(upper))
+        object.__setattr__(self, "at_most", bool(self.at_most))
         most = float(self._w @ to_numpy(upper).astype(np.float64))
         if not self.at_most and self.total > most * (1 + self._rounding):
             raise EmptySet(f"A knapsack whose weight is at most {most:g} in all cannot weigh exactly {self.total:g}: lower the total.")

@@ -30,14 +30,14 @@ from typing import Any, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, namespace, to_numpy
+from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import EmptyGraph, EmptySet, SolverFailed
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable
-from tidewolf.sets.blocks import Ints, blocks
-from tidewolf.sets.dag import number_nodes
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
+from tidewolf.sets.dag import Ints, number_nodes
 from tidewolf.sets.laplacian import HullProjection
+from tidewolf.sets.residual import one_of_each, parts
 
 
 @final
@@ -61,7 +61,7 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
         lefts: Sequence[Hashable] = (),
         rights: Sequence[Hashable] = (),
     ) -> None:
-        names, tails, heads = number_nodes(edges.tolist() if isinstance(edges, np.ndarray) else edges)
+        names, tails, heads = number_nodes(edges)
         if len(tails) == 0:
             raise EmptyGraph("The graph has no edges; a matching needs at least one to choose from.")
         columns = []
@@ -85,7 +85,7 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def dimension(self) -> int:
-        return len(self._open) - self._hull.nodes + 1 if self.perfect else len(self.edges)
+        return len(self._open) - self._hull.nodes + len(self._grounded) if self.perfect else len(self.edges)
 
     @cached_property
     def center(self) -> Array:
@@ -146,8 +146,7 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
 
     def relax(self, y: Array) -> Array:
         """The nearest point with entries between 0 and 1."""
-        y = as_point(y, self.shape, "The point to relax")
-        return namespace(y).clip(y, 0.0, 1.0)
+        return clipped(y, self.shape, 0.0, 1.0)
 
     def description(self) -> LinearDescription:
         upper = np.zeros(self.shape)
@@ -224,15 +223,18 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def _hull(self) -> HullProjection:
-        """Circulations stay the same where connected parts are glued together at one node each."""
-        left, right = self.edges[self._open].T
-        ends = frozen(np.stack([left, len(self.lefts) + right], axis=1))
-        nodes = len(self.lefts) + len(self.rights)
-        _, first_of_part = np.unique(blocks(ends, nodes).part_of_node, return_index=True)
-        place = np.ones(nodes, dtype=np.int32)
-        place[first_of_part] = 0
-        place = np.where(place > 0, np.cumsum(place), 0).astype(np.int32)
-        return HullProjection(self._open, place[ends[:, 0]], place[ends[:, 1]], int(place.max()) + 1)
+        return HullProjection(self._open, *self._ends, len(self.lefts) + len(self.rights), self._grounded)
+
+    @cached_property
+    def _ends(self) -> tuple[Ints, Ints]:
+        """The left and the right node of every open edge, numbered together."""
+        left, right = np.ascontiguousarray(self.edges[self._open].T)
+        return left, (len(self.lefts) + right).astype(np.int32)
+
+    @cached_property
+    def _grounded(self) -> Ints:
+        """A node of each connected part."""
+        return one_of_each(parts(*self._ends, len(self.lefts) + len(self.rights)))
 
     def _require_a_perfect_one(self) -> None:
         from scipy.sparse import csr_array

@@ -28,7 +28,7 @@ from tidewolf.core.errors import WrongShape
 from tidewolf.core.kernels import kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable, as_shape
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable, as_shape, clipped
 
 
 @final
@@ -100,8 +100,7 @@ class Permutahedron(ConvexSet, Projectable, Polyhedral, Relaxable):
 
     def relax(self, y: Array) -> Array:
         """The nearest point with entries between the smallest and the largest weight."""
-        y = as_point(y, self.shape, "The point to relax")
-        return namespace(y).clip(y, float(self._w[-1]), float(self._w[0]))
+        return clipped(y, self.shape, float(self._w[-1]), float(self._w[0]))
 
     def description(self) -> LinearDescription:
         """x = w_n + sum_k (w_k - w_{k+1}) z_k with z_k in [0, 1]^n of sum k: n variables for every two neighbours that differ."""

@@ -34,11 +34,11 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, namespace, norm, to_numpy
+from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, norm, to_numpy
 from tidewolf.core.errors import SolverFailed
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
 from tidewolf.sets.half_spaces import FLAT, Rows, as_bounds, as_table, require_an_end, require_members, rows_of, span
 from tidewolf.sets.linear_solver import Floats, LinearProgram, Solved
 
@@ -151,9 +151,7 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
 
     def relax(self, y: Array) -> Array:
         """The nearest point of the box around the set."""
-        y = as_point(y, self.shape, "The point to relax")
-        lo, hi = (like(self._frame.point(side), y) for side in self._box)
-        return namespace(y).clip(y, lo, hi)
+        return clipped(y, self.shape, *map(self._frame.point, self._box))
 
     def description(self) -> LinearDescription:
         """In units of the set's size: the box, the equations of the affine hull, and the inequalities that cut something off the box."""

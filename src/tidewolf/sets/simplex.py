@@ -53,6 +53,7 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", as_count(self.n, "The size n of a simplex"))
         object.__setattr__(self, "total", as_number(self.total, "The total of a simplex", above=0.0))
+        object.__setattr__(self, "at_most", bool(self.at_most))
 
     @property
     def shape(self) -> Shape:

@@ -37,14 +37,14 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, namespace, to_numpy
+from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import EmptyGraph, GraphError
 from tidewolf.core.kernels import kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
 from tidewolf.sets.blocks import Blocks, Incidence, Ints, blocks, incidence
-from tidewolf.sets.dag import number_nodes
+from tidewolf.sets.dag import number_nodes, some
 
 _FEW_NODES = 12
 _DUST = 1e-15
@@ -72,14 +72,14 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable):
     nodes: tuple[Hashable, ...] = field(default=(), metadata={"label": True})
 
     def __init__(self, edges: Iterable[tuple[Hashable, Hashable]], nodes: Sequence[Hashable] = ()) -> None:
-        names, tails, heads = number_nodes(edges.tolist() if isinstance(edges, np.ndarray) else edges)
+        names, tails, heads = number_nodes(edges)
         if len(tails) == 0:
             raise EmptyGraph("The graph has no edges; a spanning tree needs at least one.")
         object.__setattr__(self, "edges", frozen(np.stack([tails, heads], axis=1)))
         object.__setattr__(self, "nodes", tuple(nodes) or names)
         parts = self._blocks.part_of_node
         if parts.max() > 0:
-            named = "; ".join(_some([self.nodes[v] for v in np.flatnonzero(parts == p)]) for p in range(min(3, parts.max() + 1)))
+            named = "; ".join(some([self.nodes[v] for v in np.flatnonzero(parts == p)]) for p in range(min(3, parts.max() + 1)))
             more = f"; and {parts.max() - 2} more" if parts.max() > 2 else ""
             raise GraphError(
                 f"The graph falls into {parts.max() + 1} parts ({named}{more}), and no tree spans it: connect them, or make a set of each."
@@ -151,10 +151,9 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable):
 
     def relax(self, y: Array) -> Array:
         """The nearest point with entries between 0 and 1, loops at 0."""
-        y = as_point(y, self.shape, "The point to relax")
         upper = np.ones(self.shape)
         upper[self._loops] = 0.0
-        return namespace(y).clip(y, 0 * y, like(upper, y))
+        return clipped(y, self.shape, 0.0, upper)
 
     def description(self) -> LinearDescription:
         """Every edge hands its x_e to its ends, once for every node s of its block that gets nothing while the others get 1 (Martin 1991).
@@ -246,11 +245,6 @@ def _room(block: Block, c: np.ndarray[Any, Any]) -> float:
     size, count = np.bitwise_count(S[some]), inside[some].sum(axis=1)
     rooms = (size - 1 - inside[some] @ c) / np.sqrt(count - count**2 / m)
     return min(above_zero, float(np.min(rooms, initial=math.inf)))
-
-
-def _some(names: Sequence[Hashable]) -> str:
-    shown = ", ".join(repr(name) for name in names[:4])
-    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"
 
 
 @kernel

@@ -28,7 +28,7 @@ from tidewolf.core.arrays import Array, Shape, as_direction, as_own, as_point, e
 from tidewolf.core.errors import EmptySet, InvalidInput, WrongShape
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, as_shape
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, as_shape, clipped
 from tidewolf.sets.birkhoff import centered, row_and_column_sums
 from tidewolf.sets.transport_simplex import Amounts, Plan, amounts, cheapest
 
@@ -121,8 +121,7 @@ class Transportation(ConvexSet, Polyhedral, Relaxable):
 
     def relax(self, y: Array) -> Array:
         """The nearest matrix with entries between 0 and what row and column allow."""
-        y = as_point(y, self.shape, "The matrix to relax")
-        return namespace(y).clip(y, 0 * y, like(self._caps, y))
+        return clipped(y, self.shape, 0.0, self._caps)
 
     def description(self) -> LinearDescription:
         """The last column's sum follows from the others."""

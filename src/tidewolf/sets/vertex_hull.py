@@ -114,7 +114,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     def relax(self, y: Array) -> Array:
         """The smallest box around the points."""
-        return clipped(y, self.shape, *(bound(self._rows, axis=0).reshape(self.shape) for bound in (np.min, np.max)))
+        return clipped(y, self.shape, *self._box)
 
     def description(self) -> LinearDescription:
         k = len(self._rows)
@@ -138,6 +138,11 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
     @cached_property
     def _spokes(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         return self._rows - to_numpy(self.center).astype(np.float64).reshape(-1)
+
+    @cached_property
+    def _box(self) -> tuple[Array, Array]:
+        lower, upper = (bound(self._rows, axis=0).reshape(self.shape) for bound in (np.min, np.max))
+        return lower, upper
 
     @cached_property
     def _basis(self) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -26,7 +26,7 @@ from tidewolf.core.errors import InvalidInput, LawBroken, WrongType
 from tidewolf.core.randomness import generator
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.functions.chain import chained
-from tidewolf.testing.laws import run_laws
+from tidewolf.testing.laws import Kept, run_laws
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -34,10 +34,10 @@ _LOOKED_AT = 16
 """How many rounds of a long batch have their gradients looked at one by one."""
 
 
-def check_function(f: Batch, *, seed: int = 0, points: Sequence[Array] | None = None) -> None:
+def check_function(f: Batch, *, seed: int = 0, points: Sequence[Array] | None = None, kept: Kept | None = None) -> None:
     """Raise `LawBroken`, with the law and the numbers, unless the batch keeps every law at random points.
 
-    A batch with a `domain` needs `points`: at least two members of it, whose mixtures are tried.
+    A batch with a `domain` needs `points`: at least two members of it, whose mixtures are tried. `kept` is told every law that is kept.
     """
     if not isinstance(f, Batch):
         raise WrongType(f"check_function takes a batch of functions, an instance of a subclass of Batch, not {f!r}.")
@@ -46,7 +46,7 @@ def check_function(f: Batch, *, seed: int = 0, points: Sequence[Array] | None = 
     if type(f).fields is Batch.fields and not is_dataclass(f):
         raise LawBroken(f"{type(f).__name__} has no settings to print and compare: make it a dataclass, or define fields().")
     trial = Trial(f, _points(f, seed, points), seed)
-    run_laws(LAWS, trial, type(f).__name__)
+    run_laws(LAWS, trial, type(f).__name__, kept)
 
 
 @dataclass(frozen=True)

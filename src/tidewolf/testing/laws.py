@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from tidewolf.core.errors import LawBroken, TidewolfError
 
 T = TypeVar("T")
+Kept: TypeAlias = Callable[[str], None]
+"""Told the name of every law that is kept."""
 
 
-def run_laws(laws: Iterable[Callable[[T], None]], trial: T, name: str) -> None:
-    """Raise `LawBroken` at the first law that `trial` breaks, or that another error of ours keeps from being tried."""
+def run_laws(laws: Iterable[Callable[[T], None]], trial: T, name: str, kept: Kept | None = None) -> None:
+    """Raise `LawBroken` at the first law that `trial` breaks, or that another error keeps from being tried."""
     for law in laws:
+        called = law.__name__.replace("_", " ")
         try:
             law(trial)
         except LawBroken:
             raise
-        except TidewolfError as error:
-            raise LawBroken(f"{name} cannot be checked ({law.__name__.replace('_', ' ')}): {error}") from error
+        except Exception as error:
+            raise LawBroken(f"{name} cannot be checked ({called}): {said(error)}") from error
+        if kept is not None:
+            kept(called)
+
+
+def said(error: BaseException) -> str:
+    """An error as one sentence: ours are, another's is given its name."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, TidewolfError) else f"{type(error).__name__}{': ' * bool(text)}{text.rstrip('.')}."

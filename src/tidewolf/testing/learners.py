@@ -35,7 +35,7 @@ from tidewolf.core.values import fingerprint
 from tidewolf.functions import Affine, Batch, Capacity, Linear, LinearTotal
 from tidewolf.loop import Played, play
 from tidewolf.sets.base import membership_tolerance
-from tidewolf.testing.laws import run_laws
+from tidewolf.testing.laws import Kept, run_laws
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -52,8 +52,11 @@ _GROWTH = 1.25
 """How much larger the largest state of the second half of these rounds may be than that of the first: an active set breathes."""
 
 
-def check_learner(learner: Learner[Any], stream: Stream | None = None, *, seed: int = 0) -> None:
-    """Raise `LawBroken`, with the law and the numbers, unless the learner keeps every law on the stream."""
+def check_learner(learner: Learner[Any], stream: Stream | None = None, *, seed: int = 0, kept: Kept | None = None) -> None:
+    """Raise `LawBroken`, with the law and the numbers, unless the learner keeps every law on the stream.
+
+    `kept` is told every law that is kept.
+    """
     if not isinstance(learner, Learner):
         raise WrongType(f"check_learner takes a learner, an instance of a subclass of Learner, not {learner!r}.")
     if stream is None:
@@ -61,7 +64,7 @@ def check_learner(learner: Learner[Any], stream: Stream | None = None, *, seed: 
     elif play(learner, stream) and len(stream) < 2:
         raise InvalidInput(f"check_learner needs a stream of at least 2 rounds; this one has {len(stream)}.")
     trial = Trial(learner, stream)
-    run_laws(LAWS, trial, trial.name)
+    run_laws(LAWS, trial, trial.name, kept)
 
 
 def hostile_stream(K: HasLMO, rounds: int, seed: int) -> Stream:

@@ -29,7 +29,7 @@ from tidewolf.core.randomness import generator
 from tidewolf.core.values import fingerprint
 from tidewolf.core.vertices import Sparse
 from tidewolf.sets.base import Compiled, ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable, membership_tolerance
-from tidewolf.testing.laws import run_laws
+from tidewolf.testing.laws import Kept, run_laws
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -41,12 +41,12 @@ _SOLVER = 1e-6
 """What an LP solver's answer may be off, relative to the sizes in it."""
 
 
-def check_set(K: ConvexSet, *, seed: int = 0) -> None:
-    """Raise `LawBroken`, with the law and the numbers, unless K keeps every law."""
+def check_set(K: ConvexSet, *, seed: int = 0, kept: Kept | None = None) -> None:
+    """Raise `LawBroken`, with the law and the numbers, unless K keeps every law; `kept` is told every law that is kept."""
     if not isinstance(K, ConvexSet):
         raise WrongType(f"check_set takes a set, an instance of a subclass of ConvexSet, not {K!r}.")
     trial = Trial(K, seed)
-    run_laws(LAWS, trial, trial.name)
+    run_laws(LAWS, trial, trial.name, kept)
 
 
 class Asked(NamedTuple):
