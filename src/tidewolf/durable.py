@@ -214,14 +214,15 @@ class Journal(Generic[S]):
         whole = db.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
         try:
             head, (saved, seal) = _head(db), db.execute("SELECT state, seal FROM snapshot").fetchone()
-            number, link, sealed, left = head.first, head.base, head.base, []
+            count, link, sealed, left = head.first, head.base, head.base, []
             for number, data in db.execute("SELECT number, data FROM observations ORDER BY number"):
-                link = _link(link, data)
-                if number == head.snapshot:
+                count, link = count + 1, _link(link, data)
+                whole = whole and number == count
+                if count == head.snapshot:
                     sealed = link
-                elif number > head.snapshot:
+                elif count > head.snapshot:
                     left.append(data)
-            whole = whole and (number, link) == (head.last, head.link) and _link(sealed, saved) == seal
+            whole = whole and (count, link) == (head.last, head.link) and _link(sealed, saved) == seal
         except TypeError:  # a row is not there, or is of another type
             whole = False
         if not whole:
