@@ -6,6 +6,7 @@ import os
 import resource
 import shutil
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,7 @@ from tidewolf.core import checkpoint
 from tidewolf.core.errors import BrokenFile, CheckpointError, InUse, InvalidInput, NewerFormat, NotSupported, OtherSettings, WrongType
 from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation
 from tidewolf.durable import Journal, _retold, _told
-from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, Quadratic
+from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, Quadratic, Squared
 
 ROUNDS = 30
 EXPECTED = {name: uninterrupted(learner, ROUNDS) for name, learner in LEARNERS.items()}
@@ -143,6 +144,9 @@ def test_every_function_made_of_arrays_comes_back(kind):
     "seen", [FirstOrder(np.ones((2, 3), np.float32), 0.1, np.zeros((2, 3)), 2, 0.0, 3), Bandit(np.ones(2), np.zeros(2))]
 )
 def test_feedback_comes_back(seen):
+    for digits in range(8):
+        (*_, loss) = told_again(FullInformation(Squared.one([[0]], [1.0], (10**digits,)), Linear.one(np.ones(3))))
+        assert loss.C.flags.aligned
     again = told_again(seen)
     assert type(again) is type(seen)
     for ours, theirs in zip(again, seen, strict=True):
@@ -407,6 +411,48 @@ def test_a_truncated_file_is_refused(tmp_path):
         assert saved(session) == EXPECTED["LyapunovDescent"][30]
 
 
+def test_a_log_that_was_lost_or_cut_short_is_noticed(tmp_path):
+    session = tw.Session.open(tmp_path / "session.db", LEARNER)
+    for t in range(6):
+        observe(session, t)
+    path = as_if_killed(tmp_path / "session.db")
+    log, lock = Path(f"{path}-wal"), Path(f"{path}-lock")
+    shutil.copy(tmp_path / "session.db-lock", lock)
+    session.close()
+    whole, log_whole, sentence = (
+        path.read_bytes(),
+        log.read_bytes(),
+        r"session\.db holds [05] observations where 6 were acknowledged: session\.db-wal is",
+    )
+    for cut in (0, 1000, len(log_whole) - 1):
+        path.write_bytes(whole)
+        log.write_bytes(log_whole[:cut])
+        with pytest.raises(BrokenFile, match=sentence):
+            tw.Session.open(path, LEARNER)
+    path.write_bytes(whole)
+    log.write_bytes(log_whole)
+    with tw.Session.open(path, LEARNER) as session:
+        assert saved(session) == EXPECTED["LyapunovDescent"][6]
+    lock.write_text("not a lock" * 1000)
+    with pytest.raises(
+        CheckpointError, match=r"session\.db-lock cannot be locked: file is not a database\. Remove it, if no session is open"
+    ):
+        tw.Session.open(path, LEARNER)
+    lock.unlink()
+    path.unlink()
+    kept(path, 3)
+    path.unlink()
+    kept(path, 2)
+
+
+def test_broken_bookkeeping_of_pages_is_refused(tmp_path):
+    path = kept(tmp_path / "session.db", 3)
+    whole = bytearray(path.read_bytes())
+    whole[32:40] = struct.pack(">II", 2, 1)  # page 2, which is in use, as the first free page
+    path.write_bytes(whole)
+    refused(path, BrokenFile, r"session\.db is truncated or was changed")
+
+
 def test_a_flipped_byte_is_refused_or_changes_nothing(tmp_path):
     path, rng = kept(tmp_path / "session.db", 30, snapshot_every=7), np.random.default_rng(1)
     with tw.Session.open(path, LEARNER) as session:
@@ -524,7 +570,7 @@ def test_places_where_no_file_can_be_are_refused(tmp_path):
 
 def test_leftovers_of_a_file_that_was_removed_do_no_harm(tmp_path):
     session = tw.Session.open(tmp_path / "session.db", LEARNER)
-    observe(session, 0)
+    observe(session, 7)
     path = as_if_killed(tmp_path / "session.db")
     session.close()
     path.rename(path.with_name("session.db-new"))

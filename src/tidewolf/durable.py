@@ -11,7 +11,8 @@ The links find accidents and careless edits, not a forger. What a learner needs 
 learners, values for bandits, the functions themselves, as kinds and arrays, for those that need them.
 
 `PATH` is the file; beside it lie `PATH-wal` and `PATH-shm` (SQLite's, part of the data until the session is closed: copy them along) and
-`PATH-lock`, empty, locked by the one writer and let go by the system when its process ends. Readers may look at any time.
+`PATH-lock`, held by the one writer and let go by the system when its process ends. In it stands how many observations were acknowledged,
+so that a log that was lost or cut short is noticed. Readers may look at any time.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -115,6 +117,7 @@ class Journal(Generic[S]):
                     self.state, self._head = state, head
                 raise
             self.state, self._head = state, head
+            self._acknowledge(head.last)
 
     def history(self) -> Iterator[Feedback]:
         """What was observed, oldest first, as the learner was told it."""
@@ -133,9 +136,8 @@ class Journal(Generic[S]):
         with self._mutex:
             try:
                 if self._lock is not None and self._head.snapshot < self._head.last:
-                    self._commit(self._writable(), self._with_snapshot(self._head), self.state)
-            except (sqlite3.Error, TidewolfError):
-                pass  # no observation depends on it
+                    with suppress(sqlite3.Error, TidewolfError):  # no observation depends on it
+                        self._commit(self._writable(), self._with_snapshot(self._head), self.state)
             finally:
                 self._release()
 
@@ -151,6 +153,7 @@ class Journal(Generic[S]):
             self._take(self._lock)
             if not self.path.exists():
                 self._create()
+                self._acknowledge(0)
         if self._db is None:
             self._db = _connected(self.path, "ro" if self._read_only else "rw")
         return self._db
@@ -158,11 +161,15 @@ class Journal(Generic[S]):
     def _take(self, lock: sqlite3.Connection) -> None:
         """Hold the lock until it is closed; the system lets go of it when the process ends, however that comes."""
         try:
-            lock.execute("PRAGMA journal_mode = MEMORY")  # or an empty journal would lie about
+            for statement in ("PRAGMA locking_mode = EXCLUSIVE", "PRAGMA journal_mode = MEMORY", "PRAGMA synchronous = OFF"):
+                lock.execute(statement)
             lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
+            lock.execute("COMMIT")
+        except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                raise
+                raise CheckpointError(
+                    f"{self.path}-lock cannot be locked: {error}. Remove it, if no session is open, and try again."
+                ) from None
             raise InUse(
                 f"Another session, of this process or of another, writes to {self.path}: close it first, or look with read_only=True."
             ) from None
@@ -204,7 +211,13 @@ class Journal(Generic[S]):
                 state = self.learner.update(state, self._again(data))
         except CheckpointError as error:
             raise type(error)(f"{self.path}: {error}") from None
-        if not self._read_only:
+        if self._lock is not None:
+            (acknowledged,) = self._lock.execute("PRAGMA user_version").fetchone()
+            if acknowledged > head.last:
+                raise BrokenFile(
+                    f"{self.path} holds {head.last} observations where {acknowledged} were acknowledged: {self.path.name}-wal is missing "
+                    f"or was cut short. Put it back, or remove {self.path.name}-lock to go on without them."
+                )
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):
                 db.execute(f"PRAGMA {pragma}")
         self.state, self._head = state, head
@@ -242,6 +255,12 @@ class Journal(Generic[S]):
                 db.execute("UPDATE snapshot SET state = ?, seal = ?", (saved, _link(head.link, saved)))
             db.execute("DELETE FROM observations WHERE number <= ?", (head.first,))
             db.execute("UPDATE head SET first = ?, base = ?, last = ?, link = ?, snapshot = ?", head)
+
+    def _acknowledge(self, count: int) -> None:
+        """Note beside the file how many observations it holds, at no cost worth naming: the note is not flushed, and never too high."""
+        if self._lock is not None:
+            with suppress(sqlite3.Error):
+                self._lock.execute(f"PRAGMA user_version = {count}")
 
     def _with_snapshot(self, head: Head) -> Head:
         """With the state after the last observation, and without history where none is wanted."""
