@@ -152,8 +152,8 @@ class Journal(Generic[S]):
             self._lock = _connected(Path(f"{self.path}-lock"), "rwc", timeout=0.0)
             self._take(self._lock)
             if not self.path.exists():
-                self._create()
                 self._acknowledge(0)
+                self._create()
         if self._db is None:
             self._db = _connected(self.path, "ro" if self._read_only else "rw")
         return self._db
@@ -292,7 +292,7 @@ class Journal(Generic[S]):
 
     def _sentence(self, error: sqlite3.Error | OSError) -> CheckpointError:
         """What kept the file from being opened."""
-        code = error.sqlite_errorcode & 0xFF if isinstance(error, sqlite3.Error) else sqlite3.SQLITE_CANTOPEN
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CANTOPEN) & 0xFF
         if code in _NOT_OF_THE_FILE:
             return CheckpointError(f"No session can be opened at {self.path}: {error}. Give a path in a folder where files can be made.")
         return BrokenFile(f"{self.path} is no durable session, is truncated, or was changed: {error}. Go back to an earlier copy.")
