@@ -2,6 +2,8 @@
 
     x = session.play();   session.observe(...);   ...   session.save(path);   session = Session.load(path, learner)
 
+    with Session.open(path, learner) as session:   x = session.play();   session.observe(...);   ...       durable: durable.py
+
 The state alone decides the point: played twice it is the same, and rounds may be observed without having played. Whatever
 `observe` refuses leaves the state as it was, so the round can be observed again.
 """
@@ -9,8 +11,9 @@ The state alone decides the point: played twice it is the same, and rounds may b
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Generic, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
 from tidewolf.core import checkpoint
 from tidewolf.core.arrays import Array, as_array, as_count, as_number, as_point, like, norm
@@ -18,6 +21,9 @@ from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import CheckpointError, InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, bandit, first_order
 from tidewolf.core.learner import Learner, Progress
+
+if TYPE_CHECKING:
+    from tidewolf.durable import Journal
 
 S = TypeVar("S", bound=Progress)
 
@@ -39,6 +45,48 @@ class Session(Generic[S]):
             raise WrongType(f"A session of {type(learner).__name__} goes on from a state of it, not from a {type(state).__name__}.")
         self.learner = learner
         self._state = learner.start() if state is None else state
+        self._journal: Journal[S] | None = None
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        learner: Learner[S],
+        *,
+        snapshot_every: int = 100,
+        keep_history: bool = True,
+        read_only: bool = False,
+    ) -> Session[S]:
+        """The durable session kept at `path`, a new one where there is no file: killed at any instruction, it goes on bit for bit.
+
+        When `observe` returns, the observation is in the file; it survives the process and, on a disk that keeps its word, a power cut.
+        Opening observes at most `snapshot_every` observations again. The file grows with every observation, unless
+        `keep_history=False` lets go of those that the last snapshot knows of. One session writes at a time; others look, with
+        `read_only=True`, at what it was when they opened it. A file of other settings, changed, cut short or newer is refused.
+        """
+        from tidewolf.durable import Journal
+
+        session = cls(learner)
+        session._journal = Journal(path, learner, snapshot_every=snapshot_every, keep_history=keep_history, read_only=read_only)
+        session._state = session._journal.state
+        return session
+
+    def close(self) -> None:
+        """Let go of the file of a durable session, which observes no more; one in memory has none."""
+        if self._journal is not None:
+            self._journal.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def history(self) -> Iterator[Feedback]:
+        """What a durable session observed and still holds, oldest first, as its learner was told it."""
+        if self._journal is None:
+            raise NotSupported("A session in memory keeps no history; Session.open(path, learner) does.")
+        return self._journal.history()
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], learner: Learner[S]) -> Session[S]:
@@ -67,6 +115,10 @@ class Session(Generic[S]):
     def rounds(self) -> int:
         """Rounds observed so far."""
         return self._state.t
+
+    def __len__(self) -> int:
+        """The same."""
+        return self.rounds
 
     @property
     def oracle_calls(self) -> int:
@@ -123,7 +175,14 @@ class Session(Generic[S]):
                 seen = Bandit(as_array([loss_value], "loss_value"), as_array([constraint_value], "constraint_value"))
             case _:
                 raise InvalidInput(f"observe was given {' and '.join(given) or 'nothing'}; {self._accepted}")
-        self._state = self.learner.update(self._state, self._revealed(seen))
+        seen = self._revealed(seen)
+        if self._journal is None:
+            self._state = self.learner.update(self._state, seen)
+            return
+        try:
+            self._journal.observe(seen)
+        finally:
+            self._state = self._journal.state
 
     @property
     def _accepted(self) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import os
 import platform
 import zipfile
@@ -91,6 +92,26 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
             f"{source} was written by a {manifest['learner']} with other settings. Make the learner as it was then, or start anew."
         )
     return Saved({name: _unpack(spec, arrays, reference) for name, spec in fields.items()}, manifest["writer"])
+
+
+def packed(value: Any) -> bytes:
+    """What a state may hold, as bytes and nothing more: a line of JSON, then the arrays end to end."""
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    spec = _pack(value, arrays)
+    kinds = [(array.dtype.str, array.shape) for array in arrays.values()]
+    return json.dumps([spec, kinds]).encode() + b"\n" + b"".join(array.tobytes() for array in arrays.values())
+
+
+def unpacked(data: bytes, reference: Any) -> Any:
+    """The same value again, its arrays in order of their rows; those that were not NumPy's return to where `reference` lives."""
+    line, _, body = data.partition(b"\n")
+    spec, kinds = json.loads(line)
+    arrays, start = {}, 0
+    for i, (dtype, shape) in enumerate(kinds):
+        count = math.prod(shape)
+        arrays[f"a{i}"] = np.frombuffer(body, dtype, count, start).reshape(shape).copy()
+        start += count * np.dtype(dtype).itemsize
+    return _unpack(spec, arrays, reference)
 
 
 def write(path: str | os.PathLike[str], data: bytes) -> None:

@@ -21,7 +21,8 @@
     `-- CheckpointError
         |-- BrokenFile                  truncated, tampered with, or not ours
         |-- OtherSettings               written by a learner with other settings
-        `-- NewerFormat                 written by a newer tidewolf
+        |-- NewerFormat                 written by a newer tidewolf
+        `-- InUse                       another session writes to it
 
     ShortHorizon (UserWarning)          too few rounds for a theorem's promise
     `-- FrozenRegime                    so few that the theorem's settings never move
@@ -122,6 +123,10 @@ class OtherSettings(CheckpointError):
 
 class NewerFormat(CheckpointError):
     """A file written by a newer tidewolf."""
+
+
+class InUse(CheckpointError):
+    """A file that another session writes to."""
 
 
 class ShortHorizon(UserWarning):

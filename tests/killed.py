@@ -1,0 +1,95 @@
+"""Run as a script: children that observe in a durable session are killed, one after another, at random moments.
+
+    python killed.py DATABASE LEARNER KILLS SEED
+
+Each child first checks that the file holds every observation a child before it was acknowledged, and at most one more, and the very bits
+of the session that was never stopped; then it goes on, and writes a line down for every observation acknowledged. The last one is left
+alone. Prints how many of those killed had been acknowledged something.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tidewolf as tw
+from tidewolf.core.learner import Learner
+
+ROUNDS = 200
+RNG = np.random.default_rng(3)
+COSTS, LIMITS = RNG.standard_normal((ROUNDS, 5)), RNG.uniform(0.1, 0.6, (ROUNDS, 5))
+LEARNERS: dict[str, Learner[Any]] = {
+    "LyapunovDescent": tw.LyapunovDescent(tw.sets.Simplex(5), horizon=200),
+    "PrimalDual": tw.PrimalDual(tw.sets.Simplex(5), horizon=200),
+    "DriftPlusPenalty": tw.DriftPlusPenalty(tw.sets.Simplex(5), horizon=200, block=7),
+    "BanditPrimalDual": tw.BanditPrimalDual(tw.sets.Box(-np.ones(5), np.ones(5)), horizon=200, block=4, seed=5),
+}
+
+
+def observe(session: tw.Session[Any], t: int) -> None:
+    session.observe(loss=tw.functions.Linear.one(COSTS[t]), constraint=tw.functions.Capacity.one(LIMITS[t]))
+
+
+def uninterrupted(learner: Learner[Any], rounds: int = ROUNDS) -> list[bytes]:
+    """What a session in memory would save, before the first round and after each."""
+    session, saved = tw.Session(learner), []
+    for t in range(rounds + 1):
+        saved.append(learner.save(session.state))
+        if t < rounds:
+            observe(session, t)
+    return saved
+
+
+def live(database: Path, learner: Learner[Any], expected: list[bytes], acknowledged: Path) -> None:
+    """What a child does with its life."""
+    told = acknowledged.stat().st_size
+    with tw.Session.open(database, learner, snapshot_every=9) as session:
+        assert told <= session.rounds <= told + 1, f"{told} observations were acknowledged, {session.rounds} are there"
+        assert learner.save(session.state) == expected[session.rounds], f"other bits after {session.rounds} rounds"
+        line = os.open(acknowledged, os.O_WRONLY | os.O_APPEND)
+        os.write(line, b"\n" * (session.rounds - told))
+        for t in range(session.rounds, len(expected) - 1):
+            session.play()
+            observe(session, t)
+            os.write(line, b"\n")
+
+
+def main(database: Path, name: str, kills: int, seed: int) -> None:
+    learner, rng, busy = LEARNERS[name], random.Random(seed), 0
+    expected, acknowledged, failed = uninterrupted(learner), database.with_name("acknowledged"), database.with_name("failed")
+    acknowledged.touch()
+    for _ in range(kills):
+        before = acknowledged.stat().st_size
+        child = os.fork()
+        if child == 0:
+            try:
+                live(database, learner, expected, acknowledged)
+            except BaseException as error:
+                failed.write_text(repr(error))
+            os._exit(0)
+        patience = rng.randrange(-6, 8)
+        while acknowledged.stat().st_size < min(before + patience, ROUNDS) and not failed.exists():
+            time.sleep(2e-4)
+        time.sleep((5e-3 if patience > 0 else 2e-2) * rng.random())
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        if failed.exists():
+            sys.exit(failed.read_text())
+        busy += acknowledged.stat().st_size > before
+        if acknowledged.stat().st_size == ROUNDS:  # once more from the start
+            for file in database.parent.iterdir():
+                file.unlink()
+            acknowledged.touch()
+    live(database, learner, expected, acknowledged)
+    print(busy)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
