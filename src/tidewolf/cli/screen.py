@@ -21,7 +21,8 @@ from tidewolf.report.words import interval, number
 if TYPE_CHECKING:
     from tidewolf.evaluation.compare import Step
     from tidewolf.evaluation.comparison import Comparison
-    from tidewolf.evaluation.run import Moment, Run
+    from tidewolf.evaluation.recording import Moment
+    from tidewolf.evaluation.run import Run
 
 _TITLES = ("learner", "calls", "regret", "violation", "gap\n%", "shortfall\n%", "less\nbroken", "in equal\ntime", "us")
 """Those of HEAD, narrow."""
