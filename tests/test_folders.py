@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -320,6 +321,19 @@ def test_folders_that_are_none(here, capsys):
     assert refused(capsys, "resume", "nowhere") == "nowhere is no run folder: it has no experiment.toml. `tidewolf run` makes one."
     assert "is no run folder" in refused(capsys, "report", ".")
     assert "is a file; a folder is needed" in refused(capsys, "run", "adversarial", "--out", "short.toml")
+
+
+def test_a_full_disk_is_a_sentence_and_what_was_written_stays_good(here, monkeypatch, capsys):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        resolved = load("short.toml").resolved()
+        RunFolder.create(here / "cut", resolved)
+        patched.setattr(os, "fsync", full)
+        said = refused(capsys, "resume", "cut")
+    assert said == "cut/checkpoints/01-LyapunovDescent-seed-0 cannot be used: No space left on device."
+    assert main(["resume", "cut", "--quiet"]) == 0
 
 
 def test_a_folder_that_cannot_be_written_is_a_sentence(here, capsys):

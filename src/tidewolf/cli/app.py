@@ -137,7 +137,13 @@ def _numbers(text: str, option: str, kind: Callable[[str], N]) -> list[N]:
 def list_() -> None:
     """What there is: problems, learners, rivals, sets.
 
-    In Python they are found under tidewolf.problems, tidewolf.learners, tidewolf.rivals and tidewolf.sets.
+    These are the names that experiment files and --learner take. In Python they are found under tidewolf.problems, tidewolf.learners,
+    tidewolf.rivals and tidewolf.sets.
+
+    \b
+    Examples:
+      tidewolf list
+      tidewolf list | grep Simplex
     """
     from tidewolf import learners, problems, rivals, sets
 
