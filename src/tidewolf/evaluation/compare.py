@@ -19,7 +19,8 @@ from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
 from tidewolf.core.learner import Learner
 from tidewolf.evaluation.comparison import Comparison, Entry, Venue
 from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
-from tidewolf.evaluation.run import Moment, Run, run
+from tidewolf.evaluation.recording import Moment
+from tidewolf.evaluation.run import Run, run
 from tidewolf.problems.base import Problem
 from tidewolf.sets.base import ConvexSet
 
