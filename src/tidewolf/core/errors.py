@@ -17,6 +17,7 @@
     |-- NotSupported                    a combination that has no method here
     |-- SolverFailed                    an LP or QP solver gave up
     |-- MissingExtra (ImportError)      an optional dependency is not installed
+    |-- ClusterLost                     the scheduler of a cluster does not answer
     |-- LawBroken (AssertionError)      a user's class breaks a law of tidewolf.testing
     `-- CheckpointError
         |-- BrokenFile                  truncated, tampered with, or not ours
@@ -102,6 +103,10 @@ class SolverFailed(TidewolfError):
 
 class MissingExtra(TidewolfError, ImportError):
     """An optional dependency that is not installed."""
+
+
+class ClusterLost(TidewolfError):
+    """The scheduler of a cluster that does not answer, or no longer."""
 
 
 class LawBroken(TidewolfError, AssertionError):

@@ -1,0 +1,1 @@
+"""Experiments: many runs, kept in a folder that survives a kill."""
