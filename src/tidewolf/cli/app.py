@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.main import get_command
 
 from tidewolf import __version__
 from tidewolf.cli import screen
+from tidewolf.cli.options import as_json as plain_json
+from tidewolf.cli.options import numbers
+from tidewolf.cli.sweep import sweep
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import InvalidInput, TidewolfError
 
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 _DEFAULT_LEARNERS = ("LyapunovDescent", "SinhaVaze")
 _CONTESTANTS = ("LyapunovDescent", "LyapunovFrankWolfe", "SinhaVaze")
 _SUMMARY_FORMAT = 1
-N = TypeVar("N", int, float)
 _UsageError: Any = typer.BadParameter.__mro__[1]  # click's own, or that of the click inside typer: it depends on typer's version
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
@@ -74,6 +75,7 @@ def tidewolf(
       tidewolf list               what there is to run
       tidewolf run routing        two learners side by side: a table, and a page with pictures
       tidewolf compare routing    a tournament: who keeps limits better at equal regret
+      tidewolf sweep routing      many runs at once, in a table that a kill does not lose
     """
 
 
@@ -109,10 +111,10 @@ def run(
     runs = _play(problem, learners, shown=not quiet)
     records = [{"experiment": problem.name, **run.summary()} for run in runs]
     summary = {"format": _SUMMARY_FORMAT, "rounds": len(problem.stream), "seed": seed, "runs": records}
-    checkpoint.write(out / "summary.json", _json(summary).encode())
+    checkpoint.write(out / "summary.json", plain_json(summary).encode())
     report.write(out / "report.html", runs, name=problem.name, about=problem.title, seed=seed, date=datetime.now(UTC))
     if as_json:
-        typer.echo(_json({"runs": records}), nl=False)
+        typer.echo(plain_json({"runs": records}), nl=False)
     elif not quiet:
         screen.show_results(runs, f"{problem.name}: {len(problem.stream):,} rounds, seed {seed}", out / "report.html")
 
@@ -150,8 +152,8 @@ def compare(
 
     builders = {name: problems.named(name) for name in problem or ["routing"]}
     learners = {name: _learner(name) for name in learner or _CONTESTANTS}
-    swept = {"cautions": _numbers(cautions, "--cautions", float), "budgets": _numbers(budgets, "--budgets", float)}
-    seeded = _numbers(seeds, "--seeds", int)
+    swept = {"cautions": numbers(cautions, "--cautions", float), "budgets": numbers(budgets, "--budgets", float)}
+    seeded = numbers(seeds, "--seeds", int)
     streams = {name: partial(build, rounds) for name, build in builders.items()}
     require_free(out, [*FILES, "comparison.html", *page.pictures(list(streams)).values()], force)
     with screen.tournament(not quiet) as follow:
@@ -160,16 +162,12 @@ def compare(
     page.write(out / "comparison.html", found, date=datetime.now(UTC))
     page.write_pictures(out, found)
     if as_json:
-        typer.echo(_json(found.summary()), nl=False)
+        typer.echo(plain_json(found.summary()), nl=False)
     elif not quiet:
         screen.show_comparison(found, out / "comparison.html")
 
 
-def _numbers(text: str, option: str, kind: Callable[[str], N]) -> list[N]:
-    try:
-        return [kind(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidInput(f"{option} takes {'whole ' * (kind is int)}numbers with commas between, such as 1,10, not {text!r}.") from None
+app.command()(sweep)
 
 
 @app.command("list")
@@ -216,7 +214,3 @@ def _play(problem: Problem, learners: Sequence[Learner[Any]], *, shown: bool) ->
             moved = follow(type(learner).__name__, len(problem.stream))
             runs.append(run(learner, problem.stream, progress=moved, comparator=runs[0].comparator if runs else None))
     return runs
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, indent=2, allow_nan=False) + "\n"

@@ -13,6 +13,7 @@ under way are played again one by one, and one that kills its process a second t
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -53,6 +54,11 @@ def on_cluster(address: str) -> Engine:
     _needs("threadpoolctl")
     _needs("distributed")
     return partial(_on_cluster, address)
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def versions() -> dict[str, str]:

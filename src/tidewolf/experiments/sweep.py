@@ -75,7 +75,7 @@ class Sweep:
         knobs = dict.fromkeys(name for row in self.rows for name in row["settings"])
         types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
         schema = pa.schema(
-            [(name, types[kind]) for name, kind in (*_WHICH.items(), *dict.fromkeys(knobs, float).items(), *_WHAT.items())],
+            [(name, types[kind]) for name, kind in (*_WHICH.items(), *dict.fromkeys(map(_column, knobs), float).items(), *_WHAT.items())],
             metadata={"tidewolf": f"sweep {FORMAT}"},
         )
         return pa.Table.from_pylist([_flat(row) for row in self.rows], schema=schema)
@@ -147,12 +147,17 @@ _WHAT = {
 }
 
 
+def _column(knob: str) -> str:
+    """Apart from what was measured: calls_per_round is both."""
+    return f"knob_{knob}"
+
+
 def _flat(row: Row) -> Row:
     """A row without rows inside; what a failed cell has not is left out."""
     regret, bound = row.get("regret") or {}, row.get("bound") or {}
     return {
         **row,
-        **row["settings"],
+        **{_column(knob): value for knob, value in row["settings"].items()},
         "regret_lower": regret.get("lower"),
         "regret_upper": regret.get("upper"),
         "bound_regret": bound.get("regret"),

@@ -1,0 +1,84 @@
+"""`tidewolf sweep`: many runs by many processes, kept in a folder that a kill does not harm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidewolf.cli import screen
+from tidewolf.cli.options import as_json as plain_json
+from tidewolf.cli.options import numbers
+from tidewolf.core.errors import InvalidInput
+
+_LEARNERS = ("LyapunovDescent", "SinhaVaze")
+
+
+def sweep(
+    experiment: Annotated[str, typer.Argument(metavar="EXPERIMENT", help="A built-in problem; `tidewolf list` shows them.")],
+    learner: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A learner or a rival; give it again for several.")] = None,
+    horizons: Annotated[str | None, typer.Option(metavar="N,...", help="How many rounds; as many as there are by default.")] = None,
+    seeds: Annotated[str, typer.Option(metavar="S,...", help="The seeds of everything random.")] = "0",
+    knob: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=V,...", help="Values of a learners' setting; give it again for another.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(metavar="N", help="How many processes; as many as there are processors by default.")] = None,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="The scheduler of a Dask cluster that plays instead.")] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where results.parquet goes, and what is done already.")] = Path("out/sweep"),
+    force: Annotated[bool, typer.Option("--force", help="Begin anew, whatever sweep DIR holds.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress line and no table.")] = False,
+) -> None:
+    """Many runs: horizons x seeds x learners x knobs.
+
+    Plays every learner at every horizon and seed, and at every combination of the knobs it has, and writes one table of all runs.
+    The same command goes on where a killed one stopped; a run that fails is a line with the reason and is tried again next time. The
+    numbers are the same whoever plays.
+
+    \b
+    Examples:
+      tidewolf sweep routing --horizons 500,1000,2000 --seeds 0,1,2
+      tidewolf sweep routing --knob caution=1,10,100 --knob calls_per_round=1,10 --jobs 4
+      tidewolf sweep routing --seeds 0,1,2,3 --dask tcp://10.0.0.1:8786
+      tidewolf sweep routing --json | jq '.runs[].violation'
+    """
+    from tidewolf.experiments import engines
+    from tidewolf.experiments import sweep as sweeps
+    from tidewolf.experiments.cells import BuiltIn, plan
+    from tidewolf.experiments.journal import RESULTS
+
+    if dask is not None and jobs is not None:
+        raise InvalidInput("Give --jobs for processes of this machine or --dask for a cluster, not both.")
+    cells = plan(
+        [BuiltIn(experiment)],
+        learner or _LEARNERS,
+        horizons=(None,) if horizons is None else numbers(horizons, "--horizons", int),
+        seeds=numbers(seeds, "--seeds", int),
+        knobs=dict(map(_knob, knob or ())),
+    )
+    engine = engines.on_processes(jobs or engines.processors()) if dask is None else engines.on_cluster(dask)
+    stage = sweeps.Stage(0, 0, len(cells))
+    try:
+        with screen.sweep(not quiet) as follow:
+
+            def moved(now: sweeps.Stage) -> None:
+                nonlocal stage
+                stage = now
+                follow(now)
+
+            found = sweeps.sweep(cells, out, engine=engine, force=force, progress=moved)
+    except KeyboardInterrupt:
+        typer.echo(f"Interrupted: {stage.done} of {stage.cells} cells are done, and the same command goes on from there.", err=True)
+        raise typer.Exit(130) from None
+    if as_json:
+        typer.echo(plain_json({"runs": found.rows}), nl=False)
+    elif not quiet:
+        screen.show_sweep(found, out / RESULTS)
+
+
+def _knob(text: str) -> tuple[str, list[float]]:
+    name, equals, values = text.partition("=")
+    if not equals:
+        raise InvalidInput(f"--knob takes a name and values, such as caution=1,10, not {text!r}.")
+    return name, numbers(values, f"--knob {name}", float)
