@@ -8,19 +8,19 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 
 import pytest
-from test_cli import PROGRAM, seen_on_a_terminal
-from traps import Trap
 
-from tidewolf import learners, rivals
+from test_cli import PROGRAM, seen_on_a_terminal
 from tidewolf.cli import main
-from tidewolf.core.errors import BrokenFile, ClusterLost, InvalidInput, NewerFormat, OtherSettings, TidewolfError
-from tidewolf.experiments import engines
+from tidewolf.core.errors import BrokenFile, ClusterLost, InvalidInput, NewerFormat, OtherSettings
+from tidewolf.experiments import Choice, Experiment, engines, load
 from tidewolf.experiments import sweep as sweeps
-from tidewolf.experiments.cells import BuiltIn, plan
+from tidewolf.experiments.cells import Recipe, crossed, plan
 from tidewolf.experiments.journal import JOURNAL, RESULTS
 from tidewolf.experiments.sweep import sweep
+from traps import ROUTING, Trap
 
 pq = pytest.importorskip("pyarrow.parquet")
 threadpoolctl = pytest.importorskip("threadpoolctl")
@@ -28,16 +28,24 @@ pytest.importorskip("joblib")
 distributed = pytest.importorskip("distributed")
 
 LEARNERS = ("LyapunovDescent", "SinhaVaze")
-FEW = plan([BuiltIn("routing")], LEARNERS, horizons=[10, 20], seeds=[0, 1])
+SDP = Recipe.of(Experiment.builtin("sdp"))
+
+
+def cells_of(sources, names, **several):
+    return [cell for source in sources for cell in crossed(source, [Choice(name) for name in names], **several)]
+
+
+FEW = cells_of([ROUTING], LEARNERS, horizons=[10, 20], seeds=[0, 1])
 
 
 @pytest.fixture(scope="module")
 def cluster():
     import dask
 
+    there = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=50) as found,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **there) as found,
     ):
         yield found
 
@@ -84,14 +92,16 @@ def stopping(after):
 
 
 def test_a_plan_is_the_product_of_what_each_learner_has():
-    cells = plan([BuiltIn("routing")], ["LyapunovDescent", "Resolve"], horizons=[5, 9], seeds=[0, 3], knobs={"caution": [1, 10], "block": [2]})
+    cells = cells_of([ROUTING], ["LyapunovDescent", "Resolve"], horizons=[5, 9], seeds=[0, 3], knobs={"caution": [1, 10], "block": [2]})
     assert len(set(cells)) == len(cells) == 2 * 2 * (2 + 1)
-    assert {cell.settings for cell in cells if cell.learner == "Resolve"} == {()}
-    assert {cell.settings for cell in cells if cell.learner != "Resolve"} == {(("caution", c), ("block", 2)) for c in (1, 10)}
+    assert {cell.entrant for cell in cells} == {
+        Choice("Resolve"),
+        *(Choice("LyapunovDescent", (("caution", caution), ("block", 2))) for caution in (1.0, 10.0)),
+    }
 
 
 def test_twins_are_played_once():
-    assert len(plan([BuiltIn("routing")], ["SinhaVaze"] * 2, horizons=[5, 5], seeds=[1, 1], knobs={"caution": [2, 2.0]})) == 1
+    assert len(cells_of([ROUTING], ["SinhaVaze"] * 2, horizons=[5, 5], seeds=[1, 1], knobs={"caution": [2, 2.0]})) == 1
 
 
 @pytest.mark.parametrize(
@@ -103,7 +113,7 @@ def test_twins_are_played_once():
         ({"horizons": [0]}, "at least 1"),
         ({"seeds": [-1]}, "A seed"),
         ({"knobs": {"caution": []}}, "no caution"),
-        ({"knobs": {"caution": [float("nan")]}}, "caution"),
+        ({"knobs": {"block": [1.5]}}, "block of LyapunovDescent is a whole number, not 1.5"),
         ({"knobs": {"frob": [1]}}, "frob"),
         ({"learners": ["Resolve"], "knobs": {"caution": [1]}}, "caution"),
     ],
@@ -111,18 +121,14 @@ def test_twins_are_played_once():
 def test_a_plan_that_makes_no_sense_is_refused(changed, said):
     given = {"learners": LEARNERS, **changed}
     with pytest.raises(InvalidInput, match=said):
-        plan([BuiltIn("routing")], given.pop("learners"), **given)
+        cells_of([ROUTING], given.pop("learners"), **given)
 
 
 # the same numbers
 
 
 def test_whoever_plays_the_numbers_are_the_same_bits(every_engine, tmp_path):
-    everyone = [*learners.every(), *rivals.every()]
-    cells = [
-        *plan([BuiltIn("routing")], everyone, horizons=[15], seeds=[1]),
-        *plan([BuiltIn("sdp")], ["LyapunovDescent", "BanditPrimalDual", "SinhaVaze"], horizons=[20, 30], seeds=[0], knobs={"caution": [3]}),
-    ]
+    cells = cells_of([ROUTING, SDP], ["LyapunovDescent", "BanditPrimalDual", "SinhaVaze"], horizons=[12, 30], knobs={"caution": [3.0]})
     found = {name: sweep(cells, tmp_path / name, engine=engine) for name, engine in every_engine.items()}
     assert numbers(found["serial"]) == numbers(found["joblib"]) == numbers(found["dask"])
     assert not found["serial"].failures
@@ -132,7 +138,7 @@ def test_whoever_plays_the_numbers_are_the_same_bits(every_engine, tmp_path):
 
 
 def test_linear_algebra_has_one_thread_wherever_a_cell_is_played(every_engine, tmp_path):
-    cells = plan([Trap("threads", "threads")], ["SinhaVaze"], horizons=[5], seeds=[0, 1, 2])
+    cells = cells_of([Trap("threads", "threads")], ["SinhaVaze"], horizons=[5], seeds=[0, 1, 2])
     with threadpoolctl.threadpool_limits(2):
         for name, engine in every_engine.items():
             for row in sweep(cells, tmp_path / name, engine=engine).rows:
@@ -151,8 +157,8 @@ def test_a_worker_of_other_versions_is_not_believed():
 
 
 def test_what_one_cell_raises_harms_no_other(every_engine, tmp_path):
-    sources = [BuiltIn("routing"), Trap("refused", "refuse"), Trap("broken", "crash")]
-    cells = plan(sources, ["LyapunovDescent"], horizons=[10], seeds=[0, 1])
+    sources = [ROUTING, Trap("refused", "refuse"), Trap("broken", "crash")]
+    cells = cells_of(sources, ["LyapunovDescent"], horizons=[10], seeds=[0, 1])
     for name, engine in every_engine.items():
         found = sweep(cells, tmp_path / name, engine=engine)
         assert [row["failure"] for row in found.rows] == ["", "", *["This stream is refused."] * 2, *["ZeroDivisionError: a bug"] * 2]
@@ -163,7 +169,7 @@ def test_what_one_cell_raises_harms_no_other(every_engine, tmp_path):
 
 
 def test_what_failed_is_tried_again_and_nothing_else(tmp_path):
-    cells = plan([BuiltIn("routing"), Trap("moody", "crash", str(tmp_path / "done"))], ["SinhaVaze"], horizons=[10])
+    cells = cells_of([ROUTING, Trap("moody", "crash", str(tmp_path / "done"))], ["SinhaVaze"], horizons=[10])
     assert len(sweep(cells, tmp_path / "out", engine=engines.serial()).failures) == 1
     engine, given = played(cells)
     found = sweep(cells, tmp_path / "out", engine=engine)
@@ -172,21 +178,15 @@ def test_what_failed_is_tried_again_and_nothing_else(tmp_path):
     assert pq.read_table(tmp_path / "out" / RESULTS)["failure"].to_pylist() == ["", ""]
 
 
-def test_a_process_that_dies_costs_nothing(tmp_path):
-    cells = plan([BuiltIn("routing"), Trap("mortal", "die", str(tmp_path / "dead"))], ["SinhaVaze"], horizons=[10], seeds=range(4))
-    found = sweep(cells, tmp_path / "out", engine=engines.on_processes(2))
-    assert not found.failures
-    assert (tmp_path / "dead").exists()
-
-
-def test_a_cell_that_kills_its_process_is_a_failure_and_no_other_is(tmp_path):
-    cells = plan([Trap("killer", "die"), BuiltIn("routing")], ["SinhaVaze"], horizons=[10], seeds=range(3))
-    found = sweep(cells, tmp_path, engine=engines.on_processes(2))
-    assert [("died twice" in row["failure"]) for row in found.rows] == [True] * 3 + [False] * 3
+def test_a_process_that_dies_costs_nothing_and_a_cell_that_kills_is_a_failure(tmp_path):
+    sources = [Trap("mortal", "die", str(tmp_path / "dead")), Trap("killer", "die"), ROUTING]
+    found = sweep(cells_of(sources, ["SinhaVaze"], horizons=[10]), tmp_path / "out", engine=engines.on_processes(2))
+    assert [("died twice" in row["failure"]) for row in found.rows] == [False, True, False]
+    assert [row["failure"] == "" for row in found.rows] == [True, False, True]
 
 
 def test_a_worker_killed_half_way_does_not_lose_the_sweep(cluster, tmp_path):
-    cells = plan([Trap("slow", "wait")], ["SinhaVaze"], horizons=[10], seeds=range(8))
+    cells = cells_of([Trap("slow", "wait")], ["SinhaVaze"], horizons=[10], seeds=range(8))
     killed = []
 
     def kill(stage):
@@ -201,7 +201,7 @@ def test_a_worker_killed_half_way_does_not_lose_the_sweep(cluster, tmp_path):
 
 
 def test_a_cell_that_kills_every_worker_is_a_failure(cluster, tmp_path):
-    cells = plan([Trap("killer", "die"), BuiltIn("routing")], ["SinhaVaze"], horizons=[10])
+    cells = cells_of([Trap("killer", "die"), ROUTING], ["SinhaVaze"], horizons=[10])
     found = sweep(cells, tmp_path, engine=engines.on_cluster(cluster.scheduler_address))
     assert "died" in found.rows[0]["failure"]
     assert found.rows[1]["failure"] == ""
@@ -235,24 +235,22 @@ def test_wherever_a_write_was_cut_the_whole_lines_count(tmp_path):
     journal = tmp_path / JOURNAL
     data = journal.read_bytes()
     ends = [i + 1 for i, byte in enumerate(data) if byte == ord("\n")]
-    for kept, (start, stop) in enumerate(zip(ends, ends[1:], strict=False)):
+    for kept, (start, stop) in enumerate(pairwise(ends)):
         for cut in {start, start + 1, (start + stop) // 2, stop - 1}:
             journal.write_bytes(data[:cut])
 
             def known(left, kept=kept):
                 assert list(left) == list(range(kept, len(FEW)))
-                return iter([(number, whole.rows[number]) for number in left])
+                yield from ((number, whole.rows[number]) for number in left)
 
             assert sweep(FEW, tmp_path, engine=known) == whole
             assert journal.read_bytes() == data
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
-def test_a_killed_command_is_continued_by_the_same_command(how, jobs, tmp_path):
-    command = [sys.executable, "-c", PROGRAM, "sweep", "routing", "--horizons", "200", "--seeds", "0,1,2,3,4,5", "--jobs", jobs]
-    command += ["--learner", "LyapunovDescent", "--out", str(tmp_path)]
-    journal = tmp_path / JOURNAL
+@pytest.mark.parametrize(("how", "jobs"), [(signal.SIGKILL, "1"), (signal.SIGINT, "2")])
+def test_a_killed_command_is_continued_by_the_same_command(how, jobs, tmp_path, capsys):
+    words = ["sweep", "routing", "--horizons", "200", "--seeds", "0,1,2,3,4,5,6,7", "--learner", "LyapunovDescent", "--out", str(tmp_path)]
+    command, journal = [sys.executable, "-c", PROGRAM, *words, "--jobs", jobs], tmp_path / JOURNAL
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         until = time.monotonic() + 60
         while not journal.exists() or journal.read_bytes().count(b"\n") < 3:
@@ -268,11 +266,12 @@ def test_a_killed_command_is_continued_by_the_same_command(how, jobs, tmp_path):
         assert len(said[1].splitlines()) == 1
     before = journal.read_bytes()
     before = before[: before.rfind(b"\n") + 1]
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert main([*words, "--jobs", "1", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
     assert journal.read_bytes().startswith(before)
-    assert journal.read_bytes().count(b"\n") == 1 + 6
-    assert [run["seed"] for run in json.loads(done.stdout)["runs"]] == list(range(6))
+    assert journal.read_bytes().count(b"\n") == 1 + 8
+    assert [run["seed"] for run in json.loads(printed.out)["runs"]] == list(range(8))
 
 
 # the folder
@@ -294,7 +293,7 @@ def test_two_sweeps_do_not_share_a_folder(tmp_path):
     def meddling(left):
         with pytest.raises(InvalidInput, match="Another process"):
             sweep(FEW, tmp_path, engine=engines.serial())
-        return engines.serial()(left)
+        yield from engines.serial()(left)
 
     assert not sweep(FEW, tmp_path, engine=meddling).failures
 
@@ -337,7 +336,20 @@ def test_a_sweep_is_not_continued_under_other_versions(tmp_path, monkeypatch):
 
 @pytest.fixture
 def command(tmp_path):
-    return ["sweep", "routing", "--horizons", "10,20", "--seeds", "0,1", "--knob", "caution=1,10", "--jobs", "1", "--out", str(tmp_path / "out")]
+    return [
+        "sweep",
+        "routing",
+        "--horizons",
+        "10,20",
+        "--seeds",
+        "0,1",
+        "--knob",
+        "caution=1,10",
+        "--jobs",
+        "1",
+        "--out",
+        str(tmp_path / "out"),
+    ]
 
 
 def test_the_command_prints_a_table_and_writes_one(command, tmp_path, capsys):
@@ -369,14 +381,13 @@ def test_a_terminal_sees_how_far_it_is_and_a_pipe_sees_nothing(command):
     assert "of 16 cells" in seen_on_a_terminal(command)
 
 
-def test_the_command_plays_on_a_cluster(command, cluster, tmp_path):
-    there = [word if word != "1" else cluster.scheduler_address for word in command[:-2]]
-    there[there.index("--jobs")] = "--dask"
-    ends = [[*there, "--out", str(tmp_path / "there"), "--json"], [*command, "--json"]]
-    done = [subprocess.run([sys.executable, "-c", PROGRAM, *each], capture_output=True, text=True, timeout=120, check=False) for each in ends]
-    assert [each.stderr for each in done] == ["", ""]
-    runs = [[{**run, "seconds": 0} for run in json.loads(each.stdout)["runs"]] for each in done]
-    assert runs[0] == runs[1]
+def test_the_command_plays_on_a_cluster(command, cluster, tmp_path, capsys):
+    assert main([*command, "--json"]) == 0
+    here = json.loads(capsys.readouterr().out)["runs"]
+    words = [*command[: command.index("--jobs")], "--dask", cluster.scheduler_address, "--out", str(tmp_path / "there"), "--json"]
+    done = subprocess.run([sys.executable, "-c", PROGRAM, *words], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [{**run, "seconds": 0} for run in json.loads(done.stdout)["runs"]] == [{**run, "seconds": 0} for run in here]
 
 
 @pytest.mark.parametrize(
@@ -403,7 +414,9 @@ def test_bad_input_is_one_sentence(words, said, capsys, monkeypatch, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("package", "words"), [("joblib", ["--jobs", "2"]), ("distributed", ["--dask", "tcp://127.0.0.1:9"]), ("pyarrow", [])])
+@pytest.mark.parametrize(
+    ("package", "words"), [("joblib", ["--jobs", "2"]), ("distributed", ["--dask", "tcp://127.0.0.1:9"]), ("pyarrow", [])]
+)
 def test_without_the_extra_one_sentence_says_so(package, words, monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, package, None)
     assert main(["sweep", "routing", "--out", str(tmp_path / "out"), *words]) == 2
@@ -416,5 +429,101 @@ def test_failures_are_said(tmp_path, capsys):
     assert "2 of 4 failed: caution must be greater than 0, not -1." in capsys.readouterr().out
 
 
-def test_errors_of_the_tree_are_what_is_raised():
-    assert issubclass(ClusterLost, TidewolfError)
+# experiment files
+
+FILE = """
+rounds = 30
+seeds = [3, 4]
+
+[set]
+kind = "Simplex"
+
+[stream]
+costs = "costs.csv"
+capacities = "capacities.csv"
+
+[[learners]]
+name = "LyapunovDescent"
+block = 2
+
+[[learners]]
+name = "SinhaVaze"
+
+[sweep]
+horizons = [10, 20]
+caution = [1, 10]
+block = [1, 4]
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    (tmp_path / "costs.csv").write_text("a,b\n" + "".join(f"{i % 3},{i % 2}\n" for i in range(30)))
+    (tmp_path / "capacities.csv").write_text("a,b\n" + "0.7,0.8\n" * 30)
+    (tmp_path / "mine.toml").write_text(FILE)
+    return tmp_path / "mine.toml"
+
+
+def test_a_file_says_what_is_swept(file):
+    cells = plan(load(file))
+    assert {cell.rounds for cell in cells} == {10, 20}
+    assert {cell.seed for cell in cells} == {3, 4}
+    assert {cell.entrant for cell in cells} == {  # a learner keeps what it sets itself
+        *(Choice("LyapunovDescent", (("block", 2), ("caution", caution))) for caution in (1.0, 10.0)),
+        *(Choice("SinhaVaze", (("caution", caution),)) for caution in (1.0, 10.0)),
+    }
+    assert plan(load(file)) == cells
+    assert {cell.rounds for cell in plan(load(file), horizons=[5])} == {5}
+    assert {cell.seed for cell in plan(load(file), seeds=[9])} == {9}
+    assert {cell.entrant.given["caution"] for cell in plan(load(file), knobs={"caution": [2.0]})} == {2.0}
+
+
+def test_a_file_is_swept_from_the_shell_by_every_engine(file, cluster, tmp_path, capsys):
+    found = []
+    for where in (["--jobs", "1"], ["--jobs", "2"], ["--dask", cluster.scheduler_address]):
+        assert main(["sweep", str(file), "--json", "--out", str(tmp_path / where[0] / where[1][:1]), *where]) == 0
+        found.append([{**run, "seconds": 0} for run in json.loads(capsys.readouterr().out)["runs"]])
+    assert found[0] == found[1] == found[2]
+    assert {run["experiment"] for run in found[0]} == {"mine"}
+    assert not any(run["failure"] for run in found[0])
+
+
+def test_an_experiment_is_known_by_what_is_in_its_files(file, tmp_path):
+    def identity():
+        return plan(load(file))[0].source.identity
+
+    before, costs = identity(), tmp_path / "costs.csv"
+    assert identity() == before
+    costs.rename(tmp_path / "other.csv")
+    file.write_text(FILE.replace("costs.csv", "other.csv"))
+    assert identity() == before
+    (tmp_path / "other.csv").write_text((tmp_path / "other.csv").read_text().replace("2", "5"))
+    assert identity() != before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("horizons = [10, 20]", "horizons = 10", "mine.toml, line 20, column 1"),
+        ("horizons = [10, 20]", "horizons = [0]", "at least 1"),
+        ("horizons = [10, 20]", "horizons = []", "horizons is a list"),
+        ("caution = [1, 10]", 'caution = ["much"]', "caution is a list"),
+        ("caution = [1, 10]", "cuation = [1]", "Did you mean caution?"),
+        ("caution = [1, 10]", "seed = [1]", "not 'seed'"),
+        ("costs.csv", "cots.csv", "cots.csv"),
+    ],
+)
+def test_a_file_with_a_mistake_is_refused_before_anything_is_played(old, new, said, file, tmp_path, capsys):
+    file.write_text(FILE.replace(old, new))
+    assert main(["sweep", str(file), "--out", str(tmp_path / "out")]) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_swept_survives_being_written(file):
+    experiment = load(file)
+    again = file.with_name("again.toml")
+    again.write_text(experiment.toml())
+    assert load(again).swept == experiment.swept

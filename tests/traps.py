@@ -9,12 +9,11 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tidewolf import problems
 from tidewolf.core.errors import InvalidInput
+from tidewolf.experiments import Experiment
+from tidewolf.experiments.cells import Recipe
 
-
-def small(rounds, seed):
-    return problems.routing(rounds=rounds or 20, seed=seed)
+ROUTING = Recipe.of(Experiment.builtin("routing"))
 
 
 class Trap(NamedTuple):
@@ -28,12 +27,15 @@ class Trap(NamedTuple):
     def identity(self):
         return f"trap {self.name}"
 
-    def build(self, rounds, seed):
+    def problem(self, rounds, seed):
         if not self.once or not Path(self.once).exists():
             if self.once:
                 Path(self.once).touch()
             getattr(self, f"_{self.what}")()
-        return small(rounds, seed)
+        return ROUTING.problem(rounds, seed)
+
+    def learner(self, entrant, problem, seed):
+        return ROUTING.learner(entrant, problem, seed)
 
     def _refuse(self):
         raise InvalidInput("This stream is refused.")

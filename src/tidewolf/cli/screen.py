@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -22,7 +22,8 @@ from tidewolf.report.words import interval, number
 if TYPE_CHECKING:
     from tidewolf.evaluation.compare import Step
     from tidewolf.evaluation.comparison import Comparison
-    from tidewolf.evaluation.run import Moment, Run
+    from tidewolf.evaluation.recording import Moment
+    from tidewolf.evaluation.run import Run
     from tidewolf.experiments.sweep import Line, Stage, Sweep
 
 _TITLES = ("learner", "calls", "regret", "violation", "gap\n%", "shortfall\n%", "less\nbroken", "in equal\ntime", "us")
@@ -167,7 +168,7 @@ def show_sweep(found: Sweep, table: Path) -> None:
         for line in lines:
             regret = "none" if line.regret is None else interval(line.regret).partition(" \u00b1")[0]
             micro = None if line.seconds is None else 1e6 * line.seconds
-            settings = ("" if name not in line.settings else f"{line.settings[name]:g}" for name in knobs)
+            settings = (_setting(line.settings.get(name, "")) for name in knobs)
             cells = (regret, number(line.violation), number(line.calls), number(micro), str(line.seeds))
             grid.add_row(Text(line.learner, style="bold"), *map(Text, (*settings, *cells)))
         length = "as many rounds as it has" if rounds is None else f"{rounds:,} rounds"
@@ -178,6 +179,10 @@ def show_sweep(found: Sweep, table: Path) -> None:
     for sentence, times in Counter(row["failure"] for row in failures).items():
         console.print(Text(f"{times} of {len(found.rows)} failed: {sentence}", style="yellow"))
     console.print(Text(f"results: {table}"), soft_wrap=True)
+
+
+def _setting(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def show_members(title: str, members: Mapping[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,14 +13,14 @@ from tidewolf.cli.options import as_json as plain_json
 from tidewolf.cli.options import numbers
 from tidewolf.core.errors import InvalidInput
 
-_LEARNERS = ("LyapunovDescent", "SinhaVaze")
-
 
 def sweep(
-    experiment: Annotated[str, typer.Argument(metavar="EXPERIMENT", help="A built-in problem; `tidewolf list` shows them.")],
-    learner: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A learner or a rival; give it again for several.")] = None,
+    experiment: Annotated[str, typer.Argument(metavar="EXPERIMENT", help="An experiment file, or a built-in problem.")],
+    learner: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A learner or a rival instead; give it again for several.")
+    ] = None,
     horizons: Annotated[str | None, typer.Option(metavar="N,...", help="How many rounds; as many as there are by default.")] = None,
-    seeds: Annotated[str, typer.Option(metavar="S,...", help="The seeds of everything random.")] = "0",
+    seeds: Annotated[str | None, typer.Option(metavar="S,...", help="The seeds of everything random; 0 by default.")] = None,
     knob: Annotated[
         list[str] | None, typer.Option(metavar="NAME=V,...", help="Values of a learners' setting; give it again for another.")
     ] = None,
@@ -32,32 +33,35 @@ def sweep(
 ) -> None:
     """Many runs: horizons x seeds x learners x knobs.
 
-    Plays every learner at every horizon and seed, and at every combination of the knobs it has, and writes one table of all runs.
-    The same command goes on where a killed one stopped; a run that fails is a line with the reason and is tried again next time. The
-    numbers are the same whoever plays.
+    Plays every learner at every horizon and seed, and at every combination of the knobs it has, and writes one table of all runs. A file
+    says which in its table [sweep]; what is given here counts instead. The same command goes on where a killed one stopped; a run that
+    fails is a line with the reason, and is tried again then. The numbers are the same whoever plays.
 
     \b
     Examples:
       tidewolf sweep routing --horizons 500,1000,2000 --seeds 0,1,2
       tidewolf sweep routing --knob caution=1,10,100 --knob calls_per_round=1,10 --jobs 4
       tidewolf sweep routing --seeds 0,1,2,3 --dask tcp://10.0.0.1:8786
+      tidewolf sweep routing.toml --horizons 500,1000 --out results
       tidewolf sweep routing --json | jq '.runs[].violation'
     """
-    from tidewolf.experiments import engines
+    from tidewolf.experiments import Choice, Experiment, engines, load
     from tidewolf.experiments import sweep as sweeps
-    from tidewolf.experiments.cells import BuiltIn, plan
+    from tidewolf.experiments.cells import plan
     from tidewolf.experiments.journal import RESULTS
 
     if dask is not None and jobs is not None:
         raise InvalidInput("Give --jobs for processes of this machine or --dask for a cluster, not both.")
+    found = load(experiment) if experiment.endswith(".toml") or Path(experiment).is_file() else Experiment.builtin(experiment)
+    if learner:
+        found = replace(found, learners=tuple(Choice(name) for name in learner))
     cells = plan(
-        [BuiltIn(experiment)],
-        learner or _LEARNERS,
-        horizons=(None,) if horizons is None else numbers(horizons, "--horizons", int),
-        seeds=numbers(seeds, "--seeds", int),
+        found,
+        horizons=() if horizons is None else numbers(horizons, "--horizons", int),
+        seeds=() if seeds is None else numbers(seeds, "--seeds", int),
         knobs=dict(map(_knob, knob or ())),
     )
-    engine = engines.on_processes(jobs or engines.processors()) if dask is None else engines.on_cluster(dask)
+    engine = engines.on_processes(engines.processors() if jobs is None else jobs) if dask is None else engines.on_cluster(dask)
     stage = sweeps.Stage(0, 0, len(cells))
     try:
         with screen.sweep(not quiet) as follow:
@@ -67,18 +71,18 @@ def sweep(
                 stage = now
                 follow(now)
 
-            found = sweeps.sweep(cells, out, engine=engine, force=force, progress=moved)
+            done = sweeps.sweep(cells, out, engine=engine, force=force, progress=moved)
     except KeyboardInterrupt:
         typer.echo(f"Interrupted: {stage.done} of {stage.cells} cells are done, and the same command goes on from there.", err=True)
         raise typer.Exit(130) from None
     if as_json:
-        typer.echo(plain_json({"runs": found.rows}), nl=False)
+        typer.echo(plain_json({"runs": done.rows}), nl=False)
     elif not quiet:
-        screen.show_sweep(found, out / RESULTS)
+        screen.show_sweep(done, out / RESULTS)
 
 
 def _knob(text: str) -> tuple[str, list[float]]:
     name, equals, values = text.partition("=")
     if not equals:
         raise InvalidInput(f"--knob takes a name and values, such as caution=1,10, not {text!r}.")
-    return name, numbers(values, f"--knob {name}", float)
+    return name, numbers(values, f"--knob {name}", lambda part: int(part) if part.strip().isdigit() else float(part))

@@ -140,13 +140,20 @@ class Certificate(Value):
         return "\n".join(f"  {line}" for line in (*aligned(rows), *self.reasons, self.verdict))
 
 
+class Weighed(NamedTuple):
+    """Between what max_{z in K} |y - z|^2 - |aimed - z|^2 lies for one update, over the radius."""
+
+    lower: float
+    upper: float
+
+
 class Audit:
     """What is gathered of a learner's projections while it runs: a few products of vectors for each update."""
 
     def __init__(self, learner: Learner[Any]) -> None:
         self._learner = learner
         self.updates = 0
-        self.sample: list[Companion] = []
+        self.sample: list[Companion | Weighed] = []
         self._most = max(4, min(SAMPLE, _NUMBERS // math.prod(learner.hard_set.shape)))
         self._moved, self._stride = 0, 1
         self._worst = {"distances": 0.0, "tolerance": -math.inf, "center": 0.0}
@@ -175,11 +182,25 @@ class Audit:
         if not measured <= self._worst[name]:  # a NaN is the worst
             self._worst[name] = measured
 
+    def parts(self) -> tuple[Any, ...]:
+        """What was gathered as plain numbers; the sample is weighed for that, once."""
+        self.sample = [_weighed(last) for last in self.sample]
+        return self.updates, self._moved, self._stride, tuple(self._worst.values()), tuple(self.sample)
+
+    @classmethod
+    def restored(cls, learner: Learner[Any], parts: tuple[Any, ...]) -> Audit:
+        """What was gathered before, to gather on."""
+        audit = cls(learner)
+        audit.updates, audit._moved, audit._stride, worst, sample = parts
+        audit._worst = dict(zip(audit._worst, worst, strict=True))
+        audit.sample = [Weighed(*ends) for ends in sample]
+        return audit
+
     def checks(self, allowed: float) -> list[Check]:
         """The four checks; none where there was no projection."""
         if not self.updates:
             return []
-        members = [_to_members(last) for last in self.sample]
+        members = [_weighed(last) for last in self.sample]
         lower, upper = (max((ends[i] for ends in members), default=0.0) for i in (0, 1))
         laws = {
             "distances": "|x - y| is what the learner says it is",
@@ -197,13 +218,15 @@ def _closer(last: Companion) -> float:
     return inner(after, after) - inner(before, before)
 
 
-def _to_members(last: Companion) -> tuple[float, float]:
-    """Between what max_{z in K} |y - z|^2 - |aimed - z|^2 lies, over the radius: one oracle answer."""
+def _weighed(last: Companion | Weighed) -> Weighed:
+    """One oracle answer, where nobody has asked yet."""
+    if isinstance(last, Weighed):
+        return last
     K, s = last.over, last.aimed - last.y
     answer = K.answer(-s)
     at_vertex = _closer(last) + 2.0 * (answer.vertex.inner(s) - inner(s, K.center))
     unit = K.radius or 1.0
-    return at_vertex / unit, (at_vertex + 2.0 * answer.error) / unit
+    return Weighed(at_vertex / unit, (at_vertex + 2.0 * answer.error) / unit)
 
 
 def certify(run: Run) -> Certificate:

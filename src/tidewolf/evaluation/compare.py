@@ -19,7 +19,8 @@ from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
 from tidewolf.core.learner import Learner
 from tidewolf.evaluation.comparison import Comparison, Entry, Venue
 from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
-from tidewolf.evaluation.run import Moment, Run, run
+from tidewolf.evaluation.recording import Moment
+from tidewolf.evaluation.run import Run, run
 from tidewolf.problems.base import Problem
 from tidewolf.sets.base import ConvexSet
 
@@ -66,7 +67,7 @@ def compare(
         [
             (seed, name, settings)
             for name, factory in factories.items()
-            for settings in combinations(factory, knobs)
+            for settings in _settings(factory, knobs)
             for seed in (its_seeds if "seed" in signature(factory).parameters else its_seeds[:1])
         ]
         for _, _, its_seeds in problems
@@ -74,7 +75,7 @@ def compare(
     venues: list[Venue] = []
     entries: list[Entry] = []
     for (place, problem, its_seeds), plan in zip(problems, plans, strict=True):
-        best, venue = _venue(place, problem, its_seeds[0])
+        best, venue = _comparator(place, problem, its_seeds[0])
         venues.append(venue)
         for seed, name, settings in plan:
             knob, calls = settings.get("caution"), settings.get("calls_per_round")
@@ -144,7 +145,7 @@ def _several(numbers: Any, what: str, checked: Callable[..., Any]) -> tuple[Any,
     return found
 
 
-def combinations(factory: Factory, knobs: Mapping[str, tuple[float, ...] | None]) -> Iterator[dict[str, float]]:
+def _settings(factory: Factory, knobs: Mapping[str, tuple[float, ...] | None]) -> Iterator[dict[str, float]]:
     """Every combination of the knobs that the learner has."""
     combinations: list[dict[str, float]] = [{}]
     for name, values in knobs.items():
@@ -154,7 +155,7 @@ def combinations(factory: Factory, knobs: Mapping[str, tuple[float, ...] | None]
 
 
 def hindsight(problem: Problem) -> tuple[Comparator, str]:
-    """The best fixed point, and why there is none where there is none; nothing is known of it where it cannot be computed."""
+    """The best fixed point, and why there is none; one of which nothing is known where it cannot be computed."""
     try:
         best = best_in_hindsight(problem.K, problem.stream)
     except TidewolfError as error:
@@ -162,13 +163,7 @@ def hindsight(problem: Problem) -> tuple[Comparator, str]:
     return best, "" if best.infeasibility is None else best.infeasibility.sentence
 
 
-def made(factory: Factory, problem: Problem, settings: Mapping[str, float], seed: int) -> Learner[Any]:
-    """The learner for a problem: these settings, and horizon and seed where it has them."""
-    known = signature(factory).parameters
-    return factory(problem.K, **settings, **{name: value for name, value in (("horizon", len(problem)), ("seed", seed)) if name in known})
-
-
-def _venue(place: str, problem: Problem, seed: int) -> tuple[Comparator, Venue]:
+def _comparator(place: str, problem: Problem, seed: int) -> tuple[Comparator, Venue]:
     rounds, (best, reason) = len(problem), hindsight(problem)
     return best, Venue(place, seed, rounds, best.lower / rounds, best.upper / rounds, best.feasible, reason)
 
@@ -182,11 +177,12 @@ def _entry(
     progress: Callable[[Step, Moment], None] | None,
 ) -> Entry:
     known = signature(factory).parameters
+    given = {**settings, **{name: value for name, value in (("horizon", len(problem)), ("seed", step.seed)) if name in known}}
     caution, budget = (settings.get(name, _default(known, name)) for name in ("caution", "calls_per_round"))
     entry = Entry(step.stream, step.learner, step.seed, caution, budget)
     try:
         told = None if progress is None else lambda moment: progress(step, moment)
-        return _measured(entry, run(made(factory, problem, settings, step.seed), problem.stream, comparator=best, progress=told))
+        return _measured(entry, run(factory(problem.K, **given), problem.stream, comparator=best, progress=told))
     except TidewolfError as error:
         return entry._replace(failure=str(error))
 

@@ -5,35 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import NotSupported
-from tidewolf.core.feedback import Bandit
 from tidewolf.core.learner import Bound, Learner, Record
 from tidewolf.evaluation.certificate import UNSEEN, Audit, Certificate, certify
 from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
+from tidewolf.evaluation.recording import Floats, Moment, Recording
 from tidewolf.functions.base import LinearTotal
-from tidewolf.loop import play
-from tidewolf.projection import ActiveSet
-from tidewolf.sets import FlowPolytope
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-_PROGRESS_SECONDS = 0.1
-
-
-class Moment(NamedTuple):
-    """How far a run has come."""
-
-    rounds_done: int
-    rounds: int
-    calls: int
-    loss_total: float
-    violation_total: float
+PROGRESS_SECONDS = 0.1
+"""How often progress is told."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -155,61 +142,33 @@ def run(
     comparator: Comparator | None = None,
 ) -> Run:
     """Play the whole stream. `progress` is told a few times a second how far it is; `comparator` saves computing it again."""
-    T, t, calls = len(stream), 0, 0
-    losses, violations, distances = np.empty(T), np.empty(T), np.empty(T)
-    calls_at = np.zeros(T, dtype=np.int64)
-    moves = play(learner, stream)
-    _compile_kernels()
-    state, audit = learner.start(), Audit(learner)
-    excess, seconds, last = 0.0, 0.0, time.perf_counter()
-    ends: list[int] = []
-    measures: list[tuple[float, ...]] = []
-    clock = time.perf_counter()
-    for played in moves:
-        seconds += time.perf_counter() - clock
-        stop = t + played.losses.shape[0]
-        losses[t:stop] = to_numpy(played.losses)
-        violations[t:stop] = np.maximum(to_numpy(played.constraints), 0.0)
-        distances[t:stop] = state.distance
-        calls_at[stop - 1] += played.state.calls - calls
-        points = played.x if learner.needs is Bandit else played.x[None, ...]
-        excess = max(excess, *(learner.hard_set.excess(points[i, ...]) for i in range(points.shape[0])))
-        t, state, calls = stop, played.state, played.state.calls
-        if played.seen:
-            ends.append(t)
-            measures.append(learner.measures(state))
-            audit.see(state)
-        clock = time.perf_counter()
-        if progress is not None and (clock - last > _PROGRESS_SECONDS or t == T):
-            last = clock
-            progress(Moment(t, T, calls, float(losses[:t].sum()), float(violations[:t].sum())))
+    recording, last = Recording(learner, stream), time.perf_counter()
+    for _ in recording.advance():
+        if progress is not None and (recording.done or time.perf_counter() - last > PROGRESS_SECONDS):
+            last = time.perf_counter()
+            progress(recording.moment)
+    return finished(recording, comparator)
+
+
+def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
+    """What a recording tells of the rounds it has played, which are all there are."""
+    ends, measures = recording.updates()
     return Run(
-        losses=losses,
-        violations=violations,
-        calls=calls_at,
-        distances=distances,
-        final_state=state,
-        linear_losses=isinstance(stream.losses, LinearTotal),
-        ends=np.array(ends, dtype=np.int64),
-        measures=np.array(measures, dtype=np.float64).reshape(len(ends), -1 if ends else 0),
-        learner=learner,
-        stream=stream,
-        max_excess=excess,
-        seconds=seconds,
-        audit=audit,
+        losses=recording.losses,
+        violations=recording.violations,
+        calls=recording.calls,
+        distances=recording.distances,
+        final_state=recording.state,
+        linear_losses=isinstance(recording.stream.losses, LinearTotal),
+        ends=ends,
+        measures=measures,
+        learner=recording.learner,
+        stream=recording.stream,
+        max_excess=recording.excess,
+        seconds=recording.seconds,
+        audit=recording.audit,
         known=comparator,
     )
-
-
-@cache
-def _compile_kernels() -> None:
-    """Use the kernels of flows and active sets once, on a toy, so that `seconds` does not count their compiling."""
-    K = FlowPolytope.examples()[0]
-    active = ActiveSet.start(K)
-    for direction in np.eye(K.shape[0]):
-        y = K.center - 3.0 * K.tangent(direction)
-        active = active.project(K, y, tol=1e-6).active
-    K.excess(active.x)
 
 
 def _plain(number: float) -> float | None:

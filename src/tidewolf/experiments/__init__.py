@@ -1,1 +1,5 @@
-"""Experiments: many runs, kept in a folder that survives a kill."""
+"""Experiments: files that say what to run, and folders that hold what came of it."""
+
+from tidewolf.experiments.experiment import Choice, Experiment, Tables, load
+
+__all__ = ["Choice", "Experiment", "Tables", "load"]

@@ -16,7 +16,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import ExitStack
 from functools import cache, partial
@@ -29,7 +30,8 @@ from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import ClusterLost, MissingExtra
 from tidewolf.experiments.cells import Cell, Row, attempt, failed
 
-Engine: TypeAlias = Callable[[Mapping[int, Cell]], Iterator[tuple[int, Row]]]
+Answers: TypeAlias = Generator[tuple[int, Row]]
+Engine: TypeAlias = Callable[[Mapping[int, Cell]], Answers]
 
 _CONNECT_SECONDS = 10
 
@@ -66,13 +68,13 @@ def versions() -> dict[str, str]:
     return {name: version for name, version in checkpoint.writer().items() if name != "threads"}
 
 
-def _serial(cells: Mapping[int, Cell]) -> Iterator[tuple[int, Row]]:
+def _serial(cells: Mapping[int, Cell]) -> Answers:
     with _limits():
         for number, cell in cells.items():
             yield number, attempt(cell)
 
 
-def _on_processes(jobs: int, cells: Mapping[int, Cell]) -> Iterator[tuple[int, Row]]:
+def _on_processes(jobs: int, cells: Mapping[int, Cell]) -> Answers:
     left, sent = dict(cells), list[int]()
     while left:
         sent.clear()
@@ -89,7 +91,7 @@ def _on_processes(jobs: int, cells: Mapping[int, Cell]) -> Iterator[tuple[int, R
                     yield number, failed(cell, "The process that played this cell died twice: it was killed, or ran out of memory.")
 
 
-def _pooled(jobs: int, cells: Mapping[int, Cell], sent: list[int]) -> Iterator[tuple[int, Row]]:
+def _pooled(jobs: int, cells: Mapping[int, Cell], sent: list[int]) -> Answers:
     """What a pool of processes answers; `sent` tells which cells it was given."""
     joblib = _needs("joblib")
 
@@ -100,7 +102,14 @@ def _pooled(jobs: int, cells: Mapping[int, Cell], sent: list[int]) -> Iterator[t
 
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
         pool = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=jobs, max_nbytes=None)
-        yield from pool(tasks())
+        answers = pool(tasks())
+    try:
+        for done in answers:  # noqa: UP028  `yield from` would close it before the warning is silenced
+            yield done
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of closing early, which is meant
+            answers.close()
 
 
 def _in_process(number: int, cell: Cell) -> tuple[int, Row]:
@@ -110,7 +119,7 @@ def _in_process(number: int, cell: Cell) -> tuple[int, Row]:
     return number, attempt(cell)
 
 
-def _on_cluster(address: str, cells: Mapping[int, Cell]) -> Iterator[tuple[int, Row]]:
+def _on_cluster(address: str, cells: Mapping[int, Cell]) -> Answers:
     distributed = _needs("distributed")
     with ExitStack() as stack:
         try:

@@ -10,10 +10,12 @@ line with the sentence that refused it, and no other suffers.
 from __future__ import annotations
 
 import io
+import json
 import math
 import os
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -39,7 +41,7 @@ class Line(NamedTuple):
     experiment: str
     rounds: int | None
     learner: str
-    settings: dict[str, float]
+    settings: dict[str, Any]
     seeds: int
     """how many were played to the end"""
     regret: tuple[float, float] | None
@@ -66,19 +68,20 @@ class Sweep:
         """The rows in short: one line for each experiment, horizon, learner and setting."""
         groups: dict[Any, list[Row]] = {}
         for row in self.rows:
-            groups.setdefault((row["source"], row["rounds"], row["learner"], *row["settings"].items()), []).append(row)
+            groups.setdefault((row["source"], row["rounds"], row["learner"], json.dumps(row["settings"])), []).append(row)
         return [_line(group) for group in groups.values()]
 
     def table(self) -> Any:
         """The rows as a table of pyarrow, a column a number."""
         pa = _pyarrow()
-        knobs = dict.fromkeys(name for row in self.rows for name in row["settings"])
         types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
-        schema = pa.schema(
-            [(name, types[kind]) for name, kind in (*_WHICH.items(), *dict.fromkeys(map(_column, knobs), float).items(), *_WHAT.items())],
-            metadata={"tidewolf": f"sweep {FORMAT}"},
-        )
-        return pa.Table.from_pylist([_flat(row) for row in self.rows], schema=schema)
+        knobs: dict[str, type] = {}
+        for row in self.rows:
+            for name, value in row["settings"].items():
+                knobs[name] = knobs.get(name, float) if type(value) in (int, float) else str
+        columns = {**_WHICH, **{f"{_KNOB}{name}": kind for name, kind in knobs.items()}, **_WHAT}
+        schema = pa.schema([(name, types[kind]) for name, kind in columns.items()], metadata={"tidewolf": f"sweep {FORMAT}"})
+        return pa.Table.from_pylist([_flat(row, knobs) for row in self.rows], schema=schema)
 
     def to_pandas(self) -> Any:
         """The rows as a data frame."""
@@ -106,10 +109,11 @@ def sweep(
             raise OtherSettings(f"The sweep in {folder} was begun with {then}: go on with that, name another folder, or force overwriting.")
         done = len(cells) - len(left)
         _tell(progress, journal, done, cells)
-        for number, row in engine(left):
-            journal.add(number, row)
-            done += 1
-            _tell(progress, journal, done, cells)
+        with closing(engine(left)) as answers:
+            for number, row in answers:
+                journal.add(number, row)
+                done += 1
+                _tell(progress, journal, done, cells)
         found = Sweep(tuple(journal.rows[n] for n in range(len(cells))))
         if left or not (folder / RESULTS).exists():
             _write(folder / RESULTS, found)
@@ -129,6 +133,8 @@ def _write(path: Path, found: Sweep) -> None:
     checkpoint.write(path, buffer.getvalue())
 
 
+_KNOB = "knob_"
+"""What a column of a setting begins with: calls_per_round is set, and measured too."""
 _WHICH = {"experiment": str, "learner": str, "rounds": int, "seed": int}
 _WHAT = {
     "regret_lower": float,
@@ -147,17 +153,13 @@ _WHAT = {
 }
 
 
-def _column(knob: str) -> str:
-    """Apart from what was measured: calls_per_round is both."""
-    return f"knob_{knob}"
-
-
-def _flat(row: Row) -> Row:
+def _flat(row: Row, knobs: Mapping[str, type]) -> Row:
     """A row without rows inside; what a failed cell has not is left out."""
     regret, bound = row.get("regret") or {}, row.get("bound") or {}
+    settings = {name: value if knobs[name] is float else json.dumps(value) for name, value in row["settings"].items()}
     return {
         **row,
-        **{_column(knob): value for knob, value in row["settings"].items()},
+        **{f"{_KNOB}{name}": value for name, value in settings.items()},
         "regret_lower": regret.get("lower"),
         "regret_upper": regret.get("upper"),
         "bound_regret": bound.get("regret"),

@@ -23,6 +23,7 @@ from tidewolf.problems.tables import csv_rows, number_in
 from tidewolf.sets.graph_tools import Link, away
 
 ENDS = (("tail", "head"), ("source", "target"), ("from", "to"), ("u", "v"))
+NAMES = ("name", "link", "id")
 
 
 class Graph(NamedTuple):
@@ -33,6 +34,12 @@ class Graph(NamedTuple):
     """those asked for, one for each link"""
     loops: int
     """links of the file from a node to itself, left out"""
+    names: tuple[str, ...] = ()
+    """what the file calls each link, in `name`, `link` or `id`; empty where it does not"""
+    places: tuple[str, ...] = ()
+    """where each link stands"""
+    both_ways: bool = False
+    """whether every link is there in both directions, the ways back in the second half"""
 
     def dag(self, source: Hashable, target: Hashable, lengths: str | None = None) -> list[int]:
         """The links that lead away from the source and lie on a way to the target: no cycle is left. Every link is 1 long unless told."""
@@ -67,7 +74,14 @@ def read_graph(
     ways = 1 if (said if directed is None else directed) else 2
     links = [(link.tail, link.head) for link in kept]
     read = {name: np.tile([_number(link, name, missing) for link in kept], ways) for name in numbers}
-    return Graph((*links, *((head, tail) for tail, head in links if ways == 2)), read, len(found) - len(kept))
+    return Graph(
+        (*links, *((head, tail) for tail, head in links if ways == 2)),
+        read,
+        len(found) - len(kept),
+        names=tuple(map(_name, kept)) * ways,
+        places=tuple(link.where for link in kept) * ways,
+        both_ways=ways == 2,
+    )
 
 
 class _Link(NamedTuple):
@@ -86,6 +100,10 @@ def _number(link: _Link, name: str, missing: float | None) -> float:
     if cell == "":
         raise InvalidInput(f"{link.where} has no {name}; give `missing=` a number that stands for it.")
     return number_in(cell, f"{link.where}, {name}")
+
+
+def _name(link: _Link) -> str:
+    return next((str(link.known[key]).strip() for key in NAMES if key in link.known), "")
 
 
 def _from_csv(path: Path, numbers: Sequence[str]) -> list[_Link]:

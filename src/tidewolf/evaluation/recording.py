@@ -1,0 +1,164 @@
+"""A run on its way: what was measured so far, and the state to go on from.
+
+It can stop after any update and go on elsewhere: `save` keeps all of it as bytes, and `load` gives a recording that goes on bit for bit,
+under the same learner and stream alone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from tidewolf.core import checkpoint
+from tidewolf.core.arrays import to_numpy
+from tidewolf.core.batch import Stream
+from tidewolf.core.errors import BrokenFile, CheckpointError
+from tidewolf.core.feedback import Bandit
+from tidewolf.core.learner import Learner
+from tidewolf.core.values import fingerprint
+from tidewolf.evaluation.certificate import Audit
+from tidewolf.loop import Played, play
+from tidewolf.projection import ActiveSet
+from tidewolf.sets import FlowPolytope
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class Moment(NamedTuple):
+    """How far a run has come."""
+
+    rounds_done: int
+    rounds: int
+    calls: int
+    loss_total: float
+    violation_total: float
+
+
+class _Snapshot(NamedTuple):
+    """A recording as numbers and arrays."""
+
+    t: int
+    state: np.ndarray[Any, np.dtype[np.uint8]]
+    """as the learner saves it"""
+    losses: Floats
+    violations: Floats
+    distances: Floats
+    calls: np.ndarray[Any, np.dtype[np.int64]]
+    ends: np.ndarray[Any, np.dtype[np.int64]]
+    measures: Floats
+    excess: float
+    seconds: float
+    audit: tuple[Any, ...]
+
+
+@final
+class Recording:
+    """Plays a stream and keeps what `Run` tells of it."""
+
+    def __init__(self, learner: Learner[Any], stream: Stream) -> None:
+        play(learner, stream)  # refuses what cannot be played
+        _compile_kernels()
+        rounds = len(stream)
+        self.learner, self.stream = learner, stream
+        self.t, self.excess, self.seconds = 0, 0.0, 0.0
+        self.losses, self.violations, self.distances = np.empty(rounds), np.empty(rounds), np.empty(rounds)
+        self.calls = np.zeros(rounds, dtype=np.int64)
+        self.ends: list[int] = []
+        self.measures: list[tuple[float, ...]] = []
+        self.state, self.audit = learner.start(), Audit(learner)
+
+    def advance(self) -> Iterator[int]:
+        """Play on, one update at a time; answers how many rounds are done."""
+        moves = play(self.learner, self.stream[self.t :] if self.t else self.stream, self.state)
+        clock = time.perf_counter()
+        for played in moves:
+            self.seconds += time.perf_counter() - clock
+            self._take(played)
+            yield self.t
+            clock = time.perf_counter()
+
+    def _take(self, played: Played) -> None:
+        stop = self.t + played.losses.shape[0]
+        self.losses[self.t : stop] = to_numpy(played.losses)
+        self.violations[self.t : stop] = np.maximum(to_numpy(played.constraints), 0.0)
+        self.distances[self.t : stop] = self.state.distance
+        self.calls[stop - 1] += played.state.calls - self.state.calls
+        points = played.x if self.learner.needs is Bandit else played.x[None, ...]
+        self.excess = max(self.excess, *(self.learner.hard_set.excess(points[i, ...]) for i in range(points.shape[0])))
+        self.t, self.state = stop, played.state
+        if played.seen:
+            self.ends.append(stop)
+            self.measures.append(self.learner.measures(self.state))
+            self.audit.see(self.state)
+
+    @property
+    def done(self) -> bool:
+        return self.t == len(self.stream)
+
+    @property
+    def moment(self) -> Moment:
+        """How far it has come."""
+        losses, violations = float(self.losses[: self.t].sum()), float(self.violations[: self.t].sum())
+        return Moment(self.t, len(self.stream), int(self.state.calls), losses, violations)
+
+    def save(self) -> bytes:
+        """All of it as bytes."""
+        t = self.t
+        ends, measures = self.updates()
+        snapshot = _Snapshot(
+            t=t,
+            state=np.frombuffer(self.learner.save(self.state), dtype=np.uint8),
+            losses=self.losses[:t],
+            violations=self.violations[:t],
+            distances=self.distances[:t],
+            calls=self.calls[:t],
+            ends=ends,
+            measures=measures,
+            excess=self.excess,
+            seconds=self.seconds,
+            audit=self.audit.parts(),
+        )
+        return checkpoint.dump(snapshot, settings=self._settings, learner=type(self.learner).__name__)
+
+    @classmethod
+    def load(cls, data: bytes, learner: Learner[Any], stream: Stream, source: str) -> Recording:
+        """A saved recording again; `source` is what errors call it."""
+        recording = cls(learner, stream)
+        saved = checkpoint.load(data, settings=recording._settings, reference=np.empty(0), source=source)
+        try:
+            found = _Snapshot(**saved.fields)
+            recording.state = learner.load(found.state.tobytes())
+            recording.audit = Audit.restored(learner, found.audit)
+            recording.t, recording.excess, recording.seconds = found.t, found.excess, found.seconds
+            for name in ("losses", "violations", "distances", "calls"):
+                getattr(recording, name)[: found.t] = getattr(found, name)
+            recording.ends, recording.measures = found.ends.tolist(), [tuple(row) for row in found.measures.tolist()]
+        except CheckpointError as error:
+            raise type(error)(f"{source}: {error}") from None
+        except (TypeError, ValueError) as error:
+            raise BrokenFile(f"{source} is no recording of a run: {error}.") from None
+        return recording
+
+    def updates(self) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Floats]:
+        """After how many rounds each update came, and the learner's running numbers after each."""
+        measures = np.array(self.measures, dtype=np.float64).reshape(len(self.ends), -1 if self.ends else 0)
+        return np.array(self.ends, dtype=np.int64), measures
+
+    @property
+    def _settings(self) -> str:
+        return fingerprint((self.learner, self.stream))
+
+
+@cache
+def _compile_kernels() -> None:
+    """Use the kernels of flows and active sets once, on a toy, so that `seconds` does not count their compiling."""
+    K = FlowPolytope.examples()[0]
+    active = ActiveSet.start(K)
+    for direction in np.eye(K.shape[0]):
+        y = K.center - 3.0 * K.tangent(direction)
+        active = active.project(K, y, tol=1e-6).active
+    K.excess(active.x)
