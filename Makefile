@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 .PHONY: run test lint format bench soak clean
 
 run: $(VENV)/.run
-	$(BIN)/tidewolf run routing
+	$(BIN)/tidewolf run routing --out out --force
 
 test: lint
 	$(BIN)/python -m pytest -q -n 2 -m "not soak"

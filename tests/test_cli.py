@@ -30,6 +30,8 @@ KEYS = [
     "bound",
     "certificate",
     "unseen",
+    "seed",
+    "settings",
 ]
 
 
@@ -66,7 +68,7 @@ def test_json_is_all_that_is_printed(short, capsys):
 
 def test_the_same_seed_gives_the_same_run(short, capsys):
     def records(seed):
-        assert main([*short, "--json", "--seed", seed]) == 0
+        assert main([*short, "--json", "--seed", seed, "--force"]) == 0
         return [{key: each[key] for key in KEYS if key != "seconds"} for each in json.loads(capsys.readouterr().out)["runs"]]
 
     assert records("1") == records("1")
@@ -114,13 +116,13 @@ def seen_on_a_terminal(arguments, **environment):
 
 def test_a_terminal_sees_progress(short):
     seen = seen_on_a_terminal(short)
-    assert all(word in seen for word in ("LyapunovDescent", "rounds/s", "calls a round", "violation"))
+    assert all(word in seen for word in ("LyapunovDescent", "rounds/s", "calls a round", "regret", "violation"))
 
 
 def test_no_color_is_honoured(short):
     colors = r"\x1b\[(\d+;)*(3[0-8]|9[0-7])"
     assert re.search(colors, seen_on_a_terminal(short))
-    assert not re.search(colors, seen_on_a_terminal(short, NO_COLOR="1"))
+    assert not re.search(colors, seen_on_a_terminal([*short, "--force"], NO_COLOR="1"))
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ def test_the_list_names_everything_there_is(capsys):
     assert set(names) <= set(words)
 
 
-@pytest.mark.parametrize("package", ["typer", "rich", "matplotlib"])
+@pytest.mark.parametrize("package", ["typer", "rich", "matplotlib", "pyarrow"])
 def test_without_the_extra_one_sentence_says_so(package, short):
     program = f"import sys; sys.modules[{package!r}] = None; from tidewolf.cli import main; sys.exit(main())"
     done = subprocess.run([sys.executable, "-c", program, *short], capture_output=True, text=True, timeout=120, check=False)

@@ -20,6 +20,7 @@ from tidewolf.experiments import sweep as sweeps
 from tidewolf.experiments.cells import Recipe, crossed, plan
 from tidewolf.experiments.journal import JOURNAL, RESULTS
 from tidewolf.experiments.sweep import sweep
+from tidewolf.experiments.template import template
 from traps import ROUTING, Trap
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -415,7 +416,7 @@ def test_bad_input_is_one_sentence(words, said, capsys, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("package", "words"), [("joblib", ["--jobs", "2"]), ("distributed", ["--dask", "tcp://127.0.0.1:9"]), ("pyarrow", [])]
+    ("package", "words"), [("joblib", ["--jobs", "2"]), ("distributed", ["--dask", "tcp://here:9"]), ("threadpoolctl", ["--jobs", "1"])]
 )
 def test_without_the_extra_one_sentence_says_so(package, words, monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, package, None)
@@ -527,3 +528,11 @@ def test_what_is_swept_survives_being_written(file):
     again = file.with_name("again.toml")
     again.write_text(experiment.toml())
     assert load(again).swept == experiment.swept
+
+
+def test_the_file_of_new_shows_how_to_sweep(tmp_path):
+    lines = template("mine", "routing").splitlines()
+    start = lines.index("# [sweep]")
+    path = tmp_path / "mine.toml"
+    path.write_text("\n".join([*lines[:start], *(line.removeprefix("# ") for line in lines[start : start + 4]), *lines[start + 4 :]]))
+    assert len(plan(load(path))) == 3 * 3 * (2 + 1)

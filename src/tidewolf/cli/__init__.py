@@ -11,7 +11,7 @@ __all__ = ["main"]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with these arguments (those of the shell by default); the answer is the exit code."""
-    missing = [package for package in ("typer", "rich", "matplotlib") if find_spec(package) is None]
+    missing = [package for package in ("typer", "rich", "matplotlib", "pyarrow") if find_spec(package) is None]
     if missing:
         sys.stderr.write(f'The tidewolf command needs {" and ".join(missing)}, not installed here; type: pip install "tidewolf[app]"\n')
         return 2

@@ -1,37 +1,28 @@
-"""The commands: `tidewolf run`, `compare`, `list`. Bad input ends with exit code 2 and one sentence, never with a traceback."""
+"""The commands, and how they end. Bad input ends with exit code 2 and one sentence, never with a traceback."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.main import get_command
 
 from tidewolf import __version__
 from tidewolf.cli import screen
-from tidewolf.cli.options import as_json as plain_json
 from tidewolf.cli.options import numbers
+from tidewolf.cli.run import as_text, new, report, resume, run
 from tidewolf.cli.sweep import sweep
-from tidewolf.core import checkpoint
-from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.core.errors import Interrupted, TidewolfError
 
-if TYPE_CHECKING:
-    from tidewolf.core.learner import Learner
-    from tidewolf.evaluation.run import Run
-    from tidewolf.problems import Problem
-
-_DEFAULT_LEARNERS = ("LyapunovDescent", "SinhaVaze")
 _CONTESTANTS = ("LyapunovDescent", "LyapunovFrankWolfe", "SinhaVaze")
-_SUMMARY_FORMAT = 1
 _UsageError: Any = typer.BadParameter.__mro__[1]  # click's own, or that of the click inside typer: it depends on typer's version
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
+app = typer.Typer(rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 
 
 def invoke(arguments: Sequence[str] | None) -> int:
@@ -44,6 +35,8 @@ def invoke(arguments: Sequence[str] | None) -> int:
     except _UsageError as error:
         message: str = error.format_message()
         return _refused(message if message.endswith((".", "?")) else f"{message}.")
+    except Interrupted as error:
+        return _refused(str(error), 130)
     except TidewolfError as error:
         return _refused(str(error))
     except OSError as error:
@@ -74,49 +67,17 @@ def tidewolf(
     Begin with:
       tidewolf list               what there is to run
       tidewolf run routing        two learners side by side: a table, and a page with pictures
+      tidewolf new network        an experiment file for your own data, every key explained
       tidewolf compare routing    a tournament: who keeps limits better at equal regret
       tidewolf sweep routing      many runs at once, in a table that a kill does not lose
     """
 
 
-@app.command()
-def run(
-    experiment: Annotated[str, typer.Argument(metavar="EXPERIMENT", help="A built-in problem; `tidewolf list` shows them.")],
-    rounds: Annotated[int | None, typer.Option(metavar="N", help="How many rounds; as many as the problem has by default.")] = None,
-    learner: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A learner or a rival; give it again for several.")] = None,
-    seed: Annotated[int, typer.Option(metavar="S", help="The seed of everything random.")] = 0,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where report.html and summary.json go.")] = Path("out"),
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress line and no table.")] = False,
-) -> None:
-    """Run learners on a problem, side by side.
-
-    Prints a table and writes a report page with pictures. Unless told otherwise, LyapunovDescent runs beside SinhaVaze,
-    which projects exactly.
-
-    \b
-    Examples:
-      tidewolf run routing
-      tidewolf run routing --rounds 2000 --seed 7 --out results
-      tidewolf run routing --learner LyapunovDescent --quiet
-      tidewolf run routing --json | jq '.runs[].regret'
-    """
-    from tidewolf import problems, report
-
-    problem = problems.named(experiment)(rounds=rounds, seed=seed)
-    learners = _learners(learner or _DEFAULT_LEARNERS, problem)
-    if out.exists() and not out.is_dir():
-        raise InvalidInput(f"{out} is a file; --out takes a folder.")
-    out.mkdir(parents=True, exist_ok=True)
-    runs = _play(problem, learners, shown=not quiet)
-    records = [{"experiment": problem.name, **run.summary()} for run in runs]
-    summary = {"format": _SUMMARY_FORMAT, "rounds": len(problem.stream), "seed": seed, "runs": records}
-    checkpoint.write(out / "summary.json", plain_json(summary).encode())
-    report.write(out / "report.html", runs, name=problem.name, about=problem.title, seed=seed, date=datetime.now(UTC))
-    if as_json:
-        typer.echo(plain_json({"runs": records}), nl=False)
-    elif not quiet:
-        screen.show_results(runs, f"{problem.name}: {len(problem.stream):,} rounds, seed {seed}", out / "report.html")
+app.command()(run)
+app.command()(resume)
+app.command()(report)
+app.command()(new)
+app.command()(sweep)
 
 
 @app.command()
@@ -148,10 +109,11 @@ def compare(
     from tidewolf import problems
     from tidewolf.evaluation.compare import compare as play_all
     from tidewolf.evaluation.comparison import FILES, require_free
+    from tidewolf.experiments.experiment import learner_named
     from tidewolf.report import comparison as page
 
     builders = {name: problems.named(name) for name in problem or ["routing"]}
-    learners = {name: _learner(name) for name in learner or _CONTESTANTS}
+    learners = {name: learner_named(name) for name in learner or _CONTESTANTS}
     swept = {"cautions": numbers(cautions, "--cautions", float), "budgets": numbers(budgets, "--budgets", float)}
     seeded = numbers(seeds, "--seeds", int)
     streams = {name: partial(build, rounds) for name, build in builders.items()}
@@ -162,12 +124,9 @@ def compare(
     page.write(out / "comparison.html", found, date=datetime.now(UTC))
     page.write_pictures(out, found)
     if as_json:
-        typer.echo(plain_json(found.summary()), nl=False)
+        typer.echo(as_text(found.summary()), nl=False)
     elif not quiet:
         screen.show_comparison(found, out / "comparison.html")
-
-
-app.command()(sweep)
 
 
 @app.command("list")
@@ -186,31 +145,3 @@ def list_() -> None:
     }
     for title, members in parts.items():
         screen.show_members(title, {member.__name__: (member.__doc__ or "").strip().partition("\n")[0] for member in members})
-
-
-def _learners(names: Sequence[str], problem: Problem) -> list[Learner[Any]]:
-    """All of them are made before the first one runs, so that a wrong name costs no time."""
-    return [_learner(name)(problem.K, horizon=len(problem.stream)) for name in dict.fromkeys(names)]
-
-
-def _learner(name: str) -> Any:
-    from tidewolf import learners, rivals
-
-    known = {**learners.every(), **rivals.every()}
-    if name in known:
-        return known[name]
-    near = get_close_matches(name.lower(), [each.lower() for each in known], n=1, cutoff=0.5)
-    meant = [each for each in known if each.lower() in near]
-    hint = f" Did you mean {meant[0]}?" if meant else ""
-    raise InvalidInput(f"There is no learner called {name!r}; there are {', '.join(known)}.{hint}")
-
-
-def _play(problem: Problem, learners: Sequence[Learner[Any]], *, shown: bool) -> list[Run]:
-    from tidewolf.evaluation.run import run
-
-    with screen.progress(shown) as follow:
-        runs: list[Run] = []
-        for learner in learners:
-            moved = follow(type(learner).__name__, len(problem.stream))
-            runs.append(run(learner, problem.stream, progress=moved, comparator=runs[0].comparator if runs else None))
-    return runs

@@ -1,8 +1,7 @@
-"""What several commands read and print alike."""
+"""What several commands read alike."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -17,8 +16,3 @@ def numbers(text: str, option: str, kind: Callable[[str], N]) -> list[N]:
         return [kind(part) for part in text.split(",")]
     except ValueError:
         raise InvalidInput(f"{option} takes {'whole ' * (kind is int)}numbers with commas between, such as 1,10, not {text!r}.") from None
-
-
-def as_json(value: object) -> str:
-    """Plain data as text for other programs."""
-    return json.dumps(value, indent=2, allow_nan=False) + "\n"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -22,14 +22,13 @@ from tidewolf.report.words import interval, number
 if TYPE_CHECKING:
     from tidewolf.evaluation.compare import Step
     from tidewolf.evaluation.comparison import Comparison
-    from tidewolf.evaluation.recording import Moment
+    from tidewolf.evaluation.recording import Floats, Moment
     from tidewolf.evaluation.run import Run
+    from tidewolf.experiments.folder import Follow
     from tidewolf.experiments.sweep import Line, Stage, Sweep
 
 _TITLES = ("learner", "calls", "regret", "violation", "gap\n%", "shortfall\n%", "less\nbroken", "in equal\ntime", "us")
 """Those of HEAD, narrow."""
-
-Follow: TypeAlias = "Callable[[str, int | None], Callable[[Moment], None]]"
 
 
 def _bar(shown: bool) -> Progress:
@@ -47,12 +46,17 @@ def _bar(shown: bool) -> Progress:
 def progress(shown: bool) -> Iterator[Follow]:
     """A function that begins a line and answers what keeps it moving; nothing is shown where stderr is not a terminal."""
     with _bar(shown) as bar:
+        before = bar.add_task("the best point in hindsight", total=None, detail="")
 
-        def follow(name: str, rounds: int | None) -> Callable[[Moment], None]:
-            task = bar.add_task(name, total=rounds, detail="")
+        def follow(name: str, begun: Moment, hindsight: Floats | None) -> Callable[[Moment], None]:
+            bar.update(before, visible=False)
+            task = bar.add_task(name, total=begun.rounds, completed=begun.rounds_done, detail="")
+            clock = bar.get_time()
 
             def moved(moment: Moment) -> None:
-                bar.update(task, completed=moment.rounds_done, detail=_detail(moment, bar.tasks[task].elapsed or 0.0))
+                speed = (moment.rounds_done - begun.rounds_done) / max(bar.get_time() - clock, 1e-9)
+                regret = None if hindsight is None else moment.loss_total - float(hindsight[moment.rounds_done - 1])
+                bar.update(task, completed=moment.rounds_done, detail=_detail(moment, speed, regret))
 
             return moved
 
@@ -68,11 +72,11 @@ def tournament(shown: bool) -> Iterator[Callable[[Step, Moment], None]]:
 
         def follow(step: Step, moment: Moment) -> None:
             now = bar.get_time()
-            elapsed = now - began.setdefault(step.number, now)
+            speed = moment.rounds_done / max(now - began.setdefault(step.number, now), 1e-9)
             knob = "" if step.caution is None else f", caution {step.caution:g}"
             what = f"{step.stream}, {step.learner}{knob} ({step.number} of {step.runs})"
             done = step.number - 1 + moment.rounds_done / moment.rounds
-            bar.update(task, description=what, total=step.runs, completed=done, detail=_detail(moment, elapsed))
+            bar.update(task, description=what, total=step.runs, completed=done, detail=_detail(moment, speed))
 
         yield follow
 
@@ -90,9 +94,10 @@ def sweep(shown: bool) -> Iterator[Callable[[Stage], None]]:
         yield follow
 
 
-def _detail(moment: Moment, elapsed: float) -> str:
-    done = max(1, moment.rounds_done)
-    return f"{done / max(elapsed, 1e-9):,.0f} rounds/s, {moment.calls / done:.2f} calls a round, violation {number(moment.violation_total)}"
+def _detail(moment: Moment, speed: float, regret: float | None = None) -> str:
+    calls = f"{moment.calls / max(1, moment.rounds_done):.2f} calls a round"
+    against = "" if regret is None else f"regret {number(regret)}, "
+    return f"{speed:,.0f} rounds/s, {calls}, {against}violation {number(moment.violation_total)}"
 
 
 def show_results(runs: Sequence[Run], title: str, page: Path) -> None:

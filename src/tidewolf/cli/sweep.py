@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tidewolf.cli import screen
-from tidewolf.cli.options import as_json as plain_json
 from tidewolf.cli.options import numbers
-from tidewolf.core.errors import InvalidInput
+from tidewolf.cli.run import as_text, asked_for, experiments, learners
+from tidewolf.core.errors import Interrupted, InvalidInput
 
 
 def sweep(
-    experiment: Annotated[str, typer.Argument(metavar="EXPERIMENT", help="An experiment file, or a built-in problem.")],
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT", help="A built-in problem (`tidewolf list`) or a TOML file (`tidewolf new`).", autocompletion=experiments
+        ),
+    ],
     learner: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A learner or a rival instead; give it again for several.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A learner or a rival; give it again for several.", autocompletion=learners),
     ] = None,
     horizons: Annotated[str | None, typer.Option(metavar="N,...", help="How many rounds; as many as there are by default.")] = None,
     seeds: Annotated[str | None, typer.Option(metavar="S,...", help="The seeds of everything random; 0 by default.")] = None,
     knob: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=V,...", help="Values of a learners' setting; give it again for another.")
+        list[str] | None, typer.Option(metavar="NAME=V,...", help="Values of a setting of learners; give it again for another.")
     ] = None,
     jobs: Annotated[int | None, typer.Option(metavar="N", help="How many processes; as many as there are processors by default.")] = None,
     dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="The scheduler of a Dask cluster that plays instead.")] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where results.parquet goes, and what is done already.")] = Path("out/sweep"),
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where results.parquet goes, and what is done already; out/sweep by default.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Begin anew, whatever sweep DIR holds.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress line and no table.")] = False,
@@ -45,23 +52,22 @@ def sweep(
       tidewolf sweep routing.toml --horizons 500,1000 --out results
       tidewolf sweep routing --json | jq '.runs[].violation'
     """
-    from tidewolf.experiments import Choice, Experiment, engines, load
+    from tidewolf.experiments import engines
     from tidewolf.experiments import sweep as sweeps
     from tidewolf.experiments.cells import plan
     from tidewolf.experiments.journal import RESULTS
 
     if dask is not None and jobs is not None:
         raise InvalidInput("Give --jobs for processes of this machine or --dask for a cluster, not both.")
-    found = load(experiment) if experiment.endswith(".toml") or Path(experiment).is_file() else Experiment.builtin(experiment)
-    if learner:
-        found = replace(found, learners=tuple(Choice(name) for name in learner))
+    asked = asked_for(experiment, None, learner, None)
     cells = plan(
-        found,
+        asked,
         horizons=() if horizons is None else numbers(horizons, "--horizons", int),
         seeds=() if seeds is None else numbers(seeds, "--seeds", int),
         knobs=dict(map(_knob, knob or ())),
     )
     engine = engines.on_processes(engines.processors() if jobs is None else jobs) if dask is None else engines.on_cluster(dask)
+    folder = out or (asked.folder or Path("out")) / "sweep"
     stage = sweeps.Stage(0, 0, len(cells))
     try:
         with screen.sweep(not quiet) as follow:
@@ -71,14 +77,13 @@ def sweep(
                 stage = now
                 follow(now)
 
-            done = sweeps.sweep(cells, out, engine=engine, force=force, progress=moved)
+            found = sweeps.sweep(cells, folder, engine=engine, force=force, progress=moved)
     except KeyboardInterrupt:
-        typer.echo(f"Interrupted: {stage.done} of {stage.cells} cells are done, and the same command goes on from there.", err=True)
-        raise typer.Exit(130) from None
+        raise Interrupted(f"Interrupted: {stage.done} of {stage.cells} cells are done, and the same command goes on from there.") from None
     if as_json:
-        typer.echo(plain_json({"runs": done.rows}), nl=False)
+        typer.echo(as_text({"runs": found.rows}), nl=False)
     elif not quiet:
-        screen.show_sweep(done, out / RESULTS)
+        screen.show_sweep(found, folder / RESULTS)
 
 
 def _knob(text: str) -> tuple[str, list[float]]:

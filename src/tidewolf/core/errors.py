@@ -17,6 +17,7 @@
     |-- NotSupported                    a combination that has no method here
     |-- SolverFailed                    an LP or QP solver gave up
     |-- MissingExtra (ImportError)      an optional dependency is not installed
+    |-- Interrupted                     a run that was told to stop; its folder goes on from there
     |-- ClusterLost                     the scheduler of a cluster does not answer
     |-- LawBroken (AssertionError)      a user's class breaks a law of tidewolf.testing
     `-- CheckpointError
@@ -103,6 +104,10 @@ class SolverFailed(TidewolfError):
 
 class MissingExtra(TidewolfError, ImportError):
     """An optional dependency that is not installed."""
+
+
+class Interrupted(TidewolfError):
+    """A run that was told to stop before its end, and can go on from there."""
 
 
 class ClusterLost(TidewolfError):

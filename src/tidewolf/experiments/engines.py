@@ -19,7 +19,7 @@ import threading
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -102,7 +102,8 @@ def _pooled(jobs: int, cells: Mapping[int, Cell], sent: list[int]) -> Answers:
 
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
         pool = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=jobs, max_nbytes=None)
-        answers = pool(tasks())
+        with _deaf():
+            answers = pool(tasks())
     try:
         for done in answers:  # noqa: UP028  `yield from` would close it before the warning is silenced
             yield done
@@ -112,9 +113,20 @@ def _pooled(jobs: int, cells: Mapping[int, Cell], sent: list[int]) -> Answers:
             answers.close()
 
 
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes that start here do not hear Ctrl-C, which reaches all of a terminal: the one that began the sweep ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _in_process(number: int, cell: Cell) -> tuple[int, Row]:
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; the one that began the sweep ends it
     _limit()
     return number, attempt(cell)
 

@@ -127,9 +127,9 @@ class Experiment:
             raise settings.placed(self.document, error, ("learners", place), entrant.given) from None
         return made
 
-    def resolved(self) -> Experiment:
-        """The same with every default filled in."""
-        rounds = len(self.problem(self.seeds[0]))
+    def resolved(self, rounds: int | None = None) -> Experiment:
+        """The same with every default filled in. `rounds` is the length of its problem, where that is at hand."""
+        rounds = len(self.problem(self.seeds[0])) if rounds is None else rounds
         stream, K = self.stream, self.hard_set
         if isinstance(stream, Choice):
             stream = _filled(stream, problem_knobs(stream.name))

@@ -1,0 +1,223 @@
+"""`tidewolf run`, `resume`, `report`, `new`: experiments and the folders they leave."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidewolf.cli import screen
+from tidewolf.core import checkpoint
+from tidewolf.core.errors import Interrupted, InvalidInput
+
+if TYPE_CHECKING:
+    from tidewolf.experiments import Experiment, RunFolder
+    from tidewolf.experiments.folder import Finished
+    from tidewolf.problems import Problem
+
+_OUT = Path("out")
+
+
+def experiments(incomplete: str) -> list[str]:
+    """What EXPERIMENT may be, for the shell to complete."""
+    from tidewolf import problems
+
+    here = [str(path) for path in sorted(Path().glob("*.toml"))]
+    return [name for name in (*here, *problems.every()) if name.startswith(incomplete)]
+
+
+def learners(incomplete: str) -> list[str]:
+    """What --learner may be, for the shell to complete."""
+    from tidewolf import rivals
+    from tidewolf.learners import every
+
+    return [name for name in (*every(), *rivals.every()) if name.startswith(incomplete)]
+
+
+def run(
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT", help="A built-in problem (`tidewolf list`) or a TOML file (`tidewolf new`).", autocompletion=experiments
+        ),
+    ],
+    rounds: Annotated[int | None, typer.Option(metavar="N", help="How many rounds; as many as the stream has by default.")] = None,
+    learner: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A learner or a rival; give it again for several.", autocompletion=learners),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="S", help="The seed of everything random; 0 by default.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The run folder; out by default, or the next out-2, ... that is free.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the run that DIR holds.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress line and no table.")] = False,
+) -> None:
+    """Run learners on a problem, side by side.
+
+    Prints a table and fills a run folder: report.html with pictures, summary.json, rounds.parquet with every round, the experiment as
+    resolved, checkpoints. Unless told otherwise, LyapunovDescent runs beside SinhaVaze, which projects exactly. Ctrl-C, or a power cut,
+    loses little: `tidewolf resume DIR` goes on.
+
+    \b
+    Examples:
+      tidewolf run routing
+      tidewolf run routing --rounds 2000 --seed 7 --out results
+      tidewolf run network.toml --learner LyapunovDescent --quiet
+      tidewolf run routing --json | jq '.runs[].regret'
+    """
+    from tidewolf.experiments.folder import RunFolder, free, require_free
+
+    asked = asked_for(experiment, rounds, learner, seed)
+    folder = out or asked.folder or free(_OUT)
+    require_free(folder, force)
+    problem = asked.problem(asked.seeds[0])
+    resolved = replace(asked.resolved(len(problem)), folder=None)
+    for entrant in resolved.entrants():  # all are made before the first one runs, so that a wrong setting costs no time
+        asked.learner(entrant, problem, asked.seeds[0])
+    _play(RunFolder.create(folder, resolved, force=force), problem, as_json, quiet)
+
+
+def resume(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run that was interrupted.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress line and no table.")] = False,
+) -> None:
+    """Go on with a run that was interrupted, killed or cut off.
+
+    The results are those of a run that never stopped, bit for bit, on the same machine and versions. A complete run is shown again.
+
+    \b
+    Examples:
+      tidewolf resume out
+      tidewolf resume results --json
+    """
+    from tidewolf.experiments import RunFolder
+
+    _play(RunFolder.open(directory), None, as_json, quiet)
+
+
+def report(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a complete run.")],
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not say where the page is.")] = False,
+) -> None:
+    """Write the report page of a run again, from the numbers in its folder.
+
+    \b
+    Examples:
+      tidewolf report out
+    """
+    from tidewolf.experiments import RunFolder
+
+    folder = RunFolder.open(directory)
+    if not folder.complete:
+        raise InvalidInput(f"{directory} holds a run that is not complete; `tidewolf resume {directory}` goes on with it.")
+    for each in folder.play():
+        _write_page(folder, each)
+        if not quiet:
+            typer.echo(f"report: {folder.page(each.seed)}")
+
+
+def new(
+    name: Annotated[str, typer.Argument(metavar="[NAME]", help="What the experiment is called; NAME.toml is written.")] = "experiment",
+    problem: Annotated[str, typer.Option(metavar="PROBLEM", help="The built-in problem to begin with.")] = "routing",
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not say what to do next.")] = False,
+) -> None:
+    """Write an experiment file with every key explained. It runs as it is: change it from there.
+
+    \b
+    Examples:
+      tidewolf new
+      tidewolf new network
+      tidewolf new hostile --problem adversarial
+    """
+    from tidewolf.experiments.template import template
+
+    path = Path(name if name.endswith(".toml") else f"{name}.toml")
+    text = template(path.stem, problem)
+    if path.exists() and not force:
+        raise InvalidInput(f"{path} is there already; choose another name, or overwrite it with --force.")
+    checkpoint.write(path, text.encode())
+    if not quiet:
+        typer.echo(f"{path} is written; edit it, then: tidewolf run {path}")
+
+
+def asked_for(name: str, rounds: int | None, names: Sequence[str] | None, seed: int | None) -> Experiment:
+    """The experiment of a file or of a built-in name, with what the command line says instead."""
+    from tidewolf.core.arrays import as_count
+    from tidewolf.experiments import Choice, Experiment, load
+    from tidewolf.experiments.experiment import learner_named
+
+    found = load(name) if name.endswith(".toml") or Path(name).is_file() else Experiment.builtin(name)
+    if rounds is not None:
+        found = replace(found, rounds=as_count(rounds, "The number of rounds"))
+    if seed is not None:
+        found = replace(found, seeds=(as_count(seed, "The seed", least=0),))
+    if names:
+        for each in names:
+            learner_named(each)
+        chosen = [[choice for choice in found.learners if choice.name == each] or [Choice(each)] for each in dict.fromkeys(names)]
+        found = replace(found, learners=tuple(choice for some in chosen for choice in some))
+    return found
+
+
+def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) -> None:
+    """Play what is left, write what came of it, show it."""
+    try:
+        with screen.progress(not quiet) as follow, _stoppable() as stopping:
+            found = folder.play(follow=follow, stopping=stopping, first=first)
+        folder.write_rounds(found)
+        for each in found:
+            _write_page(folder, each)
+        folder.write_summary(found)
+    except KeyboardInterrupt:
+        raise Interrupted(f"Interrupted; `tidewolf resume {folder.path}` goes on.") from None
+    if as_json:
+        typer.echo(as_text({"runs": folder.records(found)}), nl=False)
+    elif not quiet:
+        for each in found:
+            title = f"{folder.experiment.name}: {len(each.problem):,} rounds, seed {each.seed}"
+            screen.show_results(each.runs, title, folder.page(each.seed))
+
+
+def _write_page(folder: RunFolder, each: Finished) -> None:
+    from tidewolf import report
+
+    about = folder.experiment.title or each.problem.title
+    report.write(folder.page(each.seed), each.runs, name=folder.experiment.name, about=about, seed=each.seed, date=datetime.now(UTC))
+
+
+@contextmanager
+def _stoppable() -> Iterator[Callable[[], bool]]:
+    """Whether Ctrl-C was pressed, or the process asked to end; the second time it ends at once."""
+    asked: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def as_text(value: object) -> str:
+    """Plain data as JSON for people and programs."""
+    return json.dumps(value, indent=2, allow_nan=False) + "\n"

@@ -1,0 +1,273 @@
+"""A run folder: an experiment and all that came of it. It can be killed at any moment and goes on bit for bit.
+
+    experiment.toml      the experiment as resolved, under a line with its checksum
+    checkpoints/NAME     one for each learner and seed: the recording so far, replaced whole every few seconds
+    rounds.parquet       loss, violation, oracle calls and distance of every round of every run
+    report.html          the page; report-seed-S.html for seeds after the first
+    summary.json         the numbers of every run; written last, so where it is the folder is complete
+
+Every file is written whole or not at all, and says which format it has and which tidewolf wrote it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, final
+
+import numpy as np
+
+from tidewolf import __version__
+from tidewolf.core import checkpoint
+from tidewolf.core.arrays import to_numpy
+from tidewolf.core.errors import (
+    BrokenFile,
+    Interrupted,
+    InvalidInput,
+    MissingExtra,
+    NewerFormat,
+    NotSupported,
+    OtherSettings,
+)
+from tidewolf.core.learner import Learner
+from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
+from tidewolf.evaluation.recording import Floats, Moment, Recording
+from tidewolf.evaluation.run import PROGRESS_SECONDS, Run, finished
+from tidewolf.experiments.experiment import Choice, Experiment, read
+from tidewolf.problems import Problem
+
+FORMAT = 1
+EXPERIMENT, CHECKPOINTS, ROUNDS, SUMMARY, REPORT = "experiment.toml", "checkpoints", "rounds.parquet", "summary.json", "report.html"
+_SHARE = 20
+"""Of this many seconds one at most is spent on checkpoints."""
+_HEAD = re.compile(r"# tidewolf run (\d+), written by tidewolf (\S+), sha256 ([0-9a-f]{64})")
+
+Follow: TypeAlias = "Callable[[str, Moment, Floats | None], Callable[[Moment], None]]"
+"""Told a run's name, where it begins and the comparator's cumulative loss; answers what is told how far it is."""
+
+
+class Cell(NamedTuple):
+    """One run of an experiment."""
+
+    number: int
+    entrant: Choice
+    seed: int
+
+    @property
+    def label(self) -> str:
+        """What its checkpoint is called."""
+        return f"{self.number:02d}-{self.entrant.name}-seed-{self.seed}"
+
+
+class Finished(NamedTuple):
+    """All runs of one seed."""
+
+    seed: int
+    problem: Problem
+    cells: tuple[Cell, ...]
+    runs: tuple[Run, ...]
+
+
+@final
+@dataclass(frozen=True)
+class RunFolder:
+    """A folder and the resolved experiment in it. `create` begins one, `open` finds one again."""
+
+    path: Path
+    experiment: Experiment
+
+    @classmethod
+    def create(cls, path: Path, experiment: Experiment, *, force: bool = False) -> RunFolder:
+        """A folder for a resolved experiment. One that holds a run already is refused, or emptied of it by `force`."""
+        require_free(path, force)
+        (path / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
+        _clear(path)
+        text = experiment.toml()
+        head = f"# tidewolf run {FORMAT}, written by tidewolf {__version__}, sha256 {_digest(text)}\n"
+        checkpoint.write(path / EXPERIMENT, (head + text).encode())
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """The folder of a run that was begun."""
+        file = path / EXPERIMENT
+        try:
+            head, _, text = file.read_bytes().decode().partition("\n")
+        except FileNotFoundError:
+            raise InvalidInput(f"{path} is no run folder: it has no {EXPERIMENT}. `tidewolf run` makes one.") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise BrokenFile(f"{file} cannot be read: {error}.") from None
+        found = _HEAD.fullmatch(head)
+        if found is None:
+            raise BrokenFile(f"{file}, line 1: no run begins its experiment so; the file was changed, or is not of a run.")
+        if int(found[1]) > FORMAT:
+            raise NewerFormat(f"{file} has format {found[1]}; this tidewolf reads up to {FORMAT}. Install a newer tidewolf.")
+        if _digest(text) != found[3]:
+            raise BrokenFile(f"{file} is truncated or was changed: its checksum does not match. Run changed copies elsewhere.")
+        return cls(path, read(f"\n{text}", file))
+
+    @property
+    def complete(self) -> bool:
+        return (self.path / SUMMARY).exists()
+
+    def play(
+        self,
+        *,
+        follow: Follow | None = None,
+        stopping: Callable[[], bool] = lambda: False,
+        first: Problem | None = None,
+    ) -> list[Finished]:
+        """Play what is not played yet. `stopping` is asked after every update; `first` is the first seed's problem, where it is at hand."""
+        found, entrants = [], self.experiment.entrants()
+        for i, seed in enumerate(self.experiment.seeds):
+            problem = first if i == 0 and first is not None else self.experiment.problem(seed)
+            cells = [Cell(i * len(entrants) + j, entrant, seed) for j, entrant in enumerate(entrants, start=1)]
+            recordings = [self._recording(cell, self.experiment.learner(cell.entrant, problem, seed), problem) for cell in cells]
+            best = _comparator(problem)
+            hindsight = None if best is None or best.point is None else np.cumsum(to_numpy(problem.stream.losses.values(best.point)))
+            for cell, recording in zip(cells, recordings, strict=True):
+                moved = (lambda moment: None) if follow is None else follow(cell.entrant.name, recording.moment, hindsight)
+                self._advance(cell, recording, moved, stopping)
+            runs = [finished(recording, best) for recording in recordings]
+            found.append(Finished(seed, problem, tuple(cells), tuple(runs)))
+        return found
+
+    def _recording(self, cell: Cell, learner: Learner[Any], problem: Problem) -> Recording:
+        file = self.path / CHECKPOINTS / cell.label
+        if not file.exists():
+            return Recording(learner, problem.stream)
+        try:
+            return Recording.load(file.read_bytes(), learner, problem.stream, str(file))
+        except OtherSettings:
+            raise OtherSettings(
+                f"{file} belongs to another learner or other data: the experiment or its tables were changed since. "
+                "Put them back, or run the experiment anew."
+            ) from None
+
+    def _advance(self, cell: Cell, recording: Recording, moved: Callable[[Moment], None], stopping: Callable[[], bool]) -> None:
+        if recording.done:
+            return
+        saved = told = time.monotonic()
+        wait = self.experiment.checkpoint_seconds
+        for t in recording.advance():
+            now = time.monotonic()
+            if now - told > PROGRESS_SECONDS or recording.done:
+                moved(recording.moment)
+                told = now
+            stop = stopping() and not recording.done
+            if stop or recording.done or now - saved > wait:
+                self._save(cell, recording)
+                saved = time.monotonic()
+                wait = max(wait, _SHARE * (saved - now))
+            if stop:
+                where = f"after {t:,} of {len(recording.stream):,} rounds of {cell.entrant.name}"
+                raise Interrupted(f"Interrupted {where}; `tidewolf resume {self.path}` goes on from there.")
+
+    def _save(self, cell: Cell, recording: Recording) -> None:
+        try:
+            data = recording.save()
+        except NotSupported:  # a state that cannot be kept: it is played again from the start, to the same bits
+            return
+        checkpoint.write(self.path / CHECKPOINTS / cell.label, data)
+
+    def write_rounds(self, found: Sequence[Finished]) -> None:
+        """Every round's numbers in one table."""
+        try:
+            import pyarrow
+            from pyarrow import parquet
+        except ImportError:
+            raise MissingExtra('Writing Parquet needs pyarrow: pip install "tidewolf[app]".') from None
+        parts = [
+            pyarrow.table(
+                {
+                    "run": np.full(run.rounds, cell.number),
+                    "learner": pyarrow.array([cell.entrant.name] * run.rounds).dictionary_encode(),
+                    "seed": np.full(run.rounds, cell.seed),
+                    "round": np.arange(run.rounds),
+                    "loss": run.losses,
+                    "violation": run.violations,
+                    "calls": run.calls,
+                    "distance": run.distances,
+                }
+            )
+            for each in found
+            for cell, run in zip(each.cells, each.runs, strict=True)
+        ]
+        told = {"format": FORMAT, "experiment": self.experiment.name, "versions": checkpoint.writer()}
+        table = pyarrow.concat_tables(parts).unify_dictionaries().replace_schema_metadata({"tidewolf": json.dumps(told)})
+        buffer = io.BytesIO()
+        parquet.write_table(table, buffer)
+        checkpoint.write(self.path / ROUNDS, buffer.getvalue())
+
+    def write_summary(self, found: Sequence[Finished]) -> None:
+        """The numbers of every run. Where they are, all else is."""
+        summary = {
+            "format": FORMAT,
+            "experiment": self.experiment.name,
+            "rounds": self.experiment.rounds,
+            "seed": self.experiment.seeds[0],
+            "seeds": list(self.experiment.seeds),
+            "versions": checkpoint.writer(),
+            "runs": self.records(found),
+        }
+        checkpoint.write(self.path / SUMMARY, (json.dumps(summary, indent=2, allow_nan=False) + "\n").encode())
+
+    def records(self, found: Sequence[Finished]) -> list[dict[str, Any]]:
+        """Every run's numbers as plain data."""
+        return [
+            {"experiment": self.experiment.name, **run.summary(), "seed": cell.seed, "settings": cell.entrant.given}
+            for each in found
+            for cell, run in zip(each.cells, each.runs, strict=True)
+        ]
+
+    def page(self, seed: int) -> Path:
+        """Where the page of a seed goes."""
+        return self.path / (REPORT if seed == self.experiment.seeds[0] else f"report-seed-{seed}.html")
+
+
+def require_free(path: Path, force: bool) -> None:
+    """Refuse a path that is a file, or a folder that holds a run, unless that is to be overwritten."""
+    if path.exists() and not path.is_dir():
+        raise InvalidInput(f"{path} is a file; a folder is needed.")
+    if force or not (there := [file.name for file in _ours(path)]):
+        return
+    if SUMMARY in there or EXPERIMENT not in there:
+        raise InvalidInput(f"{path} holds {', '.join(sorted(there))} already; name another folder, or overwrite with --force.")
+    raise InvalidInput(f"{path} holds a run that is not complete: `tidewolf resume {path}` goes on with it, --force begins anew.")
+
+
+def free(path: Path) -> Path:
+    """The path, or the first of path-2, path-3, ... where no run is."""
+    number, found = 1, path
+    while _ours(found) or (found.exists() and not found.is_dir()):
+        number += 1
+        found = path.with_name(f"{path.name}-{number}")
+    return found
+
+
+def _ours(path: Path) -> list[Path]:
+    """The files of a run in a folder, the one that makes it complete first."""
+    names = [path / name for name in (SUMMARY, EXPERIMENT, ROUNDS)]
+    return [file for file in (*names, *sorted(path.glob("report*.html"))) if file.exists()]
+
+
+def _clear(path: Path) -> None:
+    for file in (*_ours(path), *(path / CHECKPOINTS).glob("*-seed-*")):
+        file.unlink()
+
+
+def _comparator(problem: Problem) -> Comparator | None:
+    try:
+        return best_in_hindsight(problem.K, problem.stream)
+    except NotSupported:
+        return None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
