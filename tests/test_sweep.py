@@ -43,9 +43,10 @@ FEW = cells_of([ROUTING], LEARNERS, horizons=[10, 20], seeds=[0, 1])
 def cluster():
     import dask
 
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), 2)  # Dask's own choice is 1
     there = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        dask.config.set({"distributed.scheduler.allowed-failures": 1, "distributed.nanny.pre-spawn-environ": threads}),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, **there) as found,
     ):
         yield found
@@ -167,6 +168,7 @@ def test_what_one_cell_raises_harms_no_other(every_engine, tmp_path):
         assert [row["failure"] for row in table] == [row["failure"] for row in found.rows]
         assert [row["violation"] is None for row in table] == [bool(row["failure"]) for row in table]
         assert [line.failures for line in found.lines()] == [0, 2, 2]
+        assert len({tuple(row) for row in found.rows}) == 1, "every row has the same keys"
 
 
 def test_what_failed_is_tried_again_and_nothing_else(tmp_path):
@@ -201,6 +203,7 @@ def test_a_worker_killed_half_way_does_not_lose_the_sweep(cluster, tmp_path):
     assert numbers(found) == numbers(sweep(cells, tmp_path / "alone", engine=engines.serial()))
 
 
+@pytest.mark.soak
 def test_a_cell_that_kills_every_worker_is_a_failure(cluster, tmp_path):
     cells = cells_of([Trap("killer", "die"), ROUTING], ["SinhaVaze"], horizons=[10])
     found = sweep(cells, tmp_path, engine=engines.on_cluster(cluster.scheduler_address))

@@ -32,6 +32,20 @@ from tidewolf.problems import Problem
 
 Row: TypeAlias = dict[str, Any]
 
+MEASURED = (
+    "regret",
+    "violation",
+    "oracle_calls",
+    "calls_per_round",
+    "seconds",
+    "max_excess",
+    "feasible_in_hindsight",
+    "bound",
+    "certificate",
+    "unseen",
+)
+"""What the summary of a run says beside which run it was."""
+
 
 class Source(Hashable, Protocol):
     """Where a cell's problem and learner come from, wherever it is played: picklable."""
@@ -157,8 +171,8 @@ def attempt(cell: Cell) -> Row:
 
 
 def failed(cell: Cell, sentence: str) -> Row:
-    """The row of a cell that came to nothing."""
-    return cell.plain() | {"failure": sentence}
+    """The row of a cell that came to nothing: what a run would have measured is None."""
+    return cell.plain() | dict.fromkeys(MEASURED) | {"failure": sentence}
 
 
 def _played(cell: Cell) -> Row:

@@ -107,22 +107,18 @@ def sweep(
         if left and journal.versions != here:
             then = ", ".join(f"{name} {version}" for name, version in journal.versions.items() if here.get(name) != version)
             raise OtherSettings(f"The sweep in {folder} was begun with {then}: go on with that, name another folder, or force overwriting.")
-        done = len(cells) - len(left)
-        _tell(progress, journal, done, cells)
+        stage = Stage(len(cells) - len(left), 0, len(cells))
+        tell = progress or (lambda stage: None)
+        tell(stage)
         with closing(engine(left)) as answers:
             for number, row in answers:
                 journal.add(number, row)
-                done += 1
-                _tell(progress, journal, done, cells)
+                stage = Stage(stage.done + 1, stage.failed + bool(row["failure"]), len(cells))
+                tell(stage)
         found = Sweep(tuple(journal.rows[n] for n in range(len(cells))))
         if left or not (folder / RESULTS).exists():
             _write(folder / RESULTS, found)
     return found
-
-
-def _tell(progress: Callable[[Stage], None] | None, journal: Journal, done: int, cells: Sequence[Cell]) -> None:
-    if progress is not None:
-        progress(Stage(done, sum(bool(row["failure"]) for row in journal.rows.values()), len(cells)))
 
 
 def _write(path: Path, found: Sweep) -> None:
