@@ -38,7 +38,7 @@ $(VENV)/.run: pyproject.toml
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.run
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[app,graph,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[app,graph,sweep,dev]"
 	touch $@
 
 clean:

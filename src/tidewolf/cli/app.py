@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 from typer.main import get_command
 
 from tidewolf import __version__
 from tidewolf.cli import screen
+from tidewolf.cli.options import numbers
 from tidewolf.cli.run import as_text, new, report, resume, run
+from tidewolf.cli.sweep import sweep
 from tidewolf.core.arrays import as_count
-from tidewolf.core.errors import Interrupted, InvalidInput, LawBroken, TidewolfError
+from tidewolf.core.errors import Interrupted, LawBroken, TidewolfError
 
 _CONTESTANTS = ("LyapunovDescent", "LyapunovFrankWolfe", "SinhaVaze")
-N = TypeVar("N", int, float)
 _UsageError: Any = typer.BadParameter.__mro__[1]  # click's own, or that of the click inside typer: it depends on typer's version
 
 app = typer.Typer(rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
@@ -70,6 +71,7 @@ def tidewolf(
       tidewolf new network        an experiment file for your own data, every key explained
       tidewolf compare routing    a tournament: who keeps limits better at equal regret
       tidewolf check my:MySet     the laws, on a class of your own
+      tidewolf sweep routing      many runs at once, in a table that a kill does not lose
     """
 
 
@@ -77,6 +79,7 @@ app.command()(run)
 app.command()(resume)
 app.command()(report)
 app.command()(new)
+app.command()(sweep)
 
 
 @app.command()
@@ -113,8 +116,8 @@ def compare(
 
     builders = {name: problems.named(name) for name in problem or ["routing"]}
     learners = {name: learner_named(name) for name in learner or _CONTESTANTS}
-    swept = {"cautions": _numbers(cautions, "--cautions", float), "budgets": _numbers(budgets, "--budgets", float)}
-    seeded = _numbers(seeds, "--seeds", int)
+    swept = {"cautions": numbers(cautions, "--cautions", float), "budgets": numbers(budgets, "--budgets", float)}
+    seeded = numbers(seeds, "--seeds", int)
     streams = {name: partial(build, rounds) for name, build in builders.items()}
     require_free(out, [*FILES, "comparison.html", *page.pictures(list(streams)).values()], force)
     with screen.tournament(not quiet) as follow:
@@ -126,13 +129,6 @@ def compare(
         typer.echo(as_text(found.summary()), nl=False)
     elif not quiet:
         screen.show_comparison(found, out / "comparison.html")
-
-
-def _numbers(text: str, option: str, kind: Callable[[str], N]) -> list[N]:
-    try:
-        return [kind(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidInput(f"{option} takes {'whole ' * (kind is int)}numbers with commas between, such as 1,10, not {text!r}.") from None
 
 
 @app.command()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _OUT = Path("out")
 
 
-def _experiments(incomplete: str) -> list[str]:
+def experiments(incomplete: str) -> list[str]:
     """What EXPERIMENT may be, for the shell to complete."""
     from tidewolf import problems
 
@@ -34,24 +34,25 @@ def _experiments(incomplete: str) -> list[str]:
     return [name for name in (*here, *problems.every()) if name.startswith(incomplete)]
 
 
-def _learners(incomplete: str) -> list[str]:
+def learners(incomplete: str) -> list[str]:
     """What --learner may be, for the shell to complete."""
-    from tidewolf import learners, rivals
+    from tidewolf import rivals
+    from tidewolf.learners import every
 
-    return [name for name in (*learners.every(), *rivals.every()) if name.startswith(incomplete)]
+    return [name for name in (*every(), *rivals.every()) if name.startswith(incomplete)]
 
 
 def run(
     experiment: Annotated[
         str,
         typer.Argument(
-            metavar="EXPERIMENT", help="A built-in problem (`tidewolf list`) or a TOML file (`tidewolf new`).", autocompletion=_experiments
+            metavar="EXPERIMENT", help="A built-in problem (`tidewolf list`) or a TOML file (`tidewolf new`).", autocompletion=experiments
         ),
     ],
     rounds: Annotated[int | None, typer.Option(metavar="N", help="How many rounds; as many as the stream has by default.")] = None,
     learner: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A learner or a rival; give it again for several.", autocompletion=_learners),
+        typer.Option(metavar="NAME", help="A learner or a rival; give it again for several.", autocompletion=learners),
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="S", help="The seed of everything random; 0 by default.")] = None,
     out: Annotated[
@@ -76,7 +77,7 @@ def run(
     """
     from tidewolf.experiments.folder import RunFolder, free, require_free
 
-    asked = _asked(experiment, rounds, learner, seed)
+    asked = asked_for(experiment, rounds, learner, seed)
     folder = out or asked.folder or free(_OUT)
     require_free(folder, force)
     problem = asked.problem(asked.seeds[0])
@@ -151,7 +152,7 @@ def new(
         typer.echo(f"{path} is written; edit it, then: tidewolf run {path}")
 
 
-def _asked(name: str, rounds: int | None, names: Sequence[str] | None, seed: int | None) -> Experiment:
+def asked_for(name: str, rounds: int | None, names: Sequence[str] | None, seed: int | None) -> Experiment:
     """The experiment of a file or of a built-in name, with what the command line says instead."""
     from tidewolf.core.arrays import as_count
     from tidewolf.experiments import Choice, Experiment, load

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.recording import Floats, Moment
     from tidewolf.evaluation.run import Run
     from tidewolf.experiments.folder import Follow
+    from tidewolf.experiments.sweep import Line, Stage, Sweep
 
 _TITLES = ("learner", "calls", "regret", "violation", "gap\n%", "shortfall\n%", "less\nbroken", "in equal\ntime", "us")
 """Those of HEAD, narrow."""
@@ -97,6 +99,19 @@ def show_outcome(outcome: Outcome, *, named: bool) -> None:
         console.print(Text(f"  {law}"))
 
 
+@contextmanager
+def sweep(shown: bool) -> Iterator[Callable[[Stage], None]]:
+    """What keeps one line moving over all cells; nothing is shown where stderr is not a terminal."""
+    with _bar(shown) as bar:
+        task = bar.add_task("sweep", total=None, detail="")
+
+        def follow(stage: Stage) -> None:
+            failed = f", {stage.failed} failed" if stage.failed else ""
+            bar.update(task, total=stage.cells, completed=stage.done, detail=f"{stage.done:,} of {stage.cells:,} cells{failed}")
+
+        yield follow
+
+
 def _detail(moment: Moment, speed: float, regret: float | None = None) -> str:
     calls = f"{moment.calls / max(1, moment.rounds_done):.2f} calls a round"
     against = "" if regret is None else f"regret {number(regret)}, "
@@ -152,6 +167,45 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
         console.print(Text(sentence, style="yellow"))
     console.print(Text(f"Held against {comparison.rival}, in % of the comparator's mean loss; up to 0.5 is on its frontier."))
     console.print(Text(f"report: {page}"), soft_wrap=True)
+
+
+def show_sweep(found: Sweep, table: Path) -> None:
+    """Every setting's means over seeds, a round; what failed, and where the table is."""
+    console = Console(highlight=False)
+    groups: dict[tuple[str, int | None], list[Line]] = {}
+    for line in found.lines():
+        groups.setdefault((line.experiment, line.rounds), []).append(line)
+    for (experiment, rounds), lines in groups.items():
+        grid = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
+        grid.add_column("learner", no_wrap=True)
+        knobs = dict.fromkeys(name for line in lines for name in line.settings)
+        for title in (
+            *(name.replace("_", "\n", 1) for name in knobs),
+            "regret\na round",
+            "violation\na round",
+            "calls\na round",
+            "us",
+            "seeds",
+        ):
+            grid.add_column(title, justify="right", vertical="bottom", no_wrap=True)
+        for line in lines:
+            regret = "none" if line.regret is None else interval(line.regret).partition(" \u00b1")[0]
+            micro = None if line.seconds is None else 1e6 * line.seconds
+            settings = (_setting(line.settings.get(name, "")) for name in knobs)
+            cells = (regret, number(line.violation), number(line.calls), number(micro), str(line.seeds))
+            grid.add_row(Text(line.learner, style="bold"), *map(Text, (*settings, *cells)))
+        length = "as many rounds as it has" if rounds is None else f"{rounds:,} rounds"
+        console.print(Text.assemble((experiment, "bold"), f": {length}, means over seeds"))
+        console.print(grid)
+        console.print()
+    failures = found.failures
+    for sentence, times in Counter(row["failure"] for row in failures).items():
+        console.print(Text(f"{times} of {len(found.rows)} failed: {sentence}", style="yellow"))
+    console.print(Text(f"results: {table}"), soft_wrap=True)
+
+
+def _setting(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def show_members(title: str, members: Mapping[str, str]) -> None:

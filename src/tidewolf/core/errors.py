@@ -18,6 +18,7 @@
     |-- SolverFailed                    an LP or QP solver gave up
     |-- MissingExtra (ImportError)      an optional dependency is not installed
     |-- Interrupted                     a run that was told to stop; its folder goes on from there
+    |-- ClusterLost                     the scheduler of a cluster does not answer
     |-- LawBroken (AssertionError)      a user's class breaks a law of tidewolf.testing
     `-- CheckpointError
         |-- BrokenFile                  truncated, tampered with, or not ours
@@ -108,6 +109,10 @@ class MissingExtra(TidewolfError, ImportError):
 
 class Interrupted(TidewolfError):
     """A run that was told to stop before its end, and can go on from there."""
+
+
+class ClusterLost(TidewolfError):
+    """The scheduler of a cluster that does not answer, or no longer."""
 
 
 class LawBroken(TidewolfError, AssertionError):

@@ -154,14 +154,17 @@ def _settings(factory: Factory, knobs: Mapping[str, tuple[float, ...] | None]) -
     yield from combinations
 
 
-def _comparator(place: str, problem: Problem, seed: int) -> tuple[Comparator, Venue]:
-    """The best fixed point; one of which nothing is known where it cannot be computed."""
-    rounds, reason = len(problem), ""
+def hindsight(problem: Problem) -> tuple[Comparator, str]:
+    """The best fixed point, and why there is none; one of which nothing is known where it cannot be computed."""
     try:
         best = best_in_hindsight(problem.K, problem.stream)
     except TidewolfError as error:
-        best, reason = Comparator(None, -math.inf, math.inf, None), str(error)
-    reason = reason if best.infeasibility is None else best.infeasibility.sentence
+        return Comparator(None, -math.inf, math.inf, None), str(error)
+    return best, "" if best.infeasibility is None else best.infeasibility.sentence
+
+
+def _comparator(place: str, problem: Problem, seed: int) -> tuple[Comparator, Venue]:
+    rounds, (best, reason) = len(problem), hindsight(problem)
     return best, Venue(place, seed, rounds, best.lower / rounds, best.upper / rounds, best.feasible, reason)
 
 

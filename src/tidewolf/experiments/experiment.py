@@ -1,6 +1,6 @@
 """An experiment: a set, a stream, learners, rounds, seeds, values of the knob, and where the results go. A frozen value.
 
-    [set]  [stream]  [[learners]]  rounds  seeds  caution  [outputs]
+    [set]  [stream]  [[learners]]  rounds  seeds  caution  [sweep]  [outputs]
 
 `load` reads it from a TOML file and refuses what it does not know with the line and column; `resolved` fills every default in, so that the
 file it is written to (`toml`) says all there is to say. Paths are seen from the file's folder.
@@ -38,7 +38,7 @@ FLOW: Mapping[str, Knob] = {
 }
 """The settings of a FlowPolytope in a file, where it is made of a graph: the first three are needed."""
 TABLES = ("costs", "capacities", "weights", "budgets")
-_TOP = ("format", "name", "title", "rounds", "seeds", "caution", "set", "stream", "learners", "outputs")
+_TOP = ("format", "name", "title", "rounds", "seeds", "caution", "set", "stream", "learners", "sweep", "outputs")
 _OUTPUTS: Mapping[str, Knob] = {"folder": Knob(str, "out"), "checkpoint_seconds": Knob(float, 10.0)}
 
 
@@ -87,6 +87,8 @@ class Experiment:
     seeds: tuple[int, ...] = (0,)
     cautions: tuple[float, ...] = ()
     """every learner that has this knob, and does not set it itself, runs at each; none: at its own default"""
+    swept: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+    """what a sweep runs through: `horizons`, and settings of learners by name, each with its values"""
     title: str = ""
     folder: Path | None = None
     """where results go; None: the command's default"""
@@ -153,6 +155,7 @@ class Experiment:
             "caution": self.cautions or None,
             "set": None if K is None else {"kind": K.name, **K.given},
             "stream": stream,
+            "sweep": dict(self.swept) or None,
             "learners": [{"name": each.name, **each.given} for each in self.learners],
             "outputs": outputs,
         }
@@ -190,7 +193,8 @@ def read(text: str, path: Path) -> Experiment:
         name=_typed(document, data, "name", str, path.stem),
         stream=stream,
         hard_set=hard_set,
-        learners=_entries(document),
+        learners=(entrants := _entries(document)),
+        swept=_swept(document, entrants),
         rounds=rounds,
         seeds=tuple(_listed(document, "seeds", int)) or (0,),
         cautions=tuple(map(float, _listed(document, "caution", float))),
@@ -315,6 +319,24 @@ def _entries(document: Document) -> tuple[Choice, ...]:
         rest = {key: value for key, value in table.items() if key != "name"}
         found.append(Choice.of(name, settings.read(document, ("learners", i), rest, known, name)))
     return tuple(dict.fromkeys(found))
+
+
+def _swept(document: Document, entrants: Sequence[Choice]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    """Lists of values, each of a kind that some learner takes."""
+    kinds = {"horizons": Knob(int, None)}
+    for entrant in entrants:
+        kinds = {**_knobs_of(entrant.name), **kinds}
+    found = []
+    for key, given in _table(document, document.data, "sweep").items():
+        if key not in kinds or key in ("horizon", "seed"):
+            raise document.refused(f"[sweep] takes horizons and settings of the learners, not {key!r}.{hint(key, kinds)}", "sweep", key)
+        values = tuple(kinds[key].read(value) for value in given) if isinstance(given, list) else ()
+        if not values or None in values:
+            raise document.refused(f"{key} is a list, each of it {kinds[key].words}, not {settings.shown(given)}.", "sweep", key)
+        for value in values if key == "horizons" else ():
+            _positive(document, value, "A horizon", "sweep", key)
+        found.append((key, tuple(dict.fromkeys(values))))
+    return tuple(found)
 
 
 def _table(document: Document, data: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -61,6 +61,14 @@ name = "LyapunovDescent"
 name = "SinhaVaze"
 
 
+# What `tidewolf sweep` runs through, one run for each combination: horizons in place of rounds, and any settings of the learners.
+#
+# [sweep]
+# horizons = [500, 1000, 2000]
+# caution = [1.0, 10.0, 100.0]
+# calls_per_round = [1.0, 10.0]
+
+
 # What comes of it.
 
 [outputs]

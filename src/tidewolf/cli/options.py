@@ -1,0 +1,18 @@
+"""What several commands read alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from tidewolf.core.errors import InvalidInput
+
+N = TypeVar("N", int, float)
+
+
+def numbers(text: str, option: str, kind: Callable[[str], N]) -> list[N]:
+    """The numbers of an option, which have commas between."""
+    try:
+        return [kind(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput(f"{option} takes {'whole ' * (kind is int)}numbers with commas between, such as 1,10, not {text!r}.") from None

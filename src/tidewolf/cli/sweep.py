@@ -1,0 +1,93 @@
+"""`tidewolf sweep`: many runs by many processes, kept in a folder that a kill does not harm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidewolf.cli import screen
+from tidewolf.cli.options import numbers
+from tidewolf.cli.run import as_text, asked_for, experiments, learners
+from tidewolf.core.errors import Interrupted, InvalidInput
+
+
+def sweep(
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT", help="A built-in problem (`tidewolf list`) or a TOML file (`tidewolf new`).", autocompletion=experiments
+        ),
+    ],
+    learner: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A learner or a rival; give it again for several.", autocompletion=learners),
+    ] = None,
+    horizons: Annotated[str | None, typer.Option(metavar="N,...", help="How many rounds; as many as there are by default.")] = None,
+    seeds: Annotated[str | None, typer.Option(metavar="S,...", help="The seeds of everything random; 0 by default.")] = None,
+    knob: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=V,...", help="Values of a setting of learners; give it again for another.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(metavar="N", help="How many processes; as many as there are processors by default.")] = None,
+    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="The scheduler of a Dask cluster that plays instead.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where results.parquet goes, and what is done already; out/sweep by default.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Begin anew, whatever sweep DIR holds.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress line and no table.")] = False,
+) -> None:
+    """Many runs: horizons x seeds x learners x knobs.
+
+    Plays every learner at every horizon and seed, and at every combination of the knobs it has, and writes one table of all runs. A file
+    says which in its table [sweep]; what is given here counts instead. The same command goes on where a killed one stopped; a run that
+    fails is a line with the reason, and is tried again then. The numbers are the same whoever plays.
+
+    \b
+    Examples:
+      tidewolf sweep routing --horizons 500,1000,2000 --seeds 0,1,2
+      tidewolf sweep routing --knob caution=1,10,100 --knob calls_per_round=1,10 --jobs 4
+      tidewolf sweep routing --seeds 0,1,2,3 --dask tcp://10.0.0.1:8786
+      tidewolf sweep routing.toml --horizons 500,1000 --out results
+      tidewolf sweep routing --json | jq '.runs[].violation'
+    """
+    from tidewolf.experiments import engines
+    from tidewolf.experiments import sweep as sweeps
+    from tidewolf.experiments.cells import plan
+    from tidewolf.experiments.journal import RESULTS
+
+    if dask is not None and jobs is not None:
+        raise InvalidInput("Give --jobs for processes of this machine or --dask for a cluster, not both.")
+    asked = asked_for(experiment, None, learner, None)
+    cells = plan(
+        asked,
+        horizons=() if horizons is None else numbers(horizons, "--horizons", int),
+        seeds=() if seeds is None else numbers(seeds, "--seeds", int),
+        knobs=dict(map(_knob, knob or ())),
+    )
+    engine = engines.on_processes(engines.processors() if jobs is None else jobs) if dask is None else engines.on_cluster(dask)
+    folder = out or (asked.folder or Path("out")) / "sweep"
+    stage = sweeps.Stage(0, 0, len(cells))
+    try:
+        with screen.sweep(not quiet) as follow:
+
+            def moved(now: sweeps.Stage) -> None:
+                nonlocal stage
+                stage = now
+                follow(now)
+
+            found = sweeps.sweep(cells, folder, engine=engine, force=force, progress=moved)
+    except KeyboardInterrupt:
+        raise Interrupted(f"Interrupted: {stage.done} of {stage.cells} cells are done, and the same command goes on from there.") from None
+    if as_json:
+        typer.echo(as_text({"runs": found.rows}), nl=False)
+    elif not quiet:
+        screen.show_sweep(found, folder / RESULTS)
+
+
+def _knob(text: str) -> tuple[str, list[float]]:
+    name, equals, values = text.partition("=")
+    if not equals:
+        raise InvalidInput(f"--knob takes a name and values, such as caution=1,10, not {text!r}.")
+    return name, numbers(values, f"--knob {name}", lambda part: int(part) if part.strip().isdigit() else float(part))

@@ -1,0 +1,213 @@
+"""Cells: a sweep taken apart into runs that know nothing of each other.
+
+    sweep  =  horizons x seeds x learners x knobs
+
+A cell says all there is to say about one run, travels to other processes and machines, and comes back as a row of plain data: the run's
+summary, or the sentence that refused it. The row is a function of the cell, of the versions installed and of the processor; only
+`seconds` depends on more. A cell names the files of an experiment, so a worker elsewhere must see them under the same path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from tidewolf.core.arrays import as_count
+from tidewolf.core.errors import InvalidInput, ShortHorizon, TidewolfError
+from tidewolf.core.learner import Learner
+from tidewolf.evaluation.compare import hindsight
+from tidewolf.evaluation.hindsight import Comparator
+from tidewolf.evaluation.run import run
+from tidewolf.experiments.experiment import Choice, Experiment, Tables, learner_named
+from tidewolf.experiments.settings import knobs as knobs_of
+from tidewolf.experiments.settings import shown
+from tidewolf.problems import Problem
+
+Row: TypeAlias = dict[str, Any]
+
+MEASURED = (
+    "regret",
+    "violation",
+    "oracle_calls",
+    "calls_per_round",
+    "seconds",
+    "max_excess",
+    "feasible_in_hindsight",
+    "bound",
+    "certificate",
+    "unseen",
+)
+"""What the summary of a run says beside which run it was."""
+
+
+class Source(Hashable, Protocol):
+    """Where a cell's problem and learner come from, wherever it is played: picklable."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in results."""
+
+    @property
+    def identity(self) -> str:
+        """What tells its problems from all others, contents of files included."""
+
+    def problem(self, rounds: int | None, seed: int) -> Problem:
+        """The set and the stream; `rounds=None` means as many as there are."""
+
+    def learner(self, entrant: Choice, problem: Problem, seed: int) -> Learner[Any]:
+        """An entrant made for the problem."""
+
+
+class Recipe(NamedTuple):
+    """An experiment as a source."""
+
+    experiment: Experiment
+    identity: str
+
+    @classmethod
+    def of(cls, experiment: Experiment) -> Recipe:
+        """Files are read once here, so that what is wrong with them is said before anything is played."""
+        stream, K = experiment.stream, experiment.hard_set
+        if isinstance(stream, Tables):
+            experiment.problem(experiment.seeds[0])
+        parts = [vars(stream) if isinstance(stream, Tables) else (stream.name, stream.settings), K and (K.name, K.settings)]
+        text = json.dumps([_contents(part) for part in parts])
+        return cls(experiment, hashlib.sha256(text.encode()).hexdigest()[:16])
+
+    @property
+    def name(self) -> str:
+        return self.experiment.name
+
+    def problem(self, rounds: int | None, seed: int) -> Problem:
+        return replace(self.experiment, rounds=rounds).problem(seed)
+
+    def learner(self, entrant: Choice, problem: Problem, seed: int) -> Learner[Any]:
+        return self.experiment.learner(entrant, problem, seed)
+
+
+class Cell(NamedTuple):
+    """One run to be made."""
+
+    source: Source
+    rounds: int | None
+    """None: as many as there are"""
+    seed: int
+    entrant: Choice
+
+    def plain(self) -> Row:
+        """What it is, as plain data."""
+        row: Row = json.loads(
+            json.dumps(
+                {
+                    "experiment": self.source.name,
+                    "source": self.source.identity,
+                    "learner": self.entrant.name,
+                    "settings": self.entrant.given,
+                    "seed": self.seed,
+                    "rounds": self.rounds,
+                }
+            )
+        )
+        return row
+
+
+def plan(
+    experiment: Experiment,
+    *,
+    horizons: Sequence[int] = (),
+    seeds: Sequence[int] = (),
+    knobs: Mapping[str, Sequence[Any]] | None = None,
+) -> tuple[Cell, ...]:
+    """The cells of an experiment; horizons, seeds and knobs are the file's own where they are not given here."""
+    swept: dict[str, Sequence[Any]] = {**dict(experiment.swept), **(knobs or {})}
+    if "caution" in swept:
+        experiment = replace(experiment, cautions=())
+    own = swept.pop("horizons", (experiment.rounds,))
+    return crossed(Recipe.of(experiment), experiment.entrants(), horizons=horizons or own, seeds=seeds or experiment.seeds, knobs=swept)
+
+
+def crossed(
+    source: Source,
+    entrants: Sequence[Choice],
+    *,
+    horizons: Sequence[int | None] = (None,),
+    seeds: Sequence[int] = (0,),
+    knobs: Mapping[str, Sequence[Any]] | None = None,
+) -> tuple[Cell, ...]:
+    """Every entrant at every horizon and seed, and at every value of the knobs that it has and does not set itself.
+
+    A knob that nobody has is refused. Cells on the same stream stand side by side, so that its comparator is computed once.
+    """
+    rounds = [None if horizon is None else as_count(horizon, "A horizon") for horizon in horizons]
+    counted = [as_count(seed, "A seed", least=0) for seed in seeds]
+    for what, given in {"learners": entrants, "horizons": rounds, "seeds": counted, **(knobs or {})}.items():
+        if not given:
+            raise InvalidInput(f"A sweep was given no {what}.")
+    turned = [choice for entrant in entrants for choice in _turned(entrant, knobs or {})]
+    for name in knobs or {}:
+        if not any(name in knobs_of(learner_named(entrant.name), "K") for entrant in entrants):
+            everyone = ", ".join(dict.fromkeys(entrant.name for entrant in entrants))
+            raise InvalidInput(f"No learner of this sweep has a setting called {name!r}; the learners are {everyone}.")
+    return tuple(dict.fromkeys(Cell(source, *each) for each in product(rounds, counted, turned)))
+
+
+def attempt(cell: Cell) -> Row:
+    """Play a cell. Whatever is raised becomes the row's `failure`."""
+    try:
+        row = cell.plain() | _played(cell) | {"failure": ""}
+        json.dumps(row, allow_nan=False)
+    except TidewolfError as error:
+        return failed(cell, str(error))
+    except Exception as error:
+        return failed(cell, f"{type(error).__name__}: {error}")
+    return row
+
+
+def failed(cell: Cell, sentence: str) -> Row:
+    """The row of a cell that came to nothing: what a run would have measured is None."""
+    return cell.plain() | dict.fromkeys(MEASURED) | {"failure": sentence}
+
+
+def _played(cell: Cell) -> Row:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ShortHorizon)  # a sweep over horizons begins with short ones; `bound_reason` says so too
+        problem, best = _venue(cell.source, cell.rounds, cell.seed)
+        return run(cell.source.learner(cell.entrant, problem, cell.seed), problem.stream, comparator=best).summary()
+
+
+@lru_cache(maxsize=2)
+def _venue(source: Source, rounds: int | None, seed: int) -> tuple[Problem, Comparator]:
+    problem = source.problem(rounds, seed)
+    return problem, hindsight(problem)[0]
+
+
+def _turned(entrant: Choice, knobs: Mapping[str, Sequence[Any]]) -> list[Choice]:
+    """The entrant at every combination of the knobs that are its to turn."""
+    known = knobs_of(learner_named(entrant.name), "K")
+    found = [entrant.given]
+    for name, values in knobs.items():
+        if name in known and name not in entrant.given:
+            read = {value: known[name].read(value) for value in values}
+            for value, kept in read.items():
+                if kept is None:
+                    raise InvalidInput(f"{name} of {entrant.name} is {known[name].words}, not {shown(value)}.")
+            found = [{**given, name: kept} for given in found for kept in read.values()]
+    return [Choice.of(entrant.name, given) for given in found]
+
+
+def _contents(part: Any) -> Any:
+    """Plain data with files by their contents, wherever they lie."""
+    if isinstance(part, Mapping):
+        part = tuple(part.items())
+    if isinstance(part, tuple | list):
+        return [_contents(each) for each in part]
+    if isinstance(part, Path) or (isinstance(part, str) and Path(part).is_absolute() and Path(part).is_file()):
+        return hashlib.sha256(Path(part).read_bytes()).hexdigest()
+    return part

@@ -1,0 +1,179 @@
+"""Who plays the cells of a sweep: this process, processes of this machine (joblib), or the workers of a cluster (Dask).
+
+An engine takes numbered cells and yields (number, row) as they are done, in any order. Rows are the same bits whoever played them on
+processors of the same kind: linear algebra sums in another order on several threads, so every engine keeps it on one.
+
+    this process    limited while the sweep lasts
+    joblib          OPENBLAS, OMP, MKL and NUMBA_NUM_THREADS=1 before a process starts, and limited there
+    Dask            limited in the worker at its first cell, and the worker must have the versions that this process has
+
+Kernels are compiled for one thread. A process that dies costs its cells another attempt: joblib's pool falls with it, so those that were
+under way are played again one by one, and one that kills its process a second time is a failure; Dask gives them to other workers.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import BrokenExecutor, CancelledError
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
+from importlib import import_module
+from typing import Any, TypeAlias
+from uuid import uuid4
+
+from tidewolf.core import checkpoint
+from tidewolf.core.arrays import as_count
+from tidewolf.core.errors import ClusterLost, MissingExtra
+from tidewolf.experiments.cells import Cell, Row, attempt, failed
+
+Answers: TypeAlias = Generator[tuple[int, Row]]
+Engine: TypeAlias = Callable[[Mapping[int, Cell]], Answers]
+
+_CONNECT_SECONDS = 10
+
+
+def serial() -> Engine:
+    """One cell after another in this process."""
+    _needs("threadpoolctl")
+    return _serial
+
+
+def on_processes(jobs: int) -> Engine:
+    """So many processes of this machine; one is this process itself."""
+    if as_count(jobs, "The number of jobs") == 1:
+        return serial()
+    _needs("threadpoolctl")
+    _needs("joblib")
+    return partial(_on_processes, jobs)
+
+
+def on_cluster(address: str) -> Engine:
+    """The workers of the Dask scheduler at this address, such as tcp://10.0.0.1:8786."""
+    _needs("threadpoolctl")
+    _needs("distributed")
+    return partial(_on_cluster, address)
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def versions() -> dict[str, str]:
+    """What decides, beside the cell, which numbers come out."""
+    return {name: version for name, version in checkpoint.writer().items() if name != "threads"}
+
+
+def _serial(cells: Mapping[int, Cell]) -> Answers:
+    with _limits():
+        for number, cell in cells.items():
+            yield number, attempt(cell)
+
+
+def _on_processes(jobs: int, cells: Mapping[int, Cell]) -> Answers:
+    left, sent = dict(cells), list[int]()
+    while left:
+        sent.clear()
+        try:
+            for number, row in _pooled(jobs, dict(left), sent):
+                del left[number]
+                yield number, row
+        except BrokenExecutor:
+            for number in [number for number in sent if number in left]:
+                cell = left.pop(number)
+                try:
+                    yield from _pooled(2, {number: cell}, [])  # a pool, however small: joblib plays for one process in this one
+                except BrokenExecutor:
+                    yield number, failed(cell, "The process that played this cell died twice: it was killed, or ran out of memory.")
+
+
+def _pooled(jobs: int, cells: Mapping[int, Cell], sent: list[int]) -> Answers:
+    """What a pool of processes answers; `sent` tells which cells it was given."""
+    joblib = _needs("joblib")
+
+    def tasks() -> Iterator[Any]:
+        for number, cell in cells.items():
+            sent.append(number)
+            yield joblib.delayed(_in_process)(number, cell)
+
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+        pool = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=jobs, max_nbytes=None)
+        with _deaf():
+            answers = pool(tasks())
+    try:
+        for done in answers:  # noqa: UP028  `yield from` would close it before the warning is silenced
+            yield done
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of closing early, which is meant
+            answers.close()
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes that start here do not hear Ctrl-C, which reaches all of a terminal: the one that began the sweep ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _in_process(number: int, cell: Cell) -> tuple[int, Row]:
+    _limit()
+    return number, attempt(cell)
+
+
+def _on_cluster(address: str, cells: Mapping[int, Cell]) -> Answers:
+    distributed = _needs("distributed")
+    with ExitStack() as stack:
+        try:
+            client = stack.enter_context(distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False))
+        except (OSError, ValueError) as error:
+            raise ClusterLost(f"No Dask scheduler answers at {address} ({error}); an address reads tcp://10.0.0.1:8786.") from None
+        sweep, here = uuid4().hex, versions()
+        keys = {f"tidewolf-{sweep}-{number}": number for number in cells}
+        futures = [client.submit(_on_worker, cells[number], here, key=key, pure=False) for key, number in keys.items()]
+        for future in distributed.as_completed(futures, loop=client.loop):
+            number = keys[future.key]
+            try:
+                yield number, future.result()
+            except distributed.scheduler.KilledWorker:
+                yield number, failed(cells[number], "Every worker that played this cell died: killed, or out of memory.")
+            except (CancelledError, OSError) as error:
+                raise ClusterLost(f"The Dask scheduler at {address} was lost; what is done is kept.") from error
+            except Exception as error:  # a worker that cannot even take the cell
+                yield number, failed(cells[number], f"{type(error).__name__}: {error}")
+
+
+def _on_worker(cell: Cell, expected: Mapping[str, str]) -> Row:
+    here = versions()
+    other = [f"{name} {here[name]}, not {version}" for name, version in expected.items() if here[name] != version]
+    if other:
+        return failed(cell, f"The worker has {', '.join(other)}, so its numbers would not compare.")
+    _limit()
+    return attempt(cell)
+
+
+def _limits() -> Any:
+    """One thread for linear algebra, for as long as this process or, where it is entered, the context lasts."""
+    import scipy.linalg  # noqa: F401  it brings a BLAS of its own, and one that is loaded later is not limited
+
+    return _needs("threadpoolctl").threadpool_limits(1)
+
+
+_limit = cache(_limits)
+
+
+def _needs(package: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError:
+        raise MissingExtra(f'A sweep needs {package}, not installed here; type: pip install "tidewolf[app,sweep]"') from None

@@ -1,0 +1,102 @@
+"""The journal of a sweep: what was planned, and every row as soon as it is known.
+
+    {"format": 1, "cells": [...], "versions": {...}}          the first line, put in place whole
+    {"cell": 17, "row": {...}}                                one line for each cell that ended, flushed to disk; the last one counts
+
+A process killed while it writes leaves half a line at the end, which is cut off when the sweep goes on. Numbers travel as JSON, which
+gives the same bits back. The folder is locked while a sweep runs in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tidewolf.core import checkpoint
+from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OtherSettings
+from tidewolf.experiments.cells import Row
+
+FORMAT = 1
+JOURNAL, RESULTS = "sweep.jsonl", "results.parquet"
+
+
+class Journal:
+    """The open journal in a folder. `rows` are those known so far, by the number of their cell; `versions` those it was begun with."""
+
+    def __init__(self, folder: Path, cells: Sequence[Row], versions: Mapping[str, str], *, force: bool) -> None:
+        """Begin a sweep in the folder, or go on with the same one; with `force` what another left there goes."""
+        if folder.exists() and not folder.is_dir():
+            raise InvalidInput(f"{folder} is a file; a sweep needs a folder.")
+        folder.mkdir(parents=True, exist_ok=True)
+        self._lock = _locked(folder)
+        try:
+            path = folder / JOURNAL
+            if force:
+                (folder / RESULTS).unlink(missing_ok=True)
+            elif (folder / RESULTS).exists() and not path.exists():
+                raise InvalidInput(f"{folder} holds {RESULTS} already; name another folder, or force overwriting.")
+            if force or not path.exists():
+                first = {"format": FORMAT, "cells": list(cells), "versions": dict(versions)}
+                checkpoint.write(path, f"{json.dumps(first)}\n".encode())
+            header, self.rows, whole = _read(path)
+            if header["cells"] != list(cells):
+                raise OtherSettings(f"{folder} holds another sweep; name another folder, or force overwriting.")
+            self.versions: dict[str, str] = header["versions"]
+            self._file = open(path, "r+b")  # noqa: SIM115  closed by __exit__
+            self._file.truncate(whole)
+            self._file.seek(whole)
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def add(self, number: int, row: Row) -> None:
+        """Keep a row; it survives whatever happens after."""
+        self._file.write(f"{json.dumps({'cell': number, 'row': row}, allow_nan=False)}\n".encode())
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.rows[number] = row
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._file.close()
+        os.close(self._lock)
+
+
+def _locked(folder: Path) -> int:
+    """A lock on the folder itself, which the system gives back when the process ends."""
+    import fcntl
+
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise InvalidInput(f"Another process is at work on the sweep in {folder}; wait for it, or name another folder.") from None
+    return lock
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
+    """The first line, the rows, and how many bytes are whole lines."""
+    data = path.read_bytes()
+    whole = data.rfind(b"\n") + 1
+    rows: dict[int, Row] = {}
+    try:
+        first, *rest = data[:whole].splitlines()
+        header = json.loads(first)
+        if header["format"] > FORMAT:
+            raise NewerFormat(f"{path} has format {header['format']}; this tidewolf reads up to {FORMAT}. Install a newer tidewolf.")
+        cells = header["cells"]
+        for line in rest:
+            number, row = (entry := json.loads(line))["cell"], entry["row"]
+            if any(row[key] != value for key, value in cells[number].items() if key != "rounds"):
+                raise ValueError(f"row {number} is not that of cell {number}")
+            rows[number] = row
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise BrokenFile(f"{path} cannot be read ({error}); name another folder, or force overwriting.") from None
+    return header, rows, whole

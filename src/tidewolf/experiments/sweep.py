@@ -1,0 +1,200 @@
+"""Sweeps: cells played by an engine, kept in a folder, gathered in one table.
+
+    DIR/sweep.jsonl         the journal: every row as soon as it is known
+    DIR/results.parquet     one line a cell, in the order of the plan, once all have ended
+
+The same call goes on where a killed one stopped: cells with a row are not played again, those that failed are. A cell that fails is a
+line with the sentence that refused it, and no other suffers.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+from tidewolf.core import checkpoint
+from tidewolf.core.errors import MissingExtra, OtherSettings
+from tidewolf.experiments.cells import Cell, Row
+from tidewolf.experiments.engines import Engine, versions
+from tidewolf.experiments.journal import FORMAT, RESULTS, Journal
+
+
+class Stage(NamedTuple):
+    """How far a sweep has come."""
+
+    done: int
+    failed: int
+    cells: int
+
+
+class Line(NamedTuple):
+    """What one setting of a learner came to at one horizon: means over seeds, a round."""
+
+    experiment: str
+    rounds: int | None
+    learner: str
+    settings: dict[str, Any]
+    seeds: int
+    """how many were played to the end"""
+    regret: tuple[float, float] | None
+    """None where a seed has none"""
+    violation: float | None
+    calls: float | None
+    seconds: float | None
+    failures: int
+
+
+@final
+@dataclass(frozen=True)
+class Sweep:
+    """What a sweep came to: a row for each cell, in the order of the plan."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def failures(self) -> tuple[Row, ...]:
+        """The cells that came to nothing, each with its sentence."""
+        return tuple(row for row in self.rows if row["failure"])
+
+    def lines(self) -> list[Line]:
+        """The rows in short: one line for each experiment, horizon, learner and setting."""
+        groups: dict[Any, list[Row]] = {}
+        for row in self.rows:
+            groups.setdefault((row["source"], row["rounds"], row["learner"], json.dumps(row["settings"])), []).append(row)
+        return [_line(group) for group in groups.values()]
+
+    def table(self) -> Any:
+        """The rows as a table of pyarrow, a column a number."""
+        pa = _pyarrow()
+        types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+        knobs: dict[str, type] = {}
+        for row in self.rows:
+            for name, value in row["settings"].items():
+                knobs[name] = knobs.get(name, float) if type(value) in (int, float) else str
+        columns = {**_WHICH, **{f"{_KNOB}{name}": kind for name, kind in knobs.items()}, **_WHAT}
+        schema = pa.schema([(name, types[kind]) for name, kind in columns.items()], metadata={"tidewolf": f"sweep {FORMAT}"})
+        return pa.Table.from_pylist([_flat(row, knobs) for row in self.rows], schema=schema)
+
+    def to_pandas(self) -> Any:
+        """The rows as a data frame."""
+        return self.table().to_pandas()
+
+
+def sweep(
+    cells: Sequence[Cell],
+    folder: str | os.PathLike[str],
+    *,
+    engine: Engine,
+    force: bool = False,
+    progress: Callable[[Stage], None] | None = None,
+) -> Sweep:
+    """Play the cells that the folder has no result of yet, and write results.parquet once all have ended.
+
+    `engine` comes from `engines`. A folder that holds another sweep is refused; with `force` it is begun anew.
+    """
+    _pyarrow()
+    folder, here = Path(folder), versions()
+    with Journal(folder, [cell.plain() for cell in cells], here, force=force) as journal:
+        left = {n: cell for n, cell in enumerate(cells) if n not in journal.rows or journal.rows[n]["failure"]}
+        if left and journal.versions != here:
+            then = ", ".join(f"{name} {version}" for name, version in journal.versions.items() if here.get(name) != version)
+            raise OtherSettings(f"The sweep in {folder} was begun with {then}: go on with that, name another folder, or force overwriting.")
+        stage = Stage(len(cells) - len(left), 0, len(cells))
+        tell = progress or (lambda stage: None)
+        tell(stage)
+        with closing(engine(left)) as answers:
+            for number, row in answers:
+                journal.add(number, row)
+                stage = Stage(stage.done + 1, stage.failed + bool(row["failure"]), len(cells))
+                tell(stage)
+        found = Sweep(tuple(journal.rows[n] for n in range(len(cells))))
+        if left or not (folder / RESULTS).exists():
+            _write(folder / RESULTS, found)
+    return found
+
+
+def _write(path: Path, found: Sweep) -> None:
+    import pyarrow.parquet
+
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(found.table(), buffer)
+    checkpoint.write(path, buffer.getvalue())
+
+
+_KNOB = "knob_"
+"""What a column of a setting begins with: calls_per_round is set, and measured too."""
+_WHICH = {"experiment": str, "learner": str, "rounds": int, "seed": int}
+_WHAT = {
+    "regret_lower": float,
+    "regret_upper": float,
+    "violation": float,
+    "oracle_calls": int,
+    "calls_per_round": float,
+    "seconds": float,
+    "max_excess": float,
+    "feasible_in_hindsight": bool,
+    "bound_regret": float,
+    "bound_violation": float,
+    "certificate": bool,
+    "unseen": int,
+    "failure": str,
+}
+
+
+def _flat(row: Row, knobs: Mapping[str, type]) -> Row:
+    """A row without rows inside; what a failed cell has not is left out."""
+    regret, bound = row.get("regret") or {}, row.get("bound") or {}
+    settings = {name: value if knobs[name] is float else json.dumps(value) for name, value in row["settings"].items()}
+    return {
+        **row,
+        **{f"{_KNOB}{name}": value for name, value in settings.items()},
+        "regret_lower": regret.get("lower"),
+        "regret_upper": regret.get("upper"),
+        "bound_regret": bound.get("regret"),
+        "bound_violation": bound.get("violation"),
+        "certificate": (row.get("certificate") or {}).get("holds"),
+    }
+
+
+def _line(group: Sequence[Row]) -> Line:
+    first, played = group[0], [row for row in group if not row["failure"]]
+    regrets = [row["regret"] and _ends(row["regret"], row["rounds"]) for row in played]
+    known = bool(regrets) and None not in regrets
+    return Line(
+        first["experiment"],
+        first["rounds"],
+        first["learner"],
+        first["settings"],
+        len(played),
+        (_mean(r[0] for r in regrets), _mean(r[1] for r in regrets)) if known else None,  # type: ignore[arg-type]
+        _mean(row["violation"] / row["rounds"] for row in played),
+        _mean(row["calls_per_round"] for row in played),
+        _mean(row["seconds"] / row["rounds"] for row in played),
+        len(group) - len(played),
+    )
+
+
+def _ends(regret: Row, rounds: int) -> tuple[float, float]:
+    lower, upper = regret["lower"], regret["upper"]
+    return -math.inf if lower is None else lower / rounds, math.inf if upper is None else upper / rounds
+
+
+def _mean(numbers: Iterable[float]) -> float | None:
+    several = list(numbers)
+    return statistics.fmean(several) if several else None
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        raise MissingExtra('A sweep needs pyarrow, not installed here; type: pip install "tidewolf[app,sweep]"') from None
+    return pyarrow

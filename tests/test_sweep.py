@@ -1,0 +1,541 @@
+"""Sweeps: the same numbers whoever plays, nothing lost to a kill, nothing spoilt by a neighbour."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+
+import pytest
+
+from test_cli import PROGRAM, seen_on_a_terminal
+from tidewolf.cli import main
+from tidewolf.core.errors import BrokenFile, ClusterLost, InvalidInput, NewerFormat, OtherSettings
+from tidewolf.experiments import Choice, Experiment, engines, load
+from tidewolf.experiments import sweep as sweeps
+from tidewolf.experiments.cells import Recipe, crossed, plan
+from tidewolf.experiments.journal import JOURNAL, RESULTS
+from tidewolf.experiments.sweep import sweep
+from tidewolf.experiments.template import template
+from traps import ROUTING, Trap
+
+pq = pytest.importorskip("pyarrow.parquet")
+threadpoolctl = pytest.importorskip("threadpoolctl")
+pytest.importorskip("joblib")
+distributed = pytest.importorskip("distributed")
+
+LEARNERS = ("LyapunovDescent", "SinhaVaze")
+SDP = Recipe.of(Experiment.builtin("sdp"))
+
+
+def cells_of(sources, names, **several):
+    return [cell for source in sources for cell in crossed(source, [Choice(name) for name in names], **several)]
+
+
+FEW = cells_of([ROUTING], LEARNERS, horizons=[10, 20], seeds=[0, 1])
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    import dask
+
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), 2)  # Dask's own choice is 1
+    there = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1, "distributed.nanny.pre-spawn-environ": threads}),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, **there) as found,
+    ):
+        yield found
+
+
+@pytest.fixture
+def every_engine(cluster):
+    return {
+        "serial": engines.serial(),
+        "joblib": engines.on_processes(2),
+        "dask": engines.on_cluster(cluster.scheduler_address),
+    }
+
+
+def numbers(found):
+    """Everything but the time it took."""
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in found.rows]
+
+
+def played(cells):
+    """The cells of an engine that notes which it was given."""
+    given = []
+
+    def engine(left):
+        for number, row in engines.serial()(left):
+            given.append(number)
+            yield number, row
+
+    return engine, given
+
+
+def stopping(after):
+    """An engine that is interrupted after so many cells."""
+
+    def engine(left):
+        for count, done in enumerate(engines.serial()(left)):
+            if count == after:
+                raise KeyboardInterrupt
+            yield done
+
+    return engine
+
+
+# the plan
+
+
+def test_a_plan_is_the_product_of_what_each_learner_has():
+    cells = cells_of([ROUTING], ["LyapunovDescent", "Resolve"], horizons=[5, 9], seeds=[0, 3], knobs={"caution": [1, 10], "block": [2]})
+    assert len(set(cells)) == len(cells) == 2 * 2 * (2 + 1)
+    assert {cell.entrant for cell in cells} == {
+        Choice("Resolve"),
+        *(Choice("LyapunovDescent", (("caution", caution), ("block", 2))) for caution in (1.0, 10.0)),
+    }
+
+
+def test_twins_are_played_once():
+    assert len(cells_of([ROUTING], ["SinhaVaze"] * 2, horizons=[5, 5], seeds=[1, 1], knobs={"caution": [2, 2.0]})) == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"learners": ["Nobody"]}, "Nobody"),
+        ({"learners": []}, "no learners"),
+        ({"horizons": []}, "no horizons"),
+        ({"horizons": [0]}, "at least 1"),
+        ({"seeds": [-1]}, "A seed"),
+        ({"knobs": {"caution": []}}, "no caution"),
+        ({"knobs": {"block": [1.5]}}, "block of LyapunovDescent is a whole number, not 1.5"),
+        ({"knobs": {"frob": [1]}}, "frob"),
+        ({"learners": ["Resolve"], "knobs": {"caution": [1]}}, "caution"),
+    ],
+)
+def test_a_plan_that_makes_no_sense_is_refused(changed, said):
+    given = {"learners": LEARNERS, **changed}
+    with pytest.raises(InvalidInput, match=said):
+        cells_of([ROUTING], given.pop("learners"), **given)
+
+
+# the same numbers
+
+
+def test_whoever_plays_the_numbers_are_the_same_bits(every_engine, tmp_path):
+    cells = cells_of([ROUTING, SDP], ["LyapunovDescent", "BanditPrimalDual", "SinhaVaze"], horizons=[12, 30], knobs={"caution": [3.0]})
+    found = {name: sweep(cells, tmp_path / name, engine=engine) for name, engine in every_engine.items()}
+    assert numbers(found["serial"]) == numbers(found["joblib"]) == numbers(found["dask"])
+    assert not found["serial"].failures
+    tables = [pq.read_table(tmp_path / name / RESULTS).drop_columns("seconds") for name in found]
+    assert tables[0] == tables[1] == tables[2]
+    assert tables[0].num_rows == len(cells)
+
+
+def test_linear_algebra_has_one_thread_wherever_a_cell_is_played(every_engine, tmp_path):
+    cells = cells_of([Trap("threads", "threads")], ["SinhaVaze"], horizons=[5], seeds=[0, 1, 2])
+    with threadpoolctl.threadpool_limits(2):
+        for name, engine in every_engine.items():
+            for row in sweep(cells, tmp_path / name, engine=engine).rows:
+                process, *threads = json.loads(row["failure"])
+                assert set(threads) == {1}, name
+                assert (process == os.getpid()) == (name == "serial")
+        assert {each["num_threads"] for each in threadpoolctl.threadpool_info()} == {2}
+
+
+def test_a_worker_of_other_versions_is_not_believed():
+    row = engines._on_worker(FEW[0], {**engines.versions(), "numpy": "1.0"})
+    assert "not 1.0" in row["failure"]
+
+
+# failures
+
+
+def test_what_one_cell_raises_harms_no_other(every_engine, tmp_path):
+    sources = [ROUTING, Trap("refused", "refuse"), Trap("broken", "crash")]
+    cells = cells_of(sources, ["LyapunovDescent"], horizons=[10], seeds=[0, 1])
+    for name, engine in every_engine.items():
+        found = sweep(cells, tmp_path / name, engine=engine)
+        assert [row["failure"] for row in found.rows] == ["", "", *["This stream is refused."] * 2, *["ZeroDivisionError: a bug"] * 2]
+        table = pq.read_table(tmp_path / name / RESULTS).to_pylist()
+        assert [row["failure"] for row in table] == [row["failure"] for row in found.rows]
+        assert [row["violation"] is None for row in table] == [bool(row["failure"]) for row in table]
+        assert [line.failures for line in found.lines()] == [0, 2, 2]
+        assert len({tuple(row) for row in found.rows}) == 1, "every row has the same keys"
+
+
+def test_what_failed_is_tried_again_and_nothing_else(tmp_path):
+    cells = cells_of([ROUTING, Trap("moody", "crash", str(tmp_path / "done"))], ["SinhaVaze"], horizons=[10])
+    assert len(sweep(cells, tmp_path / "out", engine=engines.serial()).failures) == 1
+    engine, given = played(cells)
+    found = sweep(cells, tmp_path / "out", engine=engine)
+    assert given == [1]
+    assert not found.failures
+    assert pq.read_table(tmp_path / "out" / RESULTS)["failure"].to_pylist() == ["", ""]
+
+
+def test_a_process_that_dies_costs_nothing_and_a_cell_that_kills_is_a_failure(tmp_path):
+    sources = [Trap("mortal", "die", str(tmp_path / "dead")), Trap("killer", "die"), ROUTING]
+    found = sweep(cells_of(sources, ["SinhaVaze"], horizons=[10]), tmp_path / "out", engine=engines.on_processes(2))
+    assert [("died twice" in row["failure"]) for row in found.rows] == [False, True, False]
+    assert [row["failure"] == "" for row in found.rows] == [True, False, True]
+
+
+def test_a_worker_killed_half_way_does_not_lose_the_sweep(cluster, tmp_path):
+    cells = cells_of([Trap("slow", "wait")], ["SinhaVaze"], horizons=[10], seeds=range(8))
+    killed = []
+
+    def kill(stage):
+        if stage.done == 2 and not killed:
+            killed.append(cluster.workers[0].pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    found = sweep(cells, tmp_path, engine=engines.on_cluster(cluster.scheduler_address), progress=kill)
+    assert killed
+    assert not found.failures
+    assert numbers(found) == numbers(sweep(cells, tmp_path / "alone", engine=engines.serial()))
+
+
+@pytest.mark.soak
+def test_a_cell_that_kills_every_worker_is_a_failure(cluster, tmp_path):
+    cells = cells_of([Trap("killer", "die"), ROUTING], ["SinhaVaze"], horizons=[10])
+    found = sweep(cells, tmp_path, engine=engines.on_cluster(cluster.scheduler_address))
+    assert "died" in found.rows[0]["failure"]
+    assert found.rows[1]["failure"] == ""
+
+
+def test_a_cluster_that_is_not_there_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(engines, "_CONNECT_SECONDS", 0.5)
+    for address in ("tcp://127.0.0.1:9", "frob://127.0.0.1:9"):
+        with pytest.raises(ClusterLost, match=address):
+            sweep(FEW, tmp_path, engine=engines.on_cluster(address))
+
+
+# what is done stays done
+
+
+def test_a_sweep_goes_on_where_it_stopped(tmp_path):
+    whole = sweep(FEW, tmp_path / "whole", engine=engines.serial())
+    with pytest.raises(KeyboardInterrupt):
+        sweep(FEW, tmp_path / "out", engine=stopping(3))
+    assert not (tmp_path / "out" / RESULTS).exists()
+    engine, given = played(FEW)
+    assert numbers(sweep(FEW, tmp_path / "out", engine=engine)) == numbers(whole)
+    assert given == list(range(3, len(FEW)))
+    engine, given = played(FEW)
+    assert numbers(sweep(FEW, tmp_path / "out", engine=engine)) == numbers(whole)
+    assert given == []
+
+
+def test_wherever_a_write_was_cut_the_whole_lines_count(tmp_path):
+    whole = sweep(FEW, tmp_path, engine=engines.serial())
+    journal = tmp_path / JOURNAL
+    data = journal.read_bytes()
+    ends = [i + 1 for i, byte in enumerate(data) if byte == ord("\n")]
+    for kept, (start, stop) in enumerate(pairwise(ends)):
+        for cut in {start, start + 1, (start + stop) // 2, stop - 1}:
+            journal.write_bytes(data[:cut])
+
+            def known(left, kept=kept):
+                assert list(left) == list(range(kept, len(FEW)))
+                yield from ((number, whole.rows[number]) for number in left)
+
+            assert sweep(FEW, tmp_path, engine=known) == whole
+            assert journal.read_bytes() == data
+
+
+@pytest.mark.parametrize(("how", "jobs"), [(signal.SIGKILL, "1"), (signal.SIGINT, "2")])
+def test_a_killed_command_is_continued_by_the_same_command(how, jobs, tmp_path, capsys):
+    words = ["sweep", "routing", "--horizons", "200", "--seeds", "0,1,2,3,4,5,6,7", "--learner", "LyapunovDescent", "--out", str(tmp_path)]
+    command, journal = [sys.executable, "-c", PROGRAM, *words, "--jobs", jobs], tmp_path / JOURNAL
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        until = time.monotonic() + 60
+        while not journal.exists() or journal.read_bytes().count(b"\n") < 3:
+            assert process.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.005)
+        os.killpg(process.pid, how)  # as Ctrl-C in a terminal does: every process of the sweep
+        said = process.communicate()
+    if how == signal.SIGINT and process.returncode != 0:  # it may just have come to its end
+        assert process.returncode == 130
+        assert said[0] == ""
+        assert said[1].startswith("Interrupted: ")
+        assert len(said[1].splitlines()) == 1
+    before = journal.read_bytes()
+    before = before[: before.rfind(b"\n") + 1]
+    assert main([*words, "--jobs", "1", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert journal.read_bytes().startswith(before)
+    assert journal.read_bytes().count(b"\n") == 1 + 8
+    assert [run["seed"] for run in json.loads(printed.out)["runs"]] == list(range(8))
+
+
+# the folder
+
+
+def test_nothing_is_overwritten_unless_forced(tmp_path):
+    found = sweep(FEW, tmp_path, engine=engines.serial())
+    with pytest.raises(OtherSettings, match="another sweep"):
+        sweep(FEW[:2], tmp_path, engine=engines.serial())
+    assert sweep(FEW, tmp_path, engine=engines.serial()) == found
+    assert len(sweep(FEW[:2], tmp_path, engine=engines.serial(), force=True).rows) == 2
+    assert pq.read_table(tmp_path / RESULTS).num_rows == 2
+    (tmp_path / JOURNAL).unlink()
+    with pytest.raises(InvalidInput, match=RESULTS):
+        sweep(FEW, tmp_path, engine=engines.serial())
+
+
+def test_two_sweeps_do_not_share_a_folder(tmp_path):
+    def meddling(left):
+        with pytest.raises(InvalidInput, match="Another process"):
+            sweep(FEW, tmp_path, engine=engines.serial())
+        yield from engines.serial()(left)
+
+    assert not sweep(FEW, tmp_path, engine=meddling).failures
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda data: b"", BrokenFile),
+        (lambda data: b"no journal\n", BrokenFile),
+        (lambda data: data.replace(b'"format": 1', b'"format": 2', 1), NewerFormat),
+        (lambda data: data.replace(b'"cell": 1,', b'"cell": 2,'), BrokenFile),
+        (lambda data: data.replace(b'"cell": 1,', b'"cell": 99,'), BrokenFile),
+        (lambda data: data.replace(b'{"cell": 1,', b'"cell": 1,'), BrokenFile),
+    ],
+)
+def test_a_journal_that_was_changed_is_refused(change, error, tmp_path):
+    sweep(FEW, tmp_path, engine=engines.serial())
+    path = tmp_path / JOURNAL
+    path.write_bytes(broken := change(path.read_bytes()))
+    with pytest.raises(error):
+        sweep(FEW, tmp_path, engine=engines.serial())
+    assert path.read_bytes() == broken
+    assert not sweep(FEW, tmp_path, engine=engines.serial(), force=True).failures
+
+
+def test_a_sweep_is_not_continued_under_other_versions(tmp_path, monkeypatch):
+    with pytest.raises(KeyboardInterrupt):
+        sweep(FEW, tmp_path, engine=stopping(2))
+    with monkeypatch.context() as patch:
+        patch.setattr(sweeps, "versions", lambda: {**engines.versions(), "numpy": "99"})
+        with pytest.raises(OtherSettings, match="begun with numpy"):
+            sweep(FEW, tmp_path, engine=engines.serial())
+    found = sweep(FEW, tmp_path, engine=engines.serial())
+    monkeypatch.setattr(sweeps, "versions", lambda: {**engines.versions(), "numpy": "99"})
+    assert sweep(FEW, tmp_path, engine=engines.serial()) == found
+
+
+# the command
+
+
+@pytest.fixture
+def command(tmp_path):
+    return [
+        "sweep",
+        "routing",
+        "--horizons",
+        "10,20",
+        "--seeds",
+        "0,1",
+        "--knob",
+        "caution=1,10",
+        "--jobs",
+        "1",
+        "--out",
+        str(tmp_path / "out"),
+    ]
+
+
+def test_the_command_prints_a_table_and_writes_one(command, tmp_path, capsys):
+    assert main(command) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert printed.out.startswith("routing: 10 rounds")
+    assert printed.out.endswith(f"results: {tmp_path / 'out' / RESULTS}\n")
+    table = pq.read_table(tmp_path / "out" / RESULTS).to_pandas()
+    assert len(table) == 2 * 2 * 2 * 2
+    assert sorted(set(table.knob_caution)) == [1.0, 10.0]
+    assert (table.regret_lower <= table.regret_upper).all()
+    assert (table.calls_per_round == table.oracle_calls / table.rounds).all()
+
+
+def test_json_is_all_that_is_printed_and_quiet_prints_nothing(command, capsys):
+    assert main([*command, "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert main([*command, "--json"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    runs = json.loads(printed.out)["runs"]
+    assert {(run["learner"], run["rounds"], run["seed"], run["settings"]["caution"]) for run in runs} == {
+        (learner, rounds, seed, caution) for learner in LEARNERS for rounds in (10, 20) for seed in (0, 1) for caution in (1, 10)
+    }
+
+
+def test_a_terminal_sees_how_far_it_is_and_a_pipe_sees_nothing(command):
+    assert "of 16 cells" in seen_on_a_terminal(command)
+
+
+def test_the_command_plays_on_a_cluster(command, cluster, tmp_path, capsys):
+    assert main([*command, "--json"]) == 0
+    here = json.loads(capsys.readouterr().out)["runs"]
+    words = [*command[: command.index("--jobs")], "--dask", cluster.scheduler_address, "--out", str(tmp_path / "there"), "--json"]
+    done = subprocess.run([sys.executable, "-c", PROGRAM, *words], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [{**run, "seconds": 0} for run in json.loads(done.stdout)["runs"]] == [{**run, "seconds": 0} for run in here]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["routng"], "Did you mean routing?"),
+        (["routing", "--learner", "LyapunovDescend"], "LyapunovDescent"),
+        (["routing", "--horizons", "0"], "at least 1"),
+        (["routing", "--seeds", "x"], "--seeds"),
+        (["routing", "--knob", "caution"], "caution=1,10"),
+        (["routing", "--knob", "frob=1"], "frob"),
+        (["routing", "--jobs", "0"], "jobs"),
+        (["routing", "--jobs", "2", "--dask", "tcp://127.0.0.1:9"], "not both"),
+        (["routing", "--out", os.devnull], os.devnull),
+    ],
+)
+def test_bad_input_is_one_sentence(words, said, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert main(["sweep", *words]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert said in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("package", "words"), [("joblib", ["--jobs", "2"]), ("distributed", ["--dask", "tcp://here:9"]), ("threadpoolctl", ["--jobs", "1"])]
+)
+def test_without_the_extra_one_sentence_says_so(package, words, monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main(["sweep", "routing", "--out", str(tmp_path / "out"), *words]) == 2
+    assert capsys.readouterr().err == f'A sweep needs {package}, not installed here; type: pip install "tidewolf[app,sweep]"\n'
+    assert not (tmp_path / "out").exists()
+
+
+def test_failures_are_said(tmp_path, capsys):
+    assert main(["sweep", "routing", "--horizons", "10", "--knob", "caution=-1,1", "--jobs", "1", "--out", str(tmp_path)]) == 0
+    assert "2 of 4 failed: caution must be greater than 0, not -1." in capsys.readouterr().out
+
+
+# experiment files
+
+FILE = """
+rounds = 30
+seeds = [3, 4]
+
+[set]
+kind = "Simplex"
+
+[stream]
+costs = "costs.csv"
+capacities = "capacities.csv"
+
+[[learners]]
+name = "LyapunovDescent"
+block = 2
+
+[[learners]]
+name = "SinhaVaze"
+
+[sweep]
+horizons = [10, 20]
+caution = [1, 10]
+block = [1, 4]
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    (tmp_path / "costs.csv").write_text("a,b\n" + "".join(f"{i % 3},{i % 2}\n" for i in range(30)))
+    (tmp_path / "capacities.csv").write_text("a,b\n" + "0.7,0.8\n" * 30)
+    (tmp_path / "mine.toml").write_text(FILE)
+    return tmp_path / "mine.toml"
+
+
+def test_a_file_says_what_is_swept(file):
+    cells = plan(load(file))
+    assert {cell.rounds for cell in cells} == {10, 20}
+    assert {cell.seed for cell in cells} == {3, 4}
+    assert {cell.entrant for cell in cells} == {  # a learner keeps what it sets itself
+        *(Choice("LyapunovDescent", (("block", 2), ("caution", caution))) for caution in (1.0, 10.0)),
+        *(Choice("SinhaVaze", (("caution", caution),)) for caution in (1.0, 10.0)),
+    }
+    assert plan(load(file)) == cells
+    assert {cell.rounds for cell in plan(load(file), horizons=[5])} == {5}
+    assert {cell.seed for cell in plan(load(file), seeds=[9])} == {9}
+    assert {cell.entrant.given["caution"] for cell in plan(load(file), knobs={"caution": [2.0]})} == {2.0}
+
+
+def test_a_file_is_swept_from_the_shell_by_every_engine(file, cluster, tmp_path, capsys):
+    found = []
+    for where in (["--jobs", "1"], ["--jobs", "2"], ["--dask", cluster.scheduler_address]):
+        assert main(["sweep", str(file), "--json", "--out", str(tmp_path / where[0] / where[1][:1]), *where]) == 0
+        found.append([{**run, "seconds": 0} for run in json.loads(capsys.readouterr().out)["runs"]])
+    assert found[0] == found[1] == found[2]
+    assert {run["experiment"] for run in found[0]} == {"mine"}
+    assert not any(run["failure"] for run in found[0])
+
+
+def test_an_experiment_is_known_by_what_is_in_its_files(file, tmp_path):
+    def identity():
+        return plan(load(file))[0].source.identity
+
+    before, costs = identity(), tmp_path / "costs.csv"
+    assert identity() == before
+    costs.rename(tmp_path / "other.csv")
+    file.write_text(FILE.replace("costs.csv", "other.csv"))
+    assert identity() == before
+    (tmp_path / "other.csv").write_text((tmp_path / "other.csv").read_text().replace("2", "5"))
+    assert identity() != before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("horizons = [10, 20]", "horizons = 10", "mine.toml, line 20, column 1"),
+        ("horizons = [10, 20]", "horizons = [0]", "at least 1"),
+        ("horizons = [10, 20]", "horizons = []", "horizons is a list"),
+        ("caution = [1, 10]", 'caution = ["much"]', "caution is a list"),
+        ("caution = [1, 10]", "cuation = [1]", "Did you mean caution?"),
+        ("caution = [1, 10]", "seed = [1]", "not 'seed'"),
+        ("costs.csv", "cots.csv", "cots.csv"),
+    ],
+)
+def test_a_file_with_a_mistake_is_refused_before_anything_is_played(old, new, said, file, tmp_path, capsys):
+    file.write_text(FILE.replace(old, new))
+    assert main(["sweep", str(file), "--out", str(tmp_path / "out")]) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert len(printed.err.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_swept_survives_being_written(file):
+    experiment = load(file)
+    again = file.with_name("again.toml")
+    again.write_text(experiment.toml())
+    assert load(again).swept == experiment.swept
+
+
+def test_the_file_of_new_shows_how_to_sweep(tmp_path):
+    lines = template("mine", "routing").splitlines()
+    start = lines.index("# [sweep]")
+    path = tmp_path / "mine.toml"
+    path.write_text("\n".join([*lines[:start], *(line.removeprefix("# ") for line in lines[start : start + 4]), *lines[start + 4 :]]))
+    assert len(plan(load(path))) == 3 * 3 * (2 + 1)

@@ -1,0 +1,56 @@
+"""Problems that go wrong on purpose, for cells to be made of. They live in a file of their own so that workers can import them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from tidewolf.core.errors import InvalidInput
+from tidewolf.experiments import Experiment
+from tidewolf.experiments.cells import Recipe
+
+ROUTING = Recipe.of(Experiment.builtin("routing"))
+
+
+class Trap(NamedTuple):
+    """Does `what` to whoever builds it: always, or as long as the file `once` is not there."""
+
+    name: str
+    what: str
+    once: str = ""
+
+    @property
+    def identity(self):
+        return f"trap {self.name}"
+
+    def problem(self, rounds, seed):
+        if not self.once or not Path(self.once).exists():
+            if self.once:
+                Path(self.once).touch()
+            getattr(self, f"_{self.what}")()
+        return ROUTING.problem(rounds, seed)
+
+    def learner(self, entrant, problem, seed):
+        return ROUTING.learner(entrant, problem, seed)
+
+    def _refuse(self):
+        raise InvalidInput("This stream is refused.")
+
+    def _crash(self):
+        raise ZeroDivisionError("a bug")
+
+    def _die(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def _wait(self):
+        time.sleep(0.3)
+
+    def _threads(self):
+        """Tells how many threads linear algebra has here."""
+        import threadpoolctl
+
+        raise InvalidInput(json.dumps([os.getpid(), *(each["num_threads"] for each in threadpoolctl.threadpool_info())]))
