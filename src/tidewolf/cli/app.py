@@ -110,7 +110,8 @@ def run(
     records = [{"experiment": problem.name, **run.summary()} for run in runs]
     summary = {"format": _SUMMARY_FORMAT, "rounds": len(problem.stream), "seed": seed, "runs": records}
     checkpoint.write(out / "summary.json", _json(summary).encode())
-    report.write(out / "report.html", runs, name=problem.name, about=problem.title, seed=seed, date=datetime.now(UTC))
+    now, named = datetime.now(UTC), problem.labels
+    report.write(out / "report.html", runs, name=problem.name, about=problem.title, seed=seed, date=now, entries=named)
     if as_json:
         typer.echo(_json({"runs": records}), nl=False)
     elif not quiet:

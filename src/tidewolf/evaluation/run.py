@@ -12,11 +12,12 @@ import numpy as np
 
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import NotSupported
+from tidewolf.core.errors import MissingExtra, NotSupported
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.learner import Bound, Learner, Record
 from tidewolf.evaluation.certificate import UNSEEN, Audit, Certificate, certify
 from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
+from tidewolf.evaluation.trail import Trail
 from tidewolf.functions.base import LinearTotal
 from tidewolf.loop import play
 from tidewolf.projection import ActiveSet
@@ -50,6 +51,8 @@ class Run(Record):
     """what was gathered of the learner's projections; see `certificate`"""
     known: Comparator | None = None
     """the comparator, where somebody has computed it already"""
+    trail: Trail | None = None
+    """the mean point of each of a bounded number of parts of the rounds; None where nobody kept them"""
 
     @property
     def oracle_calls(self) -> int:
@@ -132,6 +135,29 @@ class Run(Record):
             "unseen": self.unseen,
         }
 
+    def to_pandas(self) -> Any:
+        """One row for each round, as a pandas DataFrame; the regret so far where there is one."""
+        try:
+            from pandas import DataFrame, RangeIndex
+        except ImportError:
+            raise MissingExtra('to_pandas needs pandas, not installed here; type: pip install "tidewolf[app]"') from None
+        columns = {"loss": self.losses, "violation": self.violations, "calls": self.calls, "distance": self.distances}
+        curve = self.regret_curve()
+        known = {} if curve is None else {"regret": curve}
+        return DataFrame({**columns, **known}, index=RangeIndex(self.rounds, name="round"))
+
+    def plot(self) -> Any:
+        """Regret, violation and calls as they add up, as a matplotlib Figure."""
+        from tidewolf.report.pictures import plot_runs
+
+        return plot_runs([self])
+
+    def _repr_html_(self) -> str:
+        """The table and the figures, for notebooks."""
+        from tidewolf.report.notebook import run_html
+
+        return run_html(self)
+
     def __repr__(self) -> str:
         regret, best = self.regret, self.comparator
         unseen = f" ({self.unseen} unseen)" if self.unseen else ""
@@ -160,7 +186,7 @@ def run(
     calls_at = np.zeros(T, dtype=np.int64)
     moves = play(learner, stream)
     _compile_kernels()
-    state, audit = learner.start(), Audit(learner)
+    state, audit, trail = learner.start(), Audit(learner), Trail(T, learner.hard_set.shape)
     excess, seconds, last = 0.0, 0.0, time.perf_counter()
     ends: list[int] = []
     measures: list[tuple[float, ...]] = []
@@ -174,6 +200,7 @@ def run(
         calls_at[stop - 1] += played.state.calls - calls
         points = played.x if learner.needs is Bandit else played.x[None, ...]
         excess = max(excess, *(learner.hard_set.excess(points[i, ...]) for i in range(points.shape[0])))
+        trail.see(points, stop - t)
         t, state, calls = stop, played.state, played.state.calls
         if played.seen:
             ends.append(t)
@@ -198,6 +225,7 @@ def run(
         seconds=seconds,
         audit=audit,
         known=comparator,
+        trail=trail,
     )
 
 
