@@ -180,6 +180,12 @@ def test_cautions_that_move_name_the_runs_and_draw_their_frontier():
     assert "Frontier" not in Reader(report.page(swept[:1], **ABOUT)).text
 
 
+def test_a_run_without_its_points_has_a_page_without_them(runs):
+    text = Reader(report.page([replace(each, trail=None) for each in runs], **ABOUT)).text
+    assert "Cumulative violation" in text
+    assert not {"The played point over time", "The network"} & set(text)
+
+
 def test_a_run_of_no_rounds_has_a_page():
     problem = routing(rounds=10)
     page = report.page([run(LyapunovDescent(problem.K, horizon=10), problem.stream[:0])], **ABOUT)

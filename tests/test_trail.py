@@ -51,3 +51,12 @@ def test_a_run_keeps_the_trail_of_the_points_it_plays(learner):
     assert run.trail.mean == pytest.approx(np.mean(played, axis=0), abs=1e-12)
     assert run.trail.means[-1] == pytest.approx(np.mean(played[run.trail.begins[-1] :], axis=0), abs=1e-12)
     assert problem.K.excess(run.trail.mean) <= 1e-9
+
+
+@pytest.mark.parametrize("library", ["torch", "array_api_strict"])
+def test_points_stay_in_their_library_until_a_part_ends(library):
+    xp = pytest.importorskip(library)
+    kept = Trail(6, (2,))
+    kept.see(xp.asarray([[1.0, 2.0], [3.0, 4.0]], dtype=xp.float64), 2)
+    kept.see(xp.asarray([[5.0, 6.0]], dtype=xp.float64), 4)
+    assert kept.means.tolist() == [[1.0, 2.0], [3.0, 4.0], *[[5.0, 6.0]] * 4]

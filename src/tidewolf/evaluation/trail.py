@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, to_numpy
+from tidewolf.core.arrays import Array, Shape, namespace, to_numpy
 
 PARTS = 120
 """At most so many parts."""
@@ -41,7 +41,7 @@ class Trail:
             if points.shape[0] == 1:
                 added = points[0, ...] if count == 1 else count * points[0, ...]
             else:
-                added = points[done : done + count, ...].sum(0)
+                added = namespace(points).sum(points[done : done + count, ...], axis=0)
             self._total = added if self._total is None else self._total + added
             self._t, done = self._t + count, done + count
             if self._t == end:

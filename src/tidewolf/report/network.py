@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow
-
 if TYPE_CHECKING:
     from tidewolf.core.oracle import HasLMO
     from tidewolf.sets.flow import Path
@@ -54,6 +52,8 @@ class Layout(NamedTuple):
 
 def network_of(K: HasLMO, x: Floats) -> Network | None:
     """The network behind a set of flows with the loads of a point; None for other sets."""
+    from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow
+
     if isinstance(K, FlowPolytope):
         names, tails, heads, loads = K.nodes, K.tails, K.heads, x
         sources, ends = [K.source], {K.source, K.target}
@@ -85,6 +85,8 @@ def network_of(K: HasLMO, x: Floats) -> Network | None:
 
 def paths_in_use(K: HasLMO, x: Floats) -> list[Path]:
     """The paths of a flow that carry something worth saying, heaviest first; none for sets without paths."""
+    from tidewolf.sets import FlowPolytope, MultiFlow
+
     if isinstance(K, FlowPolytope):
         return K.paths(x, tolerance=NEGLIGIBLE)
     if isinstance(K, MultiFlow):

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from tidewolf.evaluation.intervals import Interval, Intervals, intervals
-from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.report.figures import swatch
 from tidewolf.report.markup import scrolled
 from tidewolf.report.words import interval, number
-from tidewolf.sets.base import Polyhedral
 
 if TYPE_CHECKING:
+    from tidewolf.evaluation.intervals import Interval, Intervals
     from tidewolf.evaluation.run import Run
 
 _SHARES = 8
@@ -30,10 +28,15 @@ _READ = (
 
 def quick_intervals(runs: Sequence[Run]) -> list[Intervals]:
     """The intervals of each run where each is a linear program of moderate size, else none at all."""
+    from tidewolf.evaluation.intervals import intervals
+
     return [intervals(run, max(1, run.rounds // _SHARES)) for run in runs] if all(map(_quick, runs)) else []
 
 
 def _quick(run: Run) -> bool:
+    from tidewolf.functions.base import LinearTotal, PiecewiseLinear
+    from tidewolf.sets.base import Polyhedral
+
     linear = isinstance(run.stream.losses, LinearTotal) and isinstance(run.stream.constraints, PiecewiseLinear)
     size = run.rounds * math.prod(run.learner.hard_set.shape)
     return linear and isinstance(run.learner.hard_set, Polyhedral) and 0 < size <= _QUICK
