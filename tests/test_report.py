@@ -15,6 +15,7 @@ from tidewolf.evaluation.run import run
 from tidewolf.learners import LyapunovDescent
 from tidewolf.problems import routing
 from tidewolf.report.figures import Line, drawing
+from tidewolf.report.looks import Look, looks
 from tidewolf.report.words import interval, number, short
 from tidewolf.rivals import SinhaVaze
 
@@ -139,7 +140,7 @@ def test_without_a_feasible_point_the_page_says_so(infeasible):
 
 
 def test_drawings_leave_their_colours_to_the_page():
-    drawn = drawing([Line(np.linspace(0.0, 1.0, 50), (0.9, 1.1)), Line(np.linspace(0.0, -1.0, 50))], "Two <lines>").svg
+    drawn = drawing([Line(np.linspace(0.0, 1.0, 50), (0.9, 1.1)), Line(np.linspace(0.0, -1.0, 50), look=Look(hue=1))], "Two <lines>").svg
     assert "#" not in drawn
     assert {"currentColor", "var(--line-0)", "var(--line-1)"} <= set(drawn.replace(";", " ").replace('"', " ").split()) | {"var(--line-0)"}
     assert 'aria-label="Two &lt;lines&gt;"' in drawn
@@ -177,6 +178,11 @@ def test_cautions_that_move_name_the_runs_and_draw_their_frontier():
     text = Reader(report.page(swept, **ABOUT)).text
     assert {"LyapunovDescent, caution 1", "LyapunovDescent, caution 30", "Frontier", "caution 1", "caution 30"} <= set(text)
     assert number(float(swept[1].violations.mean())) in text
+    other = run(SinhaVaze(problem.K, horizon=60), problem.stream)
+    seen = looks([*swept, other])
+    assert [look.hue for look in seen] == [0, 0, 1]
+    assert seen[0][2:] != seen[1][2:]
+    assert [look.hue for look in looks([swept[0], other, swept[0]])] == [0, 1, 2]
     assert "Frontier" not in Reader(report.page(swept[:1], **ABOUT)).text
 
 

@@ -18,6 +18,7 @@ import tidewolf as tw
 from tidewolf.core.errors import InvalidInput
 from tidewolf.evaluation.trail import Trail
 from tidewolf.report import heat, network, page, played, worst, write_figures
+from tidewolf.report.looks import looks
 from tidewolf.report.words import interval, number
 from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, Simplex
 
@@ -123,7 +124,7 @@ def test_loads_and_paths_are_those_of_the_point(problem, run):
     assert out == pytest.approx(1.0, abs=1e-9)
     paths = network.paths_in_use(problem.K, run.trail.means[-1])
     assert sum(path.weight for path in paths) == pytest.approx(1.0)
-    text = played.section([run], ["LyapunovDescent"], problem.labels)
+    text = played.section([run], problem.labels)
     assert all(" &rarr; ".join(path.nodes) in text for path in paths)
 
 
@@ -153,7 +154,7 @@ def test_other_sets_have_no_network():
 
 def test_worst_intervals_are_those_of_the_family(run):
     (found,) = worst.quick_intervals([run])
-    text = worst.section([found], ["LyapunovDescent"])
+    text = worst.section([found], looks([run]))
     assert interval(found.worst_regret.regret) in text
     assert number(found.worst_violation.violation) in text
     assert f"{found.worst_violation.start + 1:,}&ndash;{found.worst_violation.stop:,}" in text

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tidewolf.core import checkpoint
 from tidewolf.evaluation.comparison import HEAD, cells
 from tidewolf.report.figures import swatch
+from tidewolf.report.looks import HUES, Look
 from tidewolf.report.markup import scrolled, table, under
 from tidewolf.report.page import document, footer
 from tidewolf.report.pictures import plot_frontiers, png
@@ -77,4 +78,6 @@ def _row(i: int, standing: Standing) -> tuple[str, ...]:
     """The ends of ranges under each other."""
     named, *others = cells(standing)
     ranges = (cell.partition(" to ") for cell in others)
-    return swatch(i, dashed=False) + escape(named), *(under(least, f"to {most}") if most else escape(least) for least, _, most in ranges)
+    return swatch(Look(named, i % HUES)) + escape(named), *(
+        under(least, f"to {most}") if most else escape(least) for least, _, most in ranges
+    )

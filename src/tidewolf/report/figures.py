@@ -17,24 +17,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tidewolf.report.looks import HUES, Look
 from tidewolf.report.words import number, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LINES = 8
-"""How many line colours the page defines; further lines begin again."""
 _POINTS, _TOLD = 600, 200  # of a line, and those a pointer finds
 _WIDTH, _HEIGHT = 400, 270  # in CSS pixels; about the width of a phone, so text keeps its size there
 _INK = "#010203"
 _FONT = "DejaVu Sans"
-_DASHES = ((), (6, 3), (2, 2), (8, 3, 2, 3))
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#aa4499", "#c98a00", "#555c66", "#4433aa", "#882255")
 """The line colours of the page, for pictures that stand alone."""
+_STAND_INS = tuple(f"#0405{hue:02x}" for hue in range(HUES))
 _TICKS = 6
 _FAR = 0.6
 """A bound is drawn where it is at most this share of the lines' span beyond them."""
 _SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "tidewolf", "font.family": _FONT, "font.size": 13, "path.simplify": False}
+
+
+_PLAIN = Look()
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Line:
     values: np.ndarray[Any, np.dtype[np.float64]]
     bracket: tuple[float, float] | None = None
     bound: float | None = None
+    look: Look = _PLAIN
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class Curve:
     regrets: Sequence[float]
     notes: Sequence[str] = ()
     """what to say of each point, where there is something"""
+    hue: int = 0
 
 
 class Drawing(NamedTuple):
@@ -72,7 +76,7 @@ def drawing(lines: Sequence[Line], description: str) -> Drawing:
     with matplotlib.rc_context(_SETTINGS):
         figure = Figure(figsize=(_WIDTH / 72, _HEIGHT / 72))
         axes = figure.add_axes((0.13, 0.16, 0.85, 0.81))
-        draw_lines(axes, lines, [_stand_in(i) for i in range(len(lines))])
+        draw_lines(axes, lines, _STAND_INS)
         element = _saved(figure, description)
         at = _shown(len(lines[0].values), _TOLD)
         (left, top), (right, bottom) = _pixels(axes, (0.0, 1.0)), _pixels(axes, (1.0, 0.0))
@@ -80,6 +84,7 @@ def drawing(lines: Sequence[Line], description: str) -> Drawing:
             "at": (at + 1).tolist(),
             "x": [*axes.get_xlim(), left, right],
             "y": [*axes.get_ylim(), bottom, top],
+            "hues": [line.look.hue for line in lines],
             "lines": [[_rounded(value) for value in line.values[at]] for line in lines],
         }
         return Drawing(element, told)
@@ -93,14 +98,14 @@ def frontier_drawing(curves: Sequence[Curve], description: str) -> Drawing:
     with matplotlib.rc_context(_SETTINGS):
         figure = Figure(figsize=(_WIDTH / 72, _HEIGHT / 72))
         axes = figure.add_axes((0.15, 0.16, 0.83, 0.81))
-        draw_frontiers(axes, curves, [_stand_in(i) for i in range(len(curves))])
+        draw_frontiers(axes, curves, _STAND_INS)
         element, dots = _saved(figure, description), []
-        for i, curve in enumerate(curves):
+        for curve in curves:
             notes = curve.notes or [""] * len(curve.regrets)
             for place, regret, violation, note in zip(*places(curves, curve), curve.violations, notes, strict=True):
                 named = f"{curve.label}, {note}" if note else curve.label
                 words = f"{named}: regret {number(regret)}, violation {number(violation)}"
-                dots.append([*_pixels(axes, axes.transLimits.transform((place, regret)).tolist()), i % LINES, words])
+                dots.append([*_pixels(axes, axes.transLimits.transform((place, regret)).tolist()), curve.hue, words])
         return Drawing(element, {"dots": dots})
 
 
@@ -112,11 +117,13 @@ def _saved(figure: Figure, description: str) -> str:
 
 def draw_lines(axes: Any, lines: Sequence[Line], colors: Sequence[str]) -> None:
     """Series over rounds; a bound where it is in reach, dotted."""
-    for i, (line, color) in enumerate(zip(lines, colors, strict=True)):
-        _draw(axes, i, line, color)
-    for line, color in zip(lines, colors, strict=True):
+    for i, line in enumerate(lines):
+        _draw(axes, i, line, colors[line.look.hue])
+    for line in lines:
         if line.bound is not None and in_reach(lines, line.bound):
-            axes.axhline(line.bound, color=color, linewidth=1.3, linestyle=(0, (1, 2.5)), zorder=2)
+            axes.axhline(
+                line.bound, color=colors[line.look.hue], alpha=line.look.strength, linewidth=1.3, linestyle=(0, (1, 2.5)), zorder=2
+            )
     _dress(axes, "round")
     _number_axis(axes.xaxis)
 
@@ -168,8 +175,8 @@ def draw_frontiers(axes: Any, curves: Sequence[Curve], colors: Sequence[str]) ->
 
     Dots are round ends of very short lines: markers would need names, which a page of several figures cannot share.
     """
-    for i, (curve, color) in enumerate(zip(curves, colors, strict=True)):
-        across, regrets = places(curves, curve)
+    for i, curve in enumerate(curves):
+        color, (across, regrets) = colors[curve.hue], places(curves, curve)
         axes.plot(across, regrets, color=color, linewidth=1.2, alpha=0.6, zorder=3 + i)
         for place, regret in zip(across, regrets, strict=True):
             axes.plot([place, place + 1e-6], [regret, regret], color=color, linewidth=6, solid_capstyle="round", zorder=3 + i)
@@ -203,17 +210,14 @@ def _log_ticks(low: float, high: float) -> list[float]:
     return inside[:: math.ceil(len(inside) / _TICKS)]
 
 
-def _stand_in(i: int) -> str:
-    return f"#0405{i % LINES:02x}"
-
-
 def _draw(axes: Any, i: int, line: Line, color: str) -> None:
     rounds = len(line.values)
-    shown, dashes = _shown(rounds, _POINTS), _DASHES[i % len(_DASHES)]
+    shown, dashes = _shown(rounds, _POINTS), line.look.dashes
     axes.plot(
         shown + 1,
         line.values[shown],
         color=color,
+        alpha=line.look.strength,
         linewidth=1.9,
         linestyle=(0, [d / 1.9 for d in dashes]) if dashes else "solid",
         zorder=3 + i,  # dashes over what is solid: lines that coincide are both seen
@@ -223,13 +227,11 @@ def _draw(axes: Any, i: int, line: Line, color: str) -> None:
         axes.plot([beside, beside], line.bracket, color=color, linewidth=3.5, solid_capstyle="butt")
 
 
-def swatch(i: int, *, dashed: bool = True) -> str:
-    """A short piece of line i, for a legend."""
-    dashes = " ".join(map(str, _DASHES[i % len(_DASHES)] if dashed else ())) or "none"
-    return (
-        '<svg class="swatch" viewBox="0 0 27 4" aria-hidden="true">'
-        f'<path d="M0 2H27" style="stroke: var(--line-{i % LINES}); stroke-width: 3; stroke-dasharray: {dashes}"/></svg>'
-    )
+def swatch(look: Look) -> str:
+    """A short piece of a line, for a legend."""
+    dashes = " ".join(map(str, look.dashes)) or "none"
+    style = f"stroke: var(--line-{look.hue}); stroke-opacity: {look.strength:.2g}; stroke-width: 3; stroke-dasharray: {dashes}"
+    return f'<svg class="swatch" viewBox="0 0 27 4" aria-hidden="true"><path d="M0 2H27" style="{style}"/></svg>'
 
 
 def _inline(document: str, description: str) -> str:

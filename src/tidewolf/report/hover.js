@@ -10,7 +10,7 @@
   };
   const row = (color, name, value) => {
     const line = document.createElement("div"), dot = document.createElement("i");
-    dot.style.background = `var(--line-${color % 8})`;
+    dot.style.background = `var(--line-${color})`;
     line.append(dot, name, Object.assign(document.createElement("b"), { textContent: value }));
     return line;
   };
@@ -53,14 +53,14 @@
     const names = [...figure.querySelectorAll(".legend span")].map((each) => each.textContent);
     const place = ([from, to, low, high], value) => low + ((value - from) / (to - from)) * (high - low);
     const guide = mark(svg, "path", { class: "guide", d: "" });
-    const dots = told.lines.map((_, i) => mark(svg, "circle", { class: "dot", r: 3.5, style: `fill: var(--line-${i % 8})` }));
+    const dots = told.lines.map((_, i) => mark(svg, "circle", { class: "dot", r: 3.5, style: `fill: var(--line-${told.hues[i]})` }));
     let chosen = told.at.length - 1;
     const leave = () => { hide(); guide.setAttribute("d", ""); dots.forEach((dot) => dot.removeAttribute("cx")); };
     const tell = (clientX, clientY) => {
       const x = place(told.x, told.at[chosen]);
       guide.setAttribute("d", `M${x} ${told.y[3]}V${told.y[2]}`);
       dots.forEach((dot, i) => { dot.setAttribute("cx", x); dot.setAttribute("cy", place(told.y, told.lines[i][chosen])); });
-      const lines = told.lines.map((values, i) => row(i, names[i], say(values[chosen])));
+      const lines = told.lines.map((values, i) => row(told.hues[i], names[i], say(values[chosen])));
       show(clientX, clientY, head(`round ${told.at[chosen].toLocaleString("en")}`), ...lines);
     };
     listen(svg, (event) => {

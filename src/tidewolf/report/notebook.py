@@ -17,11 +17,10 @@ if TYPE_CHECKING:
 
 def run_html(run: Run) -> str:
     """The table of a run, its figures where matplotlib is installed, and what a reader should know."""
-    labels = learner_labels([run])
-    said = [*hindsight_warnings([run]), *(note for _, note in learner_notes([run], labels))]
+    said = [*hindsight_warnings([run]), *(note for _, note in learner_notes([run], learner_labels([run])))]
     return _framed(
-        results_table([run], labels),
-        f'<section class="figures">{series.figures([run], labels, tables=False) if find_spec("matplotlib") else ""}</section>',
+        results_table([run]),
+        f'<section class="figures">{series.figures([run], tables=False) if find_spec("matplotlib") else ""}</section>',
         *(f"<p>{escape(sentence)}</p>" for sentence in said),
     )
 

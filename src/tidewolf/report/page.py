@@ -7,7 +7,6 @@ Light and dark, a phone and paper are the style sheet's business. The same runs 
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from html import escape
@@ -17,6 +16,8 @@ from typing import TYPE_CHECKING
 from tidewolf.core import checkpoint
 from tidewolf.report import played, series
 from tidewolf.report.figures import swatch
+from tidewolf.report.looks import Look, looks
+from tidewolf.report.looks import learner_labels as learner_labels
 from tidewolf.report.markup import scrolled, table, under
 from tidewolf.report.words import interval, number
 from tidewolf.report.worst import quick_intervals
@@ -70,17 +71,18 @@ def page(
     `entries` names the entries of a point, one each; `experiment` is the experiment as resolved, as text; `worst` holds the intervals of
     each run. Without them, they are worked out where that is a matter of linear programs of moderate size.
     """
-    labels = learner_labels(runs)
+    seen = looks(runs)
+    labels = [look.label for look in seen]
     body = [
         f"<h1>{escape(name)}</h1>",
         f"<p>{escape(about)}</p>",
         f'<p class="facts">{runs[0].rounds:,} rounds &middot; seed {seed}</p>',
-        results_table(runs, labels),
+        results_table(runs),
         f'<p class="read">{_READ}</p>',
         *(f'<p class="warning" role="note">{escape(sentence)}</p>' for sentence in hindsight_warnings(runs)),
-        f'<section class="figures">{series.figures(runs, labels)}</section>',
-        played.section(runs, labels, entries),
-        worst_section(quick_intervals(runs) if worst is None else worst, labels),
+        f'<section class="figures">{series.figures(runs)}</section>',
+        played.section(runs, entries),
+        worst_section(quick_intervals(runs) if worst is None else worst, seen),
         _notes(runs, labels),
         _experiment(runs, labels, name, seed, experiment),
         footer(date),
@@ -108,24 +110,6 @@ def asset(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def learner_labels(runs: Sequence[Run]) -> list[str]:
-    """The learners' names, numbered where one name comes more than once."""
-    names = [_named(run, runs) for run in runs]
-    seen: Counter[str] = Counter()
-    labels = []
-    for name in names:
-        seen[name] += 1
-        labels.append(name if names.count(name) == 1 else f"{name} {seen[name]}")
-    return labels
-
-
-def _named(run: Run, runs: Sequence[Run]) -> str:
-    """The name of its learner, with its caution where that is moved."""
-    kind, caution = type(run.learner), run.learner.fields().get("caution")
-    moved = {other.learner.fields().get("caution") for other in runs if type(other.learner) is kind}
-    return kind.__name__ if len(moved) < 2 else f"{kind.__name__}, caution {caution:g}"
-
-
 def hindsight_warnings(runs: Sequence[Run]) -> list[str]:
     """Why there is no regret, or only half of it, in words; nothing where there is one."""
     sentences = [_without_comparator(run) for run in runs if run.regret_curve() is None]
@@ -141,13 +125,13 @@ def _without_comparator(run: Run) -> str:
     return "No fixed point that keeps every limit was found, and no proof that there is none: the regret is known from above only."
 
 
-def results_table(runs: Sequence[Run], labels: Sequence[str]) -> str:
+def results_table(runs: Sequence[Run]) -> str:
     """The headline: what each run came to."""
-    rows = (_row(i, run, label) for i, (run, label) in enumerate(zip(runs, labels, strict=True)))
+    rows = (_row(run, look) for run, look in zip(runs, looks(runs), strict=True))
     return scrolled(table(_HEAD, rows, stacked=True), "Results")
 
 
-def _row(i: int, run: Run, label: str) -> tuple[str, ...]:
+def _row(run: Run, look: Look) -> tuple[str, ...]:
     rounds = max(1, run.rounds)
     violation = float(run.violations.sum())
     proved = {True: "certificate holds", False: "certificate fails", None: "certificate undecided"}[run.certificate.holds]
@@ -155,7 +139,7 @@ def _row(i: int, run: Run, label: str) -> tuple[str, ...]:
     if run.regret is not None:
         regret = [interval(run.regret), f"{interval(run.regret, rounds)} a round", *_promise(run.bound.regret)]
     return (
-        swatch(i) + under(label, proved),
+        swatch(look) + under(look.label, proved),
         under(*regret),
         under(number(violation), f"{number(violation / rounds)} a round", *_promise(run.bound.violation)),
         under(number(run.oracle_calls / rounds), f"{run.oracle_calls:,} in all"),

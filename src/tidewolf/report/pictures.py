@@ -14,8 +14,8 @@ import numpy as np
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import InvalidInput, MissingExtra
 from tidewolf.report import network
-from tidewolf.report.figures import COLORS, LINES, Curve, draw_frontiers, draw_lines, places
-from tidewolf.report.page import learner_labels
+from tidewolf.report.figures import COLORS, Curve, draw_frontiers, draw_lines, places
+from tidewolf.report.looks import Look
 from tidewolf.report.played import Shown, full_colour, shown_runs
 from tidewolf.report.series import Series, all_series, frontiers, standing_curves
 
@@ -31,16 +31,16 @@ _NEGATIVE = "#6b7480"
 
 def write_figures(folder: str | os.PathLike[str], runs: Sequence[Run], *, entries: Sequence[str] = ()) -> list[Path]:
     """Every figure of the runs as a PNG and an SVG in a folder; `entries` names the entries of a point. Answers the files."""
-    labels, folder = learner_labels(runs), Path(folder)
-    figures = {each.name: _series([each], labels) for each in all_series(runs)}
+    folder = Path(folder)
+    figures = {each.name: _series([each]) for each in all_series(runs)}
     if curves := frontiers(runs):
         figures["frontier"] = plot_frontiers({"Frontier as caution moves": curves})
-    shown = shown_runs(runs, labels, entries)
+    shown = shown_runs(runs, entries)
     for each in shown:
-        figures[f"points of {each.label}"] = _heat(each, full_colour(shown))
+        figures[f"points of {each.look.label}"] = _heat(each, full_colour(shown))
         net = network.network_of(each.run.learner.hard_set, each.trail.mean)
         if net is not None:
-            figures[f"network of {each.label}"] = _network(net, each)
+            figures[f"network of {each.look.label}"] = _network(net, each)
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for name, figure in figures.items():
@@ -54,7 +54,7 @@ def plot_runs(runs: Sequence[Run]) -> Figure:
     """Regret (where it is known), violation and calls of several runs as they add up."""
     if runs[0].rounds == 0:
         raise InvalidInput("A run of no rounds has nothing to plot.")
-    return _series(all_series(runs), learner_labels(runs))
+    return _series(all_series(runs))
 
 
 def plot_comparison(comparison: Comparison) -> Figure:
@@ -67,9 +67,9 @@ def plot_frontiers(titled: Mapping[str, Sequence[Curve]]) -> Figure:
     """Mean regret against mean violation, on a logarithmic scale, a panel for each title."""
     figure, panels = _panels(len(titled))
     for axes, (title, curves) in zip(panels, titled.items(), strict=True):
-        colors = [_color(i) for i in range(len(curves))]
-        draw_frontiers(axes, curves, colors)
-        for curve, color in zip(curves, colors, strict=True):
+        draw_frontiers(axes, curves, COLORS)
+        for curve in curves:
+            color = COLORS[curve.hue]
             axes.plot([], [], "o-", color=color, markersize=5, linewidth=1.2, label=curve.label)
             axes.plot(*places(curves, curve), "o", color=color, markersize=5)
         axes.set_ylabel("mean regret a round")
@@ -96,28 +96,29 @@ def svg(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def _series(all_of_them: Sequence[Series], labels: Sequence[str]) -> Figure:
+def _series(all_of_them: Sequence[Series]) -> Figure:
     figure, panels = _panels(len(all_of_them))
-    colors = [_color(i) for i in range(len(labels))]
     for axes, each in zip(panels, all_of_them, strict=True):
-        draw_lines(axes, each.lines, colors)
+        draw_lines(axes, each.lines, COLORS)
         axes.set_title(each.title, fontsize="medium")
-        named = [f"{label}: {end}" for label, end in zip(labels, each.ends, strict=True)]
-        axes.legend(axes.get_lines()[: len(named)] if len(each.lines) == 1 else _handles(colors), named, frameon=False, fontsize="small")
+        named = [f"{line.look.label}: {end}" for line, end in zip(each.lines, each.ends, strict=True)]
+        axes.legend([_sample(line.look) for line in each.lines], named, frameon=False, fontsize="small")
     return figure
 
 
-def _handles(colors: Sequence[str]) -> list[Any]:
+def _sample(look: Look) -> Any:
+    """A short piece of a line, for a legend."""
     from matplotlib.lines import Line2D
 
-    return [Line2D([], [], color=color, linewidth=1.9) for color in colors]
+    dashes = (0, [length / 1.9 for length in look.dashes]) if look.dashes else "solid"
+    return Line2D([], [], color=COLORS[look.hue], alpha=look.strength, linewidth=1.9, linestyle=dashes)
 
 
 def _heat(each: Shown, scale: float) -> Figure:
     figure, (axes,) = _panels(1, height=max(2.2, 0.9 + 0.2 * len(each.map.entries)))
     values, strength = each.map.values, np.abs(each.map.values) / scale
     image = np.ones((*values.shape, 4))
-    for chosen, color in ((values >= 0, _color(each.place)), (values < 0, _NEGATIVE)):
+    for chosen, color in ((values >= 0, COLORS[each.look.hue]), (values < 0, _NEGATIVE)):
         image[chosen, :3] = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     image[..., 3] = np.minimum(1.0, strength)
     rows = len(each.map.entries)
@@ -126,7 +127,7 @@ def _heat(each: Shown, scale: float) -> Figure:
     axes.tick_params(axis="y", length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("round")
-    axes.set_title(f"Where {each.label} played; full colour is {scale:.3g}", fontsize="medium")
+    axes.set_title(f"Where {each.look.label} played; full colour is {scale:.3g}", fontsize="medium")
     return figure
 
 
@@ -145,7 +146,7 @@ def _network(net: network.Network, each: Shown) -> Figure:
         for controls, end in network.segments(route, bend, False):
             points += [*controls, end]
         outline = Outline(points, [Outline.MOVETO, *[Outline.CURVE4] * (len(points) - 1)])
-        color, width = (_color(each.place), 0.8 + 6.0 * share) if share >= network.NEGLIGIBLE else ("#c5cad1", 0.8)
+        color, width = (COLORS[each.look.hue], 0.8 + 6.0 * share) if share >= network.NEGLIGIBLE else ("#c5cad1", 0.8)
         axes.add_patch(PathPatch(outline, fill=False, edgecolor=color, linewidth=width, alpha=0.75 if share >= network.NEGLIGIBLE else 1.0))
         if abs(load) >= network.written(net) > 0:
             box = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
@@ -157,7 +158,7 @@ def _network(net: network.Network, each: Shown) -> Figure:
         axes.annotate(net.nodes[node], (x, y), (0, -14), textcoords="offset points", ha="center", fontsize="small", weight=weight, zorder=6)
     axes.set_axis_off()
     axes.margins(0.06, 0.14)
-    axes.set_title(f"Mean load of every link under {each.label}", fontsize="medium")
+    axes.set_title(f"Mean load of every link under {each.look.label}", fontsize="medium")
     return figure
 
 
@@ -175,10 +176,6 @@ def _panels(count: int, *, width: float | None = None, height: float | None = No
     for empty in panels[count:]:
         empty.set_visible(False)
     return figure, panels[:count]
-
-
-def _color(i: int) -> str:
-    return COLORS[i % LINES]
 
 
 def _file_name(name: str) -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tidewolf.report import heat, network
-from tidewolf.report.figures import LINES, swatch
+from tidewolf.report.figures import swatch
+from tidewolf.report.looks import Look, looks
 from tidewolf.report.markup import numbers
 
 if TYPE_CHECKING:
@@ -25,19 +26,17 @@ _PATHS = 12
 class Shown(NamedTuple):
     """A run whose points were kept."""
 
-    place: int
-    """among all runs: its colour"""
-    label: str
+    look: Look
     run: Run
     trail: Trail
     map: heat.Map
 
 
-def shown_runs(runs: Sequence[Run], labels: Sequence[str], entries: Sequence[str] = ()) -> list[Shown]:
+def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[Shown]:
     """The first of the runs whose points were kept."""
     return [
-        Shown(i, label, run, run.trail, heat.heat_map(run.trail, entries))
-        for i, (run, label) in enumerate(zip(runs[:MOST], labels, strict=False))
+        Shown(look, run, run.trail, heat.heat_map(run.trail, entries))
+        for run, look in zip(runs[:MOST], looks(runs), strict=False)
         if run.trail is not None and run.rounds and run.trail.means.size
     ]
 
@@ -47,9 +46,9 @@ def full_colour(shown: Sequence[Shown]) -> float:
     return max((float(np.abs(each.map.values).max()) for each in shown), default=0.0) or 1.0
 
 
-def section(runs: Sequence[Run], labels: Sequence[str], entries: Sequence[str] = ()) -> str:
+def section(runs: Sequence[Run], entries: Sequence[str] = ()) -> str:
     """Everything about where the runs went; nothing where no points were kept."""
-    shown = shown_runs(runs, labels, entries)
+    shown = shown_runs(runs, entries)
     if not shown:
         return ""
     scale = full_colour(shown)
@@ -70,9 +69,9 @@ def section(runs: Sequence[Run], labels: Sequence[str], entries: Sequence[str] =
 
 def _map(each: Shown, scale: float) -> str:
     return (
-        f"<figure><figcaption><h3>{swatch(each.place, dashed=False)}{escape(each.label)}</h3></figcaption>"
-        f"{heat.element(each.map, each.place % LINES, scale)}"
-        f"{numbers(heat.heat_table(each.map), each.label)}</figure>"
+        f"<figure><figcaption><h3>{swatch(each.look)}{escape(each.look.label)}</h3></figcaption>"
+        f"{heat.element(each.map, each.look.hue, scale)}"
+        f"{numbers(heat.heat_table(each.map), each.look.label)}</figure>"
     )
 
 
@@ -83,10 +82,10 @@ def _networks(shown: Sequence[Shown]) -> Iterator[str]:
         if net is None:
             return
         paths = network.paths_in_use(K, each.trail.means[-1])
-        spoken = f"The network with the mean load of each link under {each.label}."
+        spoken = f"The network with the mean load of each link under {each.look.label}."
         yield (
-            f'<figure class="wide"><figcaption><h3>{swatch(each.place, dashed=False)}{escape(each.label)}</h3></figcaption>'
-            f"{network.drawings(net, each.place % LINES, spoken)}{_paths(paths, each)}</figure>"
+            f'<figure class="wide"><figcaption><h3>{swatch(each.look)}{escape(each.look.label)}</h3></figcaption>'
+            f"{network.drawings(net, each.look.hue, spoken)}{_paths(paths, each)}</figure>"
         )
 
 
@@ -102,4 +101,4 @@ def _paths(paths: Sequence[Path], each: Shown) -> str:
         for path in paths[:_PATHS]
     )
     more = f'<p class="read">and {len(paths) - _PATHS} lighter ones</p>' if len(paths) > _PATHS else ""
-    return f'<h4>Paths in use, {when}</h4><ol class="paths" style="--tone: var(--line-{each.place % LINES})">{items}</ol>{more}'
+    return f'<h4>Paths in use, {when}</h4><ol class="paths" style="--tone: var(--line-{each.look.hue})">{items}</ol>{more}'

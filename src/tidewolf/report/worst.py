@@ -14,6 +14,7 @@ from tidewolf.report.words import interval, number
 if TYPE_CHECKING:
     from tidewolf.evaluation.intervals import Interval, Intervals
     from tidewolf.evaluation.run import Run
+    from tidewolf.report.looks import Look
 
 _SHARES = 8
 """The shortest intervals are about such a part of the run."""
@@ -42,20 +43,20 @@ def _quick(run: Run) -> bool:
     return linear and isinstance(run.learner.hard_set, Polyhedral) and 0 < size <= _QUICK
 
 
-def section(found: Sequence[Intervals], labels: Sequence[str]) -> str:
+def section(found: Sequence[Intervals], seen: Sequence[Look]) -> str:
     """A table for each run's intervals; nothing where there are none."""
     if not found:
         return ""
     head = "".join(f'<th scope="col">{title}</th>' for title in ("rounds", "worst regret", "where", "worst violation", "where"))
     bodies = "".join(
-        f'<tbody><tr><th scope="rowgroup" colspan="5">{swatch(i)}{escape(label)}</th></tr>{"".join(_rows(i, each))}</tbody>'
-        for i, (each, label) in enumerate(zip(found, labels, strict=True))
+        f'<tbody><tr><th scope="rowgroup" colspan="5">{swatch(look)}{escape(look.label)}</th></tr>{"".join(_rows(look.hue, each))}</tbody>'
+        for each, look in zip(found, seen, strict=True)
     )
     shown = scrolled(f'<table class="worst"><thead><tr>{head}</tr></thead>{bodies}</table>', "Worst intervals")
     return f'<h2 class="part">Worst intervals</h2><p class="read">{_READ}</p>{shown}'
 
 
-def _rows(i: int, found: Intervals) -> list[str]:
+def _rows(hue: int, found: Intervals) -> list[str]:
     rows, rounds = [], found.every[-1].stop
     for length in sorted({each.length for each in found.every}):
         these = [each for each in found.every if each.length == length]
@@ -64,17 +65,17 @@ def _rows(i: int, found: Intervals) -> list[str]:
         violation = max(these, key=lambda each: each.violation)
         said = "none" if regret is None or regret.regret is None else interval(regret.regret)
         rows.append(
-            f"<tr><td>{length:,}</td><td>{said}</td><td>{_where(i, regret, rounds)}</td>"
-            f"<td>{number(violation.violation)}</td><td>{_where(i, violation, rounds)}</td></tr>"
+            f"<tr><td>{length:,}</td><td>{said}</td><td>{_where(hue, regret, rounds)}</td>"
+            f"<td>{number(violation.violation)}</td><td>{_where(hue, violation, rounds)}</td></tr>"
         )
     return rows
 
 
-def _where(i: int, each: Interval | None, rounds: int) -> str:
+def _where(hue: int, each: Interval | None, rounds: int) -> str:
     if each is None:
         return ""
     start, stop = (100 * end / rounds for end in (each.start, each.stop))
-    bar = f'<path d="M0 3H100"/><path style="stroke: var(--line-{i % 8})" d="M{start:.1f} 3H{stop:.1f}"/>'
+    bar = f'<path d="M0 3H100"/><path style="stroke: var(--line-{hue})" d="M{start:.1f} 3H{stop:.1f}"/>'
     return (
         f'<span class="where">{each.start + 1:,}&ndash;{each.stop:,}</span>'
         f'<svg class="bar" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">{bar}</svg>'
