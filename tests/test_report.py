@@ -14,7 +14,8 @@ from tidewolf import report
 from tidewolf.evaluation.run import run
 from tidewolf.learners import LyapunovDescent
 from tidewolf.problems import routing
-from tidewolf.report.figures import Line, svg
+from tidewolf.report.figures import Line, drawing
+from tidewolf.report.looks import Look, looks
 from tidewolf.report.words import interval, number, short
 from tidewolf.rivals import SinhaVaze
 
@@ -68,8 +69,10 @@ def test_the_page_stands_alone(runs):
     read = Reader(page)
     assert "http" not in page
     assert "@import" not in page
-    assert not {"script", "link", "iframe", "img"} & set(read.tags)
+    assert not {"link", "iframe", "img", "image"} & set(read.tags)
     assert not {"src", "href", "srcset", "id"} & {name for name, _ in read.attributes}
+    assert read.tags.count("script") == page.count("<script>") == 1
+    assert not any(word in page for word in ("fetch(", "XMLHttpRequest", "import(", "url("))
     assert len(page) < 300_000
 
 
@@ -95,9 +98,9 @@ def test_the_page_says_whether_the_certificate_holds_and_what_fails(runs):
     assert any("It does not hold that every played point is a member of the set: 1 was measured" in part for part in text)
 
 
-def test_three_figures_with_a_legend_each(runs):
+def test_three_figures_of_what_adds_up_and_two_for_each_learner(runs):
     read = Reader(report.page(runs, **ABOUT))
-    assert read.tags.count("figure") == 3
+    assert read.tags.count("figure") == 3 + 2 * len(runs)
     assert [title for title in read.text if title.startswith("Cumulative")] == [
         "Cumulative regret",
         "Cumulative violation",
@@ -118,7 +121,7 @@ def test_the_page_is_written_whole(runs, tmp_path):
 def test_nothing_given_becomes_markup(runs):
     page = report.page(runs, **ABOUT | {"name": "<script>x", "about": '"&<b>'})
     assert escape("<script>x") in page
-    assert "script" not in Reader(page).tags
+    assert Reader(page).tags.count("script") == 1
     assert '"&<b>' in Reader(page).text
 
 
@@ -132,28 +135,68 @@ def test_without_a_feasible_point_the_page_says_so(infeasible):
     read = Reader(report.page(infeasible, **ABOUT))
     assert any(infeasible[0].comparator.infeasibility.sentence in text for text in read.text)
     assert "Cumulative regret" not in read.text
-    assert read.tags.count("figure") == 2
+    assert read.tags.count("figure") == 2 + 2 * len(infeasible)
     assert number(float(infeasible[0].violations.sum())) in read.text
 
 
 def test_drawings_leave_their_colours_to_the_page():
-    drawing = svg([Line(np.linspace(0.0, 1.0, 50), (0.9, 1.1)), Line(np.linspace(0.0, -1.0, 50))], "Two <lines>")
-    assert "#" not in drawing
-    assert {"currentColor", "var(--line-0)", "var(--line-1)"} <= set(drawing.replace(";", " ").replace('"', " ").split()) | {
-        "var(--line-0)"
-    }
-    assert 'aria-label="Two &lt;lines&gt;"' in drawing
-    assert ">0.5</text>" in drawing
+    drawn = drawing([Line(np.linspace(0.0, 1.0, 50), (0.9, 1.1)), Line(np.linspace(0.0, -1.0, 50), look=Look(hue=1))], "Two <lines>").svg
+    assert "#" not in drawn
+    assert {"currentColor", "var(--line-0)", "var(--line-1)"} <= set(drawn.replace(";", " ").replace('"', " ").split()) | {"var(--line-0)"}
+    assert 'aria-label="Two &lt;lines&gt;"' in drawn
+    assert ">0.5</text>" in drawn
 
 
 def test_long_series_are_thinned_and_keep_their_ends():
     values = np.cumsum(np.sin(np.arange(200_000)))
-    assert len(svg([Line(values)], "")) < 30_000
+    made = drawing([Line(values)], "")
+    assert len(made.svg) < 30_000
+    assert (made.told["at"][0], made.told["at"][-1], len(made.told["at"])) == (1, 200_000, 200)
+    assert made.told["lines"][0] == [pytest.approx(values[t - 1], rel=1e-4) for t in made.told["at"]]
 
 
 @pytest.mark.parametrize("values", [[3.0], [0.0, 0.0], [1e-9, 2e-9, 3e-9], [-5e12, 5e12]])
 def test_odd_series_draw(values):
-    assert svg([Line(np.array(values))], "").endswith("</svg>")
+    assert drawing([Line(np.array(values))], "").svg.endswith("</svg>")
+
+
+def test_a_bound_is_drawn_where_it_is_near_and_said_where_it_is_far():
+    values = np.linspace(0.0, 10.0, 20)
+    plain, near, far = (drawing([Line(values, None, bound)], "").svg for bound in (None, 12.0, 1e6))
+    assert plain == far != near
+
+
+def test_the_experiment_as_resolved_is_shown(runs):
+    page = report.page(runs, **ABOUT, experiment="rounds = 150\nlearners = ['<a>']")
+    assert "<pre>rounds = 150\nlearners = [&#x27;&lt;a&gt;&#x27;]</pre>" in page
+    assert repr(runs[0].learner.hard_set) in Reader(page).text
+
+
+def test_cautions_that_move_name_the_runs_and_draw_their_frontier():
+    problem = routing(rounds=60, seed=1)
+    swept = [run(LyapunovDescent(problem.K, horizon=60, caution=caution), problem.stream) for caution in (1.0, 30.0)]
+    text = Reader(report.page(swept, **ABOUT)).text
+    assert {"LyapunovDescent, caution 1", "LyapunovDescent, caution 30", "Frontier", "caution 1", "caution 30"} <= set(text)
+    assert number(float(swept[1].violations.mean())) in text
+    other = run(SinhaVaze(problem.K, horizon=60), problem.stream)
+    seen = looks([*swept, other])
+    assert [look.hue for look in seen] == [0, 0, 1]
+    assert seen[0][2:] != seen[1][2:]
+    assert [look.hue for look in looks([swept[0], other, swept[0]])] == [0, 1, 2]
+    assert "Frontier" not in Reader(report.page(swept[:1], **ABOUT)).text
+
+
+def test_a_run_without_its_points_has_a_page_without_them(runs):
+    text = Reader(report.page([replace(each, trail=None) for each in runs], **ABOUT)).text
+    assert "Cumulative violation" in text
+    assert not {"The played point over time", "The network"} & set(text)
+
+
+def test_a_run_of_no_rounds_has_a_page():
+    problem = routing(rounds=10)
+    page = report.page([run(LyapunovDescent(problem.K, horizon=10), problem.stream[:0])], **ABOUT)
+    assert "0 rounds" in page
+    assert "figure" not in Reader(page).tags
 
 
 @pytest.mark.parametrize(

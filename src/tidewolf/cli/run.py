@@ -196,7 +196,8 @@ def _write_page(folder: RunFolder, each: Finished) -> None:
     from tidewolf import report
 
     about = folder.experiment.title or each.problem.title
-    report.write(folder.page(each.seed), each.runs, name=folder.experiment.name, about=about, seed=each.seed, date=datetime.now(UTC))
+    now, named = datetime.now(UTC), each.problem.labels
+    report.write(folder.page(each.seed), each.runs, name=folder.experiment.name, about=about, seed=each.seed, date=now, entries=named)
 
 
 @contextmanager

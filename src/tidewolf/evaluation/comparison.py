@@ -261,6 +261,18 @@ class Comparison(Value):
             raise MissingExtra('to_pandas needs pandas, not installed here; type: pip install "tidewolf[app]"') from None
         return DataFrame(self._rows())
 
+    def plot(self) -> Any:
+        """The frontiers of every stream, as a matplotlib Figure."""
+        from tidewolf.report.pictures import plot_comparison
+
+        return plot_comparison(self)
+
+    def _repr_html_(self) -> str:
+        """The tables of standings and the frontiers, for notebooks."""
+        from tidewolf.report.notebook import comparison_html
+
+        return comparison_html(self)
+
     def save(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
         """comparison.json (everything) and comparison.csv (the runs) in a folder, each whole or not at all."""
         folder = require_free(folder, FILES, force)

@@ -21,6 +21,7 @@ from tidewolf.core.feedback import Bandit
 from tidewolf.core.learner import Learner
 from tidewolf.core.values import fingerprint
 from tidewolf.evaluation.certificate import Audit
+from tidewolf.evaluation.trail import Trail
 from tidewolf.loop import Played, play
 from tidewolf.projection import ActiveSet
 from tidewolf.sets import FlowPolytope
@@ -54,6 +55,7 @@ class _Snapshot(NamedTuple):
     seconds: float
     audit: tuple[Any, ...]
     each: Floats
+    trail: tuple[Any, ...]
 
 
 @final
@@ -70,7 +72,7 @@ class Recording:
         self.calls = np.zeros(rounds, dtype=np.int64)
         self.ends: list[int] = []
         self.measures: list[tuple[float, ...]] = []
-        self.state, self.audit = learner.start(), Audit(learner)
+        self.state, self.audit, self.trail = learner.start(), Audit(learner), Trail(rounds, learner.hard_set.shape)
         limits = stream.constraints.view(slice(0, 1)).pieces(learner.hard_set.center) if rounds else None
         self.each = np.zeros(0 if limits is None or limits.shape[1] < 2 else limits.shape[1])
 
@@ -92,6 +94,7 @@ class Recording:
         self.calls[stop - 1] += played.state.calls - self.state.calls
         points = played.x if self.learner.needs is Bandit else played.x[None, ...]
         self.excess = max(self.excess, *(self.learner.hard_set.excess(points[i, ...]) for i in range(points.shape[0])))
+        self.trail.see(points, stop - self.t)
         if len(self.each) and self.violations[self.t : stop].any():
             self._count_each(points, stop)
         self.t, self.state = stop, played.state
@@ -139,6 +142,7 @@ class Recording:
             seconds=self.seconds,
             audit=self.audit.parts(),
             each=self.each,
+            trail=self.trail.parts(),
         )
         return checkpoint.dump(snapshot, settings=self._settings, learner=type(self.learner).__name__)
 
@@ -151,6 +155,7 @@ class Recording:
             found = _Snapshot(**saved.fields)
             recording.state = learner.load(found.state.tobytes())
             recording.audit = Audit.restored(learner, found.audit)
+            recording.trail.restore(found.trail, learner.hard_set.center)
             recording.t, recording.excess, recording.seconds, recording.each = found.t, found.excess, found.seconds, found.each
             for name in ("losses", "violations", "distances", "calls"):
                 getattr(recording, name)[: found.t] = getattr(found, name)

@@ -12,11 +12,12 @@ import numpy as np
 
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import NotSupported
+from tidewolf.core.errors import MissingExtra, NotSupported
 from tidewolf.core.learner import Bound, Learner, Record
 from tidewolf.evaluation.certificate import UNSEEN, Audit, Certificate, certify
 from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
 from tidewolf.evaluation.recording import Floats, Moment, Recording
+from tidewolf.evaluation.trail import Trail
 from tidewolf.functions.base import LinearTotal
 
 PROGRESS_SECONDS = 0.1
@@ -39,6 +40,8 @@ class Run(Record):
     """where a round has several limits (a capacity for each link, the pieces of a MaxAffine), how much each was broken in all"""
     known: Comparator | None = None
     """the comparator, where somebody has computed it already"""
+    trail: Trail | None = None
+    """the mean point of each of a bounded number of parts of the rounds; None where nobody kept them"""
 
     @property
     def oracle_calls(self) -> int:
@@ -122,6 +125,29 @@ class Run(Record):
             "each_violation": None if self.each_violation is None else self.each_violation.tolist(),
         }
 
+    def to_pandas(self) -> Any:
+        """One row for each round, as a pandas DataFrame; the regret so far where there is one."""
+        try:
+            from pandas import DataFrame, RangeIndex
+        except ImportError:
+            raise MissingExtra('to_pandas needs pandas, not installed here; type: pip install "tidewolf[app]"') from None
+        columns = {"loss": self.losses, "violation": self.violations, "calls": self.calls, "distance": self.distances}
+        curve = self.regret_curve()
+        known = {} if curve is None else {"regret": curve}
+        return DataFrame({**columns, **known}, index=RangeIndex(self.rounds, name="round"))
+
+    def plot(self) -> Any:
+        """Regret, violation and calls as they add up, as a matplotlib Figure."""
+        from tidewolf.report.pictures import plot_runs
+
+        return plot_runs([self])
+
+    def _repr_html_(self) -> str:
+        """The table and the figures, for notebooks."""
+        from tidewolf.report.notebook import run_html
+
+        return run_html(self)
+
     def __repr__(self) -> str:
         regret, best = self.regret, self.comparator
         unseen = f" ({self.unseen} unseen)" if self.unseen else ""
@@ -180,6 +206,7 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         audit=recording.audit,
         each_violation=recording.each_violation,
         known=comparator,
+        trail=recording.trail,
     )
 
 

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 
 from tidewolf.core import checkpoint
 from tidewolf.evaluation.comparison import HEAD, cells
-from tidewolf.report.figures import Curve, frontier_png, frontier_svg, swatch
-from tidewolf.report.page import document
-from tidewolf.report.words import number
+from tidewolf.report.figures import swatch
+from tidewolf.report.looks import HUES, Look
+from tidewolf.report.markup import scrolled, table, under
+from tidewolf.report.page import document, footer
+from tidewolf.report.pictures import plot_frontiers, png
+from tidewolf.report.series import frontier_figure, standing_curves
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison, Standing
@@ -36,28 +39,25 @@ def page(comparison: Comparison, *, date: datetime) -> str:
     """The whole page of a comparison."""
     standings = comparison.standings()
     by_stream = {stream: [each for each in standings if each.stream == stream] for stream in comparison.streams}
-    figures = "".join(_figure(stream, its) for stream, its in by_stream.items())
+    figures = "".join(
+        frontier_figure(stream, "mean regret against mean violation a round", standing_curves(its)) for stream, its in by_stream.items()
+    )
     body = [
         "<h1>Comparison</h1>",
         f"<p>Mean regret against mean violation as caution moves, held against {escape(comparison.rival)}.</p>",
         f'<section class="figures">{figures}</section>',
         f'<p class="read">{_READ}</p>',
-        *(_section(comparison, stream, its) for stream, its in by_stream.items()),
-        _footer(date),
+        *(section(comparison, stream, its) for stream, its in by_stream.items()),
+        footer(date),
     ]
     return document("comparison", body)
-
-
-def curves(standings: Sequence[Standing]) -> list[Curve]:
-    """Those of one stream, as lines to draw; a learner without points keeps its place."""
-    return [Curve(cells(each)[0], [p.violation for p in each.points], [p.regret for p in each.points]) for each in standings]
 
 
 def write_pictures(folder: str | os.PathLike[str], comparison: Comparison) -> None:
     """The frontiers of each stream as a PNG, under the names that `pictures` says."""
     for stream, name in pictures(comparison.streams).items():
-        drawn = curves([each for each in comparison.standings() if each.stream == stream])
-        checkpoint.write(os.path.join(folder, name), frontier_png(drawn, f"{stream}: frontiers as caution moves"))
+        drawn = standing_curves([each for each in comparison.standings() if each.stream == stream])
+        checkpoint.write(os.path.join(folder, name), png(plot_frontiers({f"{stream}: frontiers as caution moves": drawn})))
 
 
 def pictures(streams: Sequence[str]) -> dict[str, str]:
@@ -65,50 +65,19 @@ def pictures(streams: Sequence[str]) -> dict[str, str]:
     return {stream: f"frontier-{''.join(c if c.isalnum() else '-' for c in stream)}.png" for stream in streams}
 
 
-def _figure(stream: str, standings: Sequence[Standing]) -> str:
-    drawn = curves(standings)
-    spoken = f"Mean regret against mean violation on {stream}. " + ", ".join(_spoken(curve) for curve in drawn)
-    legend = "".join(
-        f"<li>{swatch(i, dashed=False)}{escape(curve.label)}<b>{len(curve.regrets)} points</b></li>" for i, curve in enumerate(drawn)
-    )
-    return (
-        f"<figure><figcaption><h2>{escape(stream)}</h2><p>mean regret against mean violation a round</p></figcaption>"
-        f'{frontier_svg(drawn, spoken)}<ul class="legend">{legend}</ul></figure>'
+def section(comparison: Comparison, stream: str, standings: Sequence[Standing]) -> str:
+    """The standings on one stream as a table, and what to know of it."""
+    rows = (_row(i, standing) for i, standing in enumerate(standings))
+    shown = scrolled(table(HEAD, rows, stacked=True), f"Standings on {stream}")
+    return f'<h2 class="part">{escape(stream)}</h2><p class="facts">{escape(comparison.about(stream))}</p>{shown}' + "".join(
+        f'<p class="warning" role="note">{escape(sentence)}</p>' for sentence in comparison.warnings(stream)
     )
 
 
-def _spoken(curve: Curve) -> str:
-    if not curve.regrets:
-        return f"{curve.label}: none"
-    ends = [(curve.regrets[i], curve.violations[i]) for i in (0, -1)]
-    return f"{curve.label}: " + " to ".join(f"regret {number(regret)} at violation {number(violation)}" for regret, violation in ends)
-
-
-def _section(comparison: Comparison, stream: str, standings: Sequence[Standing]) -> str:
-    head = "".join(f'<th scope="col">{title}</th>' for title in HEAD)
-    rows = "\n".join(_row(i, standing) for i, standing in enumerate(standings))
-    return (
-        f'<h2>{escape(stream)}</h2><p class="facts">{escape(comparison.about(stream))}</p>'
-        f'<div class="scroll" tabindex="0" role="region" aria-label="Standings on {escape(stream)}">'
-        f"<table><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>"
-        + "".join(f'<p class="warning" role="note">{escape(sentence)}</p>' for sentence in comparison.warnings(stream))
+def _row(i: int, standing: Standing) -> tuple[str, ...]:
+    """The ends of ranges under each other."""
+    named, *others = cells(standing)
+    ranges = (cell.partition(" to ") for cell in others)
+    return swatch(Look(named, i % HUES)) + escape(named), *(
+        under(least, f"to {most}") if most else escape(least) for least, _, most in ranges
     )
-
-
-def _row(i: int, standing: Standing) -> str:
-    named, *others = (escape(cell) for cell in cells(standing))
-    return f'<tr><th scope="row">{swatch(i, dashed=False)}{named}</th>{"".join(map(_cell, others))}</tr>'
-
-
-def _cell(text: str) -> str:
-    """The ends of a range under each other."""
-    least, _, most = text.partition(" to ")
-    return f"<td>{least}{f'<small>to {most}</small>' if most else ''}</td>"
-
-
-def _footer(date: datetime) -> str:
-    facts = [
-        ("versions", ", ".join(f"{part} {version}" for part, version in checkpoint.writer().items())),
-        ("written", date.strftime("%Y-%m-%d %H:%M %Z").strip()),
-    ]
-    return f"<footer><dl>{''.join(f'<dt>{term}</dt><dd>{escape(fact)}</dd>' for term, fact in facts)}</dl></footer>"

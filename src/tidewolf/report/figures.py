@@ -1,7 +1,8 @@
-"""Lines over rounds, and frontiers, as inline SVG that takes its colours and its font from the page; frontiers as PNG too.
+"""Lines over rounds, and frontiers, as inline SVG that takes its colours and its font from the page.
 
 matplotlib draws with stand-in colours, which become CSS: the ink is `currentColor`, line i is `var(--line-i)`, so light,
-dark and print are the page's business. No pyplot, no global state, and the same bytes for the same data.
+dark and print are the page's business. No pyplot, no global state, and the same bytes for the same data. What a pointer over
+a drawing is told travels beside it, in the drawing's own coordinates.
 """
 
 from __future__ import annotations
@@ -12,34 +13,40 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.report.words import short
+from tidewolf.report.looks import HUES, Look
+from tidewolf.report.words import number, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LINES = 8
-"""How many line colours the page defines; further lines begin again."""
-_POINTS = 600
+_POINTS, _TOLD = 600, 200  # of a line, and those a pointer finds
 _WIDTH, _HEIGHT = 400, 270  # in CSS pixels; about the width of a phone, so text keeps its size there
 _INK = "#010203"
 _FONT = "DejaVu Sans"
-_DASHES = ((), (6, 3), (2, 2), (8, 3, 2, 3))
-_COLORS = ("#0072b2", "#d55e00", "#009e73", "#aa4499", "#c98a00", "#555c66", "#4433aa", "#882255")
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#aa4499", "#c98a00", "#555c66", "#4433aa", "#882255")
 """The line colours of the page, for pictures that stand alone."""
+_STAND_INS = tuple(f"#0405{hue:02x}" for hue in range(HUES))
 _TICKS = 6
-_SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "tidewolf", "font.family": _FONT, "font.size": 12, "path.simplify": False}
+_FAR = 0.6
+"""A bound is drawn where it is at most this share of the lines' span beyond them."""
+_SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "tidewolf", "font.family": _FONT, "font.size": 13, "path.simplify": False}
+
+
+_PLAIN = Look()
 
 
 @dataclass(frozen=True)
 class Line:
-    """One series: a value after each round, and between which two numbers the last one truly lies, where that is known."""
+    """One series: a value after each round, between which two numbers the last one truly lies, and what theory allows it."""
 
     values: np.ndarray[Any, np.dtype[np.float64]]
     bracket: tuple[float, float] | None = None
+    bound: float | None = None
+    look: Look = _PLAIN
 
 
 @dataclass(frozen=True)
@@ -49,44 +56,57 @@ class Curve:
     label: str
     violations: Sequence[float]
     regrets: Sequence[float]
+    notes: Sequence[str] = ()
+    """what to say of each point, where there is something"""
+    hue: int = 0
 
 
-def svg(lines: list[Line], description: str) -> str:
-    """The lines on one pair of axes, as an <svg> element; `description` is read out where it cannot be seen."""
-    import matplotlib
+class Drawing(NamedTuple):
+    """An <svg> element, and what a pointer over it is told."""
 
-    with matplotlib.rc_context(_SETTINGS):
-        return _saved(_drawn(lines), description)
+    svg: str
+    told: dict[str, Any]
 
 
-def frontier_svg(curves: Sequence[Curve], description: str) -> str:
-    """Mean regret against mean violation, on a logarithmic scale, as an <svg> element."""
+def drawing(lines: Sequence[Line], description: str) -> Drawing:
+    """The lines on one pair of axes; `description` is read out where they cannot be seen."""
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(_SETTINGS):
         figure = Figure(figsize=(_WIDTH / 72, _HEIGHT / 72))
-        _draw_frontiers(figure.add_axes((0.15, 0.16, 0.83, 0.81)), curves, [_stand_in(i) for i in range(len(curves))])
-        return _saved(figure, description)
+        axes = figure.add_axes((0.13, 0.16, 0.85, 0.81))
+        draw_lines(axes, lines, _STAND_INS)
+        element = _saved(figure, description)
+        at = _shown(len(lines[0].values), _TOLD)
+        (left, top), (right, bottom) = _pixels(axes, (0.0, 1.0)), _pixels(axes, (1.0, 0.0))
+        told = {
+            "at": (at + 1).tolist(),
+            "x": [*axes.get_xlim(), left, right],
+            "y": [*axes.get_ylim(), bottom, top],
+            "hues": [line.look.hue for line in lines],
+            "lines": [[_rounded(value) for value in line.values[at]] for line in lines],
+        }
+        return Drawing(element, told)
 
 
-def frontier_png(curves: Sequence[Curve], title: str) -> bytes:
-    """Mean regret against mean violation, on a logarithmic scale, with a legend, as the bytes of a PNG."""
+def frontier_drawing(curves: Sequence[Curve], description: str) -> Drawing:
+    """Mean regret against mean violation, on a logarithmic scale."""
+    import matplotlib
     from matplotlib.figure import Figure
 
-    figure, buffer = Figure(figsize=(7, 4.5), layout="constrained"), io.BytesIO()
-    axes = figure.subplots()
-    colors = [_COLORS[i % LINES] for i in range(len(curves))]
-    _draw_frontiers(axes, curves, colors)
-    for curve, color in zip(curves, colors, strict=True):
-        axes.plot([], [], "o-", color=color, markersize=5, linewidth=1.2, label=curve.label)
-        axes.plot(*_places(curves, curve), "o", color=color, markersize=5)
-    axes.set_ylabel("mean regret a round")
-    axes.set_title(title, fontsize="medium")
-    if curves:
-        axes.legend(frameon=False, fontsize="small")
-    figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
-    return buffer.getvalue()
+    with matplotlib.rc_context(_SETTINGS):
+        figure = Figure(figsize=(_WIDTH / 72, _HEIGHT / 72))
+        axes = figure.add_axes((0.15, 0.16, 0.83, 0.81))
+        draw_frontiers(axes, curves, _STAND_INS)
+        element, dots = _saved(figure, description), []
+        for curve in curves:
+            notes = curve.notes or [""] * len(curve.regrets)
+            for place, regret, violation, note in zip(*places(curves, curve), curve.violations, notes, strict=True):
+                named = f"{curve.label}, {note}" if note else curve.label
+                words = f"{named}: regret {number(regret)}, violation {number(violation)}"
+                dots.append([*_pixels(axes, axes.transLimits.transform((place, regret)).tolist()), curve.hue, words])
+        return Drawing(element, {"dots": dots})
 
 
 def _saved(figure: Figure, description: str) -> str:
@@ -95,16 +115,40 @@ def _saved(figure: Figure, description: str) -> str:
     return _inline(buffer.getvalue(), description)
 
 
-def _drawn(lines: list[Line]) -> Figure:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(_WIDTH / 72, _HEIGHT / 72))
-    axes = figure.add_axes((0.13, 0.16, 0.85, 0.81))
+def draw_lines(axes: Any, lines: Sequence[Line], colors: Sequence[str]) -> None:
+    """Series over rounds; a bound where it is in reach, dotted."""
     for i, line in enumerate(lines):
-        _draw(axes, i, line)
+        _draw(axes, i, line, colors[line.look.hue])
+    for line in lines:
+        if line.bound is not None and in_reach(lines, line.bound):
+            axes.axhline(
+                line.bound, color=colors[line.look.hue], alpha=line.look.strength, linewidth=1.3, linestyle=(0, (1, 2.5)), zorder=2
+            )
     _dress(axes, "round")
     _number_axis(axes.xaxis)
-    return figure
+
+
+def in_reach(lines: Sequence[Line], bound: float) -> bool:
+    """Whether a bound is drawn without flattening the lines."""
+    low = min(0.0, *(float(line.values.min()) for line in lines))
+    high = max(0.0, *(float(line.values.max()) for line in lines))
+    return low <= bound <= high + _FAR * (high - low)
+
+
+def _pixels(axes: Any, place: Sequence[float]) -> tuple[float, float]:
+    """Where a place, given in shares of the axes, is in the drawing."""
+    box = axes.get_position()
+    x, y = box.x0 + float(place[0]) * box.width, box.y0 + float(place[1]) * box.height
+    return round(_WIDTH * x, 1), round(_HEIGHT * (1.0 - y), 1)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.5g}")
+
+
+def _shown(rounds: int, most: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """So many rounds at most, evenly spread, with both ends."""
+    return np.unique(np.linspace(0, rounds - 1, min(rounds, most)).round().astype(np.int64))
 
 
 def _dress(axes: Any, below: str) -> None:
@@ -126,12 +170,15 @@ def _number_axis(axis: Any) -> None:
     axis.set_major_formatter(FuncFormatter(lambda x, _: short(round(x, 12))))
 
 
-def _draw_frontiers(axes: Any, curves: Sequence[Curve], colors: Sequence[str]) -> None:
-    """Dots are round ends of very short lines: markers would need names, which a page of several figures cannot share."""
-    for i, (curve, color) in enumerate(zip(curves, colors, strict=True)):
-        places, regrets = _places(curves, curve)
-        axes.plot(places, regrets, color=color, linewidth=1.2, alpha=0.6, zorder=3 + i)
-        for place, regret in zip(places, regrets, strict=True):
+def draw_frontiers(axes: Any, curves: Sequence[Curve], colors: Sequence[str]) -> None:
+    """Regret over the logarithm of violation.
+
+    Dots are round ends of very short lines: markers would need names, which a page of several figures cannot share.
+    """
+    for i, curve in enumerate(curves):
+        color, (across, regrets) = colors[curve.hue], places(curves, curve)
+        axes.plot(across, regrets, color=color, linewidth=1.2, alpha=0.6, zorder=3 + i)
+        for place, regret in zip(across, regrets, strict=True):
             axes.plot([place, place + 1e-6], [regret, regret], color=color, linewidth=6, solid_capstyle="round", zorder=3 + i)
     _dress(axes, "mean violation a round")
     axes.margins(x=0.04)
@@ -147,7 +194,7 @@ def _least(curves: Sequence[Curve]) -> float:
     return min((violation for curve in curves for violation in curve.violations if violation > 0.0), default=1.0)
 
 
-def _places(curves: Sequence[Curve], curve: Curve) -> tuple[list[float], list[float]]:
+def places(curves: Sequence[Curve], curve: Curve) -> tuple[list[float], list[float]]:
     """Where the points of a curve are drawn; no violation at all has its place to the left of every other."""
     return [math.log10(violation or _least(curves) / 3.0) for violation in curve.violations], list(curve.regrets)
 
@@ -163,18 +210,14 @@ def _log_ticks(low: float, high: float) -> list[float]:
     return inside[:: math.ceil(len(inside) / _TICKS)]
 
 
-def _stand_in(i: int) -> str:
-    return f"#0405{i % LINES:02x}"
-
-
-def _draw(axes: Any, i: int, line: Line) -> None:
+def _draw(axes: Any, i: int, line: Line, color: str) -> None:
     rounds = len(line.values)
-    shown = np.unique(np.linspace(0, rounds - 1, min(rounds, _POINTS)).round().astype(int))
-    color, dashes = _stand_in(i), _DASHES[i % len(_DASHES)]
+    shown, dashes = _shown(rounds, _POINTS), line.look.dashes
     axes.plot(
         shown + 1,
         line.values[shown],
         color=color,
+        alpha=line.look.strength,
         linewidth=1.9,
         linestyle=(0, [d / 1.9 for d in dashes]) if dashes else "solid",
         zorder=3 + i,  # dashes over what is solid: lines that coincide are both seen
@@ -184,13 +227,11 @@ def _draw(axes: Any, i: int, line: Line) -> None:
         axes.plot([beside, beside], line.bracket, color=color, linewidth=3.5, solid_capstyle="butt")
 
 
-def swatch(i: int, *, dashed: bool = True) -> str:
-    """A short piece of line i, for a legend."""
-    dashes = " ".join(map(str, _DASHES[i % len(_DASHES)] if dashed else ())) or "none"
-    return (
-        '<svg class="swatch" viewBox="0 0 27 4" aria-hidden="true">'
-        f'<path d="M0 2H27" style="stroke: var(--line-{i % LINES}); stroke-width: 3; stroke-dasharray: {dashes}"/></svg>'
-    )
+def swatch(look: Look) -> str:
+    """A short piece of a line, for a legend."""
+    dashes = " ".join(map(str, look.dashes)) or "none"
+    style = f"stroke: var(--line-{look.hue}); stroke-opacity: {look.strength:.2g}; stroke-width: 3; stroke-dasharray: {dashes}"
+    return f'<svg class="swatch" viewBox="0 0 27 4" aria-hidden="true"><path d="M0 2H27" style="{style}"/></svg>'
 
 
 def _inline(document: str, description: str) -> str:

@@ -1,0 +1,69 @@
+"""Where a run went: the mean of the played points over parts of its rounds, in memory that does not grow with them.
+
+    part p = rounds floor(p T/P) to floor((p + 1) T/P) - 1,    mean_p = the mean of x_t over part p,    P = min(T, PARTS, ROOM/entries)
+
+A mean of members is a member. Points are added up in their own array library and leave it once a part.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, Shape, like, namespace, to_numpy
+
+PARTS = 120
+"""At most so many parts."""
+ROOM = 1 << 22
+"""At most so many numbers in all, or one point where that is larger."""
+
+
+class Trail:
+    """The means so far; complete once every round was seen."""
+
+    def __init__(self, rounds: int, shape: Shape) -> None:
+        parts = min(rounds, PARTS, max(1, ROOM // max(1, math.prod(shape))))
+        self.ends: np.ndarray[Any, np.dtype[np.int64]] = np.arange(1, parts + 1) * rounds // max(1, parts)
+        """after how many rounds each part ends"""
+        self.means: np.ndarray[Any, np.dtype[np.float64]] = np.zeros((parts, *shape))
+        """(parts, *shape)"""
+        self._t = self._begin = self._part = 0
+        self._total: Any = None
+
+    def see(self, points: Array, rounds: int) -> None:
+        """The next rounds, played at one point, (1, *shape), or at a point each, (rounds, *shape)."""
+        done = 0
+        while done < rounds:
+            end = int(self.ends[self._part])
+            count = min(rounds - done, end - self._t)
+            if points.shape[0] == 1:
+                added = points[0, ...] if count == 1 else count * points[0, ...]
+            else:
+                added = namespace(points).sum(points[done : done + count, ...], axis=0)
+            self._total = added if self._total is None else self._total + added
+            self._t, done = self._t + count, done + count
+            if self._t == end:
+                self.means[self._part] = to_numpy(self._total) / (end - self._begin)
+                self._begin, self._part, self._total = end, self._part + 1, None
+
+    def parts(self) -> tuple[Any, ...]:
+        """Everything as arrays and numbers, for a file."""
+        return self.means, self._t, self._begin, self._part, None if self._total is None else to_numpy(self._total)
+
+    def restore(self, parts: tuple[Any, ...], reference: Array) -> None:
+        """What `parts` gave, for as many rounds of the same shape; points live where `reference` does."""
+        means, self._t, self._begin, self._part, total = parts
+        self.means = np.array(means)
+        self._total = None if total is None else like(total, reference)
+
+    @property
+    def begins(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Before which rounds each part begins, counted from 0."""
+        return np.concatenate([[0], self.ends[:-1]]).astype(np.int64)
+
+    @property
+    def mean(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The mean of every played point."""
+        return np.average(self.means, axis=0, weights=self.ends - self.begins)

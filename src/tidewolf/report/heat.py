@@ -1,0 +1,98 @@
+"""The played point over time: a row for each entry, or for those that are largest on average, a column for each part of the rounds.
+
+Size is how strong the colour is, in ten steps up to the largest entry of all; what is negative has a colour of its own. Drawn
+as horizontal strokes, one for each stretch of equal strength, so that the page chooses the colours and paper keeps them.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from html import escape
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.report.markup import table
+from tidewolf.report.words import number
+
+if TYPE_CHECKING:
+    from tidewolf.evaluation.trail import Trail
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+ROWS = 40
+"""At most so many entries are shown."""
+LEVELS = 10
+
+
+class Map(NamedTuple):
+    """What is shown of where a run went."""
+
+    entries: tuple[str, ...]
+    values: Floats
+    """(entries, parts)"""
+    begins: tuple[int, ...]
+    ends: tuple[int, ...]
+    """the rounds of each part, counted from 1, both included"""
+    left_out: int
+    """entries that are not shown"""
+
+
+def heat_map(trail: Trail, names: Sequence[str] = ()) -> Map:
+    """The largest entries of a trail, in their own order; `names` says what entries are called, one for each."""
+    means = trail.means.reshape(len(trail.means), -1).T
+    busiest = np.sort(np.argsort(-np.abs(means).mean(axis=1), kind="stable")[:ROWS])
+    places = zip(*np.unravel_index(busiest, trail.means.shape[1:]), strict=True)
+    called = (
+        [names[i] for i in busiest]
+        if len(names) == len(means)
+        else [f"entry {', '.join(str(int(part)) for part in place)}" for place in places]
+    )
+    begins, ends = (trail.begins + 1).tolist(), trail.ends.tolist()
+    return Map(tuple(called), means[busiest], tuple(begins), tuple(ends), len(means) - len(busiest))
+
+
+def element(shown: Map, color: int, scale: float) -> str:
+    """The rows with their names, the strokes, and an axis; `scale` is the size that has the full colour."""
+    levels = np.rint(LEVELS * shown.values / scale).astype(int)
+    strokes: dict[int, list[str]] = {}
+    for i, row in enumerate(levels.tolist()):
+        start = 0
+        for level, stretch in groupby(row):
+            length = len(list(stretch))
+            strokes.setdefault(level, []).append(f"M{start} {i}h{length}")
+            start += length
+    paths = "".join(
+        f'<path{" class=neg" if level < 0 else ""} stroke-opacity="{abs(level) / LEVELS:g}" d="{"".join(strokes[level])}"/>'
+        for level in sorted(strokes)
+        if level
+    )
+    rows, parts = shown.values.shape
+    names = "".join(f'<li title="{escape(name)}">{escape(name)}</li>' for name in shown.entries)
+    told = {"rows": rows, "begins": shown.begins, "ends": shown.ends, "scale": scale, "values": _packed(shown.values, scale)}
+    data = escape(json.dumps(told, separators=(",", ":")))
+    return (
+        f'<div class="heat" style="--tone: var(--line-{color}); --rows: {rows}" data-heat="{data}">'
+        f'<ol>{names}</ol><svg viewBox="0 0 {parts} {rows}" preserveAspectRatio="none" role="img" aria-label="{escape(_spoken(shown))}">'
+        f'<g transform="translate(0 .5)">{paths}</g></svg>'
+        f'<p class="axis"><span>round {shown.begins[0]:,}</span><span>{shown.ends[-1]:,}</span></p></div>'
+    )
+
+
+def heat_table(shown: Map) -> str:
+    """The same in numbers: mean, least and largest part, last part."""
+    rows = zip(shown.entries, shown.values, strict=True)
+    told = ((escape(name), *(number(float(x)) for x in (row.mean(), row.min(), row.max(), row[-1]))) for name, row in rows)
+    return table(("entry", "mean", "least", "largest", "last"), told)
+
+
+def _spoken(shown: Map) -> str:
+    largest = int(np.abs(shown.values).mean(axis=1).argmax())
+    return f"{len(shown.entries)} entries of the played point over time; the largest on average is {shown.entries[largest]}."
+
+
+def _packed(values: Floats, scale: float) -> str:
+    """Row after row in 16 bits each, as base64: four digits of the scale."""
+    return base64.b64encode(np.rint(32767 * values / scale).astype("<i2").tobytes()).decode()

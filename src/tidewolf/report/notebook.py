@@ -1,0 +1,42 @@
+"""Runs and comparisons as notebooks show them: the tables and figures of their pages, without the page."""
+
+from __future__ import annotations
+
+from html import escape
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from tidewolf.report import series
+from tidewolf.report.comparison import section
+from tidewolf.report.page import asset, hindsight_warnings, learner_labels, learner_notes, results_table
+
+if TYPE_CHECKING:
+    from tidewolf.evaluation.comparison import Comparison
+    from tidewolf.evaluation.run import Run
+
+
+def run_html(run: Run) -> str:
+    """The table of a run, its figures where matplotlib is installed, and what a reader should know."""
+    said = [*hindsight_warnings([run]), *(note for _, note in learner_notes([run], learner_labels([run])))]
+    return _framed(
+        results_table([run]),
+        f'<section class="figures">{series.figures([run], tables=False) if find_spec("matplotlib") else ""}</section>',
+        *(f"<p>{escape(sentence)}</p>" for sentence in said),
+    )
+
+
+def comparison_html(comparison: Comparison) -> str:
+    """The standings on each stream, and the frontiers where matplotlib is installed."""
+    standings, parts = comparison.standings(), []
+    for stream in comparison.streams:
+        its = [each for each in standings if each.stream == stream]
+        parts.append(section(comparison, stream, its))
+        if find_spec("matplotlib"):
+            drawn = series.frontier_figure(stream, "mean regret against mean violation a round", series.standing_curves(its))
+            parts.append(f'<section class="figures">{drawn}</section>')
+    return _framed(*parts)
+
+
+def _framed(*parts: str) -> str:
+    style = asset("colors.css").replace(":root", ".tidewolf") + asset("notebook.css")
+    return f'<div class="tidewolf"><style>\n{style}</style>{"".join(parts)}</div>'
