@@ -14,8 +14,9 @@ from tidewolf import report
 from tidewolf.evaluation.run import run
 from tidewolf.learners import LyapunovDescent
 from tidewolf.problems import routing
-from tidewolf.report.figures import Line, drawing
+from tidewolf.report.figures import COLORS, Line, drawing
 from tidewolf.report.looks import Look, looks
+from tidewolf.report.page import asset
 from tidewolf.report.words import interval, number, short
 from tidewolf.rivals import SinhaVaze
 
@@ -145,6 +146,11 @@ def test_drawings_leave_their_colours_to_the_page():
     assert {"currentColor", "var(--line-0)", "var(--line-1)"} <= set(drawn.replace(";", " ").replace('"', " ").split()) | {"var(--line-0)"}
     assert 'aria-label="Two &lt;lines&gt;"' in drawn
     assert ">0.5</text>" in drawn
+
+
+def test_pictures_that_stand_alone_have_the_colours_of_the_page():
+    light, _ = asset("colors.css").split("@media")
+    assert all(f"--line-{hue}: {color};" in light for hue, color in enumerate(COLORS))
 
 
 def test_long_series_are_thinned_and_keep_their_ends():

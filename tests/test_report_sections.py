@@ -155,9 +155,14 @@ def test_other_sets_have_no_network():
 def test_worst_intervals_are_those_of_the_family(run):
     (found,) = worst.quick_intervals([run])
     text = worst.section([found], looks([run]))
-    assert interval(found.worst_regret.regret) in text
-    assert number(found.worst_violation.violation) in text
-    assert f"{found.worst_violation.start + 1:,}&ndash;{found.worst_violation.stop:,}" in text
+    assert text.count("<tr><td>") == len({each.length for each in found.every}) > 2
+    for length in {each.length for each in found.every}:
+        (row,) = re.findall(rf"<tr><td>{length:,}</td>.*?</tr>", text)
+        these = [each for each in found.every if each.length == length]
+        regret, violation = max(these, key=lambda each: each.regret[1]), max(these, key=lambda each: each.violation)
+        cells = [re.sub("<svg.*?</svg>|<[^>]*>", "", cell) for cell in row.split("<td>")[2:]]
+        where = [f"{each.start + 1:,}&ndash;{each.stop:,}" for each in (regret, violation)]
+        assert cells == [interval(regret.regret), where[0], number(violation.violation), where[1]]
     assert worst.section([], []) == ""
 
 

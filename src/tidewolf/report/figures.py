@@ -27,7 +27,7 @@ _POINTS, _TOLD = 600, 200  # of a line, and those a pointer finds
 _WIDTH, _HEIGHT = 400, 270  # in CSS pixels; about the width of a phone, so text keeps its size there
 _INK = "#010203"
 _FONT = "DejaVu Sans"
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#aa4499", "#c98a00", "#555c66", "#4433aa", "#882255")
+COLORS = ("#0072b2", "#d55e00", "#00805d", "#aa4499", "#a87300", "#555c66", "#4433aa", "#882255")
 """The line colours of the page, for pictures that stand alone."""
 _STAND_INS = tuple(f"#0405{hue:02x}" for hue in range(HUES))
 _TICKS = 6

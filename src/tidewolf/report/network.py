@@ -203,7 +203,7 @@ def _link(network: Network, e: int, points: Sequence[Place], bend: int, most: fl
     share = abs(load) / most
     said = f"{network.nodes[network.tails[e]]} to {network.nodes[network.heads[e]]}: {load:.3g}"
     look = f'class="used" stroke-width="{1.0 + 8.0 * share:.1f}"' if share >= NEGLIGIBLE else 'stroke-width="1"'
-    return f'<g tabindex="-1"><title>{escape(said)}</title><path {look} d="{curve(points, bend, down)}"/></g>'
+    return f'<g><title>{escape(said)}</title><path {look} d="{curve(points, bend, down)}"/></g>'
 
 
 def written(network: Network) -> float:
