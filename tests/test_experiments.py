@@ -152,7 +152,9 @@ def test_demand_is_in_the_unit_of_the_capacities(network, numbers):
 
 
 def test_other_sets_and_limits(network, numbers):
+    order = [3, 0, 6, 1, 5, 2, 4]
     (network / "budgets.csv").write_text(table(["budget"], np.full((ROUNDS, 1), 0.9)))
+    (network / "capacities.csv").write_text(table([NAMES[i] for i in order], numbers[1][:, order]))
     (network / "place.toml").write_text(
         '[set]\nkind = "CappedSimplex"\ncap = 0.5\n[stream]\ncosts = "costs.csv"\nweights = "capacities.csv"\nbudgets = "budgets.csv"\n'
     )
