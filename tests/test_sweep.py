@@ -144,8 +144,9 @@ def test_linear_algebra_has_one_thread_wherever_a_cell_is_played(every_engine, t
     with threadpoolctl.threadpool_limits(2):
         for name, engine in every_engine.items():
             for row in sweep(cells, tmp_path / name, engine=engine).rows:
-                process, *threads = json.loads(row["failure"])
+                process, numba, *threads = json.loads(row["failure"])
                 assert set(threads) == {1}, name
+                assert name != "joblib" or numba == "1"
                 assert (process == os.getpid()) == (name == "serial")
         assert {each["num_threads"] for each in threadpoolctl.threadpool_info()} == {2}
 
@@ -249,6 +250,9 @@ def test_wherever_a_write_was_cut_the_whole_lines_count(tmp_path):
 
             assert sweep(FEW, tmp_path, engine=known) == whole
             assert journal.read_bytes() == data
+    journal.write_bytes(data + b"x" * len(data))
+    assert sweep(FEW, tmp_path, engine=engines.serial()) == whole
+    assert journal.read_bytes() == data
 
 
 @pytest.mark.parametrize(("how", "jobs"), [(signal.SIGKILL, "1"), (signal.SIGINT, "2")])
@@ -480,6 +484,10 @@ def test_a_file_says_what_is_swept(file):
     assert {cell.rounds for cell in plan(load(file), horizons=[5])} == {5}
     assert {cell.seed for cell in plan(load(file), seeds=[9])} == {9}
     assert {cell.entrant.given["caution"] for cell in plan(load(file), knobs={"caution": [2.0]})} == {2.0}
+    file.write_text(f"caution = 5\n{FILE}")
+    assert plan(load(file)) == cells
+    file.write_text(f"caution = 5\n{FILE.replace('caution = [1, 10]', '')}")
+    assert {cell.entrant.given["caution"] for cell in plan(load(file))} == {5.0}
 
 
 def test_a_file_is_swept_from_the_shell_by_every_engine(file, cluster, tmp_path, capsys):
