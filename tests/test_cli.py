@@ -159,6 +159,25 @@ def test_help_teaches(capsys):
     assert "tidewolf run routing --rounds 2000 --seed 7 --out results" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("command", ["run", "resume", "report", "new", "compare", "list"])
+def test_every_command_shows_examples(command, capsys):
+    assert main([command, "--help"]) == 0
+    assert f"Examples:\n    tidewolf {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [("re", ["resume", "report"]), ("run rou", ["routing"]), ("run routing --learner Lya", ["LyapunovDescent", "LyapunovFrankWolfe"])],
+)
+def test_the_shell_completes_commands_experiments_and_learners(line, offered):
+    words = f"tidewolf {line}"
+    asked = {"_TIDEWOLF_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, env={**os.environ, **asked}, check=False
+    )
+    assert sorted(done.stdout.split()) == sorted(offered)
+
+
 def test_the_version(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"tidewolf {__version__}\n"

@@ -11,7 +11,7 @@ import pytest
 
 import tidewolf as tw
 
-PARTS = ("functions", "learners", "problems", "projection", "rivals", "sets", "testing")
+PARTS = ("experiments", "functions", "learners", "problems", "projection", "rivals", "sets", "testing")
 
 
 def test_everything_promised_is_there() -> None:

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidewolf import functions, learners, problems, projection, rivals, sets, testing
+    from tidewolf import experiments, functions, learners, problems, projection, rivals, sets, testing
     from tidewolf.core.batch import Stream
     from tidewolf.evaluation.certificate import Certificate
     from tidewolf.evaluation.compare import compare
@@ -42,7 +42,7 @@ _HOME = {
     "rates": "tidewolf.evaluation.rates",
     "run": "tidewolf.evaluation.run",
 }
-_PARTS = ("functions", "learners", "problems", "projection", "rivals", "sets", "testing")
+_PARTS = ("experiments", "functions", "learners", "problems", "projection", "rivals", "sets", "testing")
 
 __all__ = [
     "BanditPrimalDual",
@@ -60,6 +60,7 @@ __all__ = [
     "Stream",
     "best_in_hindsight",
     "compare",
+    "experiments",
     "functions",
     "intervals",
     "learners",

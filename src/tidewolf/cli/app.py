@@ -133,7 +133,13 @@ def compare(
 def list_() -> None:
     """What there is: problems, learners, rivals, sets.
 
-    In Python they are found under tidewolf.problems, tidewolf.learners, tidewolf.rivals and tidewolf.sets.
+    These are the names that experiment files and --learner take. In Python they are found under tidewolf.problems, tidewolf.learners,
+    tidewolf.rivals and tidewolf.sets.
+
+    \b
+    Examples:
+      tidewolf list
+      tidewolf list | grep Simplex
     """
     from tidewolf import learners, problems, rivals, sets
 

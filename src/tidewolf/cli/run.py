@@ -157,8 +157,10 @@ def asked_for(name: str, rounds: int | None, names: Sequence[str] | None, seed: 
     from tidewolf.core.arrays import as_count
     from tidewolf.experiments import Choice, Experiment, load
     from tidewolf.experiments.experiment import learner_named
+    from tidewolf.problems import every
 
-    found = load(name) if name.endswith(".toml") or Path(name).is_file() else Experiment.builtin(name)
+    is_file = name.endswith(".toml") or (name not in every() and Path(name).is_file())
+    found = load(name) if is_file else Experiment.builtin(name)
     if rounds is not None:
         found = replace(found, rounds=as_count(rounds, "The number of rounds"))
     if seed is not None:

@@ -103,6 +103,10 @@ def write(path: str | os.PathLike[str], data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, target)
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(target)  # a full disk does not say where it is
+        raise
     finally:
         beside.unlink(missing_ok=True)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -148,7 +148,7 @@ class Recording:
         measures = np.array(self.measures, dtype=np.float64).reshape(len(self.ends), -1 if self.ends else 0)
         return np.array(self.ends, dtype=np.int64), measures
 
-    @property
+    @cached_property
     def _settings(self) -> str:
         return fingerprint((self.learner, self.stream))
 

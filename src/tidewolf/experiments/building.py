@@ -22,7 +22,7 @@ from tidewolf import problems as _problems
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import CyclicGraph, InvalidInput, TidewolfError, UnknownNode
 from tidewolf.experiments import settings
-from tidewolf.experiments.experiment import Choice, Experiment, Tables, plain_sets, problem_knobs
+from tidewolf.experiments.experiment import TABLES, Choice, Experiment, Tables, plain_sets
 from tidewolf.experiments.toml import Document, hint
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.problems import Graph, Problem, Table, read_graph, read_table
@@ -41,9 +41,8 @@ def problem(experiment: Experiment, seed: int) -> Problem:
     try:
         found: Problem = _problems.named(stream.name)(rounds=experiment.rounds, seed=seed, **given)
     except TidewolfError as error:
-        if "rounds" in str(error) and document is not None and "rounds" in document.data:
-            raise settings.placed(document, error, ("rounds",), {}) from None
-        raise settings.placed(document, error, ("stream",), dict.fromkeys(("problem", *problem_knobs(stream.name)), 0)) from None
+        about = ("rounds",) if document is not None and "rounds" in document.data and "rounds" in str(error) else ("stream",)
+        raise settings.placed(document, error, about, {"problem": stream.name, **stream.given}) from None
     return found
 
 
@@ -59,8 +58,10 @@ def _plain_set(document: Document | None, choice: Choice, given: Mapping[str, An
 
 def _tabled(experiment: Experiment, tables: Tables, choice: Choice) -> Problem:
     document = experiment.document
-    read = {name: read_table(path) for name in ("costs", "capacities", "weights", "budgets") if (path := getattr(tables, name)) is not None}
-    paths = {name: getattr(tables, name) for name in read}
+    paths: dict[str, Path] = {name: path for name in TABLES if (path := getattr(tables, name)) is not None}
+    for name, path in paths.items():
+        _require_file(document, path, "stream", name)
+    read = {name: read_table(path) for name, path in paths.items()}
     rounds = _rounds(experiment, read, paths)
     demand = 1.0
     if choice.name == "FlowPolytope":
@@ -82,7 +83,7 @@ def _tabled(experiment: Experiment, tables: Tables, choice: Choice) -> Problem:
         columns = {name: _by_name(read[name], names, paths[name], paths["costs"]) for name in read if name != "budgets"}
         labels = names if K.shape == (len(names),) else ()
         title = f"A point of a {choice.name} at the costs of {paths['costs'].name}."
-    values = {name: read[name].values[:rounds, kept].reshape(rounds, *K.shape) for name, kept in columns.items()}
+    values = {name: np.ascontiguousarray(read[name].values[:rounds, kept]).reshape(rounds, *K.shape) for name, kept in columns.items()}
     losses = Linear(demand * values["costs"])
     if "capacities" in values:
         limits: Any = Capacity(values["capacities"] / demand)
@@ -107,9 +108,10 @@ def _rounds(experiment: Experiment, read: Mapping[str, Table], paths: Mapping[st
                 raise InvalidInput(f"{clocks}; both need the same.")
             for i in np.flatnonzero(table.times != times)[:1]:
                 apart = f"the time is {table.times[i]}, where {paths[first]} has {times[i]}"
-                raise InvalidInput(f"{paths[name]}, row {i + 1}: {apart}; a round is a row of each.")
+                raise InvalidInput(f"{table.places[i]}: {apart}; a round is a row of each.")
     if experiment.rounds is not None and experiment.rounds > length:
-        place = "" if experiment.document is None else f"{experiment.document.place('rounds')}: "
+        said = experiment.document is not None and experiment.document.data.get("rounds") == experiment.rounds
+        place = f"{experiment.document.place('rounds')}: " if said and experiment.document else ""
         raise InvalidInput(f"{place}{experiment.rounds} rounds are asked for, and {paths[first]} has {length} rows.")
     return length if experiment.rounds is None else experiment.rounds
 
@@ -193,6 +195,7 @@ def _plain(name: str) -> str:
 
 def _flow(document: Document | None, given: Mapping[str, Any]) -> _Flow:
     path, lengths = Path(given["graph"]), given.get("lengths")
+    _require_file(document, path, "set", "graph")
     graph = read_graph(path, numbers=[lengths] if lengths else [], directed=given.get("directed"))
     _require_told_apart(graph, path)
     source, target = (_node(document, graph, key, given[key], path) for key in ("source", "target"))
@@ -206,6 +209,12 @@ def _flow(document: Document | None, given: Mapping[str, Any]) -> _Flow:
     except TidewolfError as error:
         raise settings.placed(document, error, ("set",), {"target": 0}) from None
     return _Flow(K, graph, kept, path, given.get("demand", 1.0))
+
+
+def _require_file(document: Document | None, path: Path, *key: str) -> None:
+    if not path.is_file():
+        place = "" if document is None else f"{document.place(*key)}: "
+        raise InvalidInput(f"{place}there is no file {path}; paths are seen from the folder of the experiment's file.")
 
 
 def _require_told_apart(graph: Graph, path: Path) -> None:

@@ -133,8 +133,11 @@ class Experiment:
         stream, K = self.stream, self.hard_set
         if isinstance(stream, Choice):
             stream = _filled(stream, problem_knobs(stream.name))
+        else:
+            stream = Tables(**{name: path.absolute() for name in TABLES if (path := getattr(stream, name)) is not None})
         if K is not None:
             K = _filled(K, set_knobs(K.name))
+            K = Choice.of(K.name, {key: str(Path(value).absolute()) if key == "graph" else value for key, value in K.settings})
         entrants = [_filled(Choice.of(each.name, {"horizon": rounds, **each.given}), _knobs_of(each.name)) for each in self.entrants()]
         return replace(self, rounds=rounds, stream=stream, hard_set=K, learners=tuple(entrants), cautions=())
 
@@ -174,7 +177,7 @@ def load(path: str | os.PathLike[str]) -> Experiment:
 def read(text: str, path: Path) -> Experiment:
     """The experiment in the text of a file at `path`."""
     document = parse(text, str(path))
-    data, folder = document.data, path.absolute().parent
+    data, folder = document.data, path.parent
     for key in data:
         if key not in _TOP:
             raise document.refused(f"an experiment has no key {key!r}; it takes {', '.join(_TOP)}.{hint(key, _TOP)}", key)
@@ -280,7 +283,7 @@ def _set(document: Document, stream: Choice | Tables, folder: Path) -> Choice | 
     elif not table:
         raise document.refused('tables need a [set], such as kind = "FlowPolytope" with a graph, source and target.')
     known = plain_sets()
-    kind = _typed(document, table, "kind", str, "FlowPolytope" if "graph" in table else "", "set")
+    kind = _typed(document, table, "kind", str, "FlowPolytope" if set(table) & set(FLOW) else "", "set")
     if kind not in known:
         said = f"there is no set called {kind!r} that a file can describe" if kind else "[set] needs a kind"
         raise document.refused(f"{said}; there are {', '.join(known)}.{hint(kind, known)}", "set", "kind")

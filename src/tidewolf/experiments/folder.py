@@ -124,6 +124,8 @@ class RunFolder:
         first: Problem | None = None,
     ) -> list[Finished]:
         """Play what is not played yet. `stopping` is asked after every update; `first` is the first seed's problem, where it is at hand."""
+        for part in self.path.rglob(".*.part"):  # what a process left that was killed while it wrote
+            part.unlink()
         found, entrants = [], self.experiment.entrants()
         for i, seed in enumerate(self.experiment.seeds):
             problem = first if i == 0 and first is not None else self.experiment.problem(seed)
@@ -162,19 +164,12 @@ class RunFolder:
                 told = now
             stop = stopping() and not recording.done
             if stop or recording.done or now - saved > wait:
-                self._save(cell, recording)
+                checkpoint.write(self.path / CHECKPOINTS / cell.label, recording.save())
                 saved = time.monotonic()
                 wait = max(wait, _SHARE * (saved - now))
             if stop:
                 where = f"after {t:,} of {len(recording.stream):,} rounds of {cell.entrant.name}"
                 raise Interrupted(f"Interrupted {where}; `tidewolf resume {self.path}` goes on from there.")
-
-    def _save(self, cell: Cell, recording: Recording) -> None:
-        try:
-            data = recording.save()
-        except NotSupported:  # a state that cannot be kept: it is played again from the start, to the same bits
-            return
-        checkpoint.write(self.path / CHECKPOINTS / cell.label, data)
 
     def write_rounds(self, found: Sequence[Finished]) -> None:
         """Every round's numbers in one table."""

@@ -98,7 +98,8 @@ def placed(document: Document | None, error: TidewolfError, path: tuple[str | in
     if document is None:
         return error
     said = str(error).lower().replace(" ", "_")
-    key = next((name for name in settings if name.lower() in said), None)
+    named = [name for name, value in settings.items() if name.lower() in said or (isinstance(value, str) and repr(value) in str(error))]
+    key = named[-1] if named else None
     place = document.place(*path) if key is None else document.place(*path, key)
     try:
         return type(error)(f"{place}: {error}")

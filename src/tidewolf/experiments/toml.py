@@ -100,7 +100,7 @@ def _value(value: Any) -> str:
 
 
 def _bare(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _value(key)
 
 
 def _places(text: str) -> dict[Path, tuple[int, int]]:

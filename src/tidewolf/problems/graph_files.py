@@ -98,7 +98,7 @@ def _number(link: _Link, name: str, missing: float | None) -> float:
     if cell == "" and missing is not None:
         return missing
     if cell == "":
-        raise InvalidInput(f"{link.where} has no {name}; give `missing=` a number that stands for it.")
+        raise InvalidInput(f"{link.where} has no {name}; give `missing=` a number that stands for it, or fill it in.")
     return number_in(cell, f"{link.where}, {name}")
 
 

@@ -34,6 +34,8 @@ class Table(NamedTuple):
     columns: tuple[str, ...]
     values: Floats
     """(rows, columns)"""
+    places: Sequence[str] = ()
+    """where each row stands in the file"""
 
 
 def read_table(path: str | PathLike[str]) -> Table:
@@ -166,7 +168,7 @@ def _whole(times: Any, columns: tuple[str, ...], values: Floats, places: Sequenc
             raise InvalidInput(f"{path}: every row needs a time; some have none.")
         for i in np.flatnonzero(~(times[1:] > times[:-1]))[:1]:
             raise InvalidInput(f"{places[i + 1]}: the time {times[i + 1]} does not come after {times[i]}; sort the rows, one a time.")
-    return Table(times, columns, values)
+    return Table(times, columns, values, places)
 
 
 def _times(cells: Sequence[str], places: Sequence[str], name: str) -> np.ndarray[Any, Any]:

@@ -1,0 +1,341 @@
+"""Run folders: whole, versioned, never overwritten unasked, killed at any moment and resumed bit for bit."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidewolf import __version__, learners, problems, rivals
+from tidewolf.cli import main
+from tidewolf.core import checkpoint
+from tidewolf.core.errors import Interrupted, NotSupported
+from tidewolf.evaluation.recording import Recording
+from tidewolf.evaluation.run import finished, run
+from tidewolf.experiments import RunFolder, load
+
+PROGRAM = "import sys; from tidewolf.cli import main; sys.exit(main())"
+SHORT = 'rounds = 60\nseeds = [0, 3]\n[stream]\nproblem = "adversarial"\nkind = "moving"\n'
+LONG = 'rounds = 4000\n[stream]\nproblem = "routing"\n[outputs]\ncheckpoint_seconds = 0.01\n'
+FILES = ["checkpoints", "experiment.toml", "report-seed-3.html", "report.html", "rounds.parquet", "summary.json"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "short.toml").write_text(SHORT)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """A complete folder, to be copied."""
+    here = tmp_path_factory.mktemp("played")
+    (here / "short.toml").write_text(SHORT)
+    assert main(["run", str(here / "short.toml"), "--out", str(here / "whole"), "--quiet"]) == 0
+    return here / "whole"
+
+
+@pytest.fixture
+def folder(here, played):
+    return shutil.copytree(played, here / "whole")
+
+
+def results(folder):
+    """Everything that was measured but the seconds."""
+    summary = json.loads((folder / "summary.json").read_text())
+    for each in summary["runs"]:
+        del each["seconds"]
+    return summary, (folder / "rounds.parquet").read_bytes()
+
+
+def refused(capsys, *arguments):
+    assert main(list(arguments)) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert len(printed.err.splitlines()) == 1
+    return printed.err.strip()
+
+
+def test_a_folder_holds_everything_and_every_file_its_format_and_version(folder):
+    from pyarrow import parquet
+
+    assert sorted(path.name for path in folder.iterdir()) == FILES
+    labels = ["01-LyapunovDescent-seed-0", "02-SinhaVaze-seed-0", "03-LyapunovDescent-seed-3", "04-SinhaVaze-seed-3"]
+    assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == labels
+    assert (folder / "experiment.toml").read_text().startswith(f"# tidewolf run 1, written by tidewolf {__version__}, sha256 ")
+    summary = json.loads((folder / "summary.json").read_text())
+    assert (summary["format"], summary["rounds"], summary["seeds"]) == (1, 60, [0, 3])
+    assert summary["versions"] == checkpoint.writer()
+    table = parquet.read_table(folder / "rounds.parquet")
+    assert json.loads(table.schema.metadata[b"tidewolf"])["format"] == 1
+    assert table.column_names == ["run", "learner", "seed", "round", "loss", "violation", "calls", "distance"]
+    assert table.num_rows == 4 * 60
+    for name in ("report.html", "report-seed-3.html"):
+        assert '<meta name="tidewolf-format"' in (folder / name).read_text()
+    for path in (folder / "checkpoints").iterdir():
+        assert path.read_bytes().startswith(b"tidewolf state 1\n")
+
+
+def test_the_numbers_of_a_folder_are_those_of_plain_runs(folder):
+    from pyarrow import parquet
+
+    rows = parquet.read_table(folder / "rounds.parquet").to_pandas()
+    for number, (seed, name) in enumerate([(0, "LyapunovDescent"), (0, "SinhaVaze"), (3, "LyapunovDescent"), (3, "SinhaVaze")], start=1):
+        problem = problems.adversarial(rounds=60, seed=seed, kind="moving")
+        plain = run({**learners.every(), **rivals.every()}[name](problem.K, horizon=60), problem.stream)
+        kept = rows[rows["run"] == number]
+        assert set(kept["learner"]) == {name}
+        assert set(kept["seed"]) == {seed}
+        for column, values in (
+            ("loss", plain.losses),
+            ("violation", plain.violations),
+            ("calls", plain.calls),
+            ("distance", plain.distances),
+        ):
+            np.testing.assert_array_equal(kept[column], values)
+        np.testing.assert_array_equal(kept["round"], np.arange(60))
+
+
+def test_the_experiment_of_a_folder_runs_again_elsewhere(folder, here):
+    assert main(["run", "whole/experiment.toml", "--out", "again", "--quiet"]) == 0
+    assert results(here / "again") == results(folder)
+
+
+def test_nothing_is_overwritten_without_force(folder, here, capsys):
+    (folder / "notes.txt").write_text("mine")
+    before = results(folder)
+    said = refused(capsys, "run", "short.toml", "--out", "whole", "--seed", "5")
+    assert said.startswith("whole holds experiment.toml, report-seed-3.html, report.html, rounds.parquet, summary.json already;")
+    assert results(folder) == before
+    assert main(["run", "short.toml", "--out", "whole", "--seed", "5", "--quiet", "--force"]) == 0
+    assert {path.name for path in folder.iterdir()} == {*FILES, "notes.txt"} - {"report-seed-3.html"}
+    assert (folder / "notes.txt").read_text() == "mine"
+    assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["01-LyapunovDescent-seed-5", "02-SinhaVaze-seed-5"]
+    assert json.loads((folder / "summary.json").read_text())["seeds"] == [5]
+
+
+def test_without_a_folder_the_next_free_one_is_taken(here, capsys):
+    for expected in ("out", "out-2", "out-3"):
+        assert main(["run", "adversarial", "--rounds", "5"]) == 0
+        assert capsys.readouterr().out.endswith(f"report: {expected}/report.html\n")
+    assert sorted(path.name for path in here.iterdir()) == ["out", "out-2", "out-3", "short.toml"]
+
+
+def test_a_file_may_name_its_folder(here):
+    (here / "sub").mkdir()
+    (here / "sub" / "e.toml").write_text(SHORT + '[outputs]\nfolder = "results"\n')
+    assert main(["run", "sub/e.toml", "--quiet"]) == 0
+    assert (here / "sub" / "results" / "summary.json").exists()
+
+
+def test_the_command_line_overrules_the_file(here, capsys):
+    arguments = ["--rounds", "20", "--seed", "9", "--learner", "SinhaVaze", "--learner", "PrimalDual", "--json"]
+    (here / "short.toml").write_text(SHORT + "[[learners]]\nname = 'SinhaVaze'\ncaution = 3\n[[learners]]\nname = 'LyapunovDescent'\n")
+    assert main(["run", "short.toml", *arguments]) == 0
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    assert [(each["learner"], each["rounds"], each["seed"], each["experiment"]) for each in runs] == [
+        ("SinhaVaze", 20, 9, "short"),
+        ("PrimalDual", 20, 9, "short"),
+    ]
+    assert runs[0]["settings"] == {"horizon": 20, "caution": 3.0}
+
+
+# stopped and killed
+
+
+def stop_after(rounds):
+    """Asks for a stop after so many updates."""
+    left = [rounds]
+
+    def stopping():
+        left[0] -= 1
+        return left[0] < 0
+
+    return stopping
+
+
+@settings(max_examples=5)
+@given(stops=st.lists(st.integers(0, 70), min_size=1, max_size=3))
+def test_stopping_anywhere_and_going_on_changes_nothing(tmp_path_factory, stops):
+    here = tmp_path_factory.mktemp("stops")
+    (here / "e.toml").write_text(SHORT + "[[learners]]\nname = 'LyapunovDescent'\n[[learners]]\nname = 'BanditPrimalDual'\n")
+    resolved = load(here / "e.toml").resolved()
+    whole = RunFolder.create(here / "whole", resolved)
+    RunFolder.create(here / "cut", resolved)
+    whole.write_rounds(whole.play())
+    for stop in stops:
+        with contextlib.suppress(Interrupted):
+            RunFolder.open(here / "cut").play(stopping=stop_after(stop))
+    cut = RunFolder.open(here / "cut")
+    cut.write_rounds(cut.play())
+    assert (here / "cut" / "rounds.parquet").read_bytes() == (here / "whole" / "rounds.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("place", ["routing", "adversarial", "completion", "portfolio"])
+@pytest.mark.parametrize("name", [*learners.every(), *rivals.every()])
+def test_every_learner_goes_on_from_its_recording(place, name):
+    problem = problems.named(place)(rounds=24, seed=2)
+    try:
+        learner = {**learners.every(), **rivals.every()}[name](problem.K, horizon=24)
+        whole = run(learner, problem.stream)
+    except NotSupported as reason:
+        pytest.skip(str(reason))
+    cut = Recording(learner, problem.stream)
+    while not cut.done:
+        for t in cut.advance():
+            if t % 7 == 0 or cut.done:
+                break
+        cut = Recording.load(cut.save(), learner, problem.stream, "The recording")
+    again = finished(cut, whole.comparator)
+    for part in ("losses", "violations", "calls", "distances", "ends", "measures"):
+        np.testing.assert_array_equal(getattr(again, part), getattr(whole, part))
+    assert learner.save(again.final_state) == learner.save(whole.final_state)
+    assert again.certificate.summary() == whole.certificate.summary()
+
+
+def begun(here, *arguments):
+    """A child that plays, seen to have written its first checkpoint."""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    child = subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], stderr=subprocess.PIPE, text=True, env=environment)
+    deadline = time.monotonic() + 120
+    while not list((here / "cut" / "checkpoints").glob("0*")):
+        assert child.poll() is None, child.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    return child
+
+
+def test_a_child_that_is_killed_is_resumed_bit_for_bit(here, capsys):
+    (here / "long.toml").write_text(LONG)
+    with begun(here, "run", "long.toml", "--out", "cut") as child:
+        child.kill()
+    assert child.returncode == -signal.SIGKILL
+    assert not (here / "cut" / "summary.json").exists()
+    said = refused(capsys, "run", "long.toml", "--out", "cut")
+    assert said == "cut holds a run that is not complete: `tidewolf resume cut` goes on with it, --force begins anew."
+    assert "tidewolf resume cut` goes on with it" in refused(capsys, "report", "cut")
+    (here / "cut" / "checkpoints" / ".01-LyapunovDescent-seed-0.4711.part").write_bytes(b"half a checkpo")
+    assert main(["resume", "cut", "--quiet"]) == 0
+    assert main(["run", "long.toml", "--out", "whole", "--quiet"]) == 0
+    assert results(here / "cut") == results(here / "whole")
+    assert not list((here / "cut").rglob(".*"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_child_says_one_sentence_and_leaves_a_folder_to_resume(here, number):
+    (here / "long.toml").write_text(LONG)
+    with begun(here, "run", "long.toml", "--out", "cut") as child:
+        child.send_signal(number)
+        said = child.stderr.read()
+    assert child.returncode == 130
+    assert re.fullmatch(r"Interrupted after [\d,]+ of 4,000 rounds of \w+; `tidewolf resume cut` goes on from there\.\n", said)
+    folder = RunFolder.open(here / "cut")
+    assert not folder.complete
+    (done,) = [int(words.replace(",", "")) for words in re.findall(r"after ([\d,]+) of", said)]
+    problem = folder.experiment.problem(0)
+    ends = []
+    for i, entrant in enumerate(folder.experiment.entrants(), start=1):
+        file = here / "cut" / "checkpoints" / f"0{i}-{entrant.name}-seed-0"
+        if file.exists():
+            ends.append(Recording.load(file.read_bytes(), folder.experiment.learner(entrant, problem, 0), problem.stream, "It").t)
+    assert ends[-1] == done
+
+
+# tampered with
+
+
+def test_a_complete_folder_is_shown_again_and_its_page_written_again(folder, capsys):
+    before = results(folder)
+    page = (folder / "report.html").read_text()
+    (folder / "report.html").unlink()
+    assert main(["report", "whole"]) == 0
+    assert capsys.readouterr().out == "report: whole/report.html\nreport: whole/report-seed-3.html\n"
+    written = re.compile(r"\d\d\d\d-\d\d-\d\d \d\d:\d\d UTC")
+    assert written.sub("", (folder / "report.html").read_text()) == written.sub("", page)
+    assert main(["resume", "whole", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["runs"]) == 4
+    assert results(folder) == before
+
+
+def edited(path, edit):
+    path.write_bytes(edit(path.read_bytes()))
+
+
+@pytest.mark.parametrize(
+    ("file", "edit", "said"),
+    [
+        ("checkpoints/02-SinhaVaze-seed-0", lambda data: data[:-5], "is truncated or was changed: its checksum does not match"),
+        ("checkpoints/02-SinhaVaze-seed-0", lambda data: data[:300] + b"!" + data[301:], "is truncated or was changed"),
+        ("checkpoints/02-SinhaVaze-seed-0", lambda data: b"", "is not a tidewolf state"),
+        (
+            "checkpoints/02-SinhaVaze-seed-0",
+            lambda data: data.replace(b"state 1\n", b"state 7\n", 1),
+            "has format 7; this tidewolf reads up to 1",
+        ),
+        ("experiment.toml", lambda data: data[:-9], "whole/experiment.toml is truncated or was changed"),
+        ("experiment.toml", lambda data: data.replace(b"caution = 10.0", b"caution = 11.0"), "is truncated or was changed"),
+        ("experiment.toml", lambda data: data.partition(b"\n")[2], "whole/experiment.toml, line 1: no run begins its experiment so"),
+        ("experiment.toml", lambda data: data.replace(b"run 1,", b"run 7,", 1), "has format 7; this tidewolf reads up to 1"),
+        ("experiment.toml", lambda data: b"\xff" + data, "whole/experiment.toml cannot be read"),
+    ],
+)
+@pytest.mark.parametrize("command", ["resume", "report"])
+def test_files_that_were_tampered_with_are_refused_in_a_sentence(folder, capsys, command, file, edit, said):
+    edited(folder / file, edit)
+    assert said in refused(capsys, command, "whole")
+
+
+def test_a_checkpoint_of_other_settings_or_other_data_is_refused(folder, here, capsys):
+    (here / "other.toml").write_text(SHORT.replace("moving", "opposing"))
+    assert main(["run", "other.toml", "--out", "other", "--quiet"]) == 0
+    name = "checkpoints/01-LyapunovDescent-seed-0"
+    edited(folder / name, lambda data: (here / "other" / name).read_bytes())
+    assert refused(capsys, "resume", "whole").startswith(f"whole/{name} belongs to another learner or other data")
+    edited(folder / name, lambda data: (here / "whole" / "checkpoints" / "02-SinhaVaze-seed-0").read_bytes())
+    assert refused(capsys, "resume", "whole").startswith(f"whole/{name} belongs to another learner or other data")
+
+
+def test_a_learners_own_state_is_no_recording(here):
+    problem = problems.adversarial(rounds=5)
+    learner = learners.LyapunovDescent(problem.K, horizon=5)
+    recording = Recording(learner, problem.stream)
+    data = checkpoint.dump(learner.start(), settings=recording._settings, learner="LyapunovDescent")
+    with pytest.raises(checkpoint.BrokenFile, match="It is no recording of a run"):
+        Recording.load(data, learner, problem.stream, "It")
+
+
+def test_folders_that_are_none(here, capsys):
+    assert refused(capsys, "resume", "nowhere") == "nowhere is no run folder: it has no experiment.toml. `tidewolf run` makes one."
+    assert "is no run folder" in refused(capsys, "report", ".")
+    assert "is a file; a folder is needed" in refused(capsys, "run", "adversarial", "--out", "short.toml")
+
+
+def test_a_full_disk_is_a_sentence_and_what_was_written_stays_good(here, monkeypatch, capsys):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        resolved = load("short.toml").resolved()
+        RunFolder.create(here / "cut", resolved)
+        patched.setattr(os, "fsync", full)
+        said = refused(capsys, "resume", "cut")
+    assert said == "cut/checkpoints/01-LyapunovDescent-seed-0 cannot be used: No space left on device."
+    assert main(["resume", "cut", "--quiet"]) == 0
+
+
+def test_a_folder_that_cannot_be_written_is_a_sentence(here, capsys):
+    (here / "file").write_text("")
+    assert "cannot be used" in refused(capsys, "run", "adversarial", "--rounds", "5", "--out", "file/sub")
