@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -371,6 +372,23 @@ def test_the_command_prints_a_table_and_writes_one(command, tmp_path, capsys):
     assert sorted(set(table.knob_caution)) == [1.0, 10.0]
     assert (table.regret_lower <= table.regret_upper).all()
     assert (table.calls_per_round == table.oracle_calls / table.rounds).all()
+
+
+def test_a_full_disk_is_said_and_costs_nothing_that_is_done(command, tmp_path, capsys, monkeypatch):
+    before, calls = os.fsync, []
+
+    def full(file):
+        calls.append(file)
+        if len(calls) == 4:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        before(file)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        assert main(command) == 2
+    assert capsys.readouterr().err == f"{tmp_path / 'out' / JOURNAL} cannot be used: No space left on device.\n"
+    assert main([*command, "--quiet"]) == 0
+    assert pq.read_table(tmp_path / "out" / RESULTS).num_rows == 16
 
 
 def test_json_is_all_that_is_printed_and_quiet_prints_nothing(command, capsys):
