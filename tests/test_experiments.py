@@ -354,7 +354,7 @@ def test_the_commented_file_loads_as_it_is(tmp_path, problem):
 def test_the_commented_file_explains_every_key_and_no_other():
     text = template("mine", "adversarial")
     keys = set(re.findall(r"^(?:# )?(\w+) = ", text, re.MULTILINE)) | set(re.findall(r"^(?:# )?\[+(\w+)\]+$", text, re.MULTILINE))
-    known = {*_TOP, *TABLES, *FLOW, *_OUTPUTS, "problem", "kind", "phase"}
+    known = {*_TOP, *TABLES, *FLOW, *_OUTPUTS, "problem", "kind", "phase", "horizons"}
     assert known <= keys
     assert keys - known == {"cap", "total", "calls_per_round"}
     assert {"FlowPolytope", "CappedSimplex"} <= set(plain_sets())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -144,8 +145,9 @@ def test_linear_algebra_has_one_thread_wherever_a_cell_is_played(every_engine, t
     with threadpoolctl.threadpool_limits(2):
         for name, engine in every_engine.items():
             for row in sweep(cells, tmp_path / name, engine=engine).rows:
-                process, *threads = json.loads(row["failure"])
+                process, numba, *threads = json.loads(row["failure"])
                 assert set(threads) == {1}, name
+                assert name != "joblib" or numba == "1"
                 assert (process == os.getpid()) == (name == "serial")
         assert {each["num_threads"] for each in threadpoolctl.threadpool_info()} == {2}
 
@@ -249,6 +251,9 @@ def test_wherever_a_write_was_cut_the_whole_lines_count(tmp_path):
 
             assert sweep(FEW, tmp_path, engine=known) == whole
             assert journal.read_bytes() == data
+    journal.write_bytes(data + b"x" * len(data))
+    assert sweep(FEW, tmp_path, engine=engines.serial()) == whole
+    assert journal.read_bytes() == data
 
 
 @pytest.mark.parametrize(("how", "jobs"), [(signal.SIGKILL, "1"), (signal.SIGINT, "2")])
@@ -369,6 +374,23 @@ def test_the_command_prints_a_table_and_writes_one(command, tmp_path, capsys):
     assert (table.calls_per_round == table.oracle_calls / table.rounds).all()
 
 
+def test_a_full_disk_is_said_and_costs_nothing_that_is_done(command, tmp_path, capsys, monkeypatch):
+    before, calls = os.fsync, []
+
+    def full(file):
+        calls.append(file)
+        if len(calls) == 4:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        before(file)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        assert main(command) == 2
+    assert capsys.readouterr().err == f"{tmp_path / 'out' / JOURNAL} cannot be used: No space left on device.\n"
+    assert main([*command, "--quiet"]) == 0
+    assert pq.read_table(tmp_path / "out" / RESULTS).num_rows == 16
+
+
 def test_json_is_all_that_is_printed_and_quiet_prints_nothing(command, capsys):
     assert main([*command, "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
@@ -480,6 +502,10 @@ def test_a_file_says_what_is_swept(file):
     assert {cell.rounds for cell in plan(load(file), horizons=[5])} == {5}
     assert {cell.seed for cell in plan(load(file), seeds=[9])} == {9}
     assert {cell.entrant.given["caution"] for cell in plan(load(file), knobs={"caution": [2.0]})} == {2.0}
+    file.write_text(f"caution = 5\n{FILE}")
+    assert plan(load(file)) == cells
+    file.write_text(f"caution = 5\n{FILE.replace('caution = [1, 10]', '')}")
+    assert {cell.entrant.given["caution"] for cell in plan(load(file))} == {5.0}
 
 
 def test_a_file_is_swept_from_the_shell_by_every_engine(file, cluster, tmp_path, capsys):

@@ -53,4 +53,5 @@ class Trap(NamedTuple):
         """Tells how many threads linear algebra has here."""
         import threadpoolctl
 
-        raise InvalidInput(json.dumps([os.getpid(), *(each["num_threads"] for each in threadpoolctl.threadpool_info())]))
+        threads = [each["num_threads"] for each in threadpoolctl.threadpool_info()]
+        raise InvalidInput(json.dumps([os.getpid(), os.environ.get("NUMBA_NUM_THREADS"), *threads]))

@@ -46,25 +46,29 @@ class Journal:
             if header["cells"] != list(cells):
                 raise OtherSettings(f"{folder} holds another sweep; name another folder, or force overwriting.")
             self.versions: dict[str, str] = header["versions"]
-            self._file = open(path, "r+b")  # noqa: SIM115  closed by __exit__
-            self._file.truncate(whole)
-            self._file.seek(whole)
+            os.truncate(path, whole)
+            self._path = path
         except BaseException:
             os.close(self._lock)
             raise
 
     def add(self, number: int, row: Row) -> None:
         """Keep a row; it survives whatever happens after."""
-        self._file.write(f"{json.dumps({'cell': number, 'row': row}, allow_nan=False)}\n".encode())
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        line = f"{json.dumps({'cell': number, 'row': row}, allow_nan=False)}\n"
+        try:
+            with open(self._path, "ab") as file:
+                file.write(line.encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            error.filename = str(self._path)  # a full disk does not say where it is
+            raise
         self.rows[number] = row
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._file.close()
         os.close(self._lock)
 
 
