@@ -15,7 +15,7 @@ import math
 import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -110,7 +110,7 @@ def sweep(
         stage = Stage(len(cells) - len(left), 0, len(cells))
         tell = progress or (lambda stage: None)
         tell(stage)
-        with closing(engine(left)) as answers:
+        with closing(engine(left)) if left else nullcontext(()) as answers:
             for number, row in answers:
                 journal.add(number, row)
                 stage = Stage(stage.done + 1, stage.failed + bool(row["failure"]), len(cells))
