@@ -234,6 +234,32 @@ def test_a_child_that_is_killed_is_resumed_bit_for_bit(here, capsys):
     assert not list((here / "cut").rglob(".*"))
 
 
+@pytest.mark.soak
+def test_children_killed_at_random_moments_end_where_one_ends_that_was_not(here):
+    (here / "long.toml").write_text(LONG.replace("4000", "12000"))
+    assert main(["run", "long.toml", "--out", "whole", "--quiet"]) == 0
+    rng, kills = np.random.default_rng(0), 0
+    for _ in range(4):
+        RunFolder.create(here / "cut", load("long.toml").resolved(), force=True)
+        for _ in range(8):
+            before = marks(here)
+            environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+            child = subprocess.Popen([sys.executable, "-c", PROGRAM, "resume", "cut", "--quiet"], env=environment)
+            while marks(here) == before and child.poll() is None:
+                time.sleep(0.001)
+            time.sleep(rng.uniform(0.0, 0.2))
+            child.kill()
+            kills += child.wait() == -signal.SIGKILL
+        assert main(["resume", "cut", "--quiet"]) == 0
+        assert results(here / "cut") == results(here / "whole")
+    assert kills > 0
+
+
+def marks(here):
+    """When each checkpoint was last replaced."""
+    return {path.name: path.stat().st_mtime_ns for path in (here / "cut" / "checkpoints").glob("0*")}
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_child_says_one_sentence_and_leaves_a_folder_to_resume(here, number):
     (here / "long.toml").write_text(LONG)

@@ -110,8 +110,8 @@ def _rounds(experiment: Experiment, read: Mapping[str, Table], paths: Mapping[st
                 apart = f"the time is {table.times[i]}, where {paths[first]} has {times[i]}"
                 raise InvalidInput(f"{table.places[i]}: {apart}; a round is a row of each.")
     if experiment.rounds is not None and experiment.rounds > length:
-        said = experiment.document is not None and experiment.document.data.get("rounds") == experiment.rounds
-        place = f"{experiment.document.place('rounds')}: " if said and experiment.document else ""
+        document = experiment.document
+        place = f"{document.place('rounds')}: " if document is not None and document.data.get("rounds") == experiment.rounds else ""
         raise InvalidInput(f"{place}{experiment.rounds} rounds are asked for, and {paths[first]} has {length} rows.")
     return length if experiment.rounds is None else experiment.rounds
 
@@ -141,7 +141,8 @@ class _Flow(NamedTuple):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return tuple(self.graph.names[i] or _called(self.graph.links[i]) for i in self.kept)
+        names = [""] * len(self.graph.links) if self.graph.both_ways else self.graph.names
+        return tuple(names[i] or _called(self.graph.links[i]) for i in self.kept)
 
     @property
     def title(self) -> str:
@@ -163,13 +164,13 @@ class _Flow(NamedTuple):
                 raise InvalidInput(f"{path}, line 1: {self._unknown(table.columns[i])}")
         found = []
         for i in self.kept:
-            there = next((places[call] for call in calls[i] if call in places), None)
-            back = None if there is not None else places.get(_plain(_called(links[i][::-1]))) if self.graph.both_ways else None
-            if there is None and back is None:
+            back = [_plain(_called(links[i][::-1]))] if self.graph.both_ways else []
+            own = [places[call] for call in (*calls[i], *back) if call in places]
+            if not own:
                 called = names[i] or _called(links[i])
                 raise InvalidInput(f"{path}, line 1: there is no column {called!r} for the link of {self.graph.places[i]}.")
-            found.append(there if there is not None else back)
-        return [place for place in found if place is not None]
+            found.append(own[0])
+        return found
 
     def _unknown(self, column: str) -> str:
         nodes = {str(node) for link in self.graph.links for node in link}
@@ -197,7 +198,7 @@ def _flow(document: Document | None, given: Mapping[str, Any]) -> _Flow:
     path, lengths = Path(given["graph"]), given.get("lengths")
     _require_file(document, path, "set", "graph")
     graph = read_graph(path, numbers=[lengths] if lengths else [], directed=given.get("directed"))
-    _require_told_apart(graph, path)
+    _require_told_apart(graph)
     source, target = (_node(document, graph, key, given[key], path) for key in ("source", "target"))
     try:
         kept: Sequence[int] = range(len(graph.links))
@@ -217,11 +218,12 @@ def _require_file(document: Document | None, path: Path, *key: str) -> None:
         raise InvalidInput(f"{place}there is no file {path}; paths are seen from the folder of the experiment's file.")
 
 
-def _require_told_apart(graph: Graph, path: Path) -> None:
+def _require_told_apart(graph: Graph) -> None:
     seen: dict[str, int] = {}
     for i, (name, link) in enumerate(zip(graph.names, graph.links, strict=True)):
         called = name or _called(link)
-        if called in seen and not (graph.both_ways and name):
+        way_back = graph.both_ways and i >= len(graph.links) // 2
+        if called in seen and not (name and way_back):
             twin = f"{graph.places[i]}: {called!r} is the link of {graph.places[seen[called]]} too"
             raise InvalidInput(f"{twin}; give links names of their own in a column called name.")
         seen.setdefault(called, i)

@@ -123,9 +123,17 @@ class Experiment:
         try:
             made: Learner[Any] = settings.made(learner_named(entrant.name), problem.K, **{k: v for k, v in given.items() if k in known})
         except TidewolfError as error:
-            place = next((i for i, choice in enumerate(self.learners) if choice.name == entrant.name), 0)
-            raise settings.placed(self.document, error, ("learners", place), entrant.given) from None
+            raise settings.placed(self.document, error, self._place(entrant), entrant.given) from None
         return made
+
+    def _place(self, entrant: Choice) -> tuple[str | int, ...]:
+        """Where the file speaks of an entrant."""
+        entries = [] if self.document is None else self.document.data.get("learners", [])
+        for i, entry in enumerate(entries):
+            told = entry if isinstance(entry, dict) else {"name": entry}
+            if told.items() <= {"name": entrant.name, **entrant.given}.items():
+                return ("learners", i)
+        return ()
 
     def resolved(self, rounds: int | None = None) -> Experiment:
         """The same with every default filled in. `rounds` is the length of its problem, where that is at hand."""

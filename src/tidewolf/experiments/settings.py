@@ -7,6 +7,7 @@ what was read is frozen; `made` hands them over as arrays.
 from __future__ import annotations
 
 import inspect
+import re
 import types
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -97,10 +98,13 @@ def placed(document: Document | None, error: TidewolfError, path: tuple[str | in
     """The error again, with the place of the setting it speaks of in front."""
     if document is None:
         return error
-    said = str(error).lower().replace(" ", "_")
-    named = [name for name, value in settings.items() if name.lower() in said or (isinstance(value, str) and repr(value) in str(error))]
-    key = named[-1] if named else None
-    place = document.place(*path) if key is None else document.place(*path, key)
+    said = str(error)
+    named = [
+        name
+        for name, value in settings.items()
+        if re.search(rf"\b{re.escape(name)}\b", said, re.IGNORECASE) or (isinstance(value, str) and repr(value) in said)
+    ]
+    place = document.place(*path, *named[-1:])
     try:
         return type(error)(f"{place}: {error}")
     except TypeError:  # an error with more to it than a sentence
