@@ -300,8 +300,8 @@ def test_an_oracle_that_may_err_decides_nothing_within_its_error(monkeypatch):
 
 
 def test_the_sample_is_small_and_spread_over_the_run():
-    learner = tw.LyapunovDescent(Simplex(6), horizon=1000, tolerance=1e-9, calls_per_round=5.0)
-    run = tw.run(learner, stream("moving", Simplex(6), 1000))
+    learner = tw.LyapunovDescent(Simplex(6), horizon=1000, tolerance=1e-9, calls_per_round=5.0, caution=1.0)
+    run = tw.run(learner, stream("random signs", Simplex(6), 1000))
     states = [played.state for played in tw.play(learner, run.stream)]
     moved = [state for state in states if state.aimed is not state.y]
     stride = 1 << ((len(moved) - 1) // SAMPLE).bit_length()
