@@ -108,6 +108,7 @@ def resume(
 
 def report(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a complete run.")],
+    figures: Annotated[bool, typer.Option("--figures", help="Also every figure as PNG and SVG, in DIR/figures.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not say where the page is.")] = False,
 ) -> None:
     """Write the report page of a run again, from the numbers in its folder.
@@ -115,16 +116,20 @@ def report(
     \b
     Examples:
       tidewolf report out
+      tidewolf report out --figures
     """
     from tidewolf.experiments import RunFolder
+    from tidewolf.report import write_figures
 
     folder = RunFolder.open(directory)
     if not folder.complete:
         raise InvalidInput(f"{directory} holds a run that is not complete; `tidewolf resume {directory}` goes on with it.")
     for each in folder.play():
         _write_page(folder, each)
+        if figures:
+            write_figures(folder.figures(each.seed), each.runs, entries=each.problem.labels)
         if not quiet:
-            typer.echo(f"report: {folder.page(each.seed)}")
+            typer.echo(f"report: {folder.page(each.seed)}" + (f"\nfigures: {folder.figures(each.seed)}" if figures else ""))
 
 
 def new(
@@ -196,8 +201,16 @@ def _write_page(folder: RunFolder, each: Finished) -> None:
     from tidewolf import report
 
     about = folder.experiment.title or each.problem.title
-    now, named = datetime.now(UTC), each.problem.labels
-    report.write(folder.page(each.seed), each.runs, name=folder.experiment.name, about=about, seed=each.seed, date=now, entries=named)
+    report.write(
+        folder.page(each.seed),
+        each.runs,
+        name=folder.experiment.name,
+        about=about,
+        seed=each.seed,
+        date=datetime.now(UTC),
+        entries=each.problem.labels,
+        experiment=folder.experiment.toml(),
+    )
 
 
 @contextmanager

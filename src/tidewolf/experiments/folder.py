@@ -225,6 +225,10 @@ class RunFolder:
         """Where the page of a seed goes."""
         return self.path / (REPORT if seed == self.experiment.seeds[0] else f"report-seed-{seed}.html")
 
+    def figures(self, seed: int) -> Path:
+        """Where the figures of a seed go, if they are wanted as files."""
+        return self.path / ("figures" if seed == self.experiment.seeds[0] else f"figures-seed-{seed}")
+
 
 def require_free(path: Path, force: bool) -> None:
     """Refuse a path that is a file, or a folder that holds a run, unless that is to be overwritten."""
