@@ -542,7 +542,7 @@ def test_the_unit_in_which_weights_are_kept_changes_nothing_but_rounding(kind, s
     stepped = tw.run(learner, stream)
     assert whole.final_state.ledger.exponent == 0
     assert stepped.final_state.ledger.exponent >= 2 * stride
-    np.testing.assert_allclose(stepped.losses, whole.losses, atol=1e-9)
+    np.testing.assert_allclose(stepped.losses, whole.losses, atol=1e-5)  # between equal vertices rounding chooses, and a small step follows
     for ours, theirs in zip(learner.bound(stepped)[:2], learner.bound(whole)[:2], strict=True):
         assert ours == pytest.approx(theirs, rel=1e-6)
 
