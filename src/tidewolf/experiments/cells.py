@@ -43,6 +43,7 @@ MEASURED = (
     "bound",
     "certificate",
     "unseen",
+    "each_violation",
 )
 """What the summary of a run says beside which run it was."""
 
