@@ -44,7 +44,7 @@ _TURN = 6
 """After how many rounds the losses of the hostile stream turn round."""
 _PATIENCE = 400
 """Up to which horizon it is tried to play past it."""
-_CYCLES, _MOST_CYCLES = 10, 200
+_CYCLES, _MOST_CYCLES = 10, 400
 """How often the stream is played over to see whether a state grows, and how often before it is certain that it does."""
 _SAMPLE = 17
 """After how many rounds its size is looked at again."""
