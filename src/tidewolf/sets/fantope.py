@@ -150,7 +150,8 @@ class Fantope(Spectral):
 
     @classmethod
     def examples(cls) -> Sequence[Fantope]:
-        return (cls(1), cls(3, 3), cls(4), cls(5, 3), cls(3, 2, tolerance=1e-3, dense=0), cls(4, 2, tolerance=1e-5, certified=True, dense=0))
+        rough, proved = cls(3, 2, tolerance=1e-3, dense=0), cls(4, 2, tolerance=1e-5, certified=True, dense=0)
+        return (cls(1), cls(3, 3), cls(4), cls(5, 3), rough, proved)
 
 
 def _beyond(z: float, found: Found | None) -> float | None:
