@@ -24,6 +24,7 @@ def main(names: list[str]) -> int:
         rates,
         rounds,
         spectra,
+        spread,
         tournament,
     )
 
@@ -39,6 +40,7 @@ def main(names: list[str]) -> int:
         "capacities": penalty_capacities.report,
         "frontier": lambda: frontier.report(Path("out/bench")),
         "tournament": lambda: tournament.report(Path("out/bench")),
+        "spread": spread.report,
         "rates": lambda: rates.report(Path("out/bench")),
         "intervals": lambda: intervals.report(Path("out/bench")),
     }
