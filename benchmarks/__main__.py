@@ -15,6 +15,7 @@ def main(names: list[str]) -> int:
         balls,
         calls,
         frontier,
+        horizon,
         importing,
         intervals,
         oracles,
@@ -41,6 +42,7 @@ def main(names: list[str]) -> int:
         "frontier": lambda: frontier.report(Path("out/bench")),
         "tournament": lambda: tournament.report(Path("out/bench")),
         "spread": spread.report,
+        "horizon": horizon.report,
         "rates": lambda: rates.report(Path("out/bench")),
         "intervals": lambda: intervals.report(Path("out/bench")),
     }

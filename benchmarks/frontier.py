@@ -29,12 +29,12 @@ def by_default(K: tw.sets.ConvexSet, horizon: int) -> LyapunovDescent:
     return LyapunovDescent(K, horizon=horizon)
 
 
-def built(names: Sequence[str]) -> list[Problem]:
+def built(names: Sequence[str], rounds: int | None = None) -> list[Problem]:
     """Those problems whose records are there; the others are named with the reason."""
     found = []
     for name in names:
         try:
-            found.append(tw.problems.named(name)())
+            found.append(tw.problems.named(name)(rounds=rounds))
         except InvalidInput as missing:
             print(f"{name}: skipped. {missing}")
     return found

@@ -27,6 +27,7 @@ from tidewolf.rivals import OnlineFrankWolfe, ProjectedPrimalDual, ProximalPenal
 from tidewolf.rivals.program import BestPoint
 from tidewolf.sets import BoundedPSD, Box, CappedSimplex, FlowPolytope, L2Ball, Polyhedral, Projectable, Simplex, Translated, VertexHull
 from tidewolf.steps import lyapunov
+from tidewolf.steps.saddle import HOPELESS
 from tidewolf.testing import check_learner
 from tidewolf.testing.learners import together
 
@@ -136,11 +137,12 @@ def test_the_laws_hold_in_other_libraries_and_dtypes(kind, K, reference):
 
 
 @pytest.mark.parametrize("block", [3, 5, 1000])
-def test_a_block_longer_than_what_is_left_of_the_horizon_ends_with_it(block):
+def test_blocks_go_on_past_the_horizon(block):
     learner = LyapunovDescent(DIAMOND, horizon=2, block=block)
     check_learner(learner, seed=3)
-    run = tw.run(learner, hostile("switching", DIAMOND, 30, 0))
-    assert (run.final_state.t, run.final_state.ledger.began, run.final_state.ledger.horizon) == (30, 14, 16)
+    run = tw.run(learner, hostile("switching", DIAMOND, 32, 0))
+    assert (run.final_state.t, run.final_state.open.rounds) == (32, 32 % block)
+    assert run.bound.regret is not None
 
 
 @pytest.mark.parametrize("K", [DIAMOND, HULL, CappedSimplex(5, 0.5), L2Ball(3)], ids=repr)
@@ -218,15 +220,25 @@ def test_a_lipschitz_constant_that_does_not_hold_is_named(kind):
             learner.update(learner.start(), seen)
 
 
-def test_notes_say_that_the_horizon_was_passed():
-    learner = LyapunovDescent(Simplex(3), horizon=4)
-    state = tw.run(learner, hostile("switching", Simplex(3), 4, 0)).final_state
-    assert learner.notes(state) == ()
-    state = tw.run(learner, hostile("switching", Simplex(3), 13, 0)).final_state
-    assert learner.notes(state) == ("The horizon of 4 rounds was passed: after round 12 the learner restarted with 16.",)
-    assert (
-        LyapunovDescent(Simplex(3)).notes(tw.run(LyapunovDescent(Simplex(3)), hostile("switching", Simplex(3), 300, 0)).final_state) == ()
-    )
+@pytest.mark.parametrize("kind", [LyapunovDescent, LyapunovFrankWolfe, SinhaVaze])
+@pytest.mark.parametrize("horizon", [4, None])
+def test_nothing_restarts_and_nothing_is_said_past_the_horizon(kind, horizon):
+    K = Simplex(3)
+    learner, stream = kind(K, horizon=horizon), hostile("switching", K, 300, 0)
+    state = tw.run(learner, stream).final_state
+    assert state.ledger.rounds == state.t == 300
+    assert not any("horizon" in note for note in learner.notes(state))
+
+
+@pytest.mark.parametrize("kind", [LyapunovDescent, SinhaVaze])
+def test_a_horizon_only_holds_the_exponent_still(kind):
+    """Limits that are kept leave nothing for a horizon to change; past a horizon of 16 there is none."""
+    K = Simplex(4)
+    kept = tw.Stream(hostile("switching", K, 80, 1).losses, Capacity(np.full((80, 4), 2.0)))
+    np.testing.assert_array_equal(actions(kind(K, horizon=80), kept), actions(kind(K), kept))
+    stream = hostile("switching", K, 80, 1)
+    np.testing.assert_array_equal(actions(kind(K, horizon=16), stream), actions(kind(K), stream))
+    assert (actions(kind(K, horizon=80), stream) != actions(kind(K), stream)).any()
 
 
 # --- units --------------------------------------------------------------------------------------------------------------------------
@@ -329,11 +341,14 @@ def settings_of(K: Any, T: int) -> dict[str, Learner[Any]]:
         "cautious": LyapunovDescent(K, horizon=T, caution=100.0),
         "poor": LyapunovDescent(K, horizon=T, calls_per_round=0.05),
         "coarse": LyapunovDescent(K, horizon=T, tolerance=1.0, block=4),
-        "restarts": LyapunovDescent(K, horizon=T // 5),
+        "past the horizon": LyapunovDescent(K, horizon=T // 5),
+        "an open block": LyapunovDescent(K, horizon=T, block=7, calls_per_round=0.3),
         "unknown horizon": LyapunovDescent(K),
         "rival": SinhaVaze(K, horizon=T),
         "rival, published": SinhaVaze.published(K, horizon=T),
-        "rival, restarts": SinhaVaze(K, horizon=T // 5, caution=1.0),
+        "rival, past the horizon": SinhaVaze(K, horizon=T // 5, caution=1.0),
+        "Frank-Wolfe": LyapunovFrankWolfe(K),
+        "Frank-Wolfe, past the horizon": LyapunovFrankWolfe(K, horizon=T // 5),
         "doubling rival": WangWanZhang(K, horizon=T),
         "doubling rival, published": WangWanZhang.published(K, horizon=T // 5),
         "penalised rival": OnlineFrankWolfe(K, horizon=T),
@@ -383,34 +398,25 @@ def test_bounds_hold_on_short_streams_of_any_seed(seed, kind, K, T, caution):
 def plain_bounds(learner: Learner[Any], stream: tw.Stream) -> tuple[float, float]:
     """Both bounds from the formulas of steps/, written plainly, given the points and companions a learner with blocks of one round had."""
     K, states = learner.hard_set, [learner.start(), *(played.state for played in tw.play(learner, stream))]
-    descent = isinstance(learner, LyapunovDescent)
-    regret = violation = G_f = G_g = 0.0
-    horizon, end, t = learner.horizon, learner.horizon, 0
-    while t < len(stream):
-        V, s = horizon**-0.5 / learner.caution, 0.5 * horizon**-0.5
-        B = paid = S = stiffness = far = Q = 0.0
-        rho, rounds = math.inf, range(t, min(end, len(stream)))
-        for t in rounds:
-            x = learner.act(states[t])
-            y = states[t].y if descent and t > rounds.start else x
-            C, A, breach = K.tangent(stream.losses.C[t]), K.tangent(stream.constraints.A[t]), float(stream.constraints.values(x)[t])
-            G_f, g = max(G_f, float(np.linalg.norm(C))), V * C
-            if breach > 0:
-                Q, G_g = Q + breach, max(G_g, float(np.linalg.norm(A)))
-                w, rho = G_f / G_g * s * math.exp(s * Q / (2 * G_g * K.diameter)), min(rho, G_f / G_g)
-                g, paid = g + w * A, paid + w * breach
-            S += float(g @ g)
-            D = min(2 * K.radius, K.diameter + far) if descent else K.diameter
-            eta = D / math.sqrt(2 * S)
-            B += max(0.0, 0.5 / eta - stiffness) * D**2 + eta * float(g @ g) / 2 + float(g @ (x - y))
-            stiffness = 0.5 / eta
-            far = states[t + 1].distance
-        regret += (B - paid) / V
-        if Q > 0:
-            unit = 2 * G_g * K.diameter
-            violation += unit / s * math.log1p((B + V * G_f * K.diameter * len(rounds)) / (rho * unit))
-        t, horizon, end = rounds.stop, 2 * horizon, end + 2 * horizon
-    return regret, violation
+    descent, theta, c, D = isinstance(learner, LyapunovDescent), 0.5, 2.0, learner.hard_set.diameter
+    V, rho = 1 / learner.caution, math.inf
+    G_f = G_g = B = paid = norms = S = sigma = Q = 0.0
+    for t in range(len(stream)):
+        x = learner.act(states[t])
+        y = states[t].y if descent else x
+        C, A, breach = K.tangent(stream.losses.C[t]), K.tangent(stream.constraints.A[t]), float(stream.constraints.values(x)[t])
+        G_f, norms, g = max(G_f, float(np.linalg.norm(C))), norms + float(np.linalg.norm(C)), V * C
+        e = theta * max(t + 1, learner.horizon or 16) ** -0.5
+        if breach > 0:
+            Q, G_g = Q + breach, max(G_g, float(np.linalg.norm(A)))
+            w, rho = theta * G_f / G_g * math.exp(e * Q / (c * G_g * D)), min(rho, G_f / G_g)
+            g, paid = g + w * A, paid + w * breach
+        S += float(g @ g)
+        D_t = min(2 * K.radius, D + states[t].distance) if descent else D
+        last, sigma = sigma, max(sigma, math.sqrt(S / 2) / D_t)
+        B += (sigma - last) * D_t**2 + float(g @ g) / (4 * sigma) + float(g @ (x - y))
+    unit = c * G_g * D / e
+    return (B - paid) / V, unit * math.log1p((B + V * D * norms) / (rho * theta * unit)) if Q > 0 else 0.0
 
 
 @pytest.mark.parametrize("kind", ["switching", "rare and huge", "steady", "losses that grow"])
@@ -420,22 +426,12 @@ def test_bounds_are_those_of_the_formulas_written_plainly(K, kind):
     for learner in (
         LyapunovDescent(K, horizon=150),
         LyapunovDescent(K, horizon=20, calls_per_round=0.1, caution=1.0),
-        LyapunovDescent(K, horizon=10, tolerance=0.5),
+        LyapunovDescent(K, tolerance=0.5),
         SinhaVaze(K, horizon=20),
+        SinhaVaze(K),
     ):
         bound = tw.run(learner, stream).bound
         assert (bound.regret, bound.violation) == pytest.approx(plain_bounds(learner, stream), rel=1e-6)
-
-
-def test_a_restart_forgets_the_companion_and_keeps_unspent_calls():
-    learner = LyapunovDescent(DIAMOND, horizon=30, calls_per_round=0.03)
-    state = tw.run(learner, hostile("steady", DIAMOND, 30, 0)).final_state
-    assert state.distance > 0.01
-    nothing = FirstOrder(np.zeros(5), 0.0, np.zeros(5), 0.0, 0.0, 1)
-    after = learner.update(state, nothing)
-    assert after.distance == 0.0
-    assert after.bank == pytest.approx(state.bank + 0.03)
-    assert after.calls == state.calls
 
 
 @pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
@@ -447,20 +443,32 @@ def test_a_given_slope_gives_a_bound_on_the_violation(kind):
     assert run.bound.reason == ""
 
 
-def test_curved_losses_have_a_bound_on_the_violation_only_when_a_slope_is_given():
-    stream = tw.Stream(tw.functions.Quadratic(np.eye(5), -np.random.default_rng(0).random((50, 5))), Capacity(0.4 + np.zeros((50, 5))))
-    bound = LyapunovDescent(DIAMOND, horizon=50).bound(tw.run(LyapunovDescent(DIAMOND, horizon=50), stream))
-    assert (bound.violation, bound.reason) == (
-        None,
-        "A bound on the violation needs loss_lipschitz, a slope that no loss exceeds on the set.",
-    )
-    given_one = LyapunovDescent(DIAMOND, horizon=50, loss_lipschitz=5.0)
-    assert given_one.bound(tw.run(given_one, stream)).violation is not None
+@pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
+def test_curved_losses_have_a_bound_on_the_violation_without_a_given_slope(kind):
+    """Limits of 0.45 on both sides of the diamond are broken at first and can be kept; away from the path played losses are steep."""
+    T, rng = 400, np.random.default_rng(0)
+    K = DIAMOND
+    losses = tw.functions.Quadratic(30.0 * np.eye(5), -30.0 * K.lmo(rng.normal(size=5)) + rng.random((T, 5)))
+    limit = np.maximum(K.center, 0.1) + 0.02
+    run = tw.run(kind(K), tw.Stream(losses, Capacity(np.tile(limit, (T, 1)))))
+    assert run.comparator.feasible
+    assert 0.0 < run.violations.sum() <= run.bound.violation
+    assert run.bound.reason == ""
+    assert run.certificate.holds is not False
 
 
-def test_an_open_block_has_no_bound_yet():
-    run = tw.run(LyapunovDescent(DIAMOND, horizon=20, block=3), hostile("switching", DIAMOND, 10, 0))
-    assert run.bound == Bound(None, None, "The last block is still open: the bound is known when it closes.")
+@pytest.mark.parametrize("rounds", [1, 10, 11, 12, 40])
+def test_a_block_that_is_still_open_has_its_bound(rounds):
+    """As though it had been cut where the run ended."""
+    stream = hostile("switching", DIAMOND, rounds, 0)
+    learner = LyapunovDescent(DIAMOND, horizon=20, block=3, calls_per_round=0.5)
+    run = tw.run(learner, stream)
+    assert beyond_the_bound(learner, stream) == []
+    state, open_rounds = run.final_state, rounds % 3
+    assert state.open.rounds == open_rounds
+    if open_rounds:
+        closed = learner._closed(state._replace(open=learner.start().open, t=state.t - open_rounds), state.open)
+        assert run.bound == learner._weights.bound(closed.ledger, closed.surrogate_bound)
 
 
 def beyond_somewhere() -> set[str]:
@@ -535,16 +543,55 @@ def breached(K: Any, rounds: int, depth: float) -> tw.Stream:
 @pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
 @pytest.mark.parametrize("stride", [4, 32])
 def test_the_unit_in_which_weights_are_kept_changes_nothing_but_rounding(kind, stride, monkeypatch):
-    K, depth = Simplex(4), {WangWanZhang: 5000.0, LyapunovFrankWolfe: 120.0}.get(kind, 40.0)
-    stream, learner = breached(K, 150, depth), kind(K, horizon=150)
+    K, T = Simplex(4), 400
+    stream, learner = breached(K, T, 40.0), kind(K, horizon=T)
+    hasty = {WangWanZhang: 1500.0, LyapunovFrankWolfe: 60.0}.get(kind, 10.0)
+    monkeypatch.setattr(lyapunov, "THETA", hasty)  # weights that grow fast enough to need units
     whole = tw.run(learner, stream)
     monkeypatch.setattr(lyapunov, "_STRIDE", stride)
     stepped = tw.run(learner, stream)
     assert whole.final_state.ledger.exponent == 0
     assert stepped.final_state.ledger.exponent >= 2 * stride
     np.testing.assert_allclose(stepped.losses, whole.losses, atol=1e-5)  # between equal vertices rounding chooses, and a small step follows
-    for ours, theirs in zip(learner.bound(stepped)[:2], learner.bound(whole)[:2], strict=True):
-        assert ours == pytest.approx(theirs, rel=1e-6)
+    assert learner.bound(stepped).regret == pytest.approx(learner.bound(whole).regret, rel=1e-6)
+
+
+@pytest.mark.parametrize("shift", [256, 768, -512])
+def test_a_bound_is_the_same_in_every_unit(shift):
+    weights = lyapunov.LyapunovWeights(Simplex(4), caution=10.0)
+    ledger = weights.start()._replace(rounds=90, violation=3.0, loss_slope=1.0, constraint_slope=2.0, least_ratio=0.3, loss_norms=70.0)
+    for B, paid in ((5.0, 1.0), (-2.0, 0.5), (1.0, 40.0)):
+        plain = weights.bound(ledger._replace(paid=paid), B)
+        moved = weights.bound(ledger._replace(paid=math.ldexp(paid, -shift), exponent=shift), math.ldexp(B, -shift))
+        assert moved[:2] == pytest.approx(plain[:2])
+        assert (plain.violation is None) == (paid == 40.0)
+
+
+@pytest.mark.parametrize("kind", [LyapunovDescent, SinhaVaze])
+def test_seasons_that_exclude_each_other_are_proved_hopeless_by_what_was_paid(kind):
+    """By turns x_0 <= 0.2 and x_0 >= 0.8, each kept by many points: most stays far above 0, and is less than what was paid."""
+    T, K = 4000, Simplex(3)
+    sign = np.where(np.arange(T) // 50 % 2, -1.0, 1.0)
+    A = sign[:, None] * np.eye(3)[0]
+    stream = tw.Stream(Linear(np.tile([0.0, 0.1, 0.2], (T, 1))), Affine(A, np.where(sign > 0, 0.2, -0.8)))
+    run = tw.run(kind(K, caution=100.0), stream)
+    assert run.comparator.feasible is False
+    state = run.final_state
+    assert 0.0 < state.surrogate_bound + 0.01 * K.diameter * state.ledger.loss_norms < 0.9 * state.ledger.paid
+    assert run.learner.bound(run) == Bound(run.learner.bound(run).regret, None, HOPELESS)
+
+
+@pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
+def test_one_absurd_breach_does_not_silence_the_losses(kind):
+    """A breach beyond slope times diameter proves that no point kept that limit, and counts as no more."""
+    T, K = 600, Simplex(3)
+    stream = hostile("switching", K, T, 0)
+    b = stream.constraints.b.copy()
+    b[5] -= 1e9
+    spoilt = tw.run(kind(K, horizon=T), tw.Stream(stream.losses, Affine(stream.constraints.A, b)))
+    clean = tw.run(kind(K, horizon=T), stream)
+    assert spoilt.losses[T // 2 :].mean() <= clean.losses[T // 2 :].mean() + 0.2 * np.abs(clean.losses).mean()
+    assert spoilt.learner.bound(spoilt).reason == HOPELESS
 
 
 @pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
@@ -952,9 +999,9 @@ BROKEN = {
     PromisesNothingWithoutAReason: r"bound\(record\) states .*: its violation is None without a reason\.",
     PromisesANumber: r"bound\(record\) states .*: it is 3\.0, no Bound\.",
     StopsAtTheHorizon: r"cannot be checked \((the horizon may be passed|states do not grow)\): The horizon is over\.",
-    LeavesAfterTheHorizon: r"rounds past the horizon are played, and a note says so: in round \d+ it is .*, with excess",
-    SaysNothingOfTheHorizon: r"rounds past the horizon are played, and a note says so: after \d+ rounds with a horizon of 10 there is no",
-    Mumbles: r"rounds past the horizon are played, and a note says so: the note 'horizon' is no sentence\.",
+    LeavesAfterTheHorizon: r"rounds past the horizon are played, and a restart is said in a note: in round \d+ it is .*, with excess",
+    SaysNothingOfTheHorizon: r"a restart is said in a note: after \d+ rounds with a horizon of 10 there is no",
+    Mumbles: r"rounds past the horizon are played, and a restart is said in a note: the note 'horizon' is no sentence\.",
     Hoards: r"a saved state does not grow with the rounds, but for those of an open block: it has up to \d+ bytes in the first",
     ComparesByTuple: r"it prints and compares as what it is: it does not compare arrays by content; declare the dataclass with eq=False\.",
     Undecorated: r"it prints and compares as what it is: it is no dataclass; declare it one",

@@ -45,13 +45,61 @@ def test_what_is_measured_stays_below_what_was_promised(made, caution):
         assert run.certificate.holds
 
 
-def test_a_promise_is_the_formula_of_its_file():
-    K, T, caution = Simplex(3), 10_000, 5.0
-    D, c, p, theta = math.sqrt(2.0), 2.65, 0.75, 0.5
-    V = T**-p / caution
-    promise = tw.LyapunovFrankWolfe(K, horizon=T, caution=caution, loss_lipschitz=2.0, constraint_lipschitz=3.0).promise()
-    assert promise.regret == pytest.approx(c * 2.0 * D * (T**p + theta / V))
-    assert promise.violation == pytest.approx(c * 3.0 * D * T**p / theta * math.log((1 + V * T**p + V * T / c) / (1 - theta)))
+def promised(K, T, caution, G_f, G_g, p, c, c_base):
+    """The two lines of section 5.1 in the published units, for a base learner whose regret is at most c_base D M T^p."""
+    D, theta, V = K.diameter, 0.5, T**-p / caution
+    share = theta * c_base / c
+    regret = G_f * D * (c_base * T**p + c * share / V)
+    return regret, c * G_g * D * T**p / theta * math.log((1 + c_base / c * V * T**p + V * T / c) / (1 - share))
+
+
+@pytest.mark.parametrize("T", [1, 9, 400, 10**6])
+@pytest.mark.parametrize("caution", [0.2, 30.0])
+@pytest.mark.parametrize("K", [Simplex(40), CappedSimplex(6, 0.5), Simplex(2)], ids=repr)
+def test_a_promise_is_the_formula_of_its_file(K, T, caution):
+    given = {"horizon": T, "caution": caution, "loss_lipschitz": 2.0, "constraint_lipschitz": 3.0}
+    settings = K, T, caution, 2.0, 3.0
+    assert tw.LyapunovFrankWolfe(K, **given).promise()[:2] == pytest.approx(promised(*settings, 0.75, 2.65, 2.65))
+    assert SinhaVaze(K, **given).promise()[:2] == pytest.approx(promised(*settings, 0.5, 2.0, math.sqrt(2)))
+    R, D = K.radius, K.diameter
+    for b in (1, 2):
+        e = 0.01 * R / math.sqrt(T)
+        reach = min(2 * R, D + e)
+        c_base = math.sqrt(b / 2) * (reach**2 / D**2 + reach / D) + e * math.sqrt(T) / D
+        learner = tw.LyapunovDescent(K, tolerance=1e-4 / T, calls_per_round=(8e4 * T + 4) / b, block=b, **given)
+        assert learner.promise()[:2] == pytest.approx(promised(*settings, 0.5, 2.0, c_base))
+
+
+def test_the_measured_bound_stays_below_the_promise_over_many_rounds():
+    """The step never grows: were the present distance alone to rule it, every oscillation of |x - y| would be paid for again."""
+    K, T = Simplex(40), 20_000
+    rng = np.random.default_rng(0)
+    C = rng.standard_normal((T, 40))
+    C /= np.linalg.norm(C, axis=1, keepdims=True)
+    learner = tw.LyapunovDescent(K, horizon=T, caution=1.0, tolerance=2 / T, calls_per_round=4.0 * T + 4.0, **ONES)
+    run = tw.run(learner, tw.Stream(Linear(C), Affine(0.0 * C, np.ones(T))))
+    assert run.bound.regret <= learner.promise().regret
+    assert run.certificate.holds
+    assert {"regret bound below promise", "violation bound below promise"} <= {check.name for check in run.certificate.checks}
+
+
+def test_the_constants_of_frank_wolfe_are_those_of_the_proof():
+    """The proof's inequality xi^2 <= ..., solved for every number of rounds; sigma is cut at 1 where there is no horizon."""
+
+    def root(factor, first, last, extra):  # the largest xi with xi^2 <= factor (first + xi + last)
+        return factor / 2 + math.sqrt(factor**2 / 4 + factor * (first + last + extra))
+
+    a, b = 1.055, 2.24
+    known = a / 2 + root(2 / (a * b), a * b**2 / 2, a / 2, 0.0)
+    assert 2.64 < known <= 2.65
+    a, b, gained, kept, worst = 1.31, 1.94, 0.0, 0.0, 0.0
+    for T in range(1, 100_001):
+        sigma, grown = min(1.0, b / math.sqrt(T)), T**0.75
+        gained, kept = gained + sigma**2 * grown, kept + 1.0 / (sigma * grown)
+        xi = root(2 / a * kept / grown, a / 2 * gained / grown, a / 2, 0.0)
+        worst = max(worst, a / 2 + min(xi, T**0.25))
+    assert 3.27 < worst <= 3.28
+    assert all(1.055 / 2 + min(math.inf, T**0.25) <= 2.65 for T in range(1, 6))  # where b/sqrt T exceeds 1
 
 
 @pytest.mark.parametrize("made", ["LyapunovFrankWolfe", "SinhaVaze"])

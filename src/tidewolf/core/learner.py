@@ -72,8 +72,6 @@ class Record:
     calls: np.ndarray[Any, np.dtype[np.int64]]
     distances: np.ndarray[Any, np.dtype[np.float64]]
     final_state: Any
-    linear_losses: bool
-    """whether the losses' slopes at the played points hold everywhere"""
     ends: np.ndarray[Any, np.dtype[np.int64]]
     """after how many rounds each update came"""
     measures: np.ndarray[Any, np.dtype[np.float64]]
@@ -91,6 +89,8 @@ class Learner(Value, ABC, Generic[S]):
     state_type: ClassVar[type]
     on_average: ClassVar[bool] = False
     """whether bounds and promises hold only on average over the learner's own dice: then they are shown, and no run is judged by them"""
+    anytime: ClassVar[bool] = False
+    """whether it goes on past its horizon as though there were none; a learner that restarts there says so in a note"""
     exponents: ClassVar[tuple[float, float] | None] = None
     """the powers of T that theory promises for regret and violation, up to logarithms; None where it promises none"""
 

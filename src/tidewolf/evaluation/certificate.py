@@ -8,6 +8,7 @@
     calls        at most calls_per_round t oracle calls after t rounds
     regret       total loss - the comparator's <= the learner's bound; <= its promise
     violation    sum of max(g_t(x_t), 0)       <= the learner's bound; <= its promise
+    promises     the bounds, from what the run measured, <= the promises, from what was known before it
 
 (I) takes one oracle answer v: with s = aimed - y the maximum is |y - c|^2 - |aimed - c|^2 + 2 max_z <s, z - c>, between the value at v
 and that plus twice the oracle's stated error. The sample is every 2^k-th update that moved y, with the least k that leaves at most 64
@@ -43,6 +44,8 @@ SAMPLE = 64
 """How many updates at most are checked against the oracle."""
 _NUMBERS = 1 << 21
 """How many entries of points the sample may hold, in sets so large that this makes it smaller; 4 updates are always in it."""
+_ROUNDING = 1e-9
+"""By which share of a promise a measured bound may be above it."""
 SUMS = 1e3
 """Totals of T rounds are off by at most this many eps of what was added up."""
 
@@ -287,7 +290,22 @@ def _totals(run: Run, regret: Total, violation: Total) -> list[Check]:
         if most_breaches is not None:
             lower, allowed = breaches if feasible else -math.inf, most_breaches + allowance + eps * (breaches + most_breaches)
             checks.append(Check(f"violation {what}", f"the violation is within its {what}{but}", lower, breaches, allowed))
-    return checks
+    return [*checks, *_promises(regret, violation)]
+
+
+def _promises(regret: Total, violation: Total) -> list[Check]:
+    """Each measured bound against the promise, where there are both."""
+    return [
+        Check(
+            f"{name} bound below promise",
+            f"the measured bound on the {name} is within the promise",
+            bound,
+            bound,
+            promise + _ROUNDING * abs(promise),
+        )
+        for name, (_, bound, promise, _) in (("regret", regret), ("violation", violation))
+        if bound is not None and promise is not None
+    ]
 
 
 def excused(run: Run, rounds: int) -> float:

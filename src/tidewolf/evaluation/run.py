@@ -18,7 +18,6 @@ from tidewolf.evaluation.certificate import UNSEEN, Audit, Certificate, certify
 from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
 from tidewolf.evaluation.recording import Floats, Moment, Recording
 from tidewolf.evaluation.trail import Trail
-from tidewolf.functions.base import LinearTotal
 
 PROGRESS_SECONDS = 0.1
 """How often progress is told."""
@@ -196,7 +195,6 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         calls=recording.calls,
         distances=recording.distances,
         final_state=recording.state,
-        linear_losses=isinstance(recording.stream.losses, LinearTotal),
         ends=ends,
         measures=measures,
         learner=recording.learner,

@@ -2,17 +2,18 @@
 
     block of rounds at x:
     g     =  V sum grad f_t + w sum grad g_t^+           within aff(K), w by Lyapunov weights             (surrogate)
-    y    <-  ball( y - D_y/sqrt(2 sum |g|^2) g, a part of what goes past the limit given back )           (descent)
+    y    <-  ball( y - eta g, a part of what goes past the limit given back )                             (descent)
     x, y <-  ActiveSet(y from x), spending oracle calls from the bank                                     (feasible)
 
 The bank earns `calls_per_round` each round and keeps what is not spent, so oracle calls never exceed calls_per_round * rounds.
-y leaves K, so the step uses D_y = min(2R, D + |x - y|) in place of the diameter. A step that lands past a broken limit keeps
-(caution + 5)/(caution + 25) of what is too much (steps/overshoot.py). Losses and constraints are rescaled by
-running maxima of their slopes: nothing to guess, and decisions do not change with the units of x, f or g.
+1/(2 eta) = max(its last value, sqrt(sum |g|^2/2)/D_t): y leaves K, so D_t = min(2R, D + |x - y|) stands in place of the diameter. A step
+that lands past a broken limit keeps (caution + 5)/(caution + 25) of what is too much (steps/overshoot.py). Losses and constraints are
+rescaled by running maxima of their slopes: nothing to guess, and decisions do not change with the units of x, f or g. No horizon is
+needed; one that is given holds the weights' exponent still up to it, which a promise needs.
 
 Measured bound (steps/lyapunov.py) with B = sum of the descent's prices (steps/adagrad.py) + sum <g_t, x_t - y_t>. Beforehand
-|x - y| <= e is known only where every block earns the 8 R^2/e^2 + 4 calls that always reach it; then, for gradients of at most M and
-blocks of b rounds, B <= ( sqrt2 min(2R, D + e) sqrt(b T) + e T ) M.
+|x - y| <= e is known only where every block earns the 8 R^2/e^2 + 4 calls that always reach it; then, with D' = min(2R, D + e), for
+gradients of at most M and blocks of b rounds, B <= c' D M sqrt(T),  c' = sqrt(b/2) (D'^2/D^2 + D'/D) + e sqrt(T)/D.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from tidewolf.steps.blocks import BlockLearner, opened, slopes_with
 from tidewolf.steps.feasible import calls_in
 from tidewolf.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights
 from tidewolf.steps.overshoot import given_back
-from tidewolf.steps.settings import passed_horizon, settle
+from tidewolf.steps.settings import settle
 
 
 class State(NamedTuple):
@@ -61,6 +62,7 @@ class LyapunovDescent(BlockLearner[State]):
 
     needs: ClassVar = FirstOrder
     state_type: ClassVar = State
+    anytime: ClassVar = True
 
     K: HasLMO
     horizon: int | None = None
@@ -87,7 +89,7 @@ class LyapunovDescent(BlockLearner[State]):
             aimed=active.x,
             y=active.x,
             open=self._opened,
-            ledger=self._weights.start(self.horizon),
+            ledger=self._weights.start(),
             square_sum=0.0,
             stiffness=0.0,
             surrogate_bound=0.0,
@@ -99,9 +101,6 @@ class LyapunovDescent(BlockLearner[State]):
     def act(self, state: State) -> Array:
         return state.active.x
 
-    def _end(self, state: State) -> int:
-        return state.ledger.began + state.ledger.horizon
-
     def _length(self, state: State) -> int:
         return self.block
 
@@ -110,50 +109,38 @@ class LyapunovDescent(BlockLearner[State]):
 
     def _closed(self, state: State, block: FirstOrder) -> State:
         """The three steps at the end of a block, from its sums."""
-        K = self.K
-        g, g_norm2, ledger, unit, push, owed = self._weights.weigh(state.ledger, block)
-
-        y, square_sum, stiffness, B = state.y, state.square_sum * unit * unit, state.stiffness * unit, state.surrogate_bound * unit
-        if g_norm2 > 0.0:
-            D_y = min(2.0 * K.radius, K.diameter + state.distance)
-            y, square_sum, stiffness, price = descend(y, g, g_norm2, square_sum, stiffness, D_y)
-            if push is not None:
-                y = given_back(y, state.active.x, push, owed, 0.5 / stiffness, self._kept)
-            y = into_ball(y, K.center, K.radius)
-            B += price + inner(g, state.active.x - state.y)
-
-        bank, aimed = state.bank + self.calls_per_round * block.rounds, frozen(y)
-        _, y, calls, distance2, active = state.active.nearest(K, aimed, self._tol, calls_in(bank))
-        distance = math.sqrt(distance2)
-        return State(
+        stepped = self._descended(state, block)
+        bank, aimed = state.bank + self.calls_per_round * block.rounds, stepped.y
+        _, y, calls, distance2, active = state.active.nearest(self.K, aimed, self._tol, calls_in(bank))
+        return stepped._replace(
             t=state.t + block.rounds - state.open.rounds,
             active=active,
             aimed=aimed,
             y=y,
             open=self._opened,
-            ledger=ledger,
-            square_sum=square_sum,
-            stiffness=stiffness,
-            surrogate_bound=B,
-            distance=distance,
+            distance=math.sqrt(distance2),
             bank=bank - calls,
             calls=state.calls + calls,
         )
 
-    def _restarted(self, state: State) -> State:
-        return self.start()._replace(
-            t=state.t,
-            active=state.active,
-            aimed=state.active.x,
-            y=state.active.x,
-            ledger=self._weights.restarted(state.ledger, state.surrogate_bound, state.t),
-            bank=state.bank,
-            calls=state.calls,
-        )
+    def _descended(self, state: State, block: FirstOrder) -> State:
+        """The first two steps: y before its projection, and what the block adds to the bound."""
+        K, x = self.K, state.active.x
+        g, g_norm2, ledger, unit, push, owed = self._weights.weigh(state.ledger, block)
+        S, sigma, B = state.square_sum * unit * unit, state.stiffness * unit, state.surrogate_bound * unit
+        if g_norm2 == 0.0:
+            return state._replace(ledger=ledger, square_sum=S, stiffness=sigma, surrogate_bound=B)
+        D_t = min(2.0 * K.radius, K.diameter + state.distance)
+        y, S, sigma, price = descend(state.y, g, g_norm2, S, sigma, D_t)
+        if push is not None:
+            y = given_back(y, x, push, owed, 0.5 / sigma, self._kept)
+        y = frozen(into_ball(y, K.center, K.radius))
+        B += price + inner(g, x - state.y)
+        return state._replace(y=y, ledger=ledger, square_sum=S, stiffness=sigma, surrogate_bound=B)
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
-        return LyapunovWeights(self.K, self.caution, self.loss_lipschitz, self.constraint_lipschitz)
+        return LyapunovWeights(self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz)
 
     @cached_property
     def _tol(self) -> float:
@@ -177,23 +164,21 @@ class LyapunovDescent(BlockLearner[State]):
             spent = f"{self.calls_per_round:g} oracle calls a round, in blocks of {self.block},"
             return Bound(None, None, f"With {spent} no distance of x and y can be promised: bounds are measured.")
         e = math.sqrt(self._tol)
-        strayed = e * math.sqrt(self.horizon or 1)
-        return self._weights.promised(self.horizon, (math.sqrt(2.0 * self.block) * min(2.0 * R, D + e) + strayed) / D)
+        reach = min(2.0 * R, D + e) / D
+        apart = e * math.sqrt(self.horizon or 1) / D
+        return self._weights.promised(math.sqrt(0.5 * self.block) * (reach**2 + reach) + apart)
 
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
-        if state.open.rounds:
-            return Bound(None, None, "The last block is still open: the bound is known when it closes.")
-        return self._weights.bound(state.ledger, state.surrogate_bound, record)
+        if state.open.rounds:  # what holds for a block holds for the part of it that was played
+            state = self._descended(state, state.open)
+        return self._weights.bound(state.ledger, state.surrogate_bound)
 
     def slopes(self, state: State) -> tuple[float, float]:
         return slopes_with(self.K, state.open, state.ledger.loss_slope, state.ledger.constraint_slope)
 
     def companion(self, state: State) -> Companion:
         return Companion(self.K, state.active.x, state.aimed, state.y, self._tol, calls_in(state.bank))
-
-    def notes(self, state: State) -> tuple[str, ...]:
-        return passed_horizon(self.horizon, state.ledger)
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

@@ -226,7 +226,7 @@ class PrimalDual(BlockLearner[State]):
         )
 
     def _stretch_bound(self, state: State) -> tuple[float, float]:
-        """Regret and violation since the last restart are at most this; a linear or a Lipschitz loss differs by at most G_f D a round."""
+        """Regret and violation since the last restart are at most this."""
         K, s, R, rounds = self.K, self._steps(state.horizon), self._R, state.t - state.began
         first = (min(K.diameter, 2.0 * K.radius) if state.began else K.radius) / R
         E = first**2 / (2.0 * s.eta) + state.energy + K.diameter / R * rounds
@@ -263,8 +263,6 @@ class PrimalDual(BlockLearner[State]):
             state = self._stepped(state, state.open)
         regret, violation = self._stretch_bound(state)
         regret, violation = regret + state.settled_regret, violation + state.settled_violation
-        if self.loss_lipschitz is None and not record.linear_losses:
-            return Bound(regret, None, "A bound on the violation needs loss_lipschitz, a slope that no loss exceeds on the set.")
         return Bound(regret, violation) if violation < math.inf else Bound(regret, None, HOPELESS)
 
     def slopes(self, state: State) -> tuple[float, float]:

@@ -132,7 +132,7 @@ class ProjectedPrimalDual(Learner[State]):
         )
 
     def _violation_bound(self, state: State) -> float:
-        """Since the last restart; a linear or a Lipschitz loss differs by at most G_f D a round."""
+        """Since the last restart."""
         K, R, rounds, (eta, nu, theta) = self.K, self._R, state.t - state.began, self._steps(state.horizon)
         D = K.diameter / R
         violation = violation_bound(D**2 / (2.0 * eta) + state.energy + D * rounds, rounds, nu, theta)
@@ -154,9 +154,6 @@ class ProjectedPrimalDual(Learner[State]):
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
         violation = state.settled_violation + self._violation_bound(state)
-        if self.loss_lipschitz is None and not record.linear_losses:
-            reason = "A bound on the violation needs loss_lipschitz, a slope that no loss exceeds on the set."
-            return Bound(state.regret_bound, None, reason)
         return Bound(state.regret_bound, violation) if violation < math.inf else Bound(state.regret_bound, None, HOPELESS)
 
     def slopes(self, state: State) -> tuple[float, float]:

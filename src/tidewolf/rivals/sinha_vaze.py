@@ -1,10 +1,10 @@
 """Lyapunov weights on projected AdaGrad  (Sinha & Vaze 2024, Optimal algorithms for OCO with adversarial constraints).
 
-    g     =  V grad f_t + w grad g_t^+        by Lyapunov weights: c = 2, s = 1/(2 sqrt T)
+    g     =  V grad f_t + w grad g_t^+        by Lyapunov weights: c = 2, theta = 1/2, p = 1/2
     x    <-  Proj_K( x - D/sqrt(2 sum |g|^2) g )
 
-Published with V = 1; `caution` moves V = T^{-1/2}/caution as in every learner here. Regret O(sqrt T), violation O(sqrt T log T), at
-the price of an exact projection a round.
+Published for a known T with V = 1 beside w = Phi'(Q), that is V = sqrt(T) in the units of steps/lyapunov.py; `caution` moves V = 1/caution
+as in every learner here. Regret O(sqrt T), violation O(sqrt T log T), at the price of an exact projection a round.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidewolf.rivals.exact import ExactProjection
 from tidewolf.sets.base import ConvexSet
 from tidewolf.steps.adagrad import descend
 from tidewolf.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights
-from tidewolf.steps.settings import passed_horizon, settle
+from tidewolf.steps.settings import settle
 
 
 class State(NamedTuple):
@@ -43,6 +43,7 @@ class SinhaVaze(Learner[State]):
 
     needs: ClassVar = FirstOrder
     state_type: ClassVar = State
+    anytime: ClassVar = True
     exponents: ClassVar = (1 / 2, 1 / 2)
 
     K: ConvexSet
@@ -65,7 +66,7 @@ class SinhaVaze(Learner[State]):
         return self.K
 
     def start(self) -> State:
-        return State(0, self.K.center, self._weights.start(self.horizon), 0.0, 0.0, 0.0)
+        return State(0, self.K.center, self._weights.start(), 0.0, 0.0, 0.0)
 
     def act(self, state: State) -> Array:
         return state.x
@@ -75,9 +76,6 @@ class SinhaVaze(Learner[State]):
 
     def update(self, state: State, seen: FirstOrder) -> State:
         require_first_order(seen, self.K.shape, 1)
-        if state.t == state.ledger.began + state.ledger.horizon:
-            ledger = self._weights.restarted(state.ledger, state.surrogate_bound, state.t)
-            state = State(state.t, state.x, ledger, 0.0, 0.0, 0.0)
         g, g_norm2, ledger, unit, *_ = self._weights.weigh(state.ledger, seen)
         x, square_sum, stiffness, B = state.x, state.square_sum * unit * unit, state.stiffness * unit, state.surrogate_bound * unit
         if g_norm2 > 0.0:
@@ -88,7 +86,7 @@ class SinhaVaze(Learner[State]):
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
-        return LyapunovWeights(self.K, self.caution, self.loss_lipschitz, self.constraint_lipschitz)
+        return LyapunovWeights(self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz)
 
     @cached_property
     def _project(self) -> ExactProjection:
@@ -96,17 +94,17 @@ class SinhaVaze(Learner[State]):
 
     def promise(self) -> Bound:
         """What is known before the first round of a run of `horizon` rounds."""
-        return self._weights.promised(self.horizon, math.sqrt(2.0))
+        return self._weights.promised(math.sqrt(2.0))
 
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
-        return self._weights.bound(state.ledger, state.surrogate_bound, record)
+        return self._weights.bound(state.ledger, state.surrogate_bound)
 
     def slopes(self, state: State) -> tuple[float, float]:
         return state.ledger.loss_slope, state.ledger.constraint_slope
 
     def notes(self, state: State) -> tuple[str, ...]:
-        return ("It projects exactly and asks no oracle.", *passed_horizon(self.horizon, state.ledger))
+        return ("It projects exactly and asks no oracle.",)
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:

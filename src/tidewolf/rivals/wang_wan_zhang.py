@@ -1,10 +1,12 @@
 """Lyapunov weights on online Frank-Wolfe with a doubling guess  (Wang, Wan & Zhang 2025, OFW-TVC): one oracle call a round.
 
-    g   =  V grad f_t + w grad g_t^+        by Lyapunov weights: c = 64, s = T^{-3/4}/2
+    g   =  V grad f_t + w grad g_t^+        by Lyapunov weights: c = 64, theta = 1/2, p = 3/4
     x  <-  online Frank-Wolfe (rivals/frank_wolfe.py) on g
 
-Published with V = 1; `caution` moves V = T^{-3/4}/caution as in every learner here. Two things are kinder to it than its paper: the guess
-starts at the first gradient of the surrogate, not at 1, and a step of 2/sqrt(t) is cut at 1. Regret O(T^{3/4}), violation O(T^{3/4} log T).
+Published for a known T with V = 1 beside w = Phi'(Q), that is V = T^{3/4} in the units of steps/lyapunov.py; `caution` moves V =
+1/caution as in every learner here. Its Frank-Wolfe needs T: past it, or without one, it restarts with twice as much, and the bounds of
+past stretches are added up. Two things are kinder to it than its paper: the guess starts at the first gradient of the surrogate, not at 1,
+and a step of 2/sqrt(t) is cut at 1. Regret O(T^{3/4}), violation O(T^{3/4} log T).
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import Array, as_count
@@ -20,16 +21,23 @@ from tidewolf.core.feedback import FirstOrder, require_first_order
 from tidewolf.core.learner import Bound, Learner, Record
 from tidewolf.core.oracle import HasLMO
 from tidewolf.rivals.frank_wolfe import Leader, anew, follow
-from tidewolf.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights
+from tidewolf.steps.lyapunov import DEFAULT_CAUTION, FIRST_HORIZON, Ledger, LyapunovWeights
+from tidewolf.steps.saddle import HOPELESS
 from tidewolf.steps.settings import passed_horizon, settle
 
 
 class State(NamedTuple):
     t: int
     x: Array
+    horizon: int
+    began: int
     ledger: Ledger
+    """since the last restart"""
     leader: Leader
     """in units of 2^exponent of the ledger"""
+    past_regret: float
+    """bounds of the stretches before the last restart; infinite where one has none"""
+    past_violation: float
     distance: float = 0.0
 
     @property
@@ -64,7 +72,8 @@ class WangWanZhang(Learner[State]):
         return self.K
 
     def start(self) -> State:
-        return State(0, self.K.center, self._weights.start(self.horizon), anew(self.K.center))
+        horizon = self.horizon or FIRST_HORIZON
+        return State(0, self.K.center, horizon, 0, self._weights(horizon).start(), anew(self.K.center), 0.0, 0.0)
 
     def act(self, state: State) -> Array:
         return state.x
@@ -74,27 +83,45 @@ class WangWanZhang(Learner[State]):
 
     def update(self, state: State, seen: FirstOrder) -> State:
         require_first_order(seen, self.K.shape, 1)
-        t, x, ledger, leader, _ = state
-        if t == ledger.began + ledger.horizon:
-            ledger = self._weights.restarted(ledger, leader.bound, t)
-            leader = anew(leader.first, calls=leader.calls, warm=leader.warm)
-        g, g_norm2, ledger, unit, *_ = self._weights.weigh(ledger, seen)
-        x, leader = follow(self.K, x, leader, g, g_norm2, ledger.horizon, unit)
-        return State(t + 1, x, ledger, leader)
+        if state.t == state.began + state.horizon:
+            state = self._restarted(state)
+        g, g_norm2, ledger, unit, *_ = self._weights(state.horizon).weigh(state.ledger, seen)
+        x, leader = follow(self.K, state.x, state.leader, g, g_norm2, state.horizon, unit)
+        return state._replace(t=state.t + 1, x=x, ledger=ledger, leader=leader)
 
-    @cached_property
-    def _weights(self) -> LyapunovWeights:
-        return LyapunovWeights(self.K, self.caution, self.loss_lipschitz, self.constraint_lipschitz, c=64.0, p=0.75)
+    def _restarted(self, state: State) -> State:
+        """Twice the horizon, slopes still known."""
+        regret, violation = self._until_now(state)
+        leader, slopes = state.leader, state.ledger
+        ledger = self._weights(2 * state.horizon).start()
+        return state._replace(
+            horizon=2 * state.horizon,
+            began=state.t,
+            ledger=ledger._replace(loss_slope=slopes.loss_slope, constraint_slope=slopes.constraint_slope),
+            leader=anew(leader.first, calls=leader.calls, warm=leader.warm),
+            past_regret=regret,
+            past_violation=violation,
+        )
+
+    def _weights(self, horizon: int) -> LyapunovWeights:
+        return LyapunovWeights(self.K, self.caution, horizon, self.loss_lipschitz, self.constraint_lipschitz, c=64.0, p=0.75)
+
+    def _until_now(self, state: State) -> tuple[float, float]:
+        """Bounds on both totals, infinite where there are none."""
+        stretch = self._weights(state.horizon).bound(state.ledger, state.leader.bound)
+        regret, violation = (math.inf if part is None else part for part in (stretch.regret, stretch.violation))
+        return state.past_regret + regret, state.past_violation + violation
 
     def bound(self, record: Record) -> Bound:
-        state: State = record.final_state
-        return self._weights.bound(state.ledger, state.leader.bound, record)
+        regret, violation = self._until_now(record.final_state)
+        known = violation < math.inf
+        return Bound(regret if regret < math.inf else None, violation if known else None, "" if known else HOPELESS)
 
     def slopes(self, state: State) -> tuple[float, float]:
         return state.ledger.loss_slope, state.ledger.constraint_slope
 
     def notes(self, state: State) -> tuple[str, ...]:
-        return passed_horizon(self.horizon, state.ledger)
+        return passed_horizon(self.horizon, state)
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

@@ -1,14 +1,14 @@
 """AdaGrad-norm descent in a ball, scale-free, with its regret measured as it goes.
 
-    y_next = Proj_ball( y - eta g ),     eta = D_y/sqrt(2 S),     S = sum of |g|^2 so far, this one included.
+    y_next = Proj_ball( y - eta_t g_t ),     sigma_t = 1/(2 eta_t) = max( sigma_{t-1}, sqrt(S_t/2)/D_t ),     S_t = |g_1|^2 + ... + |g_t|^2.
 
-For every z with |y_t - z| <= D_t (t = 1..T), y_t anything that projections brought no farther from z,
+The step never grows. For every z with |y_t - z| <= D_t (t = 1..T), y_t anything that projections brought no farther from z,
 
-    sum_t <g_t, y_t - z>  <=  sum_t (1/(2 eta_t) - 1/(2 eta_{t-1}))^+ D_t^2  +  sum_t eta_t |g_t|^2/2,
+    sum_t <g_t, y_t - z>  <=  sum_t price_t,       price_t = (sigma_t - sigma_{t-1}) D_t^2 + |g_t|^2/(4 sigma_t),
 
-which is what `price` adds up; with D_t = D it is at most sqrt(2) D sqrt(S).
-Proof: |y_{t+1} - z|^2 <= |y_t - z|^2 - 2 eta_t <g_t, y_t - z> + eta_t^2 |g_t|^2; divide by 2 eta_t, sum by parts, and drop the
-decreases of 1/(2 eta).
+and for D <= D_t <= D' the prices add up to at most sqrt(S_T/2) (D'^2/D + D'); with D' = D that is sqrt(2) D sqrt(S_T).
+Proof: |y_{t+1} - z|^2 <= |y_t - z|^2 - 2 eta_t <g_t, y_t - z> + eta_t^2 |g_t|^2; times sigma_t, sum by parts. sigma_T <= sqrt(S_T/2)/D
+and sigma_t >= sqrt(S_t/2)/D', and sum |g_t|^2/sqrt(S_t) <= 2 sqrt(S_T). Were sigma allowed to fall, every return would be paid again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tidewolf.core.arrays import Array, inner
 
 
 class Descent(NamedTuple):
-    """A step taken: where it leads, S, 1/(2 eta), and what the step adds to the regret bound."""
+    """A step taken: where it leads, S, sigma = 1/(2 eta), and what the step adds to the regret bound."""
 
     y: Array
     square_sum: float
@@ -31,10 +31,9 @@ class Descent(NamedTuple):
 def descend(y: Array, g: Array, g_norm2: float, square_sum: float, stiffness: float, D_y: float) -> Descent:
     """One step from y along -g; `stiffness` is the last step's 1/(2 eta), 0 at first. |g|^2 > 0."""
     square_sum += g_norm2
-    eta = D_y / math.sqrt(2.0 * square_sum)
-    now = 0.5 / eta
-    price = max(0.0, now - stiffness) * D_y**2 + 0.5 * eta * g_norm2
-    return Descent(y - eta * g, square_sum, now, price)
+    now = max(stiffness, math.sqrt(0.5 * square_sum) / D_y)
+    price = (now - stiffness) * D_y**2 + g_norm2 / (4.0 * now)
+    return Descent(y - (0.5 / now) * g, square_sum, now, price)
 
 
 def into_ball(y: Array, center: Array, radius: float) -> Array:

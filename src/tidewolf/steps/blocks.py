@@ -1,9 +1,9 @@
-"""Blocks of rounds played at one point, and stretches of blocks that end at a horizon.
+"""Blocks of rounds played at one point and, for learners that need a horizon, stretches of blocks that end there.
 
     feedback on some rounds -> sums of the open block -> at its end one step of the learner -> at the horizon a restart with twice as many
 
 A last, shorter block is cut at the horizon. `Clocked` owns this clock; `BlockLearner` adds up first-order feedback by it, and a learner
-says what happens at the end of a block.
+says what happens at the end of a block. Learners that work at any time have no stretches and never restart.
 """
 
 from __future__ import annotations
@@ -50,20 +50,21 @@ class Clocked(Learner[C]):
     """Abstract: learners whose settings are constant within a block, and whose blocks fill stretches of rounds."""
 
     @abstractmethod
-    def _end(self, state: C) -> int:
-        """The round this stretch ends after."""
-
-    @abstractmethod
     def _length(self, state: C) -> int:
         """Rounds of a whole block in this stretch."""
 
-    @abstractmethod
+    def _end(self, state: C) -> int | None:
+        """The round this stretch ends after; None where nothing ever restarts."""
+        return None
+
     def _restarted(self, state: C) -> C:
-        """The same point with a clean slate and twice the horizon."""
+        """The same point with a clean slate and twice the horizon; asked for at the end of a stretch alone."""
+        return state
 
     def rounds_left(self, state: C) -> int:
         state = self._in_stretch(state)
-        return min(self._length(state) - state.open.rounds, self._end(state) - state.t)
+        left, end = self._length(state) - state.open.rounds, self._end(state)
+        return left if end is None else min(left, end - state.t)
 
     def _in_stretch(self, state: C) -> C:
         return self._restarted(state) if state.t == self._end(state) else state

@@ -7,11 +7,12 @@ A block of n rounds at x, its companion y, units R = G_f = G_g = 1, q = sum g_t^
 For every x* that keeps all constraints, with T rounds in all, D_1 >= |y_1 - x*| and lam = 0 at first,
 
     regret              <=  D_1^2/(2 eta) + sum price,        price = <d, x - y> + eta |d|^2/2 - lam q
-    violation^2         <=  2 (theta T + 1/nu) E,             E = D_1^2/(2 eta) + sum energy + (most that x* can be worse by)
+    violation^2         <=  2 (theta T + 1/nu) E,             E = D_1^2/(2 eta) + sum energy + D T
                                                               energy = price + lam q + nu h^2/2 - n theta lam^2/2.
 
-Proof. (i) Convexity and g_t^+(x*) = 0: a block's regret + lam q <= <d, x - y> + <d, y - x*>, and 2 eta <d, y - x*> <=
-|y - x*|^2 - |y_next - x*|^2 + eta^2 |d|^2 as projections bring y no farther from x*; sum. (ii) For every l >= 0, 2 nu h (l - lam) <=
+Proof. (i) Convexity and g_t^+(x*) = 0: a block's regret + lam q <= sum <grad f_t, x - x*> + lam q <= <d, x - y> + <d, y - x*>, and
+2 eta <d, y - x*> <= |y - x*|^2 - |y_next - x*|^2 + eta^2 |d|^2 as projections bring y no farther from x*; sum. The middle is at least
+-n D + lam q, whatever the losses are elsewhere. (ii) For every l >= 0, 2 nu h (l - lam) <=
 (lam - l)^2 - (lam_next - l)^2 + nu^2 h^2; sum, and use 2 l lam <= l^2 + lam^2:  l sum q - (theta T + 1/nu) l^2/2 <= sum (lam q +
 nu h^2/2 - n theta lam^2/2); take the best l, and sum lam q from (i).
 Nothing is assumed of eta, nu, theta or of the slopes: these are the lines before any worst case is inserted.
