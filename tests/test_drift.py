@@ -197,7 +197,7 @@ def rounds_of(stream: tw.Stream) -> list[FullInformation]:
 
 @pytest.mark.parametrize("K", SETS[:5], ids=repr)
 def test_one_round_at_a_time_does_what_a_whole_block_does(K):
-    stream = opposed(K, 40, 7)
+    stream = opposed(K, 40, 8)
     learner = DriftPlusPenalty(K, horizon=40, block=7, calls_per_round=100.0, tolerance=1e-12)  # or rounding decides where searches stop
     state = learner.start()
     for seen in rounds_of(stream):

@@ -57,7 +57,7 @@ def scale(task: Task) -> float:
 
 
 def honest(task: Task, solved: Solved, rng: np.random.Generator) -> None:
-    """The answer is in the ball and hull, its numbers are its own, and nothing sampled is below the lower bound."""
+    """The answer is in the ball and hull, its numbers are its own, and nothing sampled is below the quadratic that certifies it."""
     K, reach = task.K, float(np.linalg.norm(task.center)) + task.K.radius
     off = solved.x - task.center
     assert np.linalg.norm(off) <= K.radius + 1e-12 * reach
@@ -70,7 +70,10 @@ def honest(task: Task, solved: Solved, rng: np.random.Generator) -> None:
     near = [solved.x + step * (member(K, rng, 1.0) - solved.x) for step in (1.0, 0.5, 1e-2, 1e-4, 1e-6)]
     for z in (*around, *near, task.y):
         away = float(np.linalg.norm(z - task.y))
-        assert bound <= h(task, z) + 1e-15 * away * (float(np.linalg.norm(task.d)) + task.alpha * away)
+        size = away * (float(np.linalg.norm(task.d)) + task.alpha * away)
+        assert bound <= h(task, z) + 1e-15 * size
+        beyond = max(0.0, float(np.linalg.norm(z - solved.x)) - solved.off)
+        assert bound + 0.5 * task.alpha * beyond**2 <= h(task, z) + 1e-13 * (size + task.alpha * beyond**2 + abs(bound))
 
 
 @each_set
@@ -251,7 +254,7 @@ def test_a_constant_breach_moves_nothing(K: Any, seed: int) -> None:
 def test_a_set_of_one_point_has_one_answer() -> None:
     K = Simplex(1)
     task = Task(K, Affine([[1.0]], [0.0]), np.ones(1), np.zeros(1), 5.0, 0.1, np.ones(1))
-    assert solve(task, 0.0) == Solved(np.ones(1), 1.0, 0.0, 1)
+    assert solve(task, 0.0) == Solved(np.ones(1), 1.0, 0.0, 0.0, 1)
 
 
 def test_full_rounds_push_with_delta() -> None:

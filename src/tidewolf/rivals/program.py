@@ -3,8 +3,9 @@
     minimise <c, x>   over   x in K,  <a_i, x> <= b_i for every i,        c the sum of the losses, a_i and b_i the limits' half-spaces
 
 Where no point keeps every limit, the worst breach is made least first: s = min { s : x in K, <a_i, x> - b_i <= s for every i }, and then
-b_i + s stands in place of b_i. Rows, costs and points are brought to size 1 for the solver; an answer that is a member only up to its
-tolerances is projected (rivals/exact.py).
+b_i + s stands in place of b_i. Rows, costs and points are brought to size 1 for the solver, and what is mostly across aff(K) is taken
+within it first, <a + k 1, x> <= b + k on a simplex being one limit for every k; an answer that is a member only up to its tolerances is
+projected (rivals/exact.py).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, frozen, like
+from tidewolf.core.arrays import Array, frozen, like, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.feedback import require_full_information
@@ -28,6 +29,8 @@ Vector: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 _TOLERANCE = 1e-10
 """Of the solver, at size 1."""
+_ACROSS = 1e-2
+"""A row whose part within aff(K) is a smaller share of it would lose digits at size 1."""
 _ROOM = 1e-9
 """How much more than the least worst breach is allowed, at size 1, so that the solver finds a point again."""
 
@@ -62,6 +65,7 @@ class BestPoint:
         c = np.sum([part.total()[0].reshape(-1) for part in _parts(losses) if isinstance(part, LinearTotal)], axis=0)
         spaces = [part.halfspaces() for part in _parts(constraints) if isinstance(part, PiecewiseLinear)]
         A, b = vstack([csr_array(A, dtype=np.float64) for A, _, _ in spaces]), np.concatenate([b for _, b, _ in spaces])
+        c, (A, b) = self._along(c[None])[0], self._rows_along(A, b)
         if d.shift is not None:
             b = b - A @ d.shift
         if d.lift is not None:
@@ -71,6 +75,28 @@ class BestPoint:
         u = np.clip(unit * u, d.lower, d.upper)
         x = u if d.lift is None else d.lift @ u
         return self._member(x if d.shift is None else x + d.shift)
+
+    def _rows_along(self, A: Any, b: Vector) -> tuple[Any, Vector]:
+        """The same half-spaces of aff(K); a row of one entry is never mostly across it, unless it says nothing."""
+        from scipy.sparse import vstack
+
+        A = A.tocsr()
+        several = np.diff(A.indptr) > 1
+        given = A[several].toarray()
+        along = self._along(given)
+        if along is given:
+            return A, b
+        shifted = b[several] - (given - along) @ to_numpy(self.K.center).reshape(-1)
+        return vstack([A[~several], along]), np.concatenate([b[~several], shifted])
+
+    def _along(self, rows: Vector) -> Vector:
+        """Flat rows, those within aff(K) that are mostly across it; the same array where none is."""
+        if self.K.dimension == rows.shape[1]:
+            return rows
+        tangents = [to_numpy(self.K.tangent(like(row.reshape(self.K.shape), self.K.center))).reshape(-1) for row in rows]
+        along = np.array(tangents, dtype=np.float64).reshape(rows.shape)
+        across = np.linalg.norm(along, axis=1) < _ACROSS * np.linalg.norm(rows, axis=1)
+        return np.where(across[:, None], along, rows) if across.any() else rows
 
     def _solved(self, program: _Program) -> Vector:
         u = self._linprog(program)

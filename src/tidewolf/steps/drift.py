@@ -5,12 +5,14 @@ A block of n rounds at x, its companion y, units in which the losses have slope 
     z  ~  argmin  h = <d, . - y> + delta sum_t g_t^+(.) + alpha/2 |. - y|^2   over the ball and aff(K),   h(z) - min h <= gap,
 
 and then y_next, which a projection brings no farther from any member than z. Let x* keep every constraint of the rounds looked at,
-|x* - y| <= reach, m = |z - y|, q = sum_t g_t^+(z), s = sum of |grad g_t(x)| over the rounds with g_t(x) > 0.
+|x* - y| <= reach, m = |z - y|, q = sum_t g_t^+(z), s = sum of |grad g_t(x)| over the rounds with g_t(x) > 0; slopes are those within
+aff(K), so what a constraint adds across it, <a + k 1, x> <= b + k on a simplex, changes nothing.
 
-(1)  delta q + alpha m^2/2 + alpha/2 (|x* - y_next|^2 - |x* - y|^2)  <=  <d, x* - z> + slop,    slop = gap + (reach + m) sqrt(2 alpha gap).
+(1)  delta q + alpha m^2/2 + alpha/2 (|x* - y_next|^2 - |x* - y|^2)  <=  <d, x* - z> + slop,    slop = gap + (reach + m) alpha off.
 
-Proof. h is alpha-strongly convex with minimiser w: h(x*) >= h(w) + alpha/2 |x* - w|^2 >= h(z) - gap + alpha/2 |x* - w|^2, and
-|x* - w| >= |x* - z| - |z - w| with |z - w|^2 <= 2 gap/alpha, |x* - z| <= reach + m. Sum over the whole blocks of an interval:
+Proof. The gap is certified by a quadratic below h whose minimiser w is known (steps/penalty/task.py), |z - w| <= off: h(x*) >= h(z) - gap
++ alpha/2 |x* - w|^2, and |x* - w|^2 >= |x* - z|^2 - 2 |z - w| |x* - z|, |x* - z| <= reach + m. For z in its place that quadratic gives
+alpha off <= sqrt(2 alpha gap); measured, off is rounding where the gap is, and its root is not. Sum over the whole blocks of an interval:
 
 Regret.     sum f_t(x) - f_t(x*)  <=  sum price + the growths of n G_f alpha/2 times reach^2, the first from 0, where
             price = sum_t (f_t(x) - f_t(y)) + n G_f ( <d, y - z> - alpha m^2/2 - delta q + slop ).
@@ -115,7 +117,7 @@ def drift(K: HasLMO, block: Block, loss_slope: float, alpha: float, delta: float
     away = z - y
     moved = norm(away)
     far = min(reach + moved, 2.0 * R)
-    slop = found.gap + far * math.sqrt(2.0 * alpha * found.gap)
+    slop = found.gap + far * min(alpha * found.off, math.sqrt(2.0 * alpha * found.gap))
     price = block.difference + n * loss_slope * (slop - inner(d, away) - 0.5 * alpha * moved**2 - delta * found.breach)
     weight, hold = 0.5 * n * loss_slope * alpha * reach**2, 0.5 * alpha * reach**2
     return Drift(

@@ -22,7 +22,7 @@ from tidewolf.steps.blocks import Clocked
 from tidewolf.steps.drift import Block, Last, Tally, bound, bound_between, drift
 from tidewolf.steps.feasible import Feasible
 from tidewolf.steps.limits import Limits
-from tidewolf.steps.slopes import within
+from tidewolf.steps.slopes import each_within, within
 
 
 class OpenBlock(NamedTuple):
@@ -34,7 +34,7 @@ class OpenBlock(NamedTuple):
     difference: float
     """sum of f_t(x) - f_t(y)"""
     breached_slopes: float
-    """sum of |grad g_t(x)| over the rounds with g_t(x) > 0"""
+    """sum of |grad g_t(x)| within aff(K) over the rounds with g_t(x) > 0"""
     limits: Limits
 
 
@@ -52,7 +52,7 @@ class State(NamedTuple):
     loss_slope: float
     """G_f: given, or the largest of a block at y"""
     constraint_slope: float
-    """G_g: given, or the largest of a round at y"""
+    """G_g: given, or the largest of a round at y, within aff(K) as all slopes here"""
     steepest_loss: float
     """largest slope of a round at the point played"""
     steepest_constraint: float
@@ -163,8 +163,9 @@ class DriftLearner(Clocked[State]):
         limits = constraints.values(x)
         breached = to_numpy(limits) > 0
         difference = float(np.sum(to_numpy(losses.values(x) - losses.values(y)), dtype=np.float64))
-        slopes, slopes_y = constraints.slopes(x)[breached], constraints.slopes(y)
-        steepest = float(np.max(losses.slopes(x)))
+        slopes = each_within(self.K, "constraint", constraints, x)[breached]
+        slopes_y = each_within(self.K, "constraint", constraints, y)
+        steepest = float(np.max(each_within(self.K, "loss", losses, x)))
         if not np.isfinite([difference, steepest, *to_numpy(limits), *slopes, *slopes_y]).all():
             raise NotFinite("A loss or a constraint has a value or a slope that is no finite number at the points looked at.")
         met = state.met_constraint

@@ -48,10 +48,10 @@ def bundle(task: Task, accuracy: float, budget: int) -> Solved:
     x = task.nearest(task.d)
     values, breach = _look(task, x)
     if breach == 0.0 or task.K.radius == 0.0:
-        return Solved(x, breach, 0.0, 1)
-    best, h = Solved(x, breach, math.inf, 1), task.value(x, breach)
-    upper, lower, predicted = math.inf, task.lower(task.d, 0.0), -math.inf
+        return Solved(x, breach, 0.0, _off(task, x, x, no_cuts(y.size)), 1)
+    best, h = Solved(x, breach, math.inf, math.inf, 1), task.value(x, breach)
     cuts, sizes = no_cuts(y.size), np.zeros(b)
+    upper, lower, proof, predicted = math.inf, task.lower(task.d, 0.0), (x, cuts), -math.inf
     k = max(task.alpha, float(np.linalg.norm(d + task.alpha * (task.center - task.y).reshape(-1))) / task.K.radius)
     rho, exact, gap, gaps = 0.0, False, math.inf, [math.inf]
     for looks in range(1, budget + 1):
@@ -67,7 +67,7 @@ def bundle(task: Task, accuracy: float, budget: int) -> Solved:
         least = _least(task, cuts)
         rho = max(rho, least)
         if h < upper:
-            best, upper = Solved(x, breach, math.inf, looks), h
+            best, upper = Solved(x, breach, math.inf, math.inf, looks), h
         finished = exact and len(new) == 0 and rho <= least and upper - lower > 0.9 * gap
         gap, exact = upper - lower, len(new) == 0
         if gap < -_LIE * (abs(upper) + abs(lower) + task.delta * float(sizes.sum())):
@@ -85,17 +85,31 @@ def bundle(task: Task, accuracy: float, budget: int) -> Solved:
         nearby = task._replace(d=task.d - around, alpha=task.alpha + rho)
         cuts, k, x = master(nearby, cuts, k, 0.0 if exact else max(0.5 * accuracy, _LOOSE * gap))
         s = within_hull(task, (d + cuts.lam @ cuts.slopes)[None]).reshape(task.y.shape)
-        lower = max(lower, _lower(task, s, float(cuts.lam @ cuts.at_y), float(cuts.lam @ sizes[cuts.rounds])))
+        proved = _lower(task, s, float(cuts.lam @ cuts.at_y), float(cuts.lam @ sizes[cuts.rounds]))
+        if proved > lower:
+            lower, proof = proved, (task.nearest(s), cuts)
         predicted = task.value(x, float(cuts.model(x.reshape(-1) - y, b).sum()))
         values, breach = _look(task, x)
         h = task.value(x, breach)
-    return best._replace(gap=max(0.0, upper - lower), looks=looks)
+    return best._replace(gap=max(0.0, upper - lower), off=_off(task, best.x, *proof), looks=looks)
+
+
+def _off(task: Task, x: Vector, lowest: Vector, cuts: Cuts) -> float:
+    """At least the distance from x to where the lower bound of these cuts is least, and what rounding may have done to that."""
+    if task.K.radius == 0.0:
+        return 0.0
+    size = float(np.linalg.norm(task.center) + np.linalg.norm(task.y)) + task.K.radius + _pull(task, cuts) / task.alpha
+    return float(np.linalg.norm(x - lowest)) + _ULPS * size
+
+
+def _pull(task: Task, cuts: Cuts) -> float:
+    """How large the slopes are that add up to s."""
+    return float(np.linalg.norm(task.d)) + float(cuts.lam @ np.sqrt(np.diag(cuts.gram)))
 
 
 def _least(task: Task, cuts: Cuts) -> float:
     """The rho below which what the cuts say of u would drown in the rounding of s."""
-    pull = float(np.linalg.norm(task.d)) + float(cuts.lam @ np.sqrt(np.diag(cuts.gram)))
-    return max(0.0, _STIFF * pull / task.K.radius - task.alpha)
+    return max(0.0, _STIFF * _pull(task, cuts) / task.K.radius - task.alpha)
 
 
 def _look(task: Task, x: Vector) -> tuple[Vector, float]:

@@ -58,7 +58,7 @@ def capacities(task: Task, accuracy: float, budget: int) -> Solved:
     """An answer within `accuracy` of the least h for a block of capacities, or the best of `budget` looks at it."""
     if task.K.radius == 0.0 or task.K.dimension == 0:
         x = task.center if task.K.radius == 0.0 else task.y
-        return Solved(x.copy(), task.breach(x), 0.0, 1)
+        return Solved(x.copy(), task.breach(x), 0.0, 0.0, 1)
     return Search(task, accuracy, budget).run()
 
 
@@ -94,7 +94,7 @@ class Search:
         self.center, self.R = task.center.reshape(-1), task.K.radius
         self.size = self.R + length(self.center)
         self.z, self.rho = (task.y - task.d / task.alpha).reshape(-1), task.delta / task.alpha
-        self.best = Solved(task.y, math.inf, math.inf, 0)
+        self.best = Solved(task.y, math.inf, math.inf, math.inf, 0)
         self.rounding, self.looks, self.stage = 0.0, 0, ""
 
     def run(self) -> Solved:
@@ -103,7 +103,7 @@ class Search:
         if not self.over and far > self.R:
             self.along_ball(far)
         if self.best.gap == math.inf:  # everything overflowed
-            return Solved(self.task.y, self.task.breach(self.task.y), math.inf, self.looks)
+            return Solved(self.task.y, self.task.breach(self.task.y), math.inf, math.inf, self.looks)
         return self.best._replace(looks=self.looks)
 
     @property
@@ -149,15 +149,15 @@ class Search:
         v = np.maximum((x[breached] - self.C[:, breached]).max(axis=1), 0.0)
         return v, float(np.maximum(0.0, rho - u.sum(axis=1)) @ v + np.vdot(u, v[:, None] - (x[S] - self.C[:, S])))
 
-    def record(self, x: Floats, v: Floats, gap: float, beyond: float) -> None:
-        """Keep a point of the ball and hull if it is the best so far; p is `beyond` the ball."""
+    def record(self, x: Floats, v: Floats, gap: float, off: float, beyond: float) -> None:
+        """Keep a point of the ball and hull if it is the best so far, `off` from x'; p is `beyond` the ball."""
         task, breach = self.task, float(v.sum())
         x = x.reshape(task.y.shape)
         away = x - task.y
         sizes = float(np.vdot(np.abs(task.d), np.abs(away))) + task.delta * breach + 0.5 * task.alpha * float(np.vdot(away, away))
         rounding = 8.0 * EPS * (sizes + task.alpha * beyond * self.size)
         if task.alpha * gap + rounding < self.best.gap:
-            self.best, self.rounding = Solved(x, breach, task.alpha * gap + rounding, 0), rounding
+            self.best, self.rounding = Solved(x, breach, task.alpha * gap + rounding, off, 0), rounding
 
 
 class Part:
@@ -200,14 +200,15 @@ class Part:
         p = least if theta == 1.0 else c + (least - c) / theta
         far = search.distance(p)
         if theta == 1.0 and max(far, search.distance(x)) <= R:
-            search.record(x, v, gap, 0.0)
+            search.record(x, v, gap, length(x - least) + off, 0.0)
             return
         shrink = R / far if far > R else 1.0
         nearest = c + shrink * (p - c)
         x = into_ball(x if theta == 1.0 else c + (x - c) / theta, c, R)
         v, gap = search.gap(x, proposal.S, proposal.u / theta, search.rho)
-        gap += max(0.0, float((nearest - p) @ (x - nearest))) + 0.5 * (length(x - nearest) + shrink * off / theta) ** 2
-        search.record(x, v, gap, max(0.0, far - R))
+        off = length(x - nearest) + shrink * off / theta
+        gap += max(0.0, float((nearest - p) @ (x - nearest))) + 0.5 * off**2
+        search.record(x, v, gap, off, max(0.0, far - R))
 
 
 def scattered(w_S: Floats, S: Ints, n: int) -> Floats:

@@ -10,7 +10,8 @@ Lower bound that trusts no solver. Let <a_i, x> - b_i <= g_{t(i)}(x) for every x
     h(x) >= <s, x - y> + alpha/2 |x - y|^2 + e,    e = sum_i lam_i (<a_i, y> - b_i),
 
 whose least value over the ball and hull is at  x' = c + min(1, R/|p - c|) (p - c),  p = y - s/alpha  (a ball's nearest point to p).
-An answer x with h(x) - lower <= gap is at most sqrt(2 gap/alpha) from x*.
+So h(u) >= lower + alpha/2 |u - x'|^2 for every u of the ball and hull: an answer x with h(x) - lower <= gap is at most sqrt(2 gap/alpha)
+from x', which is known, and from x*, which is not.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ class Solved(NamedTuple):
     breach: float
     """sum_t g_t^+(x)"""
     gap: float
-    """certified: h(x) - gap <= min h"""
+    """certified: h(u) >= h(x) - gap + alpha/2 |u - x'|^2 for every u of the ball and hull"""
+    off: float
+    """at least |x - x'|, what rounding may do to x' included"""
     looks: int
     """how often the whole block of constraints was evaluated"""
