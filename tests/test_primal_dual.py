@@ -346,7 +346,9 @@ def test_the_theorem_is_algorithm_4_written_plainly(monkeypatch):
     monkeypatch.setattr(thresholds.TheoremSteps, "__init__", finer)
     K, T = L2Ball(3), 500
     stream, start = hostile(K, T, 9), np.array([0.0, 0.6, 0.0])
-    ours = [p.x for p in tw.play(TheoremPrimalDual(K, T, 1.0, 1.0, start), stream)]
-    theirs = naive_theorem(K, stream, T, start)
-    assert np.ptp(np.array(ours), axis=0).max() > 0.1
-    np.testing.assert_allclose(ours, theirs, atol=1e-9)
+    hopeless = tw.Stream(stream.losses, Affine(stream.constraints.A, stream.constraints.b - 5.0))  # breached by more than G_g D: not cut
+    for played in (stream, hopeless):
+        ours = [p.x for p in tw.play(TheoremPrimalDual(K, T, 1.0, 1.0, start), played)]
+        theirs = naive_theorem(K, played, T, start)
+        assert np.ptp(np.array(ours), axis=0).max() > 0.1
+        np.testing.assert_allclose(ours, theirs, atol=1e-9)

@@ -34,7 +34,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.projection import afp_paper
 from tidewolf.steps.adagrad import into_ball
 from tidewolf.steps.blocks import BlockLearner, opened
-from tidewolf.steps.saddle import HOPELESS, kept_possible, saddle_step, violation_bound
+from tidewolf.steps.saddle import HOPELESS, kept_possible, moderate, saddle_step, violation_bound
 from tidewolf.steps.settings import passed_horizon, settle, warn_of
 from tidewolf.steps.slopes import within
 from tidewolf.steps.thresholds import TheoremSteps, as_start, condition_at, frozen_at, frozen_sentence, primal_dual_condition
@@ -120,7 +120,8 @@ class TheoremPrimalDual(BlockLearner[State]):
         K, s, n = self.K, self._steps(state.horizon), block.rounds
         grad_f, grad_g = self._within(block)
         d = grad_f + state.lam * grad_g
-        q, hopeless = kept_possible(block.violation, n * self.constraint_lipschitz * K.diameter, K.center)
+        _, hopeless = kept_possible(block.violation, n * self.constraint_lipschitz * K.diameter, K.center)
+        q = min(block.violation, moderate(K.center))  # as printed, but for what would overflow
         y, lam, price, energy = saddle_step(state.x, state.y, state.lam, d, q, n, s.eta, s.eta, s.delta * s.eta)
         return state._replace(
             t=state.t + n - state.open.rounds,

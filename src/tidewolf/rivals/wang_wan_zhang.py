@@ -1,4 +1,4 @@
-"""Lyapunov weights on online Frank-Wolfe with a doubling guess  (Wang, Wan & Zhang 2025, OFW-TVC): one oracle call a round.
+"""Lyapunov weights on online Frank-Wolfe with a doubling guess  (Wang, Wan & Zhang 2025, OFW-TVC, arXiv 2501.16046): one call a round.
 
     g   =  V grad f_t + w grad g_t^+        by Lyapunov weights: c = 64, theta = 1/2, p = 3/4
     x  <-  online Frank-Wolfe (rivals/frank_wolfe.py) on g

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tidewolf.core.arrays import Array, eps_of, inner
+from tidewolf.core.arrays import Array, eps_of, inner, namespace
 
 HOPELESS = "No point can keep limits that were breached as much as these were."
 
@@ -60,3 +60,8 @@ def violation_bound(E: float, rounds: int, nu: float, theta: float) -> float:
 def kept_possible(violation: float, most: float, like: Array) -> tuple[float, bool]:
     """A block's violation, cut at the most that a point that keeps all constraints allows (n G_g D, by convexity), and whether it was."""
     return min(violation, most), violation > most * (1.0 + math.sqrt(eps_of(like)))
+
+
+def moderate(like: Array) -> float:
+    """A number whose fourth power the dtype still holds."""
+    return float(namespace(like).finfo(like.dtype).max) ** 0.25
