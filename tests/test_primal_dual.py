@@ -234,6 +234,47 @@ def test_bounds_below_the_trivial_hold_and_measured_ones_are_below_the_promise(K
     assert run.violations.sum() <= run.bound.violation <= promise.violation
 
 
+@pytest.mark.parametrize("options", [{}, {"block": 1}, {"block": 3, "calls_per_round": 0.3}, {"loss_lipschitz": 9.0}], ids=str)
+@pytest.mark.parametrize("K", [DIAMOND, HULL], ids=lambda K: type(K).__name__)
+def test_bounds_are_those_of_the_files_written_plainly(K, options):
+    """Three stretches, slopes that grow: what each block costs, what a G_f that grows costs, what a stretch leaves behind."""
+    stream, growth = hostile(K, 130, 7), np.logspace(-1, 0.5, 130)
+    stream = tw.Stream(
+        Linear(growth[:, None] * stream.losses.C), Affine(growth[:, None] * stream.constraints.A, growth * stream.constraints.b)
+    )
+    learner = PrimalDual(K, 20, **options)
+    run, R, D = tw.run(learner, stream), K.radius, K.diameter
+    given = options.get("loss_lipschitz", 0.0)
+    G_f, G_g, paid_for, regret, settled = given, 0.0, 0.0, 0.0, 0.0
+    before, t, began, T, energy = learner.start(), 0, 0, 20, 0.0
+
+    def violation(rounds: int, s: Any) -> float:
+        first = D if began else R
+        E = first**2 / R**2 / (2.0 * s.eta) + energy + D / R * rounds
+        return G_g * R * math.sqrt(2.0 * (s.theta * rounds + 1.0 / s.nu) * E)
+
+    for played in tw.play(learner, stream):
+        if t == began + T:
+            settled += violation(T, steps_for(T, learner.calls_per_round, learner.block))
+            began, T, energy, paid_for = t, 2 * T, 0.0, 0.0
+            before = before._replace(y=before.active.x, lam=0.0, distance=0.0)
+        s, n = steps_for(T, learner.calls_per_round, learner.block), len(played.losses)
+        x, y, lam, rounds = before.active.x, before.y, before.lam, slice(t, t + n)
+        C, A, g = stream.losses.C[rounds], stream.constraints.A[rounds], stream.constraints[rounds].values(x)
+        grad_f, grad_g = K.tangent(C.sum(0)), K.tangent(A[g > 0].sum(0))
+        G_f, G_g = max(G_f, np.linalg.norm(grad_f) / n), max(G_g, np.linalg.norm(grad_g) / n)
+        d, q = grad_f / G_f + lam * grad_g / (G_g or 1.0), g[g > 0].sum() / ((G_g or 1.0) * R)
+        price = d @ (x - y) / R + s.eta * d @ d / 2.0 - lam * q
+        energy += price + lam * q + s.nu * (q - n * s.theta * lam) ** 2 / 2.0 - n * s.theta * lam**2 / 2.0
+        reach = R if t == 0 else min(2.0 * R, D + np.linalg.norm(x - y))
+        regret += G_f * R * price + (G_f - paid_for) * reach**2 / (2.0 * s.eta * R)
+        paid_for, before, t = G_f, played.state, t + n
+    assert began > 20
+    assert G_f > 2.0 * np.linalg.norm(K.tangent(stream.losses.C[0]))
+    assert run.bound.regret == pytest.approx(regret, rel=1e-9)
+    assert run.bound.violation == pytest.approx(settled + violation(t - began, s), rel=1e-9)
+
+
 def test_a_run_that_stops_within_a_block_has_its_bound():
     K, T = DIAMOND, 200
     stream = hostile(K, 110, 6)

@@ -1,0 +1,127 @@
+"""Every promise is its formula: restated here with the letters of the proofs, at settings where no constant is 1 by accident.
+
+A promise is compared to the ninth digit, so that no constant of it, nor of the settings that it rests on, can change unnoticed.
+"""
+
+from __future__ import annotations
+
+from math import ceil, inf, isqrt, log, sqrt
+
+import pytest
+
+from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, PrimalDual
+from tidewolf.learners.bandit_primal_dual_theorem import TheoremBanditPrimalDual
+from tidewolf.learners.drift_plus_penalty_theorem import TheoremDriftPlusPenalty
+from tidewolf.learners.primal_dual_theorem import TheoremPrimalDual
+from tidewolf.sets import L2Ball, Simplex
+
+
+def close(promise, regret, violation):
+    assert promise.reason == ""
+    assert promise.regret == pytest.approx(regret, rel=1e-9, abs=0.0)
+    assert promise.violation == pytest.approx(violation, rel=1e-9, abs=0.0)
+
+
+def in_blocks(share, T, B, block):
+    """b and tol of T rounds with B calls a round."""
+    b = min(T, block or round(share * sqrt(T / B)))
+    return b, 8 / (B * b - 4)
+
+
+def of_primal_dual(T, B, block):
+    """b, eta, nu, theta, tol; theta the smaller root of condition (C), 1/2 where it has none."""
+    b, tol = in_blocks(1.46, T, B, block)
+    eta, nu = 1 / sqrt(2 * b * T), 1 / (2 * sqrt(b * T))
+    within = 1 - 8 * nu * b * (eta * b + sqrt(tol))
+    if within < 0:
+        return b, eta, nu, 0.5, tol
+    theta = (1 - sqrt(within)) / (2 * nu * b)
+    assert theta / 2 == pytest.approx(eta * b + nu * b * theta**2 / 2 + sqrt(tol), rel=1e-9)
+    return b, eta, nu, theta, tol
+
+
+SETTINGS = [(20_000, 1.0, None), (123_457, 3.7, None), (10**8, 0.25, None), (40_000, 2.0, 301)]
+
+
+@pytest.mark.parametrize(("T", "B", "block"), SETTINGS, ids=str)
+def test_primal_dual(T, B, block):
+    K, G_f, G_g, R = L2Ball(3, 0.7), 2.3, 5.1, 0.7
+    learner = PrimalDual(K, T, B, loss_lipschitz=G_f, constraint_lipschitz=G_g, block=block)
+    b, eta, nu, theta, tol = of_primal_dual(T, B, block)
+    A = 1 / (2 * eta) + (eta + 2 * nu) * b * T + 1.25 * sqrt(tol) * T
+    close(learner.promise(), A * G_f * R, sqrt(2 * (theta * T + 1 / nu) * (A + 2 * T)) * G_g * R)
+
+
+@pytest.mark.parametrize(("T", "B", "block"), [*SETTINGS, (50, 1.0, None), (1_000, 1.005, 12), (30, 9.0, 77)], ids=str)
+def test_drift_plus_penalty(T, B, block):
+    """Blocks that do not fill T count as whole ones: T/b is M = ceil(T/b)."""
+    K, G_f, G_g, R = L2Ball(3, 0.7), 2.3, 5.1, 0.7
+    learner = DriftPlusPenalty(K, T, B, loss_lipschitz=G_f, constraint_lipschitz=G_g, block=block)
+    b, tol = in_blocks(2.6, T, B, block)
+    alpha, delta = G_f / (2 * R) * sqrt(T / b), G_f / G_g * sqrt(T)
+    close(learner.promise(), *of_drift(T, b, alpha, delta, sqrt(tol) * R, R, G_f, G_g))
+
+
+def of_drift(T, b, alpha, delta, distance, R, G_f, G_g):
+    M = ceil(T / b)
+    regret = 4 * b * G_f * R + 2 * b * R**2 * alpha + G_f**2 * T / (2 * alpha) + G_f * distance * T
+    a = sqrt(G_g**2 * T / (4 * R * (G_f * M * b / alpha + R * b)))  # the best of all a > 0
+    violation = G_g**2 * T / (2 * a) + 2 * a * R * (G_f * M * b / alpha + R * b) + 2 * alpha * R**2 / delta
+    violation += (G_f / alpha + 4 * R) * G_f * M / (2 * delta) + 4 * b * R * G_g + G_g * distance * T
+    return regret, violation
+
+
+@pytest.mark.parametrize("T", [10**6, 123_457])
+def test_the_theorem_of_drift_plus_penalty(T):
+    G_f, G_g, R = 2.3, 5.1, 0.7
+    eps = 61 * R**2 * T**-0.5 * log(T)
+    learner = TheoremDriftPlusPenalty(L2Ball(3, R), T, G_f, G_g)
+    close(learner.promise(), *of_drift(T, isqrt(T), G_f / R * T**0.25, sqrt(T), sqrt(3 * eps), R, G_f, G_g))
+
+
+@pytest.mark.parametrize("T", [10**10, 12_345_678_901])
+def test_the_theorem_of_primal_dual(T):
+    G_f, G_g, R = 2.3, 1.7, 0.7
+    b, eta, eps = isqrt(T), T**-0.75, 61 * R**2 * T**-0.5 * log(T)
+    delta = 32 * (G_g**2 + G_g * R) * T**0.5 * sqrt(log(T))
+    assert delta**2 * eta**3 * b**2 + eta * b**2 * G_g**2 + G_g * sqrt(3 * eps) * b <= eta * b * delta / 2
+    A = 2 * R**2 / eta + (G_f**2 + 4 * G_g**2 * R**2) * eta * b * T + sqrt(3 * eps) * (G_f + G_g / 4) * T
+    close(TheoremPrimalDual(L2Ball(3, R), T, G_f, G_g).promise(), A, sqrt(2 * (delta * eta * T + 1 / eta) * (A + 2 * R * G_f * T)))
+
+
+@pytest.mark.parametrize("sizes", [(2.0, 3.0, 0.5, 9.0), (0.4, 3.0, 5.0, 1.1), (7.0, 0.2, 0.3, 0.1), (0.1, 0.2, 0.9, 4.0)], ids=str)
+@pytest.mark.parametrize(("T", "B", "block"), [*SETTINGS, (3_000, 1.0, None), (600, 1.0, None)], ids=str)
+def test_bandit_primal_dual(sizes, T, B, block):
+    """n = 4 dimensions, an inner ball of 1/sqrt(20) in an outer one of sqrt(4/5); in 3,000 rounds mu is r/2, in 600 (C) has no root."""
+    K, (G_f, G_g, M_f, M_g) = Simplex(5), sizes
+    learner = BanditPrimalDual(
+        K, T, B, loss_lipschitz=G_f, constraint_lipschitz=G_g, loss_size=M_f, constraint_size=M_g, block=block
+    )
+    n, R, r = 4, sqrt(4 / 5), sqrt(1 / 20) / sqrt(4 / 5)
+    b, _, nu, theta, tol = of_primal_dual(T, B, block)
+    k_f, k_g, mu, tau = G_f * R / M_f, G_g * R / M_g, min(sqrt(n * r) * T**-0.25, r / 2), sqrt(tol)
+    a = mu * k_g + mu / r * min(1, k_g)
+    C = 2 * sqrt(2) * sqrt(n**2 / mu**2 + b * k_g**2) + (tau * k_g + a) * sqrt(T)
+    A = 2 * sqrt(2) * sqrt(T * (4 * n**2 / mu**2 + b * k_f**2)) + tau * k_f * T + nu * b * T / 2 + 2 * min(1, k_f)
+    A += C**2 / (2 * theta * (1 - nu * b * theta))
+    violation = sqrt(2 * (theta * T + 1 / nu) * (A + 2 * T * min(1, k_f)))
+    close(learner.promise(), M_f * (A + T * mu * k_f * (1 + 1 / r)), M_g * violation)
+
+
+@pytest.mark.parametrize("K", [Simplex(5), L2Ball(2, 0.9), L2Ball(4, 40.0), L2Ball(1, 0.2)], ids=repr)
+@pytest.mark.parametrize("sizes", [(2.0, 3.0, 0.5, 1.5), (0.4, 0.3, 1.1, 2.0), (3.5, 0.2, 0.3, 0.1)], ids=str)
+def test_the_theorem_of_bandit_primal_dual(K, sizes):
+    T, n, R, r, (G_f, G_g, M_f, M_g) = 3 * 10**19, K.dimension, K.radius, K.inner_radius, sizes
+    G = max(sizes)
+    b, eps, mu, eta = isqrt(T), 61 * R**2 * T**-0.5 * log(T), sqrt(n * r) * T**-0.25, R / (sqrt(n) * G) * T**-0.75
+    delta = 24 * sqrt(183) * G**2 * max(n / r, n / sqrt(r), sqrt(n), n / (sqrt(r) * R)) * T**0.5 * sqrt(log(T))
+    tau = sqrt(3 * eps)
+    A = 2 * R**2 / eta + T * (tau * n * (M_g / 4 + M_f) / (mu * sqrt(b)) + G_g / 4 * (tau + mu) + mu * M_g / (4 * r) + tau * G_f)
+    A += T * (eta * n**2 * M_f**2 / mu**2 + eta * b * (G_f**2 + M_g**2) + mu * G_f)
+    violation = sqrt(2 * (delta * eta * T + 1 / eta) * (A + 2 * R * G_f * T)) + mu * G_g * T
+    close(TheoremBanditPrimalDual(K, T, G_f, G_g, M_f, M_g).promise(), A + T * mu * G_f * (1 + R / r), violation)
+
+
+def test_letters_are_those_of_the_sets():
+    assert (Simplex(5).radius, Simplex(5).inner_radius) == (pytest.approx(sqrt(4 / 5)), pytest.approx(sqrt(1 / 20)))
+    assert L2Ball(3, 0.7).diameter < inf
