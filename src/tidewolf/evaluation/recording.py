@@ -21,6 +21,7 @@ from tidewolf.core.feedback import Bandit
 from tidewolf.core.learner import Learner
 from tidewolf.core.values import fingerprint
 from tidewolf.evaluation.certificate import Audit
+from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.trail import Trail
 from tidewolf.loop import Played, play
 from tidewolf.projection import ActiveSet
@@ -51,11 +52,11 @@ class _Snapshot(NamedTuple):
     calls: np.ndarray[Any, np.dtype[np.int64]]
     ends: np.ndarray[Any, np.dtype[np.int64]]
     measures: Floats
-    excess: float
     seconds: float
     audit: tuple[Any, ...]
     each: Floats
     trail: tuple[Any, ...]
+    membership: tuple[Any, ...]
 
 
 @final
@@ -67,7 +68,7 @@ class Recording:
         _compile_kernels()
         rounds = len(stream)
         self.learner, self.stream = learner, stream
-        self.t, self.excess, self.seconds = 0, 0.0, 0.0
+        self.t, self.seconds, self.membership = 0, 0.0, Membership(learner.hard_set)
         self.losses, self.violations, self.distances = np.empty(rounds), np.empty(rounds), np.empty(rounds)
         self.calls = np.zeros(rounds, dtype=np.int64)
         self.ends: list[int] = []
@@ -93,7 +94,7 @@ class Recording:
         self.distances[self.t : stop] = self.state.distance
         self.calls[stop - 1] += played.state.calls - self.state.calls
         points = played.x if self.learner.needs is Bandit else played.x[None, ...]
-        self.excess = max(self.excess, *(self.learner.hard_set.excess(points[i, ...]) for i in range(points.shape[0])))
+        self.membership.see(points, self.state)
         self.trail.see(points, stop - self.t)
         if len(self.each) and self.violations[self.t : stop].any():
             self._count_each(points, stop)
@@ -138,11 +139,11 @@ class Recording:
             calls=self.calls[:t],
             ends=ends,
             measures=measures,
-            excess=self.excess,
             seconds=self.seconds,
             audit=self.audit.parts(),
             each=self.each,
             trail=self.trail.parts(),
+            membership=self.membership.parts(),
         )
         return checkpoint.dump(snapshot, settings=self._settings, learner=type(self.learner).__name__)
 
@@ -156,7 +157,8 @@ class Recording:
             recording.state = learner.load(found.state.tobytes())
             recording.audit = Audit.restored(learner, found.audit)
             recording.trail.restore(found.trail, learner.hard_set.center)
-            recording.t, recording.excess, recording.seconds, recording.each = found.t, found.excess, found.seconds, found.each
+            recording.membership.restore(found.membership)
+            recording.t, recording.seconds, recording.each = found.t, found.seconds, found.each
             for name in ("losses", "violations", "distances", "calls"):
                 getattr(recording, name)[: found.t] = getattr(found, name)
             recording.ends, recording.measures = found.ends.tolist(), [tuple(row) for row in found.measures.tolist()]
