@@ -1,16 +1,18 @@
-"""The kept machine code of kernels: a file for each kernel, each signature, each numba and each CPU.
+"""The cache of compiled kernels: a file for each kernel, signature, version of numba and CPU.
 
-    name = kernel - digest(key of the kernel, versions of Python, numba, LLVM and NumPy) - digest(types of the arguments, CPU and its features)
+    kernel - digest(its key; versions of Python, numba, LLVM, NumPy) - digest(signature, CPU)
 
-An entry is never changed, only replaced by the same, so processes of different sources, or different types, cannot give one another
-the wrong code; writing goes through a temporary file. A damaged entry is compiled again. Of older sources of a kernel `OLD` entries stay.
+An entry is never changed, only replaced by the same, so processes of different sources, or with
+different types, cannot give one another the wrong code; writing goes through a temporary file.
+A damaged entry is compiled again. Of older sources of a kernel the last `OLD` entries stay.
 
-Folders, as numba has them: NUMBA_CACHE_DIR, then `__pycache__` beside the source, then the user's cache. Where none can be written,
-kernels are compiled in memory, and a warning says so once.
+Folders, as numba has them: NUMBA_CACHE_DIR, then `__pycache__` beside the source, then the user's
+cache. Where none can be written kernels are compiled in memory, and one warning says so.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import pickle
@@ -32,77 +34,86 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from tidewolf.core.errors import NotCached
+from tidewolf.core.kernels import CLOCK
 
 FORMAT = 1
 OLD = 16
-"""So many entries of older sources of a kernel stay, for who goes back and forth between them."""
+"""So many entries of older sources stay, for who goes back and forth between them."""
 SUFFIX = ".kernel"
-_SETTINGS = ("BOUNDSCHECK", "OPT", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "ENABLE_AVX")
-"""What of numba's configuration is compiled in."""
+_SETTINGS = ("BOUNDSCHECK", "OPT", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
+"""What of numba's configuration is compiled in, beside the CPU and its features."""
 
 
 def kept(dispatcher: Any, plain: FunctionType, key: str | None) -> Any:
-    """The same numba function, which looks for its machine code on disk before it compiles, and leaves it there."""
-    if key is None or not hasattr(dispatcher, "_cache"):  # NUMBA_DISABLE_JIT, or a numba without these files
+    """The same numba function, which looks on disk before it compiles, and leaves code there."""
+    if not hasattr(dispatcher, "_cache"):  # NUMBA_DISABLE_JIT, or a numba with other insides
         return dispatcher
-    folder = folder_of(plain.__code__.co_filename)
-    if folder is None:
+    folder = None if key is None else folder_of(plain.__code__.co_filename)
+    if folder is None and key is not None:
         warn_once("no folder for it can be written")
-    else:
-        dispatcher._cache = KernelCache(folder, f"{plain.__module__}.{plain.__qualname__}", key)
+    dispatcher._cache = KernelCache(folder, f"{plain.__module__}.{plain.__qualname__}", key)
     return dispatcher
 
 
 class KernelCache:
-    """What numba asks of a cache: one kernel's entries in a folder."""
+    """What numba asks of a cache, before it compiles and after: one kernel's entries in a folder.
 
-    def __init__(self, folder: Path, name: str, key: str) -> None:
+    Without a folder nothing is kept.
+    """
+
+    def __init__(self, folder: Path | None, name: str, key: str | None) -> None:
         self.folder, self.name = folder, re.sub(r"[^\w.]", "_", name)[-120:]
-        self.key = _digest(FORMAT, key, _versions())
+        self.prefix = f"{self.name}-{_digest(FORMAT, key, _versions())}-"
 
     @property
-    def cache_path(self) -> str:
-        return str(self.folder)
-
-    def path(self, sig: Any, codegen: Any) -> Path:
-        """The file of these types on this CPU."""
-        return self.folder / f"{self.name}-{self.key[:32]}-{_digest(sig, codegen.magic_tuple())[:32]}{SUFFIX}"
+    def cache_path(self) -> str | None:
+        return None if self.folder is None else str(self.folder)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The kept code, or None."""
+        """The kept code, or None: then the clock runs on until `save_overload`."""
+        CLOCK.begin()
+        found = self._load(sig, target_context)
+        if found is not None:
+            CLOCK.end()
+        return found
+
+    def save_overload(self, sig: Any, result: Any) -> None:
+        """Keep what was compiled."""
+        try:
+            self._save(sig, result)
+        finally:
+            CLOCK.end()
+
+    def _entry(self, sig: Any, target_context: Any) -> str:
+        return f"{self.prefix}{_digest(sig, target_context.codegen().magic_tuple())}{SUFFIX}"
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
+        if self.folder is None:
+            return None
         try:
             target_context.refresh()
-            data = self.path(sig, target_context.codegen()).read_bytes()
+            data = (self.folder / self._entry(sig, target_context)).read_bytes()
             if hashlib.sha256(data[32:]).digest() != data[:32]:
                 return None
             kept_for, code = pickle.loads(data[32:])
             return CompileResult._rebuild(target_context, *code) if kept_for == sig else None
-        except Exception:  # nothing there, or of a numba with other insides: compiling is always right
+        except Exception:  # no such file, or a numba with other insides: compiling is right
             return None
 
-    def save_overload(self, sig: Any, result: Any) -> None:
-        """Keep it; where that fails, once say so."""
-        if getattr(result.library, "has_dynamic_globals", False) or any(not part.can_cache for part in result.lifted):
-            return  # holds addresses of this process
+    def _save(self, sig: Any, result: Any) -> None:
+        if self.folder is None or getattr(result.library, "has_dynamic_globals", False):
+            return  # code with addresses of this process in it
         try:
-            self._write(self.path(sig, result.target_context.codegen()), dumps((sig, result._reduce())))
-        except Exception as error:
+            data = dumps((sig, result._reduce()))
+            _write(self.folder / self._entry(sig, result.target_context), data)
+            self._forget(self.folder)
+        except Exception as error:  # whatever it is, the code is there and right
             warn_once(f"{type(error).__name__}: {error}")
 
-    def _write(self, path: Path, data: bytes) -> None:
-        half = path.with_suffix(f".{uuid.uuid4().hex[:16]}.tmp")
-        try:
-            half.write_bytes(hashlib.sha256(data).digest() + data)
-            os.replace(half, path)
-        except BaseException:
-            half.unlink(missing_ok=True)
-            raise
-        self._forget()
-
-    def _forget(self) -> None:
+    def _forget(self, folder: Path) -> None:
         """Old entries do not pile up; somebody else may be forgetting the same ones."""
-        entries = self.folder.glob(f"{self.name}-*{SUFFIX}")
-        old = [entry for entry in entries if not entry.name.startswith(f"{self.name}-{self.key[:32]}-")]
+        entries = folder.glob(f"{self.name}-*{SUFFIX}")
+        old = [entry for entry in entries if not entry.name.startswith(self.prefix)]
         for entry in sorted(old, key=_written)[:-OLD]:
             entry.unlink(missing_ok=True)
 
@@ -113,8 +124,8 @@ class KernelCache:
         """numba asks this of a cache."""
 
     def flush(self) -> None:
-        """What a recompilation throws away."""
-        for entry in self.folder.glob(f"{self.name}-{self.key[:32]}-*{SUFFIX}"):
+        """Before `recompile`, entries go."""
+        for entry in self.folder.glob(f"{self.prefix}*{SUFFIX}") if self.folder else ():
             entry.unlink(missing_ok=True)
 
 
@@ -124,10 +135,9 @@ def folder_of(source: str) -> Path | None:
     candidates = [Path(config.CACHE_DIR) / "tidewolf"] if config.CACHE_DIR else []
     if os.path.isfile(source):
         candidates.append(Path(source).parent / "__pycache__")
-    try:
-        candidates.append(Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "tidewolf")
-    except RuntimeError:
-        pass  # nobody's home
+    with contextlib.suppress(RuntimeError):  # nobody's home
+        users = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+        candidates.append(users / "tidewolf")
     for folder in candidates:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -142,16 +152,28 @@ _warned = False
 
 
 def warn_once(why: str) -> None:
-    """Say, once a process, that compiling starts over in every process."""
+    """Say, once in a process, that every process compiles again."""
     global _warned
     if not _warned:
         _warned = True
         warnings.warn(
-            f"Compiled code cannot be kept ({why}): kernels are compiled in memory, again in every process, for seconds each. "
-            "Set the environment variable NUMBA_CACHE_DIR to a folder that can be written.",
+            f"Compiled code cannot be kept ({why}): kernels are compiled in memory, again in every "
+            "process, for seconds each. Set the environment variable NUMBA_CACHE_DIR to a folder "
+            "that can be written.",
             NotCached,
             stacklevel=2,
         )
+
+
+def _write(path: Path, data: bytes) -> None:
+    """All of it or nothing, whoever else writes the same."""
+    half = path.with_suffix(f".{uuid.uuid4().hex[:16]}.tmp")
+    try:
+        half.write_bytes(hashlib.sha256(data).digest() + data)
+        os.replace(half, path)
+    except BaseException:
+        half.unlink(missing_ok=True)
+        raise
 
 
 @cache
@@ -168,4 +190,4 @@ def _written(path: Path) -> float:
 
 
 def _digest(*parts: Any) -> str:
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
