@@ -195,7 +195,7 @@ def test_a_damaged_entry_is_compiled_again_and_old_ones_do_not_pile_up(kept: Pat
     for damaged in (b"", whole[:-1], bytes(flipped), b"?" * 100):
         entry.write_bytes(damaged)
         assert answers() == (1.5, 0)
-        assert entry.read_bytes()[32:64] == whole[32:64]
+        assert answers() == (1.5, 1)
     name = entry.name.split("-")[0]
     for i in range(3 * kernel_cache.OLD):
         old = kept / f"{name}-{i:032x}-0{kernel_cache.SUFFIX}"
