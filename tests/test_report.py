@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tidewolf import report
+from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.run import run
 from tidewolf.learners import LyapunovDescent
 from tidewolf.problems import routing
@@ -93,7 +94,9 @@ def test_the_page_says_every_number(runs):
 
 def test_the_page_says_whether_the_certificate_holds_and_what_fails(runs):
     assert Reader(report.page(runs, **ABOUT)).text.count("certificate holds") == 2
-    broken = [replace(runs[0], max_excess=1.0), runs[1]]
+    outside = Membership(runs[0].learner.hard_set)
+    outside.restore((1.0, 150, 0, 150, None))
+    broken = [replace(runs[0], membership=outside), runs[1]]
     text = Reader(report.page(broken, **ABOUT)).text
     assert text.count("certificate fails") == 1
     assert any("It does not hold that every played point is a member of the set: 1 was measured" in part for part in text)

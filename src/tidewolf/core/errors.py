@@ -28,6 +28,7 @@
 
     ShortHorizon (UserWarning)          too few rounds for a theorem's promise
     `-- FrozenRegime                    so few that the theorem's settings never move
+    NotCached (UserWarning)             compiled code that cannot be kept for the next process
 
 Each message is a sentence: what was given, what is accepted, what to do.
 """
@@ -145,3 +146,7 @@ class ShortHorizon(UserWarning):
 
 class FrozenRegime(ShortHorizon):
     """A horizon so short that a theorem's settings never move from their start."""
+
+
+class NotCached(UserWarning):
+    """Compiled code that cannot be kept: every process compiles again."""

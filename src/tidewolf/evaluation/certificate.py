@@ -1,6 +1,6 @@
 """What a run can prove about itself: checks with their numbers, and totals beside what theory allows them.
 
-    membership   every played point is a member of K
+    membership   every played point is a member of K, by its excess or as membership.py says
     distances    |x - y| after every update is what the learner said it is                                    with (x, y) the last
     tolerance    |x - y|^2 <= tol after every update that left calls to spend                         (II)    approximately feasible
     center       |y - c| <= |aimed - c| after every update                                            (III)   projection of `aimed`,
@@ -32,6 +32,7 @@ import numpy as np
 from tidewolf.core.arrays import eps_of, inner
 from tidewolf.core.learner import Bound, Companion, Learner
 from tidewolf.core.values import Value
+from tidewolf.evaluation.membership import EVERY_POINT
 from tidewolf.evaluation.task import FEASIBILITY_TOLERANCE
 from tidewolf.functions.base import PiecewiseLinear
 from tidewolf.sets.base import membership_tolerance
@@ -63,6 +64,8 @@ class Check(NamedTuple):
     upper: float
     """the measured number lies between these"""
     allowed: float
+    how: str = ""
+    """by what it was measured, where there are several ways"""
 
     @property
     def holds(self) -> bool | None:
@@ -70,6 +73,11 @@ class Check(NamedTuple):
         if self.upper <= self.allowed:
             return True
         return None if self.lower <= self.allowed else False
+
+    @property
+    def named(self) -> str:
+        """Its name, and how it was measured where that is not the usual way."""
+        return self.name if self.how in ("", EVERY_POINT) else f"{self.name} {self.how}"
 
     @property
     def sentence(self) -> str:
@@ -121,7 +129,7 @@ class Certificate(Value):
         return {
             "holds": self.holds,
             "failures": list(self.failures),
-            "checks": {c.name: {"holds": c.holds, "measured": _plain(c.upper), "allowed": _plain(c.allowed)} for c in self.checks},
+            "checks": {c.name: _told(c) for c in self.checks},
             "promise": {"regret": self.regret.promise, "violation": self.violation.promise},
             "trivial": {"regret": self.regret.trivial, "violation": self.violation.trivial},
         }
@@ -130,7 +138,7 @@ class Certificate(Value):
     def verdict(self) -> str:
         """The checks in a line, what fails and what is undecided in full."""
         said = [check.sentence for check in self.checks if check.holds is not True]
-        kept = ", ".join(check.name for check in self.checks if check.holds)
+        kept = ", ".join(check.named for check in self.checks if check.holds)
         word = {True: "holds", False: "FAILS", None: "undecided"}[self.holds]
         return " ".join([f"certificate {word}" + (f" (kept: {kept})" if kept else "") + (":" if said else "."), *said])
 
@@ -236,7 +244,7 @@ def certify(run: Run) -> Certificate:
     """The certificate of a run; computes the comparator where nobody has."""
     rounding = membership_tolerance(run.learner.hard_set.center, run.learner.hard_set.radius)
     checks = [
-        Check("membership", "every played point is a member of the set", run.max_excess, run.max_excess, rounding),
+        _membership(run, rounding),
         *run.audit.checks(rounding),
         *_calls(run),
     ]
@@ -249,6 +257,11 @@ def certify(run: Run) -> Certificate:
         checks += _totals(run, regrets, violations)
     reasons = tuple(dict.fromkeys(reason for reason in (bound.reason, promise.reason) if reason))
     return Certificate(tuple(checks), regrets, violations, reasons)
+
+
+def _membership(run: Run, rounding: float) -> Check:
+    excess, found = run.max_excess, run.membership
+    return Check("membership", found.law, excess, excess, rounding, found.how)
 
 
 def _calls(run: Run) -> list[Check]:
@@ -330,6 +343,12 @@ def shown(lower: float, upper: float) -> str:
 
 def _number(x: float | None) -> str:
     return "none" if x is None else f"{x:.4g}"
+
+
+def _told(check: Check) -> dict[str, Any]:
+    measured, allowed = _plain(check.upper), _plain(check.allowed)
+    told = {"holds": check.holds, "measured": measured, "allowed": allowed}
+    return told | ({"how": check.how} if check.how else {})
 
 
 def _plain(x: float) -> float | None:

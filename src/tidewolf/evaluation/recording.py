@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -16,15 +16,16 @@ import numpy as np
 from tidewolf.core import checkpoint
 from tidewolf.core.arrays import Array, to_numpy
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import BrokenFile, CheckpointError
+from tidewolf.core.errors import BrokenFile, CheckpointError, TidewolfError
 from tidewolf.core.feedback import Bandit
+from tidewolf.core.kernels import compiling
 from tidewolf.core.learner import Learner
 from tidewolf.core.values import fingerprint
 from tidewolf.evaluation.certificate import Audit
+from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.trail import Trail
+from tidewolf.evaluation.warm_up import needs, small_runs
 from tidewolf.loop import Played, play
-from tidewolf.projection import ActiveSet
-from tidewolf.sets import FlowPolytope
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -51,40 +52,41 @@ class _Snapshot(NamedTuple):
     calls: np.ndarray[Any, np.dtype[np.int64]]
     ends: np.ndarray[Any, np.dtype[np.int64]]
     measures: Floats
-    excess: float
     seconds: float
     audit: tuple[Any, ...]
     each: Floats
     trail: tuple[Any, ...]
+    membership: tuple[Any, ...]
 
 
 @final
 class Recording:
     """Plays a stream and keeps what `Run` tells of it."""
 
-    def __init__(self, learner: Learner[Any], stream: Stream) -> None:
+    def __init__(self, learner: Learner[Any], stream: Stream, *, warm_up: bool = True) -> None:
         play(learner, stream)  # refuses what cannot be played
-        _compile_kernels()
         rounds = len(stream)
         self.learner, self.stream = learner, stream
-        self.t, self.excess, self.seconds = 0, 0.0, 0.0
+        self.t, self.seconds, self.membership = 0, 0.0, Membership(learner.hard_set)
         self.losses, self.violations, self.distances = np.empty(rounds), np.empty(rounds), np.empty(rounds)
         self.calls = np.zeros(rounds, dtype=np.int64)
         self.ends: list[int] = []
         self.measures: list[tuple[float, ...]] = []
         self.state, self.audit, self.trail = learner.start(), Audit(learner), Trail(rounds, learner.hard_set.shape)
+        if warm_up:
+            _warm_up(learner, stream, self.state)
         limits = stream.constraints.view(slice(0, 1)).pieces(learner.hard_set.center) if rounds else None
         self.each = np.zeros(0 if limits is None or limits.shape[1] < 2 else limits.shape[1])
 
     def advance(self) -> Iterator[int]:
         """Play on, one update at a time; answers how many rounds are done."""
         moves = play(self.learner, self.stream[self.t :] if self.t else self.stream, self.state)
-        clock = time.perf_counter()
+        clock = time.perf_counter() - compiling()
         for played in moves:
-            self.seconds += time.perf_counter() - clock
+            self.seconds += time.perf_counter() - compiling() - clock
             self._take(played)
             yield self.t
-            clock = time.perf_counter()
+            clock = time.perf_counter() - compiling()
 
     def _take(self, played: Played) -> None:
         stop = self.t + played.losses.shape[0]
@@ -93,7 +95,7 @@ class Recording:
         self.distances[self.t : stop] = self.state.distance
         self.calls[stop - 1] += played.state.calls - self.state.calls
         points = played.x if self.learner.needs is Bandit else played.x[None, ...]
-        self.excess = max(self.excess, *(self.learner.hard_set.excess(points[i, ...]) for i in range(points.shape[0])))
+        self.membership.see(points, self.state)
         self.trail.see(points, stop - self.t)
         if len(self.each) and self.violations[self.t : stop].any():
             self._count_each(points, stop)
@@ -138,11 +140,11 @@ class Recording:
             calls=self.calls[:t],
             ends=ends,
             measures=measures,
-            excess=self.excess,
             seconds=self.seconds,
             audit=self.audit.parts(),
             each=self.each,
             trail=self.trail.parts(),
+            membership=self.membership.parts(),
         )
         return checkpoint.dump(snapshot, settings=self._settings, learner=type(self.learner).__name__)
 
@@ -156,7 +158,8 @@ class Recording:
             recording.state = learner.load(found.state.tobytes())
             recording.audit = Audit.restored(learner, found.audit)
             recording.trail.restore(found.trail, learner.hard_set.center)
-            recording.t, recording.excess, recording.seconds, recording.each = found.t, found.excess, found.seconds, found.each
+            recording.membership.restore(found.membership)
+            recording.t, recording.seconds, recording.each = found.t, found.seconds, found.each
             for name in ("losses", "violations", "distances", "calls"):
                 getattr(recording, name)[: found.t] = getattr(found, name)
             recording.ends, recording.measures = found.ends.tolist(), [tuple(row) for row in found.measures.tolist()]
@@ -176,12 +179,19 @@ class Recording:
         return fingerprint((self.learner, self.stream))
 
 
-@cache
-def _compile_kernels() -> None:
-    """Use the kernels of flows and active sets once, on a toy, so that `seconds` does not count their compiling."""
-    K = FlowPolytope.examples()[0]
-    active = ActiveSet.start(K)
-    for direction in np.eye(K.shape[0]):
-        y = K.center - 3.0 * K.tangent(direction)
-        active = active.project(K, y, tol=1e-6).active
-    K.excess(active.x)
+_warm: set[Any] = set()
+"""What kinds of runs this process has the kernels of."""
+
+
+def _warm_up(learner: Learner[Any], stream: Stream, state: Any) -> None:
+    """Compile what such a run needs, on small ones that are nobody's."""
+    kind = needs(learner, stream)
+    if kind in _warm or len(stream) == 0:
+        return
+    _warm.add(kind)
+    try:
+        for small in small_runs(learner, stream, state):
+            for _ in Recording(*small, warm_up=False).advance():
+                pass
+    except TidewolfError:  # an example that cannot be played says nothing about the run
+        return

@@ -16,6 +16,7 @@ from tidewolf.core.errors import MissingExtra, NotSupported
 from tidewolf.core.learner import Bound, Learner, Record
 from tidewolf.evaluation.certificate import UNSEEN, Audit, Certificate, certify
 from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
+from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.recording import Floats, Moment, Recording
 from tidewolf.evaluation.trail import Trail
 
@@ -29,10 +30,10 @@ class Run(Record):
 
     learner: Learner[Any]
     stream: Stream
-    max_excess: float
-    """largest excess of a played point over the set"""
+    membership: Membership
+    """what was gathered of the played points' being members"""
     seconds: float
-    """spent in the loop: acting, evaluating, learning"""
+    """spent in the loop: acting, evaluating, learning; not compiling"""
     audit: Audit
     """what was gathered of the learner's projections; see `certificate`"""
     each_violation: Floats | None = None
@@ -41,6 +42,11 @@ class Run(Record):
     """the comparator, where somebody has computed it already"""
     trail: Trail | None = None
     """the mean point of each of a bounded number of parts of the rounds; None where nobody kept them"""
+
+    @property
+    def max_excess(self) -> float:
+        """The largest excess of a played point over the set, as far as `membership` knows it."""
+        return self.membership.excess
 
     @property
     def oracle_calls(self) -> int:
@@ -199,7 +205,7 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         measures=measures,
         learner=recording.learner,
         stream=recording.stream,
-        max_excess=recording.excess,
+        membership=recording.membership,
         seconds=recording.seconds,
         audit=recording.audit,
         each_violation=recording.each_violation,

@@ -1,9 +1,10 @@
-"""Convex sets: one abstract class, and four gifts a set may bring.
+"""Convex sets: one abstract class, and five gifts a set may bring.
 
 A set is written by giving `shape`, `center`, `radius`, `excess` and either `lmo` (a dense answer, checked for membership on
 every call of the machinery) or `answer` (a structured one, trusted; then `atom` makes a member a vertex of the same kind).
 `Projectable` adds an exact projection, `Polyhedral` a linear description for exact solvers, `Relaxable` a cheap superset,
-`Compiled` an oracle that compiled loops can call.
+`Compiled` an oracle that compiled loops can call, `DearMembership` a check of vertices that is
+cheap where that of points is dear.
 """
 
 from __future__ import annotations
@@ -183,6 +184,14 @@ class Compiled(ABC):
         indices, values = np.empty(self.most_entries, dtype=np.int32), np.empty(self.most_entries)
         count = self.oracle(direction, self.facts, indices, values)
         return Sparse(direction.shape, indices[:count], values[:count])
+
+
+class DearMembership(ABC):
+    """A set whose `excess` is dear: runs prove membership through the combination a state holds."""
+
+    @abstractmethod
+    def vertex_excess(self, vertex: Vertex) -> float:
+        """At least the `excess` of the vertex; cheap for the oracle's answers and the center."""
 
 
 def membership_tolerance(x: Array, radius: float) -> float:

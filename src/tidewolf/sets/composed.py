@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 from tidewolf.core.arrays import Array
 from tidewolf.core.oracle import Answer
-from tidewolf.sets.base import ConvexSet, Polyhedral, Projectable, Relaxable
+from tidewolf.sets.base import ConvexSet, DearMembership, Polyhedral, Projectable, Relaxable
 
-GIFTS = (Projectable, Polyhedral, Relaxable)
+GIFTS = (Projectable, Polyhedral, Relaxable, DearMembership)
 
 
 class Composed(ConvexSet):

@@ -3,7 +3,8 @@
     lmo(d) = offset + scale lmo_K(d)        sizes times scale        tangent and dimension those of K
     excess(x) = scale excess_K((x - offset)/scale), the same inequalities or distance in the image's units
 
-The image has the gifts of K: it is Projectable, Polyhedral or Relaxable exactly when K is.
+The image has the gifts of K: it is Projectable, Polyhedral, Relaxable or of DearMembership
+exactly when K is.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ from tidewolf.core.arrays import Array, Shape, as_point, like, to_numpy
 from tidewolf.core.errors import NotSupported, WrongType
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Moved, Vertex
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable
+from tidewolf.sets.base import (
+    ConvexSet,
+    DearMembership,
+    LinearDescription,
+    Polyhedral,
+    Projectable,
+    Relaxable,
+)
 from tidewolf.sets.composed import GIFTS, Composed, able
 
 
@@ -87,6 +95,17 @@ class Image(Composed):
             raise NotSupported(f"{self!r} has no cheap superset, because its {type(self.K).__name__} has none.")
         y = as_point(y, self.shape, "The point to relax")
         return like(self.offset, y) + self.scale * self.K.relax(self._preimage(y))
+
+    def vertex_excess(self, vertex: Vertex) -> float:
+        """That of K's own vertex, in the image's units."""
+        point = vertex.dense(self.center)
+        if not isinstance(self.K, DearMembership):
+            return self.excess(point)
+        inside = self.K.atom(self._preimage(point))
+        if isinstance(vertex, Moved) and vertex.scale == self.scale:
+            same = np.array_equal(to_numpy(vertex.shift), to_numpy(self.offset))
+            inside = vertex.vertex if same else inside  # rounding makes no vertex of a vertex
+        return self.scale * self.K.vertex_excess(inside)
 
     def description(self) -> LinearDescription:
         if not isinstance(self.K, Polyhedral):

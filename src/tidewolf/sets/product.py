@@ -26,7 +26,14 @@ from tidewolf.core.errors import EmptySet, NotSupported, WrongShape, WrongType
 from tidewolf.core.joined import end_to_end, joined, pieces
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Vertex
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable
+from tidewolf.sets.base import (
+    ConvexSet,
+    DearMembership,
+    LinearDescription,
+    Polyhedral,
+    Projectable,
+    Relaxable,
+)
 from tidewolf.sets.bounded_psd import BoundedPSD
 from tidewolf.sets.box import Box
 from tidewolf.sets.composed import Composed, able
@@ -52,7 +59,9 @@ class Product(Composed):
         if not given:
             raise EmptySet("A product of no sets has no points: give at least one set.")
         every = [all(isinstance(part, gift) for part in given) for gift in (Projectable, Polyhedral)]
-        return able(cls, *every, any(isinstance(part, Relaxable) for part in given))  # type: ignore[no-any-return]
+        relaxable = any(isinstance(part, Relaxable) for part in given)
+        dear = any(isinstance(part, DearMembership) for part in given)
+        return able(cls, *every, relaxable, dear)  # type: ignore[no-any-return]
 
     def __init__(self, *sets: ConvexSet, parts: Sequence[ConvexSet] = ()) -> None:
         object.__setattr__(self, "parts", (*sets, *parts))
@@ -124,6 +133,15 @@ class Product(Composed):
             raise NotSupported(f"{self!r} has no cheap superset, because none of its parts has one.")
         along = self._along(as_point(y, self.shape, "The point to relax"))
         return end_to_end([part.relax(piece) if isinstance(part, Relaxable) else piece for part, piece in along])
+
+    def vertex_excess(self, vertex: Vertex) -> float:
+        """The largest of a part, cheap where the part's is."""
+        along = list(self._along(vertex.dense(self.center)))
+        found = [part.excess(x) for part, x in along if not isinstance(part, DearMembership)]
+        for part, x in along:
+            if isinstance(part, DearMembership):
+                found.append(part.vertex_excess(part.atom(x)))
+        return max(found)
 
     def description(self) -> LinearDescription:
         """The parts' descriptions as blocks of one."""

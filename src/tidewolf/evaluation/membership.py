@@ -1,0 +1,153 @@
+"""That every played point is a member of its set, proved while a run goes on.
+
+    every point    excess(x) of each; for every set whose excess is cheap
+    combination    |x - sum_i w_i v_i| and excess(v_i), for the weights w and vertices v that the
+                   state holds; each vertex is looked at once
+    some points    excess(x) of the 1st, 2nd, 4th, 8th, ... and of the last point, when asked
+
+The latter two are for sets that declare their excess dear (`sets.base.DearMembership`): the
+combination where the learner's state has one, an `ActiveSet`, else some points. With w >= 0, and
+members no longer than |c| + R, the point x is no farther from the set than
+
+    |x - sum_i w_i v_i| + |1 - sum_i w_i| (|c| + R)  +  how far the vertices are.
+
+Neither learner nor state is believed: a point that is not the state's combination, up to rounding,
+is checked by its own excess.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, inner, like, to_numpy
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.vertices import Atoms, Vertex
+from tidewolf.projection import ActiveSet
+from tidewolf.sets.base import DearMembership, membership_tolerance
+
+EVERY_POINT = "by every point's excess"
+COMBINATION = "through the convex combination of vertices"
+
+
+class Membership:
+    """The largest excess so far, and how it is known."""
+
+    def __init__(self, K: HasLMO) -> None:
+        self._K = K
+        self._worst = 0.0
+        self._points = self._combined = self._asked = 0
+        self._waiting: list[Array] = []
+        self._last: Array | None = None
+        self._atoms: Atoms | None = None
+        self._vertices: list[tuple[Vertex, float]] = []
+        """the first rows of that table, and their excess"""
+
+    def see(self, points: Array, state: Any) -> None:
+        """The points that were played from a state, (k, *shape)."""
+        active = active_set(state) if isinstance(self._K, DearMembership) else None
+        for i in range(points.shape[0]):
+            x = points[i, ...]
+            self._points += 1
+            if active is not None:
+                self._prove(active, x)
+            elif not isinstance(self._K, DearMembership):
+                self._ask(x)
+            elif self._points & (self._points - 1) == 0:
+                self._waiting.append(x)
+                self._last = None
+            else:
+                self._last = x
+
+    def _prove(self, active: ActiveSet, x: Array) -> None:
+        excess = self._through(active, x)
+        if excess <= membership_tolerance(x, self._K.radius):
+            self._combined += 1
+            self._note(excess)
+        else:
+            self._ask(x)
+
+    def _through(self, active: ActiveSet, x: Array) -> float:
+        """How far x may be from the set, or the largest excess of a vertex; inf where w < 0."""
+        weights, c = active.weights, self._K.center
+        if not bool((weights >= 0.0).all()):
+            return math.inf
+        away = x - active.atoms.combine(weights, x)
+        off = abs(1.0 - float(weights.sum())) * (math.sqrt(inner(c, c)) + self._K.radius)
+        excesses = self._excesses(active.atoms, len(weights))
+        vertices = float(np.max(excesses[weights > 0.0], initial=0.0))
+        return max(math.sqrt(inner(away, away)) + off, vertices)
+
+    def _excesses(self, atoms: Atoms, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The excess of each of the first rows of a table; related tables share vertices."""
+        assert isinstance(self._K, DearMembership)
+        known: dict[int, tuple[Vertex, float]] = {}
+        if atoms is not self._atoms:
+            known = {id(vertex): (vertex, excess) for vertex, excess in self._vertices}
+            self._atoms, self._vertices = atoms, []
+        for vertex in atoms.vertices[len(self._vertices) : count]:
+            new = known.get(id(vertex)) or (vertex, self._K.vertex_excess(vertex))
+            self._vertices.append(new)
+        return np.array([excess for _, excess in self._vertices[:count]])
+
+    def _ask(self, x: Array) -> None:
+        self._asked += 1
+        self._note(self._K.excess(x))
+
+    def _note(self, excess: float) -> None:
+        if not excess <= self._worst:  # a NaN is the worst
+            self._worst = excess
+
+    @property
+    def excess(self) -> float:
+        """The largest; points that wait are asked now, once."""
+        self._settle()
+        if self._last is not None:
+            self._ask(self._last)
+            self._last = None
+        return self._worst
+
+    def _settle(self) -> None:
+        while self._waiting:
+            self._ask(self._waiting.pop(0))
+
+    @property
+    def _looked_at(self) -> int:
+        """Points whose own excess is known, or will be when somebody asks."""
+        return self._asked + len(self._waiting) + (self._last is not None)
+
+    @property
+    def law(self) -> str:
+        """What was proved."""
+        if self._looked_at + self._combined < self._points:
+            return "the 1st, 2nd, 4th, 8th, ... and the last played point are members of the set"
+        return "every played point is a member of the set"
+
+    @property
+    def how(self) -> str:
+        """By what it was proved."""
+        some = f"{self._looked_at} of {self._points} points"
+        if self._looked_at == self._points:
+            return EVERY_POINT
+        if not self._combined:
+            return f"by the excess of {some}"
+        return COMBINATION + (f", {some} by their excess" if self._looked_at else "")
+
+    def parts(self) -> tuple[Any, ...]:
+        """Everything as numbers, for a file; points that wait are asked for that."""
+        self._settle()
+        last = None if self._last is None else to_numpy(self._last)
+        return self._worst, self._points, self._combined, self._asked, last
+
+    def restore(self, parts: tuple[Any, ...]) -> None:
+        """What `parts` gave, to go on from."""
+        self._worst, self._points, self._combined, self._asked, last = parts
+        self._last = None if last is None else like(last, self._K.center)
+
+
+def active_set(state: Any) -> ActiveSet | None:
+    """The convex combination among the parts of a state."""
+    parts = state if isinstance(state, tuple) else ()
+    return next((part for part in parts if isinstance(part, ActiveSet)), None)

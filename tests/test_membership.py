@@ -1,0 +1,199 @@
+"""Every played point is proved to be a member: by its excess, through a combination, or partly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf.core.vertices import Sparse
+from tidewolf.evaluation.certificate import certify
+from tidewolf.evaluation.membership import EVERY_POINT, Membership
+from tidewolf.evaluation.recording import Recording
+from tidewolf.functions import Affine, Linear
+from tidewolf.projection import ActiveSet
+from tidewolf.sets import Product, Scaled, Shrunk, Simplex, SpanningTrees, Translated
+from tidewolf.sets.base import DearMembership, membership_tolerance
+
+
+def graph(nodes: int, more: int, seed: int = 0) -> SpanningTrees:
+    rng = np.random.default_rng(seed)
+    ring = [(i, (i + 1) % nodes) for i in range(nodes)]
+    return SpanningTrees([*ring, *map(tuple, rng.integers(nodes, size=(more, 2)).tolist())])
+
+
+def stream(K: Any, rounds: int, seed: int = 0) -> tw.Stream:
+    rng = np.random.default_rng(seed)
+    slopes = rng.random((rounds, *K.shape))
+    return tw.Stream(Linear(slopes), Affine(slopes[::-1].copy(), slopes @ K.center))
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
+    """Every point whose excess over spanning trees is computed."""
+    points, right = [], SpanningTrees.excess
+    monkeypatch.setattr(SpanningTrees, "excess", lambda self, x: points.append(x) or right(self, x))
+    return points
+
+
+COMBINED = [tw.LyapunovDescent, tw.PrimalDual, tw.DriftPlusPenalty]
+MADE = {
+    "trees": lambda K: K,
+    "moved": lambda K: Translated(K, np.linspace(-1.0, 3.0, K.shape[0])),
+    "scaled": lambda K: Scaled(K, 3.0),
+    "shrunk": lambda K: Shrunk(K, 0.5),
+    "beside": lambda K: Product(Simplex(3), K),
+}
+
+
+@pytest.mark.parametrize("make", MADE)
+@pytest.mark.parametrize("kind", COMBINED)
+def test_where_excess_is_dear_the_combination_proves_every_point(kind, make, asked):
+    K = MADE[make](graph(8, 12))
+    T = 40
+    found = tw.run(kind(K, horizon=T), stream(K, T))
+    assert isinstance(K, DearMembership)
+    check = found.certificate.checks[0]
+    assert asked == []
+    assert check.holds
+    assert check.law == "every played point is a member of the set"
+    assert check.how == "through the convex combination of vertices"
+    assert "membership through the convex combination of vertices" in str(found)
+    assert found.summary()["certificate"]["checks"]["membership"]["how"] == check.how
+    worst = max(K.excess(played.x) for played in tw.play(kind(K, horizon=T), stream(K, T)))
+    assert worst <= membership_tolerance(K.center, K.radius)
+
+
+def test_where_excess_is_cheap_every_point_is_asked():
+    K = Simplex(4)
+    found = tw.run(tw.LyapunovDescent(K, horizon=20), stream(K, 20))
+    assert not isinstance(K, DearMembership)
+    assert found.certificate.checks[0].how == EVERY_POINT
+    assert found.summary()["certificate"]["checks"]["membership"]["how"] == EVERY_POINT
+
+
+@pytest.mark.parametrize("kind", [tw.LyapunovFrankWolfe, tw.BanditPrimalDual])
+def test_without_a_combination_stated_points_are_asked_when_somebody_wants_to_know(kind, asked):
+    K, T = graph(6, 5), 40
+    found = tw.run(kind(K, horizon=T), stream(K, T))
+    if kind is tw.LyapunovFrankWolfe:
+        assert asked == []
+        played = [p.x for p in tw.play(found.learner, found.stream)]
+        told = f"by the excess of 7 of {len(played)} points"
+        assert found.certificate.checks[0].how == told
+        stated = [played[i].tolist() for i in (0, 1, 3, 7, 15, 31, 39)]
+        assert [np.asarray(x).tolist() for x in asked] == stated
+        assert found.certificate.checks[0].law.startswith("the 1st, 2nd, 4th")
+        assert told in str(found)
+    assert found.certificate.checks[0].holds
+    assert found.max_excess <= 1e-12
+
+
+class State(tuple):
+    """A state that holds an active set."""
+
+
+def proved(K: Any, x: np.ndarray, active: ActiveSet) -> tuple[float, str]:
+    found = Membership(K)
+    found.see(x[None], State((1, active)))
+    return found.excess, found.how
+
+
+def combined(K: SpanningTrees, weights: list[float], seed: int = 0) -> ActiveSet:
+    rng, active = np.random.default_rng(seed), ActiveSet.start(K)
+    atoms = active.atoms
+    for count in range(1, len(weights)):
+        atoms = atoms.append(K.answer(rng.normal(size=K.shape)).vertex, count)
+    found = np.array(weights)
+    return ActiveSet(atoms, found, atoms.combine(found, K.center))
+
+
+def test_a_combination_that_is_none_proves_nothing():
+    K = graph(6, 6)
+    good = combined(K, [0.25, 0.25, 0.5])
+    assert proved(K, good.x, good) == (
+        pytest.approx(0.0, abs=1e-13),
+        "through the convex combination of vertices",
+    )
+    away = np.array(good.x)
+    away[:2] += 0.1
+    assert proved(K, away, good) == (K.excess(away), EVERY_POINT)
+    for weights in ([0.5, -0.25, 0.75], [0.5, 0.5, 0.5], [0.5, 0.0, 0.5 - 1e-6]):
+        bad = combined(K, weights)
+        assert proved(K, bad.x, bad) == (K.excess(bad.x), EVERY_POINT)
+
+
+@pytest.mark.parametrize("wrong", ["cycle", "short", "double", "outside", "heavy"])
+def test_a_vertex_that_is_no_tree_is_found_out(wrong):
+    K = SpanningTrees([(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 0)])
+    indices, values = {
+        "cycle": ([0, 1, 2, 3], [1.0] * 4),
+        "short": ([0, 1, 3], [1.0] * 3),
+        "double": ([0, 1, 3, 3], [1.0] * 4),
+        "outside": ([0, 1, 3, 4], [1.0, 1.0, 1.0, 1.0 + 1e-6]),
+        "heavy": ([0, 1, 3, 4], [2.0, 1.0, 1.0, 0.0]),
+    }[wrong]
+    vertex = Sparse(K.shape, np.array(indices, dtype=np.int32), np.array(values))
+    assert K.vertex_excess(vertex) >= K.excess(vertex.dense(K.center)) > 1e-7
+    active = ActiveSet.start(K)
+    atoms = active.atoms.append(vertex, 1)
+    weights = np.array([0.5, 0.5])
+    x = atoms.combine(weights, K.center)
+    excess, how = proved(K, x, ActiveSet(atoms, weights, x))
+    assert (excess, how) == (K.excess(x), EVERY_POINT)
+
+
+def test_trees_and_the_center_are_known_without_asking(asked):
+    rng = np.random.default_rng(5)
+    for K in (
+        *SpanningTrees.examples(),
+        graph(30, 40),
+        graph(12, 0),
+        SpanningTrees([(i, i // 3) for i in range(40)] * 2),
+    ):
+        bound = K.vertex_excess(K.atom(K.center))
+        tolerance = membership_tolerance(K.center, K.radius)
+        trees = [K.answer(rng.normal(size=K.shape)).vertex for _ in range(5)]
+        assert [K.vertex_excess(tree) for tree in trees] == [0.0] * 5
+        assert asked == []
+        assert K.excess(K.center) <= bound + 1e-15 * len(K.edges)
+        assert bound <= tolerance
+        asked.clear()
+
+
+def test_a_recording_that_was_saved_knows_as_much_as_one_that_was_not():
+    K = graph(6, 5)
+    for learner in (tw.LyapunovDescent(K, horizon=50), tw.LyapunovFrankWolfe(K, horizon=50)):
+        whole = tw.run(learner, stream(K, 50))
+        half = Recording(learner, stream(K, 50))
+        for t in half.advance():
+            if t >= 20:
+                break
+        again = Recording.load(half.save(), learner, stream(K, 50), "half")
+        for _ in again.advance():
+            pass
+        end = Recording.load(again.save(), learner, stream(K, 50), "whole")
+        for found in (again, end):
+            assert (found.membership.excess, found.membership.how) == (
+                whole.max_excess,
+                whole.membership.how,
+            )
+
+
+def test_a_learner_that_leaves_the_set_is_found_out():
+    K, T = graph(6, 6), 30
+
+    class Leaving(tw.LyapunovDescent):  # type: ignore[misc]
+        needs = tw.LyapunovDescent.needs
+
+        def act(self, state: Any) -> Any:
+            x = super().act(state)
+            return x if state.t != 17 else x + 0.01
+
+    found = tw.run(Leaving(K, horizon=T), stream(K, T))
+    assert found.max_excess == pytest.approx(0.01 * len(K.edges), rel=1e-6)
+    check = certify(found).checks[0]
+    assert check.holds is False
+    assert check.how == "through the convex combination of vertices, 1 of 30 points by their excess"

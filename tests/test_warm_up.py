@@ -1,0 +1,261 @@
+"""A run compiles what its set needs, nothing else, outside its clock, on nothing of the user's."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from inspect import isabstract
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf.core import kernel_cache, kernels
+from tidewolf.core.kernels import Kernel, compiling, kernel
+from tidewolf.evaluation import recording
+from tidewolf.evaluation.recording import Recording
+from tidewolf.evaluation.warm_up import small_example
+from tidewolf.functions import Affine, Capacity, Custom, Linear
+from tidewolf.projection import compiled
+from tidewolf.sets import (
+    ConvexSet,
+    FlowPolytope,
+    L2Ball,
+    Product,
+    Shrunk,
+    Simplex,
+    SpanningTrees,
+    Translated,
+)
+
+
+def stream(K: Any, rounds: int = 40, capacity: bool = False) -> tw.Stream:
+    rng = np.random.default_rng(1)
+    slopes = rng.normal(size=(rounds, *K.shape))
+    limits: Any = Affine(slopes, np.full(rounds, -0.1))
+    if capacity:
+        limits = Capacity(K.center + 0.01 * rng.random(slopes.shape))
+    return tw.Stream(Linear(slopes[::-1].copy()), limits)
+
+
+@pytest.fixture
+def wanted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every kernel whose machine code is asked for, as in a process that has none."""
+    names, right = [], kernel_cache.KernelCache.load_overload
+
+    def load(self: Any, sig: Any, context: Any) -> Any:
+        names.append(f"{self.name} {sig}")
+        return right(self, sig, context)
+
+    monkeypatch.setattr(kernel_cache.KernelCache, "load_overload", load)
+    forget()
+    return names
+
+
+def forget() -> None:
+    """No kernel is compiled, no run was warmed up."""
+    for thing in gc.get_objects():
+        if type(thing) is Kernel:
+            thing.__dict__.pop("compiled", None)
+    compiled.searching.cache_clear()
+    recording._warm.clear()
+
+
+def other(K: ConvexSet) -> ConvexSet:
+    """The same set, which remembers nothing."""
+    return type(K)(**K.fields()) if not hasattr(K, "_written") else K._written(**K.fields())
+
+
+SETS = {
+    "ball": L2Ball(5),
+    "simplex": Simplex(7),
+    "at most": Simplex(7, at_most=True),
+    "flow": FlowPolytope.from_edges([(0, 1), (0, 2), (1, 3), (2, 3), (1, 2)], source=0, target=3),
+    "trees": SpanningTrees([(i, j) for i in range(6) for j in range(i)]),
+    "moved": Translated(Simplex(4), np.ones(4)),
+    "product": Product(L2Ball(2), Simplex(4), Simplex(5)),
+    "simplices": Product(Simplex(4), Simplex(5)),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.LyapunovFrankWolfe])
+def test_what_a_run_needs_is_compiled_before_its_clock_starts_and_nothing_else(kind, name, wanted):
+    needed: set[str] = set()
+    for _ in range(2):  # the first time callers that are compiled ask for those they call
+        forget()
+        wanted.clear()
+        K = other(SETS[name])
+        for _ in Recording(kind(K, horizon=40), stream(K), warm_up=False).advance():
+            pass
+        needed = set(wanted)
+    forget()
+    wanted.clear()
+    K = other(SETS[name])
+    on_its_way = Recording(kind(K, horizon=40), stream(K))
+    before = set(wanted)
+    wanted.clear()
+    for _ in on_its_way.advance():
+        pass
+    assert wanted == []
+    assert {name.split()[0] for name in before} == {name.split()[0] for name in needed}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", sorted(tw.sets.__all__))
+def test_every_set_is_warmed_up(name, wanted):
+    kind = getattr(tw.sets, name)
+    for K in kind.examples() if hasattr(kind, "shape") and not isabstract(kind) else ():
+        if K.dimension > 0:
+            forget()
+            K = other(K)
+            on_its_way = Recording(tw.LyapunovDescent(K, horizon=40), stream(K, capacity=True))
+            wanted.clear()
+            for _ in on_its_way.advance():
+                pass
+            assert wanted == []
+
+
+def test_a_ball_needs_no_flows(wanted):
+    tw.run(tw.LyapunovDescent(L2Ball(3), horizon=10), stream(L2Ball(3), 10))
+    assert {name.split()[0] for name in wanted} <= {
+        "tidewolf.projection.weights.pairwise_steps",
+        "tidewolf.projection.weights.rescale",
+    }
+
+
+class Counted:
+    """What a user counts, over all instances."""
+
+    calls: ClassVar[dict[str, int]] = {}
+
+    @classmethod
+    def count(cls, what: str) -> None:
+        cls.calls[what] = cls.calls.get(what, 0) + 1
+
+
+class CountedBall(L2Ball):  # type: ignore[misc]
+    """A set of ours with a user's counter."""
+
+    def answer(self, direction: Any, warm: Any = None) -> Any:
+        Counted.count("answer")
+        return super().answer(direction, warm)
+
+    def excess(self, x: Any) -> float:
+        Counted.count("excess")
+        return super().excess(x)
+
+    @classmethod
+    def examples(cls) -> Sequence[Any]:
+        Counted.count("examples")
+        return (cls(2),)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OwnBall(ConvexSet):
+    """A set of a user's own."""
+
+    n: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.n,)
+
+    @property
+    def center(self) -> Any:
+        return np.zeros(self.n)
+
+    @property
+    def radius(self) -> float:
+        return 1.0
+
+    def lmo(self, direction: Any) -> Any:
+        Counted.count("answer")
+        return -direction / max(float(np.linalg.norm(direction)), 1e-300)
+
+    def excess(self, x: Any) -> float:
+        Counted.count("excess")
+        return max(0.0, float(np.linalg.norm(x)) - 1.0)
+
+    @classmethod
+    def examples(cls) -> Sequence[Any]:
+        Counted.count("examples")
+        return (cls(2),)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        CountedBall,
+        OwnBall,
+        lambda n: Translated(OwnBall(n), np.ones(n)),
+        lambda n: Shrunk(CountedBall(n), 0.5),
+    ],
+)
+def test_what_users_count_is_what_was_played(make, wanted):
+    def value(t: int, x: Any) -> Any:
+        Counted.count("loss")
+        return x @ x
+
+    def slope(t: int, x: Any) -> Any:
+        Counted.count("slope")
+        return 2.0 * x
+
+    K, T = make(3), 30
+    played = tw.Stream(Custom(value, slope, (3,), T), stream(K, T).constraints)
+    learner = tw.LyapunovDescent(K, horizon=T)
+    Counted.calls.clear()
+    moves = list(tw.play(learner, played))
+    alone = dict(Counted.calls)
+    Counted.calls.clear()
+    run = tw.run(learner, played)
+    assert "examples" not in Counted.calls
+    assert Counted.calls["answer"] == alone["answer"] == run.oracle_calls > 0
+    assert (Counted.calls["loss"], Counted.calls["slope"]) == (alone["loss"], alone["slope"])
+    assert Counted.calls["excess"] == len(moves) + alone.get("excess", 0)
+
+
+def test_small_sets_are_of_the_same_make():
+    assert small_example(OwnBall(3)) is None
+    assert small_example(Translated(OwnBall(3), np.ones(3))) is None
+    assert type(small_example(CountedBall(3))) is L2Ball
+    assert small_example(Simplex(10**6, at_most=True)).at_most is True
+    assert small_example(Simplex(10**6)).at_most is False
+    many = small_example(Product(*[Simplex(n) for n in range(1000, 1100)], L2Ball(10**5)))
+    assert [type(part) for part in many.parts] == [Simplex, L2Ball]
+    assert small_example(Shrunk(Translated(L2Ball(1000), np.ones(1000)), 0.25)).factor == 0.25
+
+
+class Compiling(tw.LyapunovDescent):  # type: ignore[misc]
+    """A learner that meets a kernel nobody has compiled."""
+
+    needs: ClassVar = tw.LyapunovDescent.needs
+    fresh: ClassVar[list[Kernel]] = []
+
+    def update(self, state: Any, seen: Any) -> Any:
+        for each in self.fresh:
+            each(1.0)
+        return super().update(state, seen)
+
+
+def test_no_clock_counts_compiling(monkeypatch: pytest.MonkeyPatch):
+    def inner(x):
+        return x + 0.5
+
+    space = {"__name__": "somewhere", "inner": kernel(inner), "opaque": object()}
+    exec("def never_kept(x):\n    return inner(x)\n    opaque", space)
+    K = L2Ball(2)
+    on_its_way = Recording(Compiling(K, horizon=3), stream(K, 3))
+    monkeypatch.setattr(Compiling, "fresh", [kernel(space["never_kept"])])
+    before = compiling()
+    looks = itertools.count()
+    clock = SimpleNamespace(perf_counter=lambda: float(next(looks)))  # every look takes a second
+    monkeypatch.setattr(recording, "time", clock)
+    monkeypatch.setattr(kernels, "time", clock)
+    assert list(on_its_way.advance()) == [1, 2, 3]
+    assert compiling() - before == 2.0  # linking, then compiling, with what is called inside
+    assert on_its_way.seconds == 3.0 + 2.0  # three rounds, and the looks around two compilings
