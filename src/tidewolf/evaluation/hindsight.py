@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -81,6 +81,8 @@ class Comparator(Value):
     feasible: bool | None
     """Whether some point keeps every constraint; None where neither a point nor a proof was found."""
     infeasibility: Infeasibility | None = None
+    method: str = ""
+    """What found it, in words; whatever that is, the bounds were proved without it."""
 
 
 def best_in_hindsight(K: HasLMO, stream: Stream, start: int | None = None, stop: int | None = None) -> Comparator:
@@ -91,22 +93,25 @@ def best_in_hindsight(K: HasLMO, stream: Stream, start: int | None = None, stop:
     require_rounds(K, part)
     if not (isinstance(part.losses, LinearTotal) and isinstance(part.constraints, PiecewiseLinear)):
         return _curved(K, part, first)
-    task = task_of(K, part)
-    for solver in _solvers(task):
-        found = solver(task)
-        if found is not None and (known := _checked(task, found, first)).feasible is not None:
+    task, best = task_of(K, part), None
+    for method, guess in _methods(task):
+        found = guess(task)
+        known = replace(_checked(task, Guess(None, np.zeros(len(task.b))) if found is None else found, first), method=method)
+        if known.feasible is not None:
             return known
-    return _checked(task, Guess(None, np.zeros(len(task.b))) if found is None else found, first)
+        best = known if best is None or known.lower > best.lower else best
+    assert best is not None
+    return best
 
 
-def _solvers(task: Task) -> Iterator[Callable[[Task], Guess | None]]:
-    """What may find the best point, in the order of trying."""
+def _methods(task: Task) -> Iterator[tuple[str, Callable[[Task], Guess | None]]]:
+    """What may find the best point, in the order of trying, by names."""
     if isinstance(task.K, Polyhedral):
-        yield linear_program.guess
+        yield linear_program.METHOD, linear_program.guess
         return
     if semidefinite.fits(task):
-        yield semidefinite.guess
-    yield bracket.guess
+        yield semidefinite.METHOD, semidefinite.guess
+    yield bracket.METHOD, bracket.guess
 
 
 def _checked(task: Task, found: Guess, first: int) -> Comparator:
@@ -123,17 +128,18 @@ def _checked(task: Task, found: Guess, first: int) -> Comparator:
 def _curved(K: HasLMO, part: Stream, first: int) -> Comparator:
     """The same where losses or constraints are curved."""
     task = curved.curved_of(K, part)
-    found = splitting.guess(task) if splitting.fits(task) else curved.guess(task)
+    which = splitting if splitting.fits(task) else curved
+    found, method = which.guess(task), which.METHOD
     if found.weights is not None and (weights := _shares(found.weights)) is not None:
         bound, _ = task.least(found.anchor, weights, costs=False)
         if bound > 0:
             rows = np.flatnonzero(weights)
             proof = Infeasibility(frozen(weights[rows]), frozen(first + task.rounds[rows]), frozen(rows), bound)
-            return Comparator(None, math.inf, math.inf, False, proof)
+            return Comparator(None, math.inf, math.inf, False, proof, method)
     lower, _ = task.least(found.anchor, found.lam)
     if found.point is not None and task.keeps(found.point):
-        return Comparator(frozen(found.point.reshape(K.shape)), lower, max(lower, task.total(found.point)), True)
-    return Comparator(None, lower, math.inf, None)
+        return Comparator(frozen(found.point.reshape(K.shape)), lower, max(lower, task.total(found.point)), True, method=method)
+    return Comparator(None, lower, math.inf, None, method=method)
 
 
 def _infeasibility(task: Task, weights: Vector, first: int) -> Infeasibility | None:

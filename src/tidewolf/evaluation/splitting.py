@@ -27,6 +27,7 @@ from tidewolf.functions.range import Range
 from tidewolf.functions.squared import Squared
 from tidewolf.sets.base import Projectable
 
+METHOD = "alternating direction method of multipliers"
 GAP, TURNS, LOOKS = 1e-6, 5000, 50
 """Relative to the upper bound, or to 1e-3 of the total at the center where that is small; turns at most, and between two looks at both."""
 
