@@ -3,7 +3,7 @@
     min { sum_t f_t(x) : x in K, g_t(x) <= 0 for every t }
 
 Mostly losses add up to <c, x> + constant and constraints are half-spaces <a_i, x> <= b_i. A set with a linear description makes it
-a linear program (linear_program.py), small positive semidefinite matrices a semidefinite one where its solver is installed
+a linear program (linear_program.py), a set of matrices known by their eigenvalues or singular values a semidefinite one
 (semidefinite.py); any other set is asked through its oracle alone (bracket.py). Solvers are believed nothing: they propose a point,
 multipliers, weights, and what these are worth is found with the functions and the set themselves (task.py): `lower` by one call of the
 oracle, `upper` at a point that was seen to be feasible, else infinite.
@@ -12,7 +12,8 @@ No such point. Weights w >= 0 that sum to 1 with min_{x in K} sum_i w_i (<a_i, x
 at every x in K the rounds of these rows average above 0, so one of them is breached.
 
 Curved losses or constraints: the same from the Lagrangian at a point, less its Frank-Wolfe gap (curved.py); squared errors on entries
-within bounds, over a set with an exact projection, have a method of their own to find it (splitting.py).
+within bounds, over a set with an exact projection, have a method of their own to find it (splitting.py). Squared errors that are
+constraints leave no room, and are taken as the equations they are.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ from tidewolf.core.values import Value
 from tidewolf.evaluation import bracket, curved, linear_program, semidefinite, splitting
 from tidewolf.evaluation.task import Guess, Task, Vector, require_rounds, task_of
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
+from tidewolf.functions.range import Range
+from tidewolf.functions.squared import Squared
 from tidewolf.sets.base import Polyhedral
 
 _NAMED = 6
@@ -91,8 +94,17 @@ def best_in_hindsight(K: HasLMO, stream: Stream, start: int | None = None, stop:
         raise WrongType(f"The best point in hindsight is that of a Stream(losses, constraints), not of a {type(stream).__name__}.")
     part, first = stream[start:stop], slice(start, stop).indices(len(stream))[0]
     require_rounds(K, part)
-    if not (isinstance(part.losses, LinearTotal) and isinstance(part.constraints, PiecewiseLinear)):
+    if not isinstance(part.losses, LinearTotal):
         return _curved(K, part, first)
+    if isinstance(part.constraints, PiecewiseLinear):
+        return _straight(K, part, first)
+    if isinstance(part.constraints, Squared) and (part.constraints.places >= 0).any():
+        return _squares(K, part, part.constraints, first)
+    return _curved(K, part, first)
+
+
+def _straight(K: HasLMO, part: Stream, first: int) -> Comparator:
+    """Linear losses under half-spaces: the first method that decides, or the best of what they know."""
     task, best = task_of(K, part), None
     for method, guess in _methods(task):
         found = guess(task)
@@ -102,6 +114,25 @@ def best_in_hindsight(K: HasLMO, stream: Stream, start: int | None = None, stop:
         best = known if best is None or known.lower > best.lower else best
     assert best is not None
     return best
+
+
+def _squares(K: HasLMO, part: Stream, squares: Squared, first: int) -> Comparator:
+    """Linear losses under squared errors that are to be 0: each is an equation, a half-space and its opposite.
+
+    Weights w that show that none of those holds show it of the squares too: with W_t = |the weights of round t|, by Cauchy and by Jensen,
+
+        bound <= sum_t W_t sqrt(2 g_t),        so        sum_t (W_t/W) g_t >= (bound/W)^2/2,        W = sum_t W_t.
+    """
+    asked = (squares.places >= 0).any(axis=1)
+    rounds = np.where(asked, np.arange(len(squares)), np.argmax(asked))  # a round without entries says nothing: another one twice
+    targets = squares.targets[rounds, ...]
+    known = _straight(K, Stream(part.losses, Range(targets, targets, squares.places[rounds], squares.sides)), first)
+    if (proof := known.infeasibility) is None:
+        return known
+    where, index = np.unique(rounds[proof.rounds - first], return_inverse=True)
+    each = np.sqrt(np.bincount(index, proof.weights**2))
+    shares, bound = each / each.sum(), (proof.bound / float(each.sum())) ** 2 / 2.0
+    return replace(known, infeasibility=Infeasibility(frozen(shares), frozen(first + where), frozen(where), bound))
 
 
 def _methods(task: Task) -> Iterator[tuple[str, Callable[[Task], Guess | None]]]:

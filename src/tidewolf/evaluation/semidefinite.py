@@ -110,6 +110,9 @@ class _Lifted(NamedTuple):
         """Rows of flattened points as rows of flattened symmetric matrices with the same products."""
         from scipy.sparse import coo_array, csr_array
 
+        if self._corner == 0 and isinstance(rows, np.ndarray):
+            square = rows.reshape(-1, self.n, self.n)
+            return csr_array(0.5 * (square + square.transpose(0, 2, 1)).reshape(rows.shape))
         rows = coo_array(rows)
         i, j = np.divmod(rows.col.astype(np.int64), self.task.K.shape[1])
         j = j + self._corner
