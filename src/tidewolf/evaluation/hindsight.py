@@ -31,6 +31,7 @@ from tidewolf.core.errors import WrongType
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.values import Value
 from tidewolf.evaluation import bracket, curved, linear_program, semidefinite, splitting
+from tidewolf.evaluation.curved import Curved, Found
 from tidewolf.evaluation.task import Guess, Task, Vector, require_rounds, task_of
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.functions.range import Range
@@ -158,19 +159,36 @@ def _checked(task: Task, found: Guess, first: int) -> Comparator:
 
 def _curved(K: HasLMO, part: Stream, first: int) -> Comparator:
     """The same where losses or constraints are curved."""
-    task = curved.curved_of(K, part)
-    which = splitting if splitting.fits(task) else curved
-    found, method = which.guess(task), which.METHOD
+    task, best = curved.curved_of(K, part), None
+    for method, guess in _curved_methods(task):
+        known = replace(_checked_curved(task, guess(task), first), method=method)
+        if known.feasible is not None:
+            return known
+        best = known if best is None or known.lower > best.lower else best
+    assert best is not None
+    return best
+
+
+def _curved_methods(task: Curved) -> Iterator[tuple[str, Callable[[Curved], Found]]]:
+    if splitting.fits(task):
+        yield splitting.METHOD, splitting.guess
+        return
+    if semidefinite.fits(task):
+        yield semidefinite.METHOD, semidefinite.guess_squares
+    yield curved.METHOD, curved.guess
+
+
+def _checked_curved(task: Curved, found: Found, first: int) -> Comparator:
     if found.weights is not None and (weights := _shares(found.weights)) is not None:
         bound, _ = task.least(found.anchor, weights, costs=False)
         if bound > 0:
             rows = np.flatnonzero(weights)
             proof = Infeasibility(frozen(weights[rows]), frozen(first + task.rounds[rows]), frozen(rows), bound)
-            return Comparator(None, math.inf, math.inf, False, proof, method)
+            return Comparator(None, math.inf, math.inf, False, proof)
     lower, _ = task.least(found.anchor, found.lam)
     if found.point is not None and task.keeps(found.point):
-        return Comparator(frozen(found.point.reshape(K.shape)), lower, max(lower, task.total(found.point)), True, method=method)
-    return Comparator(None, lower, math.inf, None, method=method)
+        return Comparator(frozen(found.point.reshape(task.K.shape)), lower, max(lower, task.total(found.point)), True)
+    return Comparator(None, lower, math.inf, None)
 
 
 def _infeasibility(task: Task, weights: Vector, first: int) -> Infeasibility | None:

@@ -1,6 +1,6 @@
 """A primal-dual interior-point method for linear programs over symmetric matrices.
 
-    min { <C, X> : X psd, X <= cap (where there is one), <A_i, X> = b_i for the first `equations` rows, <A_i, X> <= b_i for the others }
+    min { <C, X> : X psd, X <= cap (where there is one), <A_i, X> = b_i for the first rows, <A_i, X> <= b_i for the others }
 
 With multipliers y, free for equations and >= 0 for the others, slacks s of the others, and V of the cap W = cap - X psd,
 
@@ -12,7 +12,8 @@ the multipliers. With G the mean of X and the inverse of Z (G Z G = X), and G_2 
     H dX + sum_i dy_i A_i = right side,        H dX = inv(G) dX inv(G) + inv(G_2) dX inv(G_2),
 
 and T, which makes both terms diagonal, inverts it:  inv(H) Y = T (Theta o (T' Y T)) T',  Theta = 1 without a cap, 1/(1 + w_i w_j) with.
-So a turn costs one m x m system for m rows, with entries <A_i, inv(H) A_j>, and some products of n x n matrices: n^2 unknowns are never
+A row may give: <A_i, X> = b_i + give_i y_i instead of an equation is what (<A_i, X> - b_i)^2/(2 give_i) among the costs leads to, and
+adds give_i to the system below; steps for X and for the multipliers are then the same. So a turn costs one m x m system for m rows, with entries <A_i, inv(H) A_j>, and some products of n x n matrices: n^2 unknowns are never
 a system. Equations need not leave room for anything but X itself; what is found is checked by others (task.py).
 """
 
@@ -43,11 +44,17 @@ class Program(NamedTuple):
     A: Any
     """sparse rows of flattened symmetric matrices, the equations first; linearly independent those"""
     b: Vector
-    equations: int
+    give: Vector
+    """one for each of the first rows: 0 for an equation"""
     cap: Vector | None
     """the diagonal of the cap"""
     start: Vector
     """positive definite, below the cap"""
+
+    @property
+    def equations(self) -> int:
+        """How many the first rows are."""
+        return len(self.give)
 
 
 class Solution(NamedTuple):
@@ -176,7 +183,8 @@ class _Newton:
         k, e = len(program.b), program.equations
         lam = state.y[e:]
         M = self._products()
-        M[np.arange(e, k), np.arange(e, k)] += state.s / lam
+        self.give = np.concatenate([program.give, state.s / lam])
+        M[np.arange(k), np.arange(k)] += self.give
         # rows that nearly depend on each other would end the method long before they matter to what it finds
         M[np.arange(k), np.arange(k)] *= 1.0 + 1e-15 * k
         if not (np.diagonal(M) > 0.0).all():
@@ -204,8 +212,8 @@ class _Newton:
         dy = self._solved(right)
         dX = self._inverse(B - (program.A.T @ dy).reshape(B.shape))
         for _ in range(_REFINED):  # inv(H) is large: what rounding took from A dX is found again from what is left
-            left = program.A @ dX.reshape(-1) + self.left
-            left[e:] += (slack - state.s * dy[e:]) / lam
+            left = program.A @ dX.reshape(-1) - self.give * dy + self.left
+            left[e:] += slack / lam
             more = self._solved(left)
             dy, dX = dy + more, dX - self._inverse((program.A.T @ more).reshape(B.shape))
         ds = (slack - state.s * dy[e:]) / lam
@@ -226,6 +234,8 @@ class _Newton:
         if self.high is not None and change.high is not None:
             primal = min(primal, self.high.longest(change.high[0]))
             dual = min(dual, self.high.longest(change.high[1]))
+        if self.program.give.any():
+            primal = dual = min(primal, dual)
         return min(1.0, share * primal), min(1.0, share * dual)
 
     def _inverse(self, Y: Vector) -> Vector:
@@ -295,7 +305,7 @@ def _mu(program: Program, state: _State) -> float:
 def _lefts(program: Program, state: _State) -> tuple[Vector, Vector]:
     """What is left of A X = b, slacks counted, and of the equation of multipliers."""
     left = program.A @ state.X.reshape(-1) - program.b
-    left[program.equations :] += state.s
+    left -= np.concatenate([program.give * state.y[: program.equations], -state.s])
     dual = program.C + (program.A.T @ state.y).reshape(state.X.shape) - state.Z
     return left, dual if state.V is None else dual + state.V
 
@@ -304,7 +314,8 @@ def _error(program: Program, state: _State) -> float:
     """The largest of what is left: against the size of X, which is 1, of the multipliers, and of the costs."""
     left, dual = _lefts(program, state)
     unit = float(positive(np.linalg.norm(program.C))) / len(program.C)
-    cost = max(abs(float((program.C * state.X).sum())), unit)
+    squares = 0.5 * float(program.give @ state.y[: program.equations] ** 2)
+    cost = max(abs(float((program.C * state.X).sum()) + squares), unit)
     size = unit + float(np.abs(state.y).max(initial=0.0))
     gap = _mu(program, state) * len(program.C) / cost
     error = max(float(np.abs(left).max(initial=0.0)), float(np.abs(dual).max()) / size, gap)

@@ -79,13 +79,18 @@ def _entries(task: Curved) -> _Entries:
     losses, pieces = task.part.losses, task.pieces
     assert isinstance(losses, Squared)
     assert pieces is not None
-    size, seen = int(np.prod(task.K.shape)), losses.places >= 0
-    places, above = losses.places[seen], _signs(pieces) > 0
-    n = np.bincount(places, minlength=size).astype(np.float64)
-    s = np.asarray(np.bincount(places, to_numpy(losses.targets)[seen], size), dtype=np.float64)
-    low, high = np.full(size, -np.inf), np.full(size, np.inf)
+    above, (n, s) = _signs(pieces) > 0, (total.reshape(-1) for total in totals(losses))
+    low, high = np.full(len(n), -np.inf), np.full(len(n), np.inf)
     high[pieces.A.indices[above]], low[pieces.A.indices[~above]] = pieces.b[above], -pieces.b[~above]
-    return _Entries(n, s, low, high, float(n[n > 0].mean()) if places.size else 1.0)
+    return _Entries(n, s, low, high, float(n[n > 0].mean()) if n.any() else 1.0)
+
+
+def totals(losses: Squared) -> tuple[Vector, Vector]:
+    """How often each entry was seen, and the sum of what was seen, in the shape of a point."""
+    seen, size = losses.places >= 0, int(np.prod(losses.shape))
+    places = losses.places[seen]
+    n, s = np.bincount(places, minlength=size), np.bincount(places, to_numpy(losses.targets)[seen], size)
+    return n.astype(np.float64).reshape(losses.shape), np.asarray(s, dtype=np.float64).reshape(losses.shape)
 
 
 def _signs(pieces: Halfspaces) -> Vector:
