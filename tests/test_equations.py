@@ -1,4 +1,5 @@
-"""Comparators over sets of matrices whose limits are equations: brackets around what was planted, proofs, and sets without an inside."""
+"""Comparators over sets of matrices whose limits are equations: brackets around what was planted,
+proofs that no point keeps them, and sets that they leave no inside of."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def fixed(entries, shape):
 def spread(rng, C, i, j, X):
     """Rounds whose losses add up to C and which fix the entries i, j of X, some in each round."""
     parts = np.array_split(rng.permutation(len(i)), ROUNDS)
-    limits = Range.of([((i[part], j[part]), X[i[part], j[part]], X[i[part], j[part]]) for part in parts], X.shape)
+    each = [((i[part], j[part]), X[i[part], j[part]]) for part in parts]
+    limits = Range.of([(where, values, values) for where, values in each], X.shape)
     return Stream(Linear(rng.dirichlet(np.ones(ROUNDS))[:, None, None] * C), limits)
 
 
@@ -44,7 +46,7 @@ def some_entries(rng, n, more):
 
 
 def planted(seed, n, more, kind):
-    """A set, a stream, the best matrix and the least total: X and multipliers Z of its eigenvalues are chosen first, the costs after them."""
+    """A set, a stream, the best matrix and the least total: multipliers are chosen, then costs."""
     rng = np.random.default_rng(seed)
     i, j = some_entries(rng, n, more)
     Q, rank = np.linalg.qr(rng.normal(size=(n, n)))[0], max(2, n // 4)
@@ -61,13 +63,15 @@ def planted(seed, n, more, kind):
         Y[i, j] = rng.normal(size=len(i))
         size = rng.uniform(0.5, 2.0, rank)
         rest = 0.5 * Q[:, rank:-1] @ right[:, rank:].T
-        X, K, C = left * size @ right[:, :rank].T, NuclearBall((n, n - 1), float(size.sum())), -(left @ right[:, :rank].T + rest) - Y
+        X, K = left * size @ right[:, :rank].T, NuclearBall((n, n - 1), float(size.sum()))
+        C = -(left @ right[:, :rank].T + rest) - Y
         return K, spread(rng, C, *np.unique([i, j], axis=1), X), X, float((C * X).sum())
     else:
         X = Q[:, :rank] * rng.uniform(0.5, 2.0, rank) @ Q[:, :rank].T
         C = Q[:, rank:] * rng.uniform(0.5, 2.0, n - rank) @ Q[:, rank:].T - Y
         tau = float(np.trace(X))
-        K = {"room": BoundedPSD(n, 1.5 * tau), "full": BoundedPSD(n, tau), "spectraplex": Spectraplex(n, tau)}[kind]
+        most = 1.5 * tau if kind == "room" else tau
+        K = Spectraplex(n, tau) if kind == "spectraplex" else BoundedPSD(n, most)
     C = (C + C.T) / 2
     return K, spread(rng, C, i, j, X), X, float((C * X).sum())
 
@@ -84,7 +88,7 @@ def holds(K, stream, got, width):
     assert float(stream.losses.values(got.point).sum()) <= got.upper + 1e-12 * abs(got.upper)
 
 
-# --- what was planted is found --------------------------------------------------------------------------------------------------------
+# --- what was planted is found ------------------------------------------------------------------
 
 KINDS = ["room", "full", "spectraplex", "fantope", "nuclear"]
 
@@ -124,19 +128,24 @@ def test_however_equations_are_said_they_are_the_same():
     rng = np.random.default_rng(3)
     n, C = 5, symmetric(rng, 5)
     i, j = some_entries(rng, n, 2)
+
+    def rounds(count):
+        return Linear(np.tile(C / count, (count, 1, 1)))
+
     X = np.eye(n) + 0.1 * symmetric(rng, n)
     E = np.zeros((len(i), n, n))
     E[np.arange(len(i)), i, j] = 1.0
     v, K = X[i, j], BoundedPSD(n, 8.0)
     k = len(i)
     said = {
-        "entries": Stream(Linear(np.tile(C / 3, (3, 1, 1))), Range.of([((i, j), v, v)] * 3, (n, n))),
-        "mirrored": Stream(Linear(C[None]), Range.of([((j, i), v, v)], (n, n))),
-        "both signs in a round": Stream(Linear(np.tile(C / k, (k, 1, 1))), MaxAffine(np.stack([E, -E], 1), np.stack([v, -v], 1))),
+        "entries": Stream(rounds(3), Range.of([((i, j), v, v)] * 3, (n, n))),
+        "mirrored": Stream(rounds(1), Range.of([((j, i), v, v)], (n, n))),
+        "both signs": Stream(rounds(k), MaxAffine(np.stack([E, -E], 1), np.stack([v, -v], 1))),
         "rounds of either sign": Stream(
-            Linear(np.tile(C / (2 * k), (2 * k, 1, 1))), Affine(np.concatenate([3 * E, -0.7 * E]), np.concatenate([3 * v, -0.7 * v]))
+            rounds(2 * k),
+            Affine(np.concatenate([3 * E, -0.7 * E]), np.concatenate([3 * v, -0.7 * v])),
         ),
-        "squares": Stream(Linear(np.tile(C / 2, (2, 1, 1))), Squared.of([((i, j), v), (([], []), [])], (n, n))),
+        "squares": Stream(rounds(2), Squared.of([((i, j), v), (([], []), [])], (n, n))),
     }
     found = {name: best_in_hindsight(K, stream) for name, stream in said.items()}
     for name, got in found.items():
@@ -153,19 +162,21 @@ def test_bounds_beside_equations_bind():
     X = np.eye(n)
     pairs = np.concatenate([diagonal[:, None], -diagonal[:, None]], axis=1)
     A = np.concatenate([np.repeat(rows, 2, axis=1), pairs])
-    b = np.concatenate([np.repeat(rows.reshape(400, -1) @ X.reshape(-1, 1) + 0.3, 2, axis=1), np.array([[1.0, -1.0]] * n)])
+    room = np.repeat(rows.reshape(400, -1) @ X.reshape(-1, 1) + 0.3, 2, axis=1)
+    b = np.concatenate([room, np.array([[1.0, -1.0]] * n)])
     stream = Stream(Linear(np.tile(symmetric(rng, n), (len(b), 1, 1))), MaxAffine(A, b))
     K = BoundedPSD(n, float(n))
-    got, loose = best_in_hindsight(K, stream), best_in_hindsight(K, Stream(stream.losses[:n], MaxAffine(A[400:], b[400:])))
+    got = best_in_hindsight(K, stream)
+    loose = best_in_hindsight(K, Stream(stream.losses[:n], MaxAffine(A[400:], b[400:])))
     holds(K, stream, got, 1e-7)
     assert got.lower / len(b) > loose.upper / n
 
 
-# --- no point keeps them --------------------------------------------------------------------------------------------------------------
+# --- no point keeps them ------------------------------------------------------------------------
 
 IMPOSSIBLE = [
     pytest.param(BoundedPSD(4, 2.0), {(0, 0): 0.1, (1, 1): 0.1, (0, 1): 0.5}, id="minor"),
-    pytest.param(BoundedPSD(4, 2.0), {(0, 0): 0.5, (1, 1): 0.5, (0, 1): 0.5 + 1e-6}, id="minor, by little"),
+    pytest.param(BoundedPSD(4, 2.0), {(0, 0): 0.5, (1, 1): 0.5, (0, 1): 0.500001}, id="by little"),
     pytest.param(BoundedPSD(4, 1.0), {(i, i): 0.3 for i in range(4)}, id="trace too large"),
     pytest.param(Spectraplex(3, 1.0), {(i, i): 0.3 for i in range(3)}, id="trace too small"),
     pytest.param(BoundedPSD(4, 2.0), {(0, 0): -0.1}, id="diagonal below 0"),
@@ -200,20 +211,23 @@ def test_equations_that_no_member_keeps_are_proved_so(K, entries, squares):
 
 def test_squares_that_contradict_each_other_are_proved_to_by_their_rounds():
     squares = Squared.of([(([0], [1]), [0.1]), (([], []), []), (([0], [1]), [0.3])], (3, 3))
-    proof = best_in_hindsight(Spectraplex(3), Stream(Linear(np.zeros((3, 3, 3))), squares)).infeasibility
+    stream = Stream(Linear(np.zeros((3, 3, 3))), squares)
+    proof = best_in_hindsight(Spectraplex(3), stream).infeasibility
     assert proof.rounds.tolist() == [0, 2]
     assert proof.bound == pytest.approx(0.5 * 0.1**2, rel=1e-6)  # halfway between the two
 
 
-# --- sets that the equations leave no inside of ---------------------------------------------------------------------------------------
+# --- sets that the equations leave no inside of -------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [4, 50])
 def test_a_zero_on_the_diagonal_takes_its_row_with_it(n):
     rng = np.random.default_rng(6)
     C = symmetric(rng, n)
-    got = best_in_hindsight(BoundedPSD(n, 2.0), Stream(Linear.one(C), fixed({(0, 0): 0.0, (1, 1): 0.1}, (n, n))))
-    want = best_in_hindsight(BoundedPSD(n - 1, 2.0), Stream(Linear.one(C[1:, 1:]), fixed({(0, 0): 0.1}, (n - 1, n - 1))))
+    stream = Stream(Linear.one(C), fixed({(0, 0): 0.0, (1, 1): 0.1}, (n, n)))
+    rest = Stream(Linear.one(C[1:, 1:]), fixed({(0, 0): 0.1}, (n - 1, n - 1)))
+    got = best_in_hindsight(BoundedPSD(n, 2.0), stream)
+    want = best_in_hindsight(BoundedPSD(n - 1, 2.0), rest)
     assert got.feasible
     assert got.lower <= want.upper + 1e-9
     assert got.upper >= want.lower - 1e-5 * abs(want.lower)
@@ -224,8 +238,9 @@ def test_a_zero_on_the_diagonal_takes_its_row_with_it(n):
 def test_a_trace_that_some_entries_use_up_leaves_the_others_nothing(K):
     rng = np.random.default_rng(7)
     C = symmetric(rng, 12)
-    got = best_in_hindsight(K, Stream(Linear.one(C), fixed({(i, i): 0.25 for i in range(4)}, (12, 12))))
-    want = best_in_hindsight(Spectraplex(4), Stream(Linear.one(C[:4, :4]), fixed({(i, i): 0.25 for i in range(4)}, (4, 4))))
+    entries = {(i, i): 0.25 for i in range(4)}
+    got = best_in_hindsight(K, Stream(Linear.one(C), fixed(entries, (12, 12))))
+    want = best_in_hindsight(Spectraplex(4), Stream(Linear.one(C[:4, :4]), fixed(entries, (4, 4))))
     assert got.feasible
     assert got.lower <= want.upper
     assert got.upper >= want.lower
@@ -247,25 +262,27 @@ def test_a_single_point_is_found(K):
 
 def test_ones_and_zeros_on_the_diagonal_of_a_fantope():
     n, C = 10, symmetric(np.random.default_rng(9), 10)
-    got = best_in_hindsight(Fantope(n, 4), Stream(Linear.one(C), fixed({(0, 0): 1.0, (1, 1): 0.0, (2, 2): 0.9}, (n, n))))
-    inner = best_in_hindsight(Fantope(n - 2, 3), Stream(Linear.one(C[2:, 2:]), fixed({(0, 0): 0.9}, (n - 2, n - 2))))
-    want = C[0, 0] + inner.upper
+    stream = Stream(Linear.one(C), fixed({(0, 0): 1.0, (1, 1): 0.0, (2, 2): 0.9}, (n, n)))
+    rest = Stream(Linear.one(C[2:, 2:]), fixed({(0, 0): 0.9}, (n - 2, n - 2)))
+    got = best_in_hindsight(Fantope(n, 4), stream)
+    want = C[0, 0] + best_in_hindsight(Fantope(n - 2, 3), rest).upper
     assert got.feasible
     assert got.lower - 1e-6 <= want <= got.upper + 1e-4
     assert got.upper - got.lower <= 1e-4 * abs(want)
 
 
-# --- squared losses -------------------------------------------------------------------------------------------------------------------
+# --- squared losses -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["room", "full", "spectraplex"])
 @pytest.mark.parametrize("n", [5, 20])
 def test_squared_losses_under_equations_are_bracketed(kind, n):
     K, stream, X, _ = planted(10, n, n, kind)
-    targets = X - stream.losses.C.sum(axis=0)  # the slope at X, every entry being seen once, is that of the planted costs
+    targets = X - stream.losses.C.sum(axis=0)  # the slope at X is that of the planted costs
     i, j = np.divmod(np.random.default_rng(0).permutation(n * n), n)
     parts = np.array_split(np.arange(n * n), ROUNDS)
-    squares = Squared.of([((i[part], j[part]), targets[i[part], j[part]]) for part in parts], (n, n))
+    each = [((i[part], j[part]), targets[i[part], j[part]]) for part in parts]
+    squares = Squared.of(each, (n, n))
     got = best_in_hindsight(K, Stream(squares, stream.constraints))
     value = float(squares.values(X).sum())
     holds(K, Stream(squares, stream.constraints), got, 1e-6)
@@ -273,26 +290,36 @@ def test_squared_losses_under_equations_are_bracketed(kind, n):
     assert value <= got.upper * (1 + 1e-7)
 
 
+def test_a_row_of_nothing_that_asks_for_something_is_the_proof():
+    nothing = np.array([[0.0, 1.0], [-1.0, 0.0]])  # a symmetric matrix has no product with it
+    stream = Stream(Linear(np.zeros((2, 2, 2))), Affine([np.eye(2), nothing], [5.0, -0.5]))
+    proof = best_in_hindsight(BoundedPSD(2), stream).infeasibility
+    assert proof.rounds.tolist() == [1]
+    assert proof.bound == pytest.approx(0.5)
+
+
 def test_squared_losses_under_equations_that_no_member_keeps():
     squares = Squared.one(([0, 1], [1, 2]), [0.3, 0.1], (4, 4))
-    got = best_in_hindsight(BoundedPSD(4), Stream(squares, fixed({(0, 0): 0.1, (1, 1): 0.1, (0, 1): 0.5}, (4, 4))))
+    limits = fixed({(0, 0): 0.1, (1, 1): 0.1, (0, 1): 0.5}, (4, 4))
+    got = best_in_hindsight(BoundedPSD(4), Stream(squares, limits))
     assert got.feasible is False
     assert got.infeasibility.bound > 0
 
 
-# --- the method is named --------------------------------------------------------------------------------------------------------------
+# --- the method is named ------------------------------------------------------------------------
 
 
 def test_every_comparator_says_what_found_it():
     losses, limits = Linear([[1.0, 2.0]]), Affine([[1.0, 0.0]], [0.7])
     seen = Squared.one([[0]], [0.5], (2,))
     inside = Range.one([[0]], [-0.9], [0.9], (2,))
+    matrices = Stream(Linear.one(np.eye(2)), fixed({(0, 1): 0.1}, (2, 2)))
     found = {
         linear_program.METHOD: best_in_hindsight(Simplex(2), Stream(losses, limits)),
         bracket.METHOD: best_in_hindsight(L2Ball(2), Stream(losses, limits)),
         splitting.METHOD: best_in_hindsight(L2Ball(2), Stream(seen, inside)),
         curved.METHOD: best_in_hindsight(Simplex(2), Stream(seen, limits)),
-        semidefinite.METHOD: best_in_hindsight(Spectraplex(2), Stream(Linear.one(np.eye(2)), fixed({(0, 1): 0.1}, (2, 2)))),
+        semidefinite.METHOD: best_in_hindsight(Spectraplex(2), matrices),
     }
     for method, got in found.items():
         assert got.feasible
@@ -301,7 +328,8 @@ def test_every_comparator_says_what_found_it():
 
 
 def test_a_run_shows_the_method():
-    stream = Stream(Linear(np.tile(np.eye(2), (5, 1, 1))), Range.of([(([0], [1]), 0.1, 0.1)] * 5, (2, 2)))
+    limits = Range.of([(([0], [1]), 0.1, 0.1)] * 5, (2, 2))
+    stream = Stream(Linear(np.tile(np.eye(2), (5, 1, 1))), limits)
     run = tw.run(tw.LyapunovDescent(Spectraplex(2), horizon=5), stream)
     assert f"best fixed point in hindsight by: {semidefinite.METHOD}" in str(run)
     assert run.summary()["hindsight_method"] == semidefinite.METHOD

@@ -146,7 +146,7 @@ def scaled(A: Any, factors: Vector) -> Any:
     return csr_array((data, A.indices, A.indptr), shape=A.shape)
 
 
-def _key(A: Any, i: int) -> bytes:
+def _key(A: Any, i: Any) -> bytes:
     """What is the same for rows that are."""
     part = slice(A.indptr[i], A.indptr[i + 1])
     return bytes(A.indices[part].tobytes() + (A.data[part].round(12) + 0.0).tobytes())

@@ -3,8 +3,9 @@
     min { sum_t f_t(x) : x in K, g_t(x) <= 0 for every t }
 
 Mostly losses add up to <c, x> + constant and constraints are half-spaces <a_i, x> <= b_i. A set with a linear description makes it
-a linear program (linear_program.py), a set of matrices known by their eigenvalues or singular values a semidefinite one
-(semidefinite.py); any other set is asked through its oracle alone (bracket.py). Solvers are believed nothing: they propose a point,
+a linear program (linear_program.py), a set known by eigenvalues or singular values a semidefinite
+one (semidefinite.py); any other set is asked through its oracle alone (bracket.py).
+Solvers are believed nothing: they propose a point,
 multipliers, weights, and what these are worth is found with the functions and the set themselves (task.py): `lower` by one call of the
 oracle, `upper` at a point that was seen to be feasible, else infinite.
 
@@ -12,8 +13,8 @@ No such point. Weights w >= 0 that sum to 1 with min_{x in K} sum_i w_i (<a_i, x
 at every x in K the rounds of these rows average above 0, so one of them is breached.
 
 Curved losses or constraints: the same from the Lagrangian at a point, less its Frank-Wolfe gap (curved.py); squared errors on entries
-within bounds, over a set with an exact projection, have a method of their own to find it (splitting.py). Squared errors that are
-constraints leave no room, and are taken as the equations they are.
+within bounds, over a set with an exact projection, have a method of their own to find it (splitting.py).
+Squared errors that are constraints leave no room, and are taken as the equations they are.
 """
 
 from __future__ import annotations
@@ -105,11 +106,11 @@ def best_in_hindsight(K: HasLMO, stream: Stream, start: int | None = None, stop:
 
 
 def _straight(K: HasLMO, part: Stream, first: int) -> Comparator:
-    """Linear losses under half-spaces: the first method that decides, or the best of what they know."""
+    """Linear losses under half-spaces, by the first method that decides, or the best that did not."""
     task, best = task_of(K, part), None
     for method, guess in _methods(task):
-        found = guess(task)
-        known = replace(_checked(task, Guess(None, np.zeros(len(task.b))) if found is None else found, first), method=method)
+        found = guess(task) or Guess(None, np.zeros(len(task.b)))
+        known = replace(_checked(task, found, first), method=method)
         if known.feasible is not None:
             return known
         best = known if best is None or known.lower > best.lower else best
@@ -118,22 +119,26 @@ def _straight(K: HasLMO, part: Stream, first: int) -> Comparator:
 
 
 def _squares(K: HasLMO, part: Stream, squares: Squared, first: int) -> Comparator:
-    """Linear losses under squared errors that are to be 0: each is an equation, a half-space and its opposite.
+    """Linear losses under squared errors that are to be 0: equations, of two half-spaces each.
 
-    Weights w that show that none of those holds show it of the squares too: with W_t = |the weights of round t|, by Cauchy and by Jensen,
+    Weights that show that no point keeps those show it of the squares: with W_t the norm of the
+    weights of round t and W = sum_t W_t, by Cauchy and by Jensen
 
-        bound <= sum_t W_t sqrt(2 g_t),        so        sum_t (W_t/W) g_t >= (bound/W)^2/2,        W = sum_t W_t.
+        bound <= sum_t W_t sqrt(2 g_t),    so    sum_t (W_t/W) g_t >= (bound/W)^2/2.
     """
     asked = (squares.places >= 0).any(axis=1)
-    rounds = np.where(asked, np.arange(len(squares)), np.argmax(asked))  # a round without entries says nothing: another one twice
+    # a round without entries says nothing: the first one that has some comes twice
+    rounds = np.where(asked, np.arange(len(squares)), np.argmax(asked))
     targets = squares.targets[rounds, ...]
-    known = _straight(K, Stream(part.losses, Range(targets, targets, squares.places[rounds], squares.sides)), first)
+    equations = Range(targets, targets, squares.places[rounds], squares.sides)
+    known = _straight(K, Stream(part.losses, equations), first)
     if (proof := known.infeasibility) is None:
         return known
     where, index = np.unique(rounds[proof.rounds - first], return_inverse=True)
     each = np.sqrt(np.bincount(index, proof.weights**2))
     shares, bound = each / each.sum(), (proof.bound / float(each.sum())) ** 2 / 2.0
-    return replace(known, infeasibility=Infeasibility(frozen(shares), frozen(first + where), frozen(where), bound))
+    proof = Infeasibility(frozen(shares), frozen(first + where), frozen(where), bound)
+    return replace(known, infeasibility=proof)
 
 
 def _methods(task: Task) -> Iterator[tuple[str, Callable[[Task], Guess | None]]]:
@@ -187,7 +192,8 @@ def _checked_curved(task: Curved, found: Found, first: int) -> Comparator:
             return Comparator(None, math.inf, math.inf, False, proof)
     lower, _ = task.least(found.anchor, found.lam)
     if found.point is not None and task.keeps(found.point):
-        return Comparator(frozen(found.point.reshape(task.K.shape)), lower, max(lower, task.total(found.point)), True)
+        point = frozen(found.point.reshape(task.K.shape))
+        return Comparator(point, lower, max(lower, task.total(found.point)), True)
     return Comparator(None, lower, math.inf, None)
 
 

@@ -1,20 +1,29 @@
 """A primal-dual interior-point method for linear programs over symmetric matrices.
 
-    min { <C, X> : X psd, X <= cap (where there is one), <A_i, X> = b_i for the first rows, <A_i, X> <= b_i for the others }
+    min <C, X>    with X psd, X <= cap (where there is one),
+                  <A_i, X> = b_i for the first rows, <A_i, X> <= b_i for the others
 
-With multipliers y, free for equations and >= 0 for the others, slacks s of the others, and V of the cap W = cap - X psd,
+With multipliers y, free for equations and >= 0 for the others, slacks s of the others, and V of the
+cap, W = cap - X psd,
 
-    C + sum_i y_i A_i - Z + V = 0,        X Z = W V = mu I,        s_i y_i = mu,        mu -> 0,
+    C + sum_i y_i A_i - Z + V = 0,      X Z = W V = mu I,      s_i y_i = mu,      mu -> 0,
 
-by Newton's method with Nesterov and Todd's (1997) scaling, Mehrotra's (1992) predictor and corrector, and separate steps for X and for
-the multipliers. With G the mean of X and the inverse of Z (G Z G = X), and G_2 that of W and V, the change of X solves
+by Newton's method with Nesterov and Todd's (1997) scaling and Mehrotra's (1992) predictor and
+corrector, separate steps for X and for the multipliers. With G the mean of X and the inverse of Z
+(G Z G = X), and G_2 that of W and V, the change of X solves
 
-    H dX + sum_i dy_i A_i = right side,        H dX = inv(G) dX inv(G) + inv(G_2) dX inv(G_2),
+    H dX + sum_i dy_i A_i = right side,      H dX = inv(G) dX inv(G) + inv(G_2) dX inv(G_2),
 
-and T, which makes both terms diagonal, inverts it:  inv(H) Y = T (Theta o (T' Y T)) T',  Theta = 1 without a cap, 1/(1 + w_i w_j) with.
-A row may give: <A_i, X> = b_i + give_i y_i instead of an equation is what (<A_i, X> - b_i)^2/(2 give_i) among the costs leads to, and
-adds give_i to the system below; steps for X and for the multipliers are then the same. So a turn costs one m x m system for m rows, with entries <A_i, inv(H) A_j>, and some products of n x n matrices: n^2 unknowns are never
-a system. Equations need not leave room for anything but X itself; what is found is checked by others (task.py).
+and T, which makes both terms diagonal, inverts it:  inv(H) Y = T (Theta o (T' Y T)) T', with Theta
+1 without a cap, 1/(1 + w_i w_j) with one. So a turn costs one m x m system for m rows, of entries
+<A_i, inv(H) A_j>, and some products of n x n matrices: the n^2 unknowns are never a system.
+
+A row may give: <A_i, X> = b_i + give_i y_i in place of an equation is what the squared error
+(<A_i, X> - b_i)^2/(2 give_i) among the costs leads to. It adds give_i to the diagonal of the
+system, and steps for X and the multipliers are then the same.
+
+Equations need not leave room for anything but a positive definite X; nothing that is found here is
+believed (task.py).
 """
 
 from __future__ import annotations
@@ -42,7 +51,7 @@ class Program(NamedTuple):
     C: Vector
     """n x n, symmetric"""
     A: Any
-    """sparse rows of flattened symmetric matrices, the equations first; linearly independent those"""
+    """sparse rows of flattened symmetric matrices, the equations, which are independent, first"""
     b: Vector
     give: Vector
     """one for each of the first rows: 0 for an equation"""
@@ -84,7 +93,7 @@ def solve(program: Program) -> Solution:
 
 
 class _Pair(NamedTuple):
-    """Two positive definite matrices in their common scaling: inv(R) X inv(R)' = R' Z R = diag(d)."""
+    """Two positive definite matrices in their common scaling: inv(R) X inv(R)' = R' Z R = d."""
 
     R: Vector
     back: Vector
@@ -105,7 +114,8 @@ class _Pair(NamedTuple):
         return _even(self.R.T @ dZ @ self.R)
 
     def target(self, mu: float, second: Vector | None) -> Vector:
-        """The sum of both scaled changes at which d o d + d o (their sum) + second = mu I, o being the symmetric product."""
+        """The sum of both scaled changes with d o d + d o (their sum) + second = mu I, where
+        o is the symmetric product."""
         right = mu * np.eye(len(self.d)) - np.diag(self.d**2)
         right = right if second is None else right - second
         return np.asarray(2.0 * right / (self.d[:, None] + self.d[None, :]))
@@ -147,9 +157,11 @@ def _begun(program: Program) -> _State:
     s = np.maximum(room, 0.1)
     unit = 1.0 / len(X)
     y = np.concatenate([np.zeros(program.equations), unit / s])
-    Z = unit * np.linalg.inv(X)
-    V = None if program.cap is None else unit * np.linalg.inv(np.diag(program.cap) - X)
-    return _State(X, _even(Z), V, s, y)
+    Z = unit * np.asarray(np.linalg.inv(X), dtype=np.float64)
+    if program.cap is None:
+        return _State(X, _even(Z), None, s, y)
+    V = unit * np.asarray(np.linalg.inv(np.diag(program.cap) - X), dtype=np.float64)
+    return _State(X, _even(Z), _even(V), s, y)
 
 
 def _turn(program: Program, state: _State) -> _State:
@@ -185,7 +197,7 @@ class _Newton:
         M = self._products()
         self.give = np.concatenate([program.give, state.s / lam])
         M[np.arange(k), np.arange(k)] += self.give
-        # rows that nearly depend on each other would end the method long before they matter to what it finds
+        # rows that nearly depend on each other would end the method before they matter
         M[np.arange(k), np.arange(k)] *= 1.0 + 1e-15 * k
         if not (np.diagonal(M) > 0.0).all():
             raise np.linalg.LinAlgError("a row of the system is lost in rounding")
@@ -195,7 +207,7 @@ class _Newton:
         self.left, self.dual_left = _lefts(program, state)
 
     def change(self, mu: float, ahead: _Change | None) -> _Change:
-        """The direction to a point with this mu, the second-order terms of `ahead` taken into account."""
+        """The direction to a point with this mu, with the second-order terms of `ahead`."""
         program, state, e = self.program, self.state, self.program.equations
         lam = state.y[e:]
         second = None if ahead is None else _even(ahead.low[0] @ ahead.low[1])
@@ -203,15 +215,15 @@ class _Newton:
         B = self.low.unscaled(S) - self.dual_left
         S_2 = None
         if self.high is not None:
-            second = None if ahead is None or ahead.high is None else _even(ahead.high[0] @ ahead.high[1])
-            S_2 = self.high.target(mu, second)
+            high = None if ahead is None else ahead.high
+            S_2 = self.high.target(mu, None if high is None else _even(high[0] @ high[1]))
             B -= self.high.unscaled(S_2)
         slack = mu - state.s * lam - (0.0 if ahead is None else ahead.ds * ahead.dy[e:])
         right = program.A @ self._inverse(B).reshape(-1) + self.left
         right[e:] += slack / lam
         dy = self._solved(right)
         dX = self._inverse(B - (program.A.T @ dy).reshape(B.shape))
-        for _ in range(_REFINED):  # inv(H) is large: what rounding took from A dX is found again from what is left
+        for _ in range(_REFINED):  # inv(H) is large, and rounding takes much of A dX
             left = program.A @ dX.reshape(-1) - self.give * dy + self.left
             left[e:] += slack / lam
             more = self._solved(left)
@@ -227,7 +239,7 @@ class _Newton:
         return _Change(dX, _even(dZ), dV, ds, dy, (self.low.primal(dX), self.low.dual(dZ)), high)
 
     def steps(self, change: _Change, share: float) -> tuple[float, float]:
-        """How far X and the slacks may go, and the multipliers: up to 1, or to this share of the way to the boundary."""
+        """How far X and the slacks may go, and the multipliers, given a share of the way out."""
         e = self.program.equations
         primal = min(self.low.longest(change.low[0]), _longest(self.state.s, change.ds))
         dual = min(self.low.longest(change.low[1]), _longest(self.state.y[e:], change.dy[e:]))
@@ -272,7 +284,8 @@ class _Newton:
     def _of_entries(self, A: Any) -> Vector:
         """The same without a cap, <A_i, G A_j G>, entry by entry, for rows with few."""
         n, k, G = len(self.T), A.shape[0], self.T @ self.T.T
-        r, c, v, row = A.indices // n, A.indices % n, A.data, np.repeat(np.arange(k), np.diff(A.indptr))
+        r, c, v = A.indices // n, A.indices % n, A.data
+        row = np.repeat(np.arange(k), np.diff(A.indptr))
         M, step = np.zeros((k, k)), max(1, _BLOCK // max(1, len(v)))
         for a in range(0, len(v), step):
             part = slice(a, a + step)
@@ -296,9 +309,11 @@ def _moved(state: _State, change: _Change, primal: float, dual: float) -> _State
 def _mu(program: Program, state: _State) -> float:
     """The mean of all products that are to become 0."""
     lam = state.y[program.equations :]
-    total, count = float((state.X * state.Z).sum()) + float(state.s @ lam), len(state.X) + len(lam)
+    total = float((state.X * state.Z).sum()) + float(state.s @ lam)
+    count = len(state.X) + len(lam)
     if program.cap is not None and state.V is not None:
-        total, count = total + float(((np.diag(program.cap) - state.X) * state.V).sum()), count + len(state.X)
+        total += float(((np.diag(program.cap) - state.X) * state.V).sum())
+        count += len(state.X)
     return total / count
 
 
@@ -311,7 +326,7 @@ def _lefts(program: Program, state: _State) -> tuple[Vector, Vector]:
 
 
 def _error(program: Program, state: _State) -> float:
-    """The largest of what is left: against the size of X, which is 1, of the multipliers, and of the costs."""
+    """The largest of what is left, against the sizes of X, which is 1, multipliers and costs."""
     left, dual = _lefts(program, state)
     unit = float(positive(np.linalg.norm(program.C))) / len(program.C)
     squares = 0.5 * float(program.give @ state.y[: program.equations] ** 2)

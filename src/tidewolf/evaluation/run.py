@@ -170,7 +170,8 @@ class Run(Record):
 
     def __str__(self) -> str:
         best = self.comparator
-        found = "" if best is None or not best.method else f"\n  best fixed point in hindsight by: {best.method}"
+        method = "" if best is None else best.method
+        found = f"\n  best fixed point in hindsight by: {method}" if method else ""
         return f"{self!r}{found}\n{self.certificate}"
 
 

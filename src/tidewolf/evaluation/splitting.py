@@ -88,9 +88,10 @@ def _entries(task: Curved) -> _Entries:
 def totals(losses: Squared) -> tuple[Vector, Vector]:
     """How often each entry was seen, and the sum of what was seen, in the shape of a point."""
     seen, size = losses.places >= 0, int(np.prod(losses.shape))
-    places = losses.places[seen]
-    n, s = np.bincount(places, minlength=size), np.bincount(places, to_numpy(losses.targets)[seen], size)
-    return n.astype(np.float64).reshape(losses.shape), np.asarray(s, dtype=np.float64).reshape(losses.shape)
+    places, targets = losses.places[seen], to_numpy(losses.targets)[seen].astype(np.float64)
+    n = np.bincount(places, minlength=size).astype(np.float64)
+    s = np.asarray(np.bincount(places, targets, size), dtype=np.float64)
+    return n.reshape(losses.shape), s.reshape(losses.shape)
 
 
 def _signs(pieces: Halfspaces) -> Vector:
