@@ -10,8 +10,17 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.core.batch import Stream
-from tidewolf.evaluation import bracket, curved, linear_program, semidefinite, splitting
+from tidewolf.evaluation import (
+    bracket,
+    curved,
+    interior,
+    linear_program,
+    semidefinite,
+    splitting,
+)
+from tidewolf.evaluation.distinct_rows import Rows, Sides, Span
 from tidewolf.evaluation.hindsight import best_in_hindsight
+from tidewolf.evaluation.lifted import Lifted
 from tidewolf.functions import Affine, Linear, MaxAffine, Range, Squared
 from tidewolf.sets import BoundedPSD, Fantope, L2Ball, NuclearBall, Simplex, Spectraplex
 
@@ -290,10 +299,23 @@ def test_squared_losses_under_equations_are_bracketed(kind, n):
     assert value <= got.upper * (1 + 1e-7)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_squared_losses_where_entries_leave_some_rows_no_choice(seed):
+    rng = np.random.default_rng(seed)
+    n, u = 8, rng.normal(size=8)
+    places = np.stack(np.triu_indices(n, 1), axis=1)[rng.permutation(n * (n - 1) // 2)[:3]]
+    entries = {(i, i): u[i] ** 2 for i in range(n)} | {(i, j): u[i] * u[j] for i, j in places}
+    K, i, j = Spectraplex(n, float(u @ u)), rng.permutation(n), rng.permutation(n)
+    stream = Stream(Squared.one((i, j), rng.normal(size=n), (n, n)), fixed(entries, (n, n)))
+    holds(K, stream, best_in_hindsight(K, stream), 1e-3)
+
+
 def test_a_row_of_nothing_that_asks_for_something_is_the_proof():
     nothing = np.array([[0.0, 1.0], [-1.0, 0.0]])  # a symmetric matrix has no product with it
     stream = Stream(Linear(np.zeros((2, 2, 2))), Affine([np.eye(2), nothing], [5.0, -0.5]))
-    proof = best_in_hindsight(BoundedPSD(2), stream).infeasibility
+    got = best_in_hindsight(BoundedPSD(2), stream)
+    proof = got.infeasibility
+    assert got.method == semidefinite.METHOD
     assert proof.rounds.tolist() == [1]
     assert proof.bound == pytest.approx(0.5)
 
@@ -304,6 +326,42 @@ def test_squared_losses_under_equations_that_no_member_keeps():
     got = best_in_hindsight(BoundedPSD(4), Stream(squares, limits))
     assert got.feasible is False
     assert got.infeasibility.bound > 0
+
+
+# --- the parts ------------------------------------------------------------------------------------
+
+
+def test_repeated_rounds_are_distinct_rows_once_and_decide_the_trace():
+    n, rounds = 6, 30
+    K, each = BoundedPSD(n, float(n)), ((np.arange(n), np.arange(n)), 1.0, 1.0)
+    E = np.eye(n)[:, :, None] * np.eye(n)[:, None, :]
+    said = np.tile(np.concatenate([2 * E, -3 * E]).reshape(2 * n, -1), (rounds, 1))
+    values = np.tile(np.repeat([2.0, -3.0], n), rounds)
+    for A, b in (Range.of([each] * rounds, (n, n)).halfspaces()[:2], (said, values)):
+        rows = Rows.of(*Lifted.of(K, A, b).limits())
+        assert len(rows.low) == n + 1  # the trace is the last
+        assert rows.equations().tolist() == [True] * n + [False]
+        sides = Sides.of(rows, ~rows.equations())
+        span = Span(rows, np.flatnonzero(rows.equations()))
+        decided, hold = span.decided(sides.matrix(rows), sides.b)
+        assert decided.tolist() == [True]
+        assert hold
+        assert not span.decided(sides.matrix(rows), sides.b - 0.1)[1]
+
+
+def test_the_solver_keeps_equations_to_the_last_digits():
+    K, stream, _, _ = planted(12, 20, 60, "spectraplex")
+    lifted = Lifted.of(K, *stream.constraints.halfspaces()[:2])
+    lifted = lifted.with_costs(stream.losses.C.sum(axis=0).reshape(-1))
+    rows = Rows.of(*lifted.limits())
+    span = Span(rows, np.flatnonzero(rows.equations()))
+    give, start = np.zeros(len(span.sides.b)), np.eye(20) / 20
+    program = interior.Program(lifted.C, span.A, span.sides.b, give, None, start)
+    found = interior.solve(program)
+    assert np.linalg.eigvalsh(found.X)[0] > 0
+    assert np.abs(span.A @ found.X.reshape(-1) - span.sides.b).max() <= 1e-11
+    Z = lifted.C + (span.A.T @ found.y).reshape(20, 20)
+    assert abs(float((Z * found.X).sum())) <= 1e-8
 
 
 # --- the method is named ------------------------------------------------------------------------
