@@ -27,6 +27,7 @@ KEYS = [
     "seconds",
     "max_excess",
     "feasible_in_hindsight",
+    "hindsight_method",
     "bound",
     "certificate",
     "unseen",

@@ -173,7 +173,8 @@ def test_a_known_minimum() -> None:
     np.testing.assert_allclose(got.point, [0.5, 0.25, 0.25], atol=1e-9)
     assert got.upper == pytest.approx(3.5, abs=1e-12)
     assert got.lower == pytest.approx(3.5, abs=1e-12)
-    assert repr(got) == "Comparator(point=[0.5, 0.25, 0.25], lower=3.5, upper=3.5, feasible=True, infeasibility=None)"
+    shown = "point=[0.5, 0.25, 0.25], lower=3.5, upper=3.5, feasible=True, infeasibility=None, method='linear program'"
+    assert repr(got) == f"Comparator({shown})"
     assert got == best_in_hindsight(Simplex(3), stream)
 
 
@@ -284,7 +285,7 @@ def test_a_point_that_breaks_a_rule_is_no_upper_bound(lie: np.ndarray[Any, Any],
 def test_a_solver_that_gives_up_leaves_the_bound_without_constraints(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linear_program, "_linprog", lambda *_: None)
     got = best_in_hindsight(Simplex(2), Stream(Linear([[1.0, 2.0]]), Capacity([[0.7, 1.0]])))
-    assert got == Comparator(None, got.lower, math.inf, None)
+    assert got == Comparator(None, got.lower, math.inf, None, method=linear_program.METHOD)
     assert got.lower == pytest.approx(1.0)
 
 

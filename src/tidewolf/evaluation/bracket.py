@@ -29,6 +29,7 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Vertex
 from tidewolf.evaluation.task import Guess, Task, Vector, positive
 
+METHOD = "level bundle method on vertices of the oracle"
 GAP, CALLS = 1e-6, 200
 """Relative to the larger of the two bounds, or to 1e-3 |c| R where both are small; calls for either part."""
 LEVEL = 0.5

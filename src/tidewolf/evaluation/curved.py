@@ -32,6 +32,7 @@ from tidewolf.functions.base import Halfspaces, PiecewiseLinear
 from tidewolf.functions.chain import Chain
 from tidewolf.functions.custom import Custom
 
+METHOD = "Newton steps over vertices of the oracle"
 GAP, TURNS = 1e-7, 100
 """Relative to the size of the total, or to 1e-3 |grad F| R where that is small; calls for either part."""
 STEP = 1e-5

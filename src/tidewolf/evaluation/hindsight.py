@@ -3,8 +3,9 @@
     min { sum_t f_t(x) : x in K, g_t(x) <= 0 for every t }
 
 Mostly losses add up to <c, x> + constant and constraints are half-spaces <a_i, x> <= b_i. A set with a linear description makes it
-a linear program (linear_program.py), small positive semidefinite matrices a semidefinite one where its solver is installed
-(semidefinite.py); any other set is asked through its oracle alone (bracket.py). Solvers are believed nothing: they propose a point,
+a linear program (linear_program.py), a set known by eigenvalues or singular values a semidefinite
+one (semidefinite.py); any other set is asked through its oracle alone (bracket.py).
+Solvers are believed nothing: they propose a point,
 multipliers, weights, and what these are worth is found with the functions and the set themselves (task.py): `lower` by one call of the
 oracle, `upper` at a point that was seen to be feasible, else infinite.
 
@@ -13,13 +14,14 @@ at every x in K the rounds of these rows average above 0, so one of them is brea
 
 Curved losses or constraints: the same from the Lagrangian at a point, less its Frank-Wolfe gap (curved.py); squared errors on entries
 within bounds, over a set with an exact projection, have a method of their own to find it (splitting.py).
+Squared errors that are constraints leave no room, and are taken as the equations they are.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -30,8 +32,11 @@ from tidewolf.core.errors import WrongType
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.values import Value
 from tidewolf.evaluation import bracket, curved, linear_program, semidefinite, splitting
+from tidewolf.evaluation.curved import Curved, Found
 from tidewolf.evaluation.task import Guess, Task, Vector, require_rounds, task_of
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
+from tidewolf.functions.range import Range
+from tidewolf.functions.squared import Squared
 from tidewolf.sets.base import Polyhedral
 
 _NAMED = 6
@@ -81,6 +86,8 @@ class Comparator(Value):
     feasible: bool | None
     """Whether some point keeps every constraint; None where neither a point nor a proof was found."""
     infeasibility: Infeasibility | None = None
+    method: str = ""
+    """What found it, in words; whatever that is, the bounds were proved without it."""
 
 
 def best_in_hindsight(K: HasLMO, stream: Stream, start: int | None = None, stop: int | None = None) -> Comparator:
@@ -89,24 +96,59 @@ def best_in_hindsight(K: HasLMO, stream: Stream, start: int | None = None, stop:
         raise WrongType(f"The best point in hindsight is that of a Stream(losses, constraints), not of a {type(stream).__name__}.")
     part, first = stream[start:stop], slice(start, stop).indices(len(stream))[0]
     require_rounds(K, part)
-    if not (isinstance(part.losses, LinearTotal) and isinstance(part.constraints, PiecewiseLinear)):
+    if not isinstance(part.losses, LinearTotal):
         return _curved(K, part, first)
-    task = task_of(K, part)
-    for solver in _solvers(task):
-        found = solver(task)
-        if found is not None and (known := _checked(task, found, first)).feasible is not None:
+    if isinstance(part.constraints, PiecewiseLinear):
+        return _straight(K, part, first)
+    if isinstance(part.constraints, Squared) and (part.constraints.places >= 0).any():
+        return _squares(K, part, part.constraints, first)
+    return _curved(K, part, first)
+
+
+def _straight(K: HasLMO, part: Stream, first: int) -> Comparator:
+    """Linear losses under half-spaces, by the first method that decides, or the best that did not."""
+    task, best = task_of(K, part), None
+    for method, guess in _methods(task):
+        found = guess(task) or Guess(None, np.zeros(len(task.b)))
+        known = replace(_checked(task, found, first), method=method)
+        if known.feasible is not None:
             return known
-    return _checked(task, Guess(None, np.zeros(len(task.b))) if found is None else found, first)
+        best = known if best is None or known.lower > best.lower else best
+    assert best is not None
+    return best
 
 
-def _solvers(task: Task) -> Iterator[Callable[[Task], Guess | None]]:
-    """What may find the best point, in the order of trying."""
+def _squares(K: HasLMO, part: Stream, squares: Squared, first: int) -> Comparator:
+    """Linear losses under squared errors that are to be 0: equations, of two half-spaces each.
+
+    Weights that show that no point keeps those show it of the squares: with W_t the norm of the
+    weights of round t and W = sum_t W_t, by Cauchy and by Jensen
+
+        bound <= sum_t W_t sqrt(2 g_t),    so    sum_t (W_t/W) g_t >= (bound/W)^2/2.
+    """
+    asked = (squares.places >= 0).any(axis=1)
+    # a round without entries says nothing: the first one that has some comes twice
+    rounds = np.where(asked, np.arange(len(squares)), np.argmax(asked))
+    targets = squares.targets[rounds, ...]
+    equations = Range(targets, targets, squares.places[rounds], squares.sides)
+    known = _straight(K, Stream(part.losses, equations), first)
+    if (proof := known.infeasibility) is None:
+        return known
+    where, index = np.unique(rounds[proof.rounds - first], return_inverse=True)
+    each = np.sqrt(np.bincount(index, proof.weights**2))
+    shares, bound = each / each.sum(), (proof.bound / float(each.sum())) ** 2 / 2.0
+    proof = Infeasibility(frozen(shares), frozen(first + where), frozen(where), bound)
+    return replace(known, infeasibility=proof)
+
+
+def _methods(task: Task) -> Iterator[tuple[str, Callable[[Task], Guess | None]]]:
+    """What may find the best point, in the order of trying, by names."""
     if isinstance(task.K, Polyhedral):
-        yield linear_program.guess
+        yield linear_program.METHOD, linear_program.guess
         return
     if semidefinite.fits(task):
-        yield semidefinite.guess
-    yield bracket.guess
+        yield semidefinite.METHOD, semidefinite.guess
+    yield bracket.METHOD, bracket.guess
 
 
 def _checked(task: Task, found: Guess, first: int) -> Comparator:
@@ -122,8 +164,26 @@ def _checked(task: Task, found: Guess, first: int) -> Comparator:
 
 def _curved(K: HasLMO, part: Stream, first: int) -> Comparator:
     """The same where losses or constraints are curved."""
-    task = curved.curved_of(K, part)
-    found = splitting.guess(task) if splitting.fits(task) else curved.guess(task)
+    task, best = curved.curved_of(K, part), None
+    for method, guess in _curved_methods(task):
+        known = replace(_checked_curved(task, guess(task), first), method=method)
+        if known.feasible is not None:
+            return known
+        best = known if best is None or known.lower > best.lower else best
+    assert best is not None
+    return best
+
+
+def _curved_methods(task: Curved) -> Iterator[tuple[str, Callable[[Curved], Found]]]:
+    if splitting.fits(task):
+        yield splitting.METHOD, splitting.guess
+        return
+    if semidefinite.fits(task):
+        yield semidefinite.METHOD, semidefinite.guess_squares
+    yield curved.METHOD, curved.guess
+
+
+def _checked_curved(task: Curved, found: Found, first: int) -> Comparator:
     if found.weights is not None and (weights := _shares(found.weights)) is not None:
         bound, _ = task.least(found.anchor, weights, costs=False)
         if bound > 0:
@@ -132,7 +192,8 @@ def _curved(K: HasLMO, part: Stream, first: int) -> Comparator:
             return Comparator(None, math.inf, math.inf, False, proof)
     lower, _ = task.least(found.anchor, found.lam)
     if found.point is not None and task.keeps(found.point):
-        return Comparator(frozen(found.point.reshape(K.shape)), lower, max(lower, task.total(found.point)), True)
+        point = frozen(found.point.reshape(task.K.shape))
+        return Comparator(point, lower, max(lower, task.total(found.point)), True)
     return Comparator(None, lower, math.inf, None)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from tidewolf.evaluation.task import Guess, Task, Vector, positive
 from tidewolf.sets.base import LinearDescription, Polyhedral
 
+METHOD = "linear program"
 SOLVER_TOLERANCE = 1e-10
 
 

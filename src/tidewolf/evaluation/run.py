@@ -120,6 +120,7 @@ class Run(Record):
             "seconds": self.seconds,
             "max_excess": self.max_excess,
             "feasible_in_hindsight": None if best is None else best.feasible,
+            "hindsight_method": None if best is None else best.method,
             "bound": {"regret": bound.regret, "violation": bound.violation},
             "certificate": {
                 "membership": self.certificate.checks[0].holds,
@@ -173,7 +174,10 @@ class Run(Record):
         return f"\n  of {len(each)} limits a round, broken most: " + ", ".join(f"{i} by {each[i]:.3g}" for i in worst)
 
     def __str__(self) -> str:
-        return f"{self!r}\n{self.certificate}"
+        best = self.comparator
+        method = "" if best is None else best.method
+        found = f"\n  best fixed point in hindsight by: {method}" if method else ""
+        return f"{self!r}{found}\n{self.certificate}"
 
 
 def run(

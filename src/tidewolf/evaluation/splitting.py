@@ -27,6 +27,7 @@ from tidewolf.functions.range import Range
 from tidewolf.functions.squared import Squared
 from tidewolf.sets.base import Projectable
 
+METHOD = "alternating direction method of multipliers"
 GAP, TURNS, LOOKS = 1e-6, 5000, 50
 """Relative to the upper bound, or to 1e-3 of the total at the center where that is small; turns at most, and between two looks at both."""
 
@@ -78,13 +79,19 @@ def _entries(task: Curved) -> _Entries:
     losses, pieces = task.part.losses, task.pieces
     assert isinstance(losses, Squared)
     assert pieces is not None
-    size, seen = int(np.prod(task.K.shape)), losses.places >= 0
-    places, above = losses.places[seen], _signs(pieces) > 0
-    n = np.bincount(places, minlength=size).astype(np.float64)
-    s = np.asarray(np.bincount(places, to_numpy(losses.targets)[seen], size), dtype=np.float64)
-    low, high = np.full(size, -np.inf), np.full(size, np.inf)
+    above, (n, s) = _signs(pieces) > 0, (total.reshape(-1) for total in totals(losses))
+    low, high = np.full(len(n), -np.inf), np.full(len(n), np.inf)
     high[pieces.A.indices[above]], low[pieces.A.indices[~above]] = pieces.b[above], -pieces.b[~above]
-    return _Entries(n, s, low, high, float(n[n > 0].mean()) if places.size else 1.0)
+    return _Entries(n, s, low, high, float(n[n > 0].mean()) if n.any() else 1.0)
+
+
+def totals(losses: Squared) -> tuple[Vector, Vector]:
+    """How often each entry was seen, and the sum of what was seen, in the shape of a point."""
+    seen, size = losses.places >= 0, int(np.prod(losses.shape))
+    places, targets = losses.places[seen], to_numpy(losses.targets)[seen].astype(np.float64)
+    n = np.bincount(places, minlength=size).astype(np.float64)
+    s = np.asarray(np.bincount(places, targets, size), dtype=np.float64)
+    return n.reshape(losses.shape), s.reshape(losses.shape)
 
 
 def _signs(pieces: Halfspaces) -> Vector:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from tidewolf.core.arrays import Array, eps_of, like, to_numpy
-from tidewolf.core.batch import Stream
+from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.oracle import HasLMO
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
@@ -38,10 +38,10 @@ class Guess(NamedTuple):
 
 
 class Task(NamedTuple):
-    """Minimise <c, x> + constant over the x in K with A x <= b, where `part` are the rounds that this says."""
+    """Minimise <c, x> + constant over the x in K with A x <= b, which is what `constraints` say."""
 
     K: HasLMO
-    part: Stream
+    constraints: Batch
     c: Vector
     constant: float
     A: Any
@@ -70,7 +70,7 @@ class Task(NamedTuple):
         point = self.at_home(x)
         tolerance = max(FEASIBILITY_TOLERANCE, 100 * eps_of(point))
         size = float((abs(self.A) @ np.abs(x) + np.abs(self.b)).max())
-        breach = float(to_numpy(self.part.constraints.values(point)).max())
+        breach = float(to_numpy(self.constraints.values(point)).max())
         extent = max(self.K.radius, float(np.abs(x).max()))
         return self.K.excess(point) <= tolerance * extent and breach <= tolerance * size
 
@@ -105,7 +105,7 @@ def task_of(K: HasLMO, part: Stream) -> Task:
     A, b, rounds = part.constraints.halfspaces()
     A = A.astype(np.float64, copy=False)
     squares = np.einsum("ij,ij->i", A, A) if isinstance(A, np.ndarray) else A.multiply(A).sum(axis=1)
-    return Task(exact(K), part, c.reshape(-1), constant, A, b, rounds, positive(np.sqrt(np.asarray(squares).reshape(-1))))
+    return Task(exact(K), part.constraints, c.reshape(-1), constant, A, b, rounds, positive(np.sqrt(np.asarray(squares).reshape(-1))))
 
 
 def exact(K: HasLMO) -> HasLMO:

@@ -1,0 +1,393 @@
+"""Comparators over sets of matrices whose limits are equations: brackets around what was planted,
+proofs that no point keeps them, and sets that they leave no inside of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core.batch import Stream
+from tidewolf.evaluation import (
+    bracket,
+    curved,
+    interior,
+    linear_program,
+    semidefinite,
+    splitting,
+)
+from tidewolf.evaluation.distinct_rows import Rows, Sides, Span
+from tidewolf.evaluation.hindsight import best_in_hindsight
+from tidewolf.evaluation.lifted import Lifted
+from tidewolf.functions import Affine, Linear, MaxAffine, Range, Squared
+from tidewolf.sets import BoundedPSD, Fantope, L2Ball, NuclearBall, Simplex, Spectraplex
+
+few = settings(max_examples=8, deadline=None)
+ROUNDS = 4
+
+
+def symmetric(rng, n):
+    G = rng.normal(size=(n, n))
+    return (G + G.T) / 2
+
+
+def fixed(entries, shape):
+    """One round that fixes entries, given as {(i, j): value}."""
+    i, j = zip(*entries, strict=True)
+    values = list(entries.values())
+    return Range.of([((list(i), list(j)), values, values)], shape)
+
+
+def spread(rng, C, i, j, X):
+    """Rounds whose losses add up to C and which fix the entries i, j of X, some in each round."""
+    parts = np.array_split(rng.permutation(len(i)), ROUNDS)
+    each = [((i[part], j[part]), X[i[part], j[part]]) for part in parts]
+    limits = Range.of([(where, values, values) for where, values in each], X.shape)
+    return Stream(Linear(rng.dirichlet(np.ones(ROUNDS))[:, None, None] * C), limits)
+
+
+def some_entries(rng, n, more):
+    """The diagonal and some entries above it."""
+    above = np.stack(np.triu_indices(n, 1))[:, rng.permutation(n * (n - 1) // 2)[:more]]
+    return np.hstack([[np.arange(n), np.arange(n)], above])
+
+
+def planted(seed, n, more, kind):
+    """A set, a stream, the best matrix and the least total: multipliers are chosen, then costs."""
+    rng = np.random.default_rng(seed)
+    i, j = some_entries(rng, n, more)
+    Q, rank = np.linalg.qr(rng.normal(size=(n, n)))[0], max(2, n // 4)
+    Y = np.zeros((n, n))
+    Y[i, j] = rng.normal(size=len(i))
+    if kind == "fantope":
+        values, d = np.zeros(n), np.ones(n)
+        values[:rank], values[rank : rank + 2], d[:rank], d[rank : rank + 2] = 1.0, 0.5, -1.0, 0.0
+        X, K, C = Q * values @ Q.T, Fantope(n, rank + 1), Q * d @ Q.T - Y
+    elif kind == "nuclear":
+        j, left = j % (n - 1), Q[:, :rank]
+        right = np.linalg.qr(rng.normal(size=(n - 1, n - 1)))[0]
+        Y = np.zeros((n, n - 1))
+        Y[i, j] = rng.normal(size=len(i))
+        size = rng.uniform(0.5, 2.0, rank)
+        rest = 0.5 * Q[:, rank:-1] @ right[:, rank:].T
+        X, K = left * size @ right[:, :rank].T, NuclearBall((n, n - 1), float(size.sum()))
+        C = -(left @ right[:, :rank].T + rest) - Y
+        return K, spread(rng, C, *np.unique([i, j], axis=1), X), X, float((C * X).sum())
+    else:
+        X = Q[:, :rank] * rng.uniform(0.5, 2.0, rank) @ Q[:, :rank].T
+        C = Q[:, rank:] * rng.uniform(0.5, 2.0, n - rank) @ Q[:, rank:].T - Y
+        tau = float(np.trace(X))
+        most = 1.5 * tau if kind == "room" else tau
+        K = Spectraplex(n, tau) if kind == "spectraplex" else BoundedPSD(n, most)
+    C = (C + C.T) / 2
+    return K, spread(rng, C, i, j, X), X, float((C * X).sum())
+
+
+def holds(K, stream, got, width):
+    """The laws of a bracket with a point."""
+    assert got.feasible
+    assert got.method == semidefinite.METHOD
+    assert got.lower <= got.upper
+    assert got.upper - got.lower <= width * abs(got.upper)
+    assert K.excess(got.point) <= 1e-9 * max(K.radius, np.abs(got.point).max())
+    size = max(1.0, K.radius)
+    assert stream.constraints.values(got.point).max() <= 2e-9 * size
+    assert float(stream.losses.values(got.point).sum()) <= got.upper + 1e-12 * abs(got.upper)
+
+
+# --- what was planted is found ------------------------------------------------------------------
+
+KINDS = ["room", "full", "spectraplex", "fantope", "nuclear"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(4, 12), more=st.integers(0, 8))
+@few
+def test_the_bracket_holds_what_was_planted(kind, seed, n, more):
+    K, stream, X, value = planted(seed, n, min(more, n * (n - 1) // 2), kind)
+    got = best_in_hindsight(K, stream)
+    assert stream.constraints.values(X).max() <= 1e-12
+    slack = 1e-6 * np.linalg.norm(stream.losses.C.sum(axis=0)) * K.radius
+    assert got.lower - 1e-9 * slack <= value <= got.upper + slack
+    assert got.feasible
+    assert got.upper - got.lower <= 2 * slack
+
+
+@pytest.mark.parametrize(("n", "more"), [(50, 0), (50, 150), (100, 0), (100, 200)])
+@pytest.mark.parametrize("kind", ["full", "spectraplex"])
+def test_many_equations_take_a_narrow_bracket(kind, n, more):
+    K, stream, _, value = planted(1, n, more, kind)
+    got = best_in_hindsight(K, stream)
+    holds(K, stream, got, 1e-6)
+    assert got.lower - 1e-9 <= value <= got.upper + 1e-8 * abs(value)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_thousand_equations_on_a_hundred_rows(kind):
+    K, stream, _, value = planted(2, 100, 900, kind)
+    got = best_in_hindsight(K, stream)
+    holds(K, stream, got, 1e-5)
+    assert got.lower - 1e-9 <= value <= got.upper + 1e-6 * abs(value)
+
+
+def test_however_equations_are_said_they_are_the_same():
+    rng = np.random.default_rng(3)
+    n, C = 5, symmetric(rng, 5)
+    i, j = some_entries(rng, n, 2)
+
+    def rounds(count):
+        return Linear(np.tile(C / count, (count, 1, 1)))
+
+    X = np.eye(n) + 0.1 * symmetric(rng, n)
+    E = np.zeros((len(i), n, n))
+    E[np.arange(len(i)), i, j] = 1.0
+    v, K = X[i, j], BoundedPSD(n, 8.0)
+    k = len(i)
+    said = {
+        "entries": Stream(rounds(3), Range.of([((i, j), v, v)] * 3, (n, n))),
+        "mirrored": Stream(rounds(1), Range.of([((j, i), v, v)], (n, n))),
+        "both signs": Stream(rounds(k), MaxAffine(np.stack([E, -E], 1), np.stack([v, -v], 1))),
+        "rounds of either sign": Stream(
+            rounds(2 * k),
+            Affine(np.concatenate([3 * E, -0.7 * E]), np.concatenate([3 * v, -0.7 * v])),
+        ),
+        "squares": Stream(rounds(2), Squared.of([((i, j), v), (([], []), [])], (n, n))),
+    }
+    found = {name: best_in_hindsight(K, stream) for name, stream in said.items()}
+    for name, got in found.items():
+        assert got.feasible, name
+        assert got.method == semidefinite.METHOD
+        assert got.upper - got.lower <= 1e-7 * abs(got.upper), name
+        assert got.upper == pytest.approx(found["entries"].upper, rel=1e-7)
+
+
+def test_bounds_beside_equations_bind():
+    rng = np.random.default_rng(4)
+    n, rows = 8, rng.normal(size=(400, 1, 8, 8))
+    diagonal = np.eye(n)[:, :, None] * np.eye(n)[:, None, :]
+    X = np.eye(n)
+    pairs = np.concatenate([diagonal[:, None], -diagonal[:, None]], axis=1)
+    A = np.concatenate([np.repeat(rows, 2, axis=1), pairs])
+    room = np.repeat(rows.reshape(400, -1) @ X.reshape(-1, 1) + 0.3, 2, axis=1)
+    b = np.concatenate([room, np.array([[1.0, -1.0]] * n)])
+    stream = Stream(Linear(np.tile(symmetric(rng, n), (len(b), 1, 1))), MaxAffine(A, b))
+    K = BoundedPSD(n, float(n))
+    got = best_in_hindsight(K, stream)
+    loose = best_in_hindsight(K, Stream(stream.losses[:n], MaxAffine(A[400:], b[400:])))
+    holds(K, stream, got, 1e-7)
+    assert got.lower / len(b) > loose.upper / n
+
+
+# --- no point keeps them ------------------------------------------------------------------------
+
+IMPOSSIBLE = [
+    pytest.param(BoundedPSD(4, 2.0), {(0, 0): 0.1, (1, 1): 0.1, (0, 1): 0.5}, id="minor"),
+    pytest.param(BoundedPSD(4, 2.0), {(0, 0): 0.5, (1, 1): 0.5, (0, 1): 0.500001}, id="by little"),
+    pytest.param(BoundedPSD(4, 1.0), {(i, i): 0.3 for i in range(4)}, id="trace too large"),
+    pytest.param(Spectraplex(3, 1.0), {(i, i): 0.3 for i in range(3)}, id="trace too small"),
+    pytest.param(BoundedPSD(4, 2.0), {(0, 0): -0.1}, id="diagonal below 0"),
+    pytest.param(BoundedPSD(4, 2.0), {(0, 1): 0.3, (1, 0): 0.2}, id="not symmetric"),
+    pytest.param(Fantope(6, 2), {(0, 0): 0.9, (1, 1): 0.9, (0, 1): 0.3}, id="fantope"),
+    pytest.param(NuclearBall((4, 3), 1.0), {(0, 0): 0.8, (1, 1): 0.8}, id="nuclear"),
+    pytest.param(BoundedPSD(50, 2.0), {(0, 0): 0.1, (1, 1): 0.1, (0, 1): 0.2}, id="minor of fifty"),
+]
+
+
+@pytest.mark.parametrize(("K", "entries"), IMPOSSIBLE)
+@pytest.mark.parametrize("squares", [False, True])
+def test_equations_that_no_member_keeps_are_proved_so(K, entries, squares):
+    rng = np.random.default_rng(5)
+    limits = fixed(entries, K.shape)
+    if squares:
+        limits = Squared(limits.low, limits.places, limits.sides)
+    got = best_in_hindsight(K, Stream(Linear.one(rng.normal(size=K.shape)), limits))
+    assert got.feasible is False
+    assert got.method == semidefinite.METHOD
+    proof = got.infeasibility
+    assert proof.bound > 0
+    assert proof.weights.sum() == pytest.approx(1.0)
+    members = [K.project(rng.normal(size=K.shape) * K.radius) for _ in range(20)]
+    for x in members:
+        if squares:
+            assert proof.weights @ limits.values(x)[proof.rounds] >= proof.bound * (1 - 1e-9)
+        else:
+            A, b, _ = limits.halfspaces()
+            assert proof.weights @ (A @ x.reshape(-1) - b)[proof.rows] >= proof.bound - 1e-12
+
+
+def test_squares_that_contradict_each_other_are_proved_to_by_their_rounds():
+    squares = Squared.of([(([0], [1]), [0.1]), (([], []), []), (([0], [1]), [0.3])], (3, 3))
+    stream = Stream(Linear(np.zeros((3, 3, 3))), squares)
+    proof = best_in_hindsight(Spectraplex(3), stream).infeasibility
+    assert proof.rounds.tolist() == [0, 2]
+    assert proof.bound == pytest.approx(0.5 * 0.1**2, rel=1e-6)  # halfway between the two
+
+
+# --- sets that the equations leave no inside of -------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [4, 50])
+def test_a_zero_on_the_diagonal_takes_its_row_with_it(n):
+    rng = np.random.default_rng(6)
+    C = symmetric(rng, n)
+    stream = Stream(Linear.one(C), fixed({(0, 0): 0.0, (1, 1): 0.1}, (n, n)))
+    rest = Stream(Linear.one(C[1:, 1:]), fixed({(0, 0): 0.1}, (n - 1, n - 1)))
+    got = best_in_hindsight(BoundedPSD(n, 2.0), stream)
+    want = best_in_hindsight(BoundedPSD(n - 1, 2.0), rest)
+    assert got.feasible
+    assert got.lower <= want.upper + 1e-9
+    assert got.upper >= want.lower - 1e-5 * abs(want.lower)
+    assert got.upper - got.lower <= 1e-4 * abs(want.lower)
+
+
+@pytest.mark.parametrize("K", [BoundedPSD(12), Spectraplex(12)])
+def test_a_trace_that_some_entries_use_up_leaves_the_others_nothing(K):
+    rng = np.random.default_rng(7)
+    C = symmetric(rng, 12)
+    entries = {(i, i): 0.25 for i in range(4)}
+    got = best_in_hindsight(K, Stream(Linear.one(C), fixed(entries, (12, 12))))
+    want = best_in_hindsight(Spectraplex(4), Stream(Linear.one(C[:4, :4]), fixed(entries, (4, 4))))
+    assert got.feasible
+    assert got.lower <= want.upper
+    assert got.upper >= want.lower
+    assert got.upper - got.lower <= 1e-4 * abs(want.lower)
+
+
+@pytest.mark.parametrize("K", [BoundedPSD(6), Spectraplex(6), Fantope(6, 1)])
+def test_a_single_point_is_found(K):
+    rng = np.random.default_rng(8)
+    u = rng.normal(size=6)
+    u /= np.linalg.norm(u)
+    C = symmetric(rng, 6)
+    got = best_in_hindsight(K, Stream(Linear.one(C), Affine.one(-np.outer(u, u), -1.0)))
+    value = float(u @ C @ u)
+    assert got.feasible
+    assert got.lower <= value <= got.upper + 1e-4 * np.linalg.norm(C)
+    assert got.upper - got.lower <= 1e-3 * np.linalg.norm(C)
+
+
+def test_ones_and_zeros_on_the_diagonal_of_a_fantope():
+    n, C = 10, symmetric(np.random.default_rng(9), 10)
+    stream = Stream(Linear.one(C), fixed({(0, 0): 1.0, (1, 1): 0.0, (2, 2): 0.9}, (n, n)))
+    rest = Stream(Linear.one(C[2:, 2:]), fixed({(0, 0): 0.9}, (n - 2, n - 2)))
+    got = best_in_hindsight(Fantope(n, 4), stream)
+    want = C[0, 0] + best_in_hindsight(Fantope(n - 2, 3), rest).upper
+    assert got.feasible
+    assert got.lower - 1e-6 <= want <= got.upper + 1e-4
+    assert got.upper - got.lower <= 1e-4 * abs(want)
+
+
+# --- squared losses -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["room", "full", "spectraplex"])
+@pytest.mark.parametrize("n", [5, 20])
+def test_squared_losses_under_equations_are_bracketed(kind, n):
+    K, stream, X, _ = planted(10, n, n, kind)
+    targets = X - stream.losses.C.sum(axis=0)  # the slope at X is that of the planted costs
+    i, j = np.divmod(np.random.default_rng(0).permutation(n * n), n)
+    parts = np.array_split(np.arange(n * n), ROUNDS)
+    each = [((i[part], j[part]), targets[i[part], j[part]]) for part in parts]
+    squares = Squared.of(each, (n, n))
+    got = best_in_hindsight(K, Stream(squares, stream.constraints))
+    value = float(squares.values(X).sum())
+    holds(K, Stream(squares, stream.constraints), got, 1e-6)
+    assert got.lower <= value * (1 + 1e-9)
+    assert value <= got.upper * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_squared_losses_where_entries_leave_some_rows_no_choice(seed):
+    rng = np.random.default_rng(seed)
+    n, u = 8, rng.normal(size=8)
+    places = np.stack(np.triu_indices(n, 1), axis=1)[rng.permutation(n * (n - 1) // 2)[:3]]
+    entries = {(i, i): u[i] ** 2 for i in range(n)} | {(i, j): u[i] * u[j] for i, j in places}
+    K, i, j = Spectraplex(n, float(u @ u)), rng.permutation(n), rng.permutation(n)
+    stream = Stream(Squared.one((i, j), rng.normal(size=n), (n, n)), fixed(entries, (n, n)))
+    holds(K, stream, best_in_hindsight(K, stream), 1e-3)
+
+
+def test_a_row_of_nothing_that_asks_for_something_is_the_proof():
+    nothing = np.array([[0.0, 1.0], [-1.0, 0.0]])  # a symmetric matrix has no product with it
+    stream = Stream(Linear(np.zeros((2, 2, 2))), Affine([np.eye(2), nothing], [5.0, -0.5]))
+    got = best_in_hindsight(BoundedPSD(2), stream)
+    proof = got.infeasibility
+    assert got.method == semidefinite.METHOD
+    assert proof.rounds.tolist() == [1]
+    assert proof.bound == pytest.approx(0.5)
+
+
+def test_squared_losses_under_equations_that_no_member_keeps():
+    squares = Squared.one(([0, 1], [1, 2]), [0.3, 0.1], (4, 4))
+    limits = fixed({(0, 0): 0.1, (1, 1): 0.1, (0, 1): 0.5}, (4, 4))
+    got = best_in_hindsight(BoundedPSD(4), Stream(squares, limits))
+    assert got.feasible is False
+    assert got.infeasibility.bound > 0
+
+
+# --- the parts ------------------------------------------------------------------------------------
+
+
+def test_repeated_rounds_are_distinct_rows_once_and_decide_the_trace():
+    n, rounds = 6, 30
+    K, each = BoundedPSD(n, float(n)), ((np.arange(n), np.arange(n)), 1.0, 1.0)
+    E = np.eye(n)[:, :, None] * np.eye(n)[:, None, :]
+    said = np.tile(np.concatenate([2 * E, -3 * E]).reshape(2 * n, -1), (rounds, 1))
+    values = np.tile(np.repeat([2.0, -3.0], n), rounds)
+    for A, b in (Range.of([each] * rounds, (n, n)).halfspaces()[:2], (said, values)):
+        rows = Rows.of(*Lifted.of(K, A, b).limits())
+        assert len(rows.low) == n + 1  # the trace is the last
+        assert rows.equations().tolist() == [True] * n + [False]
+        sides = Sides.of(rows, ~rows.equations())
+        span = Span(rows, np.flatnonzero(rows.equations()))
+        decided, hold = span.decided(sides.matrix(rows), sides.b)
+        assert decided.tolist() == [True]
+        assert hold
+        assert not span.decided(sides.matrix(rows), sides.b - 0.1)[1]
+
+
+def test_the_solver_keeps_equations_to_the_last_digits():
+    K, stream, _, _ = planted(12, 20, 60, "spectraplex")
+    lifted = Lifted.of(K, *stream.constraints.halfspaces()[:2])
+    lifted = lifted.with_costs(stream.losses.C.sum(axis=0).reshape(-1))
+    rows = Rows.of(*lifted.limits())
+    span = Span(rows, np.flatnonzero(rows.equations()))
+    give, start = np.zeros(len(span.sides.b)), np.eye(20) / 20
+    program = interior.Program(lifted.C, span.A, span.sides.b, give, None, start)
+    found = interior.solve(program)
+    assert np.linalg.eigvalsh(found.X)[0] > 0
+    assert np.abs(span.A @ found.X.reshape(-1) - span.sides.b).max() <= 1e-11
+    Z = lifted.C + (span.A.T @ found.y).reshape(20, 20)
+    assert abs(float((Z * found.X).sum())) <= 1e-8
+
+
+# --- the method is named ------------------------------------------------------------------------
+
+
+def test_every_comparator_says_what_found_it():
+    losses, limits = Linear([[1.0, 2.0]]), Affine([[1.0, 0.0]], [0.7])
+    seen = Squared.one([[0]], [0.5], (2,))
+    inside = Range.one([[0]], [-0.9], [0.9], (2,))
+    matrices = Stream(Linear.one(np.eye(2)), fixed({(0, 1): 0.1}, (2, 2)))
+    found = {
+        linear_program.METHOD: best_in_hindsight(Simplex(2), Stream(losses, limits)),
+        bracket.METHOD: best_in_hindsight(L2Ball(2), Stream(losses, limits)),
+        splitting.METHOD: best_in_hindsight(L2Ball(2), Stream(seen, inside)),
+        curved.METHOD: best_in_hindsight(Simplex(2), Stream(seen, limits)),
+        semidefinite.METHOD: best_in_hindsight(Spectraplex(2), matrices),
+    }
+    for method, got in found.items():
+        assert got.feasible
+        assert got.method == method
+    assert len(found) == 5
+
+
+def test_a_run_shows_the_method():
+    limits = Range.of([(([0], [1]), 0.1, 0.1)] * 5, (2, 2))
+    stream = Stream(Linear(np.tile(np.eye(2), (5, 1, 1))), limits)
+    run = tw.run(tw.LyapunovDescent(Spectraplex(2), horizon=5), stream)
+    assert f"best fixed point in hindsight by: {semidefinite.METHOD}" in str(run)
+    assert run.summary()["hindsight_method"] == semidefinite.METHOD
