@@ -1,7 +1,8 @@
-"""What a function adds across aff(K) is a constant on K: <a + k 1, x> <= b + k is one limit of a simplex for every k, <c + k 1, x> one loss.
+"""What a function adds across aff(K) is a constant on K: <a + k 1, x> <= b + k is one limit of a simplex
+for every k, and <c + k 1, x> one loss.
 
-So decisions and bounds of every learner and rival that finds slopes out by itself are the same for every k, up to the digits that
-adding k costs. Streams are random: nothing ties, so that rounding decides nothing.
+So decisions and bounds of every learner and rival that finds slopes out by itself are the same for every
+k, up to the digits that adding k costs. Streams are random: nothing ties, so that rounding decides nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ ROUNDS = 30
 
 
 def stream(K: Any, rounds: int, k: float, seed: int = 1, pieces: int = 2) -> tw.Stream:
-    """Losses and opposed limits; slopes have a part of length k across aff(K): limits another one every round, losses always the same."""
+    """Losses and opposed limits whose slopes have a part of length k across aff(K).
+
+    Limits have another one every round. Losses have the same, or values alone would tell rounds apart.
+    """
     rng = np.random.default_rng(seed)
     star = 0.7 * K.center + 0.3 * K.lmo(rng.standard_normal(K.shape))
     C = rng.standard_normal(K.shape) + rng.standard_normal((rounds, *K.shape))
@@ -62,6 +66,21 @@ def test_drift_plus_penalty_keeps_one_limit_of_a_simplex_for_every_k(options: di
         assert again.violations.sum() == pytest.approx(run.violations.sum(), rel=1e-6)
         for part in ((0, T), (7, 50), (60, T), (13, 15)):
             assert learner.bound_between(again, *part)[:2] == pytest.approx(learner.bound_between(run, *part)[:2], rel=1e-6), (k, part)
+
+
+@pytest.mark.parametrize("K", SETS, ids=lambda K: type(K).__name__)
+def test_limits_that_no_point_keeps_are_broken_least_whatever_is_across_the_hull(K: Any) -> None:
+    """Programs of rivals in two steps: the least worst breach, then the best point that breaches no more."""
+
+    def broken(k: float) -> tw.Stream:
+        whole = stream(K, 12, k, seed=4)
+        return tw.Stream(whole.losses, MaxAffine(whole.constraints.A, whole.constraints.b - 1.0))
+
+    for rival in (rivals.Resolve(K), rivals.WarmUp(K, window=6)):
+        plain = tw.run(rival, broken(0.0)).trail.means
+        assert np.ptp(plain, axis=0).max() > 0.1 * K.radius
+        for k in (1e3, 1e6):
+            np.testing.assert_allclose(tw.run(rival, broken(k)).trail.means, plain, rtol=0.0, atol=1e-6 * K.radius)
 
 
 # --- slopes within the hull --------------------------------------------------------------------------------------------------------

@@ -17,8 +17,9 @@ from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffin
 from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty, steps_for
 from tidewolf.learners.drift_plus_penalty_theorem import TheoremDriftPlusPenalty
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
-from tidewolf.steps.drift import Tally
+from tidewolf.steps.drift import Block, Last, Tally, drift
 from tidewolf.steps.limits import Limits
+from tidewolf.steps.penalty import solve
 from tidewolf.testing import check_learner
 
 DIAMOND = FlowPolytope.examples()[0]
@@ -115,6 +116,85 @@ def test_bounds_below_the_trivial_hold_and_measured_ones_are_below_the_promise(K
     assert run.violations.sum() <= run.bound.violation <= learner.promise().violation
     assert run.bound.regret < 0.5 * K.diameter * T
     assert run.bound.violation < 0.5 * K.diameter * T
+
+
+@pytest.mark.parametrize("looks", [1, 2, 60])
+@pytest.mark.parametrize("K", [Simplex(4), HULL], ids=lambda K: type(K).__name__)
+def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
+    """Three stretches, slopes that grow, steps from rough to exact: what each block costs, and what a factor that grows costs."""
+    answers: list[Any] = []
+
+    def seen(task: Any, accuracy: float, budget: int) -> Any:
+        answers.append((task, solve(task, accuracy, looks)))
+        return answers[-1][1]
+
+    monkeypatch.setattr("tidewolf.steps.drift.solve", seen)
+    T, growth = 100, np.logspace(-1.0, 0.5, 100)
+    stream = opposed(K, T, 4)
+    A, b = stream.constraints.A * growth[:, None, None], stream.constraints.b * growth[:, None] + 0.02
+    stream = tw.Stream(Linear(growth[:, None] * stream.losses.C), MaxAffine(A, b))
+    learner = DriftPlusPenalty(K, horizon=16, block=3, calls_per_round=0.5)
+    run = tw.run(learner, stream)
+    answers.clear()
+    played = list(tw.play(learner, stream))
+    R, D, before, t, G_f, steps, stretches = K.radius, K.diameter, learner.start(), 0, 0.0, iter(answers), [16, 48, 112]
+    price = growths = need = climbs = apart = spread = last_weight = last_hold = 0.0
+    deltas = []
+    for p in played:
+        n = len(p.losses)
+        if t in stretches:
+            before, last_weight, last_hold = before._replace(y=before.active.x, distance=0.0), 0.0, 0.0
+        x, y, block = before.active.x, before.y, stream[t : t + n]
+        if p.state.open.rounds:  # a block that was not finished
+            break
+        g, d = block.constraints.values(x), K.tangent(block.losses.C.sum(0)) / n
+        G_f = max(G_f, np.linalg.norm(d))
+        s = sum(np.linalg.norm(K.tangent(slope)) for slope in block.constraints.gradients(x)[g > 0])
+        task, (z, breach, gap, off, _) = next(steps)
+        alpha, delta, d = task.alpha, task.delta, d / G_f
+        np.testing.assert_allclose(task.d, d, atol=1e-12)
+        m, reach = np.linalg.norm(z - y), R if t == 0 else min(2.0 * R, D + np.linalg.norm(x - y))
+        slop = gap + min(reach + m, 2.0 * R) * min(alpha * off, math.sqrt(2.0 * alpha * gap))
+        price += block.losses.values(x).sum() - block.losses.values(y).sum()
+        price += n * G_f * (d @ (y - z) - alpha * m**2 / 2.0 - delta * breach + slop)
+        growths += max(0.0, n * G_f * alpha / 2.0 - last_weight) * reach**2
+        need += R * np.linalg.norm(d) - d @ (z - K.center) + slop
+        climbs += max(0.0, alpha / 2.0 - last_hold) * reach**2
+        apart, spread = apart + s * np.linalg.norm(x - y), spread + s**2 / alpha
+        last_weight, last_hold = n * G_f * alpha / 2.0, alpha / 2.0
+        deltas.append(delta)
+        before, t = p.state, t + n
+    E = need + climbs
+    steepest = [max(np.linalg.norm(K.tangent(row)) for row in rows) for rows in (stream.losses.C, _breached_slopes(played, stream))]
+    regret = price + growths + (T - t) * steepest[0] * D
+    violation = E / min(deltas) + apart + math.sqrt(2.0 * E * spread) + (T - t) * steepest[1] * D
+    assert t > 48
+    assert looks == 60 or max(answer.gap for _, answer in answers) > 1e-3 * task.alpha * R**2
+    assert learner.bound(run)[:2] == pytest.approx((regret, violation), rel=1e-9)
+
+
+def test_factors_that_grow_cost_their_growth_and_those_that_fall_nothing():
+    K, rng = Simplex(4), np.random.default_rng(1)
+    limits, d = Affine(rng.standard_normal((2, 4)), np.zeros(2)), K.tangent(rng.standard_normal(4))
+    block = Block(2, limits, 2.0 * d, 0.0, 0.0, K.center, 0.0, 0.9)
+    last, tally, weight, hold = Last(), Tally(), 0.0, 0.0
+    for loss_slope, alpha in ((1.0, 2.0), (1.5, 2.5), (1.2, 2.0), (4.0, 2.4)):
+        now = 2 * loss_slope * alpha / 2.0 * 0.81, alpha / 2.0 * 0.81
+        before, (_, tally, last) = tally, drift(K, block, loss_slope, alpha, 3.0, last, tally)
+        assert tally.growth - before.growth == pytest.approx(max(0.0, now[0] - weight))
+        assert tally.climb - before.climb == pytest.approx(max(0.0, now[1] - hold))
+        assert (tally.weight, tally.hold) == pytest.approx(now)
+        weight, hold = now
+
+
+def _breached_slopes(played: list[Any], stream: tw.Stream) -> list[np.ndarray[Any, Any]]:
+    """Gradients of the limits that were broken, at the points played."""
+    slopes, t = [], 0
+    for p in played:
+        block = stream.constraints[t : t + len(p.losses)]
+        slopes += list(block.gradients(p.x)[block.values(p.x) > 0])
+        t += len(p.losses)
+    return slopes
 
 
 def test_gaps_are_kept_for_every_block_and_enter_the_bound():

@@ -56,7 +56,7 @@ def scale(task: Task) -> float:
     return abs(h(task, task.y)) + float(np.linalg.norm(task.d)) * task.K.radius
 
 
-def honest(task: Task, solved: Solved, rng: np.random.Generator) -> None:
+def honest(task: Task, solved: Solved, rng: np.random.Generator, *others: np.ndarray[Any, Any]) -> None:
     """The answer is in the ball and hull, its numbers are its own, and nothing sampled is below the quadratic that certifies it."""
     K, reach = task.K, float(np.linalg.norm(task.center)) + task.K.radius
     off = solved.x - task.center
@@ -68,7 +68,7 @@ def honest(task: Task, solved: Solved, rng: np.random.Generator) -> None:
     bound = h(task, solved.x) - solved.gap
     around = [member(K, rng, far) for far in (0.0, 0.3, 0.9, 1.0, 1.0)]
     near = [solved.x + step * (member(K, rng, 1.0) - solved.x) for step in (1.0, 0.5, 1e-2, 1e-4, 1e-6)]
-    for z in (*around, *near, task.y):
+    for z in (*around, *near, *others, task.y):
         away = float(np.linalg.norm(z - task.y))
         size = away * (float(np.linalg.norm(task.d)) + task.alpha * away)
         assert bound <= h(task, z) + 1e-15 * size
@@ -195,11 +195,27 @@ def test_unknown_functions_stop_at_the_budget_with_an_honest_gap(K: Any, seed: i
     rng = np.random.default_rng(seed)
     task = posed(K, cones(K, rng, 5), rng, 20.0, 0.1)
     solved, longer = solve(task, 0.0, budget), solve(task, 1e-6 * scale(task))
-    honest(task, solved, rng)
-    honest(task, longer, rng)
+    honest(task, solved, rng, longer.x)
+    honest(task, longer, rng, solved.x)
     assert solved.looks <= budget
     assert longer.gap <= 1e-6 * scale(task)
     assert h(task, longer.x) <= h(task, solved.x) + longer.gap
+
+
+def test_an_answer_found_before_its_certificate_is_off_from_where_that_is_least() -> None:
+    """Stopped early, a quadratic around the answer itself would be above h somewhere: the one that is below is around another point."""
+    K, refuted = SETS["ball"], 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        task = posed(K, pieces(K, rng, 1, 4, False), rng, 0.1, 1.0)
+        exact = solve(task, 1e-9 * scale(task)).x
+        for budget in (2, 3):
+            solved = solve(task, 0.0, budget)
+            honest(task, solved, rng, exact)
+            points = [exact, *(member(K, rng, far) for far in np.linspace(0.0, 1.0, 20))]
+            around = [h(task, solved.x) - solved.gap + 0.5 * task.alpha * float(np.linalg.norm(z - solved.x)) ** 2 for z in points]
+            refuted += any(value > h(task, z) + 1e-6 * scale(task) for value, z in zip(around, points, strict=True))
+    assert refuted > 0
 
 
 def test_looks_are_counted_and_more_of_them_are_never_worse() -> None:

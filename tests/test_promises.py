@@ -1,6 +1,7 @@
-"""Every promise is its formula: restated here with the letters of the proofs, at settings where no constant is 1 by accident.
+"""Every promise is its formula, restated here with the letters of the proofs.
 
-A promise is compared to the ninth digit, so that no constant of it, nor of the settings that it rests on, can change unnoticed.
+Settings are such that nothing is 1 by accident, and promises are compared to the ninth digit: no constant
+of them, nor of the settings that they rest on, can change unnoticed.
 """
 
 from __future__ import annotations
@@ -90,13 +91,14 @@ def test_the_theorem_of_primal_dual(T):
 
 
 @pytest.mark.parametrize("sizes", [(2.0, 3.0, 0.5, 9.0), (0.4, 3.0, 5.0, 1.1), (7.0, 0.2, 0.3, 0.1), (0.1, 0.2, 0.9, 4.0)], ids=str)
-@pytest.mark.parametrize(("T", "B", "block"), [*SETTINGS, (3_000, 1.0, None), (600, 1.0, None)], ids=str)
+@pytest.mark.parametrize(("T", "B", "block"), [*SETTINGS, (3_000, 1.0, None), (200, 1.0, None), (1_000, 1.005, 12)], ids=str)
 def test_bandit_primal_dual(sizes, T, B, block):
-    """n = 4 dimensions, an inner ball of 1/sqrt(20) in an outer one of sqrt(4/5); in 3,000 rounds mu is r/2, in 600 (C) has no root."""
+    """n = 4 dimensions, an inner ball of 1/sqrt(20) in an outer one of sqrt(4/5).
+
+    In 3,000 rounds mu is r/2, in 200 (C) has no root.
+    """
     K, (G_f, G_g, M_f, M_g) = Simplex(5), sizes
-    learner = BanditPrimalDual(
-        K, T, B, loss_lipschitz=G_f, constraint_lipschitz=G_g, loss_size=M_f, constraint_size=M_g, block=block
-    )
+    learner = BanditPrimalDual(K, T, B, loss_lipschitz=G_f, constraint_lipschitz=G_g, loss_size=M_f, constraint_size=M_g, block=block)
     n, R, r = 4, sqrt(4 / 5), sqrt(1 / 20) / sqrt(4 / 5)
     b, _, nu, theta, tol = of_primal_dual(T, B, block)
     k_f, k_g, mu, tau = G_f * R / M_f, G_g * R / M_g, min(sqrt(n * r) * T**-0.25, r / 2), sqrt(tol)

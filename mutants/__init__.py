@@ -1,0 +1,1 @@
+"""Mistakes that the tests must see. Run `python -m mutants`, or `make mutants`."""

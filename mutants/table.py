@@ -1,0 +1,215 @@
+"""The mistakes: a patch of one file each, and the laws of which one must fail.
+
+`PATCHES` are named mistakes, `NUMBERS` the functions of which every number is changed in turn, by a
+hundredth. Zeros stay: they are where something starts or is cut off, not constants of a formula.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+SOURCE = Path("src/tidewolf")
+
+PROMISES = "tests/test_promises.py"
+DRIFT = "tests/test_drift.py::test_bounds_are_those_of_the_file_written_plainly"
+PRIMAL_DUAL = "tests/test_primal_dual.py::test_bounds_are_those_of_the_files_written_plainly"
+ACROSS = "tests/test_across.py"
+
+
+class Patch(NamedTuple):
+    """A named mistake: `old`, which the file holds once, becomes `new`."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    laws: str
+
+
+class Numbers(NamedTuple):
+    """Every number of a function, or of a method (Class.method)."""
+
+    file: str
+    function: str
+    laws: str = PROMISES
+
+
+class Mutant(NamedTuple):
+    """A whole file with a mistake in it."""
+
+    name: str
+    file: Path
+    text: str
+    laws: str
+
+
+PATCHES = (
+    Patch(
+        "PrimalDual forgets the settled violation at a restart",
+        "learners/primal_dual.py",
+        "settled_violation=state.settled_violation + violation,",
+        "settled_violation=state.settled_violation,",
+        PRIMAL_DUAL,
+    ),
+    Patch(
+        "PrimalDual forgets the settled regret at a restart",
+        "learners/primal_dual.py",
+        "settled_regret=state.settled_regret + regret,",
+        "settled_regret=state.settled_regret,",
+        PRIMAL_DUAL,
+    ),
+    Patch(
+        "PrimalDual prices growth with the radius instead of the reach",
+        "learners/primal_dual.py",
+        "growth = (G_f - state.priced_slope) * reach**2",
+        "growth = (G_f - state.priced_slope) * K.radius**2",
+        PRIMAL_DUAL,
+    ),
+    Patch(
+        "the theorem's PrimalDual cuts a block's violation",
+        "learners/primal_dual_theorem.py",
+        "q = min(block.violation, moderate(K.center))",
+        "q = min(block.violation, n * self.constraint_lipschitz * K.diameter)",
+        "tests/test_primal_dual.py::test_the_theorem_is_algorithm_4_written_plainly",
+    ),
+    Patch("theta is another where (C) has no root", "learners/primal_dual.py", "_THETA = 0.5", "_THETA = 0.505", PROMISES),
+    Patch("drift: a restart keeps `last`", "steps/drift_blocks.py", "open=self._opened(), last=Last()\n", "open=self._opened()\n", DRIFT),
+    Patch(
+        "drift: growth minus twice what was paid",
+        "steps/drift.py",
+        "weight - 0.5 * last.stiffness * reach**2",
+        "weight - 2.0 * 0.5 * last.stiffness * reach**2",
+        DRIFT,
+    ),
+    Patch(
+        "drift: climb minus twice what was paid",
+        "steps/drift.py",
+        "hold - 0.5 * last.alpha * reach**2",
+        "hold - 2.0 * 0.5 * last.alpha * reach**2",
+        "tests/test_drift.py::test_factors_that_grow_cost_their_growth_and_those_that_fall_nothing",
+    ),
+    Patch(
+        "drift: the slop without its square root",
+        "steps/drift.py",
+        "math.sqrt(2.0 * alpha * found.gap)",
+        "2.0 * alpha * found.gap",
+        DRIFT,
+    ),
+    Patch(
+        "drift: the slop is the gap alone",
+        "steps/drift.py",
+        "slop = found.gap + far * min(alpha * found.off, math.sqrt(2.0 * alpha * found.gap))",
+        "slop = found.gap",
+        DRIFT,
+    ),
+    Patch(
+        "bundle: the answer is said to be where its certificate is least",
+        "steps/penalty/bundle.py",
+        "return float(np.linalg.norm(x - lowest)) + _ULPS * size",
+        "return _ULPS * size",
+        "tests/test_penalty_bundle.py::test_an_answer_found_before_its_certificate_is_off_from_where_that_is_least",
+    ),
+    Patch(
+        "drift: G_g is a slope across the hull too",
+        "steps/drift_blocks.py",
+        'slopes_y = each_within(self.K, "constraint", constraints, y)',
+        "slopes_y = constraints.slopes(y)",
+        ACROSS,
+    ),
+    Patch(
+        "drift: a breach's slope is one across the hull too",
+        "steps/drift_blocks.py",
+        'slopes = each_within(self.K, "constraint", constraints, x)[breached]',
+        "slopes = constraints.slopes(x)[breached]",
+        ACROSS,
+    ),
+    Patch(
+        "drift: a round outside whole blocks costs a slope across the hull too",
+        "steps/drift_blocks.py",
+        'steepest = float(np.max(each_within(self.K, "loss", losses, x)))',
+        "steepest = float(np.max(losses.slopes(x)))",
+        ACROSS,
+    ),
+    Patch("slopes: what is left across the hull stays", "steps/slopes.py", "along = K.tangent(along)", "pass", ACROSS),
+    Patch(
+        "Lyapunov weights: the ratio is 0 where losses are flat",
+        "steps/lyapunov.py",
+        "ratio = G_f / G_g if G_f > 0.0 else 1.0",
+        "ratio = G_f / G_g",
+        "tests/test_flat_losses.py",
+    ),
+    Patch("rivals' programs take rows as they come", "rivals/program.py", "_ACROSS = 1e-2", "_ACROSS = 0.0", ACROSS),
+)
+
+NUMBERS = (
+    Numbers("learners/primal_dual.py", "steps_for"),
+    Numbers("learners/primal_dual.py", "PrimalDual.promise"),
+    Numbers("steps/saddle.py", "damping"),
+    Numbers("steps/saddle.py", "violation_bound"),
+    Numbers("learners/drift_plus_penalty.py", "steps_for"),
+    Numbers("learners/drift_plus_penalty.py", "DriftPlusPenalty._settings"),
+    Numbers("steps/drift_blocks.py", "promised"),
+    Numbers("learners/drift_plus_penalty_theorem.py", "TheoremDriftPlusPenalty._settings"),
+    Numbers("learners/bandit_primal_dual.py", "BanditPrimalDual._mu"),
+    Numbers("learners/bandit_primal_dual.py", "BanditPrimalDual.promise"),
+    Numbers("steps/thresholds.py", "paper_tolerance"),
+    Numbers("steps/thresholds.py", "TheoremSteps.__init__"),
+    Numbers("steps/thresholds.py", "BanditTheoremSteps.__init__"),
+    Numbers("learners/primal_dual_theorem.py", "TheoremPrimalDual.promise"),
+    Numbers("learners/bandit_primal_dual_theorem.py", "TheoremBanditPrimalDual.promise"),
+)
+
+SAME = {
+    ("learners/primal_dual.py", "b = max("): "a block is a whole number of rounds",
+    ("learners/drift_plus_penalty.py", "b = max("): "a block is a whole number of rounds",
+}
+"""Numbers that change nothing, by what stands before them, and why."""
+
+
+def every() -> list[Mutant]:
+    """All mutants, in the order of the tables; a patch that does not fit its file any more is a ValueError."""
+    return [_patched(patch) for patch in PATCHES] + [mutant for numbers in NUMBERS for mutant in _renumbered(numbers)]
+
+
+def _patched(patch: Patch) -> Mutant:
+    file = SOURCE / patch.file
+    text = (ROOT / file).read_text()
+    if text.count(patch.old) != 1:
+        raise ValueError(f"{file} holds {patch.old!r} {text.count(patch.old)} times, not once: {patch.name!r} does not apply.")
+    return Mutant(patch.name, file, text.replace(patch.old, patch.new), patch.laws)
+
+
+def _renumbered(numbers: Numbers) -> list[Mutant]:
+    file = SOURCE / numbers.file
+    text = (ROOT / file).read_text()
+    found = [node for node in ast.walk(_function(ast.parse(text), numbers)) if _is_a_number(node)]
+    if not found:
+        raise ValueError(f"{numbers.function} of {file} holds no number.")
+    lines = text.splitlines(keepends=True)
+    mutants = []
+    for node in sorted(found, key=lambda node: (node.lineno, node.col_offset)):
+        line, start, end = lines[node.lineno - 1], node.col_offset, node.end_col_offset
+        if any(path == numbers.file and line[:start].endswith(before) for path, before in SAME):
+            continue
+        changed = [*lines]
+        changed[node.lineno - 1] = f"{line[:start]}(1.01 * {line[start:end]}){line[end:]}"
+        where = f"{numbers.function}: {line[start:end]} is 1 % larger, line {node.lineno}, column {start}, {line.strip()}"
+        mutants.append(Mutant(where, file, "".join(changed), numbers.laws))
+    return mutants
+
+
+def _function(tree: ast.Module, numbers: Numbers) -> ast.AST:
+    node: ast.AST = tree
+    for name in numbers.function.split("."):
+        inside = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.ClassDef | ast.FunctionDef) and n.name == name]
+        if len(inside) != 1:
+            raise ValueError(f"{numbers.file} has no {numbers.function}.")
+        node = inside[0]
+    return node
+
+
+def _is_a_number(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool) and node.value != 0

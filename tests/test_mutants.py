@@ -1,0 +1,25 @@
+"""The mistakes of `make mutants` still apply to the code, each in one place, and the laws that they name exist."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from mutants.table import NUMBERS, PATCHES, ROOT, every
+
+
+def test_every_mistake_applies_and_is_a_program() -> None:
+    mutants = every()
+    assert len(mutants) > len(PATCHES) + len(NUMBERS)
+    assert len({mutant.name for mutant in mutants}) == len(mutants)
+    for mutant in mutants:
+        ast.parse(mutant.text)
+        assert mutant.text != (ROOT / mutant.file).read_text(), mutant.name
+
+
+def test_the_laws_they_name_exist() -> None:
+    for laws in {mutant.laws for mutant in every()}:
+        for law in laws.split():
+            file, _, name = law.partition("::")
+            text = (ROOT / Path(file)).read_text()
+            assert not name or f"def {name}(" in text, law
