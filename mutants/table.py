@@ -134,6 +134,15 @@ PATCHES = (
         ACROSS,
     ),
     Patch("slopes: what is left across the hull stays", "steps/slopes.py", "along = K.tangent(along)", "pass", ACROSS),
+    Patch("Lyapunov weights: another theta", "steps/lyapunov.py", "THETA = 0.5", "THETA = 0.505", PROMISES),
+    Patch("Lyapunov weights: another c", "steps/lyapunov.py", "c: float = 2.0", "c: float = 2.02", PROMISES),
+    Patch("Lyapunov weights: another p", "steps/lyapunov.py", "p: float = 0.5", "p: float = 0.505", PROMISES),
+    Patch("LyapunovFrankWolfe: another rho, T given", "learners/lyapunov_frank_wolfe.py", "KNOWN = 1.055,", "KNOWN = 1.06,", PROMISES),
+    Patch("LyapunovFrankWolfe: another c, T given", "learners/lyapunov_frank_wolfe.py", "1.055, 2.65", "1.055, 2.66", PROMISES),
+    Patch(
+        "LyapunovFrankWolfe: another rho at any time", "learners/lyapunov_frank_wolfe.py", "ANYTIME = 1.31,", "ANYTIME = 1.32,", PROMISES
+    ),
+    Patch("LyapunovFrankWolfe: another c at any time", "learners/lyapunov_frank_wolfe.py", "1.31, 3.3", "1.31, 3.2", PROMISES),
     Patch(
         "Lyapunov weights: the ratio is 0 where losses are flat",
         "steps/lyapunov.py",
@@ -159,12 +168,20 @@ NUMBERS = (
     Numbers("steps/thresholds.py", "TheoremSteps.__init__"),
     Numbers("steps/thresholds.py", "BanditTheoremSteps.__init__"),
     Numbers("learners/primal_dual_theorem.py", "TheoremPrimalDual.promise"),
+    Numbers("steps/lyapunov.py", "LyapunovWeights.promised"),
+    Numbers("learners/lyapunov_descent.py", "LyapunovDescent.promise"),
+    Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._rho"),
+    Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._surrogate_bound"),
+    Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._weights"),
+    Numbers("rivals/sinha_vaze.py", "SinhaVaze.promise"),
     Numbers("learners/bandit_primal_dual_theorem.py", "TheoremBanditPrimalDual.promise"),
 )
 
 SAME = {
     ("learners/primal_dual.py", "b = max("): "a block is a whole number of rounds",
     ("learners/drift_plus_penalty.py", "b = max("): "a block is a whole number of rounds",
+    ("learners/lyapunov_descent.py", "self.horizon or "): "without a horizon nothing is promised",
+    ("learners/lyapunov_frank_wolfe.py", "self.K.diameter or "): "a set of one point has nothing to move in",
 }
 """Numbers that change nothing, by what stands before them, and why."""
 

@@ -6,15 +6,20 @@ of them, nor of the settings that they rest on, can change unnoticed.
 
 from __future__ import annotations
 
-from math import ceil, inf, isqrt, log, sqrt
+from math import ceil, exp, inf, isqrt, log, sqrt
 
+import numpy as np
 import pytest
 
-from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, PrimalDual
+import tidewolf as tw
+from tidewolf.functions import Affine, Linear
+from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, LyapunovFrankWolfe, PrimalDual
 from tidewolf.learners.bandit_primal_dual_theorem import TheoremBanditPrimalDual
 from tidewolf.learners.drift_plus_penalty_theorem import TheoremDriftPlusPenalty
 from tidewolf.learners.primal_dual_theorem import TheoremPrimalDual
-from tidewolf.sets import L2Ball, Simplex
+from tidewolf.rivals import SinhaVaze
+from tidewolf.sets import FlowPolytope, L2Ball, Simplex
+from tidewolf.steps.lyapunov import LyapunovWeights
 
 
 def close(promise, regret, violation):
@@ -122,6 +127,73 @@ def test_the_theorem_of_bandit_primal_dual(K, sizes):
     A += T * (eta * n**2 * M_f**2 / mu**2 + eta * b * (G_f**2 + M_g**2) + mu * G_f)
     violation = sqrt(2 * (delta * eta * T + 1 / eta) * (A + 2 * R * G_f * T)) + mu * G_g * T
     close(TheoremBanditPrimalDual(K, T, G_f, G_g, M_f, M_g).promise(), A + T * mu * G_f * (1 + R / r), violation)
+
+
+def of_lyapunov(T, caution, G_f, G_g, D, p, c, c_base):
+    """Weights with c, theta = 1/2 and V = 1/caution on a base learner whose regret is at most c_base D M T^p."""
+    V, theta = 1 / caution, 1 / 2 * c_base / c
+    regret = G_f * D * T**p * (c_base + c * theta / V)
+    return regret, c * G_g * D * T**p / (1 / 2) * log((1 + c_base / c * V + V * T ** (1 - p) / c) / (1 - theta))
+
+
+@pytest.mark.parametrize("T", [1, 300, 10**7])
+@pytest.mark.parametrize("caution", [0.3, 20.0])
+def test_lyapunov_weights(T, caution):
+    given = {"horizon": T, "caution": caution, "loss_lipschitz": 2.3, "constraint_lipschitz": 5.1}
+    for K in (L2Ball(3, 1.7), Simplex(5)):
+        R, D = K.radius, K.diameter
+        close(LyapunovFrankWolfe(K, **given).promise(), *of_lyapunov(T, caution, 2.3, 5.1, D, 3 / 4, 2.65, 2.65))
+        close(SinhaVaze(K, **given).promise(), *of_lyapunov(T, caution, 2.3, 5.1, D, 1 / 2, 2, sqrt(2)))
+        for b, share in ((1, 0.02), (2, 0.001)):
+            e = sqrt(share / T) * R
+            beyond = min(2 * R, D + e)
+            c_base = sqrt(b / 2) * (beyond**2 / D**2 + beyond / D) + e * sqrt(T) / D
+            enough = (8 * R**2 / e**2 + 4) / b
+            learner = LyapunovDescent(K, calls_per_round=(1 + 1e-9) * enough, tolerance=share / T, block=b, **given)
+            close(learner.promise(), *of_lyapunov(T, caution, 2.3, 5.1, D, 1 / 2, 2, c_base))
+            learner = LyapunovDescent(K, calls_per_round=(1 - 1e-9) * enough, tolerance=share / T, block=b, **given)
+            assert "no distance of x and y can be promised" in learner.promise().reason
+
+
+def test_theta_reaches_1_where_promises_end():
+    weights = LyapunovWeights(Simplex(3), 10.0, 100, 1.0, 1.0)
+    assert weights.promised(3.999).reason == ""
+    assert weights.promised(4.0) == (None, None, weights.promised(9.0).reason)
+
+
+@pytest.mark.parametrize("T", [None, 40, 100])
+@pytest.mark.parametrize("K", [Simplex(4), FlowPolytope.examples()[0]], ids=lambda K: type(K).__name__)
+def test_lyapunov_frank_wolfe_does_what_its_promise_rests_on(K, T):
+    """Its steps and its measured bounds written plainly, with a horizon that is passed, one that is not, and none."""
+    rounds, V, theta, c, D, x = 100, 1 / 3, 1 / 2, 3.3 if T is None else 2.65, K.diameter, K.center
+    rng = np.random.default_rng(6)
+    star = 0.6 * K.center + 0.4 * K.lmo(rng.standard_normal(K.shape))
+    C = rng.standard_normal(K.shape) + rng.standard_normal((rounds, *K.shape))
+    A = -0.5 * C + rng.standard_normal(C.shape)
+    run = tw.run(LyapunovFrankWolfe(K, horizon=T, caution=3.0), tw.Stream(Linear(C), Affine(A, A @ star)))
+    total, M, G_f, G_g, Q, paid, strayed, losses, rho = np.zeros(K.shape), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, inf
+    for t in range(1, rounds + 1):
+        np.testing.assert_allclose(run.trail.means[t - 1], x, atol=1e-9)
+        grad_f, breach = K.tangent(C[t - 1]), A[t - 1] @ (x - star)
+        s, slope, G_f = V * grad_f, np.linalg.norm(grad_f), max(G_f, np.linalg.norm(grad_f))
+        losses += slope
+        grown = theta * max(t, T or 16) ** -0.75
+        if breach > 0:
+            grad_g = K.tangent(A[t - 1])
+            G_g, Q = max(G_g, np.linalg.norm(grad_g)), Q + breach
+            w = theta * G_f / G_g * exp(grown * Q / (c * G_g * D))
+            s, paid, rho = s + w * grad_g, paid + w * breach, min(rho, G_f / G_g)
+        total, M = total + s, max(M, np.linalg.norm(s))
+        L = (1.055 * T**0.75 if T and t <= T else max(1.055 * (T or 0) ** 0.75, 1.31 * t**0.75)) * M / D
+        grad = total + L * (x - K.center)
+        v = K.lmo(grad)
+        gap = grad @ (x - v)
+        strayed += np.linalg.norm(s) * min(D, sqrt(2 * gap / L))
+        x = x + min(1, gap / (L * (x - v) @ (x - v))) * (v - x)
+    B = L * D**2 / 2 + strayed
+    unit = c * G_g * D
+    violation = unit / grown * log(1 + grown * (B + V * D * losses) / (rho * theta * unit))
+    assert run.learner.bound(run)[:2] == pytest.approx(((B - paid) / V, violation), rel=1e-9)
 
 
 def test_letters_are_those_of_the_sets():
