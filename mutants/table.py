@@ -181,6 +181,7 @@ SAME = {
     ("learners/primal_dual.py", "b = max("): "a block is a whole number of rounds",
     ("learners/drift_plus_penalty.py", "b = max("): "a block is a whole number of rounds",
     ("learners/lyapunov_descent.py", "self.horizon or "): "without a horizon nothing is promised",
+    ("steps/thresholds.py", "super().__init__(T, R, "): "the bandit theorem has a delta of its own",
     ("learners/lyapunov_frank_wolfe.py", "self.K.diameter or "): "a set of one point has nothing to move in",
 }
 """Numbers that change nothing, by what stands before them, and why."""
