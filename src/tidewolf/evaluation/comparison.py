@@ -262,7 +262,7 @@ class Comparison(Value):
         return DataFrame(self._rows())
 
     def plot(self) -> Any:
-        """The frontiers of every stream, as a matplotlib Figure."""
+        """The frontiers of every stream: a matplotlib Figure, which a notebook shows."""
         from tidewolf.report.pictures import plot_comparison
 
         return plot_comparison(self)

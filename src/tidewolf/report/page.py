@@ -24,6 +24,7 @@ from tidewolf.report.worst import quick_intervals
 from tidewolf.report.worst import section as worst_section
 
 if TYPE_CHECKING:
+    from tidewolf.evaluation.certificate import Total
     from tidewolf.evaluation.intervals import Intervals
     from tidewolf.evaluation.run import Run
 
@@ -32,9 +33,12 @@ _HEAD = ("learner", "regret", "violation", "oracle calls a round", "largest exce
 _READ = (
     "Regret is the total loss minus that of the best fixed point that keeps every limit in every round; where that point is known "
     "only between two bounds, so is the regret. Violation adds up by how much the limits were broken; surplus never pays for a breach. "
-    "What theory promises for this very run stands beneath, where it promises something. "
+    "The measured bound beneath is the most that theory allows this very run, given what it measured. "
+)
+_PROMISED = "What was promised was known before the first round. "
+_CERTIFIED = (
     "The largest excess is the farthest a played point ever was outside the hard set. A certificate holds when every played point is a "
-    "member, every projection and oracle call is accounted for, and both totals are within what theory promises."
+    "member, every projection and oracle call is accounted for, and both totals are within what theory allows."
 )
 
 
@@ -78,7 +82,7 @@ def page(
         f"<p>{escape(about)}</p>",
         f'<p class="facts">{runs[0].rounds:,} rounds &middot; seed {seed}</p>',
         results_table(runs),
-        f'<p class="read">{_READ}</p>',
+        f'<p class="read">{_read(runs)}</p>',
         *(f'<p class="warning" role="note">{escape(sentence)}</p>' for sentence in hindsight_warnings(runs)),
         f'<section class="figures">{series.figures(runs)}</section>',
         played.section(runs, entries),
@@ -137,19 +141,27 @@ def _row(run: Run, look: Look) -> tuple[str, ...]:
     proved = {True: "certificate holds", False: "certificate fails", None: "certificate undecided"}[run.certificate.holds]
     regret = ["none"]
     if run.regret is not None:
-        regret = [interval(run.regret), f"{interval(run.regret, rounds)} a round", *_promise(run.bound.regret)]
+        regret = [interval(run.regret), f"{interval(run.regret, rounds)} a round", *_allowed(run.certificate.regret)]
     return (
         swatch(look) + under(look.label, proved),
         under(*regret),
-        under(number(violation), f"{number(violation / rounds)} a round", *_promise(run.bound.violation)),
+        under(number(violation), f"{number(violation / rounds)} a round", *_allowed(run.certificate.violation)),
         under(number(run.oracle_calls / rounds), f"{run.oracle_calls:,} in all"),
         under(number(run.max_excess)),
         under(number(run.seconds)),
     )
 
 
-def _promise(bound: float | None) -> list[str]:
-    return [] if bound is None else [f"promised: at most {number(bound)}"]
+def _allowed(total: Total) -> list[str]:
+    """What theory allows a total: from what the run measured, and from what was known before it."""
+    allowed = (("measured bound:", total.bound), ("promised:", total.promise))
+    return [f"{what} at most {number(most)}" for what, most in allowed if most is not None]
+
+
+def _read(runs: Sequence[Run]) -> str:
+    """How to read the headline; of promises only where something is promised."""
+    totals = [total for run in runs for total in (run.certificate.regret, run.certificate.violation)]
+    return _READ + (_PROMISED if any(total.promise is not None for total in totals) else "") + _CERTIFIED
 
 
 def _notes(runs: Sequence[Run], labels: Sequence[str]) -> str:
@@ -158,7 +170,7 @@ def _notes(runs: Sequence[Run], labels: Sequence[str]) -> str:
 
 
 def learner_notes(runs: Sequence[Run], labels: Sequence[str]) -> list[tuple[str, str]]:
-    """Whom it concerns, and what a reader should know: the learners' own notes, why theory promises nothing, what is not as it promises."""
+    """Whom it concerns, and what a reader should know: the learners' own notes, why there is no measured bound, what fails."""
     concerned: dict[str, list[str]] = {}
     for run, label in zip(runs, labels, strict=True):
         comparable = run.comparator is None or run.comparator.feasible is not False
