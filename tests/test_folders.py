@@ -28,14 +28,15 @@ from tidewolf.experiments import RunFolder, load
 
 PROGRAM = "import sys; from tidewolf.cli import main; sys.exit(main())"
 SHORT = 'rounds = 60\nseeds = [0, 3]\n[stream]\nproblem = "adversarial"\nkind = "moving"\n'
-LONG = 'rounds = 4000\n[stream]\nproblem = "routing"\n[outputs]\ncheckpoint_seconds = 0.01\n'
+TWO = 'learners = ["LyapunovDescent", "SinhaVaze"]\n'
+LONG = TWO + 'rounds = 4000\n[stream]\nproblem = "routing"\n[outputs]\ncheckpoint_seconds = 0.01\n'
 FILES = ["checkpoints", "experiment.toml", "report-seed-3.html", "report.html", "rounds.parquet", "summary.json"]
 
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "short.toml").write_text(SHORT)
+    (tmp_path / "short.toml").write_text(TWO + SHORT)
     return tmp_path
 
 
@@ -43,7 +44,7 @@ def here(tmp_path, monkeypatch):
 def played(tmp_path_factory):
     """A complete folder, to be copied."""
     here = tmp_path_factory.mktemp("played")
-    (here / "short.toml").write_text(SHORT)
+    (here / "short.toml").write_text(TWO + SHORT)
     assert main(["run", str(here / "short.toml"), "--out", str(here / "whole"), "--quiet"]) == 0
     return here / "whole"
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
 
 _FEW = 4
-"""Of so many runs at most a legend says each one's measured bound; the headline does so of all."""
+"""Of more runs a legend says only the measured bounds that are drawn; the headline says all."""
 _ROWS = 10
 """How many rounds the table under a figure names."""
 
@@ -125,7 +125,8 @@ def frontier_figure(title: str, about: str, curves: Sequence[Curve]) -> str:
     """Frontiers with a legend and a table of their points."""
     made = frontier_drawing(curves, f"{title}: {about}. " + ", ".join(map(_spoken, curves)))
     legend = "".join(
-        f"<li>{swatch(Look(curve.label, curve.hue))}<span>{escape(curve.label)}</span><b>{len(curve.regrets)} points</b></li>"
+        f"<li>{swatch(Look(curve.label, curve.hue))}<span>{escape(curve.label)}</span>"
+        f"<b>{len(curve.regrets)} point{'s' * (len(curve.regrets) != 1)}</b></li>"
         for curve in curves
     )
     rows = [
@@ -137,7 +138,7 @@ def frontier_figure(title: str, about: str, curves: Sequence[Curve]) -> str:
 
 
 def _bound(lines: Sequence[Line], line: Line) -> str:
-    if line.bound is None or len(lines) > _FEW:
+    if line.bound is None or (len(lines) > _FEW and not in_reach(lines, line.bound)):
         return ""
     where = "dotted" if in_reach(lines, line.bound) else "beyond the picture"
     return f"<small>measured bound {number(line.bound)}, {where}</small>"
