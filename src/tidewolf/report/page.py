@@ -58,9 +58,7 @@ def write(
     left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """The page at `path`, whole or not at all."""
-    text = page(
-        runs, name=name, about=about, seed=seed, date=date, entries=entries, experiment=experiment, worst=worst, left_out=left_out
-    )
+    text = page(runs, name=name, about=about, seed=seed, date=date, entries=entries, experiment=experiment, worst=worst, left_out=left_out)
     checkpoint.write(path, text.encode())
 
 
@@ -177,7 +175,7 @@ def _notes(runs: Sequence[Run], labels: Sequence[str], left_out: Mapping[str, st
 
 
 def learner_notes(runs: Sequence[Run], labels: Sequence[str], left_out: Mapping[str, str] = MappingProxyType({})) -> list[tuple[str, str]]:
-    """Whom it concerns, and what a reader should know: the learners' own notes, why there is no measured bound, what fails, who is left out."""
+    """Whom it concerns, and what to know: learners' own notes, why there is no measured bound, what fails, who is left out."""
     concerned: dict[str, list[str]] = {}
     for run, label in zip(runs, labels, strict=True):
         comparable = run.comparator is None or run.comparator.feasible is not False
