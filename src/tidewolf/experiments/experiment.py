@@ -139,7 +139,7 @@ class Experiment:
         there, found = {choice.name for choice in self.learners}, dict[str, str]()
         if not there <= set(DEFAULT_LEARNERS):
             return {}
-        for name in (name for name in DEFAULT_LEARNERS if name not in there):
+        for name in (name for name in reversed(DEFAULT_LEARNERS) if name not in there):  # those that are quick to ask first
             if (sentence := _refusal(name, problem)) is None:
                 return {}
             found[name] = sentence

@@ -11,7 +11,7 @@ import io
 from matplotlib.figure import Figure
 
 
-class Picture(Figure):  # type: ignore[misc]
+class Picture(Figure):
     """A Figure, and the PNG it is shown as; the same bytes for the same data."""
 
     def _repr_png_(self) -> bytes:
