@@ -3,8 +3,8 @@
 A skip is a hole. With CI=true one whose reason is not on the short list ALLOWED fails the session and is named; all of them go, one line
 each, into the file that TIDEWOLF_SKIPPED names, where it is set. Hypothesis draws the same examples on every machine and run.
 
-A test costs the processor time of its process and of the children it waited for, from the setup of its fixtures to the end of its
-teardown: on a busy machine that is what it is on a quiet one. The whole suite has a budget.
+Cost is the processor time of a process and of the children it waited for: on a busy machine it is what it is on a quiet one. A test's is
+that of its own call; a file's is that of all its tests with their setups and teardowns. The whole suite has a budget.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BUDGET, LONG = 1000, 8
 
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=25)
 settings.load_profile("ci")
-_BEGAN = pytest.StashKey[float]()
+_BEGAN, _CALLED = pytest.StashKey[float](), pytest.StashKey[float]()
 
 
 def spent() -> float:
@@ -43,11 +43,17 @@ def pytest_runtest_protocol(item):
     return (yield)
 
 
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item):
+    item.stash[_CALLED] = spent()
+    return (yield)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     report = yield
-    if call.when == "teardown":
-        report.user_properties.append(("core-seconds", spent() - item.stash[_BEGAN]))
+    if began := {"call": _CALLED, "teardown": _BEGAN}.get(call.when):
+        report.user_properties.append(("core-seconds", spent() - item.stash[began]))
     return report
 
 
@@ -79,21 +85,19 @@ def pytest_sessionfinish(session, exitstatus):
 
 def pytest_terminal_summary(terminalreporter):
     write = terminalreporter.write_line
-    costs = {
-        report.nodeid: dict(report.user_properties)["core-seconds"]
-        for reports in terminalreporter.stats.values()
-        for report in reports
-        if getattr(report, "when", None) == "teardown" and "core-seconds" in dict(report.user_properties)
-    }
-    files: Counter[str] = Counter()
-    for test, cost in costs.items():
-        files[test.partition("::")[0]] += cost
-    if costs:
+    own, files = Counter[str](), Counter[str]()
+    for report in (report for reports in terminalreporter.stats.values() for report in reports):
+        cost = dict(getattr(report, "user_properties", ())).get("core-seconds")
+        if cost is not None and report.when == "call":
+            own[report.nodeid] += cost
+        elif cost is not None:
+            files[report.nodeid.partition("::")[0]] += cost
+    if files:
         terminalreporter.section("core-seconds")
         for file, cost in files.most_common():
             write(f"{cost:8.1f}  {file}")
-        write(f"{sum(costs.values()):8.1f}  in all; the budget is {BUDGET:,}")
-        for test, cost in sorted(costs.items(), key=lambda pair: -pair[1]):
+        write(f"{files.total():8.1f}  in all; the budget is {BUDGET:,}")
+        for test, cost in own.most_common():
             if cost > LONG:
                 write(f"{cost:8.1f}  {test}: over {LONG}, mark it soak or make it quicker")
     if refused := unlisted(terminalreporter):

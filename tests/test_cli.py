@@ -151,8 +151,9 @@ def seen_on_a_terminal(arguments, **environment):
     return seen.decode()
 
 
-def test_a_terminal_sees_progress_in_colors_unless_told_not_to(quick):
-    colors, seen, plain = r"\x1b\[(\d+;)*(3[0-8]|9[0-7])", seen_on_a_terminal(quick), seen_on_a_terminal([*quick, "--force"], NO_COLOR="1")
+def test_a_terminal_sees_progress_in_colors_unless_told_not_to(short):
+    colors, asked = r"\x1b\[(\d+;)*(3[0-8]|9[0-7])", [*short, "--learner", "LyapunovDescent"]
+    seen, plain = seen_on_a_terminal(asked), seen_on_a_terminal([*asked, "--force"], NO_COLOR="1")
     for each in (seen, plain):
         assert all(word in each for word in ("LyapunovDescent", "rounds/s", "calls a round", "regret", "violation"))
     assert re.search(colors, seen)

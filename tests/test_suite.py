@@ -46,7 +46,7 @@ def test_a_skip_that_is_not_listed_fails_the_session_and_is_named(tmp_path):
     assert third.startswith("test_whole.py (1): could not import")
     costs = {line.split()[1]: float(line.split()[0]) for line in done.stdout.splitlines() if line.endswith(".py") and " test_" in line}
     assert set(costs) == {"test_listed.py", "test_unlisted.py", "test_costly.py"}
-    assert costs["test_costly.py"] > 0.0
+    assert costs["test_costly.py"] > 0.0 == costs["test_listed.py"]
     assert "in all; the budget is 1,000" in done.stdout
 
 
