@@ -21,6 +21,7 @@ ALLOWED = (
     r"torch is not installed",
     r"There is no Chromium here",
     r"There is no PostgreSQL here",
+    r"^only root can become another user$",
     r"recorded streams? .*(is|are) not in .*; set TIDEWOLF_DATA",
 )
 """Reasons for which a test may be skipped: what .ci/run installs where it can, and records that are not ours to publish."""
