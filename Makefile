@@ -4,12 +4,13 @@
 # make bench  benchmarks: oracle calls first, then ratios of times within one run; pictures in out/bench
 # make soak   what takes longer
 # make mutants  puts known mistakes into a scratch copy, one at a time, and shows the law that fails
+# make readme the tables in README.md, from real runs
 
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint format bench soak mutants clean
+.PHONY: run test lint format bench soak mutants readme clean
 
 run: $(VENV)/.run
 	$(BIN)/tidewolf run routing --out out --force
@@ -35,6 +36,9 @@ soak: $(VENV)/.dev
 
 mutants: $(VENV)/.dev
 	$(BIN)/python -m mutants
+
+readme: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.readme
 
 $(VENV)/.run: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -94,7 +94,7 @@ def draw(path: Path, found: dict[str, tuple[Problem, dict[str, tw.Intervals]]]) 
                 color, dashes = COLORS[i % len(COLORS)], ("-", (0, (5, 2)), (0, (2, 2)))[i % 3]
                 axes.plot(lengths, row[what] / lengths, linestyle=dashes, marker="o", color=color, label=name, markersize=4)
                 if np.isfinite(row[f"{what} bound"]).any():
-                    axes.plot(lengths, row[f"{what} bound"] / lengths, ":", color=color, linewidth=2.2, label=f"{name}: its bound")
+                    axes.plot(lengths, row[f"{what} bound"] / lengths, ":", color=color, linewidth=2.2, label=f"{name}: measured bound")
             axes.axhline(problem.K.diameter, color="#888888", linewidth=1.0, label="no member can exceed")
             axes.set_xscale("log", base=2)
             axes.set_xticks(lengths, [str(length) for length in lengths])

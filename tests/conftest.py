@@ -1,6 +1,108 @@
-"""Hypothesis draws the same examples on every machine and run."""
+"""How the suite runs: the same examples everywhere, no skip unnoticed, and what every file costs.
 
+A skip is a hole. With CI=true one whose reason is not on the short list ALLOWED fails the session and is named; all of them go, one line
+each, into the file that TIDEWOLF_SKIPPED names, where it is set. Hypothesis draws the same examples on every machine and run.
+
+Cost is the processor time of a process and of the children it waited for: on a busy machine it is what it is on a quiet one. A test's is
+that of its own call; a file's is that of all its tests with their setups and teardowns. The whole suite has a budget.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
+
+ALLOWED = (
+    r"torch is not installed",
+    r"There is no Chromium here",
+    r"There is no PostgreSQL here",
+    r"^only root can become another user$",
+    r"recorded streams? .*(is|are) not in .*; set TIDEWOLF_DATA",
+)
+"""Reasons for which a test may be skipped: what .ci/run installs where it can, and records that are not ours to publish."""
+BUDGET, LONG = 1000, 8
+"""Core-seconds for the whole suite, and for one test."""
 
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=25)
 settings.load_profile("ci")
+_BEGAN, _CALLED = pytest.StashKey[float](), pytest.StashKey[float]()
+
+
+def spent() -> float:
+    """Processor seconds of this process and the children it has waited for."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    item.stash[_BEGAN] = spent()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item):
+    item.stash[_CALLED] = spent()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    if began := {"call": _CALLED, "teardown": _BEGAN}.get(call.when):
+        report.user_properties.append(("core-seconds", spent() - item.stash[began]))
+    return report
+
+
+def skips(reporter):
+    """(where, why) of everything that was skipped, modules as a whole too."""
+    found = []
+    for report in reporter.stats.get("skipped", ()):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        found.append((report.nodeid, reason.removeprefix("Skipped: ")))
+    return found
+
+
+def unlisted(reporter):
+    """The skips that fail a session with CI=true."""
+    in_ci = os.environ.get("CI") == "true"
+    return [(where, why) for where, why in skips(reporter) if in_ci and not any(re.search(reason, why) for reason in ALLOWED)]
+
+
+def pytest_sessionfinish(session, exitstatus):
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if hasattr(session.config, "workerinput") or reporter is None:
+        return
+    if exitstatus == pytest.ExitCode.OK and unlisted(reporter):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if path := os.environ.get("TIDEWOLF_SKIPPED"):
+        why = Counter((where.partition("::")[0], why) for where, why in skips(reporter))
+        Path(path).write_text("".join(f"{where} ({count}): {reason}\n" for (where, reason), count in sorted(why.items())))
+
+
+def pytest_terminal_summary(terminalreporter):
+    write = terminalreporter.write_line
+    own, files = Counter[str](), Counter[str]()
+    for report in (report for reports in terminalreporter.stats.values() for report in reports):
+        cost = dict(getattr(report, "user_properties", ())).get("core-seconds")
+        if cost is not None and report.when == "call":
+            own[report.nodeid] += cost
+        elif cost is not None:
+            files[report.nodeid.partition("::")[0]] += cost
+    if files:
+        terminalreporter.section("core-seconds")
+        for file, cost in files.most_common():
+            write(f"{cost:8.1f}  {file}")
+        write(f"{files.total():8.1f}  in all; the budget is {BUDGET:,}")
+        for test, cost in own.most_common():
+            if cost > LONG:
+                write(f"{cost:8.1f}  {test}: over {LONG}, mark it soak or make it quicker")
+    if refused := unlisted(terminalreporter):
+        terminalreporter.section("skipped, which fails with CI=true", red=True, bold=True)
+        for where, why in refused:
+            write(f"{where}: {why}")
+        write("Install what is missing, or list the reason in tests/conftest.py.")

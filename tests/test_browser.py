@@ -10,6 +10,7 @@ import pytest
 
 import tidewolf as tw
 from tidewolf import report
+from tidewolf.experiments.experiment import DEFAULT_LEARNERS, learner_named
 from tidewolf.report import comparison
 from tidewolf.rivals import SinhaVaze
 
@@ -22,8 +23,9 @@ SCHEMES = ("light", "dark")
 
 @pytest.fixture(scope="module")
 def runs():
+    """Those of the default learners, as `make run` shows them."""
     problem = tw.problems.routing(rounds=150, seed=3)
-    return [tw.run(learner(problem.K, horizon=150), problem.stream) for learner in (tw.LyapunovDescent, SinhaVaze)]
+    return [tw.run(learner_named(name)(problem.K, horizon=150), problem.stream) for name in DEFAULT_LEARNERS]
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +148,7 @@ def test_a_pointer_over_a_heat_map_is_told_the_entry(visit, files, runs):
 def test_a_pointer_over_a_link_is_told_its_load(visit, files, runs):
     page = visit(files["routing"])
     page.locator(".network.across path.used").last.hover(force=True)
-    tails, load = tw.problems.routing(rounds=1).labels, runs[1].trail.mean
+    tails, load = tw.problems.routing(rounds=1).labels, runs[-1].trail.mean
     said = page.locator(".tip").inner_text()
     link, _, value = said.partition(": ")
     assert float(value) == pytest.approx(load[tails.index(link.replace(" to ", " > "))], rel=1e-2)
@@ -186,7 +188,7 @@ def test_without_scripts_the_numbers_are_there(visit, files, runs):
         assert f"{run.oracle_calls:,} in all" in text
     page.locator("summary").first.click()
     assert page.locator("details[open] tbody tr").count() == 10
-    assert page.locator(".network.across title").count() == 2 * len(runs[0].trail.mean)
+    assert page.locator(".network.across title").count() == len(runs) * len(runs[0].trail.mean)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

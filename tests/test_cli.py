@@ -14,6 +14,8 @@ import pytest
 
 from tidewolf import __version__, learners, problems, rivals, sets
 from tidewolf.cli import main
+from tidewolf.cli.app import _CONTESTANTS
+from tidewolf.experiments.experiment import DEFAULT_LEARNERS
 
 PROGRAM = "import sys; from tidewolf.cli import main; sys.exit(main())"
 KEYS = [
@@ -42,18 +44,51 @@ def short(tmp_path):
     return ["run", "routing", "--rounds", "80", "--out", str(tmp_path / "new" / "folder")]
 
 
+@pytest.fixture
+def quick(short):
+    """The same with two learners."""
+    return [*short, "--learner", "LyapunovDescent", "--learner", "SinhaVaze"]
+
+
 def test_a_run_prints_a_table_and_writes_a_page(short, tmp_path, capsys):
     assert main(short) == 0
     printed = capsys.readouterr()
     folder = tmp_path / "new" / "folder"
     assert printed.err == ""
     assert printed.out.startswith("routing: 80 rounds, seed 0\n")
-    assert all(word in printed.out for word in ("LyapunovDescent", "SinhaVaze", "regret", "violation", "seconds"))
+    assert all(word in printed.out for word in (*DEFAULT_LEARNERS, "regret", "violation", "seconds"))
+    said = "DriftPlusPenalty sees whole functions, BanditPrimalDual sees two numbers a round; the others see gradients."
+    assert said in printed.out.replace("\n", " ").replace("  ", " ")
+    assert "left out" not in printed.out
     assert printed.out.endswith(f"report: {folder / 'report.html'}\n")
     assert (folder / "report.html").read_text().startswith("<!doctype html>")
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["format"] == 1
-    assert [each["learner"] for each in summary["runs"]] == ["LyapunovDescent", "SinhaVaze"]
+    assert [each["learner"] for each in summary["runs"]] == list(DEFAULT_LEARNERS)
+
+
+def test_the_papers_learners_play_unless_told_otherwise():
+    assert set(DEFAULT_LEARNERS) >= {"LyapunovDescent", "SinhaVaze", "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual"}
+    assert set(_CONTESTANTS) >= set(DEFAULT_LEARNERS)
+
+
+def test_a_usual_learner_that_refuses_the_problem_is_left_out_and_that_is_said(tmp_path, capsys):
+    """LogWealth is not defined outside the set, where DriftPlusPenalty looks."""
+    asked, page = ["run", "portfolio", "--rounds", "20", "--out", str(tmp_path)], tmp_path / "report.html"
+    assert main(asked) == 0
+    rows = capsys.readouterr().out
+    assert "DriftPlusPenalty: left out. DriftPlusPenalty evaluates functions outside the set" in rows.replace("\n", " ").replace("  ", " ")
+    for again in (["resume", str(tmp_path), "--json"], ["report", str(tmp_path), "--quiet"]):
+        assert "left out. DriftPlusPenalty evaluates" in page.read_text()
+        page.unlink()
+        assert main(again) == 0
+        assert "left out. DriftPlusPenalty evaluates" in page.read_text()
+        if "--json" in again:
+            told = json.loads(capsys.readouterr().out)
+            assert [run["learner"] for run in told["runs"]] == [name for name in DEFAULT_LEARNERS if name != "DriftPlusPenalty"]
+            assert list(told["left_out"]) == ["DriftPlusPenalty"]
+    assert main([*asked, "--force", "--learner", "DriftPlusPenalty", "--quiet"]) == 2, "who is named and refuses is an error"
+    assert capsys.readouterr().err.startswith("DriftPlusPenalty evaluates functions outside the set")
 
 
 def test_json_is_all_that_is_printed(short, capsys):
@@ -68,17 +103,17 @@ def test_json_is_all_that_is_printed(short, capsys):
     assert set(record["bound"]) == {"regret", "violation"}
 
 
-def test_the_same_seed_gives_the_same_run(short, capsys):
+def test_the_same_seed_gives_the_same_run(quick, capsys):
     def records(seed):
-        assert main([*short, "--json", "--seed", seed, "--force"]) == 0
+        assert main([*quick, "--json", "--seed", seed, "--force"]) == 0
         return [{key: each[key] for key in KEYS if key != "seconds"} for each in json.loads(capsys.readouterr().out)["runs"]]
 
     assert records("1") == records("1")
     assert records("1") != records("2")
 
 
-def test_quiet_prints_nothing(short, tmp_path, capsys):
-    assert main([*short, "--quiet"]) == 0
+def test_quiet_prints_nothing(quick, tmp_path, capsys):
+    assert main([*quick, "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
     assert (tmp_path / "new" / "folder" / "report.html").exists()
 
@@ -93,8 +128,8 @@ def test_a_table_of_80_columns_is_not_wrapped(short, capsys, monkeypatch):
     assert max(map(len, lines[:-1])) <= 80
 
 
-def test_no_escape_codes_in_a_pipe(short):
-    done = subprocess.run([sys.executable, "-c", PROGRAM, *short], capture_output=True, text=True, timeout=120, check=False)
+def test_no_escape_codes_in_a_pipe(quick):
+    done = subprocess.run([sys.executable, "-c", PROGRAM, *quick], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert "\x1b" not in done.stdout
     assert done.stderr == ""
@@ -116,15 +151,13 @@ def seen_on_a_terminal(arguments, **environment):
     return seen.decode()
 
 
-def test_a_terminal_sees_progress(short):
-    seen = seen_on_a_terminal(short)
-    assert all(word in seen for word in ("LyapunovDescent", "rounds/s", "calls a round", "regret", "violation"))
-
-
-def test_no_color_is_honoured(short):
-    colors = r"\x1b\[(\d+;)*(3[0-8]|9[0-7])"
-    assert re.search(colors, seen_on_a_terminal(short))
-    assert not re.search(colors, seen_on_a_terminal([*short, "--force"], NO_COLOR="1"))
+def test_a_terminal_sees_progress_in_colors_unless_told_not_to(short):
+    colors, asked = r"\x1b\[(\d+;)*(3[0-8]|9[0-7])", [*short, "--learner", "LyapunovDescent"]
+    seen, plain = seen_on_a_terminal(asked), seen_on_a_terminal([*asked, "--force"], NO_COLOR="1")
+    for each in (seen, plain):
+        assert all(word in each for word in ("LyapunovDescent", "rounds/s", "calls a round", "regret", "violation"))
+    assert re.search(colors, seen)
+    assert not re.search(colors, plain)
 
 
 @pytest.mark.parametrize(

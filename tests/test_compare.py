@@ -446,8 +446,28 @@ def test_the_command_prints_a_table_and_fills_a_folder(short, tmp_path, capsys, 
     names = ["comparison.csv", "comparison.html", "comparison.json", "frontier-adversarial.png"]
     assert sorted(each.name for each in folder.iterdir()) == names
     found = tw.Comparison.load(folder)
-    assert found.learners == ("LyapunovDescent", "LyapunovFrankWolfe", "SinhaVaze")
-    assert {e.caution for e in found.entries} == {1.0, 10.0}
+    assert found.learners == ("LyapunovDescent", "LyapunovFrankWolfe", "SinhaVaze", "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
+    assert {e.caution for e in found.entries if e.learner in found.learners[:3]} == {1.0, 10.0}
+    assert {e.learner: e.sees for e in found.entries}["BanditPrimalDual"] == "two numbers a round"
+    said = "DriftPlusPenalty sees whole functions, BanditPrimalDual sees two numbers a round; the others see gradients."
+    assert said in printed.out.replace("\n", " ").replace("  ", " ")
+    assert said in repr(found)
+    for html in ((folder / "comparison.html").read_text(), found._repr_html_()):
+        assert html.count("<small>sees two numbers a round</small>") == 1
+        assert html.count("<small>sees whole functions</small>") == 1
+
+
+def test_a_file_of_format_1_says_nothing_of_what_learners_saw(compared, tmp_path):
+    compared.save(tmp_path)
+    old = json.loads((tmp_path / "comparison.json").read_text()) | {"format": 1}
+    for run in old["runs"]:
+        assert run.pop("sees")
+    (tmp_path / "comparison.json").write_text(json.dumps(old))
+    back = tw.Comparison.load(tmp_path)
+    assert {entry.sees for entry in back.entries} == {""}
+    assert [entry._replace(sees="") for entry in compared.entries] == list(back.entries)
+    assert "sees" not in repr(back)
+    assert "sees" not in back._repr_html_()
 
 
 def test_the_command_prints_json_alone_or_nothing(short, tmp_path, capsys):
@@ -457,7 +477,7 @@ def test_the_command_prints_json_alone_or_nothing(short, tmp_path, capsys):
     assert printed.err == ""
     assert data == json.loads((tmp_path / "new" / "folder" / "comparison.json").read_text())
     assert [(run["learner"], run["budget"], run["seed"]) for run in data["runs"]] == [("PrimalDual", 1.0, 3), ("PrimalDual", 2.0, 3)]
-    assert main([*short, "--quiet", "--force"]) == 0
+    assert main([*short, "--learner", "PrimalDual", "--quiet", "--force"]) == 0
     assert capsys.readouterr() == ("", "")
 
 

@@ -398,9 +398,9 @@ def test_bad_feedback_is_refused_with_a_sentence():
 
 def test_functions_defined_on_the_set_alone_are_refused_by_name():
     fenced = Linear.one([1.0, 0.0])
-    object.__setattr__(fenced, "domain", "where every entry is positive")
+    object.__setattr__(fenced, "domain", "points whose entries are all positive")
     learner = DriftPlusPenalty(Simplex(2), horizon=30)
-    with pytest.raises(NotSupported, match="Linear is only defined where every entry is positive"):
+    with pytest.raises(NotSupported, match="Linear is only defined on points whose entries are all positive"):
         learner.update(learner.start(), FullInformation(fenced, Linear.one([1.0, 0.0])))
 
 

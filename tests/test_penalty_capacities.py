@@ -245,8 +245,7 @@ def test_nothing_given_is_changed():
 @pytest.mark.parametrize("name", ["a box", "a simplex", "flows", "a hull of vertices", "a ball"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_conic_solver_agrees(name, seed):
-    cp = pytest.importorskip("cvxpy")
-    pytest.importorskip("clarabel")
+    cp = pytest.importorskip("cvxpy", reason="cvxpy is not installed")
     task = random_task(SETS[name], 1000 + seed)._replace(alpha=1.0 / SETS[name].radius, delta=0.3)
     n = task.y.size
     P = np.array([np.asarray(task.K.tangent(e.reshape(task.y.shape))).reshape(-1) for e in np.eye(n)])

@@ -6,20 +6,25 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from html import escape
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tidewolf import report
+from tidewolf.cli import screen
+from tidewolf.core.batch import Stream
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.run import run
-from tidewolf.learners import LyapunovDescent
+from tidewolf.functions import Affine, Linear
+from tidewolf.learners import LyapunovDescent, PrimalDual
 from tidewolf.problems import routing
 from tidewolf.report.figures import COLORS, Line, drawing
 from tidewolf.report.looks import Look, looks
 from tidewolf.report.page import asset
 from tidewolf.report.words import interval, number, short
 from tidewolf.rivals import SinhaVaze
+from tidewolf.sets import Simplex
 
 ABOUT = {"name": "routing", "about": "One flow across a backbone.", "seed": 3, "date": datetime(2026, 1, 2, tzinfo=UTC)}
 VOID = {"meta", "br", "hr", "img", "link", "input"}
@@ -100,6 +105,37 @@ def test_the_page_says_whether_the_certificate_holds_and_what_fails(runs):
     text = Reader(report.page(broken, **ABOUT)).text
     assert text.count("certificate fails") == 1
     assert any("It does not hold that every played point is a member of the set: 1 was measured" in part for part in text)
+
+
+def test_what_was_measured_is_called_a_measured_bound_and_no_promise(runs, capsys):
+    ours = runs[0]
+    assert ours.bound.regret is not None
+    assert ours.certificate.regret.promise is None
+    screen.show_results([ours], "routing", Path("report.html"), {})
+    for shown in (report.page([ours], **ABOUT), ours._repr_html_(), capsys.readouterr().out, repr(ours)):
+        assert "promis" not in shown.lower()
+    for shown in (report.page([ours], **ABOUT), ours._repr_html_()):
+        assert f"measured bound: at most {number(ours.bound.regret)}" in Reader(shown).text
+        assert f"measured bound: at most {number(ours.bound.violation)}" in Reader(shown).text
+        assert any(text.startswith(f"measured bound {number(ours.bound.violation)}, ") for text in Reader(shown).text), "in the legend"
+    lines = [line.split() for line in str(ours).splitlines()]
+    (row,) = [line for line in lines if line[0] == "regret"]
+    assert ["measured", "measured", "bound", "promise", "bound/trivial"] in lines
+    assert "none" in row, "under promise"
+
+
+def test_what_was_known_before_the_first_round_is_called_promised():
+    K = Simplex(4)
+    learner = PrimalDual(K, horizon=2000, loss_lipschitz=1.0, constraint_lipschitz=1.0)
+    costs, limits = np.full((2000, 4), 0.25), np.full((2000, 4), 0.5)
+    kept = run(learner, Stream(Linear(costs), Affine(limits, np.ones(2000))))
+    promised = learner.promise()
+    assert promised.regret is not None
+    for shown in (report.page([kept], **ABOUT), kept._repr_html_()):
+        text = Reader(shown).text
+        assert f"promised: at most {number(promised.regret)}" in text
+        assert f"measured bound: at most {number(kept.bound.regret)}" in text
+    assert "What was promised was known before the first round." in report.page([kept], **ABOUT)
 
 
 def test_three_figures_of_what_adds_up_and_two_for_each_learner(runs):

@@ -227,8 +227,8 @@ def test_a_run_is_a_data_frame(run):
 
 def test_matrices_and_several_runs_have_pages():
     problem = tw.problems.sdp(rounds=30)
-    runs = [tw.run(tw.LyapunovDescent(problem.K, horizon=30, caution=c), problem.stream) for c in (1.0, 2.0, 3.0, 4.0, 5.0)]
+    runs = [tw.run(tw.LyapunovDescent(problem.K, horizon=30, caution=c), problem.stream) for c in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)]
     text = page(runs, name="sdp", about="", seed=0, date=datetime(2026, 1, 2, tzinfo=UTC))
-    assert "The first 4 of 5 runs are shown." in text
+    assert "The first 6 of 7 runs are shown." in text
     assert "grey where negative" in text
     assert "the 40 largest of 256 entries" in text

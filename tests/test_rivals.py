@@ -343,13 +343,13 @@ def test_the_proximal_rival_keeps_its_bounds_on_every_interval(K, seed, caution)
 
 def test_functions_with_a_domain_are_refused_by_the_proximal_rival():
     class Fenced(Batch):
-        domain, shape, values, subgradient, view, examples = "within the fence", (3,), None, None, None, None
+        domain, shape, values, subgradient, view, examples = "points within the fence", (3,), None, None, None, None
 
         def __len__(self):
             return 1
 
     learner = ProximalPenalty(Simplex(3), horizon=5)
-    with pytest.raises(NotSupported, match=r"evaluates functions outside the set, and Fenced is only defined within the fence\."):
+    with pytest.raises(NotSupported, match=r"evaluates functions outside the set, and Fenced is only defined on points within the fence\."):
         learner.update(learner.start(), FullInformation(Linear(np.ones((1, 3))), Fenced()))
 
 

@@ -353,6 +353,7 @@ def command(tmp_path):
         "0,1",
         "--knob",
         "caution=1,10",
+        *(word for name in LEARNERS for word in ("--learner", name)),
         "--jobs",
         "1",
         "--out",
@@ -450,8 +451,9 @@ def test_without_the_extra_one_sentence_says_so(package, words, monkeypatch, tmp
 
 
 def test_failures_are_said(tmp_path, capsys):
-    assert main(["sweep", "routing", "--horizons", "10", "--knob", "caution=-1,1", "--jobs", "1", "--out", str(tmp_path)]) == 0
-    assert "2 of 4 failed: caution must be greater than 0, not -1." in capsys.readouterr().out
+    words = ["sweep", "routing", "--horizons", "10", "--knob", "caution=-1,1", "--jobs", "1", "--out", str(tmp_path)]
+    assert main(words) == 0
+    assert "2 of 7 failed: caution must be greater than 0, not -1." in capsys.readouterr().out
 
 
 # experiment files

@@ -55,7 +55,7 @@ def test_a_run_keeps_the_trail_of_the_points_it_plays(learner):
 
 @pytest.mark.parametrize("library", ["torch", "array_api_strict"])
 def test_points_stay_in_their_library_until_a_part_ends(library):
-    xp = pytest.importorskip(library)
+    xp = pytest.importorskip(library, reason=f"{library} is not installed")
     kept = Trail(6, (2,))
     kept.see(xp.asarray([[1.0, 2.0], [3.0, 4.0]], dtype=xp.float64), 2)
     kept.see(xp.asarray([[5.0, 6.0]], dtype=xp.float64), 4)

@@ -20,7 +20,7 @@ from tidewolf.cli.sweep import sweep
 from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import Interrupted, LawBroken, TidewolfError
 
-_CONTESTANTS = ("LyapunovDescent", "LyapunovFrankWolfe", "SinhaVaze")
+_CONTESTANTS = ("LyapunovDescent", "LyapunovFrankWolfe", "SinhaVaze", "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
 _UsageError: Any = typer.BadParameter.__mro__[1]  # click's own, or that of the click inside typer: it depends on typer's version
 
 app = typer.Typer(rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
@@ -67,7 +67,7 @@ def tidewolf(
     \b
     Begin with:
       tidewolf list               what there is to run
-      tidewolf run routing        two learners side by side: a table, and a page with pictures
+      tidewolf run routing        five learners side by side: a table, and a page with pictures
       tidewolf new network        an experiment file for your own data, every key explained
       tidewolf compare routing    a tournament: who keeps limits better at equal regret
       tidewolf check my:MySet     the laws, on a class of your own
@@ -99,7 +99,8 @@ def compare(
 
     Plays every learner on every problem, at every caution, budget and seed it has a setting for. Prints how each stands against
     SinhaVaze, which projects exactly, and writes a page, a picture for each problem, and all numbers. A run that is refused is
-    said and harms no other.
+    said and harms no other. Unless told otherwise, LyapunovDescent, LyapunovFrankWolfe, SinhaVaze and the paper's three play; of
+    these BanditPrimalDual sees two numbers a round, the others gradients or whole functions.
 
     \b
     Examples:

@@ -65,8 +65,9 @@ def run(
     """Run learners on a problem, side by side.
 
     Prints a table and fills a run folder: report.html with pictures, summary.json, rounds.parquet with every round, the experiment as
-    resolved, checkpoints. Unless told otherwise, LyapunovDescent runs beside SinhaVaze, which projects exactly. Ctrl-C, or a power cut,
-    loses little: `tidewolf resume DIR` goes on.
+    resolved, checkpoints. Unless told otherwise, LyapunovDescent runs beside SinhaVaze, which projects exactly, and the paper's three:
+    DriftPlusPenalty, PrimalDual and BanditPrimalDual, which sees two numbers a round. Of these, one that refuses the problem is left
+    out, and that is said. Ctrl-C, or a power cut, loses little: `tidewolf resume DIR` goes on.
 
     \b
     Examples:
@@ -81,6 +82,7 @@ def run(
     folder = out or asked.folder or free(_OUT)
     require_free(folder, force)
     problem = asked.problem(asked.seeds[0])
+    asked = asked.taken(problem)
     resolved = replace(asked.resolved(len(problem)), folder=None)
     for entrant in resolved.entrants():  # all are made before the first one runs, so that a wrong setting costs no time
         asked.learner(entrant, problem, asked.seeds[0])
@@ -189,12 +191,13 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
         folder.write_summary(found)
     except KeyboardInterrupt:
         raise Interrupted(f"Interrupted; `tidewolf resume {folder.path}` goes on.") from None
+    left_out = folder.experiment.left_out(found[0].problem)
     if as_json:
-        typer.echo(as_text({"runs": folder.records(found)}), nl=False)
+        typer.echo(as_text({"runs": folder.records(found), "left_out": left_out}), nl=False)
     elif not quiet:
         for each in found:
             title = f"{folder.experiment.name}: {len(each.problem):,} rounds, seed {each.seed}"
-            screen.show_results(each.runs, title, folder.page(each.seed))
+            screen.show_results(each.runs, title, folder.page(each.seed), left_out)
 
 
 def _write_page(folder: RunFolder, each: Finished) -> None:
@@ -210,6 +213,7 @@ def _write_page(folder: RunFolder, each: Finished) -> None:
         date=datetime.now(UTC),
         entries=each.problem.labels,
         experiment=folder.experiment.toml(),
+        left_out=folder.experiment.left_out(each.problem),
     )
 
 

@@ -15,6 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
+from tidewolf.core.feedback import SEES, who_sees_what
 from tidewolf.evaluation.comparison import HEAD, cells
 from tidewolf.report.page import hindsight_warnings, learner_labels, learner_notes
 from tidewolf.report.words import interval, number
@@ -118,7 +119,7 @@ def _detail(moment: Moment, speed: float, regret: float | None = None) -> str:
     return f"{speed:,.0f} rounds/s, {calls}, {against}violation {number(moment.violation_total)}"
 
 
-def show_results(runs: Sequence[Run], title: str, page: Path) -> None:
+def show_results(runs: Sequence[Run], title: str, page: Path, left_out: Mapping[str, str]) -> None:
     """The headline table, what a reader should know, and where the page is."""
     console = Console(highlight=False)
     labels = learner_labels(runs)
@@ -127,7 +128,9 @@ def show_results(runs: Sequence[Run], title: str, page: Path) -> None:
     console.print()
     for sentence in hindsight_warnings(runs):
         console.print(Text(sentence, style="yellow"))
-    for who, note in learner_notes(runs, labels):
+    if said := who_sees_what((type(run.learner).__name__, SEES[run.learner.needs]) for run in runs):
+        console.print(Text(said))
+    for who, note in learner_notes(runs, labels, left_out):
         console.print(Text.assemble((f"{who}: ", "bold"), note))
     console.print(Text(f"report: {page}"), soft_wrap=True)
 
@@ -165,6 +168,8 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
         console.print()
     for sentence in comparison.warnings():
         console.print(Text(sentence, style="yellow"))
+    if said := who_sees_what((entry.learner, entry.sees) for entry in comparison.entries):
+        console.print(Text(said))
     console.print(Text(f"Held against {comparison.rival}, in % of the comparator's mean loss; up to 0.5 is on its frontier."))
     console.print(Text(f"report: {page}"), soft_wrap=True)
 

@@ -6,6 +6,7 @@ A learner declares the kind it `needs`; the loop and sessions hand over exactly 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -54,6 +55,20 @@ class Bandit(NamedTuple):
 
 
 Feedback: TypeAlias = FullInformation | FirstOrder | Bandit
+SEES = {FullInformation: "whole functions", FirstOrder: "gradients", Bandit: "two numbers a round"}
+"""What a learner that needs such feedback sees, in words: whoever sees less is not to be judged by those who see more."""
+
+
+def who_sees_what(seen: Iterable[tuple[str, str]]) -> str:
+    """Who sees something other than gradients, from pairs of a name and what it sees; empty where nobody does."""
+    usual, kinds = SEES[FirstOrder], dict[str, list[str]]()
+    for name, sees in dict.fromkeys(seen):
+        kinds.setdefault(sees, []).append(name)
+    others = {sees: names for sees, names in kinds.items() if sees and sees != usual}
+    if not others:
+        return ""
+    said = [f"{' and '.join(names)} see{'s' * (len(names) == 1)} {sees}" for sees, names in others.items()]
+    return ", ".join(said) + (f"; the others see {usual}." if usual in kinds else ".")
 
 
 def first_order(losses: Batch, constraints: Batch, x: Array, constraint_values: Array) -> FirstOrder:

@@ -43,7 +43,10 @@ S = TypeVar("S", bound=Progress)
 
 
 class Bound(NamedTuple):
-    """What theory promises for a run, from measured quantities; None, with the reason, where it promises nothing."""
+    """The most that theory allows of regret and violation; None, with the reason, where it says nothing.
+
+    A measured bound (`Learner.bound`) takes what the run measured; a promise (`Learner.promise`) is known before the first round.
+    """
 
     regret: float | None
     violation: float | None
@@ -124,7 +127,7 @@ class Learner(Value, ABC, Generic[S]):
 
     @abstractmethod
     def bound(self, record: Record) -> Bound:
-        """What the theory promises for this run."""
+        """The measured bound: what theory allows this run, given what it measured."""
 
     @classmethod
     @abstractmethod
@@ -148,8 +151,8 @@ class Learner(Value, ABC, Generic[S]):
         return ()
 
     def bound_between(self, record: Record, start: int, stop: int) -> Bound:
-        """What the theory promises for rounds start to stop alone, against the best point for these rounds."""
-        return Bound(None, None, f"{type(self).__name__} promises nothing for a part of the rounds.")
+        """The measured bound for rounds start to stop alone, against the best point for these rounds."""
+        return Bound(None, None, f"{type(self).__name__} has no measured bound for a part of the rounds.")
 
     def notes(self, state: S) -> tuple[str, ...]:
         """Sentences a reader of the run should know, such as a horizon that was passed."""

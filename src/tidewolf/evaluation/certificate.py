@@ -143,7 +143,7 @@ class Certificate(Value):
         return " ".join([f"certificate {word}" + (f" (kept: {kept})" if kept else "") + (":" if said else "."), *said])
 
     def __str__(self) -> str:
-        rows = [("", "measured", "bound", "promise", "bound/trivial")]
+        rows = [("", "measured", "measured bound", "promise", "bound/trivial")]
         for name, total in (("regret", self.regret), ("violation", self.violation)):
             measured = "none" if total.measured is None else shown(*total.measured)
             vacuous = " vacuous" if (total.ratio or 0.0) >= 1.0 else ""
@@ -294,15 +294,15 @@ def _totals(run: Run, regret: Total, violation: Total) -> list[Check]:
     eps, losses, breaches = SUMS * eps_of(run.learner.hard_set.center), float(np.abs(run.losses).sum()), float(run.violations.sum())
     between, allowance = regret.measured or (-math.inf, math.inf), excused(run, run.rounds)
     checks = []
-    for what, most, most_breaches, but in (
-        ("bound", regret.bound, 0.0 if denied else violation.bound, denial),
-        ("promise", regret.promise, violation.promise, ""),
+    for name, what, most, most_breaches, but in (
+        ("bound", "measured bound", regret.bound, 0.0 if denied else violation.bound, denial),
+        ("promise", "promise", regret.promise, violation.promise, ""),
     ):
         if most is not None:
-            checks.append(Check(f"regret {what}", f"the regret is within its {what}", *between, most + eps * (losses + abs(most))))
+            checks.append(Check(f"regret {name}", f"the regret is within its {what}", *between, most + eps * (losses + abs(most))))
         if most_breaches is not None:
             lower, allowed = breaches if feasible else -math.inf, most_breaches + allowance + eps * (breaches + most_breaches)
-            checks.append(Check(f"violation {what}", f"the violation is within its {what}{but}", lower, breaches, allowed))
+            checks.append(Check(f"violation {name}", f"the violation is within its {what}{but}", lower, breaches, allowed))
     return [*checks, *_promises(regret, violation)]
 
 

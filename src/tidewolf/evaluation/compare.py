@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
+from tidewolf.core.feedback import SEES
 from tidewolf.core.learner import Learner
 from tidewolf.evaluation.comparison import Comparison, Entry, Venue
 from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
@@ -182,7 +183,9 @@ def _entry(
     entry = Entry(step.stream, step.learner, step.seed, caution, budget)
     try:
         told = None if progress is None else lambda moment: progress(step, moment)
-        return _measured(entry, run(factory(problem.K, **given), problem.stream, comparator=best, progress=told))
+        learner = factory(problem.K, **given)
+        entry = entry._replace(sees=SEES[learner.needs])
+        return _measured(entry, run(learner, problem.stream, comparator=best, progress=told))
     except TidewolfError as error:
         return entry._replace(failure=str(error))
 

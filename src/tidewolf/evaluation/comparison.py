@@ -21,11 +21,12 @@ from typing import Any, NamedTuple, final
 
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import BrokenFile, InvalidInput, MissingExtra, NewerFormat
+from tidewolf.core.feedback import who_sees_what
 from tidewolf.core.values import Value
 from tidewolf.evaluation.certificate import aligned
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
 
-FORMAT = 1
+FORMAT = 2
 RIVAL = "SinhaVaze"
 """Whom the others are measured by, where it takes part: exact projections."""
 FILES = ("comparison.json", "comparison.csv")
@@ -52,6 +53,8 @@ class Entry(NamedTuple):
     certificate: bool | None = None
     """whether everything the run can prove about itself holds; None where that is undecided"""
     failure: str = ""
+    sees: str = ""
+    """what the learner sees of a round, in words; unknown where it was refused at once, and in files of format 1"""
 
 
 class Venue(NamedTuple):
@@ -262,7 +265,7 @@ class Comparison(Value):
         return DataFrame(self._rows())
 
     def plot(self) -> Any:
-        """The frontiers of every stream, as a matplotlib Figure."""
+        """The frontiers of every stream: a matplotlib Figure, which a notebook shows."""
         from tidewolf.report.pictures import plot_comparison
 
         return plot_comparison(self)
@@ -316,6 +319,8 @@ class Comparison(Value):
             lines.append(f"{stream}: {self.about(stream)}")
             rows = [HEAD, *(cells(standing) for standing in standings if standing.stream == stream)]
             lines += [f"  {line}".rstrip() for line in aligned(rows)]
+        if sees := who_sees_what((entry.learner, entry.sees) for entry in self.entries):
+            lines.append(sees)
         lines.append(f"Gap and shortfall are against {self.rival}, in % of the comparator's mean loss; up to 0.5 is on its frontier.")
         return "\n".join([*lines, *self.warnings()])
 

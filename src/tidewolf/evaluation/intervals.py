@@ -40,7 +40,7 @@ class Interval(NamedTuple):
     """as a certified interval; None where no point is feasible or none is known"""
     violation: float
     bound: Bound
-    """what the learner promises for these rounds"""
+    """the learner's measured bound for these rounds"""
 
     @property
     def length(self) -> int:
@@ -63,7 +63,7 @@ class Intervals(Value):
     learner: str
     every: tuple[Interval, ...]
     checks: tuple[Check, ...]
-    """measured against the learner's bound for that interval, where it promises one"""
+    """each interval against the learner's measured bound for it, where there is one"""
 
     @property
     def worst_regret(self) -> Interval | None:
@@ -81,13 +81,13 @@ class Intervals(Value):
 
     @property
     def holds(self) -> bool | None:
-        """Whether every promise for an interval is kept; None where nothing is promised or something is undecided."""
+        """Whether every interval is within its measured bound; None where there is no bound or something is undecided."""
         verdicts = {check.holds for check in self.checks}
         return False if False in verdicts else None if None in verdicts or not verdicts else True
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """A sentence for each promise that is not kept."""
+        """A sentence for each measured bound that does not hold."""
         return tuple(check.sentence for check in self.checks if check.holds is False)
 
     def summary(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class Intervals(Value):
         }
 
     def __repr__(self) -> str:
-        rows = [("rounds", "intervals", "infeasible", "worst regret", "its bound", "worst violation", "its bound")]
+        rows = [("rounds", "intervals", "infeasible", "worst regret", "measured bound", "worst violation", "measured bound")]
         for length in sorted({each.length for each in self.every}):
             these = [each for each in self.every if each.length == length]
             regret, violation = _worst_regret(these), max(these, key=lambda each: each.violation)
@@ -184,12 +184,12 @@ def _checks(run: Run, each: Interval, per_round: float) -> list[Check]:
     if each.bound.regret is not None:
         lower, upper = each.regret or (-math.inf, math.inf)
         slack = eps * (float(abs(run.losses[each.start : each.stop]).sum()) + abs(each.bound.regret))
-        checks.append(Check("regret", f"the regret of {each} is within its bound", lower, upper, each.bound.regret + slack))
+        checks.append(Check("regret", f"the regret of {each} is within its measured bound", lower, upper, each.bound.regret + slack))
     if each.bound.violation is not None:
         lower = each.violation if each.feasible else -math.inf
         slack = eps * (each.violation + each.bound.violation) + per_round * each.length
         checks.append(
-            Check("violation", f"the violation of {each} is within its bound", lower, each.violation, each.bound.violation + slack)
+            Check("violation", f"the violation of {each} is within its measured bound", lower, each.violation, each.bound.violation + slack)
         )
     return checks
 

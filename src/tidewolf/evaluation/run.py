@@ -96,7 +96,7 @@ class Run(Record):
 
     @cached_property
     def bound(self) -> Bound:
-        """What the learner's theory promises for this run."""
+        """The measured bound: what theory allows this run, given what it measured."""
         best = self.comparator
         if best is not None and best.feasible is False:
             return Bound(None, None, "No point satisfies every constraint, so there is nothing to compare with.")
@@ -143,7 +143,7 @@ class Run(Record):
         return DataFrame({**columns, **known}, index=RangeIndex(self.rounds, name="round"))
 
     def plot(self) -> Any:
-        """Regret, violation and calls as they add up, as a matplotlib Figure."""
+        """Regret, violation and calls as they add up: a matplotlib Figure, which a notebook shows."""
         from tidewolf.report.pictures import plot_runs
 
         return plot_runs([self])

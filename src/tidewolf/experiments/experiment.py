@@ -19,15 +19,17 @@ from tidewolf import problems as _problems
 from tidewolf import rivals as _rivals
 from tidewolf import sets as _sets
 from tidewolf.core.arrays import as_count, as_number
-from tidewolf.core.errors import InvalidInput, NewerFormat, TidewolfError
+from tidewolf.core.errors import InvalidInput, NewerFormat, NotSupported, TidewolfError
 from tidewolf.core.learner import Learner
 from tidewolf.experiments import settings
 from tidewolf.experiments.settings import Knob
 from tidewolf.experiments.toml import Document, hint, parse, written
+from tidewolf.loop import play
 from tidewolf.problems import Problem
 
 FORMAT = 1
-DEFAULT_LEARNERS = ("LyapunovDescent", "SinhaVaze")
+DEFAULT_LEARNERS = ("LyapunovDescent", "SinhaVaze", "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
+"""Who plays where nobody is named: the one to start with, exact projections, and the paper's three."""
 FLOW: Mapping[str, Knob] = {
     "graph": Knob(str, None),
     "source": Knob(str | int, None),
@@ -125,6 +127,23 @@ class Experiment:
         except TidewolfError as error:
             raise settings.placed(self.document, error, self._place(entrant), entrant.given) from None
         return made
+
+    def taken(self, problem: Problem) -> Experiment:
+        """The same; where no learners were named, without those of the usual ones that refuse this problem (see `left_out`)."""
+        if self.learners != tuple(map(Choice, DEFAULT_LEARNERS)):
+            return self
+        return replace(self, learners=tuple(choice for choice in self.learners if _refusal(choice.name, problem) is None))
+
+    def left_out(self, problem: Problem) -> dict[str, str]:
+        """Those of the usual learners that refuse this problem, with their sentences, where all the others take part."""
+        there, found = {choice.name for choice in self.learners}, dict[str, str]()
+        if not there <= set(DEFAULT_LEARNERS):
+            return {}
+        for name in (name for name in reversed(DEFAULT_LEARNERS) if name not in there):  # those that are quick to ask first
+            if (sentence := _refusal(name, problem)) is None:
+                return {}
+            found[name] = sentence
+        return found
 
     def _place(self, entrant: Choice) -> tuple[str | int, ...]:
         """Where the file speaks of an entrant."""
@@ -243,6 +262,18 @@ def plain_sets() -> dict[str, type[Any]]:
 
 def _knobs_of(learner: str) -> dict[str, Knob]:
     return settings.knobs(learner_named(learner), "K")
+
+
+def _refusal(name: str, problem: Problem) -> str | None:
+    """Why a learner does not take this problem, by its settings or in its first round; None where it does."""
+    try:
+        learner = learner_named(name)(problem.K, horizon=len(problem))
+        next(iter(play(learner, problem.stream[:1])), None)
+    except NotSupported as error:
+        return str(error)
+    except TidewolfError:
+        return None  # a mistake in what was given: the run says so
+    return None
 
 
 def _filled(choice: Choice, known: Mapping[str, Knob]) -> Choice:

@@ -50,7 +50,7 @@ seeds = [0]                     # one run a seed; of everything random
 # total = 1.0
 
 
-# The learners, by name (tidewolf list), with any of their settings in Python. LyapunovDescent beside SinhaVaze unless told.
+# The learners, by name (tidewolf list), with any of their settings in Python. Where a file names none, these two and the paper's three.
 
 [[learners]]
 name = "LyapunovDescent"
@@ -59,6 +59,15 @@ name = "LyapunovDescent"
 
 [[learners]]
 name = "SinhaVaze"
+
+# [[learners]]
+# name = "DriftPlusPenalty"     # the paper's three: this one sees whole functions ...
+#
+# [[learners]]
+# name = "PrimalDual"           # ... this one gradients ...
+#
+# [[learners]]
+# name = "BanditPrimalDual"     # ... and this one two numbers a round
 
 
 # What `tidewolf sweep` runs through, one run for each combination: horizons in place of rounds, and any settings of the learners.

@@ -67,17 +67,18 @@ def pictures(streams: Sequence[str]) -> dict[str, str]:
 
 def section(comparison: Comparison, stream: str, standings: Sequence[Standing]) -> str:
     """The standings on one stream as a table, and what to know of it."""
-    rows = (_row(i, standing) for i, standing in enumerate(standings))
+    sees = {entry.learner: entry.sees for entry in comparison.entries if entry.sees}
+    rows = (_row(i, standing, sees.get(standing.learner, "")) for i, standing in enumerate(standings))
     shown = scrolled(table(HEAD, rows, stacked=True), f"Standings on {stream}")
     return f'<h2 class="part">{escape(stream)}</h2><p class="facts">{escape(comparison.about(stream))}</p>{shown}' + "".join(
         f'<p class="warning" role="note">{escape(sentence)}</p>' for sentence in comparison.warnings(stream)
     )
 
 
-def _row(i: int, standing: Standing) -> tuple[str, ...]:
-    """The ends of ranges under each other."""
+def _row(i: int, standing: Standing, sees: str) -> tuple[str, ...]:
+    """The ends of ranges under each other, and beneath the name what the learner sees."""
     named, *others = cells(standing)
     ranges = (cell.partition(" to ") for cell in others)
-    return swatch(Look(named, i % HUES)) + escape(named), *(
+    return swatch(Look(named, i % HUES)) + under(named, *([f"sees {sees}"] if sees else [])), *(
         under(least, f"to {most}") if most else escape(least) for least, _, most in ranges
     )

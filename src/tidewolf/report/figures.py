@@ -41,7 +41,7 @@ _PLAIN = Look()
 
 @dataclass(frozen=True)
 class Line:
-    """One series: a value after each round, between which two numbers the last one truly lies, and what theory allows it."""
+    """One series: a value after each round, between which two numbers the last one truly lies, and its measured bound."""
 
     values: np.ndarray[Any, np.dtype[np.float64]]
     bracket: tuple[float, float] | None = None

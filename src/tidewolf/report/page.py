@@ -7,13 +7,15 @@ Light and dark, a phone and paper are the style sheet's business. The same runs 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from html import escape
 from importlib.resources import files
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tidewolf.core import checkpoint
+from tidewolf.core.feedback import SEES
 from tidewolf.report import played, series
 from tidewolf.report.figures import swatch
 from tidewolf.report.looks import Look, looks
@@ -24,6 +26,7 @@ from tidewolf.report.worst import quick_intervals
 from tidewolf.report.worst import section as worst_section
 
 if TYPE_CHECKING:
+    from tidewolf.evaluation.certificate import Total
     from tidewolf.evaluation.intervals import Intervals
     from tidewolf.evaluation.run import Run
 
@@ -32,9 +35,12 @@ _HEAD = ("learner", "regret", "violation", "oracle calls a round", "largest exce
 _READ = (
     "Regret is the total loss minus that of the best fixed point that keeps every limit in every round; where that point is known "
     "only between two bounds, so is the regret. Violation adds up by how much the limits were broken; surplus never pays for a breach. "
-    "What theory promises for this very run stands beneath, where it promises something. "
+    "The measured bound beneath is the most that theory allows this very run, given what it measured. "
+)
+_PROMISED = "What was promised was known before the first round. "
+_CERTIFIED = (
     "The largest excess is the farthest a played point ever was outside the hard set. A certificate holds when every played point is a "
-    "member, every projection and oracle call is accounted for, and both totals are within what theory promises."
+    "member, every projection and oracle call is accounted for, and both totals are within what theory allows."
 )
 
 
@@ -49,9 +55,10 @@ def write(
     entries: Sequence[str] = (),
     experiment: str = "",
     worst: Sequence[Intervals] | None = None,
+    left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """The page at `path`, whole or not at all."""
-    text = page(runs, name=name, about=about, seed=seed, date=date, entries=entries, experiment=experiment, worst=worst)
+    text = page(runs, name=name, about=about, seed=seed, date=date, entries=entries, experiment=experiment, worst=worst, left_out=left_out)
     checkpoint.write(path, text.encode())
 
 
@@ -65,11 +72,13 @@ def page(
     entries: Sequence[str] = (),
     experiment: str = "",
     worst: Sequence[Intervals] | None = None,
+    left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """The whole page for runs of several learners on one stream.
 
     `entries` names the entries of a point, one each; `experiment` is the experiment as resolved, as text; `worst` holds the intervals of
-    each run. Without them, they are worked out where that is a matter of linear programs of moderate size.
+    each run. Without them, they are worked out where that is a matter of linear programs of moderate size. `left_out` says why learners
+    that usually take part do not.
     """
     seen = looks(runs)
     labels = [look.label for look in seen]
@@ -78,12 +87,12 @@ def page(
         f"<p>{escape(about)}</p>",
         f'<p class="facts">{runs[0].rounds:,} rounds &middot; seed {seed}</p>',
         results_table(runs),
-        f'<p class="read">{_READ}</p>',
+        f'<p class="read">{_read(runs)}</p>',
         *(f'<p class="warning" role="note">{escape(sentence)}</p>' for sentence in hindsight_warnings(runs)),
         f'<section class="figures">{series.figures(runs)}</section>',
         played.section(runs, entries),
         worst_section(quick_intervals(runs) if worst is None else worst, seen),
-        _notes(runs, labels),
+        _notes(runs, labels, left_out),
         _experiment(runs, labels, name, seed, experiment),
         footer(date),
     ]
@@ -137,35 +146,44 @@ def _row(run: Run, look: Look) -> tuple[str, ...]:
     proved = {True: "certificate holds", False: "certificate fails", None: "certificate undecided"}[run.certificate.holds]
     regret = ["none"]
     if run.regret is not None:
-        regret = [interval(run.regret), f"{interval(run.regret, rounds)} a round", *_promise(run.bound.regret)]
+        regret = [interval(run.regret), f"{interval(run.regret, rounds)} a round", *_allowed(run.certificate.regret)]
     return (
-        swatch(look) + under(look.label, proved),
+        swatch(look) + under(look.label, f"sees {SEES[run.learner.needs]}", proved),
         under(*regret),
-        under(number(violation), f"{number(violation / rounds)} a round", *_promise(run.bound.violation)),
+        under(number(violation), f"{number(violation / rounds)} a round", *_allowed(run.certificate.violation)),
         under(number(run.oracle_calls / rounds), f"{run.oracle_calls:,} in all"),
         under(number(run.max_excess)),
         under(number(run.seconds)),
     )
 
 
-def _promise(bound: float | None) -> list[str]:
-    return [] if bound is None else [f"promised: at most {number(bound)}"]
+def _allowed(total: Total) -> list[str]:
+    """What theory allows a total: from what the run measured, and from what was known before it."""
+    allowed = (("measured bound:", total.bound), ("promised:", total.promise))
+    return [f"{what} at most {number(most)}" for what, most in allowed if most is not None]
 
 
-def _notes(runs: Sequence[Run], labels: Sequence[str]) -> str:
-    items = "".join(f"<li><b>{escape(who)}</b>: {escape(note)}</li>" for who, note in learner_notes(runs, labels))
+def _read(runs: Sequence[Run]) -> str:
+    """How to read the headline; of promises only where something is promised."""
+    totals = [total for run in runs for total in (run.certificate.regret, run.certificate.violation)]
+    return _READ + (_PROMISED if any(total.promise is not None for total in totals) else "") + _CERTIFIED
+
+
+def _notes(runs: Sequence[Run], labels: Sequence[str], left_out: Mapping[str, str]) -> str:
+    items = "".join(f"<li><b>{escape(who)}</b>: {escape(note)}</li>" for who, note in learner_notes(runs, labels, left_out))
     return f'<h2 class="part">Notes</h2><ul class="notes">{items}</ul>' if items else ""
 
 
-def learner_notes(runs: Sequence[Run], labels: Sequence[str]) -> list[tuple[str, str]]:
-    """Whom it concerns, and what a reader should know: the learners' own notes, why theory promises nothing, what is not as it promises."""
+def learner_notes(runs: Sequence[Run], labels: Sequence[str], left_out: Mapping[str, str] = MappingProxyType({})) -> list[tuple[str, str]]:
+    """Whom it concerns, and what to know: learners' own notes, why there is no measured bound, what fails, who is left out."""
     concerned: dict[str, list[str]] = {}
     for run, label in zip(runs, labels, strict=True):
         comparable = run.comparator is None or run.comparator.feasible is not False
         for note in (*run.notes, run.bound.reason if comparable else "", *run.certificate.failures):
             if note:
                 concerned.setdefault(note, []).append(label)
-    return [(", ".join(who), note) for note, who in concerned.items()]
+    missing = [(who, f"left out. {sentence}") for who, sentence in left_out.items()]
+    return [*((", ".join(who), note) for note, who in concerned.items()), *missing]
 
 
 def _experiment(runs: Sequence[Run], labels: Sequence[str], name: str, seed: int, experiment: str) -> str:

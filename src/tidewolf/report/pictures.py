@@ -20,10 +20,9 @@ from tidewolf.report.played import Shown, full_colour, shown_runs
 from tidewolf.report.series import Series, all_series, frontiers, standing_curves
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from tidewolf.evaluation.comparison import Comparison
     from tidewolf.evaluation.run import Run
+    from tidewolf.report.picture import Picture
 
 _WIDTH, _HEIGHT = 6.4, 4.2  # inches of one picture
 _NEGATIVE = "#6b7480"
@@ -50,20 +49,20 @@ def write_figures(folder: str | os.PathLike[str], runs: Sequence[Run], *, entrie
     return files
 
 
-def plot_runs(runs: Sequence[Run]) -> Figure:
+def plot_runs(runs: Sequence[Run]) -> Picture:
     """Regret (where it is known), violation and calls of several runs as they add up."""
     if runs[0].rounds == 0:
         raise InvalidInput("A run of no rounds has nothing to plot.")
     return _series(all_series(runs))
 
 
-def plot_comparison(comparison: Comparison) -> Figure:
+def plot_comparison(comparison: Comparison) -> Picture:
     """The frontiers of every stream."""
     standings = comparison.standings()
     return plot_frontiers({stream: standing_curves([each for each in standings if each.stream == stream]) for stream in comparison.streams})
 
 
-def plot_frontiers(titled: Mapping[str, Sequence[Curve]]) -> Figure:
+def plot_frontiers(titled: Mapping[str, Sequence[Curve]]) -> Picture:
     """Mean regret against mean violation, on a logarithmic scale, a panel for each title."""
     figure, panels = _panels(len(titled))
     for axes, (title, curves) in zip(panels, titled.items(), strict=True):
@@ -79,14 +78,12 @@ def plot_frontiers(titled: Mapping[str, Sequence[Curve]]) -> Figure:
     return figure
 
 
-def png(figure: Figure) -> bytes:
+def png(figure: Picture) -> bytes:
     """A figure as the bytes of a PNG."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=110, metadata={"Software": None})
-    return buffer.getvalue()
+    return figure._repr_png_()
 
 
-def svg(figure: Figure) -> bytes:
+def svg(figure: Picture) -> bytes:
     """A figure as the bytes of an SVG, its text as text."""
     import matplotlib
 
@@ -96,7 +93,7 @@ def svg(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def _series(all_of_them: Sequence[Series]) -> Figure:
+def _series(all_of_them: Sequence[Series]) -> Picture:
     figure, panels = _panels(len(all_of_them))
     for axes, each in zip(panels, all_of_them, strict=True):
         draw_lines(axes, each.lines, COLORS)
@@ -114,7 +111,7 @@ def _sample(look: Look) -> Any:
     return Line2D([], [], color=COLORS[look.hue], alpha=look.strength, linewidth=1.9, linestyle=dashes)
 
 
-def _heat(each: Shown, scale: float) -> Figure:
+def _heat(each: Shown, scale: float) -> Picture:
     figure, (axes,) = _panels(1, height=max(2.2, 0.9 + 0.2 * len(each.map.entries)))
     values, strength = each.map.values, np.abs(each.map.values) / scale
     image = np.ones((*values.shape, 4))
@@ -131,7 +128,7 @@ def _heat(each: Shown, scale: float) -> Figure:
     return figure
 
 
-def _network(net: network.Network, each: Shown) -> Figure:
+def _network(net: network.Network, each: Shown) -> Picture:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path as Outline
 
@@ -162,16 +159,16 @@ def _network(net: network.Network, each: Shown) -> Figure:
     return figure
 
 
-def _panels(count: int, *, width: float | None = None, height: float | None = None) -> tuple[Figure, list[Any]]:
+def _panels(count: int, *, width: float | None = None, height: float | None = None) -> tuple[Picture, list[Any]]:
     """A figure with so many panels, three a row at most."""
     try:
-        from matplotlib.figure import Figure
+        from tidewolf.report.picture import Picture
     except ImportError:
         raise MissingExtra('Pictures need matplotlib, not installed here; type: pip install "tidewolf[app]"') from None
     columns = min(3, count)
     rows = math.ceil(count / columns)
     wide = width if width is not None else _WIDTH if columns == 1 else 4.6 * columns
-    figure = Figure(figsize=(wide, height if height is not None else _HEIGHT * rows), layout="constrained")
+    figure = Picture(figsize=(wide, height if height is not None else _HEIGHT * rows), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for empty in panels[count:]:
         empty.set_visible(False)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.trail import Trail
     from tidewolf.sets.flow import Path
 
-MOST = 4
+MOST = 6
 """Of more runs, only the first are shown."""
 _PATHS = 12
 

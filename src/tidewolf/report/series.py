@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
 
 _FEW = 4
-"""Of so many runs at most a legend says what theory allows each; the headline does so of all."""
+"""Of more runs a legend says only the measured bounds that are drawn; the headline says all."""
 _ROWS = 10
 """How many rounds the table under a figure names."""
 
@@ -101,11 +101,11 @@ def figures(runs: Sequence[Run], *, tables: bool = True) -> str:
 
 
 def figure(series: Series, *, tables: bool) -> str:
-    """Title, drawing, legend with the last values and what theory promises, and a table of values."""
+    """Title, drawing, legend with the last values and measured bounds, and a table of values."""
     ends = ", ".join(f"{line.look.label} {end}" for line, end in zip(series.lines, series.ends, strict=True))
     made = drawing(series.lines, f"{series.title} after each round. At the end: {ends}")
     legend = "".join(
-        f"<li>{swatch(line.look)}<span>{escape(line.look.label)}</span><b>{escape(end)}</b>{_promise(series.lines, line)}</li>"
+        f"<li>{swatch(line.look)}<span>{escape(line.look.label)}</span><b>{escape(end)}</b>{_bound(series.lines, line)}</li>"
         for end, line in zip(series.ends, series.lines, strict=True)
     )
     return framed(series.title, series.about, made, legend, _table(series) if tables else "")
@@ -125,7 +125,8 @@ def frontier_figure(title: str, about: str, curves: Sequence[Curve]) -> str:
     """Frontiers with a legend and a table of their points."""
     made = frontier_drawing(curves, f"{title}: {about}. " + ", ".join(map(_spoken, curves)))
     legend = "".join(
-        f"<li>{swatch(Look(curve.label, curve.hue))}<span>{escape(curve.label)}</span><b>{len(curve.regrets)} points</b></li>"
+        f"<li>{swatch(Look(curve.label, curve.hue))}<span>{escape(curve.label)}</span>"
+        f"<b>{len(curve.regrets)} point{'s' * (len(curve.regrets) != 1)}</b></li>"
         for curve in curves
     )
     rows = [
@@ -136,11 +137,11 @@ def frontier_figure(title: str, about: str, curves: Sequence[Curve]) -> str:
     return framed(title, about, made, legend, table(("learner", "regret", "violation"), rows) if rows else "")
 
 
-def _promise(lines: Sequence[Line], line: Line) -> str:
-    if line.bound is None or len(lines) > _FEW:
+def _bound(lines: Sequence[Line], line: Line) -> str:
+    if line.bound is None or (len(lines) > _FEW and not in_reach(lines, line.bound)):
         return ""
     where = "dotted" if in_reach(lines, line.bound) else "beyond the picture"
-    return f"<small>theory allows at most {number(line.bound)}, {where}</small>"
+    return f"<small>measured bound {number(line.bound)}, {where}</small>"
 
 
 def _table(series: Series) -> str:

@@ -107,7 +107,7 @@ class ProximalPenalty(Learner[State]):
         for batch in require_full_information(seen, self.K.shape, 1):
             if batch.domain is not None:
                 raise NotSupported(
-                    f"ProximalPenalty evaluates functions outside the set, and {type(batch).__name__} is only defined {batch.domain}. "
+                    f"ProximalPenalty evaluates functions outside the set, and {type(batch).__name__} is only defined on {batch.domain}. "
                     "SinhaVaze does not."
                 )
 

@@ -151,7 +151,7 @@ class DriftLearner(Clocked[State]):
             if batch.domain is not None:
                 raise NotSupported(
                     f"{type(self).__name__} evaluates functions outside the set, and {type(batch).__name__} is only defined "
-                    f"{batch.domain}. Use LyapunovDescent or PrimalDual, which do not."
+                    f"on {batch.domain}. Use LyapunovDescent or PrimalDual, which do not."
                 )
 
     def _looked(self, state: State, losses: Batch, constraints: Batch) -> State:

@@ -1,0 +1,52 @@
+"""The tables that README.md shows, from the commands that print them: `make readme` writes them anew.
+
+A block of text whose first line is that of a run (`routing: 2,000 rounds, seed 0`) becomes what `tidewolf run` prints today on 80 columns,
+but for its last line, which says where the page is. tests/test_readme.py holds the numbers to the learners.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from tidewolf.cli import main
+
+README = Path(__file__).parent.parent / "README.md"
+PROBLEMS = ("routing", "sdp")
+
+
+def block(problem: str) -> re.Pattern[str]:
+    """Where README shows the run of a problem."""
+    return re.compile(rf"(?<=```text\n){problem}: [^\n]* rounds, seed 0\n.*?(?=```)", flags=re.DOTALL)
+
+
+def printed(problem: str) -> str:
+    """What `tidewolf run` prints of a problem."""
+    out = io.StringIO()
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(out):
+        code = main(["run", problem, "--out", f"{folder}/out"])
+    if code:
+        raise SystemExit(code)
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    return "\n".join(lines[:-1]) + "\n"
+
+
+def write() -> None:
+    """README with the tables of today."""
+    os.environ["COLUMNS"] = "80"
+    text = README.read_text(encoding="utf-8")
+    for problem in PROBLEMS:
+        table = printed(problem)
+        text, count = block(problem).subn(lambda _, table=table: table, text)
+        if count != 1:
+            raise SystemExit(f"README.md shows {count} runs of {problem}; it is to show one.")
+        print(table)
+    README.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()
