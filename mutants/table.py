@@ -17,6 +17,8 @@ PROMISES = "tests/test_promises.py"
 DRIFT = "tests/test_drift.py::test_bounds_are_those_of_the_file_written_plainly"
 PRIMAL_DUAL = "tests/test_primal_dual.py::test_bounds_are_those_of_the_files_written_plainly"
 ACROSS = "tests/test_across.py"
+PLAIN_BOUNDS = "tests/test_learners.py::test_bounds_are_those_of_the_formulas_written_plainly"
+MANY_ROUNDS = "tests/test_lyapunov_promise.py::test_the_measured_bound_stays_below_the_promise_over_many_rounds"
 
 
 class Patch(NamedTuple):
@@ -134,6 +136,62 @@ PATCHES = (
         ACROSS,
     ),
     Patch("slopes: what is left across the hull stays", "steps/slopes.py", "along = K.tangent(along)", "pass", ACROSS),
+    Patch(
+        "the step grows again where y comes nearer",
+        "steps/adagrad.py",
+        "now = max(stiffness, math.sqrt(0.5 * square_sum) / D_y)\n    price = (now - stiffness)",
+        "now = math.sqrt(0.5 * square_sum) / D_y\n    price = max(0.0, now - stiffness)",
+        MANY_ROUNDS,
+    ),
+    Patch(
+        "LyapunovDescent steps by the diameter, not by how far y is",
+        "learners/lyapunov_descent.py",
+        "D_t = min(2.0 * K.radius, K.diameter + state.distance)",
+        "D_t = K.diameter",
+        PLAIN_BOUNDS,
+    ),
+    Patch(
+        "LyapunovDescent forgets a block that is still open",
+        "learners/lyapunov_descent.py",
+        "        if state.open.rounds:  # what holds",
+        "        if False:  # what holds",
+        "tests/test_learners.py::test_a_block_that_is_still_open_has_its_bound",
+    ),
+    Patch(
+        "Lyapunov weights: most below what was paid proves nothing",
+        "steps/lyapunov.py",
+        "if ledger.impossible or ledger.paid - most > rounding:",
+        "if ledger.impossible or most <= 0.0:",
+        "tests/test_learners.py::test_seasons_that_exclude_each_other_are_proved_hopeless_by_what_was_paid",
+    ),
+    Patch(
+        "Lyapunov weights: one absurd breach counts in full",
+        "steps/lyapunov.py",
+        "violation, impossible = violation + breach, impossible or beyond",
+        "violation, impossible = violation + block.violation, impossible or beyond",
+        "tests/test_learners.py::test_one_absurd_breach_does_not_silence_the_losses",
+    ),
+    Patch(
+        "Lyapunov weights: the exponent stands still without a horizon",
+        "steps/lyapunov.py",
+        "max(t, self.horizon or LEAST_HORIZON)",
+        "(self.horizon or LEAST_HORIZON)",
+        PLAIN_BOUNDS,
+    ),
+    Patch(
+        "Lyapunov weights: the last ratio of slopes stands for the least",
+        "steps/lyapunov.py",
+        "least_ratio = min(least_ratio, ratio)",
+        "least_ratio = ratio",
+        PLAIN_BOUNDS,
+    ),
+    Patch(
+        "Lyapunov weights: violation bounds forget what losses may have gained",
+        "steps/lyapunov.py",
+        "most = B + losses",
+        "most = B",
+        PLAIN_BOUNDS,
+    ),
     Patch("Lyapunov weights: another theta", "steps/lyapunov.py", "THETA = 0.5", "THETA = 0.505", PROMISES),
     Patch("Lyapunov weights: another c", "steps/lyapunov.py", "c: float = 2.0", "c: float = 2.02", PROMISES),
     Patch("Lyapunov weights: another p", "steps/lyapunov.py", "p: float = 0.5", "p: float = 0.505", PROMISES),

@@ -576,14 +576,13 @@ def test_seasons_that_exclude_each_other_are_proved_hopeless_by_what_was_paid(ki
 
 @pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
 def test_one_absurd_breach_does_not_silence_the_losses(kind):
-    """A breach beyond slope times diameter proves that no point kept that limit, and counts as no more."""
-    T, K = 600, Simplex(3)
+    """A breach beyond slope times diameter proves that no point kept that limit, and counts as no more, however large it is."""
+    T, K = 100, Simplex(3)
     stream = hostile("switching", K, T, 0)
-    b = stream.constraints.b.copy()
-    b[5] -= 1e9
-    spoilt = tw.run(kind(K, horizon=T), tw.Stream(stream.losses, Affine(stream.constraints.A, b)))
-    clean = tw.run(kind(K, horizon=T), stream)
-    assert spoilt.losses[T // 2 :].mean() <= clean.losses[T // 2 :].mean() + 0.2 * np.abs(clean.losses).mean()
+    shifts = 1e3 * np.eye(T)[5], 1e12 * np.eye(T)[5]
+    large, absurd = (tw.Stream(stream.losses, Affine(stream.constraints.A, stream.constraints.b - shift)) for shift in shifts)
+    np.testing.assert_array_equal(actions(kind(K, horizon=T), absurd), actions(kind(K, horizon=T), large))
+    spoilt = tw.run(kind(K, horizon=T), absurd)
     assert spoilt.learner.bound(spoilt).reason == HOPELESS
 
 
