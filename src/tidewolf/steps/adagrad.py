@@ -1,4 +1,4 @@
-"""AdaGrad-norm descent in a ball, scale-free, with its regret measured as it goes.
+"""AdaGrad-norm descent in a ball (after Duchi, Hazan & Singer 2011), scale-free, with its regret measured as it goes.
 
     y_next = Proj_ball( y - eta_t g_t ),     sigma_t = 1/(2 eta_t) = max( sigma_{t-1}, sqrt(S_t/2)/D_t ),     S_t = |g_1|^2 + ... + |g_t|^2.
 
