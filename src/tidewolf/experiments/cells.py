@@ -40,6 +40,7 @@ MEASURED = (
     "seconds",
     "max_excess",
     "feasible_in_hindsight",
+    "hindsight_method",
     "bound",
     "certificate",
     "unseen",
