@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from tidewolf import __version__, learners, problems, rivals
 from tidewolf.cli import main
 from tidewolf.core import checkpoint
-from tidewolf.core.errors import Interrupted, NotSupported
+from tidewolf.core.errors import Interrupted, InvalidInput, NotSupported, OtherVersions
 from tidewolf.evaluation.recording import Recording
 from tidewolf.evaluation.run import finished, run
 from tidewolf.experiments import RunFolder, load
@@ -382,3 +382,69 @@ def test_a_full_disk_is_a_sentence_and_what_was_written_stays_good(here, monkeyp
 def test_a_folder_that_cannot_be_written_is_a_sentence(here, capsys):
     (here / "file").write_text("")
     assert "cannot be used" in refused(capsys, "run", "adversarial", "--rounds", "5", "--out", "file/sub")
+
+
+# --- one process at a time ----------------------------------------------------------------------------------------------------------------
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from tidewolf.experiments.lock import locked
+with locked(Path(sys.argv[1]), "run"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def another_process_in(folder):
+    """Another process at work there; it is let go, or killed, by leaving."""
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert holder.stdout.readline() == "held\n"
+    try:
+        yield holder
+    finally:
+        holder.communicate()
+
+
+def test_a_folder_that_another_process_plays_in_is_refused(folder, here, capsys):
+    before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    (folder / "checkpoints" / ".half.part").write_bytes(b"of the other process")
+    with another_process_in(folder) as other:
+        for words in (["run", "short.toml", "--out", "whole", "--force"], ["resume", "whole"], ["report", "whole"]):
+            assert main([*words, "--quiet"]) == 2
+            said = capsys.readouterr().err
+            assert said == "Another process is at work on the run in whole; wait for it, or name another folder.\n"
+        with pytest.raises(InvalidInput, match="Another process is at work on the run"):
+            RunFolder.open(folder).play()
+        assert (folder / "checkpoints" / ".half.part").exists()
+        assert all(file.read_bytes() == content for file, content in before.items())
+        other.kill()  # what is killed holds nothing
+        other.wait()
+        assert len(RunFolder.open(folder).play()) == 2
+
+
+def test_a_fresh_folder_that_another_process_begins_in_is_refused(here, capsys):
+    (here / "fresh").mkdir()
+    with another_process_in(here / "fresh"):
+        assert main(["run", "short.toml", "--out", "fresh", "--quiet"]) == 2
+        assert "Another process is at work on the run in fresh" in capsys.readouterr().err
+    assert not any((here / "fresh").iterdir())
+
+
+def test_two_threads_do_not_play_in_one_folder(folder):
+    from concurrent.futures import ThreadPoolExecutor
+
+    found = RunFolder.open(folder)
+    with found.locked(), ThreadPoolExecutor(1) as pool:
+        assert len(found.play()) == 2  # who holds it plays
+        with pytest.raises(InvalidInput, match="Another process is at work"):
+            pool.submit(found.play).result()
+    assert len(found.play()) == 2
+
+
+def test_checkpoints_of_other_versions_say_so(folder, monkeypatch):
+    here = checkpoint.writer()
+    monkeypatch.setattr(checkpoint, "writer", lambda: {**here, "numba": "0.0.1"})
+    with pytest.warns(OtherVersions, match=r"-seed-\d was written under numba .* \(here 0\.0\.1\): it goes on"):
+        RunFolder.open(folder).play()

@@ -1,13 +1,18 @@
-"""Learners and states may be shared between threads."""
+"""Learners, states and sessions may be shared between threads."""
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import numpy as np
 import pytest
 
 import tidewolf as tw
+from tidewolf.core.errors import InvalidInput, NotSupported
 
 
 @pytest.fixture(autouse=True)
@@ -41,3 +46,94 @@ def test_one_state_continued_in_four_threads_stays_whole():
     with ThreadPoolExecutor(4) as pool:
         for continued in pool.map(losses, range(12)):
             assert continued == alone
+
+
+# --- one session ----------------------------------------------------------------------------------------------------------------------
+
+LEARNERS = {
+    "LyapunovDescent": tw.LyapunovDescent(tw.sets.Simplex(4), horizon=2000),
+    "DriftPlusPenalty": tw.DriftPlusPenalty(tw.sets.Simplex(4), horizon=2000, block=50),
+}
+LOSS, CONSTRAINT = tw.functions.Linear.one([1.0, -2.0, 0.5, 0.0]), tw.functions.Capacity.one([0.5, 0.4, 0.3, 0.2])
+
+
+def observed_by_threads(session: tw.Session[Any], threads: int, each: int) -> int:
+    """How many observations were acknowledged; every thread plays before it observes."""
+
+    def work(_: int) -> int:
+        acknowledged = 0
+        for _ in range(each):
+            assert session.learner.hard_set.excess(session.play()) <= 1e-9
+            session.observe(loss=LOSS, constraint=CONSTRAINT)
+            acknowledged += 1
+        return acknowledged
+
+    with ThreadPoolExecutor(threads) as pool:
+        return sum(pool.map(work, range(threads)))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_session_in_memory_keeps_all_that_eight_threads_observe(name):
+    learner = LEARNERS[name]
+    shared, alone = tw.Session(learner), tw.Session(learner)
+    assert observed_by_threads(shared, 8, 250) == 2000 == shared.state.t == shared.rounds
+    for _ in range(2000):
+        alone.observe(loss=LOSS, constraint=CONSTRAINT)
+    assert learner.save(shared.state) == learner.save(alone.state)  # each was taken at the point that stood, in some order
+
+
+def test_a_durable_session_keeps_all_that_eight_threads_observe(tmp_path):
+    learner, alone = LEARNERS["LyapunovDescent"], tw.Session(LEARNERS["LyapunovDescent"])
+    with tw.Session.open(tmp_path / "session.db", learner, snapshot_every=30) as shared:
+        assert observed_by_threads(shared, 8, 25) == 200 == shared.rounds
+    for _ in range(200):
+        alone.observe(loss=LOSS, constraint=CONSTRAINT)
+    with tw.Session.open(tmp_path / "session.db", learner, read_only=True) as again:
+        assert sum(seen.rounds for seen in again.history()) == again.rounds == 200
+        assert learner.save(again.state) == learner.save(alone.state)
+
+
+def test_what_is_saved_while_others_observe_is_one_whole_state(tmp_path):
+    learner = LEARNERS["LyapunovDescent"]
+    session, path = tw.Session(learner), tmp_path / "state"
+
+    def save(_: int) -> None:
+        session.save(path)
+        tw.Session.load(path, learner)
+
+    with ThreadPoolExecutor(8) as pool:
+        for _ in pool.map(lambda i: save(i) if i % 2 else session.observe(loss=LOSS, constraint=CONSTRAINT), range(100)):
+            pass
+    assert session.rounds == 50
+    assert [file.name for file in tmp_path.iterdir()] == ["state"]
+
+
+def test_a_copy_of_a_session_goes_its_own_way():
+    session = tw.Session(LEARNERS["LyapunovDescent"])
+    session.observe(loss=LOSS, constraint=CONSTRAINT)
+    for copied in (copy.copy(session), copy.deepcopy(session), pickle.loads(pickle.dumps(session))):
+        assert (copied.play() == session.play()).all()
+        copied.observe(loss=LOSS, constraint=CONSTRAINT)
+        assert (copied.rounds, session.rounds) == (2, 1)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_durable_session_has_no_copies(copied, tmp_path):
+    with tw.Session.open(tmp_path / "session.db", LEARNERS["LyapunovDescent"]) as session:
+        with pytest.raises(NotSupported, match="A durable session cannot be copied or pickled"):
+            copied(session)
+        session.observe(loss=LOSS, constraint=CONSTRAINT)
+        assert session.rounds == 1
+
+
+def test_a_function_that_observes_is_refused():
+    session = tw.Session(LEARNERS["LyapunovDescent"])
+
+    def value(x):
+        session.observe(loss=LOSS, constraint=CONSTRAINT)
+        return -1.0
+
+    meddling = tw.functions.Custom.one(value, lambda x: np.eye(4)[0], shape=(4,))
+    with pytest.raises(InvalidInput, match="A function called observe while it was evaluated"):
+        session.observe(loss=LOSS, constraint=meddling)
+    assert session.rounds == 1

@@ -13,14 +13,21 @@ learners, values for bandits, the functions themselves, as kinds and arrays, for
 `PATH` is the file; beside it lie `PATH-wal` and `PATH-shm` (SQLite's, part of the data until the session is closed: copy them along) and
 `PATH-lock`, held by the one writer and let go by the system when its process ends. In it stands how many observations were acknowledged,
 so that a log that was lost or cut short is noticed. Readers may look at any time.
+
+A reader in a folder where it cannot write reads a copy: SQLite would make files beside the database. `PATH` and `PATH-wal` are copied to a
+temporary folder, again where a writer changed them meanwhile, so the reader sees all that was acknowledged before it opened. A file that
+is deleted or replaced under its writer is noticed before the next observation, which is then refused: there is nowhere to keep it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sqlite3
+import tempfile
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import fields
@@ -30,7 +37,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 
 from tidewolf import functions
 from tidewolf.core import checkpoint
-from tidewolf.core.arrays import as_count
+from tidewolf.core.arrays import as_count, is_array, require_finite
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import BrokenFile, CheckpointError, InUse, NewerFormat, NotSupported, TidewolfError
 from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation
@@ -47,6 +54,8 @@ _TABLES = (
     "CREATE TABLE snapshot (state BLOB NOT NULL, seal BLOB NOT NULL)",
     "CREATE TABLE observations (number INTEGER PRIMARY KEY, data BLOB NOT NULL)",
 )
+_ATTEMPTS = 20
+"""How often files are copied again that a writer changed meanwhile."""
 _AT_ONCE = 256
 """Observations read at a time, so that no reader holds up the writer."""
 _NOT_OF_THE_FILE = {
@@ -88,6 +97,9 @@ class Journal(Generic[S]):
         self._mutex, self._process = threading.Lock(), os.getpid()
         self._db: sqlite3.Connection | None = None
         self._lock: sqlite3.Connection | None = None
+        self._copy: tempfile.TemporaryDirectory[str] | None = None
+        self._files: dict[Path, tuple[int, int]] = {}
+        """the device and inode of the file and of its log, as this session has them open"""
         try:
             self._resume(self._open())
         except (sqlite3.Error, OSError) as error:
@@ -102,18 +114,20 @@ class Journal(Generic[S]):
         data = checkpoint.packed(_told(seen))
         with self._mutex:
             db, before = self._writable(), self._head
+            self._require_in_place()
             state = self.learner.update(self.state, self._again(data))
             head = before._replace(last=before.last + 1, link=_link(before.link, data))
             if head.last - head.snapshot >= self._every:
                 head = self._with_snapshot(head)
             try:
                 self._commit(db, head, state, data)
+                self._require_in_place()
             except sqlite3.Error as error:
                 raise CheckpointError(
                     f"The observation was not kept in {self.path}: {error}. All before it is there; mend that and observe it again."
                 ) from error
             except BaseException:
-                if _head(db) == head:  # interrupted after the commit
+                if self._is_in_place() and _head(db) == head:  # interrupted after the commit
                     self.state, self._head = state, head
                 raise
             self.state, self._head = state, head
@@ -145,17 +159,32 @@ class Journal(Generic[S]):
 
     def _open(self) -> sqlite3.Connection:
         """The file, looked at, then locked, and made where there is none."""
+        if self._read_only:
+            return self._look()
         if self.path.exists():
-            self._db = _connected(self.path, "ro" if self._read_only else "rw")
+            self._db = _connected(self.path, "rw")
             self._require_ours(self._db)
-        if not self._read_only:
-            self._lock = _connected(Path(f"{self.path}-lock"), "rwc", timeout=0.0)
-            self._take(self._lock)
-            if not self.path.exists():
-                self._acknowledge(0)
-                self._create()
+        self._lock = _connected(Path(f"{self.path}-lock"), "rwc", timeout=0.0)
+        self._take(self._lock)
+        if not self.path.exists():
+            self._acknowledge(0)
+            self._create()
         if self._db is None:
-            self._db = _connected(self.path, "ro" if self._read_only else "rw")
+            self._db = _connected(self.path, "rw")
+        return self._db
+
+    def _look(self) -> sqlite3.Connection:
+        """The file to be read; where SQLite cannot read it in place, because it may write nothing beside it, a copy."""
+        self._db = _connected(self.path, "ro")
+        try:
+            self._require_ours(self._db)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) or not os.access(self.path, os.R_OK):
+                raise
+            self._db.close()
+            self._copy = tempfile.TemporaryDirectory(prefix="tidewolf-")
+            self._db = _connected(_copied(self.path, Path(self._copy.name)), "rw")
+            self._require_ours(self._db)
         return self._db
 
     def _take(self, lock: sqlite3.Connection) -> None:
@@ -192,12 +221,29 @@ class Journal(Generic[S]):
             db.close()
         os.replace(fresh, self.path)
 
+    def _is_in_place(self) -> bool:
+        """Whether the file and its log are still those that this session has open."""
+        return all(_inode(path) == inode for path, inode in self._files.items())
+
+    def _require_in_place(self) -> None:
+        if not self._is_in_place():
+            raise CheckpointError(
+                f"{self.path}, or its log, was deleted or replaced while this session had it open, so the observation was not kept. "
+                "Put it back from a copy, or save(path) what this session knows, and open a session again."
+            )
+        for path in (self.path, Path(f"{self.path}-wal")):  # the log is made by the first commit
+            if path not in self._files and (inode := _inode(path)) is not None:
+                self._files[path] = inode
+
     def _require_ours(self, db: sqlite3.Connection) -> None:
         (kind,), (version,) = (db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
         if kind != _KIND:
             raise BrokenFile(f"{self.path} is a file, but not one of a durable session. Give the path of one, or a new path.")
         if version > FORMAT:
             raise NewerFormat(f"{self.path} has format {version}; this tidewolf reads up to {FORMAT}. Install a newer tidewolf.")
+        made = {statement for (statement,) in db.execute("SELECT sql FROM sqlite_master LIMIT 9")}
+        if made != set(_TABLES):  # views and triggers could answer with anything
+            raise BrokenFile(f"{self.path} is truncated or was changed: its tables are not those of a session. Go back to an earlier copy.")
 
     def _resume(self, db: sqlite3.Connection) -> None:
         """Check all there is, load the last state, and observe again what came after it."""
@@ -206,11 +252,18 @@ class Journal(Generic[S]):
             self._require_ours(db)
             head, saved, left = self._checked(db)
         try:
-            state = self.learner.load(saved)
-            for data in left:
-                state = self.learner.update(state, self._again(data))
+            state = self.learner.load(saved, source=str(self.path))
         except CheckpointError as error:
             raise type(error)(f"{self.path}: {error}") from None
+        try:
+            for data in left:
+                state = self.learner.update(state, self._checked_again(data))
+        except CheckpointError as error:
+            raise type(error)(f"{self.path}: {error}") from None
+        except Exception as error:  # hand-made content breaks in every way
+            who = type(self.learner).__name__
+            wrong = checkpoint.half_sentence(error)
+            raise BrokenFile(f"{self.path} has right checksums and holds what no {who} observes: {wrong}.") from None
         if self._lock is not None:
             (acknowledged,) = self._lock.execute("PRAGMA user_version").fetchone()
             if acknowledged > head.last:
@@ -220,6 +273,7 @@ class Journal(Generic[S]):
                 )
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):
                 db.execute(f"PRAGMA {pragma}")
+            self._require_in_place()
         self.state, self._head = state, head
 
     def _checked(self, db: sqlite3.Connection) -> tuple[Head, bytes, list[bytes]]:
@@ -236,7 +290,8 @@ class Journal(Generic[S]):
                 elif count > head.snapshot:
                     left.append(data)
             whole = whole and (count, link) == (head.last, head.link) and _link(sealed, saved) == seal
-        except TypeError:  # a row is not there, or is of another type
+            whole = whole and 0 <= head.first <= head.snapshot <= head.last
+        except (TypeError, ValueError):  # a row is not there, or is of another type
             whole = False
         if not whole:
             raise BrokenFile(f"{self.path} is truncated or was changed: its checksums do not match. Go back to an earlier copy.")
@@ -271,6 +326,15 @@ class Journal(Generic[S]):
         """What was observed, as it comes back from the file."""
         return _retold(checkpoint.unpacked(data, self.learner.hard_set.center))
 
+    def _checked_again(self, data: bytes) -> Feedback:
+        """The same, where another hand may have written it: functions are made anew, with all their checks, and numbers are finite."""
+        told = checkpoint.unpacked(data, self.learner.hard_set.center)
+        seen = _retold(told, checked=True)
+        for part in seen:
+            if is_array(part):
+                require_finite(part, "An observation")
+        return seen
+
     def _opened(self) -> sqlite3.Connection:
         if self._db is None:
             raise CheckpointError(f"The session in {self.path} is closed: open it again with Session.open.")
@@ -289,6 +353,9 @@ class Journal(Generic[S]):
             if connection is not None:
                 connection.close()
         self._db = self._lock = None
+        if self._copy is not None:
+            self._copy.cleanup()
+            self._copy = None
 
     def _sentence(self, error: sqlite3.Error | OSError) -> CheckpointError:
         """What kept the file from being opened."""
@@ -300,6 +367,40 @@ class Journal(Generic[S]):
 
 def _connected(path: Path, mode: str, timeout: float = 5.0) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.as_uri()}?mode={mode}", timeout, uri=True, isolation_level=None, check_same_thread=False)
+
+
+def _copied(path: Path, folder: Path) -> Path:
+    """The database and its log as they were at one moment, in another folder."""
+    files = [path, Path(f"{path}-wal")]
+    for _ in range(_ATTEMPTS):
+        before = [_changed(file) for file in files]
+        for file, there in zip(files, before, strict=True):
+            copy = folder / file.name
+            copy.unlink(missing_ok=True)
+            if there is not None:
+                with suppress(FileNotFoundError):  # a writer that closes removes its log
+                    shutil.copyfile(file, copy)
+        if before == [_changed(file) for file in files]:
+            return folder / path.name
+        time.sleep(0.01)
+    raise CheckpointError(f"{path} changes faster than it can be copied; try again, or open it from a folder where files can be made.")
+
+
+def _changed(path: Path) -> tuple[int, int, int] | None:
+    """What differs after a file was written to; None where there is none."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _head(db: sqlite3.Connection) -> Head:
@@ -319,9 +420,9 @@ def _told(seen: Feedback) -> tuple[Any, ...]:
     return type(seen).__name__, *(_named(part) if isinstance(part, Batch) else part for part in seen)
 
 
-def _retold(told: Sequence[Any]) -> Feedback:
+def _retold(told: Sequence[Any], *, checked: bool = False) -> Feedback:
     name, *parts = told
-    return _FEEDBACK[name](*map(_batch, parts) if name == "FullInformation" else parts)
+    return _FEEDBACK[name](*(_batch(part, checked) for part in parts) if name == "FullInformation" else parts)
 
 
 def _named(batch: Batch) -> tuple[Any, ...]:
@@ -336,14 +437,16 @@ def _named(batch: Batch) -> tuple[Any, ...]:
     return kind.__name__, *(tuple(map(_named, batch.parts)) if isinstance(batch, functions.Chain) else own)
 
 
-def _batch(named: Sequence[Any]) -> Batch:
-    """The batch again, unchecked: it was checked when it was made, and its bytes since."""
+def _batch(named: Sequence[Any], checked: bool) -> Batch:
+    """The batch again; unchecked where this process made it, and checked it then."""
     name, *own = named
     kind = _kinds().get(name)
     if kind is None:
         raise NewerFormat(f"A function of the kind {name} was observed, which this tidewolf does not know. Install a newer tidewolf.")
+    values = [tuple(_batch(part, checked) for part in own)] if kind is functions.Chain else own
+    if checked:
+        return kind(*values)
     batch = object.__new__(kind)
-    values = [tuple(map(_batch, own))] if kind is functions.Chain else own
     batch.__dict__.update(zip((field.name for field in fields(kind)), values, strict=True))  # type: ignore[arg-type]
     return batch
 

@@ -6,11 +6,15 @@
 
 The state alone decides the point: played twice it is the same, and rounds may be observed without having played. Whatever
 `observe` refuses leaves the state as it was, so the round can be observed again.
+
+A session may be shared by threads: observations are taken one at a time, each against the point that stands when its turn comes, and
+none that was acknowledged is lost. States never change, so `play`, `save` and the properties read one whole state and wait for nobody.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
@@ -21,6 +25,7 @@ from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import CheckpointError, InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, bandit, first_order
 from tidewolf.core.learner import Learner, Progress
+from tidewolf.functions.negative import warn_of_negative_capacities
 
 if TYPE_CHECKING:
     from tidewolf.durable import Journal
@@ -46,6 +51,19 @@ class Session(Generic[S]):
         self.learner = learner
         self._state = learner.start() if state is None else state
         self._journal: Journal[S] | None = None
+        self._turn = threading.RLock()
+        """held from the point an observation is taken at to the state after it"""
+        self._asked: set[int] = set()
+        """entries with a negative capacity that were looked at"""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the lock, which a copy has its own of."""
+        if self._journal is not None:
+            raise NotSupported("A durable session cannot be copied or pickled, for its file has one writer; save(path) copies the state.")
+        return {name: value for name, value in vars(self).items() if name != "_turn"}
+
+    def __setstate__(self, fields: dict[str, Any]) -> None:
+        self.__dict__.update(fields, _turn=threading.RLock())
 
     @classmethod
     def open(
@@ -62,7 +80,9 @@ class Session(Generic[S]):
         When `observe` returns, the observation is in the file; it survives the process and, on a disk that keeps its word, a power cut.
         Opening observes at most `snapshot_every` observations again. The file grows with every observation, unless
         `keep_history=False` lets go of those that the last snapshot knows of. One session writes at a time; others look, with
-        `read_only=True`, at what it was when they opened it. A file of other settings, changed, cut short or newer is refused.
+        `read_only=True`, at what it was when they opened it, also from a folder that cannot be written. A file of other settings,
+        changed, cut short or newer is refused, and one that was deleted refuses the next observation. One written under other
+        versions of Python or of what computes says so as a warning.
         """
         from tidewolf.durable import Journal
 
@@ -93,7 +113,7 @@ class Session(Generic[S]):
         """The session saved at `path`, which goes on bit for bit; refused when it was saved under other settings."""
         session = cls(learner)
         try:
-            session._state = learner.load(Path(path).read_bytes())
+            session._state = learner.load(Path(path).read_bytes(), source=str(path))
         except OSError as error:
             raise CheckpointError(f"No session can be read from {path}: {error.strerror}. Give the path it was saved to.") from error
         except CheckpointError as error:
@@ -130,7 +150,8 @@ class Session(Generic[S]):
         return self.learner.notes(self._state)
 
     def __repr__(self) -> str:
-        return f"Session of {self.learner!r}: {self.rounds} rounds, {self.oracle_calls} oracle calls"
+        state = self._state
+        return f"Session of {self.learner!r}: {state.t} rounds, {state.calls} oracle calls"
 
     def play(self) -> Array:
         """The point to play next, read-only."""
@@ -175,14 +196,19 @@ class Session(Generic[S]):
                 seen = Bandit(as_array([loss_value], "loss_value"), as_array([constraint_value], "constraint_value"))
             case _:
                 raise InvalidInput(f"observe was given {' and '.join(given) or 'nothing'}; {self._accepted}")
-        seen = self._revealed(seen)
-        if self._journal is None:
-            self._state = self.learner.update(self._state, seen)
-            return
-        try:
-            self._journal.observe(seen)
-        finally:
-            self._state = self._journal.state
+        with self._turn:
+            before = self._state
+            seen = self._revealed(seen)
+            state = before if self._journal is not None else self.learner.update(before, seen)
+            if self._state is not before:
+                raise InvalidInput("A function called observe while it was evaluated: that observation is kept, this one is not.")
+            if self._journal is None:
+                self._state = state
+                return
+            try:
+                self._journal.observe(seen)
+            finally:
+                self._state = self._journal.state
 
     @property
     def _accepted(self) -> str:
@@ -218,6 +244,7 @@ class Session(Generic[S]):
             raise WrongShape(f"The functions take points of shape {stream.shape}; the learner's set has points of shape {shape}.")
         if not 1 <= len(stream) <= most:
             raise InvalidInput(f"Functions of {len(stream)} rounds were given where {'1 is' if most == 1 else f'1 to {most} are'} due.")
+        warn_of_negative_capacities(self.learner.hard_set, seen.constraints, self._asked, self._state.t, stacklevel=5)
 
     def _one_round(self, loss_gradient: Any, constraint_value: Any, constraint_gradient: Any) -> FirstOrder:
         value = as_number(constraint_value, "constraint_value")

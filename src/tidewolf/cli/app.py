@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -18,7 +20,7 @@ from tidewolf.cli.options import numbers
 from tidewolf.cli.run import as_text, new, report, resume, run
 from tidewolf.cli.sweep import sweep
 from tidewolf.core.arrays import as_count
-from tidewolf.core.errors import Interrupted, LawBroken, TidewolfError
+from tidewolf.core.errors import Interrupted, LawBroken, TidewolfError, TidewolfWarning
 
 _CONTESTANTS = ("LyapunovDescent", "LyapunovFrankWolfe", "SinhaVaze", "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
 _UsageError: Any = typer.BadParameter.__mro__[1]  # click's own, or that of the click inside typer: it depends on typer's version
@@ -30,7 +32,8 @@ def invoke(arguments: Sequence[str] | None) -> int:
     """Run one command line; every error meant for the user becomes a sentence on stderr."""
     words = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
-        code = get_command(app).main(args=words, prog_name="tidewolf", standalone_mode=False)
+        with _warnings_as_sentences():
+            code = get_command(app).main(args=words, prog_name="tidewolf", standalone_mode=False)
     except (typer.Abort, KeyboardInterrupt):
         return _refused("Interrupted.", 130)
     except _UsageError as error:
@@ -40,11 +43,29 @@ def invoke(arguments: Sequence[str] | None) -> int:
         return _refused(str(error), 130)
     except TidewolfError as error:
         return _refused(str(error))
+    except MemoryError as error:
+        return _refused(f"There is not enough memory for this{f': {error}' if str(error) else ''}. Ask for less, or take a larger machine.")
     except OSError as error:
         if error.filename is None:
             raise
         return _refused(f"{error.filename} cannot be used: {error.strerror}.")
     return code if isinstance(code, int) else 0
+
+
+@contextmanager
+def _warnings_as_sentences() -> Iterator[None]:
+    """Warnings of ours are for people: a sentence on stderr, without the file and line of the code that gave it."""
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+            if issubclass(category, TidewolfWarning):
+                sys.stderr.write(f"Warning: {message}\n")
+            else:
+                shown(message, category, *where, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def _refused(sentence: str, code: int = 2) -> int:

@@ -77,6 +77,7 @@ def run(
       tidewolf run routing --json | jq '.runs[].regret'
     """
     from tidewolf.experiments.folder import RunFolder, free, require_free
+    from tidewolf.experiments.lock import locked
 
     asked = asked_for(experiment, rounds, learner, seed)
     folder = out or asked.folder or free(_OUT)
@@ -86,7 +87,9 @@ def run(
     resolved = replace(asked.resolved(len(problem)), folder=None)
     for entrant in resolved.entrants():  # all are made before the first one runs, so that a wrong setting costs no time
         asked.learner(entrant, problem, asked.seeds[0])
-    _play(RunFolder.create(folder, resolved, force=force), problem, as_json, quiet)
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder, "run", again=True):
+        _play(RunFolder.create(folder, resolved, force=force), problem, as_json, quiet)
 
 
 def resume(
@@ -105,7 +108,9 @@ def resume(
     """
     from tidewolf.experiments import RunFolder
 
-    _play(RunFolder.open(directory), None, as_json, quiet)
+    folder = RunFolder.open(directory)
+    with folder.locked():
+        _play(folder, None, as_json, quiet)
 
 
 def report(
@@ -126,12 +131,13 @@ def report(
     folder = RunFolder.open(directory)
     if not folder.complete:
         raise InvalidInput(f"{directory} holds a run that is not complete; `tidewolf resume {directory}` goes on with it.")
-    for each in folder.play():
-        _write_page(folder, each)
-        if figures:
-            write_figures(folder.figures(each.seed), each.runs, entries=each.problem.labels)
-        if not quiet:
-            typer.echo(f"report: {folder.page(each.seed)}" + (f"\nfigures: {folder.figures(each.seed)}" if figures else ""))
+    with folder.locked():
+        for each in folder.play():
+            _write_page(folder, each)
+            if figures:
+                write_figures(folder.figures(each.seed), each.runs, entries=each.problem.labels)
+            if not quiet:
+                typer.echo(f"report: {folder.page(each.seed)}" + (f"\nfigures: {folder.figures(each.seed)}" if figures else ""))
 
 
 def new(

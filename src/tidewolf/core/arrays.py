@@ -7,6 +7,7 @@ torch, CuPy and the rest go through array-api-compat. Small scalars cross to Pyt
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +17,14 @@ from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
 Array: TypeAlias = Any
 """An array of NumPy, torch, CuPy or any library that array-api-compat knows."""
 Shape: TypeAlias = tuple[int, ...]
+LARGEST_COUNT = 2**63 - 1
+"""The largest whole number that arrays, tables and files hold."""
+LARGEST_SEED = 2**128 - 1
+"""As many bits as `secrets.randbits(128)` gives; tables and experiment files take seeds up to LARGEST_COUNT."""
+MOST_ENTRIES = 2**31 - 1
+"""The most entries that a point has: sparse vertices count them in 32 bits."""
+MOST_SIDE = math.isqrt(MOST_ENTRIES)
+"""The longest side of a square matrix with so many."""
 
 
 def namespace(x: Array) -> Any:
@@ -28,16 +37,18 @@ def namespace(x: Array) -> Any:
 
 
 def is_array(x: object) -> bool:
-    """Whether `x` is an array of a library we can compute with."""
+    """Whether `x` is an array of a library we can compute with; one with a mask is not, for computing forgets the mask."""
     if type(x) is np.ndarray:
         return True
     from array_api_compat import is_array_api_obj
 
-    return bool(is_array_api_obj(x))
+    return bool(is_array_api_obj(x)) and not isinstance(x, np.ma.MaskedArray)
 
 
 def as_array(x: object, what: str) -> Array:
     """`x` as a finite floating-point array: arrays stay where they are, lists and integers are promoted."""
+    if type(x) is not np.ndarray:
+        require_no_mask(x, what)
     if not is_array(x):
         x = _from_sequence(x, what)
     x = _floating(x, what)
@@ -68,6 +79,7 @@ def as_own(x: object, what: str) -> Array:
 
 def as_number(x: object, what: str, *, above: float = -math.inf, least: float = -math.inf) -> float:
     """`x` as a finite float, greater than `above` and at least `least`."""
+    require_no_mask(x, what)
     try:
         number = math.nan if isinstance(x, bool | str | bytes) else float(x)  # type: ignore[arg-type]
     except OverflowError:
@@ -85,14 +97,30 @@ def as_number(x: object, what: str, *, above: float = -math.inf, least: float = 
     return number
 
 
-def as_count(x: object, what: str, *, least: int = 1) -> int:
-    """`x` as a whole number of at least `least`; floats that are whole are accepted."""
-    number = as_number(x, what)
-    if number != int(number):
-        raise InvalidInput(f"{what} must be a whole number, not {number:g}.")
-    if number < least:
-        raise InvalidInput(f"{what} must be at least {least}, not {int(number)}.")
-    return int(number)
+def as_count(x: object, what: str, *, least: int = 1, most: int = LARGEST_COUNT) -> int:
+    """`x` as a whole number from `least` to `most`, every digit kept; a float that is one is accepted up to 2^53."""
+    try:
+        count = None if isinstance(x, bool) else operator.index(x)  # type: ignore[arg-type]
+    except (TypeError, ValueError, RuntimeError):  # floats, and arrays that are no single whole number
+        count = None
+    if count is None or count.bit_length() > 1023:  # of those too large for a float as_number speaks
+        number = as_number(x, what)
+        if number != int(number):
+            raise InvalidInput(f"{what} must be a whole number, not {number:g}.")
+        if least <= number and 2**53 < abs(number) <= most:
+            raise InvalidInput(f"{what} is {number:g}, where floats skip whole numbers; give it as an int.")
+        count = int(number)
+    if count < least:
+        raise InvalidInput(f"{what} must be at least {least}, not {_shown(count)}.")
+    if count > most:
+        raise InvalidInput(f"{what} must be at most {most}, not {_shown(count)}.")
+    return count
+
+
+def _shown(count: int) -> str:
+    """A whole number for a sentence, however long it is."""
+    digits = int(abs(count).bit_length() * math.log10(2)) + 1
+    return str(count) if digits <= 40 else f"a number of some {digits} digits"
 
 
 def require_finite(x: Array, what: str) -> None:
@@ -104,6 +132,17 @@ def require_finite(x: Array, what: str) -> None:
     flat = np.asarray(to_numpy(finite)).reshape(-1)
     first = tuple(int(i) for i in np.unravel_index(int(np.argmin(flat)), tuple(x.shape)))
     raise NotFinite(f"{what} holds {float(x[first])} at {first if len(first) != 1 else first[0]}; every entry must be finite.")
+
+
+def require_no_mask(x: object, what: str) -> None:
+    """Refuse a masked array, also within lists: NumPy would forget the mask and compute with what lies under it."""
+    if isinstance(x, np.ma.MaskedArray):
+        masked = int(np.ma.getmaskarray(x).sum())
+        raise WrongType(f"{what}: a masked array was given, {masked} of {x.size} entries masked; fill them with x.filled(value).")
+    if isinstance(x, list | tuple):
+        for item in x:
+            if isinstance(item, list | tuple | np.ma.MaskedArray):
+                require_no_mask(item, what)
 
 
 def to_numpy(x: Array) -> np.ndarray[Any, Any]:

@@ -12,7 +12,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, frozen, namespace, norm
+from tidewolf.core.arrays import Array, Shape, frozen, namespace, norm, require_no_mask
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.values import Value
 
@@ -122,6 +122,7 @@ class Stream(Value):
             object.__setattr__(self, "seen", self._mask(self.seen))
 
     def _mask(self, seen: Any) -> np.ndarray[Any, np.dtype[np.bool_]] | None:
+        require_no_mask(seen, "What is seen of a stream")
         mask = np.array(seen)
         if mask.dtype != np.bool_ or mask.shape != (len(self),):
             raise WrongShape(

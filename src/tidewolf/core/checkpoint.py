@@ -14,19 +14,25 @@ import json
 import math
 import os
 import platform
-import zipfile
+import threading
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from tidewolf.core.archive import read_arrays
 from tidewolf.core.arrays import is_array, namespace, to_numpy
-from tidewolf.core.errors import BrokenFile, NewerFormat, NotSupported, OtherSettings
+from tidewolf.core.errors import BrokenFile, CheckpointError, NewerFormat, NotSupported, OtherSettings, TidewolfError
 
 FORMAT = 1
+VERSIONS = ("tidewolf", "python", "numpy", "scipy", "numba")
+"""What a state is said to be written under, when others are here."""
 _MAGIC = b"tidewolf state "
+_LONGEST_LINE, _DIGEST = 64, 32
+_MANIFEST = 8 << 20
 
 
 class Stored(ABC):
@@ -47,7 +53,10 @@ class Stored(ABC):
     @classmethod
     @abstractmethod
     def restored(cls, parts: dict[str, Any]) -> Self:
-        """The same thing again from its parts."""
+        """The same thing again from its parts; a ValueError says what is wrong with them."""
+
+    def require_of(self, K: Any) -> None:  # noqa: B027  most parts belong to any set
+        """Refuse, by a ValueError, what does not belong to points of this set."""
 
 
 class Saved(NamedTuple):
@@ -71,27 +80,50 @@ def dump(state: Any, *, settings: str, learner: str) -> bytes:
 
 def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved state") -> Saved:
     """The fields of a state again. Arrays that were not NumPy's return to the library and device of `reference`."""
-    line, newline, rest = data.partition(b"\n")
-    if not line.startswith(_MAGIC) or not newline or not line[len(_MAGIC) :].isdigit():
+    end = data.find(b"\n", 0, _LONGEST_LINE)
+    line = data[: max(end, 0)]
+    if not line.startswith(_MAGIC) or not line[len(_MAGIC) :].isdigit():
         raise BrokenFile(f"{source} is not a tidewolf state: it does not begin as one.")
     if int(line[len(_MAGIC) :]) > FORMAT:
         raise NewerFormat(f"{source} has format {int(line[len(_MAGIC) :])}; this tidewolf reads up to {FORMAT}. Install a newer tidewolf.")
-    digest, body = rest[:32], rest[32:]
-    if hashlib.sha256(body).digest() != digest:
+    start = end + 1 + _DIGEST
+    if hashlib.sha256(memoryview(data)[start:]).digest() != data[end + 1 : start]:
         raise BrokenFile(f"{source} is truncated or was changed: its checksum does not match. Go back to an earlier copy.")
     try:
-        with np.load(io.BytesIO(body), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        manifest = json.loads(bytes(arrays.pop("manifest")))
-        written = manifest["settings"]
-        fields = manifest["fields"]
-    except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise BrokenFile(f"{source} cannot be read: {error}.") from None
-    if written != settings:
-        raise OtherSettings(
-            f"{source} was written by a {manifest['learner']} with other settings. Make the learner as it was then, or start anew."
-        )
-    return Saved({name: _unpack(spec, arrays, reference) for name, spec in fields.items()}, manifest["writer"])
+        arrays = read_arrays(io.BytesIO(data), len(data))  # an archive is found from its end, whatever stands before it
+        manifest = _manifest(arrays.pop("manifest"), len(data))
+        if manifest["settings"] != settings:
+            raise OtherSettings(
+                f"{source} was written by a {manifest['learner']} with other settings. Make the learner as it was then, or start anew."
+            )
+        fields = {name: _unpack(spec, arrays, reference) for name, spec in manifest["fields"].items()}
+        return Saved(fields, {str(name): str(version) for name, version in manifest["writer"].items()})
+    except CheckpointError:
+        raise
+    except Exception as error:  # hand-made content breaks its readers in every way
+        raise BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
+
+
+def _manifest(array: np.ndarray[Any, Any], size: int) -> dict[str, Any]:
+    """JSON takes many times its size once it is read, so only as much is read as states of a file of this size have."""
+    if array.dtype != np.uint8 or array.nbytes > max(_MANIFEST, size // 8):
+        raise ValueError(f"its manifest of {array.nbytes} bytes is none of a state")
+    manifest: dict[str, Any] = json.loads(array.tobytes())
+    return manifest
+
+
+def half_sentence(error: Exception) -> str:
+    """What went wrong, for the middle of a sentence."""
+    what = str(error).rstrip(".")
+    told = isinstance(error, TidewolfError) or type(error) is ValueError
+    return what if told and what else f"{type(error).__name__}{f', {what}' if what else ''}"
+
+
+def versions_elsewhere(saved: Mapping[str, str]) -> str:
+    """Under which other versions a state was written, and which are here: "numpy 2.1.0 (here 2.2.0)"; empty where all are the same."""
+    here = writer()
+    other = [f"{name} {saved.get(name, 'unknown')} (here {here[name]})" for name in VERSIONS if saved.get(name, "unknown") != here[name]]
+    return " and ".join([", ".join(other[:-1]), other[-1]] if len(other) > 1 else other)
 
 
 def packed(value: Any) -> bytes:
@@ -107,17 +139,19 @@ def unpacked(data: bytes, reference: Any) -> Any:
     line, _, body = data.partition(b"\n")
     spec, kinds = json.loads(line)
     arrays, start = {}, 0
-    for i, (dtype, shape) in enumerate(kinds):
-        count = math.prod(shape)
+    for i, (name, shape) in enumerate(kinds):
+        count, dtype = math.prod(shape), np.dtype(name)
+        if dtype.kind not in "biuf" or min(shape, default=0) < 0:
+            raise ValueError(f"an array of {dtype} and shape {shape} is none that was packed")
         arrays[f"a{i}"] = np.frombuffer(body, dtype, count, start).reshape(shape).copy()
-        start += count * np.dtype(dtype).itemsize
+        start += count * dtype.itemsize
     return _unpack(spec, arrays, reference)
 
 
 def write(path: str | os.PathLike[str], data: bytes) -> None:
     """All of `data` at `path`, or nothing: written beside it, flushed to disk, then put in place."""
     target = Path(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    beside = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_native_id()}.part")
     try:
         with open(beside, "wb") as file:
             file.write(data)

@@ -26,9 +26,12 @@
         |-- NewerFormat                 written by a newer tidewolf
         `-- InUse                       another session writes to it
 
-    ShortHorizon (UserWarning)          too few rounds for a theorem's promise
-    `-- FrozenRegime                    so few that the theorem's settings never move
-    NotCached (UserWarning)             compiled code that cannot be kept for the next process
+    TidewolfWarning (UserWarning)
+    |-- ShortHorizon                    too few rounds for a theorem's promise
+    |   `-- FrozenRegime                so few that the theorem's settings never move
+    |-- NotCached                       compiled code that cannot be kept for the next process
+    |-- NegativeCapacity                a limit that no point of the set keeps
+    `-- OtherVersions                   a state written under other versions
 
 Each message is a sentence: what was given, what is accepted, what to do.
 """
@@ -140,7 +143,11 @@ class InUse(CheckpointError):
     """A file that another session writes to."""
 
 
-class ShortHorizon(UserWarning):
+class TidewolfWarning(UserWarning):
+    """The root of every warning tidewolf gives."""
+
+
+class ShortHorizon(TidewolfWarning):
     """A horizon too short for a theorem to promise anything."""
 
 
@@ -148,5 +155,13 @@ class FrozenRegime(ShortHorizon):
     """A horizon so short that a theorem's settings never move from their start."""
 
 
-class NotCached(UserWarning):
+class NotCached(TidewolfWarning):
     """Compiled code that cannot be kept: every process compiles again."""
+
+
+class NegativeCapacity(TidewolfWarning):
+    """A capacity below 0 of an entry that no point of the set has below 0."""
+
+
+class OtherVersions(TidewolfWarning):
+    """A state written under other versions of Python or of the packages that compute it."""

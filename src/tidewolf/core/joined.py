@@ -78,7 +78,10 @@ class Joined(Vertex):
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Joined:
-        return cls(**parts)
+        vertices = parts["vertices"]
+        if not (type(vertices) is tuple and vertices and all(isinstance(vertex, Vertex) for vertex in vertices)):
+            raise ValueError("a joined vertex has a vertex for each of its parts")
+        return cls(vertices)
 
     def _along(self, x: Array) -> Iterator[tuple[Vertex, Array]]:
         return zip(self.vertices, pieces(x, self.shapes), strict=True)

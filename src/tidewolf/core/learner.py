@@ -8,16 +8,18 @@ The loop (`tidewolf.play`) owns time: it plays `act(state)` for up to `rounds_le
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar, get_type_hints
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from tidewolf.core import checkpoint
 from tidewolf.core.arrays import Array, namespace
-from tidewolf.core.errors import InvalidInput, WrongType
+from tidewolf.core.conforming import allowed_excess, conforming
+from tidewolf.core.errors import BrokenFile, InvalidInput, OtherVersions, WrongType
 from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.values import Value, fingerprint
@@ -162,16 +164,29 @@ class Learner(Value, ABC, Generic[S]):
         """The state as bytes that `load` continues from, bit for bit."""
         return checkpoint.dump(state, settings=fingerprint(self), learner=type(self).__name__)
 
-    def load(self, data: bytes) -> S:
-        """A saved state again; refused when it was saved under other settings."""
+    def load(self, data: bytes, *, source: str = "The saved state") -> S:
+        """A saved state again; refused when it was saved under other settings, or is none.
+
+        `source` is what a warning calls it that it was written under other versions of Python or of the packages that compute.
+        """
         if not isinstance(data, bytes):
             raise WrongType(f"A saved state is bytes, as `save` gives them, not a {type(data).__name__}.")
         saved = checkpoint.load(data, settings=fingerprint(self), reference=self.hard_set.center)
-        hints = get_type_hints(self.state_type)
-        fields = {name: hints[name](*value) if _is_record(hints[name]) else value for name, value in saved.fields.items()}
-        state: S = self.state_type(**fields)
+        try:
+            state: S = conforming(saved.fields, self.state_type, self.start(), self.hard_set)
+            self._require_whole(state)
+        except Exception as error:  # hand-made content breaks in every way
+            who, wrong = type(self).__name__, checkpoint.half_sentence(error)
+            raise BrokenFile(f"The saved state has a right checksum and is no state of {who}: {wrong}.") from None
+        if other := checkpoint.versions_elsewhere(saved.writer):
+            warnings.warn(f"{source} was written under {other}: it goes on, and its bits may differ.", OtherVersions, stacklevel=2)
         return state
 
-
-def _is_record(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, tuple) and kind is not tuple
+    def _require_whole(self, state: S) -> None:
+        """Refuse, by a ValueError, a state that the next round could not go on from: the point it plays is a member of the set."""
+        K = self.hard_set
+        if not self.rounds_left(state) >= 1:
+            raise ValueError("no round is left before its next update")
+        x = self.act(state)
+        if tuple(x.shape) != K.shape or not K.excess(x) <= allowed_excess(K, x):
+            raise ValueError("the point it plays is no member of the set")

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from tidewolf.core.arrays import Array, eps_of, frozen, inner, like, namespace, to_numpy
-from tidewolf.core.vertices import Atoms, Vertex
+from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers
 
 _FIRST_ROWS = 8
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
@@ -76,7 +76,11 @@ class LowRank(Vertex):
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> LowRank:
-        return cls(**parts)
+        rows, ridge = parts["rows"], parts["ridge"]
+        require_saved_numbers(rows, 2)
+        if type(ridge) not in (int, float) or not 0.0 <= ridge < math.inf:
+            raise ValueError(f"the ridge of a low-rank vertex is no {ridge!r}")
+        return cls(rows, ridge)
 
 
 class LowRankAtoms(Atoms):

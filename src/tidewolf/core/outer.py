@@ -15,7 +15,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from tidewolf.core.arrays import Array, eps_of, frozen, inner, like, namespace, to_numpy
-from tidewolf.core.vertices import Atoms, Vertex
+from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers
 
 _FIRST_ROWS = 8
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
@@ -71,7 +71,12 @@ class Outer(Vertex):
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Outer:
-        return cls(**parts)
+        left, right = parts["left"], parts["right"]
+        require_saved_numbers(left, 2)
+        require_saved_numbers(right, 2)
+        if left.shape[0] != right.shape[0]:
+            raise ValueError("an outer vertex has as many left factors as right ones")
+        return cls(left, right)
 
 
 class OuterAtoms(Atoms):

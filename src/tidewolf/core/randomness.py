@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import as_count
+from tidewolf.core.arrays import LARGEST_SEED, as_count
 
 
 def generator(seed: int, purpose: str, round: int = 0) -> np.random.Generator:
     """A fresh generator that depends on its three arguments and on nothing else."""
-    seed = as_count(seed, "A seed", least=0)
+    seed = as_count(seed, "A seed", least=0, most=LARGEST_SEED)
     key = hashlib.sha256(f"tidewolf {seed} {purpose}".encode()).digest()[:16]
     counter = [0, 0, 0, as_count(round, "A round", least=0)]
     return np.random.Generator(np.random.Philox(key=np.frombuffer(key, dtype=np.uint64), counter=counter))

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, flat, frozen, inner, like, namespace, to_numpy
+from tidewolf.core.arrays import Array, Shape, flat, frozen, inner, is_array, like, namespace, to_numpy
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import WrongType
 from tidewolf.core.kernels import kernel
@@ -27,6 +27,15 @@ from tidewolf.core.kernels import kernel
 _FIRST_ROWS = 8
 _APPENDING = threading.Lock()
 """Held while a table grows: states that share it may be continued in several threads."""
+
+
+def require_saved_numbers(array: Any, axes: int | None = None) -> None:
+    """Refuse what is no array of finite floating-point numbers, with so many axes, in a saved state."""
+    if not is_array(array) or (axes is not None and array.ndim != axes):
+        raise ValueError(f"an array of numbers{'' if axes is None else f' with {axes} axes'} is missing")
+    xp = namespace(array)
+    if to_numpy(array).dtype.kind != "f" or not bool(xp.all(xp.isfinite(array))):
+        raise ValueError("an array holds what is no finite number")
 
 
 class Vertex(Stored):
@@ -158,6 +167,7 @@ class Dense(Vertex):
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Dense:
+        require_saved_numbers(parts["point"])
         return cls(**parts)
 
 
@@ -242,7 +252,16 @@ class Sparse(Vertex):
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Sparse:
-        return cls(**parts)
+        """Indices are checked, for compiled loops follow them wherever they lead."""
+        shape, indices, values = parts["shape"], parts["indices"], parts["values"]
+        require_saved_numbers(values, 1)
+        if not (type(shape) is tuple and all(type(side) is int and side >= 0 for side in shape)):
+            raise ValueError(f"a sparse vertex has no shape {shape!r}")
+        if indices.dtype != np.int32 or values.dtype != np.float64 or indices.shape != values.shape:
+            raise ValueError("the indices of a sparse vertex are 32-bit whole numbers, one for each of its values")
+        if len(indices) and not (int(indices.min()) >= 0 and int(indices.max()) < math.prod(shape)):
+            raise ValueError(f"a sparse vertex has an index beyond its shape {shape}")
+        return cls(shape, indices, values)
 
 
 class SparseAtoms(Atoms):
@@ -327,7 +346,12 @@ class Moved(Vertex):
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Moved:
-        return cls(**parts)
+        vertex, scale, shift = parts["vertex"], parts["scale"], parts["shift"]
+        require_saved_numbers(shift)
+        finite = type(scale) in (int, float) and math.isfinite(scale)
+        if not (isinstance(vertex, Vertex) and finite and tuple(shift.shape) == vertex.shape):
+            raise ValueError("a moved vertex is a vertex, a finite scale and a shift of its shape")
+        return cls(vertex, scale, shift)
 
 
 class MovedAtoms(Atoms):

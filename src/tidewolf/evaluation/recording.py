@@ -155,7 +155,8 @@ class Recording:
         saved = checkpoint.load(data, settings=recording._settings, reference=np.empty(0), source=source)
         try:
             found = _Snapshot(**saved.fields)
-            recording.state = learner.load(found.state.tobytes())
+            recording._require_like(found)
+            recording.state = learner.load(found.state.tobytes(), source=source)
             recording.audit = Audit.restored(learner, found.audit)
             recording.trail.restore(found.trail, learner.hard_set.center)
             recording.membership.restore(found.membership)
@@ -165,9 +166,44 @@ class Recording:
             recording.ends, recording.measures = found.ends.tolist(), [tuple(row) for row in found.measures.tolist()]
         except CheckpointError as error:
             raise type(error)(f"{source}: {error}") from None
-        except (TypeError, ValueError) as error:
-            raise BrokenFile(f"{source} is no recording of a run: {error}.") from None
+        except Warning:  # where warnings are errors
+            raise
+        except Exception as error:  # hand-made content breaks in every way
+            raise BrokenFile(f"{source} is no recording of a run: {checkpoint.half_sentence(error)}.") from None
         return recording
+
+    def _require_like(self, found: _Snapshot) -> None:
+        """Refuse, by a ValueError, what is not as long, as wide and as finite as what this recording would save."""
+        t = found.t
+        if type(t) is not int or not 0 <= t <= len(self.stream):
+            raise ValueError(f"{t!r} rounds are none of {len(self.stream)}")
+        for name in ("losses", "violations", "distances", "calls"):
+            numbers, kind = getattr(found, name), "i" if name == "calls" else "f"
+            countable = np.isfinite(numbers).all() and (kind == "f" or (numbers >= 0).all())
+            if numbers.shape != (t,) or numbers.dtype.kind != kind or not countable:
+                raise ValueError(f"its {name} are not those of {t} rounds")
+        ends, measures = found.ends, found.measures
+        if ends.ndim != 1 or ends.dtype.kind != "i" or measures.ndim != 2 or len(measures) != len(ends):
+            raise ValueError("its updates and their measures are not as many")
+        if len(ends) and not (ends[0] > 0 and (np.diff(ends) > 0).all() and ends[-1] <= t):
+            raise ValueError("its updates do not come one after another")
+        if found.each.shape != self.each.shape or found.each.dtype.kind != "f":
+            raise ValueError(f"it has {found.each.shape} limits a round where there are {self.each.shape}")
+        if type(found.seconds) is not float or not 0.0 <= found.seconds < np.inf:
+            raise ValueError("its seconds are no finite number of at least 0")
+        excess, *counts, last = found.membership
+        if type(excess) is not float or not all(type(count) is int and count >= 0 for count in counts):
+            raise ValueError("its membership counts what cannot be counted")
+        if last is not None and last.shape != self.trail.means.shape[1:]:
+            raise ValueError("its last point is none of the set")
+        *counts, worst, sample = found.audit
+        if not all(type(count) is int and count >= 0 for count in counts) or counts[-1] < 1 or not type(worst) is type(sample) is tuple:
+            raise ValueError("its audit counts what cannot be counted")
+        means, *counts, total = found.trail
+        if means.shape != self.trail.means.shape or not (total is None or total.shape == means.shape[1:]):
+            raise ValueError("its trail is not as long or as wide as the run")
+        if not all(type(count) is int and 0 <= count <= t for count in counts):
+            raise ValueError("its trail has other rounds than the run")
 
     def updates(self) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Floats]:
         """After how many rounds each update came, and the learner's running numbers after each."""

@@ -19,6 +19,7 @@ from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.recording import Floats, Moment, Recording
 from tidewolf.evaluation.trail import Trail
+from tidewolf.functions.negative import warn_of_negative_capacities
 
 PROGRESS_SECONDS = 0.1
 """How often progress is told."""
@@ -189,6 +190,7 @@ def run(
 ) -> Run:
     """Play the whole stream. `progress` is told a few times a second how far it is; `comparator` saves computing it again."""
     recording, last = Recording(learner, stream), time.perf_counter()
+    warn_of_negative_capacities(learner.hard_set, stream.constraints, set())
     for _ in recording.advance():
         if progress is not None and (recording.done or time.perf_counter() - last > PROGRESS_SECONDS):
             last = time.perf_counter()

@@ -12,6 +12,7 @@ capacities divided. A graph with cycles keeps the links that lead away from the 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,11 +21,12 @@ import numpy as np
 
 from tidewolf import problems as _problems
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import CyclicGraph, InvalidInput, TidewolfError, UnknownNode
+from tidewolf.core.errors import CyclicGraph, InvalidInput, NegativeCapacity, TidewolfError, UnknownNode
 from tidewolf.experiments import settings
 from tidewolf.experiments.experiment import TABLES, Choice, Experiment, Tables, plain_sets
 from tidewolf.experiments.toml import Document, hint
 from tidewolf.functions import Affine, Capacity, Linear
+from tidewolf.functions.negative import breaks, negative_capacities
 from tidewolf.problems import Graph, Problem, Table, read_graph, read_table
 from tidewolf.sets import ConvexSet, FlowPolytope
 
@@ -87,11 +89,21 @@ def _tabled(experiment: Experiment, tables: Tables, choice: Choice) -> Problem:
     losses = Linear(demand * values["costs"])
     if "capacities" in values:
         limits: Any = Capacity(values["capacities"] / demand)
+        _warn_of_negative(K, Capacity(values["capacities"]), read["capacities"], columns["capacities"])
     else:
         if len(read["budgets"].columns) != 1:
             raise InvalidInput(f"{paths['budgets']}, line 1: budgets are one column beside the time, not {len(read['budgets'].columns)}.")
         limits = Affine(demand * values["weights"], read["budgets"].values[:rounds, 0])
     return Problem(experiment.name, K, Stream(losses, limits), experiment.title or title, labels)
+
+
+def _warn_of_negative(K: ConvexSet, capacities: Capacity, table: Table, columns: Sequence[int]) -> None:
+    """Name the first cell with a capacity that no point of the set keeps."""
+    found = negative_capacities(K, capacities, set())
+    if found:
+        entry, row, value = found[0]
+        place = f'{table.places[row]}, column "{table.columns[columns[entry]]}"'
+        warnings.warn(f"{place}: the capacity is {value:g}; {breaks(len(found))}", NegativeCapacity, stacklevel=2)
 
 
 def _rounds(experiment: Experiment, read: Mapping[str, Table], paths: Mapping[str, Path]) -> int:
@@ -103,7 +115,7 @@ def _rounds(experiment: Experiment, read: Mapping[str, Table], paths: Mapping[st
         if len(table.values) != length:
             raise InvalidInput(f"{paths[name]} has {len(table.values)} rows and {paths[first]} has {length}; a round is a row of each.")
         if times is not None and table.times is not None:
-            if table.times.dtype.kind != times.dtype.kind:
+            if _clock(table) != _clock(read[first]):
                 clocks = f"{paths[name]} has {_clock(table)} for times and {paths[first]} has {_clock(read[first])}"
                 raise InvalidInput(f"{clocks}; both need the same.")
             for i in np.flatnonzero(table.times != times)[:1]:

@@ -19,7 +19,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from tidewolf.core.arrays import as_count
+from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import InvalidInput, ShortHorizon, TidewolfError
 from tidewolf.core.learner import Learner
 from tidewolf.evaluation.compare import hindsight
@@ -40,6 +40,7 @@ MEASURED = (
     "seconds",
     "max_excess",
     "feasible_in_hindsight",
+    "hindsight_method",
     "bound",
     "certificate",
     "unseen",
@@ -199,6 +200,8 @@ def _turned(entrant: Choice, knobs: Mapping[str, Sequence[Any]]) -> list[Choice]
             for value, kept in read.items():
                 if kept is None:
                     raise InvalidInput(f"{name} of {entrant.name} is {known[name].words}, not {shown(value)}.")
+                if type(kept) is int:
+                    as_count(kept, f"{name} of {entrant.name}", least=-LARGEST_COUNT)
             found = [{**given, name: kept} for given in found for kept in read.values()]
     return [Choice.of(entrant.name, given) for given in found]
 

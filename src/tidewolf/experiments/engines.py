@@ -33,6 +33,8 @@ from tidewolf.experiments.cells import Cell, Row, attempt, failed
 Answers: TypeAlias = Generator[tuple[int, Row]]
 Engine: TypeAlias = Callable[[Mapping[int, Cell]], Answers]
 
+MOST_JOBS = 1024
+"""The pool starts all of them at once."""
 _CONNECT_SECONDS = 10
 
 
@@ -44,7 +46,8 @@ def serial() -> Engine:
 
 def on_processes(jobs: int) -> Engine:
     """So many processes of this machine; one is this process itself."""
-    if as_count(jobs, "The number of jobs") == 1:
+    jobs = as_count(jobs, "The number of jobs", most=MOST_JOBS)
+    if jobs == 1:
         return serial()
     _needs("threadpoolctl")
     _needs("joblib")

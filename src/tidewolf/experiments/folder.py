@@ -6,7 +6,8 @@
     report.html          the page; report-seed-S.html for seeds after the first
     summary.json         the numbers of every run; written last, so where it is the folder is complete
 
-Every file is written whole or not at all, and says which format it has and which tidewolf wrote it.
+Every file is written whole or not at all, and says which format it has and which tidewolf wrote it. The folder is locked while a run is
+begun or played in it: a second process is refused.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, final
@@ -40,6 +42,7 @@ from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
 from tidewolf.evaluation.recording import Floats, Moment, Recording
 from tidewolf.evaluation.run import PROGRESS_SECONDS, Run, finished
 from tidewolf.experiments.experiment import Choice, Experiment, read
+from tidewolf.experiments.lock import locked
 from tidewolf.problems import Problem
 
 FORMAT = 1
@@ -87,11 +90,13 @@ class RunFolder:
         """A folder for a resolved experiment. One that holds a run already is refused, or emptied of it by `force`."""
         require_free(path, force)
         (path / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
-        _clear(path)
-        text = experiment.toml()
-        head = f"# tidewolf run {FORMAT}, written by tidewolf {__version__}, sha256 {_digest(text)}\n"
-        checkpoint.write(path / EXPERIMENT, (head + text).encode())
-        return cls.open(path)
+        with locked(path, "run", again=True):
+            require_free(path, force)  # what another process began meanwhile is not emptied unasked
+            _clear(path)
+            text = experiment.toml()
+            head = f"# tidewolf run {FORMAT}, written by tidewolf {__version__}, sha256 {_digest(text)}\n"
+            checkpoint.write(path / EXPERIMENT, (head + text).encode())
+            return cls.open(path)
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
@@ -112,6 +117,10 @@ class RunFolder:
             raise BrokenFile(f"{file} is truncated or was changed: its checksum does not match. Run changed copies elsewhere.")
         return cls(path, read(f"\n{text}", file))
 
+    def locked(self) -> AbstractContextManager[None]:
+        """The folder's lock, for whoever plays and then writes what came of it; each step takes it for itself where nobody holds it."""
+        return locked(self.path, "run", again=True)
+
     @property
     def complete(self) -> bool:
         return (self.path / SUMMARY).exists()
@@ -124,6 +133,10 @@ class RunFolder:
         first: Problem | None = None,
     ) -> list[Finished]:
         """Play what is not played yet. `stopping` is asked after every update; `first` is the first seed's problem, where it is at hand."""
+        with self.locked():
+            return self._play(follow, stopping, first)
+
+    def _play(self, follow: Follow | None, stopping: Callable[[], bool], first: Problem | None) -> list[Finished]:
         for part in self.path.rglob(".*.part"):  # what a process left that was killed while it wrote
             part.unlink()
         found, entrants = [], self.experiment.entrants()

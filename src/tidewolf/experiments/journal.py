@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -19,6 +20,7 @@ from typing import Any, Self
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OtherSettings
 from tidewolf.experiments.cells import Row
+from tidewolf.experiments.lock import locked
 
 FORMAT = 1
 JOURNAL, RESULTS = "sweep.jsonl", "results.parquet"
@@ -32,7 +34,8 @@ class Journal:
         if folder.exists() and not folder.is_dir():
             raise InvalidInput(f"{folder} is a file; a sweep needs a folder.")
         folder.mkdir(parents=True, exist_ok=True)
-        self._lock = _locked(folder)
+        self._lock = ExitStack()
+        self._lock.enter_context(locked(folder, "sweep"))
         try:
             path = folder / JOURNAL
             if force:
@@ -49,7 +52,7 @@ class Journal:
             os.truncate(path, whole)
             self._path = path
         except BaseException:
-            os.close(self._lock)
+            self._lock.close()
             raise
 
     def add(self, number: int, row: Row) -> None:
@@ -69,20 +72,7 @@ class Journal:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        os.close(self._lock)
-
-
-def _locked(folder: Path) -> int:
-    """A lock on the folder itself, which the system gives back when the process ends."""
-    import fcntl
-
-    lock = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        raise InvalidInput(f"Another process is at work on the sweep in {folder}; wait for it, or name another folder.") from None
-    return lock
+        self._lock.close()
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
@@ -101,6 +91,6 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
             if any(row[key] != value for key, value in cells[number].items() if key != "rounds"):
                 raise ValueError(f"row {number} is not that of cell {number}")
             rows[number] = row
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         raise BrokenFile(f"{path} cannot be read ({error}); name another folder, or force overwriting.") from None
     return header, rows, whole

@@ -12,7 +12,8 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from tidewolf.core.errors import TidewolfError
+from tidewolf.core.arrays import LARGEST_COUNT, as_count
+from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.experiments.toml import Document, hint
 
 
@@ -44,14 +45,15 @@ class Knob(NamedTuple):
 
     def read(self, value: Any) -> Any:
         """The value in its plain form; None where it is of another kind."""
+        number = _as_float(value)
         for kind in _kinds(self.takes):
-            if kind is float and type(value) in (int, float):
-                return float(value)
+            if kind is float and number is not None:
+                return number
             if kind in (int, bool, str) and type(value) is kind:
                 return value
             if kind not in _WORDS and _numbers(value):
                 return _frozen(value)
-        return float(value) if self.takes is Any and type(value) in (int, float) else None
+        return number if self.takes is Any else None
 
 
 _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
@@ -77,6 +79,11 @@ def read(document: Document, path: tuple[str | int, ...], table: Mapping[str, An
         settings[key] = known[key].read(value)
         if settings[key] is None:
             raise document.refused(f"{key} is {known[key].words}, not {shown(value)}.", *path, key)
+        if type(value) is int:
+            try:
+                as_count(value, key, least=-LARGEST_COUNT)
+            except InvalidInput as error:
+                raise document.refused(str(error), *path, key) from None
     for key, knob in known.items():
         if knob.required and key not in settings:
             raise document.refused(f"{what} needs {key}, {knob.words}.", *path)
@@ -128,6 +135,14 @@ def _numbers(value: Any) -> bool:
         return False
     lengths = {len(item) if isinstance(item, list) else 0 for item in value}
     return len(lengths) == 1 and all(type(item) in (int, float) or _numbers(item) for item in value)
+
+
+def _as_float(value: Any) -> float | None:
+    """A number as a float; None where it is none, or too large to be one."""
+    try:
+        return float(value) if type(value) in (int, float) else None
+    except OverflowError:
+        return None
 
 
 def _frozen(value: Any) -> Any:

@@ -78,7 +78,7 @@ class Sweep:
         knobs: dict[str, type] = {}
         for row in self.rows:
             for name, value in row["settings"].items():
-                knobs[name] = knobs.get(name, float) if type(value) in (int, float) else str
+                knobs[name] = max(knobs.get(name, int), _kind(value), key=_KINDS.index)
         columns = {**_WHICH, **{f"{_KNOB}{name}": kind for name, kind in knobs.items()}, **_WHAT}
         schema = pa.schema([(name, types[kind]) for name, kind in columns.items()], metadata={"tidewolf": f"sweep {FORMAT}"})
         return pa.Table.from_pylist([_flat(row, knobs) for row in self.rows], schema=schema)
@@ -129,6 +129,14 @@ def _write(path: Path, found: Sweep) -> None:
     checkpoint.write(path, buffer.getvalue())
 
 
+_KINDS = (int, float, str)
+"""What a column of a setting holds: the first of these that holds all its values, so that whole numbers keep every digit."""
+
+
+def _kind(value: Any) -> type:
+    return type(value) if type(value) in (int, float) else str
+
+
 _KNOB = "knob_"
 """What a column of a setting begins with: calls_per_round is set, and measured too."""
 _WHICH = {"experiment": str, "learner": str, "rounds": int, "seed": int}
@@ -152,7 +160,7 @@ _WHAT = {
 def _flat(row: Row, knobs: Mapping[str, type]) -> Row:
     """A row without rows inside; what a failed cell has not is left out."""
     regret, bound = row.get("regret") or {}, row.get("bound") or {}
-    settings = {name: value if knobs[name] is float else json.dumps(value) for name, value in row["settings"].items()}
+    settings = {name: json.dumps(value) if knobs[name] is str else value for name, value in row["settings"].items()}
     return {
         **row,
         **{f"{_KNOB}{name}": value for name, value in settings.items()},

@@ -57,6 +57,10 @@ def parse(text: str, name: str) -> Document:
             raise InvalidInput(f"{name} is not TOML: {error}.") from None
         line, column = (found[2], found[3]) if found[2] else _line_and_column(text, len(text.rstrip()))
         raise InvalidInput(f"{name}, line {line}, column {column}: this is not TOML: {found[1]}.") from None
+    except RecursionError:
+        raise InvalidInput(f"{name} cannot be read: its lists or tables are nested too deep.") from None
+    except ValueError as error:  # a number with more digits than Python reads
+        raise InvalidInput(f"{name} cannot be read: {error}.") from None
     return Document(name, data, _places(text))
 
 

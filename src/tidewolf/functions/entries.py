@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_array, as_count, flat, like, namespace, to_numpy
-from tidewolf.core.errors import InvalidInput, WrongShape
+from tidewolf.core.arrays import Array, Shape, as_array, as_count, flat, like, namespace, require_no_mask, to_numpy
+from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 
 Numbers = np.ndarray[Any, Any]
 Places = np.ndarray[Any, np.dtype[np.int64]]
@@ -58,6 +58,7 @@ def padded(rounds: Sequence[Sequence[Any]], shape: Shape, what: str) -> list[Num
     for part, empty in zip(zip(*listed, strict=True), (-1, 0.0, 0.0), strict=False):
         table = np.full((len(listed), max(counts)), empty)
         for t, numbers in enumerate(part):
+            require_no_mask(numbers, f"Round {t} of {what}")
             if np.shape(numbers) not in ((), (counts[t],)):
                 raise WrongShape(f"Round {t} of {what} has {counts[t]} entries and numbers of shape {np.shape(numbers)} for them.")
             table[t, : counts[t]] = numbers
@@ -67,8 +68,12 @@ def padded(rounds: Sequence[Sequence[Any]], shape: Shape, what: str) -> list[Num
 
 def _places(indices: Iterable[Any], shape: Shape, what: str) -> Places:
     try:
-        axes = [np.asarray(axis).reshape(-1) for axis in indices]
+        given = list(indices)
+        require_no_mask(given, f"One of the indices of {what}")
+        axes = [np.asarray(axis).reshape(-1) for axis in given]
         return np.asarray(np.ravel_multi_index(tuple(axis if axis.size else axis.astype(np.int64) for axis in axes), shape))
+    except WrongType:
+        raise
     except (ValueError, TypeError):
         raise InvalidInput(
             f"The indices of {what} are those of an array of shape {shape}, one list of whole numbers an axis; {indices!r} was given."

@@ -17,6 +17,8 @@ both; but one does within a phase of the fifth, and after the first phase of the
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from tidewolf.core.arrays import as_count, like, to_numpy
@@ -25,7 +27,7 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.core.randomness import generator
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.linear import Linear
-from tidewolf.problems.base import Problem
+from tidewolf.problems.base import Problem, as_rounds
 from tidewolf.problems.graphs import Floats
 from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.simplex import Simplex
@@ -46,8 +48,8 @@ def adversarial(
     `kind` is "switching", "opposing", "random signs", "moving", "excluding" or "deadlock"; `K` any set of two points or more, a
     simplex by default; `phase` how many rounds pass between two turns. 2,000 rounds unless said otherwise.
     """
-    rounds, phase = ROUNDS if rounds is None else as_count(rounds, "The number of rounds"), as_count(phase, "A phase")
     K = Simplex(6) if K is None else K
+    rounds, phase = as_rounds(rounds, ROUNDS, 2 * math.prod(K.shape)), as_count(phase, "A phase")
     if kind not in KINDS:
         raise InvalidInput(f"There is no adversary called {kind!r}; there are {', '.join(KINDS)}.")
     if K.dimension == 0:

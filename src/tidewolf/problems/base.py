@@ -8,12 +8,13 @@ about it. `rounds=None` means as many as the problem usually has; the first n ro
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Protocol, final
 
-from tidewolf.core.arrays import Shape
+from tidewolf.core.arrays import Shape, as_count
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import WrongShape
+from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.values import Value
 from tidewolf.sets.base import ConvexSet
 
@@ -46,6 +47,17 @@ class Problem(Value):
 
     def __len__(self) -> int:
         return len(self.stream)
+
+
+def as_rounds(rounds: object, usual: int, numbers: int) -> int:
+    """How many rounds are made, `usual` for None; refused before anything is made where `numbers` a round do not fit into memory."""
+    if rounds is None:
+        return usual
+    count = as_count(rounds, "The number of rounds")
+    needed, there = 8 * numbers * count, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > there:
+        raise InvalidInput(f"{count} rounds take {needed / 1e9:.3g} GB of memory at least, and there are {there / 1e9:.3g}; ask for fewer.")
+    return count
 
 
 class Builder(Protocol):

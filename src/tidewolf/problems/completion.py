@@ -19,12 +19,11 @@ import math
 
 import numpy as np
 
-from tidewolf.core.arrays import as_count
 from tidewolf.core.batch import Stream
 from tidewolf.core.randomness import generator
 from tidewolf.functions.range import Range
 from tidewolf.functions.squared import Squared
-from tidewolf.problems.base import Problem
+from tidewolf.problems.base import Problem, as_rounds
 from tidewolf.sets.nuclear_ball import NuclearBall
 
 ROUNDS, USERS, ITEMS, RANK, TAU = 1000, 20, 12, 2, 12.0
@@ -39,7 +38,7 @@ def completion(rounds: int | None = None, seed: int = 0) -> Problem:
 
     1,000 rounds unless said otherwise.
     """
-    rounds = ROUNDS if rounds is None else as_count(rounds, "The number of rounds")
+    rounds = as_rounds(rounds, ROUNDS, 2 * ITEMS)
     world = generator(0, "completion world")
     tastes, others = world.standard_normal((2, USERS, RANK)) / math.sqrt(RANK)
     natures, popularity = world.standard_normal((ITEMS, RANK)), np.arange(1, ITEMS + 1) ** -0.5

@@ -24,6 +24,8 @@ from tidewolf.sets.graph_tools import Link, away
 
 ENDS = (("tail", "head"), ("source", "target"), ("from", "to"), ("u", "v"))
 NAMES = ("name", "link", "id")
+LARGEST_TEXT = 64 << 20
+"""Bytes of GraphML or GML, whose parsers take some 40 times as much memory; edge lists in CSV have no such limit."""
 
 
 class Graph(NamedTuple):
@@ -130,6 +132,10 @@ def _from_networkx(path: Path) -> tuple[list[_Link], bool]:
         import networkx
     except ImportError:
         raise MissingExtra('Reading GraphML and GML needs networkx: pip install "tidewolf[graph]".') from None
+    size = path.stat().st_size
+    if size > LARGEST_TEXT:
+        most = f"GraphML and GML are read up to {LARGEST_TEXT >> 20} MB, edge lists in CSV of any size"
+        raise InvalidInput(f"{path} has {size >> 20} MB; {most}.")
     try:
         graph = networkx.read_graphml(path) if path.name.lower().endswith(".graphml") else _gml(networkx, path)
     except TidewolfError:

@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidewolf.core.arrays import as_count
 from tidewolf.core.batch import Stream
 from tidewolf.core.randomness import generator
 from tidewolf.functions.log_wealth import LogWealth
 from tidewolf.functions.quadratic import Quadratic
-from tidewolf.problems.base import Problem
+from tidewolf.problems.base import Problem, as_rounds
 from tidewolf.problems.graphs import Floats
 from tidewolf.sets.simplex import Simplex
 
@@ -36,7 +35,7 @@ def portfolio(rounds: int | None = None, seed: int = 0) -> Problem:
 
     1,000 rounds, that is days, unless said otherwise.
     """
-    rounds = ROUNDS if rounds is None else as_count(rounds, "The number of rounds")
+    rounds = as_rounds(rounds, ROUNDS, ASSETS**2)
     t = np.arange(rounds)[:, None]
     leaning = np.vstack([np.zeros(FACTORS), generator(0, "portfolio assets").uniform(0.0, 1.0, (ASSETS - 1, FACTORS))])
     own = np.where(np.arange(ASSETS) > 0, OWN, 0.0)

@@ -23,11 +23,10 @@ import math
 
 import numpy as np
 
-from tidewolf.core.arrays import as_count
 from tidewolf.core.batch import Stream
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
-from tidewolf.problems.base import Problem
+from tidewolf.problems.base import Problem, as_rounds
 from tidewolf.problems.graphs import Floats, loads, spread
 from tidewolf.problems.noise import remembered
 from tidewolf.sets.flow import FlowPolytope
@@ -89,7 +88,7 @@ def routing(rounds: int | None = None, seed: int = 0, *, feasible: bool = True) 
     2,000 rounds unless said otherwise. With `feasible=False` a weekly outage (the first one in
     rounds 24 to 39, counted from 0) leaves no decision that meets every round.
     """
-    rounds = ROUNDS if rounds is None else as_count(rounds, "The number of rounds")
+    rounds = as_rounds(rounds, ROUNDS, len(SITES) ** 2)
     links = [*CABLES, *((head, tail) for tail, head in CABLES)]
     km = np.array([kilometres(tail, head) for tail, head in links])
     speed = np.tile(list(CABLES.values()), 2)

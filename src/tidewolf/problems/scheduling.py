@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidewolf.core.arrays import as_count
 from tidewolf.core.batch import Stream
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.max_affine import MaxAffine
-from tidewolf.problems.base import Problem
+from tidewolf.problems.base import Problem, as_rounds
 from tidewolf.problems.graphs import Floats
 from tidewolf.problems.noise import remembered
 from tidewolf.sets.capped_simplex import CappedSimplex
@@ -39,7 +38,7 @@ def scheduling(rounds: int | None = None, seed: int = 0) -> Problem:
 
     1,000 rounds, that is days, unless said otherwise.
     """
-    rounds = ROUNDS if rounds is None else as_count(rounds, "The number of rounds")
+    rounds = as_rounds(rounds, ROUNDS, HOURS)
     member = np.array([[float(hour in group) for hour in range(HOURS)] for group in GROUPS.values()])
     rows = np.broadcast_to(member, (rounds, *member.shape))
     return Problem(

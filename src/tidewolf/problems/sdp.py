@@ -20,11 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import as_count
 from tidewolf.core.batch import Stream
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.max_affine import MaxAffine
-from tidewolf.problems.base import Problem
+from tidewolf.problems.base import Problem, as_rounds
 from tidewolf.problems.noise import remembered
 from tidewolf.sets.bounded_psd import BoundedPSD
 
@@ -43,7 +42,7 @@ def sdp(rounds: int | None = None, seed: int = 0) -> Problem:
 
     1,000 rounds unless said otherwise.
     """
-    rounds = ROUNDS if rounds is None else as_count(rounds, "The number of rounds")
+    rounds = as_rounds(rounds, ROUNDS, ANTENNAS**2)
     t, own = np.arange(rounds)[:, None], np.arange(len(RECEIVERS))
     user = USER + WALK * np.sin(2 * np.pi * t / LAP)
     sways = np.array(RECEIVERS) + SWAY * np.sin(2 * np.pi * (t / (SWING + 20 * own) + own / 3))

@@ -3,34 +3,40 @@
 A first column called time, date, datetime or timestamp holds numbers or ISO dates that increase from row to row; every other column holds
 a finite number in every row. What does not is refused with the file, the line and the column. In an NPZ file the table is its array
 `values`, or its only array of two axes, beside `columns` (names) and `times` where they are.
+
+Files are not trusted: one that unpacks to many times its size, or claims more than it has, is refused before memory is taken
+(`core.archive` has the limits). Times that are whole numbers keep every digit, such as nanoseconds since 1970.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
-import io
 import math
-import zipfile
+import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from tidewolf.core.archive import most_unpacked, read_arrays, too_much
 from tidewolf.core.errors import InvalidInput, MissingExtra
 from tidewolf.problems.graphs import Floats
 
 TIMES = ("time", "date", "datetime", "timestamp")
+_LONGEST_TIME = 100
+"""Bytes of a date, and room for what goes with it."""
 
 
 class Table(NamedTuple):
     """Rows of numbers, one a round."""
 
     times: np.ndarray[Any, Any] | None
-    """float64 or datetime64, increasing; None where the file has none"""
+    """float64 or datetime64, increasing, whole numbers above 2^53 as such; None where there are none"""
     columns: tuple[str, ...]
     values: Floats
     """(rows, columns)"""
@@ -56,10 +62,10 @@ def read_table(path: str | PathLike[str]) -> Table:
 def csv_rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The header of a CSV file, and its rows with their line numbers, each as wide as the header."""
     try:
-        data = gzip.decompress(path.read_bytes()) if path.name.lower().endswith(".gz") else path.read_bytes()
-        lines = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
-        found = [(lines.line_num, [cell.strip() for cell in row]) for row in lines if row]
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        with _text(path) as text:
+            lines = csv.reader(text, strict=True)
+            found = [(lines.line_num, [cell.strip() for cell in row]) for row in lines if row]
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error, csv.Error) as error:
         raise InvalidInput(f"{path} cannot be read as CSV in UTF-8: {error}.") from error
     if not found:
         raise InvalidInput(f"{path} is empty; a table starts with a line of column names.")
@@ -70,6 +76,19 @@ def csv_rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
                 f"{path}, line {number}: {_count(len(cells), 'cell')} where the header names {_count(len(header), 'column')}."
             )
     return header, found[1:]
+
+
+def _text(path: Path) -> IO[str]:
+    """A CSV file as text; one that is packed is unpacked twice, the first time to see how much it is."""
+    if not path.name.lower().endswith(".gz"):
+        return open(path, encoding="utf-8-sig", newline="")
+    size, unpacked = path.stat().st_size, 0
+    with gzip.open(path) as packed:
+        while chunk := packed.read(1 << 20):
+            unpacked += len(chunk)
+            if unpacked > most_unpacked(size):
+                raise InvalidInput(f"{path} is not read: {too_much(size)}. Unpack it, if it is meant to be so large.")
+    return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
 
 
 def number_in(cell: str, where: str) -> float:
@@ -100,9 +119,9 @@ def _from_csv(path: Path) -> Table:
 
 def _from_npz(path: Path) -> Table:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
+        with open(path, "rb") as file:
+            arrays = read_arrays(file, path.stat().st_size)
+    except (OSError, ValueError) as error:
         raise InvalidInput(f"{path} cannot be read as NPZ: {error}.") from error
     tables = [name for name, array in arrays.items() if array.ndim == 2]
     if "values" not in tables and len(tables) != 1:
@@ -126,14 +145,19 @@ def _from_parquet(path: Path) -> Table:
     except ImportError:
         raise MissingExtra('Reading Parquet needs pyarrow: pip install "tidewolf[app]".') from None
     try:
-        table = parquet.read_table(path)
+        with parquet.ParquetFile(path) as file:
+            header = [str(name) for name in file.schema_arrow.names]
+            if not header:
+                raise InvalidInput(f"{path} has no columns.")
+            timed = _is_time(header[0])
+            columns = _named(header[1:] if timed else header, path)
+            _require_moderate(file, header, timed, path)
+        with parquet.ParquetFile(path, read_dictionary=header[: int(timed)]) as file:  # a text that comes often is kept once
+            table = file.read()
     except (OSError, ArrowException) as error:
         raise InvalidInput(f"{path} cannot be read as Parquet: {error}") from error
-    header = [str(name) for name in table.column_names]
-    if not header:
-        raise InvalidInput(f"{path} has no columns.")
-    timed = _is_time(header[0])
-    columns = _named(header[1:] if timed else header, path)
+    if timed:
+        _require_short(table.column(0), header[0], path)
     for name, column in zip(header, table.columns, strict=True):
         if column.null_count:
             row = next(i for i, cell in enumerate(column) if not cell.is_valid)
@@ -144,6 +168,40 @@ def _from_parquet(path: Path) -> Table:
             raise InvalidInput(f'{path}, column "{name}": it holds {array.dtype}, not numbers.')
     values = np.array(arrays[int(timed) :], dtype=np.float64).T.reshape(table.num_rows, len(columns))
     return _of_arrays(arrays[0] if timed else None, columns, values, path, header[0])
+
+
+def _require_moderate(file: Any, header: Sequence[str], timed: bool, path: Path) -> None:
+    """Refuse a table by what it claims, before it is read: runs of equal numbers take no room in the file, and all of it in memory."""
+    from pyarrow import types
+
+    size, kinds = path.stat().st_size, file.schema_arrow.types
+    numbers = (types.is_integer, types.is_floating, types.is_boolean)
+    times = (*numbers, types.is_temporal, types.is_string, types.is_large_string, types.is_dictionary)
+    for i, (name, kind) in enumerate(zip(header, kinds, strict=True)):
+        if not any(fits(kind) for fits in (times if timed and i == 0 else numbers)):
+            raise InvalidInput(f'{path}, column "{name}": it holds {_held(kind)}, not {"times" if timed and i == 0 else "numbers"}.')
+    groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
+    rows = max(file.metadata.num_rows, sum(group.num_rows for group in groups))
+    if max(8 * rows * len(header), sum(group.total_byte_size for group in groups)) > most_unpacked(size):
+        raise InvalidInput(f"{path} is not read: {too_much(size)}. Write it as CSV, if it is meant to be so large.")
+
+
+def _require_short(column: Any, name: str, path: Path) -> None:
+    """Refuse texts that are no dates while each is in memory once."""
+    from pyarrow import compute, types
+
+    if types.is_dictionary(column.type):
+        for chunk in column.chunks:
+            if (compute.max(compute.binary_length(chunk.dictionary)).as_py() or 0) > _LONGEST_TIME:
+                raise InvalidInput(f'{path}, column "{name}": it holds texts that are no dates.')
+
+
+def _held(kind: Any) -> str:
+    """What a column holds, as NumPy calls it where it does."""
+    try:
+        return str(np.dtype(kind.to_pandas_dtype()))
+    except (NotImplementedError, TypeError):
+        return str(kind)
 
 
 def _of_arrays(times: Any, columns: tuple[str, ...], values: Floats, path: Path, name: str) -> Table:
@@ -163,7 +221,7 @@ def _whole(times: Any, columns: tuple[str, ...], values: Floats, places: Sequenc
     if len(values) == 0:
         raise InvalidInput(f"{path} has column names and no rows.")
     if times is not None:
-        times = times if times.dtype.kind == "M" else times.astype(np.float64)
+        times = times if times.dtype.kind == "M" or _long(times) else times.astype(np.float64)
         if not np.isfinite(times.astype(np.float64)).all() or (times.dtype.kind == "M" and np.isnat(times).any()):
             raise InvalidInput(f"{path}: every row needs a time; some have none.")
         for i in np.flatnonzero(~(times[1:] > times[:-1]))[:1]:
@@ -178,8 +236,17 @@ def _times(cells: Sequence[str], places: Sequence[str], name: str) -> np.ndarray
     except ValueError:
         dated = True
     if not dated:
+        with suppress(ValueError, OverflowError):
+            whole = np.array([int(cell) for cell in cells], dtype=np.int64)
+            if _long(whole):
+                return whole
         return np.array([number_in(cell, f'{place}, column "{name}"') for cell, place in zip(cells, places, strict=True)])
     return np.array([_date(cell, f'{place}, column "{name}"') for cell, place in zip(cells, places, strict=True)])
+
+
+def _long(times: np.ndarray[Any, Any]) -> bool:
+    """Whether they are whole numbers with more digits than floats keep."""
+    return times.dtype.kind in "iu" and int(times.max(initial=0)) > 2**53
 
 
 def _date(cell: str, where: str) -> np.datetime64:

@@ -26,13 +26,12 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from tidewolf.core.arrays import as_count
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.randomness import generator
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
-from tidewolf.problems.base import Problem
+from tidewolf.problems.base import Problem, as_rounds
 from tidewolf.problems.data import VARIABLE, record
 from tidewolf.problems.graphs import Floats, gravity, path_counts, spread
 from tidewolf.problems.noise import remembered
@@ -73,10 +72,10 @@ def uunet(rounds: int | None = None, seed: int = 0) -> Problem:
 
 
 def _flow(name: str, rounds: int | None, seed: int, network: str) -> Problem:
-    rounds = ROUNDS if rounds is None else as_count(rounds, "The number of rounds")
     cables = largest_part(cables_of(network))
     links = [*cables, *((head, tail) for tail, head in cables)]
     nodes = sorted({node for cable in cables for node in cable})
+    rounds = as_rounds(rounds, ROUNDS, 2 * len(nodes))
     rng = generator(0, f"zoo {network}")
     lengths = np.tile(rng.uniform(SHORTEST, 1.0, len(cables)), 2)
     weights = np.exp(WEIGHT * rng.standard_normal(len(nodes)))

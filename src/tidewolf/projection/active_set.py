@@ -12,14 +12,16 @@ theorem. So memory does not grow with time. The table of vertices is append-only
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, as_number, as_point, frozen, inner
+from tidewolf.core.arrays import Array, as_number, as_point, eps_of, frozen, inner, is_array, norm
 from tidewolf.core.checkpoint import Stored
+from tidewolf.core.conforming import allowed_excess
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.vertices import Atoms
+from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers
 from tidewolf.projection.compiled import Reached, search, serves
 from tidewolf.projection.one_shot import as_budget, as_member, look, pull, step
 from tidewolf.projection.weights import Weights, caratheodory, correct
@@ -30,6 +32,10 @@ STEPS = 30
 """Pairwise steps at most, each time."""
 STOP = 0.1
 """They end when the pairwise gap is below this share of the tolerance."""
+AFFORDABLE = 10**7
+"""Numbers looked at, about, to see whether the vertices of a saved set are members."""
+ROUNDING = 1e-6
+"""How far the weights of a saved set may be from those of a mean, and its point from the mean."""
 
 
 class Remembered(NamedTuple):
@@ -133,11 +139,43 @@ class ActiveSet(Stored):
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> ActiveSet:
-        vertices = parts.pop("vertices")
+        vertices, weights, x, warm = parts["vertices"], parts["weights"], parts["x"], parts["warm"]
+        require_saved_numbers(x)
+        require_saved_numbers(weights, 1)
+        if not (type(vertices) is tuple and len(vertices) == len(weights) > 0 and type(weights) is np.ndarray):
+            raise ValueError("an active set has a weight for each of its vertices")
+        if any(not isinstance(vertex, Vertex) or vertex.shape != tuple(x.shape) for vertex in vertices):
+            raise ValueError(f"the vertices of an active set are not of the shape {tuple(x.shape)} of its point")
+        total = float(weights.sum())
+        if not (weights.min() >= -ROUNDING and abs(total - 1.0) <= ROUNDING):
+            found = f"{total:g} with {weights.min():g} among them"
+            raise ValueError(f"the weights of an active set are at least 0 and add up to 1, not to {found}")
+        if not _is_warm(warm):
+            raise ValueError("what the next oracle call starts from is no array")
         atoms = vertices[0].table()
         for count, vertex in enumerate(vertices):
             atoms = atoms.append(vertex, count)
-        return cls(atoms, **parts)
+        apart, reach = atoms.combine(weights, x) - x, math.sqrt(float(np.diag(atoms.gram)[: len(weights)].max(initial=0.0)))
+        if not norm(apart) <= max(ROUNDING, 1e4 * eps_of(x)) * max(reach, norm(x)):
+            raise ValueError("the point of an active set is not the mean of its vertices")
+        return cls(atoms, weights, x, warm)
+
+    def require_of(self, K: HasLMO) -> None:
+        """Its vertices are no farther from the center than the radius, and, while that costs little, members."""
+        if tuple(self.x.shape) != K.shape:
+            raise ValueError(f"an active set of points of shape {tuple(self.x.shape)} stands where those have shape {K.shape}")
+        vertices, center = self.atoms.vertices[: len(self.weights)], K.center
+        allowed, center2 = allowed_excess(K, center), inner(center, center)
+        affordable = len(vertices) * math.prod(K.shape) * max(K.shape[1:], default=1) <= AFFORDABLE
+        for vertex in vertices:
+            far = math.sqrt(max(0.0, vertex.distance2(center, center2))) > (1.0 + ROUNDING) * K.radius + allowed
+            if far or (affordable and not K.excess(vertex.dense(center)) <= allowed):
+                raise ValueError("a vertex of its active set is no member of the set")
+
+
+def _is_warm(warm: Any) -> bool:
+    """Whether an oracle may start from it: an array, nothing, or one of these for each part of a product."""
+    return warm is None or is_array(warm) or (type(warm) is tuple and all(map(_is_warm, warm)))
 
 
 def _stepped(weights: Weights, row: int, count: int, step: float) -> Weights:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from tidewolf.core.arrays import (
+    MOST_ENTRIES,
     Array,
     Shape,
     as_count,
@@ -205,6 +206,7 @@ def as_shape(shape: Sequence[int], what: str) -> Shape:
         raise WrongShape(
             f"{what} has points of shape {tuple(shape)}; a point needs at least one axis and one entry (a number is a point of shape (1,))."
         )
+    as_count(math.prod(shape), "The number of entries of a point", most=MOST_ENTRIES)
     return tuple(shape)
 
 

@@ -20,7 +20,7 @@ from typing import Any, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_count, as_direction, as_point, frozen, namespace, to_numpy
+from tidewolf.core.arrays import MOST_SIDE, Array, Shape, as_count, as_direction, as_point, frozen, namespace, to_numpy
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
@@ -34,7 +34,7 @@ class Birkhoff(ConvexSet, Polyhedral, Relaxable):
     n: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n", as_count(self.n, "The size n of a Birkhoff polytope"))
+        object.__setattr__(self, "n", as_count(self.n, "The size n of a Birkhoff polytope", most=MOST_SIDE))
 
     @property
     def shape(self) -> Shape:

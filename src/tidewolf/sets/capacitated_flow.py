@@ -29,7 +29,7 @@ from typing import Any, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_direction, as_number, as_point, frozen, like, to_numpy
+from tidewolf.core.arrays import Array, Shape, as_direction, as_number, as_point, frozen, like, require_no_mask, to_numpy
 from tidewolf.core.errors import EmptyGraph, EmptySet, NotFinite, SolverFailed, UnknownNode, WrongShape, WrongType
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
@@ -239,6 +239,7 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
 
 
 def _bound(given: Any, count: int, which: str) -> Floats:
+    require_no_mask(given, f"The {which} bounds")
     try:
         bound = np.asarray(to_numpy(given) if not isinstance(given, float | int) else given, dtype=np.float64)
     except (TypeError, ValueError):

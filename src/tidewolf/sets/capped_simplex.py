@@ -20,7 +20,21 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_count, as_direction, as_number, as_point, frozen, like, namespace, norm, to_numpy, total
+from tidewolf.core.arrays import (
+    MOST_ENTRIES,
+    Array,
+    Shape,
+    as_count,
+    as_direction,
+    as_number,
+    as_point,
+    frozen,
+    like,
+    namespace,
+    norm,
+    to_numpy,
+    total,
+)
 from tidewolf.core.errors import EmptySet
 from tidewolf.core.kernels import kernel
 from tidewolf.core.oracle import Answer
@@ -84,7 +98,7 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
     total: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n", as_count(self.n, "The size n of a capped simplex"))
+        object.__setattr__(self, "n", as_count(self.n, "The size n of a capped simplex", most=MOST_ENTRIES))
         object.__setattr__(self, "cap", as_number(self.cap, "The cap of a capped simplex", above=0.0))
         object.__setattr__(self, "total", as_number(self.total, "The total of a capped simplex", above=0.0))
         if self.n * self.cap < self.total * (1 - _ROUNDING):

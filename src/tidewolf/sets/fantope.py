@@ -26,7 +26,7 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_count, as_direction, as_point, frozen, like, namespace, norm
+from tidewolf.core.arrays import MOST_SIDE, Array, Shape, as_count, as_direction, as_point, frozen, like, namespace, norm
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.low_rank import LowRank
 from tidewolf.core.matrices import Matrix, as_matrix, example, largest
@@ -59,7 +59,7 @@ class Fantope(Spectral):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        n, k = as_count(self.n, "The size n of the matrices"), as_count(self.k, "The rank k of a Fantope")
+        n, k = as_count(self.n, "The size n of the matrices", most=MOST_SIDE), as_count(self.k, "The rank k of a Fantope")
         if k > n:
             raise InvalidInput(f"The rank k of a Fantope is at most the size n of its matrices; k = {k} and n = {n} were given.")
         self._settle(n=n, k=k)

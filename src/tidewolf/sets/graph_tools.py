@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tidewolf.core.arrays import require_no_mask
 from tidewolf.core.errors import InvalidInput, UnknownNode, UnreachableTarget, WrongShape
 from tidewolf.sets.dag import number_nodes, ordered
 
@@ -104,6 +105,7 @@ def as_lengths(lengths: Lengths | None, count: int) -> list[float]:
     """Positive lengths, one for each of so many links; all 1 where none are given."""
     if lengths is None:
         return [1.0] * count
+    require_no_mask(lengths, "The lengths")
     given = np.asarray(lengths, dtype=np.float64)
     if given.shape != (count,):
         raise WrongShape(f"The lengths have shape {given.shape}; {count} links need one each.")

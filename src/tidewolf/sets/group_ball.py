@@ -18,7 +18,20 @@ from typing import Any, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_number, as_own, as_point, frozen, is_array, like, namespace, norm, to_numpy
+from tidewolf.core.arrays import (
+    Array,
+    Shape,
+    as_number,
+    as_own,
+    as_point,
+    frozen,
+    is_array,
+    like,
+    namespace,
+    norm,
+    require_no_mask,
+    to_numpy,
+)
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
@@ -42,6 +55,7 @@ class GroupBall(NormBall, Projectable):
     weights: Array = None
 
     def __post_init__(self) -> None:
+        require_no_mask(self.groups, "The groups of a group ball")
         groups = np.array(to_numpy(self.groups) if is_array(self.groups) else self.groups)
         if groups.dtype.kind not in "iu":
             raise WrongType(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import as_own, frozen, to_numpy
+from tidewolf.core.arrays import as_own, frozen, require_no_mask, to_numpy
 from tidewolf.core.errors import EmptySet, InvalidInput, NotFinite, WrongShape, WrongType
 from tidewolf.sets.linear_solver import Floats, LinearProgram
 
@@ -56,6 +56,7 @@ def as_bounds(bounds: Any, n: int | None) -> Floats | None:
     """Pairs (lower, upper) for each of n entries, infinite where there is none; n None is as many as are given."""
     if bounds is None:
         return None
+    require_no_mask(bounds, "The bounds")
     try:
         given = np.array(bounds, dtype=object)
         pairs = given.astype(np.float64)  # None becomes NaN

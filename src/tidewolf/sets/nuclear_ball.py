@@ -22,7 +22,7 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_count, as_number, as_point, frozen, like, namespace, norm
+from tidewolf.core.arrays import MOST_ENTRIES, Array, Shape, as_count, as_number, as_point, frozen, like, namespace, norm
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.matrices import Matrix, as_matrix, example, largest
 from tidewolf.core.oracle import Answer
@@ -53,6 +53,7 @@ class NuclearBall(Spectral):
         if not isinstance(self.shape, tuple | list) or len(self.shape) != 2:
             raise WrongShape(f"A nuclear ball has matrices of a shape (m, n); {self.shape!r} was given.")
         sides = tuple(as_count(side, "A side of the matrices of a nuclear ball") for side in self.shape)
+        as_count(math.prod(sides), "The number of entries of a matrix of a nuclear ball", most=MOST_ENTRIES)
         self._settle(shape=sides, tau=as_number(self.tau, "The bound tau on the nuclear norm", above=0.0))
 
     @cached_property

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_count, as_direction, as_number, as_point, frozen, namespace, total
+from tidewolf.core.arrays import MOST_ENTRIES, Array, Shape, as_count, as_direction, as_number, as_point, frozen, namespace, total
 from tidewolf.core.kernels import kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
@@ -51,7 +51,7 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
     at_most: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n", as_count(self.n, "The size n of a simplex"))
+        object.__setattr__(self, "n", as_count(self.n, "The size n of a simplex", most=MOST_ENTRIES))
         object.__setattr__(self, "total", as_number(self.total, "The total of a simplex", above=0.0))
         object.__setattr__(self, "at_most", bool(self.at_most))
 

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_count, as_direction, as_number, as_point, frozen, is_array, like, namespace
+from tidewolf.core.arrays import LARGEST_SEED, Array, Shape, as_count, as_direction, as_number, as_point, frozen, is_array, like, namespace
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.matrices import Matrix, as_matrix, example
 from tidewolf.core.randomness import generator
@@ -46,7 +46,7 @@ class Spectral(ConvexSet, Projectable, ABC):
             "failure": failure,
             "certified": bool(self.certified),
             "dense": as_count(self.dense, "dense", least=0),
-            "seed": as_count(self.seed, "A seed", least=0),
+            "seed": as_count(self.seed, "A seed", least=0, most=LARGEST_SEED),
         }
         for name, value in {**own, **shared}.items():
             object.__setattr__(self, name, value)

@@ -21,7 +21,7 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_count, as_number, as_point, frozen, like, namespace
+from tidewolf.core.arrays import MOST_SIDE, Array, Shape, as_count, as_number, as_point, frozen, like, namespace
 from tidewolf.core.low_rank import LowRank
 from tidewolf.core.matrices import Matrix, as_matrix, example, largest
 from tidewolf.core.oracle import Answer
@@ -48,7 +48,7 @@ class Spectraplex(Spectral):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        self._settle(n=as_count(self.n, "The size n of the matrices"), tau=as_number(self.tau, "The trace tau", above=0.0))
+        self._settle(n=as_count(self.n, "The size n of the matrices", most=MOST_SIDE), tau=as_number(self.tau, "The trace tau", above=0.0))
 
     @property
     def shape(self) -> Shape:

@@ -42,8 +42,13 @@ class Limits(Stored):
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Limits:
-        kinds = {kind.__name__: kind for kind in functions.every()}
+        kinds = {kind.__name__: kind for kind in functions.every() if kind is not functions.Custom}
         return cls(tuple(kinds[name](*arrays) for name, arrays in zip(parts["kinds"], parts["arrays"], strict=True)))
+
+    def require_of(self, K: Any) -> None:
+        for piece in self.pieces:
+            if piece.shape != K.shape:
+                raise ValueError(f"functions of points of shape {piece.shape} stand where those have shape {K.shape}")
 
 
 def _own(array: Array) -> Array:

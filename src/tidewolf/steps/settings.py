@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from tidewolf.core.arrays import as_count, as_number
+from tidewolf.core.arrays import LARGEST_SEED, as_count, as_number
 from tidewolf.core.errors import FrozenRegime, ShortHorizon
 from tidewolf.core.learner import Learner
 from tidewolf.core.oracle import as_set
@@ -23,7 +23,7 @@ def _positive(value: Any, name: str) -> float:
 _CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "horizon": lambda value, name: as_count(value, "The horizon"),
     "block": lambda value, name: as_count(value, "The block"),
-    "seed": lambda value, name: as_count(value, "A seed", least=0),
+    "seed": lambda value, name: as_count(value, "A seed", least=0, most=LARGEST_SEED),
     "caution": _positive,
     "calls_per_round": _positive,
     "tolerance": _positive,

@@ -1,0 +1,81 @@
+"""Capacities that cannot be kept: below 0 for an entry that no point of the set has below 0.
+
+    c_ti < 0  and  min_{x in K} x_i >= 0      =>      g_t(x) >= x_i - c_ti > 0  for every x in K
+
+Such a number is a slip of a table (a missing value written as -1, a subtraction too many) far more
+often than it is meant: it is played as it stands, and a warning names it. Where points of the set
+may be negative themselves, as in a box around 0, nothing is said.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.core.arrays import like, namespace, to_numpy
+from tidewolf.core.batch import Batch
+from tidewolf.core.errors import NegativeCapacity
+from tidewolf.core.oracle import HasLMO
+from tidewolf.functions.base import rows
+from tidewolf.functions.capacity import Capacity
+from tidewolf.functions.chain import Chain
+
+MOST_ASKED = 100
+"""Entries whose minimum over the set is asked for, an oracle call each."""
+
+
+class Negative(NamedTuple):
+    """A capacity that no point of the set keeps."""
+
+    entry: int
+    round: int
+    value: float
+
+
+def negative_capacities(K: HasLMO, constraints: Batch, asked: set[int]) -> list[Negative]:
+    """The first such capacity of each entry that was not asked about before; `asked` takes note of those that are now."""
+    found, start = [], 0
+    for part in constraints.parts if isinstance(constraints, Chain) else (constraints,):
+        if isinstance(part, Capacity) and len(part) and float(namespace(part.c).min(part.c)) < 0.0:
+            c = to_numpy(rows(part.c))
+            for entry in np.flatnonzero((c < 0).any(axis=0)).tolist():
+                if entry not in asked and len(asked) < MOST_ASKED:
+                    asked.add(entry)
+                    if _never_negative(K, entry):
+                        row = int(np.argmax(c[:, entry] < 0))
+                        found.append(Negative(entry, start + row, float(c[row, entry])))
+        start += len(part)
+    return found
+
+
+def warn_of_negative_capacities(K: HasLMO, constraints: Batch, asked: set[int], first_round: int = 0, *, stacklevel: int = 3) -> None:
+    """One warning that names the first, and says how many entries have one."""
+    found = negative_capacities(K, constraints, asked)
+    if found:
+        entry, row, value = found[0]
+        what = f"The capacity of {entry_name(K, entry)} is {value:g} in round {first_round + row}"
+        warnings.warn(f"{what}: {breaks(len(found))}", NegativeCapacity, stacklevel=stacklevel)
+
+
+def breaks(entries: int) -> str:
+    """What a negative capacity means, and how many entries have one."""
+    more = f" {entries} entries have such capacities." if entries > 1 else ""
+    return f"no point of the set is below 0 there, so every decision breaks it.{more}"
+
+
+def entry_name(K: Any, entry: int) -> str:
+    """A link by its ends where the set is one of flows, else an entry by its number or numbers."""
+    if hasattr(K, "nodes") and hasattr(K, "tails") and hasattr(K, "heads") and len(K.tails) == K.shape[0]:
+        return f"{K.nodes[int(K.tails[entry])]} > {K.nodes[int(K.heads[entry])]}"
+    place = tuple(int(i) for i in np.unravel_index(entry, K.shape))
+    return f"entry {place[0] if len(place) == 1 else place}"
+
+
+def _never_negative(K: HasLMO, entry: int) -> bool:
+    unit = np.zeros(K.shape)
+    unit.reshape(-1)[entry] = 1.0
+    direction = like(unit, K.center)
+    answer = K.answer(direction)
+    return answer.vertex.inner(direction) - answer.error >= -1e-9 * K.radius

@@ -1,0 +1,461 @@
+"""Files that unpack to gigabytes, headers that claim terabytes, states of another hand: one sentence, 256 MB above the file at most.
+
+Each file is read in a process of its own, which tells how far its memory rose while the file was refused.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import struct
+import subprocess
+import sys
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from killed import LEARNERS
+from tidewolf.core import archive
+from tidewolf.core.errors import BrokenFile, InvalidInput
+from tidewolf.evaluation.recording import Recording
+from tidewolf.problems import read_graph, read_table
+
+MEGABYTE = 1 << 20
+LIMIT = 256 * MEGABYTE
+READER = """
+import resource, sys
+import numpy as np
+import tidewolf as tw
+from killed import LEARNERS
+from tidewolf.core.errors import TidewolfError
+from tidewolf.problems import read_graph, read_table
+import pyarrow.parquet, networkx
+
+learner = LEARNERS["LyapunovDescent"]
+learner.load(learner.save(learner.start()))
+readers = {"table": read_table, "graph": read_graph, "state": lambda path: tw.Session.load(path, learner)}
+
+def peak():
+    return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) * 1024
+
+for kind, path in zip(sys.argv[1::2], sys.argv[2::2]):
+    open("/proc/self/clear_refs", "w").write("5")  # the peak is counted from here
+    before = peak()
+    try:
+        readers[kind](path)
+        said = "nothing"
+    except TidewolfError as error:
+        said = str(error)
+    print(max(0, peak() - before), said.count(chr(10)), said.replace(chr(10), " "), sep="|")
+"""
+
+
+def refused(*files: tuple[str, Path]) -> list[tuple[int, str]]:
+    """How far memory rose while each file was refused, and the sentence."""
+    here = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    words = [str(word) for pair in files for word in pair]
+    done = subprocess.run([sys.executable, "-c", READER, *words], capture_output=True, text=True, env=here, timeout=300)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split("|", 2) for line in done.stdout.splitlines()]
+    assert [lines_in for _, lines_in, _ in lines] == ["0"] * len(files)
+    return [(int(bytes_), said) for bytes_, _, said in lines]
+
+
+# --- what bombs are made of ---------------------------------------------------------------------------------------------------------------
+
+
+def npy_header(shape: tuple[int, ...], dtype: str = "<f8") -> bytes:
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_2_0(buffer, {"descr": dtype, "fortran_order": False, "shape": shape})
+    return buffer.getvalue()
+
+
+def zipped(entries: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as file:
+        for name, data in entries.items():
+            file.writestr(name, data)
+    return buffer.getvalue()
+
+
+def zip_of_zeros(name: str, head: bytes, chunks: int) -> bytes:
+    """An archive with one entry: a head and so many times 16 MB of zeros, packed once and repeated. Its CRC is wrong, which shows last."""
+    packer = zlib.compressobj(wbits=-15)
+    start = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH)
+    chunk = packer.compress(bytes(16 * MEGABYTE)) + packer.flush(zlib.Z_FULL_FLUSH)
+    data = start + chunk * chunks + packer.flush()
+    sizes = struct.pack("<III", 0, len(data), len(head) + chunks * 16 * MEGABYTE) + struct.pack("<H", len(name))
+    local = b"PK\x03\x04" + struct.pack("<HHHHH", 20, 0, 8, 0, 33) + sizes + struct.pack("<H", 0) + name.encode() + data
+    entry = b"PK\x01\x02" + struct.pack("<HHHHHH", 20, 20, 0, 8, 0, 33) + sizes + struct.pack("<HHHHII", 0, 0, 0, 0, 0, 0) + name.encode()
+    return local + entry + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 1, 1, len(entry), len(local), 0)
+
+
+def packed_again(path: Path, start: bytes, chunk: bytes, times: int) -> Path:
+    """Packed once and repeated: a gzip file may have several parts."""
+    path.write_bytes(gzip.compress(start) + gzip.compress(chunk) * times)
+    return path
+
+
+def sealed(body: bytes) -> bytes:
+    """A state with a right checksum."""
+    return b"tidewolf state 1\n" + hashlib.sha256(body).digest() + body
+
+
+def lying_size(data: bytes, size: int) -> bytes:
+    """An archive whose central directory claims another unpacked size of its first entry."""
+    at = data.index(b"PK\x01\x02") + 24
+    return data[:at] + struct.pack("<I", size) + data[at + 4 :]
+
+
+@pytest.fixture(scope="module")
+def bombs(tmp_path_factory) -> dict[str, tuple[str, Path]]:
+    import pyarrow
+    from pyarrow import parquet
+
+    here, files = tmp_path_factory.mktemp("bombs"), dict[str, tuple[str, Path]]()
+
+    def state(name: str, body: bytes) -> None:
+        (here / name).write_bytes(sealed(body))
+        files[name] = "state", here / name
+
+    def table(name: str, data: bytes | None = None) -> Path:
+        if data is not None:
+            (here / name).write_bytes(data)
+        files[name] = "table", here / name
+        return here / name
+
+    chunks = 128  # of 16 MB: two gigabytes
+    head = npy_header((chunks << 21, 1))
+    table("zeros.npz", zip_of_zeros("values.npy", head, chunks))
+    state("zeros.state", zip_of_zeros("a0.npy", head, chunks))
+    packed_again(table("rows.csv.gz"), b"a,b\n", b"1,2\n" * MEGABYTE, 4 * chunks)
+    packed_again(table("line.csv.gz"), b"a,b\n", b"1" * (4 * MEGABYTE), 4 * chunks)
+    packed_again(table("short.csv.gz"), b"a,b\n", b"1" * (4 * MEGABYTE), 12)
+    files["graph.csv.gz"] = "graph", packed_again(here / "graph.csv.gz", b"tail,head\n", b"a,b\n" * MEGABYTE, 4 * chunks)
+    runs = pyarrow.table({"a": np.zeros(1 << 20)})
+    with parquet.ParquetWriter(table("runs.parquet"), runs.schema) as writer:
+        for _ in range(64):
+            writer.write_table(runs)
+    text = pyarrow.DictionaryArray.from_arrays(pyarrow.array(np.zeros(4096, dtype=np.int32)), pyarrow.array(["x" * MEGABYTE]))
+    for name, kept in (("texts.parquet", True), ("plain texts.parquet", False)):
+        parquet.write_table(pyarrow.table({"time": text, "a": np.zeros(4096)}), table(name), store_schema=kept)
+    terabytes = (10**12, 10)
+    table("claims.npz", zipped({"values.npy": npy_header(terabytes) + bytes(80)}))
+    table("item.npz", zipped({"values.npy": npy_header((1, 1), "<U2000000000") + bytes(80)}))
+    table("overflow.npz", zipped({"values.npy": npy_header((2**32, 2**32)) + bytes(80)}))
+    table("negative.npz", zipped({"values.npy": npy_header((-1, 1)) + bytes(80)}))
+    table("lies.npz", lying_size(zipped({"values.npy": npy_header((10**8, 4)) + bytes(80)}), 3_200_000_080 + 128))
+    table("lzma.npz", zipped({"values.npy": npy_header((4, 4)) + bytes(128)}, zipfile.ZIP_LZMA))
+    state("claims.state", zipped({"manifest.npy": npy_header((10**13,), "|u1") + bytes(80)}))
+    many = zipped({f"{i}.npy": b"" for i in range(1000)})
+    state("empty entries.state", many)
+    manifest = b'{"settings": "", "learner": "", "writer": {}, "fields": [' + b"{}," * (12 * MEGABYTE) + b"{}]}"
+    state("manifest.state", zipped({"manifest.npy": npy_header((len(manifest),), "|u1") + manifest}))
+    deep = b"[" * (4 * MEGABYTE)
+    state("deep.state", zipped({"manifest.npy": npy_header((len(deep),), "|u1") + deep}))
+    (here / "nothing.state").write_bytes(b"tidewolf state 1\n")
+    os.truncate(here / "nothing.state", 300 * MEGABYTE)
+    files["nothing.state"] = "state", here / "nothing.state"
+    laughs = "".join(f'<!ENTITY a{i + 1} "{f"&a{i};" * 10}">' for i in range(9))
+    graphml = f'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a0 "ha">{laughs}]><graphml><graph id="&a9;"/></graphml>'
+    (here / "laughs.graphml").write_text(graphml)
+    files["laughs.graphml"] = "graph", here / "laughs.graphml"
+    return files
+
+
+def test_no_bomb_takes_more_than_it_may(bombs):
+    for (name, (_, path)), (rose, said) in zip(bombs.items(), refused(*bombs.values()), strict=True):
+        assert rose <= path.stat().st_size + LIMIT, f"{name} took {rose >> 20} MB: {said}"
+        assert path.name in said, f"{name}: {said}"
+        assert said.endswith("."), f"{name}: {said}"
+        assert "checksum does not match" not in said or name == "nothing.state"
+
+
+def test_what_packs_well_and_is_small_is_read(tmp_path):
+    np.savez_compressed(tmp_path / "t.npz", values=np.zeros((10_000, 5)))
+    packed_again(tmp_path / "t.csv.gz", b"a,b\n", b"1,2\n" * 1000, 5)
+    assert read_table(tmp_path / "t.npz").values.shape == (10_000, 5)
+    assert read_table(tmp_path / "t.csv.gz").values.shape == (5000, 2)
+
+
+def test_a_larger_file_may_unpack_to_more():
+    assert archive.most_unpacked(10) == archive.ROOM
+    assert archive.most_unpacked(archive.ROOM) == archive.RATIO * archive.ROOM
+
+
+@pytest.mark.parametrize("name", ["t.gml", "t.graphml"])
+def test_a_graph_of_too_much_text_is_refused(name, tmp_path, monkeypatch):
+    monkeypatch.setattr("tidewolf.problems.graph_files.LARGEST_TEXT", 1 << 20)
+    (tmp_path / name).write_bytes(b" " * (2 << 20))
+    with pytest.raises(InvalidInput, match=r"has 2 MB; GraphML and GML are read up to 1 MB, edge lists in CSV of any size\."):
+        read_graph(tmp_path / name)
+
+
+def test_packed_nonsense_is_refused(tmp_path):
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n")[:-6] + b"\xff" * 6)
+    with pytest.raises(InvalidInput, match="cannot be read as CSV"):
+        read_table(tmp_path / "t.csv.gz")
+    (tmp_path / "t.csv.gz").write_bytes(b"\x1f\x8b\x08\x00" + bytes(6) + zlib.compress(b"x")[2:-4][::-1] + b"\xff" * 30)
+    with pytest.raises(InvalidInput, match="cannot be read as CSV"):
+        read_table(tmp_path / "t.csv.gz")
+
+
+# --- states of another hand ---------------------------------------------------------------------------------------------------------------
+
+SPARSE, LOW_RANK = LEARNERS["LyapunovDescent"], tw.LyapunovDescent(tw.sets.Spectraplex(3), horizon=40)
+DENSE = tw.LyapunovDescent(tw.sets.L2Ball(3), horizon=40)
+JOINED = tw.LyapunovDescent(tw.sets.Product(tw.sets.BoundedPSD(2, 1.0), tw.sets.Simplex(3)), horizon=40)
+OPEN = LEARNERS["DriftPlusPenalty"]
+
+
+def saved(learner: Any, rounds: int = 9) -> bytes:
+    session, rng, shape = tw.Session(learner), np.random.default_rng(0), learner.hard_set.shape
+    for _ in range(rounds):
+        limits = tw.functions.Capacity.one(learner.hard_set.center + rng.uniform(0.0, 0.2, shape))
+        session.observe(loss=tw.functions.Linear.one(rng.standard_normal(shape)), constraint=limits)
+    return learner.save(session.state)
+
+
+def forged(data: bytes, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> bytes:
+    """The state after another hand, with a right checksum: `change` is given the fields and the arrays."""
+    body = data.partition(b"\n")[2][32:]
+    with np.load(io.BytesIO(body)) as file:
+        arrays = {name: array.copy() for name, array in file.items()}
+    manifest = json.loads(bytes(arrays.pop("manifest")))
+    change(manifest["fields"], arrays)
+    buffer = io.BytesIO()
+    np.savez(buffer, manifest=np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8), **arrays)
+    return sealed(buffer.getvalue())
+
+
+def field(name: str, value: Any) -> Callable[..., None]:
+    def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+        fields[name] = value
+
+    change.__name__ = f"{name}={value!r}"[:40]
+    return change
+
+
+def array(*path: Any, put: Callable[[Any], Any]) -> Callable[..., None]:
+    """Another array where this path of the manifest leads."""
+
+    def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+        spec: Any = fields
+        for key in path:
+            spec = spec[key]
+        arrays[spec["array"]] = put(arrays[spec["array"]])
+
+    change.__name__ = f"{path[0]} {path[-1]}"
+    return change
+
+
+def without(name: str) -> Callable[..., None]:
+    def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+        del fields[name]
+
+    change.__name__ = f"without {name}"
+    return change
+
+
+def entry(index: int, value: Any) -> Callable[[Any], Any]:
+    def put(numbers: Any) -> Any:
+        numbers.reshape(-1)[index] = value
+        return numbers
+
+    return put
+
+
+ACTIVE = ("active", "parts")
+FIRST, LAST = ((*ACTIVE, "vertices", "list", i, "parts") for i in (0, -1))
+FORGERIES = [
+    (SPARSE, field("t", -1)),
+    (SPARSE, field("t", True)),
+    (SPARSE, field("t", "many")),
+    (SPARSE, field("t", {"float": "0x1p+1"})),
+    (SPARSE, field("calls", -3)),
+    (SPARSE, field("calls", None)),
+    (SPARSE, field("distance", {"float": "nan"})),
+    (SPARSE, field("distance", {"float": "no number"})),
+    (SPARSE, field("distance", {"list": []})),
+    (SPARSE, field("bank", None)),
+    (SPARSE, field("active", None)),
+    (SPARSE, field("active", {"stored": "dense vertex", "parts": {}})),
+    (SPARSE, field("active", {"stored": "active set", "parts": {}})),
+    (SPARSE, field("active", {"stored": ["x"], "parts": {}})),
+    (SPARSE, field("ledger", {"list": [1, 2]})),
+    (SPARSE, field("ledger", {"list": [1] * 40})),
+    (SPARSE, field("ledger", 5)),
+    (SPARSE, field("y", {"array": "a999", "numpy": True})),
+    (SPARSE, field("y", {})),
+    (SPARSE, field("more", 1)),
+    (SPARSE, without("t")),
+    (SPARSE, without("active")),
+    (SPARSE, array("y", put=entry(0, np.nan))),
+    (SPARSE, array("y", put=entry(0, np.inf))),
+    (SPARSE, array("y", put=lambda y: np.zeros(len(y) + 1))),
+    (SPARSE, array("y", put=lambda y: y.astype(np.int64))),
+    (SPARSE, array("y", put=lambda y: y.astype("U8"))),
+    (SPARSE, array("aimed", put=lambda y: y[None, :])),
+    (SPARSE, array(*ACTIVE, "weights", put=lambda w: 0.5 * w)),
+    (SPARSE, array(*ACTIVE, "weights", put=lambda w: w[:-1])),
+    (SPARSE, array(*ACTIVE, "weights", put=lambda w: np.append(w[:-1] + 1.0, w[-1] - len(w) + 1.0))),
+    (SPARSE, array(*ACTIVE, "weights", put=entry(0, np.nan))),
+    (SPARSE, array(*ACTIVE, "weights", put=lambda w: w.astype(np.int64))),
+    (SPARSE, array(*ACTIVE, "weights", put=lambda w: np.roll(w, 1))),
+    (SPARSE, array(*ACTIVE, "x", put=lambda x: 2.0 * x)),
+    (SPARSE, array(*ACTIVE, "x", put=lambda x: x[:3])),
+    (SPARSE, array(*FIRST, "indices", put=entry(0, 2_000_000_000))),
+    (SPARSE, array(*FIRST, "indices", put=entry(0, -1))),
+    (SPARSE, array(*FIRST, "indices", put=lambda i: i.astype(np.int64))),
+    (SPARSE, array(*FIRST, "indices", put=lambda i: i[:0])),
+    (SPARSE, array(*FIRST, "values", put=entry(0, np.nan))),
+    (SPARSE, array(*FIRST, "values", put=lambda v: v.astype(np.float32))),
+    (SPARSE, lambda fields, _: fields["active"]["parts"]["vertices"]["list"][0]["parts"].update(shape={"list": [10**12]})),
+    (SPARSE, lambda fields, _: fields["active"]["parts"]["vertices"]["list"].clear()),
+    (SPARSE, lambda fields, _: fields["active"]["parts"]["vertices"]["list"].append(None)),
+    (SPARSE, lambda fields, _: fields["open"]["list"].__setitem__(5, 10**9)),
+    (LOW_RANK, array(*LAST, "rows", put=lambda rows: rows[0])),
+    (LOW_RANK, array(*LAST, "rows", put=lambda rows: rows * np.nan)),
+    (LOW_RANK, lambda fields, _: fields["active"]["parts"]["vertices"]["list"][0]["parts"].update(ridge={"float": "nan"})),
+    (LOW_RANK, lambda fields, _: fields["active"]["parts"]["vertices"]["list"][0]["parts"].update(ridge=-1)),
+    (DENSE, array(*LAST, "point", put=lambda v: 1e3 * v + 1.0)),
+    (DENSE, array(*LAST, "point", put=lambda v: v[:2])),
+    (JOINED, lambda fields, _: fields["active"]["parts"]["vertices"]["list"][-1]["parts"]["vertices"]["list"].pop()),
+    (JOINED, lambda fields, _: fields["active"]["parts"].update(warm="text")),
+    (OPEN, lambda fields, _: fields["open"]["list"][4]["parts"]["kinds"]["list"].__setitem__(0, "Custom")),
+    (OPEN, lambda fields, _: fields["open"]["list"][4]["parts"]["kinds"]["list"].__setitem__(0, "Nonsense")),
+    (OPEN, array("open", "list", 4, "parts", "arrays", "list", 0, "list", 0, put=lambda c: c[:, :3])),
+    (OPEN, array("open", "list", 4, "parts", "arrays", "list", 0, "list", 0, put=lambda c: np.nan * c)),
+]
+
+
+def idle(**parts: Any) -> Callable[..., None]:
+    """One more vertex, of weight 0: the point stays the mean of all."""
+
+    def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+        active = fields["active"]["parts"]
+        given = {name: {"array": f"idle_{name}", "numpy": True} for name in parts}
+        arrays.update({f"idle_{name}": part for name, part in parts.items()})
+        last = active["vertices"]["list"][-1]
+        active["vertices"]["list"].append({"stored": last["stored"], "parts": last["parts"] | given})
+        weights = active["weights"]["array"]
+        arrays[weights] = np.append(arrays[weights], 0.0)
+
+    change.__name__ = "idle vertex"
+    return change
+
+
+OUTSIDE = [
+    (SPARSE, idle(indices=np.array([0], dtype=np.int32), values=np.array([0.9]))),
+    (SPARSE, idle(indices=np.array([0, 1], dtype=np.int32), values=np.array([1.5, -0.5]))),
+    (LOW_RANK, idle(rows=np.array([[0.5, 0.0, 0.0]]))),
+    (DENSE, idle(point=np.array([0.8, 0.8, 0.8]))),
+    (DENSE, idle(point=np.array([1e9, 0.0, 0.0]))),
+]
+
+
+@pytest.mark.parametrize(("learner", "change"), OUTSIDE)
+def test_a_vertex_outside_the_set_is_refused(learner, change, states):
+    with pytest.raises(BrokenFile, match=r"a vertex of its active set is no member of the set\."):
+        learner.load(forged(states[id(learner)], change))
+
+
+def test_one_more_vertex_inside_the_set_is_not(states):
+    change = idle(point=np.array([0.5, 0.5, 0.5]))
+    assert len(DENSE.load(forged(states[id(DENSE)], change)).active.weights) > 1
+
+
+@pytest.fixture(scope="module")
+def states():
+    return {id(learner): saved(learner) for learner in (SPARSE, LOW_RANK, DENSE, JOINED, OPEN)}
+
+
+@pytest.mark.parametrize(("learner", "change"), FORGERIES, ids=lambda part: getattr(part, "__name__", type(part).__name__))
+def test_a_hand_made_state_with_a_right_checksum_is_refused(learner, change, states, tmp_path):
+    data = forged(states[id(learner)], change)
+    with pytest.raises(BrokenFile) as said:
+        learner.load(data)
+    assert str(said.value).count("\n") == 0
+    assert str(said.value).endswith(".")
+    (tmp_path / "state").write_bytes(data)
+    with pytest.raises(BrokenFile, match="state: The saved state"):
+        tw.Session.load(tmp_path / "state", learner)
+
+
+@pytest.mark.parametrize("learner", [SPARSE, LOW_RANK, DENSE, JOINED, OPEN], ids=lambda each: type(each.hard_set).__name__)
+def test_a_state_packed_again_as_it_was_goes_on(learner, states):
+    data = states[id(learner)]
+    again = learner.load(forged(data, lambda fields, arrays: None))
+    assert learner.save(again) == data
+
+
+@pytest.mark.parametrize("writer", [None, [], {"numpy": {"a": 1}}, 5])
+def test_a_writer_of_another_hand_is_refused_or_told(writer):
+    body = SPARSE.save(SPARSE.start()).partition(b"\n")[2][32:]
+    with np.load(io.BytesIO(body)) as file:
+        arrays = dict(file.items())
+    manifest = json.loads(bytes(arrays.pop("manifest"))) | {"writer": writer}
+    buffer = io.BytesIO()
+    np.savez(buffer, manifest=np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8), **arrays)
+    with pytest.raises((BrokenFile, tw.core.errors.OtherVersions)):
+        SPARSE.load(sealed(buffer.getvalue()))
+
+
+# --- recordings of another hand -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    problem = tw.problems.adversarial(rounds=20)
+    learner = tw.LyapunovDescent(problem.K, horizon=20)
+    recording = Recording(learner, problem.stream)
+    for t in recording.advance():
+        if t == 12:
+            break
+    return recording.save(), learner, problem.stream
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        field("t", 10**9),
+        field("t", -1),
+        field("t", "x"),
+        field("membership", {"list": [{"float": "0x0p+0"}, -1, 0, 0, None]}),
+        field("membership", {"list": [None, 0, 0, 0, None]}),
+        field("seconds", {"float": "nan"}),
+        field("seconds", None),
+        field("audit", {"list": [1, 1, 0, {"list": []}, {"list": []}]}),
+        field("trail", None),
+        field("state", None),
+        array("state", put=lambda state: state[:-1]),
+        array("losses", put=lambda losses: losses[:-1]),
+        array("losses", put=entry(0, np.nan)),
+        array("calls", put=entry(0, -1)),
+        array("calls", put=lambda calls: calls.astype(np.float64)),
+        array("ends", put=lambda ends: ends[::-1].copy()),
+        array("ends", put=lambda ends: ends + 10**6),
+        array("measures", put=lambda measures: measures[:3]),
+        array("each", put=lambda each: np.zeros(7)),
+        array("trail", "list", 0, put=lambda means: means[:1]),
+    ],
+    ids=lambda change: change.__name__,
+)
+def test_a_hand_made_recording_is_refused(change, recorded):
+    data, learner, stream = recorded
+    with pytest.raises(BrokenFile, match=r"^the file"):
+        Recording.load(forged(data, change), learner, stream, "the file")
+
+
+def test_a_recording_packed_again_as_it_was_goes_on(recorded):
+    data, learner, stream = recorded
+    assert Recording.load(forged(data, lambda fields, arrays: None), learner, stream, "the file").save() == data

@@ -1,0 +1,341 @@
+"""Whole numbers keep every digit, absurd ones are refused in a sentence, masks are not forgotten, negative capacities are named."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.cli import main
+from tidewolf.cli.run import asked_for
+from tidewolf.core.arrays import LARGEST_COUNT, LARGEST_SEED, as_array, as_count, as_number, as_own, as_point
+from tidewolf.core.errors import InvalidInput, NegativeCapacity, NotFinite, WrongType
+from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.randomness import generator
+from tidewolf.experiments import RunFolder, cells, load
+from tidewolf.experiments.engines import on_processes, serial
+from tidewolf.experiments.sweep import Sweep, sweep
+from tidewolf.functions import Affine, Capacity, Chain, Linear
+from tidewolf.problems import read_table
+from tidewolf.sets import Box, FlowPolytope, Simplex
+
+LONG = (2**53 + 1, 2**60 + 3, 2**63 - 1)
+ABSURD = 99999999999999999999
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# --- every digit --------------------------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, LARGEST_COUNT))
+def test_a_count_is_the_number_it_was(number):
+    for given_as in (number, np.int64(number), np.uint64(number), np.array(number)):
+        count = as_count(given_as, "A count", least=0)
+        assert type(count) is int
+        assert count == number
+
+
+@given(st.integers(-(2**53), 2**53))
+def test_a_float_that_is_whole_is_a_count(number):
+    assert as_count(float(number), "A count", least=-(2**53)) == number
+
+
+@pytest.mark.parametrize("number", [2.0**53 + 2, 1e18, np.float64(2**60), Fraction(2**62)])
+def test_a_float_that_skips_whole_numbers_is_none(number):
+    with pytest.raises(InvalidInput, match=r"A seed is .*, where floats skip whole numbers; give it as an int"):
+        as_count(number, "A seed")
+
+
+@pytest.mark.parametrize("number", [2**63, np.uint64(2**64 - 1), ABSURD, 1e20, 10**50])
+def test_an_absurd_count_is_refused(number):
+    with pytest.raises(InvalidInput, match=r"A count must be at most 9223372036854775807, not "):
+        as_count(number, "A count")
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), 10**5000], ids=["long", "low", "longest"])
+def test_a_count_of_thousands_of_digits_gets_a_sentence_too(number):
+    with pytest.raises(NotFinite, match="too large to compute with"):
+        as_count(number, "A count")
+
+
+@pytest.mark.parametrize("number", [True, "3", None, 1j, [1, 2], np.array([1, 2])])
+def test_what_is_no_number_is_no_count(number):
+    with pytest.raises(WrongType, match="A count must be a number, not"):
+        as_count(number, "A count")
+
+
+@pytest.mark.parametrize("seed", [*LONG, 2**100 + 1, LARGEST_SEED - 1])
+def test_neighbouring_seeds_differ(seed):
+    one, other = (generator(each, "a").standard_normal(3).tolist() for each in (seed, seed + 1 if seed != LONG[-1] else seed - 1))
+    assert one != other
+    learner = tw.BanditPrimalDual(Box(-np.ones(2), np.ones(2)), horizon=9, seed=seed)
+    assert learner.seed == seed
+    assert learner != tw.BanditPrimalDual(Box(-np.ones(2), np.ones(2)), horizon=9, seed=seed - 1)
+
+
+def test_a_seed_comes_back_from_a_saved_and_a_durable_session(tmp_path):
+    learners = [tw.BanditPrimalDual(Box(-np.ones(2), np.ones(2)), horizon=9, seed=seed) for seed in (2**53, 2**53 + 1)]
+    points = []
+    for i, learner in enumerate(learners):
+        with tw.Session.open(tmp_path / f"{i}.db", learner) as session:
+            session.observe(loss_value=1.0, constraint_value=0.0)
+            session.save(tmp_path / f"{i}.state")
+            points.append(session.play())
+        again = tw.Session.load(tmp_path / f"{i}.state", learner), tw.Session.open(tmp_path / f"{i}.db", learner, read_only=True)
+        for session in again:
+            assert (session.play() == points[-1]).all()
+            session.close()
+    assert (points[0] != points[1]).any()
+    with pytest.raises(tw.core.errors.OtherSettings):
+        tw.Session.load(tmp_path / "0.state", learners[1])
+
+
+def test_a_long_seed_goes_through_a_run_folder_and_back(here):
+    from pyarrow import parquet
+
+    (here / "x.toml").write_text(f'rounds = 12\nseeds = {list(LONG)}\nlearners = ["LyapunovDescent"]\n[stream]\nproblem = "adversarial"\n')
+    RunFolder.create(here / "out", load("x.toml").resolved()).play()
+    folder = RunFolder.open(here / "out")
+    found = folder.play()
+    folder.write_rounds(found)
+    folder.write_summary(found)
+    summary = json.loads((here / "out" / "summary.json").read_text())
+    assert summary["seeds"] == [run["seed"] for run in summary["runs"]] == list(folder.experiment.seeds) == list(LONG)
+    assert sorted(set(parquet.read_table(here / "out" / "rounds.parquet")["seed"].to_pylist())) == sorted(LONG)
+    names = sorted(path.name for path in (here / "out" / "checkpoints").iterdir())
+    assert names == [f"{i:02d}-LyapunovDescent-seed-{seed}" for i, seed in enumerate(LONG, start=1)]
+    assert len({run["violation"] for run in summary["runs"]}) == len(LONG)
+
+
+def test_the_shell_takes_a_long_seed_as_it_is(here):
+    assert asked_for("adversarial", 12, None, LONG[0]).seeds == (LONG[0],)
+
+
+def test_long_numbers_go_through_a_sweep_and_back(here):
+    from pyarrow import parquet
+
+    (here / "sweep.toml").write_text(
+        f'seeds = {list(LONG)}\nlearners = ["LyapunovDescent"]\n[stream]\nproblem = "adversarial"\n'
+        f"[sweep]\nhorizons = [6]\nblock = [{2**53 + 1}, 2]\n"
+    )
+    plan = cells.plan(load("sweep.toml"))
+    sweep(plan, here / "out", engine=serial())
+    table = parquet.read_table(here / "out" / "results.parquet")
+    assert sorted(set(table["seed"].to_pylist())) == sorted(LONG)
+    assert sorted(set(table["knob_block"].to_pylist())) == [2, 2**53 + 1]
+    again = sweep(plan, here / "out", engine=serial())
+    assert {row["seed"] for row in again.rows} == set(LONG)
+
+
+def test_a_column_of_a_setting_is_as_wide_as_its_values():
+    rows = [{"settings": {"a": a, "b": b, "c": c}, "failure": ""} for a, b, c in ((1, 1, 1), (2, 0.5, "x"))]
+    table = Sweep(tuple(rows)).table()
+    assert [str(table.schema.field(f"knob_{name}").type) for name in "abc"] == ["int64", "double", "string"]
+
+
+def test_times_of_nanoseconds_keep_their_digits(tmp_path):
+    start = 1_700_000_000_123_456_789
+    (tmp_path / "t.csv").write_text(f"time,a\n{start},1\n{start + 1},2\n")
+    np.savez(tmp_path / "t.npz", values=[[1.0], [2.0]], times=np.array([start, start + 1]))
+    for name in ("t.csv", "t.npz"):
+        assert read_table(tmp_path / name).times.tolist() == [start, start + 1]
+
+
+# --- absurd ones --------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (f"run routing --rounds {ABSURD}", f"The number of rounds must be at most 9223372036854775807, not {ABSURD}."),
+        (f"run routing --seed {ABSURD}", f"The seed must be at most 9223372036854775807, not {ABSURD}."),
+        ("run routing --rounds 9999999999999", "9999999999999 rounds take 1.57e+07 GB of memory at least, and there are"),
+        ("run portfolio --rounds 9223372036854775807", "rounds take"),
+        ("run adversarial --rounds 9223372036854775807", "rounds take"),
+        (f"run abilene --rounds {ABSURD}", "The number of rounds must be at most"),
+        (f"compare routing --rounds {ABSURD}", "The number of rounds must be at most"),
+        (f"compare routing --seeds {ABSURD}", "A seed must be at most"),
+        (f"sweep routing --horizons {ABSURD}", "A horizon must be at most"),
+        (f"sweep routing --seeds {ABSURD}", "A seed must be at most"),
+        (f"sweep routing --knob block={ABSURD}", "block of LyapunovDescent must be at most"),
+        (f"sweep routing --jobs {ABSURD}", f"The number of jobs must be at most 1024, not {ABSURD}."),
+        (f"check tidewolf.sets:Simplex --seed {ABSURD}", "The seed must be at most"),
+        ("run routing --rounds 1e400", "Invalid value for '--rounds'"),
+    ],
+)
+def test_absurd_numbers_are_refused_in_the_shell(line, sentence, here, capsys):
+    assert main(line.split()) == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.count("\n") == 1
+    assert not (here / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (f"rounds = {ABSURD}", "line 1, column 1: The number of rounds must be at most"),
+        (f"seeds = [1, {ABSURD}]", "line 1, column 13: A seed must be at most"),
+        (f"seeds = {'9' * 5000}", "cannot be read: Exceeds the limit"),
+        (f"caution = 1{'0' * 400}", "caution are numbers"),
+        (f"a = {'[' * 5000}{']' * 5000}", "nested too deep"),
+        (f'learners = [{{name = "BanditPrimalDual", seed = {ABSURD}}}]', "seed must be at most"),
+    ],
+)
+def test_absurd_numbers_are_refused_in_a_file(line, sentence, here, capsys):
+    (here / "x.toml").write_text(f'{line}\n[stream]\nproblem = "routing"\n')
+    assert main(["run", "x.toml"]) == 2
+    said = capsys.readouterr().err
+    assert sentence in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tw.LyapunovDescent(Simplex(3), horizon=10**20),
+        lambda: Simplex(10**12),
+        lambda: tw.sets.CappedSimplex(10**12, 0.5),
+        lambda: tw.sets.BoundedPSD(10**6, 1.0),
+        lambda: tw.sets.NuclearBall((10**6, 10**6), 1.0),
+        lambda: tw.sets.L2Ball(10**12),
+        lambda: tw.problems.routing(rounds=10**13),
+        lambda: tw.problems.zoo(rounds=10**13),
+        lambda: on_processes(10**9),
+    ],
+)
+def test_absurd_sizes_are_refused_before_anything_is_made(make):
+    with pytest.raises(InvalidInput, match=r"must be at most|of memory at least"):
+        make()
+
+
+def test_memory_that_is_not_there_is_a_sentence(here, capsys, monkeypatch):
+    from tidewolf.cli import app
+
+    def too_large(*_, **__):
+        return np.empty(2**58)
+
+    monkeypatch.setattr(app, "get_command", lambda _: type("Command", (), {"main": too_large})())
+    assert main(["list"]) == 2
+    assert capsys.readouterr().err.startswith("There is not enough memory for this: Unable to allocate")
+
+
+# --- masks --------------------------------------------------------------------------------------------------------------------------------
+
+MASKED = np.ma.array([0.2, 0.3, 0.5], mask=[False, True, False])
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: as_array(MASKED, "The costs"),
+        lambda: as_array([MASKED, MASKED], "The costs"),
+        lambda: as_array([[MASKED]], "The costs"),
+        lambda: as_array(np.ma.array([1.0]), "The costs"),
+        lambda: as_own(MASKED, "The costs"),
+        lambda: as_point(MASKED, (3,), "The point"),
+        lambda: as_number(np.ma.masked, "The price"),
+        lambda: as_count(np.ma.masked, "A count"),
+        lambda: Linear(MASKED[None, :]),
+        lambda: Linear.one(MASKED),
+        lambda: Capacity.one(MASKED),
+        lambda: Affine(MASKED[None, :], [1.0]),
+        lambda: Box(-MASKED, MASKED),
+        lambda: tw.sets.VertexHull([MASKED, MASKED]),
+        lambda: tw.sets.GroupBall(np.ma.array([0, 1])),
+        lambda: tw.sets.CapacitatedFlow.from_edges([("a", "b")], supplies={"a": 1.0, "b": -1.0}, upper=np.ma.array([2.0])),
+        lambda: tw.Stream(Linear(np.ones((2, 3))), Capacity(np.ones((2, 3))), seen=np.ma.array([True, False])),
+        lambda: Simplex(3).lmo(MASKED),
+        lambda: Simplex(3).project(MASKED),
+        lambda: tw.Session(tw.LyapunovDescent(Simplex(3), horizon=9)).observe(loss_gradient=MASKED, constraint_value=0.0),
+        lambda: tw.Session(tw.LyapunovDescent(Simplex(3), horizon=9)).observe(loss_gradient=np.ones(3), constraint_value=np.ma.masked),
+    ],
+)
+def test_a_masked_array_is_refused(use):
+    with pytest.raises(WrongType, match=r"a masked array was given, \d of \d entries masked; fill them with x\.filled\(value\)"):
+        use()
+
+
+def test_a_masked_gradient_is_no_feedback():
+    learner = tw.LyapunovDescent(Simplex(3), horizon=9)
+    with pytest.raises(WrongType):
+        learner.update(learner.start(), FirstOrder(MASKED, 0.0, 0.0 * np.ones(3), 1.0, 0.0, 1))
+
+
+# --- negative capacities ------------------------------------------------------------------------------------------------------------------
+
+EDGES = [("a", "b"), ("b", "d"), ("a", "c"), ("c", "d")]
+FLOW = FlowPolytope.from_edges(EDGES, source="a", target="d")
+
+
+def stream_of(capacities, shape=(4,)):
+    capacities = np.asarray(capacities, dtype=float)
+    return tw.Stream(Linear(np.ones((len(capacities), *shape))), Capacity(capacities.reshape(-1, *shape)))
+
+
+def test_a_run_names_a_negative_capacity():
+    capacities = np.ones((5, 4))
+    capacities[3, 2], capacities[4, 2] = -0.25, -1.0
+    with pytest.warns(NegativeCapacity) as said:
+        tw.run(tw.LyapunovDescent(FLOW, horizon=5), stream_of(capacities))
+    assert [str(each.message) for each in said] == [
+        "The capacity of a > c is -0.25 in round 3: no point of the set is below 0 there, so every decision breaks it."
+    ]
+
+
+def test_several_are_counted_and_entries_without_names_are_numbered():
+    with pytest.warns(NegativeCapacity, match=r"entry 1 is -2 in round 0: .* 2 entries have such capacities\."):
+        tw.run(tw.LyapunovDescent(Simplex(3), horizon=2), stream_of([[1, -2, 1], [1, 1, -1]], (3,)))
+
+
+def test_a_session_names_it_once_an_entry():
+    session = tw.Session(tw.LyapunovDescent(FLOW, horizon=9))
+    costs = Linear.one(np.ones(4))
+    session.observe(loss=costs, constraint=Capacity.one(np.ones(4)))
+    with pytest.warns(NegativeCapacity, match=r"b > d is -1 in round 1"):
+        session.observe(loss=costs, constraint=Capacity.one([1.0, -1.0, 1.0, 1.0]))
+    for _ in range(2):  # warnings are errors here
+        session.observe(loss=costs, constraint=Capacity.one([1.0, -1.0, 1.0, 1.0]))
+    assert session.rounds == 4
+
+
+def test_rounds_of_a_chain_are_counted_through():
+    chain = Chain((Affine(np.ones((2, 4)), np.ones(2)), Capacity([[1.0, 1.0, 1.0, -3.0]])))
+    with pytest.warns(NegativeCapacity, match=r"c > d is -3 in round 2"):
+        tw.run(tw.LyapunovDescent(FLOW, horizon=3), tw.Stream(Linear(np.ones((3, 4))), chain))
+
+
+def test_a_set_with_negative_points_may_have_them():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tw.run(tw.LyapunovDescent(Box(-np.ones(3), np.ones(3)), horizon=2), stream_of([[1, -0.5, 1], [1, 1, -0.1]], (3,)))
+
+
+def test_a_table_names_the_line_and_the_column(here, capsys):
+    (here / "links.csv").write_text("tail,head\n" + "".join(f"{tail},{head}\n" for tail, head in EDGES))
+    header = ",".join(f"{tail} > {head}" for tail, head in EDGES)
+    (here / "costs.csv").write_text(f"{header}\n1,1,2,2\n1,1,2,2\n")
+    (here / "capacities.csv").write_text(f"{header}\n1,1,1,1\n1,1,1,-0.5\n")
+    (here / "x.toml").write_text(
+        '[set]\ngraph = "links.csv"\nsource = "a"\ntarget = "d"\n[stream]\ncosts = "costs.csv"\ncapacities = "capacities.csv"\n'
+    )
+    experiment = load("x.toml")
+    with pytest.warns(NegativeCapacity, match=r'capacities\.csv, line 3, column "c > d": the capacity is -0\.5; no point of the set'):
+        experiment.problem(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        assert main(["run", "x.toml", "--learner", "LyapunovDescent", "--quiet"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert len([line for line in said if line.startswith("Warning: ") and 'line 3, column "c > d"' in line]) == 1
+    assert not any("building.py" in line for line in said)
