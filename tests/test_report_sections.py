@@ -227,7 +227,9 @@ def test_a_run_is_a_data_frame(run):
 
 def test_matrices_and_several_runs_have_pages():
     problem = tw.problems.sdp(rounds=30)
-    runs = [tw.run(tw.LyapunovDescent(problem.K, horizon=30, caution=c), problem.stream) for c in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)]
+    best = tw.best_in_hindsight(problem.K, problem.stream)
+    learners = [tw.LyapunovDescent(problem.K, horizon=30, caution=c) for c in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)]
+    runs = [tw.run(learner, problem.stream, comparator=best) for learner in learners]
     text = page(runs, name="sdp", about="", seed=0, date=datetime(2026, 1, 2, tzinfo=UTC))
     assert "The first 6 of 7 runs are shown." in text
     assert "grey where negative" in text
