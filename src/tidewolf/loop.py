@@ -94,6 +94,7 @@ def _again(x: Array, k: int) -> Array:
     return namespace(x).broadcast_to(x, (k, *x.shape))
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _values(batch: Batch, x: Array, explores: bool) -> Array:
     try:
         return batch.values_at(x) if explores else batch.values(x)

@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
+import numpy as np
+
 from tidewolf.core import checkpoint
 from tidewolf.core.arrays import Array, as_array, as_count, as_number, as_point, like, norm
 from tidewolf.core.batch import Batch, Stream
@@ -215,6 +217,7 @@ class Session(Generic[S]):
         needs = self.learner.needs
         return f"{type(self.learner).__name__} needs {needs.__name__} feedback, or {_TEACHES[needs]}."
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _revealed(self, seen: Feedback) -> Feedback:
         """What the learner needs of it, and no more."""
         needs = self.learner.needs

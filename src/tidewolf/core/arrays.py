@@ -200,15 +200,42 @@ def total(x: Array) -> float:
 
 
 def norm(x: Array) -> float:
-    """The Frobenius norm."""
-    return math.sqrt(inner(x, x))
+    """The Frobenius norm, of anything finite."""
+    norm2, (least, most) = square(x), square_range(x)
+    return math.sqrt(norm2) if least * least <= norm2 <= most * most else length(x)
 
 
 def length(x: Array) -> float:
     """`norm(x)` without overflow or underflow on the way."""
     xp = namespace(x)
     largest = float(xp.max(xp.abs(x)))
-    return largest * norm(x / largest) if largest else 0.0
+    if not 0.0 < largest < math.inf:
+        return largest
+    x = x / largest
+    return largest * math.sqrt(inner(x, x))
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def square(x: Array) -> float:
+    """|x|^2, which nobody warns of where it is infinite or no number: whoever asks looks."""
+    return inner(x, x)
+
+
+def square_range(x: Array) -> tuple[float, float]:
+    """Sizes, in the dtype of x, from and up to which squares keep their digits."""
+    return (LEAST, MOST) if eps_of(x) < 1e-10 else (1e-17, 1e17)
+
+
+LEAST, MOST = 1e-140, 1e140
+"""The same for what is computed in float64 whatever a set is made of."""
+
+
+def power_of_two(sizes: Any) -> Any:
+    """The largest power of two up to each size, 1 for 0: dividing by it rounds nothing.
+
+    Solvers have absolute tolerances, and HiGHS takes coefficients below 1e-9 for 0.
+    """
+    return np.ldexp(1.0, np.frexp(np.where(sizes > 0.0, sizes, 1.0))[1] - 1)
 
 
 def eps_of(x: Array) -> float:

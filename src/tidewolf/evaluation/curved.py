@@ -27,14 +27,14 @@ from tidewolf.core.arrays import Array, eps_of, like, to_numpy
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, NotSupported
 from tidewolf.core.oracle import HasLMO
-from tidewolf.evaluation.task import FEASIBILITY_TOLERANCE, Vector, exact, positive
+from tidewolf.evaluation.task import FEASIBILITY_TOLERANCE, Vector, exact, positive, require_moderate
 from tidewolf.functions.base import Halfspaces, PiecewiseLinear
 from tidewolf.functions.chain import Chain
 from tidewolf.functions.custom import Custom
 
 METHOD = "Newton steps over vertices of the oracle"
 GAP, TURNS = 1e-7, 100
-"""Relative to the size of the total, or to 1e-3 |grad F| R where that is small; calls for either part."""
+"""Relative to how far the total is from that of the center, or to 1e-3 |grad F| R where that is small; calls for either part."""
 STEP = 1e-5
 _ROWS, _HALVINGS, _EXACT, _IDLE = 16, 12, 1e-10, 1e-9
 """Limits that join at a time; how often a step is halved; the solver's accuracy; the share of the largest multiplier that counts as 0."""
@@ -129,7 +129,20 @@ def curved_of(K: HasLMO, part: Stream) -> Curved:
             if isinstance(one, Custom):
                 raise NotSupported("The best point in hindsight is not known for Custom functions: nothing tells whether they are smooth.")
     pieces = part.constraints.halfspaces() if isinstance(part.constraints, PiecewiseLinear) else None
-    return Curved(exact(K), part, pieces, np.arange(len(part)) if pieces is None else pieces.rounds)
+    task = Curved(exact(K), part, pieces, np.arange(len(part)) if pieces is None else pieces.rounds)
+    _require_moderate(task)
+    return task
+
+
+def _require_moderate(task: Curved) -> None:
+    """Refuse functions in units that are too small or too large, by their steepest slopes at the center and beside it."""
+    for name, batch in (("losses", task.part.losses), ("constraints", task.part.constraints)):
+        center, steepest = task.K.center, 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            slopes = batch.gradients(center)
+            beside = task.K.answer(slopes[0, ...]).vertex.blend(center, 0.5)  # at the center itself slopes may be 0
+            steepest = max(float(batch.slopes(x).max()) for x in (center, beside))
+        require_moderate(name, np.array([steepest]))
 
 
 def guess(task: Curved) -> Found:
@@ -153,6 +166,8 @@ class _Search:
         apart = (center + task.least(center, np.zeros(len(task.rounds)))[1]) / 2  # at the center itself slopes may be 0
         self.cost = float(positive(max(task.steepness(center), task.steepness(apart)) * task.K.radius))
         self.size = float(positive(max(task.limit_steepness(center), task.limit_steepness(apart)) * task.K.radius))
+        self.base, sizes = task.total(center), float(np.abs(to_numpy(task.part.losses.values(task.K.center))).sum())
+        self.rounding = 2.0 * (center.size + len(task.part)) * eps_of(task.K.center) * sizes
         self.inside: Vector | None = None
 
     def climbed(self, x: Vector, *, costs: bool) -> Found:
@@ -186,7 +201,8 @@ class _Search:
     def _settled(self, upper: float, lower: float, costs: bool) -> bool:
         """Whether the bounds are near enough; without costs whether their sign is known, and half of the room inside is reached."""
         if costs:
-            return upper - lower <= GAP * max(abs(upper), abs(lower), 1e-3 * self.cost)
+            most = max(abs(upper - self.base), abs(lower - self.base), 1e-3 * self.cost)
+            return upper - lower <= GAP * most + 2.0 * self.rounding
         near = upper - lower <= GAP * self.size
         return near or lower > 0.0 or (upper < 0.0 and upper < 0.5 * lower)
 
@@ -207,6 +223,7 @@ class _Search:
     def _shortened(self, w: Vector, target: Vector, weight: float, costs: bool) -> Vector:
         """The step to the target, halved until it leads down or, by less than what counts, up; w itself where none does."""
         height = self._height(w @ self.atoms, weight, costs) + 0.1 * GAP * (self.cost if costs else self.size)
+        height += costs * 0.1 * self.rounding
         for halvings in range(_HALVINGS):
             trial = w + 0.5**halvings * (target - w)
             if self._height(trial @ self.atoms, weight, costs) < height:

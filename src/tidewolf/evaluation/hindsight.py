@@ -108,8 +108,9 @@ def best_in_hindsight(K: HasLMO, stream: Stream, start: int | None = None, stop:
 def _straight(K: HasLMO, part: Stream, first: int) -> Comparator:
     """Linear losses under half-spaces, by the first method that decides, or the best that did not."""
     task, best = task_of(K, part), None
+    eased = task.eased()
     for method, guess in _methods(task):
-        found = guess(task) or Guess(None, np.zeros(len(task.b)))
+        found = guess(eased) or Guess(None, np.zeros(len(task.b)))
         known = replace(_checked(task, found, first), method=method)
         if known.feasible is not None:
             return known

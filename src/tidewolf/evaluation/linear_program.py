@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tidewolf.core.arrays import power_of_two
 from tidewolf.evaluation.task import Guess, Task, Vector, positive
 from tidewolf.sets.base import LinearDescription, Polyhedral
 
@@ -32,9 +33,9 @@ def guess(task: Task) -> Guess | None:
 def solved(task: Task, u_of: LinearDescription) -> tuple[Vector, Vector] | None:
     """The solver's point and the multipliers of A x <= b; None where it found no point. Rows, costs and u are scaled to size 1 for it."""
     A, b = _lifted(u_of, task.A, task.b)
-    sizes = positive(np.asarray(abs(A).max(axis=1).todense()).reshape(-1))
+    sizes = power_of_two(abs(A).max(axis=1).toarray().reshape(-1))
     costs = _costs(u_of, task.c)
-    cost, unit = float(positive(np.abs(costs).max())), _unit(u_of)
+    cost, unit = float(power_of_two(np.abs(costs).max())), _unit(u_of)
     found = _linprog(costs / cost, _in_units(u_of, unit), A.multiply(1 / sizes[:, None]), b / sizes / unit)
     if found is None:
         return None
@@ -48,7 +49,7 @@ def breached_weights(task: Task, u_of: LinearDescription) -> Vector | None:
     from scipy.sparse import csr_array, hstack
 
     A, b = _lifted(u_of, task.A, task.b)
-    size, unit = float(positive(abs(A).max())), _unit(u_of)
+    size, unit = float(power_of_two(abs(A).max())), _unit(u_of)
     cost = np.append(np.zeros(A.shape[1]), 1.0)
     rows = hstack([A / size, csr_array(-np.ones((len(b), 1)))])
     found = _linprog(cost, _with_one_more(_in_units(u_of, unit)), rows, b / size / unit)

@@ -16,7 +16,7 @@ import numpy as np
 from tidewolf.core import checkpoint
 from tidewolf.core.arrays import Array, to_numpy
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import BrokenFile, CheckpointError, TidewolfError
+from tidewolf.core.errors import BrokenFile, CheckpointError, NotFinite, TidewolfError
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.kernels import compiling
 from tidewolf.core.learner import Learner
@@ -28,6 +28,9 @@ from tidewolf.evaluation.warm_up import needs, small_runs
 from tidewolf.loop import Played, play
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+_TOTAL = 1e307
+"""What the values of a run may add up to: differences of two such totals are numbers still."""
 
 
 class Moment(NamedTuple):
@@ -90,8 +93,8 @@ class Recording:
 
     def _take(self, played: Played) -> None:
         stop = self.t + played.losses.shape[0]
-        self.losses[self.t : stop] = to_numpy(played.losses)
-        self.violations[self.t : stop] = np.maximum(to_numpy(played.constraints), 0.0)
+        self.losses[self.t : stop] = self._finite(to_numpy(played.losses), "loss")
+        self.violations[self.t : stop] = np.maximum(self._finite(to_numpy(played.constraints), "constraint"), 0.0)
         self.distances[self.t : stop] = self.state.distance
         self.calls[stop - 1] += played.state.calls - self.state.calls
         points = played.x if self.learner.needs is Bandit else played.x[None, ...]
@@ -104,6 +107,16 @@ class Recording:
             self.ends.append(stop)
             self.measures.append(self.learner.measures(self.state))
             self.audit.see(self.state)
+
+    def _finite(self, values: Floats, name: str) -> Floats:
+        """The values, unless one of them is no number, or so large that a total might not be."""
+        size = abs(float(values[0])) if len(values) == 1 else float(np.abs(values).max())
+        if not size <= _TOTAL / len(self.stream):
+            raise NotFinite(
+                f"A {name} of size {size:g} was met in round {self.t} or soon after, where totals of {len(self.stream)} rounds would "
+                f"overflow; sizes of at most {_TOTAL / len(self.stream):.3g} are accepted: give the {name} in other units."
+            )
+        return values
 
     def _count_each(self, points: Array, stop: int) -> None:
         """How much each of several limits was broken in the rounds up to `stop`: at one point for all of them, or at one for each."""

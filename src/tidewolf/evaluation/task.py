@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, eps_of, like, to_numpy
+from tidewolf.core.arrays import LEAST, MOST, Array, eps_of, like, to_numpy
 from tidewolf.core.batch import Batch, Stream
-from tidewolf.core.errors import InvalidInput, WrongShape
+from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
 from tidewolf.core.oracle import HasLMO
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.sets.spectral import Spectral
@@ -27,6 +27,8 @@ from tidewolf.sets.spectral import Spectral
 Vector: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 FEASIBILITY_TOLERANCE = 1e-9
+_ACROSS, _ROUNDING = 1e-2, 1e3
+"""Shares of costs within aff(K): below the first they would lose digits, below the second, in eps, they are rounding."""
 
 
 class Guess(NamedTuple):
@@ -65,6 +67,20 @@ class Task(NamedTuple):
     def total(self, x: Vector) -> float:
         return float(self.c @ x) + self.constant
 
+    def eased(self) -> Task:
+        """The same for solvers, whose accuracies are relative to costs: without what moves no answer.
+
+        That is the constant, and costs that are mostly across aff(K): <c + k 1, x> is <c, x> + k on a simplex.
+        """
+        self = self._replace(constant=0.0)
+        if self.K.dimension == len(self.c):
+            return self
+        along = np.asarray(to_numpy(self.K.tangent(self.at_home(self.c))), dtype=np.float64).reshape(-1)
+        size, left = float(np.linalg.norm(self.c)), float(np.linalg.norm(along))
+        if left >= _ACROSS * size:
+            return self
+        return self._replace(c=along if left > _ROUNDING * eps_of(self.K.center) * size else 0.0 * along)
+
     def keeps(self, x: Vector) -> bool:
         """Whether x lies in K and keeps every constraint, by the set's own excess and the functions' own values."""
         point = self.at_home(x)
@@ -101,11 +117,25 @@ def task_of(K: HasLMO, part: Stream) -> Task:
     """The task of a set and some rounds of linear losses under half-spaces."""
     assert isinstance(part.losses, LinearTotal)
     assert isinstance(part.constraints, PiecewiseLinear)
-    c, constant = part.losses.total()
+    with np.errstate(over="ignore", invalid="ignore"):  # refused next
+        c, constant = part.losses.total()
     A, b, rounds = part.constraints.halfspaces()
     A = A.astype(np.float64, copy=False)
+    largest = np.abs(A).max(axis=1) if isinstance(A, np.ndarray) else abs(A).max(axis=1).toarray().reshape(-1)
+    require_moderate("losses", np.append(np.abs(c).max(), 0.0 if np.isfinite(constant) else np.inf))
+    require_moderate("constraints", largest)
     squares = np.einsum("ij,ij->i", A, A) if isinstance(A, np.ndarray) else A.multiply(A).sum(axis=1)
     return Task(exact(K), part.constraints, c.reshape(-1), constant, A, b, rounds, positive(np.sqrt(np.asarray(squares).reshape(-1))))
+
+
+def require_moderate(name: str, slopes: Vector) -> None:
+    """Refuse functions whose slopes are not 0 and whose squares and ratios would overflow or vanish."""
+    odd = slopes[(slopes != 0.0) & ~((slopes >= LEAST) & (slopes <= MOST))]
+    if len(odd):
+        raise NotSupported(
+            f"The best point in hindsight is not computed for {name} with a slope of {odd[0]:.3g}; slopes from {LEAST:g} to {MOST:g} "
+            f"are accepted: give the {name} in other units."
+        )
 
 
 def exact(K: HasLMO) -> HasLMO:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_array, like, namespace, to_numpy
+from tidewolf.core.arrays import Array, Shape, as_array, like, namespace, square_range, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import WrongShape
 
@@ -79,5 +79,14 @@ def rows(x: Array) -> Array:
 
 def row_norms(x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
     """The norm of each row of a matrix, as a NumPy array."""
-    norms: np.ndarray[Any, np.dtype[np.float64]] = np.sqrt(to_numpy(namespace(x).vecdot(x, x)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = to_numpy(namespace(x).vecdot(x, x))
+    norms: np.ndarray[Any, np.dtype[np.float64]] = np.sqrt(squares)
+    least, most = square_range(x)
+    odd = np.flatnonzero(~((norms >= least) & (norms <= most)))
+    if len(odd):  # 0, or so small or large that their squares are not
+        some = to_numpy(x)[odd]
+        sizes = np.abs(some).max(axis=1)
+        some = some / np.where((sizes > 0.0) & (sizes < np.inf), sizes, 1.0)[:, None]
+        norms[odd] = sizes * np.sqrt(np.vecdot(some, some))
     return norms

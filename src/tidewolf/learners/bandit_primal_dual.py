@@ -177,10 +177,11 @@ class BanditPrimalDual(Explorer[State]):
             largest_breach=max(state.largest_breach, float(breaches.max())),
         )
         M_f, M_g = self._sizes(seen)
-        unit, M_before = (self._sizes(state)[0] or M_f) / (M_f or 1.0), max(self._sizes(state)[1], 1.0 / MODERATE)
+        unit, M_before = (self._sizes(state)[0] or M_f) / (M_f or 1.0), self._sizes(state)[1] or 1.0
 
         c = centred(losses, state.mean_loss, state.mean_rounds) / (M_f or 1.0)
-        c = c + (unit * state.lam) * (centred(breaches, state.mean_breach, state.mean_rounds) / M_before)
+        breached = centred(breaches, state.mean_breach, state.mean_rounds)
+        c = c + (unit * state.lam) * (np.clip(breached, -MODERATE * M_before, MODERATE * M_before) / M_before)
         size = float(np.abs(c).max()) or 1.0  # apart, as the dtype of u may not hold its square
         d = combined(c / size, u)
         y, S = state.y, state.square_sum * unit**2 + size * size * inner(d, d)

@@ -104,8 +104,8 @@ class LyapunovDescent(BlockLearner[State]):
     def _length(self, state: State) -> int:
         return self.block
 
-    def _require(self, seen: FirstOrder) -> None:
-        self._weights.require(seen)
+    def _require(self, state: State, seen: FirstOrder) -> None:
+        self._weights.require(state.ledger, state.open, seen)
 
     def _closed(self, state: State, block: FirstOrder) -> State:
         """The three steps at the end of a block, from its sums."""

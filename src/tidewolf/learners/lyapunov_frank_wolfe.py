@@ -106,8 +106,8 @@ class LyapunovFrankWolfe(BlockLearner[State]):
     def _length(self, state: State) -> int:
         return 1
 
-    def _require(self, seen: FirstOrder) -> None:
-        self._weights.require(seen)
+    def _require(self, state: State, seen: FirstOrder) -> None:
+        self._weights.require(state.ledger, state.open, seen)
 
     def _closed(self, state: State, block: FirstOrder) -> State:
         K = self.K

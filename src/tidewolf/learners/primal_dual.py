@@ -171,8 +171,9 @@ class PrimalDual(BlockLearner[State]):
     def _stepped(self, state: State, block: FirstOrder) -> State:
         """The primal and the dual step at the end of a block, from its sums, and what they add to the bounds."""
         K, s, R, n = self.K, self._steps(state.horizon), self._R, block.rounds
-        grad_f, slope_f = within(K, "loss", block.loss_gradient, n, self.loss_lipschitz)
-        grad_g, slope_g = within(K, "constraint", block.constraint_gradient, n, self.constraint_lipschitz)
+        grad_f, slope_f = within(K, "loss", block.loss_gradient, n, self.loss_lipschitz, max(state.loss_slope, block.loss_slope))
+        known = max(state.constraint_slope, block.constraint_slope)
+        grad_g, slope_g = within(K, "constraint", block.constraint_gradient, n, self.constraint_lipschitz, known)
         G_f, G_g = max(state.loss_slope, slope_f), max(state.constraint_slope, slope_g)
 
         d = grad_f / (G_f or 1.0) + (state.lam / (G_g or 1.0)) * grad_g
@@ -180,7 +181,7 @@ class PrimalDual(BlockLearner[State]):
         y, lam, price, energy = saddle_step(state.active.x, state.y, state.lam, d, q / ((G_g or 1.0) * R), n, s.eta, s.nu, s.theta, R)
         at_center = state.t == state.open.rounds
         reach = K.radius if at_center else min(2.0 * K.radius, K.diameter + state.distance)
-        growth = (G_f - state.priced_slope) * reach**2 / (2.0 * s.eta * R)
+        growth = (G_f - state.priced_slope) * reach * (reach / R) / (2.0 * s.eta)
         return state._replace(
             t=state.t + n - state.open.rounds,
             y=into_ball(y, K.center, K.radius),
@@ -233,9 +234,10 @@ class PrimalDual(BlockLearner[State]):
         violation = violation_bound(E, rounds, s.nu, s.theta)
         return state.regret_bound, state.constraint_slope * R * violation if violation < math.inf else math.inf
 
-    def _require(self, seen: FirstOrder) -> None:
-        within(self.K, "loss", seen.loss_gradient, seen.rounds, self.loss_lipschitz)
-        within(self.K, "constraint", seen.constraint_gradient, seen.rounds, self.constraint_lipschitz)
+    def _require(self, state: State, seen: FirstOrder) -> None:
+        G_f, G_g = max(state.loss_slope, state.open.loss_slope), max(state.constraint_slope, state.open.constraint_slope)
+        within(self.K, "loss", seen.loss_gradient, seen.rounds, self.loss_lipschitz, G_f)
+        within(self.K, "constraint", seen.constraint_gradient, seen.rounds, self.constraint_lipschitz, G_g)
 
     def _steps(self, horizon: int) -> Steps:
         return steps_for(horizon, self.calls_per_round, self.block)

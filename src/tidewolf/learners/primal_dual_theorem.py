@@ -163,7 +163,7 @@ class TheoremPrimalDual(BlockLearner[State]):
         E = constant + state.energy + self.loss_lipschitz * D * rounds
         return constant + state.regret_bound, violation_bound(E, rounds, s.eta, s.delta * s.eta)
 
-    def _require(self, seen: FirstOrder) -> None:
+    def _require(self, state: State, seen: FirstOrder) -> None:
         self._within(seen)
 
     def _within(self, seen: FirstOrder) -> tuple[Array, Array]:

@@ -84,8 +84,8 @@ class OnlineFrankWolfe(Learner[State]):
         if t == began + horizon:
             horizon, began = 2 * horizon, t
             leader = anew(leader.first, 0.0, leader.bound, leader.calls, leader.warm)
-        g, slope_f = within(self.K, "loss", seen.loss_gradient, 1, self.loss_lipschitz)
-        grad_g, slope_g = within(self.K, "constraint", seen.constraint_gradient, 1, self.constraint_lipschitz)
+        g, slope_f = within(self.K, "loss", seen.loss_gradient, 1, self.loss_lipschitz, G_f)
+        grad_g, slope_g = within(self.K, "constraint", seen.constraint_gradient, 1, self.constraint_lipschitz, G_g)
         G_f, G_g = max(G_f, slope_f), max(G_g, slope_g)
         if G_g > 0.0:
             w = THETA * self.caution * (G_f / G_g if G_f > 0.0 else 1.0)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, frozen, like, to_numpy
+from tidewolf.core.arrays import Array, frozen, like, power_of_two, require_finite, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.feedback import require_full_information
@@ -62,16 +62,19 @@ class BestPoint:
         from scipy.sparse import csr_array, vstack
 
         d, unit = self._description, self._unit
-        c = np.sum([part.total()[0].reshape(-1) for part in _parts(losses) if isinstance(part, LinearTotal)], axis=0)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused next
+            c = np.sum([part.total()[0].reshape(-1) for part in _parts(losses) if isinstance(part, LinearTotal)], axis=0)
         spaces = [part.halfspaces() for part in _parts(constraints) if isinstance(part, PiecewiseLinear)]
         A, b = vstack([csr_array(A, dtype=np.float64) for A, _, _ in spaces]), np.concatenate([b for _, b, _ in spaces])
-        c, (A, b) = self._along(c[None])[0], self._rows_along(A, b)
+        require_finite(c, f"The sum of the losses that {self.who} minimises")
+        c, size = c / power_of_two(np.abs(c).max()), float(power_of_two(abs(A).max()))
+        c, (A, b) = self._along(c[None])[0], self._rows_along(A / size, b / size)
         if d.shift is not None:
             b = b - A @ d.shift
         if d.lift is not None:
             A, c = A @ csr_array(d.lift), d.lift.T @ c
-        size = float(abs(A).max()) or 1.0
-        u = self._solved(_Program(c / (np.abs(c).max() or 1.0), A / size, b / (size * unit)))
+        size = float(power_of_two(abs(A).max()))
+        u = self._solved(_Program(c / power_of_two(np.abs(c).max()), A / size, b / (size * unit)))
         u = np.clip(unit * u, d.lower, d.upper)
         x = u if d.lift is None else d.lift @ u
         return self._member(x if d.shift is None else x + d.shift)
@@ -99,10 +102,12 @@ class BestPoint:
         return np.where(across[:, None], along, rows) if across.any() else rows
 
     def _solved(self, program: _Program) -> Vector:
-        u = self._linprog(program)
+        u = self._linprog(program.rows_of_size_one())
         if u is None:
             worst = self._linprog(program.breach())
-            u = None if worst is None else self._linprog(program._replace(b=program.b + max(0.0, float(worst[-1])) + _ROOM))
+            if worst is not None:
+                wider = program._replace(b=program.b + max(0.0, float(worst[-1])) + _ROOM)
+                u = self._linprog(wider.rows_of_size_one())
         if u is None:
             raise SolverFailed(f"HiGHS could not find the best point of {self.K!r} for these rounds.")
         return u
@@ -155,6 +160,11 @@ class _Program(NamedTuple):
     c: Vector
     A: Any
     b: Vector
+
+    def rows_of_size_one(self) -> _Program:
+        """The same; a limit in smaller units than others is a limit still."""
+        sizes = power_of_two(np.maximum(abs(self.A).max(axis=1).toarray().reshape(-1), 1e-100))
+        return _Program(self.c, self.A.multiply(1.0 / sizes[:, None]), self.b / sizes)
 
     def breach(self) -> _Program:
         """Minimise s under A u - s <= b, s the last variable."""

@@ -101,14 +101,15 @@ class ProjectedPrimalDual(Learner[State]):
         if state.t == state.began + state.horizon:
             state = self._restarted(state)
         K, R, x, (eta, nu, theta) = self.K, self._R, state.x, self._steps(state.horizon)
-        grad_f, slope_f = within(K, "loss", seen.loss_gradient, 1, self.loss_lipschitz)
-        grad_g, slope_g = within(K, "constraint", seen.constraint_gradient, 1, self.constraint_lipschitz)
-        G_f, G_g = max(state.loss_slope, slope_f), max(state.constraint_slope, slope_g)
+        grad_f, slope_f = within(K, "loss", seen.loss_gradient, 1, self.loss_lipschitz, state.loss_slope)
+        G_f, G_g = max(state.loss_slope, slope_f), state.constraint_slope
+        grad_g, slope_g = within(K, "constraint", seen.constraint_gradient, 1, self.constraint_lipschitz, G_g)
+        G_g = max(G_g, slope_g)
 
         d = grad_f / (G_f or 1.0) + (state.lam / (G_g or 1.0)) * grad_g
         q, hopeless = kept_possible(seen.violation, G_g * K.diameter, K.center)
         y, lam, price, energy = saddle_step(x, x, state.lam, d, q / ((G_g or 1.0) * R), 1, eta, nu, theta, R)
-        growth = (G_f - state.priced_slope) * K.diameter**2 / (2.0 * eta * R)
+        growth = (G_f - state.priced_slope) * K.diameter * (K.diameter / R) / (2.0 * eta)
         return state._replace(
             t=state.t + 1,
             x=frozen(self._project(y)),

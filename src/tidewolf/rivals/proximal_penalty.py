@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
+import numpy as np
+
 from tidewolf.core.arrays import Array, frozen, namespace
 from tidewolf.core.errors import NotFinite, NotSupported
 from tidewolf.core.feedback import FullInformation, require_full_information
@@ -89,12 +91,15 @@ class ProximalPenalty(Learner[State]):
             state = state._replace(horizon=2 * state.horizon, began=state.t)
         K, x, T = self.K, state.x, state.horizon
         one = namespace(x).ones(1, dtype=x.dtype)
-        grad_f, slope_f = within(K, "loss", seen.losses.subgradient(x, one), 1, self.loss_lipschitz)
-        _, slope_g = within(K, "constraint", seen.constraints.subgradient(x, one), 1, self.constraint_lipschitz)
-        limit = float(seen.constraints.values(x)[0])
+        G_f, G_g = state.loss_slope, state.constraint_slope
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with a sentence
+            loss_gradient, limit_gradient = seen.losses.subgradient(x, one), seen.constraints.subgradient(x, one)
+            limit = float(seen.constraints.values(x)[0])
+        grad_f, slope_f = within(K, "loss", loss_gradient, 1, self.loss_lipschitz, G_f)
+        _, slope_g = within(K, "constraint", limit_gradient, 1, self.constraint_lipschitz, G_g)
         if not math.isfinite(limit):
             raise NotFinite(f"The constraint is {limit} at the point played; give functions that are finite on the set.")
-        G_f, G_g = max(state.loss_slope, slope_f), max(state.constraint_slope, slope_g)
+        G_f, G_g = max(G_f, slope_f), max(G_g, slope_g)
 
         R = K.radius or 1.0
         size = self.caution / DEFAULT_CAUTION * math.sqrt(T)

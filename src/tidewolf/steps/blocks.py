@@ -74,7 +74,7 @@ class BlockLearner(Clocked[S]):
     """Abstract: first-order learners whose point is constant within a block."""
 
     @abstractmethod
-    def _require(self, seen: FirstOrder) -> None:
+    def _require(self, state: S, seen: FirstOrder) -> None:
         """Refuse at once, while their block is still open, gradients that its end would refuse."""
 
     @abstractmethod
@@ -87,7 +87,7 @@ class BlockLearner(Clocked[S]):
         require_first_order(seen, self.hard_set.shape, left)
         if seen.rounds == left:
             return self._closed(state, joined(state.open, seen) if state.open.rounds else seen)
-        self._require(seen)
+        self._require(state, seen)
         record: Any = state  # a NamedTuple, which no protocol can say
         waiting: S = record._replace(t=state.t + seen.rounds, open=joined(state.open, seen))
         return waiting
@@ -97,8 +97,10 @@ def slopes_with(K: HasLMO, block: FirstOrder, loss_slope: float, constraint_slop
     """The largest slopes, those of an open block among them."""
     if block.rounds == 0:
         return loss_slope, constraint_slope
-    loss = within(K, "loss", block.loss_gradient, block.rounds, None)[1]
-    return max(loss_slope, loss), max(constraint_slope, within(K, "constraint", block.constraint_gradient, block.rounds, None)[1])
+    G_f, G_g = max(loss_slope, block.loss_slope), max(constraint_slope, block.constraint_slope)
+    loss = within(K, "loss", block.loss_gradient, block.rounds, None, G_f)[1]
+    constraint = within(K, "constraint", block.constraint_gradient, block.rounds, None, G_g)[1]
+    return max(loss_slope, loss), max(constraint_slope, constraint)
 
 
 def opened(center: Array) -> FirstOrder:

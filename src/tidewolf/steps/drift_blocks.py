@@ -159,19 +159,21 @@ class DriftLearner(Clocked[State]):
         x, y, n, open = state.active.x, state.y, len(losses), state.open
         one = namespace(x).ones(n, dtype=x.dtype)
         gradient = losses.subgradient(y, one)
-        within(self.K, "loss", gradient, n, self.loss_lipschitz)
+        G_f, G_g = max(state.loss_slope, state.steepest_loss), max(state.constraint_slope, state.steepest_constraint)
+        within(self.K, "loss", gradient, n, self.loss_lipschitz, G_f)
         limits = constraints.values(x)
         breached = to_numpy(limits) > 0
         difference = float(np.sum(to_numpy(losses.values(x) - losses.values(y)), dtype=np.float64))
-        slopes = each_within(self.K, "constraint", constraints, x)[breached]
-        slopes_y = each_within(self.K, "constraint", constraints, y)
-        steepest = float(np.max(each_within(self.K, "loss", losses, x)))
+        slopes = each_within(self.K, "constraint", constraints, x, G_g)[breached]
+        slopes_y = each_within(self.K, "constraint", constraints, y, G_g)
+        steepest = float(np.max(each_within(self.K, "loss", losses, x, G_f)))
         if not np.isfinite([difference, steepest, *to_numpy(limits), *slopes, *slopes_y]).all():
             raise NotFinite("A loss or a constraint has a value or a slope that is no finite number at the points looked at.")
         met = state.met_constraint
         if breached.any():
             total = constraints.subgradient(x, namespace(x).astype(limits > 0, x.dtype))
-            met = max(met, within(self.K, "constraint", total, int(breached.sum()), self.constraint_lipschitz)[1])
+            G_g = max(G_g, float(slopes.max()))
+            met = max(met, within(self.K, "constraint", total, int(breached.sum()), self.constraint_lipschitz, G_g)[1])
         return state._replace(
             t=state.t + n,
             open=OpenBlock(
@@ -184,14 +186,14 @@ class DriftLearner(Clocked[State]):
             constraint_slope=self.constraint_lipschitz or max(state.constraint_slope, float(slopes_y.max())),
             steepest_loss=max(state.steepest_loss, steepest),
             steepest_constraint=max(state.steepest_constraint, float(slopes.max(initial=0.0))),
-            met_loss=max(state.met_loss, within(self.K, "loss", losses.subgradient(x, one), n, None)[1]),
+            met_loss=max(state.met_loss, within(self.K, "loss", losses.subgradient(x, one), n, None, max(G_f, steepest))[1]),
             met_constraint=met,
         )
 
     def _stepped(self, state: State, constraints: Batch) -> State:
         """The step at the end of a block; the state's `y` is then its answer, `aimed` too."""
         K, n, open = self.K, state.open.rounds, state.open
-        gradient, slope = within(K, "loss", open.loss_gradient, n, self.loss_lipschitz)
+        gradient, slope = within(K, "loss", open.loss_gradient, n, self.loss_lipschitz, max(state.loss_slope, state.steepest_loss))
         G_f = max(state.loss_slope, slope)
         _, alpha, delta = self._settings(state.horizon, G_f or 1.0, state.constraint_slope or 1.0)
         reach = self._first_reach if state.t == n else min(2.0 * K.radius, K.diameter + state.distance)

@@ -117,12 +117,14 @@ class LyapunovWeights:
         """The surrogate gradient of a block of rounds, from its sums."""
         V, rounds, exponent = 1.0 / self.caution, ledger.rounds + block.rounds, ledger.exponent
         violation, least_ratio, impossible = ledger.violation, ledger.least_ratio, ledger.impossible
-        grad_f, slope = within(self.K, "loss", block.loss_gradient, block.rounds, self.loss_lipschitz)
+        known = max(ledger.loss_slope, block.loss_slope)
+        grad_f, slope = within(self.K, "loss", block.loss_gradient, block.rounds, self.loss_lipschitz, known)
         G_f, loss_norms = max(ledger.loss_slope, slope), ledger.loss_norms + slope * block.rounds
         if block.violation <= 0.0:
             g, G_g, push, owed = math.ldexp(V, -exponent) * grad_f, ledger.constraint_slope, None, 0.0
         else:
-            grad_g, slope = within(self.K, "constraint", block.constraint_gradient, block.rounds, self.constraint_lipschitz)
+            known = max(ledger.constraint_slope, block.constraint_slope)
+            grad_g, slope = within(self.K, "constraint", block.constraint_gradient, block.rounds, self.constraint_lipschitz, known)
             G_g = max(ledger.constraint_slope, slope)
             reach, w = G_g * self.K.diameter, 0.0
             breach, beyond = kept_possible(block.violation, block.rounds * reach, self.K.center)
@@ -144,10 +146,11 @@ class LyapunovWeights:
         """e_t, by which the exponential grows with q after t rounds."""
         return THETA * math.pow(max(t, self.horizon or LEAST_HORIZON), -self.p)
 
-    def require(self, seen: FirstOrder) -> None:
+    def require(self, ledger: Ledger, open: FirstOrder, seen: FirstOrder) -> None:
         """Refuse at once, while their block is still open, gradients that `weigh` would refuse."""
-        within(self.K, "loss", seen.loss_gradient, seen.rounds, self.loss_lipschitz)
-        within(self.K, "constraint", seen.constraint_gradient, seen.rounds, self.constraint_lipschitz)
+        G_f, G_g = max(ledger.loss_slope, open.loss_slope), max(ledger.constraint_slope, open.constraint_slope)
+        within(self.K, "loss", seen.loss_gradient, seen.rounds, self.loss_lipschitz, G_f)
+        within(self.K, "constraint", seen.constraint_gradient, seen.rounds, self.constraint_lipschitz, G_g)
 
     def bound(self, ledger: Ledger, B: float) -> Bound:
         """What holds for the rounds so far, given the base learner's regret bound B on the surrogate, in units of 2^exponent."""

@@ -1,0 +1,321 @@
+"""Units: losses and constraints times anything are the same game, or are refused in a sentence; overflow has no other words than ours."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf import learners, rivals
+from tidewolf.core.arrays import norm, power_of_two
+from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, TidewolfError
+from tidewolf.core.feedback import FirstOrder
+from tidewolf.evaluation.task import task_of
+from tidewolf.functions import Affine, Custom, Linear, MaxAffine, Quadratic
+from tidewolf.functions.base import row_norms
+from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, PrimalDual
+from tidewolf.rivals import Resolve
+from tidewolf.rivals.program import BestPoint
+from tidewolf.sets import Box, FlowPolytope, L2Ball, Scaled, Simplex, Spectraplex
+from tidewolf.steps.slopes import each_within, within
+
+ROUNDS = 30
+KINDS = {**learners.every(), **rivals.every()}
+SETS = {"simplex": Simplex(4), "flow": FlowPolytope.examples()[0]}
+FAR = {"1e-160": 1e-160, "1e-300": 1e-300, "1e160": 1e160, "1e300": 1e300}
+NEAR = {"1e-99": 2.0**-328, "1e99": 2.0**328}
+"""Powers of two, which round nothing: decisions are the same to the last bit."""
+
+
+@pytest.fixture(autouse=True)
+def _no_words_but_ours():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+@cache
+def arrays(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Costs, rows and bounds; some member keeps every row, the center does not."""
+    K, rng = SETS[name], np.random.default_rng(0)
+    C, A = rng.random((ROUNDS, K.shape[0])) - 0.3, rng.random((ROUNDS, K.shape[0]))
+    inside = 0.5 * K.lmo(rng.standard_normal(K.shape)) + 0.5 * K.center
+    return C, A, np.maximum(A @ inside + 0.01, A @ K.center - 0.05)
+
+
+def stream(name: str, f: float, g: float) -> tw.Stream:
+    C, A, b = arrays(name)
+    return tw.Stream(Linear(f * C), Affine(g * A, g * b))
+
+
+def decisions(learner: Any, played: tw.Stream) -> np.ndarray:
+    n = learner.hard_set.shape[0]
+    return np.concatenate([np.reshape(move.x, (-1, n)) for move in tw.play(learner, played)])
+
+
+@cache
+def plain(kind: str, name: str) -> tuple[Any, np.ndarray, tw.Comparator]:
+    learner = KINDS[kind].examples(SETS[name], ROUNDS)[0]
+    return learner, decisions(learner, stream(name, 1.0, 1.0)), best(name)
+
+
+@cache
+def best(name: str) -> tw.Comparator:
+    known = tw.best_in_hindsight(SETS[name], stream(name, 1.0, 1.0))
+    assert known.feasible is True
+    return known
+
+
+def truthful(run: Any, name: str, f: float, g: float) -> None:
+    """Nothing false is said of a run on rounds that some point keeps."""
+    assert run.certificate.holds is not False, run.certificate.failures
+    assert "No point can keep" not in run.bound.reason
+    assert run.comparator is None or run.comparator.feasible is True
+    if run.regret is not None:
+        truth = f * np.array([best(name).lower, best(name).upper])
+        rounding = 1e-9 * abs(truth).max()
+        assert run.comparator.lower <= truth[1] + rounding
+        assert run.comparator.upper >= truth[0] - rounding
+        assert np.isfinite(run.regret).all()
+        if run.bound.regret is not None:
+            assert run.bound.regret >= run.regret[0]
+
+
+@pytest.mark.parametrize("f, g", [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0)], ids=["losses", "constraints", "both"])
+@pytest.mark.parametrize("unit", FAR)
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_units_far_away_change_no_decision_or_are_refused(kind, name, unit, f, g):
+    learner, expected, _ = plain(kind, name)
+    f, g = FAR[unit] ** f, FAR[unit] ** g
+    scaled = stream(name, f, g)
+    try:
+        run = tw.run(learner, scaled)
+        points = decisions(learner, scaled)
+    except TidewolfError as refusal:
+        sentence = str(refusal)
+        assert sentence.endswith(".")
+        assert "units" in sentence or "at most" in sentence
+        return
+    np.testing.assert_allclose(points, expected, rtol=0, atol=1e-9 * SETS[name].radius)
+    truthful(run, name, f, g)
+
+
+@pytest.mark.parametrize("f", NEAR)
+@pytest.mark.parametrize("g", NEAR)
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_units_in_between_change_nothing_at_all(kind, name, f, g):
+    learner, expected, _ = plain(kind, name)
+    run = tw.run(learner, stream(name, NEAR[f], NEAR[g]))
+    points = decisions(learner, stream(name, NEAR[f], NEAR[g]))
+    if kind in ("DriftPlusPenalty", "ProximalPenalty"):  # their step has an accuracy, not the last bit
+        np.testing.assert_allclose(points, expected, rtol=0, atol=1e-6 * SETS[name].radius)
+    else:
+        np.testing.assert_array_equal(points, expected)
+    assert kind == "WarmUp" or np.abs(points - points[0]).max() > 0.01
+    truthful(run, name, NEAR[f], NEAR[g])
+    assert run.regret is not None
+
+
+@pytest.mark.parametrize("unit", [1e-160, 1e-300])
+def test_values_alone_are_of_any_small_unit(unit):
+    learner, expected, _ = plain("BanditPrimalDual", "simplex")
+    np.testing.assert_allclose(decisions(learner, stream("simplex", unit, unit)), expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-160, 1e-300, 1e160, 1e300])
+def test_a_program_is_of_any_unit(unit):
+    learner, expected, _ = plain("Resolve", "flow")
+    np.testing.assert_allclose(decisions(learner, stream("flow", unit, 1.0 / unit)), expected, rtol=0, atol=1e-9)
+
+
+def test_limits_in_smaller_units_than_others_are_limits():
+    """x_0 <= 0.1 in units of 1e-12 of the other's."""
+    K = Box([0.0, 0.0], [1.0, 1.0])
+    limits = Affine(np.array([[1e-12, 0.0], [0.0, 1.0]]), np.array([1e-13, 0.9]))
+    losses = Linear(np.array([[-1.0, -1.0], [0.0, 0.0]]))
+    np.testing.assert_allclose(BestPoint(K, "a test")(losses, limits), [0.1, 0.9], atol=1e-9)
+    np.testing.assert_allclose(tw.best_in_hindsight(K, tw.Stream(losses, limits)).point, [0.1, 0.9], atol=1e-9)
+
+
+# --- slopes ------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_gradient_too_small_is_refused_unless_slopes_are_known_beside_it(dtype):
+    K = Simplex(2).to(np.zeros(2, dtype=dtype))
+    unit = 1e-150 if dtype is np.float64 else 1e-25
+    gradient = np.array([unit, 0.0], dtype=dtype)
+    with pytest.raises(NotFinite, match=r"A loss of slope .* was given, whose square would vanish; slopes from .* in other units\."):
+        within(K, "loss", gradient, 1, None)
+    with pytest.raises(NotFinite, match="would vanish"):
+        within(K, "loss", gradient, 1, None, 100 * unit)
+    for known in ({"given": 1.0}, {"given": None, "known": 1.0}):
+        along, slope = within(K, "loss", gradient, 1, **known)
+        assert slope == 0.0
+        assert not along.any()
+
+
+@pytest.mark.parametrize("gradient", [np.zeros(3), np.full(3, 1e-200), np.full(3, 1e-310)], ids=["zero", "across", "subnormal"])
+def test_what_is_nothing_within_the_hull_is_nothing(gradient):
+    assert within(Simplex(3), "loss", gradient, 1, None)[1] == 0.0
+
+
+@pytest.mark.parametrize("radius, slope", [(1e-100, 1e-60), (1e100, 1e60)])
+def test_slopes_times_radii_are_moderate_too(radius, slope):
+    with pytest.raises(NotFinite, match=r"on a set of radius .*; slopes times radii from 1e-140 to 1e\+140 are accepted"):
+        within(Box(-radius * np.ones(2), radius * np.ones(2)), "loss", np.array([slope, 0.0]), 1, None)
+
+
+def test_rounds_are_beside_one_another():
+    K, C = Box(-np.ones(2), np.ones(2)), np.array([[1e-200, 0.0], [0.0, 1.0]])
+    np.testing.assert_array_equal(each_within(K, "loss", Linear(C), K.center), [0.0, 1.0])
+    np.testing.assert_array_equal(each_within(K, "loss", Linear(C[:1]), K.center, 1.0), [0.0])
+    with pytest.raises(NotFinite, match="would vanish"):
+        each_within(K, "loss", Linear(C[:1]), K.center)
+
+
+@pytest.mark.parametrize("block", [1, 3])
+def test_a_curved_loss_at_its_minimum_goes_on(block):
+    """Slopes fall below 1e-140 while the loss is well known."""
+    K, learner = Box([-1.0], [1.0]), LyapunovDescent(Box([-1.0], [1.0]), block=block)
+    state = learner.start()
+    for slope in (1.0, -0.5, 0.0, 1e-180, 1e-300, 5e-324, 0.25, 1e-200, 0.0):
+        seen = FirstOrder(np.array([slope]), 0.0, np.zeros(1), abs(slope), 0.0, 1)
+        state = learner.update(state, seen)
+    assert state.t == 9
+    assert K.excess(learner.act(state)) <= 1e-12
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e-170, 1.0, 1e170, 1e300])
+def test_norms_of_anything(scale):
+    assert norm(scale * np.array([3.0, 4.0])) == pytest.approx(5.0 * scale, rel=1e-3)
+    rows = np.array([[3.0, 4.0], [0.0, 0.0]]) * scale
+    np.testing.assert_allclose(row_norms(rows), [5.0 * scale, 0.0], rtol=1e-3)
+
+
+def test_powers_of_two():
+    np.testing.assert_array_equal(power_of_two(np.array([0.0, 1.0, 1.5, 0.3, 1.7e308, 5e-324])), [1, 1, 1, 0.25, 2.0**1023, 5e-324])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("size", [1e-160, 1e160])
+def test_sets_too_small_or_large_to_square_are_refused(kind, size):
+    with pytest.raises(InvalidInput, match=r"A set of radius .* was given; .* takes radii from 1e-140 to 1e\+140, or 0"):
+        KINDS[kind](Scaled(Simplex(3), size))
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_a_given_slope_is_one_that_can_be_squared(size):
+    with pytest.raises(InvalidInput, match=r"loss_lipschitz = .* was given; sizes from 1e-140 to 1e\+140 are accepted"):
+        PrimalDual(Simplex(3), loss_lipschitz=size)
+
+
+# --- overflow ----------------------------------------------------------------------------------------------------------------------------
+
+
+def overflowing(rounds: int) -> dict[str, tw.Stream]:
+    C, zero = np.ones((rounds, 3)), Affine(np.zeros((rounds, 3)), np.ones(rounds))
+    big = np.array([1e307, -1e307, 0.0])
+    return {
+        "values of losses": tw.Stream(Affine(big + 0 * C, np.full(rounds, -1.7e308)), zero),
+        "totals of losses": tw.Stream(Affine(np.eye(3)[np.arange(rounds) % 3], np.full(rounds, -1e307)), zero),
+        "values of constraints": tw.Stream(Linear(C), Affine(np.eye(3)[np.arange(rounds) % 3], np.full(rounds, -1.7e308))),
+        "gradients": tw.Stream(Linear(1.7e308 * np.array([1.0, -1.0, 1.0]) * C), zero),
+        "gradients of limits": tw.Stream(Linear(C), Affine(1.7e308 * np.array([1.0, -1.0, 1.0]) * C, np.full(rounds, -1.0))),
+        "curvature": tw.Stream(Quadratic(1e300 * np.eye(3), 1e300 * C), zero),
+    }
+
+
+@pytest.mark.parametrize("what", overflowing(1))
+@pytest.mark.parametrize("kind", [LyapunovDescent, PrimalDual, BanditPrimalDual, DriftPlusPenalty, Resolve, rivals.ProximalPenalty])
+def test_overflow_speaks_once_and_in_our_words(kind, what):
+    with pytest.raises(TidewolfError, match=r"^[A-Z].*\.$"):
+        tw.run(kind(Scaled(Simplex(3), 100.0)), overflowing(40)[what])
+
+
+def test_a_loss_that_is_no_number_is_refused():
+    losses = Custom.one(lambda x: float("nan"), lambda x: np.ones(2), 2)
+    with pytest.raises(NotFinite, match=r"\.$"):
+        tw.run(LyapunovDescent(Simplex(2)), tw.Stream(losses, Affine.one(np.zeros(2), 1.0)))
+
+
+def test_a_session_speaks_our_words_too():
+    session = tw.Session(LyapunovDescent(Simplex(3)))
+    for loss in (Linear.one(1e200 * np.arange(3.0)), Linear.one(1.7e308 * np.array([1.0, -1.0, 1.0]))):
+        with pytest.raises(NotFinite, match="would overflow"):
+            session.observe(loss=loss, constraint=Affine.one(np.zeros(3), 1.0))
+    with pytest.raises(NotFinite, match="would vanish"):
+        session.observe(loss_gradient=1e-200 * np.arange(3.0), constraint_value=-1.0)
+
+
+# --- comparators -------------------------------------------------------------------------------------------------------------------------
+
+
+def hindsight(K: Any, kind: str, f: float, g: float, offset: float = 0.0) -> tw.Stream:
+    rng, n = np.random.default_rng(3), int(np.prod(K.shape))
+    C, A = rng.standard_normal((20, *K.shape)), rng.standard_normal((20, *K.shape))
+    if len(K.shape) == 2:
+        C, A = C + np.swapaxes(C, 1, 2), A + np.swapaxes(A, 1, 2)
+    b = A.reshape(20, -1) @ np.reshape(K.center, -1) + 0.05
+    across = np.eye(K.shape[0]) if len(K.shape) == 2 else np.ones(K.shape)
+    losses = {
+        "affine": lambda: Affine(f * C, np.full(20, -f * offset)),
+        "across": lambda: Linear(f * (C + offset * across)),
+        "curved": lambda: Quadratic(f * np.eye(n), f * C, np.full(20, f * offset)),
+    }[kind]()
+    return tw.Stream(losses, Affine(g * A, g * b) if kind != "curved" else MaxAffine(g * A[:, None], g * b[:, None]))
+
+
+@pytest.mark.parametrize("f, g", [(u, v) for u in (1e-300, 1e-160, 1e-100, 1.0, 1e100, 1e160, 1e300) for v in (1e-300, 1e-100, 1.0, 1e160)])
+@pytest.mark.parametrize("K, kind", [(Simplex(4), "affine"), (L2Ball(3, 1.0), "affine"), (L2Ball(3, 1.0), "curved")])
+def test_a_bracket_holds_the_truth_in_its_units_or_there_is_none(K, kind, f, g):
+    moderate = 1e-140 < min(f, g) <= max(f, g) < 1e140
+    plain, scaled = hindsight(K, kind, 1.0, 1.0), hindsight(K, kind, f, g)
+    if not moderate:
+        with pytest.raises(NotSupported, match=r"slopes from 1e-140 to 1e\+140 are accepted: give the (losses|constraints) in other units\."):
+            tw.best_in_hindsight(K, scaled)
+        return
+    truth, found = tw.best_in_hindsight(K, plain), tw.best_in_hindsight(K, scaled)
+    assert found.feasible is True
+    assert found.lower <= f * (truth.upper + 1e-9)
+    assert found.upper >= f * (truth.lower - 1e-9)
+    assert found.upper - found.lower <= 1e-5 * f
+
+
+@pytest.mark.parametrize("offset", [1e9, -1e9])
+@pytest.mark.parametrize(
+    "K, kind",
+    [
+        (Simplex(4), "affine"),
+        (Simplex(4), "across"),
+        (Simplex(4), "curved"),
+        (FlowPolytope.examples()[0], "affine"),
+        (FlowPolytope.examples()[0], "curved"),
+        (L2Ball(3, 1.0), "affine"),
+        (L2Ball(3, 1.0), "curved"),
+        (Box(-np.ones(3), np.ones(3)), "curved"),
+        (Spectraplex(3), "affine"),
+        (Spectraplex(3), "across"),
+    ],
+)
+def test_a_common_offset_costs_rounding_alone(K, kind, offset):
+    learner = LyapunovDescent(K)
+    plain, moved = (tw.run(learner, hindsight(K, kind, 1.0, 1.0, by)) for by in (0.0, offset))
+    assert moved.regret is not None
+    assert plain.regret is not None
+    width = moved.regret[1] - moved.regret[0]
+    assert 0.0 <= width <= 1e-5 + 100 * 20 * 1e9 * np.finfo(float).eps * len(np.reshape(K.center, -1))
+    assert moved.regret[0] - 1e-3 <= plain.regret[1]
+    assert moved.regret[1] + 1e-3 >= plain.regret[0]
+    assert moved.certificate.holds is True
+
+
+def test_costs_across_the_hull_say_nothing():
+    task = task_of(Simplex(3), tw.Stream(Linear(np.full((2, 3), 1e9)), Affine(np.ones((2, 3)), np.ones(2))))
+    assert not task.eased().c.any()
