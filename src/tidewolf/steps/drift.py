@@ -34,6 +34,7 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, inner, like, norm, to_numpy
 from tidewolf.core.batch import Batch
+from tidewolf.core.errors import NotFinite
 from tidewolf.core.learner import Bound
 from tidewolf.core.oracle import HasLMO
 from tidewolf.functions.chain import mapped
@@ -111,7 +112,10 @@ def drift(K: HasLMO, block: Block, loss_slope: float, alpha: float, delta: float
     d = block.loss_gradient / n
     center = _on_host(K.center)
     task = Task(K, mapped(block.constraints, _on_host), _on_host(y), _on_host(d), delta, alpha, center)
-    found = solve(task, ACCURACY * alpha * R**2, LOOKS)
+    with np.errstate(over="ignore", invalid="ignore"):  # refused next
+        found = solve(task, ACCURACY * alpha * R**2, LOOKS)
+    if not np.isfinite(found.x).all():
+        raise NotFinite("The constraints are so large beside their slopes that no step can be computed; give them in other units.")
     z = like(found.x, y)
 
     away = z - y

@@ -76,10 +76,11 @@ def _small(K: HasLMO, name: str, gradient: Array, rounds: int, known: float) -> 
 
 
 def _too_large(name: str, gradient: Array, rounds: int) -> InvalidInput:
-    size = length(gradient)
-    if not size < math.inf:
+    xp = namespace(gradient)
+    largest = float(xp.max(xp.abs(gradient)))
+    if not largest < math.inf:
         return NotFinite(f"The {name} gradient holds a NaN or an infinite number; give functions with finite gradients.")
-    return _immoderate(name, size / rounds, "", "slopes", *square_range(gradient))
+    return _immoderate(name, length(gradient / rounds), "", "slopes", *square_range(gradient))
 
 
 def _immoderate(name: str, slope: float, where: str, what: str, least: float, most: float) -> NotFinite:
