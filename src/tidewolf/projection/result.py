@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tidewolf.core.arrays import Array, inner, norm
-from tidewolf.core.oracle import HasLMO
+from tidewolf.core.arrays import Array, as_point, inner, length, like
+from tidewolf.core.oracle import HasLMO, as_set
 
 
 class Projected(NamedTuple):
@@ -26,6 +26,7 @@ class Projected(NamedTuple):
 
 def closer_to_all(K: HasLMO, before: Array, after: Array) -> float:
     """max over z in K of |after - z|^2 - |before - z|^2, by one oracle answer; property I holds when it is <= 0."""
+    before, after = _both(K, before, after, "closer_to_all")
     shift = before - after
     answer = K.answer(-2.0 * shift)
     largest = 2.0 * answer.vertex.inner(shift) + answer.error
@@ -34,4 +35,12 @@ def closer_to_all(K: HasLMO, before: Array, after: Array) -> float:
 
 def closer_to_center(K: HasLMO, before: Array, after: Array) -> float:
     """|after - c| - |before - c|; property III holds when it is <= 0."""
-    return norm(after - K.center) - norm(before - K.center)
+    before, after = _both(K, before, after, "closer_to_center")
+    center = like(K.center, before)
+    return length(after - center) - length(before - center)
+
+
+def _both(K: HasLMO, before: Array, after: Array, who: str) -> tuple[Array, Array]:
+    """Both points, checked, in the array library and dtype of the first."""
+    before = as_point(before, as_set(K, who).shape, "The point before")
+    return before, like(as_point(after, K.shape, "The point after"), before)

@@ -10,14 +10,24 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from tidewolf.core.arrays import LARGEST_SEED, as_count, as_number
-from tidewolf.core.errors import FrozenRegime, ShortHorizon
+from tidewolf.core.arrays import LARGEST_SEED, as_count, as_number, length
+from tidewolf.core.errors import FrozenRegime, InvalidInput, ShortHorizon
 from tidewolf.core.learner import Learner
 from tidewolf.core.oracle import as_set
 
+LEAST, MOST = 1e-150, 1e100
+"""Between these a size is moderate: its square, and that of its inverse, are numbers that can still be added up."""
+
 
 def _positive(value: Any, name: str) -> float:
-    return as_number(value, name, above=0.0)
+    return require_moderate(as_number(value, name, above=0.0), name)
+
+
+def require_moderate(size: float, what: str) -> float:
+    """A size, unless theory, which squares it, would leave the numbers there are."""
+    if LEAST <= size <= MOST:
+        return size
+    raise InvalidInput(f"{what} is {size:g}; learners compute with sizes from {LEAST:g} to {MOST:g}: measure in other units.")
 
 
 _CHECKS: dict[str, Callable[[Any, str], Any]] = {
@@ -37,7 +47,10 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
 
 def settle(learner: Learner[Any], **own: Callable[[Any, str], Any]) -> None:
     """Check the set and every setting of a frozen learner that has a known name, or a check of its own."""
-    as_set(learner.hard_set, type(learner).__name__)
+    K = as_set(learner.hard_set, type(learner).__name__)
+    for what, size in (("radius", K.radius), ("distance from the origin", length(K.center))):
+        if size:
+            require_moderate(size, f"The {what} of the set of {type(learner).__name__}")
     checks = {**_CHECKS, **own}
     for field in dataclasses.fields(learner):  # type: ignore[arg-type]
         value = getattr(learner, field.name)

@@ -23,7 +23,8 @@ _ACROSS = 1e-4
 
 def within(K: HasLMO, name: str, gradient: Array, rounds: int, given: float | None) -> tuple[Array, float]:
     """A sum of gradients within aff(K), 0 where nothing but rounding is left of it, and its slope a round, refused above the one given."""
-    norm2 = inner(gradient, gradient)
+    with np.errstate(over="ignore", invalid="ignore"):
+        norm2 = inner(gradient, gradient)
     if not norm2 < math.inf:
         raise NotFinite(f"The {name} gradient holds a NaN or an infinite number, or its square overflows; give finite, moderate functions.")
     along = K.tangent(gradient)
