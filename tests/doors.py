@@ -206,7 +206,7 @@ def _sets() -> Iterator[Door]:
             named = dict.fromkeys(("direction", "x", "y", "point", "reference"), x)
             made = {"edges": edges, "source": "s", "target": "t", "graph": _networkx(edges), "supplies": {"s": 1.0, "t": -1.0}}
             more = {"upper": 2.0, "lower": 0.0, "commodities": [("s", "t", 2.0)], "lengths": [1.0] * 5, "tolerance": 1e-9}
-            known = {**named, **made, **more}
+            known = {**named, **made, **more, "vertex": K.atom(x)}
             if kind is sets.MultiFlow:
                 known["w"] = np.ones(len(K.tails))
             yield from _methods(K, known)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 import random
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,18 +21,20 @@ PARTS = ("experiments", "functions", "learners", "problems", "projection", "riva
 RECORDS = {
     "Certificate", "Comparator", "Intervals", "Rates", "Run",  # what tidewolf gives, and nobody makes
     "Projected", "Halfspaces", "LinearDescription", "Graph", "Table", "ActiveSet", "Comparison", "RunFolder",
-    "Builder", "Batch", "Compiled", "ConvexSet", "LinearTotal", "PiecewiseLinear", "Polyhedral", "Projectable", "Relaxable",  # abstract
+    "Builder", "Batch", "Compiled", "ConvexSet", "DearMembership", "LinearTotal", "PiecewiseLinear", "Polyhedral", "Projectable",
+    "Relaxable",  # abstract
     "every",  # takes nothing
 }  # fmt: skip
 SOME = 3
 """How many hostile values the quick slice tries for each argument of each callable."""
 
 
-@pytest.fixture
-def every_door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Door]:
-    monkeypatch.chdir(tmp_path)  # where text is taken for a path, files go there
-    (tmp_path / "files").mkdir()
-    return list(doors(tmp_path / "files"))
+@pytest.fixture(scope="module")
+def every_door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Door]]:
+    here, folder = Path.cwd(), tmp_path_factory.mktemp("doors")
+    os.chdir(folder)  # where text is taken for a path, files go there
+    yield list(doors(tmp_path_factory.mktemp("files")))
+    os.chdir(here)
 
 
 def findings(door: Door, replaced: dict[str, tuple[str, object]]) -> list[str]:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from tidewolf.core.arrays import Array, as_count, as_number, as_point, eps_of, frozen, inner, like, namespace
 from tidewolf.core.errors import NotAMember, OracleError
 from tidewolf.core.oracle import Answer, HasLMO, as_set
-from tidewolf.projection.result import Projected
+from tidewolf.projection.result import Projected, as_near
 from tidewolf.sets.base import membership_tolerance
 
 SLACK = 1e3
@@ -91,7 +91,7 @@ def step(seen: Look, pulled: float = 0.0) -> float:
 
 def points(K: HasLMO, y: Array, x0: Array) -> tuple[Array, Array]:
     """Copies of both points, checked, in the array library and dtype of y."""
-    y = as_point(y, as_set(K, "A projection").shape, "The point to project")
+    y = as_near(y, as_set(K, "A projection"), "The point to project")
     x = like(as_member(K, x0), y)
     return namespace(y).asarray(y, copy=True), namespace(y).asarray(x, copy=True)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tidewolf.core.arrays import Array, as_point, inner, length, like
+from tidewolf.core.errors import NotFinite
 from tidewolf.core.oracle import HasLMO, as_set
 
 
@@ -42,5 +43,17 @@ def closer_to_center(K: HasLMO, before: Array, after: Array) -> float:
 
 def _both(K: HasLMO, before: Array, after: Array, who: str) -> tuple[Array, Array]:
     """Both points, checked, in the array library and dtype of the first."""
-    before = as_point(before, as_set(K, who).shape, "The point before")
-    return before, like(as_point(after, K.shape, "The point after"), before)
+    before = as_near(before, as_set(K, who), "The point before")
+    return before, like(as_near(after, K, "The point after"), before)
+
+
+FAR = 1e150
+"""Distances above it have no squares."""
+
+
+def as_near(y: object, K: HasLMO, what: str) -> Array:
+    """y as a point of the shape of K whose distances to members can be squared."""
+    point = as_point(y, K.shape, what)
+    if max(length(point), K.radius, length(K.center)) > FAR:
+        raise NotFinite(f"{what} or the set is farther than {FAR:g} from the origin, too far for squares: measure in other units.")
+    return point

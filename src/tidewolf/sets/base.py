@@ -77,7 +77,18 @@ def _at(method: Any) -> Any:
     return checked
 
 
-_CHECKED = {"answer": _along, "atom": _at, "norm": _at, "tangent": _quietly}
+def _of_a_vertex(method: Any) -> Any:
+    @wraps(method)
+    def checked(self: ConvexSet, vertex: Vertex) -> float:
+        if not isinstance(vertex, Vertex) or tuple(vertex.shape) != self.shape:
+            raise WrongType(f"The excess of a vertex is that of what `answer` or `atom` of this set gave, not of {shown(vertex)}.")
+        excess: float = method(self, vertex)
+        return excess
+
+    return checked
+
+
+_CHECKED = {"answer": _along, "atom": _at, "norm": _at, "tangent": _quietly, "vertex_excess": _of_a_vertex}
 
 
 class ConvexSet(Value, ABC):
