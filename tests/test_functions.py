@@ -435,11 +435,6 @@ class Infinite(Distance):
         return super().values(x) + (np.inf if abs(x).max() > 5 else 0.0)
 
 
-class DividesIntegers(Distance):
-    def values(self, x: Array) -> Array:
-        return super().values(x // 2 if x.dtype.kind == "i" else x)
-
-
 class WrongTotal(Distance, LinearTotal):
     def total(self) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
         return self.C.sum(axis=0), 0.0
@@ -492,7 +487,6 @@ BROKEN = [
     (AlwaysFloat32, "subgradient answers dtype float32 for float64"),
     (AnswersLists, "values answers a list for a ndarray"),
     (Infinite, "values answers .*inf"),
-    (DividesIntegers, "integers is answered like .*: values at .* is off by"),
     (WrongTotal, "total.. is the sum over the rounds: they differ by"),
     (WrongHalfspaces, "the largest value is .* and the largest row"),
     (RowsAbove, "a row is above the value of its round"),

@@ -203,6 +203,33 @@ def test_cables_go_both_ways_when_told(tmp_path):
     assert graph.dag("3", "1") == [2, 3]
 
 
+GML_WITH_COMMENTS = """# a graph [ in a comment, with "one quote
+Creator "made # by hand: graph ["
+graph [ # the graph [ itself
+  multigraph 0 # it is one all the same
+  directed 1
+  # node [ id 9 ]
+  node [ id 0 label "#1, graph [" ]
+  node [ id 1 label "b" ]
+  edge [ source 0 target 1 km 2.5 ] # graph [ multigraph 1
+  edge [ source 0 target 1 km 3.5 ]
+]
+"""
+
+
+def test_what_stands_in_comments_and_text_of_gml_is_no_structure(tmp_path):
+    pytest.importorskip("networkx")
+    graph = read_graph(written(tmp_path, "g.gml", GML_WITH_COMMENTS), numbers=["km"])
+    assert graph.links == (("#1, graph [", "b"),) * 2
+    assert graph.numbers["km"].tolist() == [2.5, 3.5]
+
+
+def test_a_gml_file_with_a_graph_in_comments_alone_is_refused(tmp_path):
+    pytest.importorskip("networkx")
+    with pytest.raises(InvalidInput, match="it has no part called graph"):
+        read_graph(written(tmp_path, "g.gml", '# graph [ node [ id 0 ] ]\nCreator "graph ["\n'))
+
+
 @pytest.mark.parametrize("flags", ["", "multigraph 1", "directed 0", "directed 1\n  multigraph 0"])
 def test_gml_with_parallel_links_is_read_whatever_its_flags(tmp_path, flags):
     pytest.importorskip("networkx")

@@ -37,6 +37,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 
 from tidewolf import functions
 from tidewolf.core import checkpoint
+from tidewolf.core.arguments import as_flag, as_path
 from tidewolf.core.arrays import as_count, is_array, require_finite
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import BrokenFile, CheckpointError, InUse, NewerFormat, NotSupported, TidewolfError
@@ -92,8 +93,9 @@ class Journal(Generic[S]):
     def __init__(
         self, path: str | os.PathLike[str], learner: Learner[S], *, snapshot_every: int, keep_history: bool, read_only: bool
     ) -> None:
-        self.path, self.learner = Path(path).resolve(), learner
-        self._every, self._keep_history, self._read_only = as_count(snapshot_every, "snapshot_every"), keep_history, read_only
+        self.path, self.learner = as_path(path, "The path of a session").resolve(), learner
+        self._every = as_count(snapshot_every, "snapshot_every")
+        self._keep_history, self._read_only = as_flag(keep_history, "keep_history"), as_flag(read_only, "read_only")
         self._mutex, self._process = threading.Lock(), os.getpid()
         self._db: sqlite3.Connection | None = None
         self._lock: sqlite3.Connection | None = None

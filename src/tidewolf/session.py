@@ -16,12 +16,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
 import numpy as np
 
 from tidewolf.core import checkpoint
+from tidewolf.core.arguments import as_path
 from tidewolf.core.arrays import Array, as_array, as_count, as_number, as_point, like, norm
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import CheckpointError, InvalidInput, NotSupported, WrongShape, WrongType
@@ -115,7 +115,7 @@ class Session(Generic[S]):
         """The session saved at `path`, which goes on bit for bit; refused when it was saved under other settings."""
         session = cls(learner)
         try:
-            session._state = learner.load(Path(path).read_bytes(), source=str(path))
+            session._state = learner.load(as_path(path, "The path of a session").read_bytes(), source=str(path))
         except OSError as error:
             raise CheckpointError(f"No session can be read from {path}: {error.strerror}. Give the path it was saved to.") from error
         except CheckpointError as error:
@@ -125,7 +125,7 @@ class Session(Generic[S]):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to `path`, whole or not at all."""
         try:
-            checkpoint.write(path, self.learner.save(self._state))
+            checkpoint.write(as_path(path, "The path of a session"), self.learner.save(self._state))
         except OSError as error:
             raise CheckpointError(f"The session cannot be saved to {path}: {error.strerror}.") from error
 
@@ -256,9 +256,9 @@ class Session(Generic[S]):
         none = 0.0 * self.play()
         grad_f = self._point(loss_gradient, "loss_gradient")
         grad_g = none if constraint_gradient is None else self._point(constraint_gradient, "constraint_gradient")
-        if value <= 0.0:
-            return FirstOrder(grad_f, 0.0, none, norm(grad_f), 0.0, 1)
-        return FirstOrder(grad_f, value, grad_g, norm(grad_f), norm(grad_g), 1)
+        with np.errstate(over="ignore"):  # one too long to be squared is refused by the learner
+            slopes = norm(grad_f), norm(grad_g)
+        return FirstOrder(grad_f, value, grad_g, *slopes, 1) if value > 0.0 else FirstOrder(grad_f, 0.0, none, slopes[0], 0.0, 1)
 
     def _point(self, x: Any, what: str) -> Array:
         """`x` where the learner's set lives."""

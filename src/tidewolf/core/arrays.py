@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tidewolf.core.arguments import shown
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
 
 Array: TypeAlias = Any
@@ -64,11 +65,14 @@ def as_point(x: object, shape: Shape, what: str) -> Array:
     return point
 
 
-def as_direction(x: object, shape: Shape) -> Array:
-    """`as_point` where something is wrong with a direction; a floating array of the right shape passes at once."""
-    if type(x) is np.ndarray and x.shape == shape and x.dtype.kind == "f":
-        return x
-    return as_point(x, shape, "The direction")
+def as_direction(x: object, shape: Shape, what: str = "The direction") -> Array:
+    """`as_point` where something is wrong with x; a floating array of the right shape passes at once, its entries unseen."""
+    if type(x) is np.ndarray:
+        if x.shape == shape and (x.dtype is _DOUBLE or x.dtype is _SINGLE):
+            return x
+    elif not isinstance(x, np.ndarray) and is_array(x) and tuple(x.shape) == shape:  # type: ignore[attr-defined]
+        return _floating(x, what)
+    return as_point(x, shape, what)
 
 
 def as_own(x: object, what: str) -> Array:
@@ -81,13 +85,13 @@ def as_number(x: object, what: str, *, above: float = -math.inf, least: float = 
     """`x` as a finite float, greater than `above` and at least `least`."""
     require_no_mask(x, what)
     try:
-        number = math.nan if isinstance(x, bool | str | bytes) else float(x)  # type: ignore[arg-type]
+        number = math.nan if _no_number(x) else float(x)  # type: ignore[arg-type]
     except OverflowError:
         raise NotFinite(f"{what} must be a number of moderate size; the one given is too large to compute with.") from None
     except (TypeError, ValueError):
         number = math.nan
     if math.isnan(number) and not isinstance(x, float | np.floating):
-        raise WrongType(f"{what} must be a number, not {x!r}.")
+        raise WrongType(f"{what} must be a number, not {shown(x)}.")
     if not math.isfinite(number):
         raise NotFinite(f"{what} must be finite, not {number}.")
     if number <= above:
@@ -244,7 +248,15 @@ def eps_of(x: Array) -> float:
     return eps if eps is not None else float(namespace(x).finfo(x.dtype).eps)
 
 
+_DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 _EPS = {np.dtype(kind): float(np.finfo(kind).eps) for kind in (np.float64, np.float32)}
+
+
+def _no_number(x: object) -> bool:
+    """Whether `float` would make a number of what is none: text, a truth value, an array with axes, a masked or complex entry."""
+    if isinstance(x, np.ndarray):
+        return type(x) is not np.ndarray or x.ndim > 0 or x.dtype.kind not in "iuf"
+    return isinstance(x, bool | np.bool_ | str | bytes | bytearray | complex | np.complexfloating | np.datetime64 | np.timedelta64)
 
 
 def _from_sequence(x: object, what: str) -> np.ndarray[Any, Any]:
@@ -258,9 +270,9 @@ def _from_sequence(x: object, what: str) -> np.ndarray[Any, Any]:
 def _floating(x: Array, what: str) -> Array:
     xp = namespace(x)
     if type(x) is np.ndarray:
-        if x.dtype.kind == "f":
+        if x.dtype == _DOUBLE or x.dtype == _SINGLE:
             return x
-        if x.dtype.kind in "iub":
+        if x.dtype.kind in "iubf":  # halves, long doubles and foreign byte orders are promoted too: no solver takes them
             return x.astype(np.float64)
         raise WrongType(f"{what} must be an array of real numbers, not of dtype {x.dtype}.")
     if xp.isdtype(x.dtype, "real floating"):

@@ -8,13 +8,64 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, frozen, namespace, norm, require_no_mask
+from tidewolf.core.arguments import as_items, shown
+from tidewolf.core.arrays import Array, Shape, as_direction, frozen, namespace, norm, require_no_mask
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.values import Value
+
+# What is too large for a number is infinite, and what has none is NaN, without NumPy's own words about it: whoever
+# uses such a value refuses it with a sentence.
+
+
+def _at_a_point(method: Any) -> Any:
+    @wraps(method)
+    def checked(self: Batch, x: Array, *weights: Array, **named: Array) -> Array:
+        x = as_direction(x, self.shape, "The point")
+        given = [as_direction(w, (len(self),), "The weights of the rounds") for w in (*weights, *named.values())]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return method(self, x, *given)
+
+    return checked
+
+
+def _at_points(method: Any) -> Any:
+    @wraps(method)
+    def checked(self: Batch, points: Array) -> Array:
+        points = as_direction(points, (len(self), *self.shape), "The array of points, one a round,")
+        with np.errstate(over="ignore", invalid="ignore"):
+            return method(self, points)
+
+    return checked
+
+
+def _of_parts(method: Any) -> Any:
+    @wraps(method.__func__)
+    def checked(cls: type[Batch], parts: Sequence[Batch]) -> Batch | None:
+        such = as_items(parts, f"What {cls.__name__} joins", "[f[:3], f[3:]]")
+        if not such or not all(isinstance(part, cls) for part in such):
+            raise WrongType(f"{cls.__name__} joins batches of its own kind, at least one, not {shown(parts)}.")
+        joined: Batch | None = method.__func__(cls, such)
+        return joined
+
+    return classmethod(checked)
+
+
+_CHECKED = {
+    **dict.fromkeys(("gradients", "pieces", "slopes", "sparse_subgradient", "subgradient", "values"), _at_a_point),
+    "values_at": _at_points,
+    "joined": _of_parts,
+}
+
+
+def _check(cls: type) -> None:
+    for name, checked in _CHECKED.items():
+        if name in cls.__dict__ and (name != "joined" or isinstance(cls.__dict__[name], classmethod)):
+            setattr(cls, name, checked(cls.__dict__[name]))
 
 
 class Batch(Value, ABC):
@@ -22,6 +73,11 @@ class Batch(Value, ABC):
 
     domain: str | None = None
     """Where the functions are defined, in words; None when everywhere."""
+
+    def __init_subclass__(cls) -> None:
+        """What the functions are asked at is checked here, once for all kinds: a class computes with arrays of the right shape."""
+        super().__init_subclass__()
+        _check(cls)
 
     @abstractmethod
     def __len__(self) -> int:
@@ -85,11 +141,17 @@ class Batch(Value, ABC):
 
     def __getitem__(self, rounds: slice) -> Self:
         if not isinstance(rounds, slice):
-            raise WrongType(f"Rounds are taken by a slice such as f[3:4], not by {rounds!r}.")
-        start, stop, step = rounds.indices(len(self))
+            raise WrongType(f"Rounds are taken by a slice such as f[3:4], not by {shown(rounds)}.")
+        try:
+            start, stop, step = rounds.indices(len(self))
+        except (TypeError, ValueError):  # ends that are no whole numbers, or a step of 0
+            raise WrongType(f"Rounds are taken by whole numbers, such as f[3:4], not by {shown(rounds)}.") from None
         if step != 1:
             raise InvalidInput(f"Rounds are taken in order, one after another; a step of {step} is not.")
         return self.view(slice(start, max(start, stop)))
+
+
+_check(Batch)
 
 
 @final
@@ -123,7 +185,10 @@ class Stream(Value):
 
     def _mask(self, seen: Any) -> np.ndarray[Any, np.dtype[np.bool_]] | None:
         require_no_mask(seen, "What is seen of a stream")
-        mask = np.array(seen)
+        try:
+            mask = np.array(seen)
+        except ValueError:
+            raise WrongShape(f"What is seen of a stream is True or False for each of its {len(self)} rounds, not ragged rows.") from None
         if mask.dtype != np.bool_ or mask.shape != (len(self),):
             raise WrongShape(
                 f"What is seen of a stream is said by True or False for each of its {len(self)} rounds, not by {mask.dtype} "

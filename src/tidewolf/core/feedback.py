@@ -5,13 +5,14 @@ A learner declares the kind it `needs`; the loop and sessions hand over exactly 
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, frozen, is_array, namespace, norm, to_numpy
+from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import Array, Shape, as_direction, frozen, is_array, namespace, norm, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
 
@@ -113,15 +114,21 @@ def require_first_order(seen: object, shape: Shape, most: int) -> None:
     """Refuse feedback of another kind, on too many rounds, of the wrong shape, or with a violation that is no number."""
     if type(seen) is not FirstOrder:
         raise WrongType(f"FirstOrder feedback is due, not {type(seen).__name__}.")
-    if not 1 <= seen.rounds <= most:
-        raise InvalidInput(f"Feedback on {seen.rounds} rounds was given where {'1 is' if most == 1 else f'1 to {most} are'} due.")
+    if not isinstance(seen.rounds, int | np.integer) or not 1 <= seen.rounds <= most:
+        raise InvalidInput(f"Feedback on {shown(seen.rounds)} rounds was given where {'1 is' if most == 1 else f'1 to {most} are'} due.")
     if not is_array(seen.loss_gradient) or not is_array(seen.constraint_gradient):
         raise WrongType("The gradients of FirstOrder feedback are arrays.")
     if seen.loss_gradient.shape != shape or seen.constraint_gradient.shape != shape:
         wrong = seen.loss_gradient if seen.loss_gradient.shape != shape else seen.constraint_gradient
         raise WrongShape(f"A gradient of shape {tuple(wrong.shape)} was given; the set's points have shape {shape}.")
-    if not isinstance(seen.violation, float | int) or not 0.0 <= seen.violation < math.inf:
-        raise NotFinite(f"The violation must be a finite number of at least 0, not {seen.violation}.")
+    for gradient in (seen.loss_gradient, seen.constraint_gradient):
+        if as_direction(gradient, shape, "A gradient of FirstOrder feedback") is not gradient:
+            raise WrongType(f"The gradients of FirstOrder feedback are floating-point arrays, not of dtype {gradient.dtype}.")
+    if not isinstance(seen.violation, float | int) or not 0.0 <= seen.violation <= sys.float_info.max:
+        raise NotFinite(f"The violation must be a finite number of at least 0, not {shown(seen.violation)}.")
+    for name in ("loss_slope", "constraint_slope"):  # infinite where a gradient is too long to be squared
+        if not isinstance(slope := getattr(seen, name), float | int) or not slope >= 0.0:
+            raise NotFinite(f"The {name} must be a number of at least 0, not {shown(slope)}.")
 
 
 MODERATE = 1e100
@@ -140,7 +147,7 @@ def require_bandit(seen: object, most: int) -> Bandit:
             raise WrongShape(f"Bandit feedback has one loss and one constraint value a round; values of shape {shapes} were given.")
     if not 1 <= seen.rounds <= most:
         raise InvalidInput(f"Feedback on {seen.rounds} rounds was given where {'1 is' if most == 1 else f'1 to {most} are'} due.")
-    values = [np.array(to_numpy(part), dtype=np.float64) for part in seen]
+    values = [np.array(to_numpy(as_direction(part, part.shape, "The values of Bandit feedback")), dtype=np.float64) for part in seen]
     for name, part in zip(("loss", "constraint"), values, strict=True):
         size = float(np.abs(part).max())
         if not size <= MODERATE:

@@ -12,16 +12,18 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from tidewolf.core import checkpoint
-from tidewolf.core.arrays import Array, namespace
+from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import Array, as_count, namespace
 from tidewolf.core.conforming import allowed_excess, conforming
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherVersions, WrongType
 from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation
-from tidewolf.core.oracle import HasLMO
+from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.values import Value, fingerprint
 
 
@@ -87,6 +89,61 @@ class Record:
         return len(self.losses)
 
 
+def _of_a_state(method: Any) -> Any:
+    @wraps(method)
+    def checked(self: Learner[Any], state: Any, *rest: Any, **named: Any) -> Any:
+        if not isinstance(state, self.state_type):
+            raise WrongType(
+                f"{type(self).__name__} goes on from a state of its own, as start() and update() give it, not from {shown(state)}."
+            )
+        return method(self, state, *rest, **named)
+
+    checked.checks_its_state = True  # type: ignore[attr-defined]
+    return checked
+
+
+def _of_a_record(method: Any) -> Any:
+    @wraps(method)
+    def checked(self: Learner[Any], record: Record, *rest: Any, **named: Any) -> Any:
+        if not isinstance(record, Record) or not isinstance(record.final_state, self.state_type):
+            raise WrongType(f"{type(self).__name__} has bounds for a run of its own, as tidewolf.run gives it, not for {shown(record)}.")
+        if rest or named:
+            start, stop = _part(record, *rest, **named)
+            return method(self, record, start, stop)
+        return method(self, record)
+
+    checked.checks_its_state = True  # type: ignore[attr-defined]
+    return checked
+
+
+def _on_a_set(method: Any) -> Any:
+    @wraps(method.__func__)
+    def checked(cls: type[Learner[Any]], K: HasLMO, horizon: int) -> Any:
+        return method.__func__(cls, as_set(K, f"Examples of {cls.__name__}"), as_count(horizon, "The horizon"))
+
+    return classmethod(checked)
+
+
+def _part(record: Record, start: int, stop: int) -> tuple[int, int]:
+    start, stop = as_count(start, "The first round", least=0), as_count(stop, "The round after the last")
+    if not start < stop <= record.rounds:
+        raise InvalidInput(f"Rounds {start} to {stop} were asked about; the run has {record.rounds}, and a part of it at least one.")
+    return start, stop
+
+
+_CHECKED = {
+    **dict.fromkeys(("act", "acts", "companion", "measures", "notes", "rounds_left", "save", "slopes", "update"), _of_a_state),
+    **dict.fromkeys(("bound", "bound_between"), _of_a_record),
+}
+
+
+def _check(cls: type) -> None:
+    for name, checked in _CHECKED.items():
+        method = getattr(cls, name, None)  # also one that comes from a class that is no learner
+        if method is not None and not getattr(method, "checks_its_state", False):
+            setattr(cls, name, checked(method))
+
+
 class Learner(Value, ABC, Generic[S]):
     """Abstract: subclasses are frozen dataclasses with their set K among the fields."""
 
@@ -98,6 +155,13 @@ class Learner(Value, ABC, Generic[S]):
     """whether it goes on past its horizon as though there were none; a learner that restarts there says so in a note"""
     exponents: ClassVar[tuple[float, float] | None] = None
     """the powers of T that theory promises for regret and violation, up to logarithms; None where it promises none"""
+
+    def __init_subclass__(cls) -> None:
+        """Whose state, and whose record, a method is given is checked here, once for all learners."""
+        super().__init_subclass__()
+        _check(cls)
+        if isinstance(cls.__dict__.get("examples"), classmethod):
+            cls.examples = _on_a_set(cls.__dict__["examples"])  # type: ignore[method-assign]
 
     @property
     @abstractmethod
@@ -114,6 +178,7 @@ class Learner(Value, ABC, Generic[S]):
 
     def acts(self, state: S, k: int) -> Array:
         """The next k points, as (k, *shape); k at most `rounds_left(state)`."""
+        k = as_count(k, "How many points are asked for", least=0)
         if not 1 <= k <= self.rounds_left(state):
             raise InvalidInput(f"The next {k} points were asked for; 1 to {self.rounds_left(state)} are settled before the next update.")
         x = self.act(state)
@@ -190,3 +255,6 @@ class Learner(Value, ABC, Generic[S]):
         x = self.act(state)
         if tuple(x.shape) != K.shape or not K.excess(x) <= allowed_excess(K, x):
             raise ValueError("the point it plays is no member of the set")
+
+
+_check(Learner)

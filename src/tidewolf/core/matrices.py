@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_array, as_point, is_array, namespace, norm
+from tidewolf.core.arrays import Array, Shape, as_array, as_direction, as_point, is_array, namespace, norm
 from tidewolf.core.errors import WrongShape, WrongType
 
 Numbers: TypeAlias = np.ndarray[Any, Any]
@@ -65,7 +65,7 @@ class SparsePlusLowRank:
 def as_matrix(direction: Any, shape: Shape) -> Matrix:
     """A direction of one of the kinds that sets of matrices take; an array is taken as it is."""
     if is_array(direction):
-        return direction
+        return as_direction(direction, shape)
     if _is_sparse(direction):
         direction = SparsePlusLowRank(direction)
     if not isinstance(direction, SparsePlusLowRank):

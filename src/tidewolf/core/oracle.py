@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import Array, Shape
 from tidewolf.core.errors import WrongType
 from tidewolf.core.vertices import Vertex
@@ -46,5 +47,5 @@ class HasLMO(Protocol):
 def as_set(K: object, what: str) -> HasLMO:
     """K, if it is a set."""
     if isinstance(K, type) or not isinstance(K, HasLMO):
-        raise WrongType(f"{what} needs a set such as sets.Simplex(3), or one of your own (a sets.ConvexSet), not {K!r}.")
+        raise WrongType(f"{what} needs a set such as sets.Simplex(3), or one of your own (a sets.ConvexSet), not {shown(K)}.")
     return K

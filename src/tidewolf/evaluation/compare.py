@@ -13,6 +13,7 @@ from functools import partial
 from inspect import Parameter, signature
 from typing import Any, NamedTuple, TypeAlias
 
+from tidewolf.core.arguments import as_callback, as_items, shown
 from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
@@ -58,6 +59,7 @@ def compare(
     seed that make one, or, in a mapping, pairs (K, stream). None for `cautions` or `budgets` leaves each learner its own default. Where a
     seed changes neither stream nor learner, it is not played again.
     """
+    as_callback(progress, "progress, which is told how far each run is,")
     factories = _factories(learners)
     problems = _problems(streams, _several(seeds, "seed", partial(as_count, least=0)))
     knobs = {
@@ -87,13 +89,15 @@ def compare(
 
 def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str, Factory]:
     if not isinstance(learners, Mapping):
-        named = [(getattr(factory, "__name__", None), factory) for factory in ([learners] if callable(learners) else learners)]
+        named = [(getattr(factory, "__name__", None), factory) for factory in _listed(learners, "learners", "[LyapunovDescent, SinhaVaze]")]
         if any(name is None for name, _ in named) or len({name for name, _ in named}) < len(named):
             raise InvalidInput("Learners without names of their own are given as a mapping, such as {'careful': partial(...)}.")
         learners = dict(named)  # type: ignore[arg-type]
     for name, factory in learners.items():
-        if not callable(factory):
-            raise WrongType(f"{name} is to be a learner class such as LyapunovDescent, or a function of (K, horizon), not {factory!r}.")
+        if not callable(factory) or not _has_signature(factory):
+            raise WrongType(
+                f"{name} is to be a learner class such as LyapunovDescent, or a function of (K, horizon), not {shown(factory)}."
+            )
     if not learners:
         raise InvalidInput("compare was given no learners.")
     return dict(learners)
@@ -101,9 +105,10 @@ def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str,
 
 def _problems(streams: Any, seeds: tuple[int, ...]) -> list[tuple[str, Problem, tuple[int, ...]]]:
     """The distinct problems of every stream, each with the seeds that give it: all are made before the first run."""
-    if isinstance(streams, Problem) or callable(streams):
-        streams = [streams]
-    named = list(streams.items()) if isinstance(streams, Mapping) else [(None, source) for source in streams]
+    if isinstance(streams, Mapping):
+        named = list(streams.items())
+    else:
+        named = [(None, source) for source in ([streams] if isinstance(streams, Problem) else _listed(streams, "streams", "[routing]"))]
     found: list[tuple[str, Problem, tuple[int, ...]]] = []
     for name, source in named:
         distinct: list[tuple[Problem, tuple[int, ...]]] = []
@@ -122,25 +127,50 @@ def _problems(streams: Any, seeds: tuple[int, ...]) -> list[tuple[str, Problem, 
     return found
 
 
+def _listed(given: Any, what: str, such: str) -> tuple[Any, ...]:
+    """One thing to call, or a list of them."""
+    return (given,) if callable(given) else as_items(given, f"The {what} of compare", such)
+
+
+def _has_signature(factory: Any) -> bool:
+    try:
+        signature(factory)
+    except (TypeError, ValueError):  # int and its like have none
+        return False
+    return True
+
+
+def _takes_seed(source: Any) -> bool:
+    try:
+        signature(source).bind(seed=0)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def _is_pair(source: object) -> bool:
     return isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], Stream)
 
 
 def _problem(name: str | None, source: Any, seed: int) -> Problem:
-    problem = source(seed=seed) if callable(source) and not isinstance(source, Problem) else source
+    problem = source
+    if callable(source) and not isinstance(source, Problem):
+        if not _takes_seed(source):
+            raise WrongType(f"A stream that is to be made is a function of a seed, such as problems.routing, not {shown(source)}.")
+        problem = source(seed=seed)
     if _is_pair(problem):
         if name is None:
             raise InvalidInput("A pair (K, stream) has no name of its own: give streams as a mapping, such as {'mine': (K, stream)}.")
         problem = Problem(name, problem[0], problem[1], name)
     if not isinstance(problem, Problem):
-        raise WrongType(f"A stream is a Problem, a function of a seed that makes one, or a pair (K, Stream), not {problem!r}.")
+        raise WrongType(f"A stream is a Problem, a function of a seed that makes one, or a pair (K, Stream), not {shown(problem)}.")
     if len(problem) == 0:
         raise InvalidInput(f"The stream {problem.name} has no rounds.")
     return problem
 
 
 def _several(numbers: Any, what: str, checked: Callable[..., Any]) -> tuple[Any, ...]:
-    found = tuple(dict.fromkeys(checked(number, f"A {what}") for number in numbers))
+    found = tuple(dict.fromkeys(checked(number, f"A {what}") for number in as_items(numbers, f"The {what}s", "[1.0]")))
     if not found:
         raise InvalidInput(f"compare was given no {what}s.")
     return found

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from tidewolf.core import checkpoint
+from tidewolf.core.arguments import as_flag, as_path, is_text, shown
+from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import BrokenFile, InvalidInput, MissingExtra, NewerFormat
 from tidewolf.core.feedback import who_sees_what
 from tidewolf.core.values import Value
@@ -123,6 +125,8 @@ class Comparison(Value):
         seed was run and has a regret.
         """
         self._require(stream, learner)
+        budget = None if budget is None else as_number(budget, "The budget", above=0.0)
+        seconds = None if seconds is None else as_number(seconds, "The seconds a round")
         settings: dict[tuple[float | None, float | None], list[Entry]] = {}
         for entry in self.entries:
             if (entry.stream, entry.learner) == (stream, learner) and (budget is None or entry.budget in (None, budget)):
@@ -133,6 +137,7 @@ class Comparison(Value):
 
     def scale(self, stream: str) -> float | None:
         """|the comparator's mean loss|, in the mean over seeds; None where it is not known."""
+        self._require(stream)
         means = [venue.mean for venue in self.venues if venue.stream == stream]
         known = [mean for mean in means if mean is not None]
         return abs(statistics.fmean(known)) if known and len(known) == len(means) else None
@@ -163,6 +168,7 @@ class Comparison(Value):
 
         None where there is no such point, no rival's, or no comparator.
         """
+        caution = None if caution is None else as_number(caution, "The caution", above=0.0)
         points = self.frontier(stream, learner, budget, seconds=seconds)
         gaps = self.gaps(stream, learner, rival, budget=budget, seconds=seconds) or ()
         return max((above for above, point in zip(gaps, points, strict=False) if caution in (None, point.caution)), default=None)
@@ -214,10 +220,10 @@ class Comparison(Value):
         ours, theirs = (self.frontier(stream, who, budget, seconds=seconds) for who in (learner, self.rival if rival is None else rival))
         return ours, theirs
 
-    def _require(self, stream: str, learner: str) -> None:
+    def _require(self, stream: str, learner: str | None = None) -> None:
         for what, name, known in (("stream", stream, self.streams), ("learner", learner, self.learners)):
-            if name not in known:
-                raise InvalidInput(f"There is no {what} called {name!r} in this comparison; there are {', '.join(known)}.")
+            if not is_text(name, *known) and not (what == "learner" and name is None):
+                raise InvalidInput(f"There is no {what} called {shown(name)} in this comparison; there are {', '.join(known)}.")
 
     def summary(self) -> dict[str, Any]:
         """Everything as plain data; infinite ends are None."""
@@ -239,7 +245,7 @@ class Comparison(Value):
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Comparison:
         """The comparison that `save` wrote into a folder."""
-        path = Path(folder) / FILES[0]
+        path = as_path(folder, "The folder of a comparison") / FILES[0]
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
             if data["format"] > FORMAT:
@@ -298,6 +304,7 @@ class Comparison(Value):
 
     def about(self, stream: str) -> str:
         """A stream in a line: how long, which seeds, what the comparator loses."""
+        self._require(stream)
         venues = [venue for venue in self.venues if venue.stream == stream]
         seeds = ", ".join(str(venue.seed) for venue in venues)
         means = [venue.mean for venue in venues if venue.mean is not None]
@@ -306,6 +313,8 @@ class Comparison(Value):
 
     def warnings(self, stream: str | None = None) -> tuple[str, ...]:
         """What a reader should know of a stream, or of all: why it has no comparator, and whose runs were refused and why."""
+        if stream is not None:
+            self._require(stream)
         missing = [f"{v.stream}: {v.reason}" for v in self.venues if v.reason and stream in (None, v.stream)]
         refused = Counter((e.stream, e.learner, e.failure) for e in self.failures if stream in (None, e.stream))
         return (
@@ -347,11 +356,11 @@ def cells(standing: Standing) -> tuple[str, ...]:
 
 def require_free(folder: str | os.PathLike[str], names: Sequence[str], force: bool) -> Path:
     """The folder, if files of these names may be written into it."""
-    folder = Path(folder)
+    folder = as_path(folder, "The folder")
     if folder.exists() and not folder.is_dir():
         raise InvalidInput(f"{folder} is a file; a folder is needed.")
     there = [name for name in names if (folder / name).exists()]
-    if there and not force:
+    if there and not as_flag(force, "force"):
         raise InvalidInput(f"{folder} holds {', '.join(there)} already; name another folder, or force overwriting.")
     return folder
 

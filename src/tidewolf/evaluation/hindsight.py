@@ -94,7 +94,8 @@ def best_in_hindsight(K: HasLMO, stream: Stream, start: int | None = None, stop:
     """The best point of K over rounds `start` to `stop` of a stream, among those that keep every constraint of these rounds."""
     if not isinstance(stream, Stream):
         raise WrongType(f"The best point in hindsight is that of a Stream(losses, constraints), not of a {type(stream).__name__}.")
-    part, first = stream[start:stop], slice(start, stop).indices(len(stream))[0]
+    part = stream[start:stop]
+    first = slice(start, stop).indices(len(stream))[0]
     require_rounds(K, part)
     if not isinstance(part.losses, LinearTotal):
         return _curved(K, part, first)

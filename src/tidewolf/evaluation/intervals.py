@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
+from tidewolf.core.arguments import as_callback
 from tidewolf.core.arrays import as_count, eps_of
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.core.learner import Bound
@@ -140,7 +141,7 @@ def intervals(run: Run, shortest: int | None = None, *, progress: Callable[[int,
         raise InvalidInput("A run of no rounds has no intervals.")
     least = max(1, run.rounds // _SHARES) if shortest is None else as_count(shortest, "The shortest interval")
     family = _family(run.rounds, least)
-    found = []
+    found, progress = [], as_callback(progress, "progress, which is told how many intervals are done,")
     for done, (start, stop) in enumerate(family, start=1):
         found.append(_interval(run, start, stop))
         if progress is not None:

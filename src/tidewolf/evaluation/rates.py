@@ -13,12 +13,13 @@ where there is one, no exponent is fitted, and how many there are is said. (A re
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from tidewolf.core.arguments import as_items
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.values import Value
 from tidewolf.evaluation.certificate import aligned
@@ -87,7 +88,7 @@ class Rates(Value):
 
 def rates(runs: Sequence[Run]) -> Rates:
     """Growth exponents over runs of one learner at two horizons or more, several seeds at each."""
-    runs = list(runs) if isinstance(runs, Iterable) else [runs]
+    runs = as_items(runs, "What rates takes", "[tidewolf.run(...), tidewolf.run(...)]")
     if len(runs) == 1 or not all(isinstance(run, Run) for run in runs):
         raise WrongType("rates takes runs, as tidewolf.run gives them, several of them at two horizons or more.")
     names, horizons = sorted({type(run.learner).__name__ for run in runs}), tuple(sorted({run.rounds for run in runs}))

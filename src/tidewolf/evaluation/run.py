@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from tidewolf.core.arguments import as_callback, shown
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import MissingExtra, NotSupported
+from tidewolf.core.errors import MissingExtra, NotSupported, WrongType
 from tidewolf.core.learner import Bound, Learner, Record
 from tidewolf.evaluation.certificate import UNSEEN, Audit, Certificate, certify
 from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
@@ -189,6 +190,9 @@ def run(
     comparator: Comparator | None = None,
 ) -> Run:
     """Play the whole stream. `progress` is told a few times a second how far it is; `comparator` saves computing it again."""
+    as_callback(progress, "progress, which is told how far a run is,")
+    if comparator is not None and not isinstance(comparator, Comparator):
+        raise WrongType(f"The comparator is what best_in_hindsight gives, or None, not {shown(comparator)}.")
     recording, last = Recording(learner, stream), time.perf_counter()
     warn_of_negative_capacities(learner.hard_set, stream.constraints, set())
     for _ in recording.advance():

@@ -20,7 +20,7 @@ import numpy as np
 from tidewolf.core.arrays import LEAST, MOST, Array, eps_of, like, to_numpy
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
-from tidewolf.core.oracle import HasLMO
+from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.sets.spectral import Spectral
 
@@ -109,7 +109,7 @@ def require_rounds(K: HasLMO, part: Stream) -> None:
     """Refuse rounds that are none, or not on this set."""
     if len(part) == 0:
         raise InvalidInput("There is no round between start and stop; the best point in hindsight needs at least one.")
-    if K.shape != part.shape:
+    if as_set(K, "The best point in hindsight").shape != part.shape:
         raise WrongShape(f"The set has points of shape {K.shape}; the stream's functions take points of shape {part.shape}.")
 
 

@@ -18,8 +18,9 @@ from tidewolf import learners as _learners
 from tidewolf import problems as _problems
 from tidewolf import rivals as _rivals
 from tidewolf import sets as _sets
+from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import as_count, as_number
-from tidewolf.core.errors import InvalidInput, NewerFormat, NotSupported, TidewolfError
+from tidewolf.core.errors import InvalidInput, NewerFormat, NotSupported, TidewolfError, WrongType
 from tidewolf.core.learner import Learner
 from tidewolf.experiments import settings
 from tidewolf.experiments.settings import Knob
@@ -52,8 +53,15 @@ class Choice:
     name: str
     settings: tuple[tuple[str, Any], ...] = ()
 
+    def __post_init__(self) -> None:
+        as_text(self.name, "The name of what is chosen")
+        pairs = as_items(self.settings, f"The settings of {self.name}", '[("caution", 10.0)]')
+        object.__setattr__(self, "settings", tuple(_setting(self.name, pair) for pair in pairs))
+
     @classmethod
     def of(cls, name: str, given: Mapping[str, Any]) -> Choice:
+        if not isinstance(given, Mapping):
+            raise WrongType(f"The settings of {shown(name)} must be a mapping from their names, not {shown(given)}.")
         return cls(name, tuple(given.items()))
 
     @property
@@ -71,6 +79,11 @@ class Tables:
     capacities: Path | None = None
     weights: Path | None = None
     budgets: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name in TABLES:
+            if getattr(self, name) is not None or name == "costs":
+                object.__setattr__(self, name, as_path(getattr(self, name), f"The table of {name}"))
 
 
 @final
@@ -98,10 +111,40 @@ class Experiment:
     document: Document | None = field(default=None, compare=False, repr=False)
     """the file it was read from, for errors to point to"""
 
+    def __post_init__(self) -> None:
+        for name in ("name", "title"):
+            as_text(getattr(self, name), f"The {name} of an experiment")
+        if not isinstance(self.stream, Choice | Tables):
+            raise WrongType(f"The stream of an experiment is a Choice of a problem, or Tables, not {shown(self.stream)}.")
+        if self.hard_set is not None and not isinstance(self.hard_set, Choice):
+            raise WrongType(f"The set of an experiment is a Choice such as Choice.of('Simplex', {{'n': 3}}), not {shown(self.hard_set)}.")
+        if self.hard_set is None and isinstance(self.stream, Tables):
+            raise InvalidInput("Tables have no set of their own: give hard_set, such as Choice.of('Simplex', {'n': 3}).")
+        kept: dict[str, Any] = {
+            "learners": as_items(self.learners, "The learners of an experiment", "[Choice('LyapunovDescent')]"),
+            "rounds": None if self.rounds is None else as_count(self.rounds, "The number of rounds"),
+            "seeds": tuple(as_count(seed, "A seed", least=0) for seed in as_items(self.seeds, "The seeds", "[0, 1]")),
+            "cautions": tuple(as_number(knob, "A value of caution", above=0.0) for knob in as_items(self.cautions, "cautions", "[1.0]")),
+            "swept": tuple(_range_of(pair) for pair in as_items(self.swept, "What a sweep runs through", '[("horizons", [100, 200])]')),
+            "folder": None if self.folder is None else as_path(self.folder, "The folder of an experiment"),
+            "checkpoint_seconds": as_number(self.checkpoint_seconds, "checkpoint_seconds", above=0.0),
+        }
+        for learner in kept["learners"]:
+            if not isinstance(learner, Choice):
+                raise WrongType(f"A learner of an experiment is a Choice such as Choice('LyapunovDescent'), not {shown(learner)}.")
+        if not kept["learners"] or not kept["seeds"]:
+            raise InvalidInput("An experiment needs at least one learner and one seed.")
+        for name, value in kept.items():
+            object.__setattr__(self, name, value)
+
     @classmethod
     def builtin(cls, name: str, **given: Any) -> Experiment:
         """A built-in problem under its own name."""
-        _problems.named(name)
+        known = problem_knobs(name)
+        for key in given:
+            if key not in known:
+                takes = f"it takes {', '.join(known)}" if known else "it takes none"
+                raise InvalidInput(f"The problem {name} has no setting called {key!r}; {takes}.{hint(key, known)}")
         return cls(name, Choice.of(name, given))
 
     def problem(self, seed: int) -> Problem:
@@ -121,6 +164,8 @@ class Experiment:
 
     def learner(self, entrant: Choice, problem: Problem, seed: int) -> Learner[Any]:
         """An entrant made for a problem: its horizon is the problem's length, its seed the run's, unless it sets them itself."""
+        if not isinstance(entrant, Choice) or not isinstance(problem, Problem):
+            raise WrongType(f"A learner is made of a Choice for a Problem, not of {shown(entrant)} for {shown(problem)}.")
         known, given = _knobs_of(entrant.name), {"horizon": len(problem), "seed": seed, **entrant.given}
         try:
             made: Learner[Any] = settings.made(learner_named(entrant.name), problem.K, **{k: v for k, v in given.items() if k in known})
@@ -156,7 +201,7 @@ class Experiment:
 
     def resolved(self, rounds: int | None = None) -> Experiment:
         """The same with every default filled in. `rounds` is the length of its problem, where that is at hand."""
-        rounds = len(self.problem(self.seeds[0])) if rounds is None else rounds
+        rounds = len(self.problem(self.seeds[0])) if rounds is None else as_count(rounds, "The number of rounds", least=0)
         stream, K = self.stream, self.hard_set
         if isinstance(stream, Choice):
             stream = _filled(stream, problem_knobs(stream.name))
@@ -191,7 +236,7 @@ class Experiment:
 
 def load(path: str | os.PathLike[str]) -> Experiment:
     """The experiment in a TOML file."""
-    path = Path(path)
+    path = as_path(path, "The path of an experiment")
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -258,6 +303,26 @@ def plain_sets() -> dict[str, type[Any]]:
         for name, kind in kinds.items()
         if name == "FlowPolytope" or ((knobs := settings.knobs(kind)) and all(knob.plain for knob in knobs.values()))
     }
+
+
+def _setting(owner: str, pair: Any) -> tuple[str, Any]:
+    """A setting's name and value, lists as tuples; what no file could say is refused."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise WrongType(f"A setting of {owner} is a name and its value, not {shown(pair)}.")
+    value = settings.frozen(pair[1])
+    if not settings.plain(value):
+        raise WrongType(f"{pair[0]} of {owner} must be a number, True or False, text, or a list of numbers, not {shown(pair[1])}.")
+    return as_text(pair[0], f"The name of a setting of {owner}"), value
+
+
+def _range_of(pair: Any) -> tuple[str, tuple[Any, ...]]:
+    """What a sweep runs through, by name, and its values."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise WrongType(f"What a sweep runs through is a name and its values, not {shown(pair)}.")
+    name, values = pair
+    return as_text(name, "The name of what is swept"), tuple(
+        _setting("a sweep", (name, value))[1] for value in as_items(values, f"The values of {name}", "[100, 200]")
+    )
 
 
 def _knobs_of(learner: str) -> dict[str, Knob]:

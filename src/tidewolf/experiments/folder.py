@@ -27,16 +27,9 @@ import numpy as np
 
 from tidewolf import __version__
 from tidewolf.core import checkpoint
+from tidewolf.core.arguments import as_flag, as_path, shown
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.errors import (
-    BrokenFile,
-    Interrupted,
-    InvalidInput,
-    MissingExtra,
-    NewerFormat,
-    NotSupported,
-    OtherSettings,
-)
+from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, MissingExtra, NewerFormat, NotSupported, OtherSettings, WrongType
 from tidewolf.core.learner import Learner
 from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
 from tidewolf.evaluation.recording import Floats, Moment, Recording
@@ -88,7 +81,10 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path, experiment: Experiment, *, force: bool = False) -> RunFolder:
         """A folder for a resolved experiment. One that holds a run already is refused, or emptied of it by `force`."""
-        require_free(path, force)
+        if not isinstance(experiment, Experiment):
+            raise WrongType(f"A run folder is that of an Experiment, not of {shown(experiment)}.")
+        path = as_path(path, "The path of a run folder")
+        require_free(path, as_flag(force, "force"))
         (path / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
         with locked(path, "run", again=True):
             require_free(path, force)  # what another process began meanwhile is not emptied unasked
@@ -101,6 +97,7 @@ class RunFolder:
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """The folder of a run that was begun."""
+        path = as_path(path, "The path of a run folder")
         file = path / EXPERIMENT
         try:
             head, _, text = file.read_bytes().decode().partition("\n")

@@ -7,6 +7,7 @@ what was read is frozen; `made` hands them over as arrays.
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import types
 from collections.abc import Callable, Mapping
@@ -52,7 +53,7 @@ class Knob(NamedTuple):
             if kind in (int, bool, str) and type(value) is kind:
                 return value
             if kind not in _WORDS and _numbers(value):
-                return _frozen(value)
+                return frozen(value)
         return number if self.takes is Any else None
 
 
@@ -145,5 +146,13 @@ def _as_float(value: Any) -> float | None:
         return None
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+def frozen(value: Any) -> Any:
+    """Lists as tuples, all the way down."""
+    return tuple(map(frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def plain(value: Any) -> bool:
+    """Whether a file can say it."""
+    if isinstance(value, tuple):
+        return all(isinstance(item, tuple | int | float) and plain(item) for item in value)
+    return isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value))

@@ -13,6 +13,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
+from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import Array, Shape, is_array, namespace
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
@@ -29,7 +30,7 @@ class Chain(Batch):
     parts: tuple[Batch, ...]
 
     def __post_init__(self) -> None:
-        parts = tuple(self.parts)
+        parts = as_items(self.parts, "The parts of a Chain", "[functions.Linear(C), functions.Linear(D)]")
         if not parts:
             raise InvalidInput("A Chain needs at least one part.")
         for part in parts:

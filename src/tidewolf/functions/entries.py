@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.arrays import Array, Shape, as_array, as_count, flat, like, namespace, require_no_mask, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 
@@ -39,6 +40,8 @@ def as_places(places: object, beside: Array, shape: Shape, what: str) -> Places:
     given = places if type(places) is np.ndarray and places.dtype.kind == "i" else to_numpy(as_array(places, what))
     if given.shape != tuple(beside.shape):
         raise WrongShape(f"{what} have shape {given.shape}; the numbers beside them have shape {tuple(beside.shape)}.")
+    if given.size and not np.abs(given).max() < 2**53:
+        raise InvalidInput(f"{what} are whole numbers from 0 to {math.prod(shape) - 1}, or -1 where there is none.")
     whole: Places = given.astype(np.int64, copy=False)
     if (whole != given).any() or whole.min(initial=0) < -1 or whole.max(initial=-1) >= math.prod(shape):
         raise InvalidInput(f"{what} are whole numbers from 0 to {math.prod(shape) - 1}, or -1 where there is none.")
@@ -48,9 +51,13 @@ def as_places(places: object, beside: Array, shape: Shape, what: str) -> Places:
     return whole
 
 
-def padded(rounds: Sequence[Sequence[Any]], shape: Shape, what: str) -> list[Numbers]:
-    """Rounds (indices, numbers, ..) as a table of places and tables of numbers; the indices of a matrix are (rows, columns)."""
-    listed = [(_places(indices, shape, what), *numbers) for indices, *numbers in rounds]
+def padded(rounds: Sequence[Sequence[Any]], shape: Shape, what: str, count: int) -> list[Numbers]:
+    """Rounds (indices, numbers, ..), numbers `count` times, as a table of places and tables of numbers.
+
+    The indices of a matrix are (rows, columns).
+    """
+    such = as_items(rounds, f"The rounds of {what}", "[(indices, numbers), ...]")
+    listed = [_round(each, shape, what, count) for each in such]
     if not listed:
         raise InvalidInput(f"There is no round for {what}; give at least one.")
     counts = [len(places) for places, *_ in listed]
@@ -66,6 +73,15 @@ def padded(rounds: Sequence[Sequence[Any]], shape: Shape, what: str) -> list[Num
     return tables
 
 
+def _round(given: Any, shape: Shape, what: str, count: int) -> tuple[Any, ...]:
+    """The places and the numbers of one round."""
+    parts = as_items(given, f"A round of {what}", "(indices, numbers)")
+    if len(parts) != 1 + count:
+        raise WrongShape(f"A round of {what} is its indices and {count} of numbers beside them, not {shown(given)}.")
+    numbers = (to_numpy(as_array(part, f"The numbers of a round of {what}")) for part in parts[1:])
+    return (_places(parts[0], shape, what), *numbers)
+
+
 def _places(indices: Iterable[Any], shape: Shape, what: str) -> Places:
     try:
         given = list(indices)
@@ -76,7 +92,7 @@ def _places(indices: Iterable[Any], shape: Shape, what: str) -> Places:
         raise
     except (ValueError, TypeError):
         raise InvalidInput(
-            f"The indices of {what} are those of an array of shape {shape}, one list of whole numbers an axis; {indices!r} was given."
+            f"The indices of {what} are those of an array of shape {shape}, one list of whole numbers an axis; {shown(indices)} was given."
         ) from None
 
 

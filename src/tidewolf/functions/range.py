@@ -52,7 +52,7 @@ class Range(Batch, PiecewiseLinear):
     def of(cls, rounds: Sequence[tuple[Any, Any, Any]], shape: Shape) -> Range:
         """From what is asked each round, (indices, low, high), the bounds one for each or one for all; of a matrix: (rows, columns)."""
         sides = as_sides(shape, _WHAT)
-        places, low, high = padded(rounds, sides, _WHAT)
+        places, low, high = padded(rounds, sides, _WHAT, 2)
         return cls(low, high, places, sides)
 
     @classmethod

@@ -42,7 +42,7 @@ class Squared(Batch):
     def of(cls, rounds: Sequence[tuple[Any, Any]], shape: Shape) -> Squared:
         """From what was seen each round, (indices, values); the indices of a matrix are (rows, columns)."""
         sides = as_sides(shape, _WHAT)
-        places, targets = padded(rounds, sides, _WHAT)
+        places, targets = padded(rounds, sides, _WHAT, 1)
         return cls(targets, places, sides)
 
     @classmethod

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
+from tidewolf.core.arguments import as_text
 from tidewolf.core.errors import InvalidInput
 from tidewolf.problems.abilene import abilene
 from tidewolf.problems.adversarial import adversarial
@@ -55,7 +56,7 @@ def every() -> dict[str, Builder]:
 
 def named(name: str) -> Builder:
     """The builder of the problem of this name."""
-    known = every()
+    known, name = every(), as_text(name, "The name of a problem")
     if name in known:
         return known[name]
     near = get_close_matches(name, known, n=1)

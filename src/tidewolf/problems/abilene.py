@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from tidewolf.core.arrays import as_number
 from tidewolf.core.batch import Stream
+from tidewolf.core.errors import InvalidInput
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem
@@ -30,6 +31,8 @@ def abilene(rounds: int | None = None, seed: int = 0, *, share: float = 0.2) -> 
     `share` is the part of each link that traffic may fill. The stream is a record: the seed has no effect.
     """
     share = as_number(share, "The share of a link that may be filled", above=0.0)
+    if share > 1.0:
+        raise InvalidInput(f"The share of a link that may be filled must be at most 1, not {share:g}.")
     traffic, names, table = recorded("abilene_hourly.npz", "tm_mbps", "nodes", "links")
     nodes = [str(name) for name in names]
     links = [(nodes[int(tail)], nodes[int(head)]) for tail, head in table[:, 1:3]]

@@ -21,9 +21,11 @@ import math
 
 import numpy as np
 
+from tidewolf.core.arguments import is_text, shown
 from tidewolf.core.arrays import as_count, like, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput
+from tidewolf.core.oracle import as_set
 from tidewolf.core.randomness import generator
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.linear import Linear
@@ -49,9 +51,10 @@ def adversarial(
     simplex by default; `phase` how many rounds pass between two turns. 2,000 rounds unless said otherwise.
     """
     K = Simplex(6) if K is None else K
+    as_set(K, "An adversary")
     rounds, phase = as_rounds(rounds, ROUNDS, 2 * math.prod(K.shape)), as_count(phase, "A phase")
-    if kind not in KINDS:
-        raise InvalidInput(f"There is no adversary called {kind!r}; there are {', '.join(KINDS)}.")
+    if not is_text(kind, *KINDS):
+        raise InvalidInput(f"There is no adversary called {shown(kind)}; there are {', '.join(KINDS)}.")
     if K.dimension == 0:
         raise InvalidInput("An adversary needs a set of two points or more; this one has a single point.")
 

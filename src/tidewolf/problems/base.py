@@ -12,9 +12,11 @@ import os
 from dataclasses import dataclass
 from typing import Protocol, final
 
+from tidewolf.core.arguments import as_items, as_text, shown
 from tidewolf.core.arrays import Shape, as_count
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import InvalidInput, WrongShape
+from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
+from tidewolf.core.oracle import as_set
 from tidewolf.core.values import Value
 from tidewolf.sets.base import ConvexSet
 
@@ -33,6 +35,13 @@ class Problem(Value):
     """What each coordinate of a point is called; empty when they have no names."""
 
     def __post_init__(self) -> None:
+        for name in ("name", "title"):
+            as_text(getattr(self, name), f"The {name} of a problem")
+        as_set(self.K, f"The problem {self.name}")
+        if not isinstance(self.stream, Stream):
+            raise WrongType(f"The problem {self.name} needs a Stream(losses, constraints), not {shown(self.stream)}.")
+        labels = as_items(self.labels, f"The labels of the problem {self.name}", '["SEA", "NYC"]')
+        object.__setattr__(self, "labels", tuple(as_text(label, "A label of a coordinate") for label in labels))
         if self.stream.shape != self.K.shape:
             raise WrongShape(
                 f"The stream of {self.name} takes points of shape {self.stream.shape}; the points of its set have shape {self.K.shape}."

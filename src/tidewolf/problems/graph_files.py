@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tidewolf.core.arguments import as_flag, as_items, as_path, as_text, is_text, shown
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import EmptyGraph, InvalidInput, MissingExtra, TidewolfError
 from tidewolf.problems.graphs import Floats
@@ -26,6 +27,8 @@ ENDS = (("tail", "head"), ("source", "target"), ("from", "to"), ("u", "v"))
 NAMES = ("name", "link", "id")
 LARGEST_TEXT = 64 << 20
 """Bytes of GraphML or GML, whose parsers take some 40 times as much memory; edge lists in CSV have no such limit."""
+_GML = re.compile(r'(?P<text>"[^"]*")|#[^\n]*|\bmultigraph\s+\d+|(?P<graph>\bgraph\s*\[)')
+"""What is looked for in a GML file, whichever comes first: within text and comments nothing is."""
 
 
 class Graph(NamedTuple):
@@ -45,8 +48,9 @@ class Graph(NamedTuple):
 
     def dag(self, source: Hashable, target: Hashable, lengths: str | None = None) -> list[int]:
         """The links that lead away from the source and lie on a way to the target: no cycle is left. Every link is 1 long unless told."""
-        if lengths is not None and lengths not in self.numbers:
-            raise InvalidInput(f"The links have no {lengths}; ask for it, read_graph(path, numbers=[{lengths!r}]).")
+        if lengths is not None and not is_text(lengths, *self.numbers):
+            name = lengths if isinstance(lengths, str) else shown(lengths)
+            raise InvalidInput(f"The links have no {name}; ask for it, read_graph(path, numbers=[{name!r}]).")
         return away(self.links, source=source, target=target, lengths=None if lengths is None else self.numbers[lengths])
 
 
@@ -58,7 +62,9 @@ def read_graph(
     `numbers` names what to read of every link, such as lengths; where a link has none, `missing` is taken, and without it the
     file is refused. `directed` overrules what the file says.
     """
-    path = Path(path)
+    path = as_path(path, "The path of a graph")
+    numbers = [as_text(name, "The name of a number to read") for name in as_items(numbers, "The numbers to read", '["length"]')]
+    directed = None if directed is None else as_flag(directed, "directed")
     if missing is not None:
         missing = as_number(missing, "What stands for a missing number")
     if not path.is_file():
@@ -151,8 +157,18 @@ def _from_networkx(path: Path) -> tuple[list[_Link], bool]:
 
 def _gml(networkx: Any, path: Path) -> Any:
     """A GML file as a multigraph, whatever it says."""
-    text = re.sub(r"(?m)^\s*multigraph\s+\d+\s*$", "", path.read_text(encoding="utf-8"))
-    text, graphs = re.subn(r"\bgraph\s*\[", "graph [\n multigraph 1", text, count=1)
+    graphs = 0
+
+    def ours(found: re.Match[str]) -> str:
+        nonlocal graphs
+        if found["text"] is not None:
+            return found[0]
+        if found["graph"] is None:
+            return ""
+        graphs += 1
+        return "graph [\n multigraph 1" if graphs == 1 else found[0]
+
+    text = _GML.sub(ours, path.read_text(encoding="utf-8"))
     if not graphs:
         raise InvalidInput(f"{path} cannot be read as a graph: it has no part called graph.")
     return networkx.parse_gml(text, label=None)

@@ -23,6 +23,7 @@ import math
 
 import numpy as np
 
+from tidewolf.core.arguments import as_flag
 from tidewolf.core.batch import Stream
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
@@ -98,6 +99,7 @@ def routing(rounds: int | None = None, seed: int = 0, *, feasible: bool = True) 
     arcs, km, speed, load = [links[i] for i in kept], km[kept], speed[kept], load[:, kept]
     guaranteed = spread(arcs, km, SOURCE, TARGET, SCALE) + MARGIN
     load = np.minimum(load, FILL * speed - DEMAND * guaranteed)
+    feasible = as_flag(feasible, "feasible")
     usable = FILL * speed if feasible else FILL * speed * outage(rounds, arcs)
     return Problem(
         "routing",

@@ -24,6 +24,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from tidewolf.core.archive import most_unpacked, read_arrays, too_much
+from tidewolf.core.arguments import as_path
 from tidewolf.core.errors import InvalidInput, MissingExtra
 from tidewolf.problems.graphs import Floats
 
@@ -46,7 +47,7 @@ class Table(NamedTuple):
 
 def read_table(path: str | PathLike[str]) -> Table:
     """The table in a CSV, NPZ or Parquet file, by the ending of its name."""
-    path = Path(path)
+    path = as_path(path, "The path of a table")
     if not path.is_file():
         raise InvalidInput(f"There is no table at {path}.")
     name = path.name.lower()

@@ -26,6 +26,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from tidewolf.core.arguments import is_text, shown
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.randomness import generator
@@ -113,8 +114,8 @@ def cables_of(network: str) -> list[tuple[int, int]]:
     except (OSError, EOFError, KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"The record {path} cannot be read ({error}); set {VARIABLE} to a folder with an intact copy.") from error
     names = {name for name, _, _ in rows}
-    if network not in names:
-        raise InvalidInput(f"There is no network called {network!r} in {path}; it has {len(names)}, such as Geant2012, Uunet and Dfn.")
+    if not is_text(network, *names):
+        raise InvalidInput(f"There is no network called {shown(network)} in {path}; it has {len(names)}, such as Geant2012, Uunet and Dfn.")
     cables = sorted({(min(u, v), max(u, v)) for name, u, v in rows if name == network and u != v})
     if not cables:
         raise InvalidInput(f"The network {network} has no link between two nodes.")

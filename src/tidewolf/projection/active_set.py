@@ -17,13 +17,15 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, as_number, as_point, eps_of, frozen, inner, is_array, norm
+from tidewolf.core.arrays import Array, as_number, eps_of, frozen, inner, is_array, norm
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.conforming import allowed_excess
-from tidewolf.core.oracle import HasLMO
+from tidewolf.core.errors import WrongShape
+from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers
 from tidewolf.projection.compiled import Reached, search, serves
 from tidewolf.projection.one_shot import as_budget, as_member, look, pull, step
+from tidewolf.projection.result import as_near
 from tidewolf.projection.weights import Weights, caratheodory, correct
 from tidewolf.sets.base import Compiled
 
@@ -61,7 +63,7 @@ class ActiveSet(Stored):
     @classmethod
     def start(cls, K: HasLMO, x0: Array | None = None) -> ActiveSet:
         """One atom: the center, or a member x0 (any member may be an atom)."""
-        point = K.center if x0 is None else as_member(K, x0)
+        point = as_set(K, "An active set").center if x0 is None else as_member(K, x0)
         atom, weights = K.atom(point), np.ones(1)
         atoms = atom.table().append(atom, 0)
         return cls(atoms, weights, atoms.combine(weights, point))
@@ -78,7 +80,9 @@ class ActiveSet(Stored):
 
     def project(self, K: HasLMO, y: Array, *, tol: float, budget: int | None = None) -> Remembered:
         """(x, y') with |x - y'|^2 <= tol, or as near as `budget` calls allow."""
-        y = as_point(y, K.shape, "The point to project")
+        y = as_near(y, as_set(K, "A projection"), "The point to project")
+        if self.x.shape != K.shape:
+            raise WrongShape(f"The active set is of a point of shape {tuple(self.x.shape)}; the set has points of shape {K.shape}.")
         tol = as_number(tol, "tol", above=0.0)
         return self.nearest(K, y + 0.0, tol, as_budget(budget, K, tol))
 

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from tidewolf.core.arrays import Array, as_count, as_number, as_point, eps_of, frozen, inner, like, namespace
 from tidewolf.core.errors import NotAMember, OracleError
-from tidewolf.core.oracle import Answer, HasLMO
-from tidewolf.projection.result import Projected
+from tidewolf.core.oracle import Answer, HasLMO, as_set
+from tidewolf.projection.result import Projected, as_near
 from tidewolf.sets.base import membership_tolerance
 
 SLACK = 1e3
@@ -91,14 +91,14 @@ def step(seen: Look, pulled: float = 0.0) -> float:
 
 def points(K: HasLMO, y: Array, x0: Array) -> tuple[Array, Array]:
     """Copies of both points, checked, in the array library and dtype of y."""
-    y = as_point(y, K.shape, "The point to project")
+    y = as_near(y, as_set(K, "A projection"), "The point to project")
     x = like(as_member(K, x0), y)
     return namespace(y).asarray(y, copy=True), namespace(y).asarray(x, copy=True)
 
 
 def as_member(K: HasLMO, x0: Array) -> Array:
     """x0, if it is a member."""
-    point = as_point(x0, K.shape, "The starting point")
+    point = as_point(x0, as_set(K, "A projection").shape, "The starting point")
     excess = K.excess(point)
     if excess > membership_tolerance(point, K.radius):
         raise NotAMember(f"The starting point is not a member of the set: its excess is {excess:.3g}.")
@@ -107,4 +107,4 @@ def as_member(K: HasLMO, x0: Array) -> Array:
 
 def as_budget(budget: int | None, K: HasLMO, tol: float) -> float:
     """A number of oracle calls; None is what is always enough, so that rounding cannot ask for more."""
-    return 8.0 * K.radius**2 / tol + 4.0 if budget is None else as_count(budget, "A budget of oracle calls", least=0)
+    return 8.0 * K.radius * (K.radius / tol) + 4.0 if budget is None else as_count(budget, "A budget of oracle calls", least=0)

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tidewolf.core.arrays import Array, inner, norm
-from tidewolf.core.oracle import HasLMO
+from tidewolf.core.arrays import Array, as_point, inner, length, like
+from tidewolf.core.errors import NotFinite
+from tidewolf.core.oracle import HasLMO, as_set
 
 
 class Projected(NamedTuple):
@@ -26,6 +27,7 @@ class Projected(NamedTuple):
 
 def closer_to_all(K: HasLMO, before: Array, after: Array) -> float:
     """max over z in K of |after - z|^2 - |before - z|^2, by one oracle answer; property I holds when it is <= 0."""
+    before, after = _both(K, before, after, "closer_to_all")
     shift = before - after
     answer = K.answer(-2.0 * shift)
     largest = 2.0 * answer.vertex.inner(shift) + answer.error
@@ -34,4 +36,24 @@ def closer_to_all(K: HasLMO, before: Array, after: Array) -> float:
 
 def closer_to_center(K: HasLMO, before: Array, after: Array) -> float:
     """|after - c| - |before - c|; property III holds when it is <= 0."""
-    return norm(after - K.center) - norm(before - K.center)
+    before, after = _both(K, before, after, "closer_to_center")
+    center = like(K.center, before)
+    return length(after - center) - length(before - center)
+
+
+def _both(K: HasLMO, before: Array, after: Array, who: str) -> tuple[Array, Array]:
+    """Both points, checked, in the array library and dtype of the first."""
+    before = as_near(before, as_set(K, who), "The point before")
+    return before, like(as_near(after, K, "The point after"), before)
+
+
+FAR = 1e150
+"""Distances above it have no squares."""
+
+
+def as_near(y: object, K: HasLMO, what: str) -> Array:
+    """y as a point of the shape of K whose distances to members can be squared."""
+    point = as_point(y, K.shape, what)
+    if max(length(point), K.radius, length(K.center)) > FAR:
+        raise NotFinite(f"{what} or the set is farther than {FAR:g} from the origin, too far for squares: measure in other units.")
+    return point

@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from functools import cached_property, wraps
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
+from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import (
     MOST_ENTRIES,
     Array,
@@ -27,16 +28,67 @@ from tidewolf.core.arrays import (
     as_point,
     eps_of,
     frozen,
+    inner,
     is_array,
     like,
     namespace,
+    require_finite,
     to_numpy,
 )
-from tidewolf.core.errors import OracleError, WrongShape
+from tidewolf.core.errors import OracleError, WrongShape, WrongType
 from tidewolf.core.kernels import Kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.values import Value
 from tidewolf.core.vertices import Dense, Sparse, Vertex
+
+
+def _along(method: Any) -> Any:
+    @wraps(method)
+    def checked(self: ConvexSet, direction: Array, warm: Any = None) -> Answer:
+        direction = self.as_direction(direction)
+        with np.errstate(over="ignore", invalid="ignore"):
+            require_numbers(direction)
+            return cast(Answer, method(self, direction, warm))
+
+    return checked
+
+
+def _quietly(method: Any) -> Any:
+    @wraps(method)
+    def checked(self: ConvexSet, direction: Array) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return method(self, direction)
+
+    return checked
+
+
+def require_numbers(direction: Array) -> None:
+    """Refuse a NaN or an infinite entry, on which kernels might never end; where squares add up to a number there is none."""
+    if type(direction) is np.ndarray and not math.isfinite(inner(direction, direction)):
+        require_finite(direction, "The direction")
+
+
+def _at(method: Any) -> Any:
+    @wraps(method)
+    def checked(self: ConvexSet, x: Array) -> Any:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return method(self, as_direction(x, self.shape, "The point"))
+
+    return checked
+
+
+def _of_a_vertex(method: Any) -> Any:
+    @wraps(method)
+    def checked(self: ConvexSet, vertex: Vertex) -> float:
+        if not isinstance(vertex, Vertex) or tuple(vertex.shape) != self.shape:
+            raise WrongType(f"The excess of a vertex is that of what `answer` or `atom` of this set gave, not of {shown(vertex)}.")
+        excess: float = method(self, vertex)
+        return excess
+
+    return checked
+
+
+_CHECKED = {"answer": _along, "atom": _at, "norm": _at, "tangent": _quietly, "vertex_excess": _of_a_vertex}
 
 
 class ConvexSet(Value, ABC):
@@ -46,6 +98,13 @@ class ConvexSet(Value, ABC):
         super().__init_subclass__()
         if cls.lmo is ConvexSet.lmo and cls.answer is ConvexSet.answer:
             raise TypeError(f"{cls.__name__} must define lmo(direction) or answer(direction, warm).")
+        for name, checked in _CHECKED.items():  # what an oracle is asked is checked here, once for all sets
+            if name in cls.__dict__:
+                setattr(cls, name, checked(cls.__dict__[name]))
+
+    def as_direction(self, direction: Array) -> Array:
+        """A direction of a kind the oracle takes, of the right shape; its entries are not looked at."""
+        return as_direction(direction, self.shape)
 
     @property
     @abstractmethod
@@ -116,6 +175,7 @@ class ConvexSet(Value, ABC):
 
     def to(self, reference: Array) -> Self:
         """The set with its arrays, `center` among them, in the library, dtype and device of `reference`."""
+        require_floating(reference)
         moved = type(self)(**{name: _moved(value, reference) for name, value in self.fields().items()})
         for name in ("radius", "diameter", "inner_radius", "dimension", "center"):
             if isinstance(getattr(type(self), name), cached_property):  # derived here once; there it may be out of reach of NumPy
@@ -183,8 +243,16 @@ class Compiled(ABC):
     def minimiser(self, direction: np.ndarray[Any, Any]) -> Sparse:
         """argmin_{v in K} <direction, v>, by the kernel."""
         indices, values = np.empty(self.most_entries, dtype=np.int32), np.empty(self.most_entries)
-        count = self.oracle(direction, self.facts, indices, values)
-        return Sparse(direction.shape, indices[:count], values[:count])
+        shape: Shape = self.shape  # type: ignore[attr-defined]  # a set's own
+        d = np.ascontiguousarray(as_direction(direction, shape), dtype=np.float64)  # kernels are compiled for one kind of array
+        count = self.oracle(d, self.facts, indices, values)
+        return Sparse(d.shape, indices[:count], values[:count])
+
+
+def require_floating(reference: object) -> None:
+    """Refuse what no set can be moved to: anything but an array of 32 or 64 bit floating-point numbers."""
+    if not is_array(reference) or as_direction(reference, tuple(reference.shape), "The reference") is not reference:  # type: ignore[attr-defined]
+        raise WrongType(f"A set is moved to the library, dtype and device of a floating-point array, not of {shown(reference)}.")
 
 
 class DearMembership(ABC):

@@ -71,7 +71,7 @@ class BoundedPSD(Spectral):
     @property
     def radius(self) -> float:
         c = self.inner_radius
-        return math.sqrt((self.tau - c) ** 2 + (self.n - 1) * c**2)
+        return math.hypot(self.tau - c, math.sqrt(self.n - 1) * c)
 
     @property
     def diameter(self) -> float:
@@ -83,7 +83,7 @@ class BoundedPSD(Spectral):
 
     def tangent(self, direction: Array) -> Array:
         direction = as_direction(direction, self.shape)
-        return 0.5 * (direction + direction.T)
+        return 0.5 * direction + 0.5 * direction.T
 
     def excess(self, x: Array) -> float:
         """The largest of: minus the smallest eigenvalue, the trace above tau, the difference between two entries that should be equal."""

@@ -15,7 +15,7 @@ from typing import Any, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_direction, as_own, as_point, frozen, like, namespace, norm, to_numpy
+from tidewolf.core.arrays import Array, Shape, as_direction, as_own, as_point, frozen, length, like, namespace, to_numpy
 from tidewolf.core.errors import EmptySet
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense
@@ -58,7 +58,7 @@ class Box(ConvexSet, Projectable, Polyhedral, Relaxable):
 
     @cached_property
     def diameter(self) -> float:
-        return norm(self._widths)
+        return length(self._widths)
 
     @cached_property
     def inner_radius(self) -> float:

@@ -29,7 +29,8 @@ from typing import Any, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_direction, as_number, as_point, frozen, like, require_no_mask, to_numpy
+from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import Array, Shape, as_array, as_direction, as_number, as_point, frozen, like, require_no_mask, to_numpy
 from tidewolf.core.errors import EmptyGraph, EmptySet, NotFinite, SolverFailed, UnknownNode, WrongShape, WrongType
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
@@ -75,6 +76,8 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
 
     def __post_init__(self) -> None:
         net = self.network
+        if not isinstance(net, Network):
+            raise WrongType(f"CapacitatedFlow is made by CapacitatedFlow.from_edges(edges, supplies=..., upper=...), not of {shown(net)}.")
         if (net.lower > net.upper).any():
             e = int(np.argmax(net.lower > net.upper))
             raise EmptySet(f"Arc {e} ({_arc(net, e)}) has the lower bound {net.lower[e]:g} above its upper bound {net.upper[e]:g}.")
@@ -163,21 +166,28 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
         return low, high
 
     @cached_property
+    def _unit(self) -> float:
+        """How far flows differ on an arc at most: squares of what is measured by it neither vanish nor overflow."""
+        low, high = self._ranges
+        return float((high - low).max()) or 1.0
+
+    @cached_property
     def radius(self) -> float:
         if self.dimension == 0:
             return 0.0
-        (low, high), c = self._ranges, self._center
-        slopes = low + high - 2.0 * c
-        return math.sqrt(max(0.0, float(((low - c) ** 2).sum()) + self._most(slopes, low)))
+        (low, high), c, unit = self._ranges, self._center, self._unit
+        slopes = (low - c) / unit + (high - c) / unit
+        return unit * math.sqrt(max(0.0, float((((low - c) / unit) ** 2).sum()) + self._most(slopes, low) / unit))
 
     @cached_property
     def diameter(self) -> float:
         if self.dimension == 0:
             return 0.0
         low, high = self._ranges
-        w = high - low
-        squared = min(float(w @ w), 2.0 * self._most(w, low), 2.0 * self._most(-w, high))
-        return min(2.0 * self.radius, math.sqrt(max(0.0, squared)))
+        unit = self._unit
+        w = (high - low) / unit
+        squared = min(float(w @ w), 2.0 * (self._most(w, low) / unit), 2.0 * (self._most(-w, high) / unit))
+        return min(2.0 * self.radius, unit * math.sqrt(max(0.0, squared)))
 
     def _most(self, d: Floats, start: Floats) -> float:
         """An upper bound on <d, x - start> over K."""
@@ -241,9 +251,11 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
 def _bound(given: Any, count: int, which: str) -> Floats:
     require_no_mask(given, f"The {which} bounds")
     try:
-        bound = np.asarray(to_numpy(given) if not isinstance(given, float | int) else given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise WrongType(f"The {which} bounds must be a number or an array of numbers, not {given!r}.") from None
+        bound = to_numpy(as_array(given, f"The {which} bounds")).astype(np.float64, copy=False)
+    except WrongType:
+        raise WrongType(f"The {which} bounds must be a number or an array of numbers, not {shown(given)}.") from None
+    except NotFinite:
+        bound = np.asarray(math.nan)
     if bound.shape not in ((), (count,)):
         raise WrongShape(f"The {which} bounds have shape {bound.shape}; {count} arcs need one number for all or one for each.")
     if not np.isfinite(bound).all():

@@ -29,9 +29,9 @@ from tidewolf.core.arrays import (
     as_number,
     as_point,
     frozen,
+    length,
     like,
     namespace,
-    norm,
     to_numpy,
     total,
 )
@@ -121,12 +121,12 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
 
     @cached_property
     def radius(self) -> float:
-        return norm(self._sorted_vertex() - self.total / self.n) if self.dimension else 0.0
+        return length(self._sorted_vertex() - self.total / self.n) if self.dimension else 0.0
 
     @cached_property
     def diameter(self) -> float:
         s = self._sorted_vertex()
-        return norm(s - s[::-1])
+        return length(s - s[::-1])
 
     @property
     def inner_radius(self) -> float:

@@ -6,11 +6,12 @@ What it then uses are those on a way to its target.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import CyclicGraph, InvalidInput, WrongType
 from tidewolf.sets.dag import Ints, ordered
@@ -29,9 +30,10 @@ class Commodity(NamedTuple):
 
 def as_commodities(commodities: object, links: int) -> list[Commodity]:
     """Commodities, or tuples that say what one does, checked, for a network of so many links."""
-    if not isinstance(commodities, Iterable) or isinstance(commodities, str):
-        raise WrongType(f"The commodities must be an iterable of (source, target, demand), not {commodities!r}.")
-    listed = list(commodities)
+    try:
+        listed = as_items(commodities, "The commodities", "[(source, target, demand)]")
+    except WrongType:
+        raise WrongType(f"The commodities must be an iterable of (source, target, demand), not {shown(commodities)}.") from None
     if not listed:
         raise InvalidInput("A MultiFlow needs at least one commodity (source, target, demand).")
     return [_checked(i, commodity, links) for i, commodity in enumerate(listed)]
@@ -67,9 +69,12 @@ def _checked(i: int, commodity: Any, links: int) -> Commodity:
     demand = as_number(asked.demand, f"{_named(i, asked)}: its demand", least=0.0)
     if asked.links is None:
         return asked._replace(demand=demand)
-    chosen = list(asked.links) if isinstance(asked.links, Iterable) else [None]
+    try:
+        chosen = as_items(asked.links, "The links of a commodity", "[0, 2]")
+    except WrongType:
+        chosen = (None,)
     if not all(isinstance(e, int | np.integer) and 0 <= e < links for e in chosen):
-        raise InvalidInput(f"{_named(i, asked)} may use links by their places 0 to {links - 1}; it was given {asked.links!r}.")
+        raise InvalidInput(f"{_named(i, asked)} may use links by their places 0 to {links - 1}; it was given {shown(asked.links)}.")
     return asked._replace(demand=demand, links=sorted(set(chosen)))
 
 

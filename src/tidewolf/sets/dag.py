@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tidewolf.core.arguments import as_items, shown
+from tidewolf.core.arrays import as_number, frozen, is_array, to_numpy
 from tidewolf.core.errors import CyclicGraph, EmptyGraph, InvalidInput, UnknownNode, UnreachableTarget, WrongType
 from tidewolf.core.kernels import kernel
 
@@ -48,12 +50,13 @@ class Dag(NamedTuple):
 
 def number_nodes(edges: Iterable[tuple[Hashable, Hashable]]) -> tuple[tuple[Hashable, ...], Ints, Ints]:
     """Node names in order of appearance, and the tail and head of every edge as numbers."""
-    if not isinstance(edges, Iterable):
-        raise WrongType(f"The edges must be an iterable of pairs (tail, head), not {edges!r}.")
+    if isinstance(edges, np.ndarray):
+        edges = edges.tolist()
     numbers: dict[Hashable, int] = {}
     ends: list[int] = []
-    listed: Iterable[tuple[Hashable, Hashable]] = edges.tolist() if isinstance(edges, np.ndarray) else edges
-    for i, edge in enumerate(listed):
+    if not isinstance(edges, Iterable):
+        raise WrongType(f"The edges must be an iterable of pairs (tail, head), not {shown(edges)}.")
+    for i, edge in enumerate(edges):
         try:
             tail, head = edge if not isinstance(edge, str) else (edge,)
             ends.append(numbers.setdefault(tail, len(numbers)))
@@ -62,6 +65,36 @@ def number_nodes(edges: Iterable[tuple[Hashable, Hashable]]) -> tuple[tuple[Hash
             raise WrongType(f"Edge {i} is {edge!r}; an edge is a pair (tail, head) of hashable names.") from None
     pairs = np.array(ends, dtype=np.int32).reshape(-1, 2)
     return tuple(numbers), np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+
+
+def as_names(nodes: object) -> tuple[Hashable, ...]:
+    """The names of nodes, each hashable."""
+    names = as_items(nodes, "The nodes of a graph", "['s', 't']")
+    for name in names:
+        try:
+            hash(name)
+        except TypeError:
+            raise WrongType(f"The nodes of a graph have names that can be hashed, unlike {shown(name)}.") from None
+    return names
+
+
+def as_indices(x: object, count: int, what: str) -> Ints:
+    """A vector of whole numbers from 0 to count - 1, of one's own and read-only."""
+    try:
+        given = np.array(to_numpy(x) if is_array(x) else x)
+    except (TypeError, ValueError):
+        given = np.empty(0)
+    if given.ndim != 1 or given.dtype.kind not in "iu" or (given.size and not 0 <= given.min() <= given.max() < count):
+        raise WrongType(f"{what} must be a vector of whole numbers from 0 to {count - 1}, not {shown(x)}; `from_edges` makes them.")
+    return frozen(given.astype(np.int32))  # type: ignore[no-any-return]
+
+
+def as_tolerance(tolerance: object) -> float:
+    """A share below which paths are left out, below 1."""
+    share = as_number(tolerance, "The tolerance of paths", least=0.0)
+    if share >= 1.0:
+        raise InvalidInput(f"The tolerance of paths is a share that is left out, less than 1, not {share:g}.")
+    return share
 
 
 def ordered(tails: Ints, heads: Ints, names: Sequence[Hashable], source: Hashable, target: Hashable) -> Dag:

@@ -74,7 +74,8 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
 
     def excess(self, x: Array) -> float:
         """How much larger the ellipsoid would have to be to hold x, times the shortest semi-axis: at most the distance to it."""
-        u = self._turn(as_point(x, self.shape, "The point") - like(self.center, x))
+        x = as_point(x, self.shape, "The point")
+        u = self._turn(x - like(self.center, x))
         return self.inner_radius * max(0.0, length(u / like(self._semiaxes, u)) - 1.0)
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
@@ -83,16 +84,16 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
         if largest == 0.0:
             return Answer(Dense(center))
         stretched = s * self._turn(direction / largest)
-        return Answer(Dense(center - self._back(s * stretched / norm(stretched))))
+        return Answer(Dense(center - self._back(s * (stretched / length(stretched)))))
 
     def project(self, y: Array) -> Array:
         """One scalar root."""
         y = as_point(y, self.shape, "The point to project")
-        center, s = like(self.center, y), like(self._semiaxes, y)
-        u = self._turn(y - center)
+        center, s = like(self.center, y), like(self._semiaxes / self.radius, y)  # in units of the longest semi-axis
+        u = self._turn((y - center) / self.radius)
         if length(u / s) <= 1.0:
             return namespace(y).asarray(y, copy=True)
-        t = max(0.0, length(s * u) - self.radius**2)
+        t = max(0.0, length(s * u) - 1.0)
         for _ in range(_MOST_STEPS):
             p = s * u / (s**2 + t)
             f = norm(p)
@@ -100,7 +101,7 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
             if not ahead > t:
                 break
             t = ahead
-        return center + self._back(s * p / f)
+        return center + self.radius * self._back(s * p / f)
 
     def relax(self, y: Array) -> Array:
         """The smallest box around it: c_i +- the root of entry i of the diagonal of the inverse of A."""
@@ -132,7 +133,9 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
     def _widths(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Half of those of the smallest box around it."""
         basis = self._turned[1]
-        return self._semiaxes if basis is None else np.sqrt(basis**2 @ self._semiaxes**2)
+        if basis is None:
+            return self._semiaxes
+        return self.radius * np.sqrt(basis**2 @ (self._semiaxes / self.radius) ** 2)
 
     def _turn(self, x: Array) -> Array:
         basis = self._turned[1]

@@ -24,11 +24,25 @@ from typing import Any, ClassVar, NamedTuple, final
 import numpy as np
 
 from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, to_numpy
-from tidewolf.core.errors import MissingExtra, NotAMember, WrongType
+from tidewolf.core.errors import MissingExtra, NotAMember, WrongShape, WrongType
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import Compiled, ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
-from tidewolf.sets.dag import ON_EVERY_PATH, Dag, Ints, balances, covering_flow, flow_excess, number_nodes, ordered, shortest_path, split
+from tidewolf.sets.dag import (
+    ON_EVERY_PATH,
+    Dag,
+    Ints,
+    as_indices,
+    as_names,
+    as_tolerance,
+    balances,
+    covering_flow,
+    flow_excess,
+    number_nodes,
+    ordered,
+    shortest_path,
+    split,
+)
 from tidewolf.sets.laplacian import HullProjection
 
 
@@ -82,7 +96,13 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
         return cls.from_edges(((tail, head) for tail, head in graph.edges()), source=source, target=target)
 
     def __post_init__(self) -> None:
-        frozen(self.tails), frozen(self.heads)
+        nodes = as_names(self.nodes)
+        tails, heads = (as_indices(ends, len(nodes), "The ends of arcs") for ends in (self.tails, self.heads))
+        if len(tails) != len(heads):
+            raise WrongShape(f"{len(tails)} arcs begin and {len(heads)} end; an arc does both.")
+        ends = [int(as_indices([end], len(nodes), "Source and target")[0]) for end in (self.source, self.target)]
+        for name, value in zip(("tails", "heads", "source", "target", "nodes"), (tails, heads, *ends, nodes), strict=True):
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         ends = f"{self.nodes[self.source]!r} -> {self.nodes[self.target]!r}"
@@ -188,6 +208,7 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
     def paths(self, x: Array, *, tolerance: float = 1e-9) -> list[Path]:
         """A flow as weighted paths, heaviest first; shares below `tolerance` are left out and the rest rescaled to sum to 1."""
         flow = to_numpy(as_point(x, self.shape, "The flow"))
+        tolerance = as_tolerance(tolerance)
         if self.excess(flow) > max(1e-6, tolerance):
             raise NotAMember(f"Only a unit flow splits into paths; this point misses being one by {self.excess(flow):.3g}.")
         return [Path(weight, arcs, along(arcs, self.tails, self.heads, self.nodes)) for weight, arcs in split(self.dag, flow, tolerance)]

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tidewolf.core.arrays import require_no_mask
+from tidewolf.core.arrays import as_array, to_numpy
 from tidewolf.core.errors import InvalidInput, UnknownNode, UnreachableTarget, WrongShape
 from tidewolf.sets.dag import number_nodes, ordered
 
@@ -28,7 +28,7 @@ Lengths: TypeAlias = Sequence[float] | np.ndarray[Any, np.dtype[np.float64]]
 
 def away(links: Iterable[Link], *, source: Hashable, target: Hashable, lengths: Lengths | None = None) -> list[int]:
     """The links that lead away from the source and lie on a way to the target. Every link is 1 long unless told."""
-    links = list(links)
+    links = as_links(links)
     _require_nodes(links, source, target)
     outward = leading_away(links, source=source, lengths=lengths)
     return [outward[i] for i in _on_the_way([links[i] for i in outward], source, target, links)]
@@ -36,15 +36,15 @@ def away(links: Iterable[Link], *, source: Hashable, target: Hashable, lengths: 
 
 def leading_away(links: Iterable[Link], *, source: Hashable, lengths: Lengths | None = None) -> list[int]:
     """The links whose head is strictly farther from the source than their tail. Every link is 1 long unless told."""
-    links = list(links)
+    links = as_links(links)
     _require_nodes(links, source)
-    distance, _ = shortest(links, as_lengths(lengths, len(links)), source)
+    distance, _ = shortest(links, lengths, source)
     return [i for i, (tail, head) in enumerate(links) if tail in distance and distance[head] > distance[tail]]
 
 
 def useful(links: Iterable[Link], *, source: Hashable, target: Hashable) -> list[int]:
     """The links on some walk from the source to the target; there may be cycles."""
-    links = list(links)
+    links = as_links(links)
     _require_nodes(links, source, target)
     return _on_the_way(links, source, target, links)
 
@@ -59,8 +59,11 @@ def count_paths(links: Iterable[Link], *, source: Hashable, target: Hashable) ->
     return counts[-1]
 
 
-def shortest(links: Sequence[Link], lengths: Lengths, source: Hashable) -> tuple[dict[Hashable, float], dict[Hashable, int]]:
+def shortest(links: Iterable[Link], lengths: Lengths | None, source: Hashable) -> tuple[dict[Hashable, float], dict[Hashable, int]]:
     """Dijkstra: the distance from the source to every node it reaches, and the last link on the way there."""
+    links = as_links(links)
+    lengths = as_lengths(lengths, len(links))
+    _require_nodes(links, source)
     leaving: dict[Hashable, list[int]] = {}
     for i, (tail, _) in enumerate(links):
         leaving.setdefault(tail, []).append(i)
@@ -105,14 +108,19 @@ def as_lengths(lengths: Lengths | None, count: int) -> list[float]:
     """Positive lengths, one for each of so many links; all 1 where none are given."""
     if lengths is None:
         return [1.0] * count
-    require_no_mask(lengths, "The lengths")
-    given = np.asarray(lengths, dtype=np.float64)
+    given = to_numpy(as_array(lengths, "The lengths of the links"))
     if given.shape != (count,):
         raise WrongShape(f"The lengths have shape {given.shape}; {count} links need one each.")
     if not (good := np.isfinite(given) & (given > 0)).all():
         first = int(np.argmin(good))
         raise InvalidInput(f"Lengths are positive and finite; that of link {first} is {given[first]:g}.")
     return [float(length) for length in given]
+
+
+def as_links(links: Iterable[Link]) -> list[Link]:
+    """Links as a list of pairs; another thing is refused."""
+    nodes, tails, heads = number_nodes(links)
+    return [(nodes[tail], nodes[head]) for tail, head in zip(tails.tolist(), heads.tolist(), strict=True)]
 
 
 def _require_nodes(links: Sequence[Link], *ends: Hashable) -> None:

@@ -26,9 +26,9 @@ from tidewolf.core.arrays import (
     as_point,
     frozen,
     is_array,
+    length,
     like,
     namespace,
-    norm,
     require_no_mask,
     to_numpy,
 )
@@ -56,7 +56,10 @@ class GroupBall(NormBall, Projectable):
 
     def __post_init__(self) -> None:
         require_no_mask(self.groups, "The groups of a group ball")
-        groups = np.array(to_numpy(self.groups) if is_array(self.groups) else self.groups)
+        try:
+            groups = np.array(to_numpy(self.groups) if is_array(self.groups) else self.groups)
+        except (TypeError, ValueError):
+            raise WrongType("The groups of a group ball are an array of whole numbers; the rows given have different lengths.") from None
         if groups.dtype.kind not in "iu":
             raise WrongType(
                 f"The groups of a group ball must be whole numbers, one for each entry of a point, not of dtype {groups.dtype}."
@@ -82,7 +85,7 @@ class GroupBall(NormBall, Projectable):
 
     @cached_property
     def inner_radius(self) -> float:
-        return self.tau / norm(self._w)
+        return self.tau / length(self._w)
 
     def norm(self, x: Array) -> float:
         """sum_g w_g |x_g|."""

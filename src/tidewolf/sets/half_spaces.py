@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import as_own, frozen, require_no_mask, to_numpy
 from tidewolf.core.errors import EmptySet, InvalidInput, NotFinite, WrongShape, WrongType
 from tidewolf.sets.linear_solver import Floats, LinearProgram
@@ -60,8 +61,8 @@ def as_bounds(bounds: Any, n: int | None) -> Floats | None:
     try:
         given = np.array(bounds, dtype=object)
         pairs = given.astype(np.float64)  # None becomes NaN
-    except (TypeError, ValueError):
-        raise WrongType(f"The bounds must be pairs (lower, upper) of numbers, with None for no bound, not {bounds!r}.") from None
+    except (TypeError, ValueError, OverflowError):
+        raise WrongType(f"The bounds must be pairs (lower, upper) of numbers, with None for no bound, not {shown(bounds)}.") from None
     if any(bound is not None and np.isnan(number) for bound, number in zip(given.flat, pairs.flat, strict=True)):
         raise NotFinite("The bounds hold a NaN; a bound is a number, or None for no bound.")
     if pairs.shape == (2,) and n is not None:
@@ -104,14 +105,19 @@ def rows_of(A_ub: Floats | None, b_ub: Floats | None, A_eq: Floats | None, b_eq:
 def _normed(A: Floats | None, b: Floats | None, n: int, name: str) -> tuple[Floats, Floats, list[str]]:
     if A is None or b is None:
         return np.zeros((0, n)), np.zeros(0), []
-    sizes = np.linalg.norm(A, axis=1)
+    largest = np.max(np.abs(A), axis=1, initial=0.0)
+    sizes = largest * np.linalg.norm(A / np.where(largest > 0, largest, 1.0)[:, None], axis=1)
     for i in np.flatnonzero(sizes == 0.0):
         if b[i] < 0.0 or (name == "A_eq" and b[i] != 0.0):
             raise EmptySet(
                 f"The polytope is empty: row {i} of {name} is all zeros and asks that 0 be {'' if name == 'A_eq' else 'at most '}{b[i]:g}."
             )
     kept = np.flatnonzero(sizes)
-    return A[kept] / sizes[kept, None], b[kept] / sizes[kept], [f"row {i} of {name}" for i in kept]
+    with np.errstate(over="ignore"):
+        rows, sides = A[kept] / sizes[kept, None], b[kept] / sizes[kept]
+    for i in np.flatnonzero(~np.isfinite(sides)):
+        raise InvalidInput(f"Row {kept[i]} of {name} is {sizes[kept[i]]:g} long beside a right side of {b[kept[i]]:g}: rescale it.")
+    return rows, sides, [f"row {i} of {name}" for i in kept]
 
 
 def require_members(rows: Rows, unit: float) -> None:

@@ -75,6 +75,9 @@ class Image(Composed):
         """The excess over K, in the image's units."""
         return self.scale * self.K.excess(self._preimage(as_point(x, self.shape, "The point")))
 
+    def as_direction(self, direction: Array) -> Array:
+        return self.K.as_direction(direction)
+
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         vertex, error, warm = self.K.answer(direction, warm)
         return Answer(Moved(vertex, self.scale, like(self.offset, direction)), self.scale * error, warm)

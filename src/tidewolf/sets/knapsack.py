@@ -29,7 +29,8 @@ from typing import Any, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_direction, as_number, as_own, as_point, eps_of, frozen, inner, like, norm, to_numpy
+from tidewolf.core.arguments import as_flag
+from tidewolf.core.arrays import Array, Shape, as_direction, as_number, as_own, as_point, eps_of, frozen, inner, length, like, to_numpy
 from tidewolf.core.errors import EmptySet, InvalidInput, WrongShape
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
@@ -74,8 +75,11 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "total", as_number(self.total, "The total of a knapsack", above=0.0))
         object.__setattr__(self, "upper", frozen(upper))
-        object.__setattr__(self, "at_most", bool(self.at_most))
-        most = float(self._w @ to_numpy(upper).astype(np.float64))
+        object.__setattr__(self, "at_most", as_flag(self.at_most, "at_most"))
+        with np.errstate(over="ignore"):
+            most = float(self._w @ to_numpy(upper).astype(np.float64))
+        if not math.isfinite(most) or not self._u.min() > np.finfo(np.float64).tiny:
+            raise InvalidInput("The weights and bounds of a knapsack differ in size by more than numbers do: measure in other units.")
         if not self.at_most and self.total > most * (1 + self._rounding):
             raise EmptySet(f"A knapsack whose weight is at most {most:g} in all cannot weigh exactly {self.total:g}: lower the total.")
 
@@ -94,15 +98,17 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
 
     @cached_property
     def radius(self) -> float:
-        u, share = self._u, self._share
+        unit, share = float(np.max(self._u)), self._share
+        u = self._u / unit  # squares of what is measured by the largest amount neither vanish nor overflow
         sign = 1.0 if share <= 0.5 else -1.0
-        best = abs(1 - 2 * share) * self._value(sign * u, self.total, self.at_most)
-        return math.sqrt(max(0.0, share**2 * inner(u, u) + best)) if self.dimension else 0.0
+        best = abs(1 - 2 * share) * (self._value(sign * u, self.total, self.at_most) / unit)
+        return unit * math.sqrt(max(0.0, share**2 * inner(u, u) + best)) if self.dimension else 0.0
 
     @cached_property
     def diameter(self) -> float:
         budget = 2.0 * (self.total if self.at_most else min(self.total, self._most - self.total))
-        return math.sqrt(self._value(self._u, budget, True)) if self.dimension else 0.0
+        unit = float(np.max(self._u))
+        return unit * math.sqrt(self._value(self._u / unit, budget, True) / unit) if self.dimension else 0.0
 
     @cached_property
     def inner_radius(self) -> float:
@@ -110,21 +116,21 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
         if not self.dimension:
             return 0.0
         if self.at_most:
-            return min(share * float(np.min(u)), (self.total - share * self._most) / norm(w))
-        along = np.sqrt(np.maximum(1 - (w / norm(w)) ** 2, self._rounding))
+            return min(share * float(np.min(u)), (self.total - share * self._most) / length(w))
+        along = np.sqrt(np.maximum(1 - (w / length(w)) ** 2, self._rounding))
         return min(share, 1 - share) * float(np.min(u / along))
 
     def tangent(self, direction: Array) -> Array:
         direction = as_direction(direction, self.shape)
         if self.at_most or not self.dimension:
             return direction if self.at_most else 0 * direction
-        normal = like(self._w / norm(self._w), direction)
+        normal = like(self._w / length(self._w), direction)
         return direction - inner(normal, direction) * normal
 
     def excess(self, x: Array) -> float:
         """The largest breach of a bound, or the distance to the half-space or plane of the total."""
         entries = to_numpy(as_point(x, self.shape, "The point")).astype(np.float64)
-        off = (float(self._w @ entries) - self.total) / norm(self._w)
+        off = (float(self._w @ entries) - self.total) / length(self._w)
         bounds = max(float(np.max(-entries)), float(np.max(entries - to_numpy(self.upper))))
         return max(0.0, bounds, off if self.at_most else abs(off))
 
@@ -222,7 +228,7 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
         """The center is this share of the largest amounts."""
         if not self.at_most:
             return min(1.0, self.total / self._most)
-        return min(0.5, self.total / (self._most + norm(self._w) * float(np.min(self._u))))
+        return min(0.5, self.total / (self._most + length(self._w) * float(np.min(self._u))))
 
 
 def _reached(keys: Numbers, loads: Numbers, budget: float) -> float:

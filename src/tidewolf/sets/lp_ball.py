@@ -37,7 +37,7 @@ class LpBall(NormBall):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", as_size(self.n, "an Lp ball"))
-        if self.p != math.inf:
+        if not (isinstance(self.p, float) and self.p == math.inf):
             object.__setattr__(self, "p", as_number(self.p, "The power p of an Lp ball", least=1.0))
         object.__setattr__(self, "tau", as_number(self.tau, "The bound tau of an Lp ball", above=0.0))
 

@@ -30,8 +30,9 @@ from typing import Any, final
 
 import numpy as np
 
+from tidewolf.core.arguments import as_flag, as_items
 from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, to_numpy
-from tidewolf.core.errors import EmptyGraph, EmptySet, SolverFailed
+from tidewolf.core.errors import EmptyGraph, EmptySet, SolverFailed, WrongShape
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
@@ -69,9 +70,12 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
             met, place = dict.fromkeys(numbers.tolist()), np.zeros(len(names), dtype=np.int32)
             place[list(met)] = np.arange(len(met))
             columns.append(place[numbers])
-            object.__setattr__(self, side, tuple(given) or tuple(names[i] for i in met))
+            called = as_items(given, f"The names of the {side}", "['a', 'b']") or tuple(names[i] for i in met)
+            if len(called) != len(met):
+                raise WrongShape(f"{len(called)} names were given for the {len(met)} nodes that the edges have as {side}.")
+            object.__setattr__(self, side, called)
         object.__setattr__(self, "edges", frozen(np.stack(columns, axis=1)))
-        object.__setattr__(self, "perfect", bool(perfect))
+        object.__setattr__(self, "perfect", as_flag(perfect, "perfect"))
         if perfect:
             self._require_a_perfect_one()
 

@@ -23,13 +23,28 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, to_numpy
-from tidewolf.core.errors import NotAMember
+from tidewolf.core.arguments import as_items
+from tidewolf.core.arrays import Array, Shape, as_direction, as_number, as_point, frozen, like, to_numpy
+from tidewolf.core.errors import InvalidInput, NotAMember, WrongShape
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
 from tidewolf.sets.commodities import Commodity, as_commodities, links_used
-from tidewolf.sets.dag import ON_EVERY_PATH, Dag, Ints, balances, covering_flow, flow_excess, number_nodes, ordered, shortest_paths, split
+from tidewolf.sets.dag import (
+    ON_EVERY_PATH,
+    Dag,
+    Ints,
+    as_indices,
+    as_names,
+    as_tolerance,
+    balances,
+    covering_flow,
+    flow_excess,
+    number_nodes,
+    ordered,
+    shortest_paths,
+    split,
+)
 from tidewolf.sets.flow import Path, along
 from tidewolf.sets.graph_tools import Lengths
 from tidewolf.sets.laplacian import HullProjection
@@ -97,8 +112,20 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         )
 
     def __post_init__(self) -> None:
-        for part in (self.tails, self.heads, self.sources, self.targets, self.starts, self.links):
-            frozen(part)
+        nodes = as_names(self.nodes)
+        demands = as_items(self.demands, "The demands of a MultiFlow", "[1.0, 2.0]")
+        demands = tuple(as_number(demand, "A demand", least=0.0) for demand in demands)
+        tails, heads = (as_indices(ends, len(nodes), "The ends of links") for ends in (self.tails, self.heads))
+        sources, targets = (as_indices(ends, len(nodes), "Sources and targets") for ends in (self.sources, self.targets))
+        links = as_indices(self.links, len(tails), "The links of the entries")
+        starts = as_indices(self.starts, len(links) + 1, "Where the entries of commodities start")
+        if len(tails) != len(heads) or not len(sources) == len(targets) == len(demands) == len(starts) - 1 > 0:
+            raise WrongShape("A MultiFlow needs a tail and a head for each link, a source, target, demand and start for each commodity.")
+        if starts[0] != 0 or starts[-1] != len(links) or (np.diff(starts) < 1).any():
+            raise InvalidInput(f"The entries of commodities start at 0, end at {len(links)}, and are one or more; {starts} was given.")
+        names = ("tails", "heads", "sources", "targets", "demands", "starts", "links", "nodes")
+        for name, value in zip(names, (tails, heads, sources, targets, demands, starts, links, nodes), strict=True):
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         count = len(self.demands)
@@ -124,6 +151,9 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
     @cached_property
     def stack(self) -> Stack:
         """All of `dags` end to end, as the oracle reads them."""
+        for j, (dag, count) in enumerate(zip(self.dags, np.diff(self.starts), strict=True)):
+            if len(dag.arcs) != count:  # the kernels trust that every entry is on a way
+                raise InvalidInput(f"Commodity {j} has links that are on no way to its target; `from_edges` leaves them out.")
         begins = np.cumsum([0, *(len(dag.order) for dag in self.dags)]).astype(np.int32)
         moved = list(zip(self.dags, begins, self.starts, strict=False))
         return Stack(
@@ -137,6 +167,11 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
     @cached_property
     def _demands(self) -> Floats:
         return np.array(self.demands)
+
+    @cached_property
+    def _unit(self) -> float:
+        """The largest demand: squares of what is measured by it neither vanish nor overflow."""
+        return max(self.demands) or 1.0
 
     @cached_property
     def _upper(self) -> Floats:
@@ -168,25 +203,25 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def _radii2(self) -> Floats:
-        """The squared radius of each commodity's flows."""
-        c = self._center
-        gains = self._upper - 2.0 * c
+        """The squared radius of each commodity's flows, measured in `_unit`."""
+        c = self._center / self._unit
+        gains = self._upper / self._unit - 2.0 * c
         v = self._vertex(-gains)
         squares = np.add.reduceat(c * c, self.starts[:-1]) + np.bincount(
-            self.owner[v.indices], v.values * gains[v.indices], len(self.demands)
+            self.owner[v.indices], v.values / self._unit * gains[v.indices], len(self.demands)
         )
         return np.where(self._dimensions > 0, np.maximum(0.0, squares), 0.0)
 
     @cached_property
     def radius(self) -> float:
-        return math.sqrt(float(self._radii2.sum()))
+        return self._unit * math.sqrt(float(self._radii2.sum()))
 
     @cached_property
     def diameter(self) -> float:
         optional = (self._center < ON_EVERY_PATH * self._upper).astype(float)
         v = self._vertex(-optional)
-        longest = np.bincount(self.owner[v.indices], v.values**2 * optional[v.indices], len(self.demands))
-        return math.sqrt(float(np.minimum(4.0 * self._radii2, 2.0 * longest).sum()))
+        longest = np.bincount(self.owner[v.indices], (v.values / self._unit) ** 2 * optional[v.indices], len(self.demands))
+        return self._unit * math.sqrt(float(np.minimum(4.0 * self._radii2, 2.0 * longest).sum()))
 
     @cached_property
     def inner_radius(self) -> float:
@@ -270,7 +305,7 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
 
         Shares of a demand below `tolerance` are left out and the rest rescaled. A commodity without a demand has no paths.
         """
-        x = to_numpy(as_point(x, self.shape, "The flow"))
+        x, tolerance = to_numpy(as_point(x, self.shape, "The flow")), as_tolerance(tolerance)
         if (excess := self.excess(x)) > max(1e-6, tolerance) * max(self.demands):
             raise NotAMember(f"Only flows that meet their demands split into paths; this point misses doing so by {excess:.3g}.")
         return [self._paths(j, x, tolerance) if demand > 0 else [] for j, demand in enumerate(self.demands)]

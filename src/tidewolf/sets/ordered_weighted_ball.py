@@ -21,7 +21,7 @@ from typing import Any, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_number, as_own, as_point, like, namespace, norm, to_numpy
+from tidewolf.core.arrays import Array, Shape, as_number, as_own, as_point, length, like, namespace, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
@@ -72,7 +72,7 @@ class OrderedWeightedBall(NormBall, Projectable):
 
     @cached_property
     def inner_radius(self) -> float:
-        return self.tau / norm(self._w)
+        return self.tau / length(self._w)
 
     @cached_property
     def reach(self) -> float:

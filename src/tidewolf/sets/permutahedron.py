@@ -23,7 +23,7 @@ from typing import Any, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_direction, as_own, as_point, frozen, like, namespace, norm, to_numpy, total
+from tidewolf.core.arrays import Array, Shape, as_direction, as_own, as_point, frozen, length, like, namespace, to_numpy, total
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.kernels import kernel
 from tidewolf.core.oracle import Answer
@@ -59,11 +59,11 @@ class Permutahedron(ConvexSet, Projectable, Polyhedral, Relaxable):
 
     @cached_property
     def radius(self) -> float:
-        return norm(self._w - self._mean) if self.dimension else 0.0
+        return length(self._w - self._mean) if self.dimension else 0.0
 
     @cached_property
     def diameter(self) -> float:
-        return norm(self._w - self._w[::-1])
+        return length(self._w - self._w[::-1])
 
     @cached_property
     def inner_radius(self) -> float:

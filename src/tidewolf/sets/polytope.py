@@ -38,7 +38,7 @@ from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, l
 from tidewolf.core.errors import SolverFailed
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
+from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped, require_floating
 from tidewolf.sets.half_spaces import FLAT, Rows, as_bounds, as_table, require_an_end, require_members, rows_of, span
 from tidewolf.sets.linear_solver import Floats, LinearProgram, Solved
 
@@ -60,7 +60,8 @@ class Frame(NamedTuple):
 
     def rows(self, rows: Rows) -> Rows:
         """The same rows for u."""
-        return rows._replace(h=(rows.h - rows.G @ self.origin) / self.unit, f=(rows.f - rows.E @ self.origin) / self.unit)
+        with np.errstate(over="ignore"):  # a side that is beyond all numbers is no bound
+            return rows._replace(h=(rows.h - rows.G @ self.origin) / self.unit, f=(rows.f - rows.E @ self.origin) / self.unit)
 
     def point(self, u: Floats) -> Floats:
         """x."""
@@ -165,6 +166,7 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
 
     def to(self, reference: Array) -> Self:
         """The center in the library, dtype and device of `reference`; the description stays in double precision."""
+        require_floating(reference)
         moved = copy.copy(self)
         moved.__dict__["center"] = frozen(like(self.center, reference))
         return moved

@@ -21,6 +21,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like
 from tidewolf.core.errors import EmptySet, NotSupported, WrongShape, WrongType
 from tidewolf.core.joined import end_to_end, joined, pieces
@@ -52,7 +53,7 @@ class Product(Composed):
     parts: tuple[ConvexSet, ...]
 
     def __new__(cls, *sets: ConvexSet, parts: Sequence[ConvexSet] = ()) -> Self:
-        given = (*sets, *parts)
+        given = (*sets, *as_items(parts, "The parts of a product", "[Simplex(2), L2Ball(3)]"))
         for part in given:
             if not isinstance(part, ConvexSet):
                 raise WrongType(f"A product is made of sets of tidewolf.sets or of your own (a ConvexSet), not of {part!r}.")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tidewolf.core.arrays import Array, as_number, frozen
+from tidewolf.core.arrays import Array, as_number, frozen, length
+from tidewolf.core.errors import InvalidInput
 from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.image import Image
 from tidewolf.sets.l2_ball import L2Ball
@@ -22,7 +24,11 @@ class Scaled(Image):
     factor: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "factor", as_number(self.factor, "The factor of a scaled set", above=0.0))
+        factor = as_number(self.factor, "The factor of a scaled set", above=0.0)
+        size = self.K.diameter + length(self.K.center)
+        if not math.isfinite(factor * size):
+            raise InvalidInput(f"The factor {factor:g} makes a set of size {size:g} larger than numbers are: measure in other units.")
+        object.__setattr__(self, "factor", factor)
 
     @property
     def scale(self) -> float:

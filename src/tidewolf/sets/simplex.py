@@ -18,6 +18,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from tidewolf.core.arguments import as_flag
 from tidewolf.core.arrays import MOST_ENTRIES, Array, Shape, as_count, as_direction, as_number, as_point, frozen, namespace, total
 from tidewolf.core.kernels import kernel
 from tidewolf.core.oracle import Answer
@@ -53,7 +54,7 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", as_count(self.n, "The size n of a simplex", most=MOST_ENTRIES))
         object.__setattr__(self, "total", as_number(self.total, "The total of a simplex", above=0.0))
-        object.__setattr__(self, "at_most", bool(self.at_most))
+        object.__setattr__(self, "at_most", as_flag(self.at_most, "at_most"))
 
     @property
     def shape(self) -> Shape:
@@ -69,9 +70,9 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
 
     @cached_property
     def radius(self) -> float:
-        c = float(self.center[0])
-        corner = math.sqrt(max(0.0, self.total**2 - 2 * self.total * c + self.n * c**2))
-        return max(corner, c * math.sqrt(self.n)) if self.at_most else corner
+        c = 1.0 / (self.n + 1 if self.at_most else self.n)  # in units of the total
+        corner = math.sqrt(max(0.0, 1.0 - 2.0 * c + self.n * c**2))
+        return self.total * (max(corner, c * math.sqrt(self.n)) if self.at_most else corner)
 
     @property
     def diameter(self) -> float:

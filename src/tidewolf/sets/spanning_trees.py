@@ -46,8 +46,9 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, to_numpy
-from tidewolf.core.errors import EmptyGraph, GraphError
+from tidewolf.core.errors import EmptyGraph, GraphError, WrongShape
 from tidewolf.core.kernels import kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Sparse, Vertex
@@ -93,7 +94,10 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
         if len(tails) == 0:
             raise EmptyGraph("The graph has no edges; a spanning tree needs at least one.")
         object.__setattr__(self, "edges", frozen(np.stack([tails, heads], axis=1)))
-        object.__setattr__(self, "nodes", tuple(nodes) or names)
+        called = as_items(nodes, "The names of the nodes", "['a', 'b']") or names
+        if len(called) != len(names):
+            raise WrongShape(f"{len(called)} names were given for the {len(names)} nodes that the edges touch.")
+        object.__setattr__(self, "nodes", called)
         parts = self._blocks.part_of_node
         if parts.max() > 0:
             named = "; ".join(some([self.nodes[v] for v in np.flatnonzero(parts == p)]) for p in range(min(3, parts.max() + 1)))

@@ -19,6 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from tidewolf.core.arguments import as_flag
 from tidewolf.core.arrays import LARGEST_SEED, Array, Shape, as_count, as_direction, as_number, as_point, frozen, is_array, like, namespace
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.matrices import Matrix, as_matrix, example
@@ -44,12 +45,15 @@ class Spectral(ConvexSet, Projectable, ABC):
         shared = {
             "tolerance": as_number(self.tolerance, "tolerance", above=0.0),
             "failure": failure,
-            "certified": bool(self.certified),
+            "certified": as_flag(self.certified, "certified"),
             "dense": as_count(self.dense, "dense", least=0),
             "seed": as_count(self.seed, "A seed", least=0, most=LARGEST_SEED),
         }
         for name, value in {**own, **shared}.items():
             object.__setattr__(self, name, value)
+
+    def as_direction(self, direction: Matrix) -> Matrix:
+        return as_matrix(direction, self.shape)
 
     def lmo(self, direction: Matrix) -> Array:
         direction = as_point(direction, self.shape, "The direction") if is_array(direction) else as_matrix(direction, self.shape)
@@ -126,4 +130,4 @@ def traceless(direction: Array, shape: Shape) -> Array:
     """The symmetric part less its mean on the diagonal."""
     direction = as_direction(direction, shape)
     xp, n = namespace(direction), shape[0]
-    return 0.5 * (direction + direction.T) - (float(xp.linalg.trace(direction)) / n) * like(np.eye(n), direction)
+    return 0.5 * direction + 0.5 * direction.T - (float(xp.linalg.trace(direction)) / n) * like(np.eye(n), direction)

@@ -79,19 +79,21 @@ class Transportation(ConvexSet, Polyhedral, Relaxable):
     def radius(self) -> float:
         if not self.dimension:
             return 0.0
-        c = np.outer(self._a, self._b / self._b.sum())
-        return math.sqrt(max(0.0, inner(c, c) + self._most(self._caps - 2.0 * c)))
+        unit = self._unit
+        c = np.outer(self._a / unit, self._b / self._b.sum())
+        return unit * math.sqrt(max(0.0, inner(c, c) + self._most(self._caps / unit - 2.0 * c) / unit))
 
     @cached_property
     def diameter(self) -> float:
-        return min(2.0 * self.radius, math.sqrt(2.0 * self._most(self._caps)))
+        unit = self._unit
+        return min(2.0 * self.radius, unit * math.sqrt(2.0 * (self._most(self._caps / unit) / unit)))
 
     @cached_property
     def inner_radius(self) -> float:
         if not self.dimension:
             return 0.0
         a, b = (sums[sums > 0] for sums in (self._a, self._b))
-        return float(a.min() * b.min() / b.sum() / math.sqrt((1 - 1 / len(a)) * (1 - 1 / len(b))))
+        return float(a.min() * (b.min() / b.sum()) / math.sqrt((1 - 1 / len(a)) * (1 - 1 / len(b))))
 
     def tangent(self, direction: Array) -> Array:
         direction = as_direction(direction, self.shape)
@@ -157,6 +159,11 @@ class Transportation(ConvexSet, Polyhedral, Relaxable):
         """The columns' sums, which rounding may have kept from adding up to the rows'."""
         columns = to_numpy(self.columns).astype(np.float64)
         return frozen(columns * (self._a.sum() / columns.sum()))  # type: ignore[no-any-return]
+
+    @cached_property
+    def _unit(self) -> float:
+        """The largest sum: squares of what is measured by it neither vanish nor overflow."""
+        return float(self._a.max())
 
     @cached_property
     def _caps(self) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -18,6 +18,7 @@ is 0, a point c + u of the hull has the weights w = 1/k + S (S'S)^+ u, which are
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,19 +69,23 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def radius(self) -> float:
-        return float(np.max(np.linalg.norm(self._spokes, axis=1)))
+        return _longest(self._spokes)
 
     @cached_property
     def diameter(self) -> float:
         if len(self._rows) > _FEW:
             return 2.0 * self.radius
-        return max(float(np.max(np.linalg.norm(self._rows - row, axis=1))) for row in self._rows)
+        return max(_longest(self._rows - row) for row in self._rows)
 
     @cached_property
     def inner_radius(self) -> float:
         if not self.dimension:
             return 0.0
-        spokes = self._spokes @ self._basis.T
+        unit = self.radius
+        return unit * self._inner_radius((self._spokes / unit) @ self._basis.T)
+
+    def _inner_radius(self, spokes: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+        """That of the hull of these points, in coordinates of the affine hull, their mean 0."""
         if self.dimension == 1:
             return float(min(spokes.max(), -spokes.min()))
         surely = 1.0 / (len(spokes) * float(np.max(np.linalg.norm(spokes @ np.linalg.inv(spokes.T @ spokes), axis=1))))
@@ -100,16 +105,17 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         scale = float(np.max(np.abs(away), initial=0.0))
         if scale == 0.0:
             return 0.0
-        columns = np.vstack([away.T / scale, np.ones(len(away))])
+        away = away / scale
+        columns = np.vstack([away.T, np.ones(len(away))])
         try:
             weights, _ = nnls(columns, np.append(np.zeros(len(columns) - 1), 1.0), maxiter=30 * len(away))
         except RuntimeError as error:
             raise SolverFailed(f"The distance to a hull of {len(away)} points could not be computed: {error}.") from error
-        return float(np.linalg.norm(weights @ away) / np.sum(weights))
+        return scale * float(np.linalg.norm(weights @ away) / np.sum(weights))
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         xp, points = namespace(direction), like(self.points, direction)
-        values = xp.reshape(points, (len(self._rows), -1)) @ flat(direction)
+        values = like(self._unit_rows, direction) @ (flat(direction) / (_power_of_2(direction) or 1.0))
         return Answer(Dense(points[int(xp.argmin(values)), ...]))
 
     def relax(self, y: Array) -> Array:
@@ -136,6 +142,11 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         return frozen(to_numpy(self.points).astype(np.float64).reshape(self.points.shape[0], -1))  # type: ignore[no-any-return]
 
     @cached_property
+    def _unit_rows(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """The same of size about 1, without rounding: products with a direction of size 1 neither vanish nor overflow."""
+        return self._rows / (_power_of_2(self._rows) or 1.0)
+
+    @cached_property
     def _spokes(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         return self._rows - to_numpy(self.center).astype(np.float64).reshape(-1)
 
@@ -150,6 +161,18 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         _, sizes, rows = np.linalg.svd(self._spokes, full_matrices=False)
         noise = max(self._rows.shape) * eps_of(self.points) * max(self.radius, float(np.max(np.abs(self._rows))))
         return rows[sizes > noise]  # type: ignore[no-any-return]
+
+
+def _power_of_2(x: Array) -> float:
+    """The power of 2 just above the largest entry in size, which can be divided by without rounding; 0 for zero."""
+    fraction, power = math.frexp(float(namespace(x).max(namespace(x).abs(x))))
+    return math.ldexp(1.0, power - 1) if fraction else 0.0
+
+
+def _longest(rows: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+    """The length of the longest row, without overflow or underflow on the way."""
+    size = float(np.max(np.abs(rows)))
+    return size * float(np.max(np.linalg.norm(rows / size, axis=1))) if size else 0.0
 
 
 def _nearest_facet(points: np.ndarray[Any, np.dtype[np.float64]]) -> float:

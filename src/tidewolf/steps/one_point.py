@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, frozen, like, namespace
+from tidewolf.core.arrays import Array, as_count, frozen, like, namespace
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.core.feedback import Bandit, require_bandit
 from tidewolf.core.randomness import gaussian_rows
@@ -75,6 +75,7 @@ class Explorer(Clocked[S]):
 
     def acts(self, state: S, k: int) -> Array:
         state = self._in_stretch(state)
+        k = as_count(k, "How many points are asked for", least=0)
         if not 1 <= k <= self.rounds_left(state):
             raise InvalidInput(f"The next {k} points were asked for; 1 to {self.rounds_left(state)} are settled before the next update.")
         x, mu = self._around(state)

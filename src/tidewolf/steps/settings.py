@@ -10,19 +10,15 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from tidewolf.core.arrays import LARGEST_SEED, LEAST, MOST, as_count, as_number
+from tidewolf.core.arrays import LARGEST_SEED, LEAST, MOST, as_count, as_number, length
 from tidewolf.core.errors import FrozenRegime, InvalidInput, ShortHorizon
 from tidewolf.core.learner import Learner
 from tidewolf.core.oracle import as_set
 
 
 def _positive(value: Any, name: str) -> float:
-    return as_number(value, name, above=0.0)
-
-
-def _size(value: Any, name: str) -> float:
-    """A slope or a size: one whose square is a number."""
-    size = _positive(value, name)
+    """A number whose square is one too."""
+    size = as_number(value, name, above=0.0)
     if not LEAST <= size <= MOST:
         raise InvalidInput(f"{name} = {size:g} was given; sizes from {LEAST:g} to {MOST:g} are accepted: give it in other units.")
     return size
@@ -35,10 +31,10 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "caution": _positive,
     "calls_per_round": _positive,
     "tolerance": _positive,
-    "loss_lipschitz": _size,
-    "constraint_lipschitz": _size,
-    "loss_size": _size,
-    "constraint_size": _size,
+    "loss_lipschitz": _positive,
+    "constraint_lipschitz": _positive,
+    "loss_size": _positive,
+    "constraint_size": _positive,
 }
 """What each setting has to be; None passes where it is the default."""
 
@@ -46,10 +42,11 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
 def settle(learner: Learner[Any], **own: Callable[[Any, str], Any]) -> None:
     """Check the set and every setting of a frozen learner that has a known name, or a check of its own."""
     K = as_set(learner.hard_set, type(learner).__name__)
-    if not (K.radius == 0.0 or LEAST <= K.radius <= MOST):
+    if not (K.radius == 0.0 or LEAST <= K.radius <= MOST) or length(K.center) > MOST:
+        where = f"radius {K.radius:.3g}, {length(K.center):.3g} from the origin,"
         raise InvalidInput(
-            f"A set of radius {K.radius:.3g} was given; {type(learner).__name__} squares distances and takes radii from {LEAST:g} to "
-            f"{MOST:g}, or 0: give the points in other units."
+            f"A set of {where} was given; {type(learner).__name__} squares distances and takes radii from {LEAST:g} to {MOST:g}, or 0, "
+            f"and no point farther away: give the points in other units."
         )
     checks = {**_CHECKS, **own}
     for field in dataclasses.fields(learner):  # type: ignore[arg-type]

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import Array, as_point, eps_of, is_array, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, LawBroken, WrongType
@@ -313,7 +314,8 @@ def _points(f: Batch, seed: int, points: Sequence[Array] | None) -> tuple[Array,
         reference = next((part for part in f.fields().values() if is_array(part)), np.empty(0))
         spread = [scale * rng.standard_normal(f.shape) for scale in (0.1, 0.1, 1.0, 1.0, 10.0, 10.0)]
         return tuple(like(x, reference) for x in (np.zeros(f.shape), np.ones(f.shape), *spread))
-    given = [as_point(x, f.shape, "A point for check_function") for x in points]
+    listed = as_items(points, "The points for check_function", "[np.zeros(3), np.ones(3)]")
+    given = [as_point(x, f.shape, "A point for check_function") for x in listed]
     if len(given) < 2:
         raise InvalidInput("check_function needs at least two points to look between.")
     shares = [rng.dirichlet(np.ones(len(given))) for _ in range(6)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias, TypeVar
 
+from tidewolf.core.arguments import as_callback
 from tidewolf.core.errors import LawBroken, TidewolfError
 
 T = TypeVar("T")
@@ -14,6 +15,7 @@ Kept: TypeAlias = Callable[[str], None]
 
 def run_laws(laws: Iterable[Callable[[T], None]], trial: T, name: str, kept: Kept | None = None) -> None:
     """Raise `LawBroken` at the first law that `trial` breaks, or that another error keeps from being tried."""
+    as_callback(kept, "kept, which is told what law is kept,")
     for law in laws:
         called = law.__name__.replace("_", " ")
         try:

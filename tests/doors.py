@@ -1,0 +1,473 @@
+"""Every public callable with a call that is known to be good, and arguments that are not.
+
+A door is a callable with the arguments of one good call, by name; `doors()` walks what the package exports, so that a new set, function,
+learner or problem is found by itself. `answer` of a set takes what an earlier answer gave as `warm`: that is nobody's to make up.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import signal
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+import tidewolf as tw
+from tidewolf import experiments, functions, learners, problems, projection, rivals, sets, testing
+from tidewolf.core.batch import Batch
+from tidewolf.core.errors import ShortHorizon, TidewolfError
+from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.learner import Learner
+from tidewolf.sets import graph_tools
+
+SECONDS = 30.0
+"""No call takes longer, not even one that compiles a kernel."""
+
+
+class Door(NamedTuple):
+    """A callable and the arguments of a good call of it."""
+
+    name: str
+    call: Callable[..., Any]
+    given: dict[str, Any]
+    fixed: frozenset[str] = frozenset()
+    """arguments that no hostile one takes the place of"""
+
+
+HOSTILE: dict[str, Callable[[], Any]] = {
+    "None": lambda: None,
+    "True": lambda: True,
+    "text": lambda: "text",
+    "no text": lambda: "",
+    "bytes": lambda: b"bytes",
+    "NaN": lambda: float("nan"),
+    "inf": lambda: float("inf"),
+    "-inf": lambda: float("-inf"),
+    "0": lambda: 0,
+    "-1": lambda: -1,
+    "-2.5": lambda: -2.5,
+    "0.5": lambda: 0.5,
+    "7": lambda: 7,
+    "1e308": lambda: 1e308,
+    "1e200": lambda: 1e200,
+    "1e-200": lambda: 1e-200,
+    "5e-324": lambda: 5e-324,
+    "10**400": lambda: 10**400,
+    "complex": lambda: 3 + 4j,
+    "[]": list,
+    "()": lambda: (),
+    "{}": dict,
+    "dict": lambda: {"a": 1.0, 3: None},
+    "set": lambda: {1, 2},
+    "[1, 2]": lambda: [1, 2],
+    "(1.5, None)": lambda: (1.5, None),
+    "ragged": lambda: [[1, 2], [3]],
+    "texts": lambda: ["a", "b"],
+    "[None]": lambda: [None],
+    "nested": lambda: [[[[1.0]]]],
+    "[inf, nan]": lambda: [float("inf"), float("nan")],
+    "[1e300, -1e300]": lambda: [1e300, -1e300],
+    "[1e-300]": lambda: [1e-300],
+    "str array": lambda: np.array(["a", "b", "c"]),
+    "object array": lambda: np.array([None, 1.0, "x"], dtype=object),
+    "complex array": lambda: np.array([1.0 + 2.0j]),
+    "date array": lambda: np.array(["2020-01-01"], dtype="datetime64[D]"),
+    "record array": lambda: np.zeros(2, dtype=[("a", float), ("b", int)]),
+    "no array": lambda: np.zeros(0),
+    "(2, 0) array": lambda: np.zeros((2, 0)),
+    "0-d array": lambda: np.array(2.0),
+    "float32 array": lambda: np.ones(3, dtype=np.float32),
+    "float16 array": lambda: np.ones(2, dtype=np.float16),
+    "nan array": lambda: np.full(3, np.nan),
+    "3 array": lambda: np.arange(3.0),
+    "2x3 array": lambda: np.ones((2, 3)),
+    "3x3 array": lambda: np.arange(9.0).reshape(3, 3),
+    "int array": lambda: np.array([1, -5, 99]),
+    "bool array": lambda: np.array([True, False]),
+    "masked array": lambda: np.ma.masked_array([1.0, 2.0], [True, False]),
+    "sparse": lambda: csr_array(np.eye(2)),
+    "generator": lambda: (i for i in range(3)),
+    "bad generator": lambda: (i for i in [None, "a"]),
+    "range": lambda: range(3),
+    "slice": lambda: slice(None, None, 2),
+    "object": object,
+    "class": lambda: int,
+    "function": lambda: lambda *_, **__: None,
+    "path": lambda: Path("/nowhere/at/all"),
+    "NUL": lambda: "\0",
+    "Simplex": lambda: sets.Simplex(2),
+    "Simplex class": lambda: sets.Simplex,
+    "Box": lambda: sets.Box(np.zeros((2, 2)), np.ones((2, 2))),
+    "learner": lambda: learners.LyapunovDescent(sets.Simplex(2)),
+    "learner class": lambda: learners.LyapunovDescent,
+    "functions": lambda: functions.Linear(np.ones((2, 2))),
+    "stream": lambda: _stream(2),
+    "datetime": lambda: np.datetime64("2020-01-01"),
+    "pairs": lambda: [("s", "t")],
+    "triples": lambda: [(1, 2, 3)],
+    "loop": lambda: [("s", "s")],
+    "lists": lambda: [["s", []], [{}, "t"]],
+}
+"""Made anew for each call, because generators run out."""
+
+
+def hostile(value: Any) -> Iterator[tuple[str, Any]]:
+    """What takes the place of a good argument: all of `HOSTILE`, and arrays of the good one's shape that are bad in other ways."""
+    yield from ((name, make()) for name, make in HOSTILE.items())
+    try:
+        good = np.asarray(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        return
+    if not isinstance(value, np.ndarray | list | tuple) or not good.size:
+        return
+    one = good.reshape(-1).copy()
+    one[-1] = np.nan
+    yield "one NaN", one.reshape(good.shape)
+    yield "all inf", np.full(good.shape, np.inf)
+    yield "all huge", np.full(good.shape, 1e300)
+    yield "all 1e160", np.full(good.shape, -1e160)
+    yield "all tiny", np.full(good.shape, 1e-300)
+    yield "all 0", np.zeros(good.shape)
+    yield "negative", -good - 1.0
+    yield "as text", good.astype(str)
+    yield "as objects", good.astype(object)
+    yield "objects that are none", np.full(good.shape, None)
+    yield "as complex", good.astype(complex)
+    yield "as float32", good.astype(np.float32)
+    yield "as float16", np.ones(good.shape, dtype=np.float16)
+    yield "as long double", good.astype(np.longdouble)
+    yield "other byte order", good.astype(good.dtype.newbyteorder())
+    yield "whole numbers", np.ones(good.shape, dtype=np.int8)
+    yield "truth values", np.ones(good.shape, dtype=bool)
+    yield "masked", np.ma.masked_array(good, np.ones(good.shape, dtype=bool))
+    yield "one axis more", good[None]
+    yield "one entry more", np.append(good.reshape(-1), 1.0)
+    yield "columns first", np.asfortranarray(good)
+    yield "every second", np.repeat(good, 2, axis=-1)[..., ::2] if good.ndim else good
+    yield "as lists", good.tolist()
+
+
+def _stream(n: int, rounds: int = 3) -> tw.Stream:
+    costs = np.arange(float(rounds * n)).reshape(rounds, n)
+    return tw.Stream(functions.Linear(costs), functions.Affine(np.ones((rounds, n)), np.full(rounds, 2.0)))
+
+
+@cache
+def _run() -> tw.Run:
+    return tw.run(learners.LyapunovDescent(sets.Simplex(2), horizon=3), _stream(2))
+
+
+@cache
+def _comparison() -> tw.Comparison:
+    return tw.compare([learners.LyapunovDescent, rivals.SinhaVaze], {"mine": (sets.Simplex(2), _stream(2))})
+
+
+def doors(folder: Path) -> Iterator[Door]:
+    """All of them; files are written below `folder`."""
+    yield from _sets()
+    yield from _functions()
+    yield from _learners()
+    yield from _problems(folder)
+    yield from _projections()
+    yield from _evaluations(folder)
+    yield from _experiments(folder)
+    yield from _laws()
+
+
+def _methods(thing: Any, arguments: Mapping[str, Any], *fixed: str, but: tuple[str, ...] = ()) -> Iterator[Door]:
+    """The public methods of an object or a class, with these arguments by name; what has a default and none here is left to it."""
+    kind = thing if isinstance(thing, type) else type(thing)
+    for name in dir(kind):
+        found = inspect.getattr_static(kind, name)
+        bound = isinstance(found, classmethod | staticmethod)
+        if name.startswith("_") or name in but or not (bound or (inspect.isfunction(found) and not isinstance(thing, type))):
+            continue
+        method = getattr(thing, name)
+        wanted = inspect.signature(method).parameters.values()
+        given = {p.name: arguments[p.name] for p in wanted if p.name in arguments and p.kind is not p.VAR_POSITIONAL}
+        missing = [p.name for p in wanted if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        assert set(missing) <= set(given), f"No good argument is known for {kind.__name__}.{name}: {missing}"
+        yield Door(f"{kind.__name__}.{name}", method, given, frozenset({"warm", *fixed}))
+
+
+def _sets() -> Iterator[Door]:
+    edges = [("s", "a"), ("s", "b"), ("a", "t"), ("b", "t"), ("a", "b")]
+    for kind in sets.every():
+        for K in kind.examples():
+            yield Door(kind.__name__, kind, K.fields())
+            x = np.array(K.center, dtype=float)
+            named = dict.fromkeys(("direction", "x", "y", "point", "reference"), x)
+            made = {"edges": edges, "source": "s", "target": "t", "graph": _networkx(edges), "supplies": {"s": 1.0, "t": -1.0}}
+            more = {"upper": 2.0, "lower": 0.0, "commodities": [("s", "t", 2.0)], "lengths": [1.0] * 5, "tolerance": 1e-9}
+            known = {**named, **made, **more, "vertex": K.atom(x)}
+            if kind is sets.MultiFlow:
+                known["w"] = np.ones(len(K.tails))
+            yield from _methods(K, known)
+    yield Door("Product.join", sets.Product(sets.Simplex(2), sets.Simplex(1)).join, {})
+    yield Door("Commodity", lambda *given, **named: sets.MultiFlow.from_edges(edges, [sets.Commodity(*given, **named)]), {
+        "source": "s", "target": "t", "demand": 1.0, "links": [0, 2],
+    })  # fmt: skip
+    thin = {"sparse": csr_array(np.eye(3)), "left": np.ones((3, 1)), "right": np.ones((3, 1))}
+    yield Door("SparsePlusLowRank", sets.SparsePlusLowRank, thin)
+    for name in graph_tools.__all__:
+        tool = getattr(graph_tools, name)
+        known = {"links": edges, "source": "s", "target": "t", "lengths": [1.0] * 5}
+        yield Door(name, tool, {key: known[key] for key in inspect.signature(tool).parameters})
+
+
+def _networkx(edges: list[tuple[str, str]]) -> Any:
+    import networkx
+
+    return networkx.DiGraph(edges)
+
+
+def _functions() -> Iterator[Door]:
+    one: dict[str, dict[str, Any]] = {
+        "Linear": {"c": [1.0, 2.0]},
+        "Affine": {"a": [1.0, 2.0], "b": 1.0},
+        "Capacity": {"c": [1.0, 2.0]},
+        "LogWealth": {"returns": [1.0, 2.0]},
+        "MaxAffine": {"A": [[1.0, 2.0]], "b": [1.0]},
+        "Quadratic": {"P": np.eye(2), "q": [0.0, 1.0], "r": 1.0},
+        "Range": {"indices": [[0, 1]], "low": [0.0], "high": [1.0], "shape": (2, 2), "rounds": [([[0, 1]], [0.0], [1.0])]},
+        "Squared": {"indices": [[0, 1]], "values": [0.0], "shape": (2, 2), "rounds": [([[0, 1]], [0.0])]},
+        "Custom": {"value": lambda x: float(x[0]), "subgradient": lambda x: np.array([1.0, 0.0]), "shape": (2,)},
+    }
+    for kind in functions.every():
+        for f in kind.examples():
+            if "of" not in dir(kind):
+                yield Door(kind.__name__, kind, f.fields() if kind is not functions.Custom else _custom())
+            else:
+                yield Door(kind.__name__, kind, f.fields())
+            x = np.full(f.shape, 0.5)
+            points, weights = np.full((len(f), *f.shape), 0.5), np.ones(len(f))
+            for name in ("one", "of"):
+                if name in dir(kind) and kind.__name__ in one:
+                    taken = inspect.signature(getattr(kind, name)).parameters
+                    known = one[kind.__name__]
+                    yield Door(f"{kind.__name__}.{name}", getattr(kind, name), {key: known[key] for key in taken if key in known})
+            known = {"x": x, "weights": weights, "points": points, "rounds": slice(0, 1), "parts": [f, f]}
+            yield from _methods(f, known, "rounds", but=("one", "of"))
+            yield Door(f"{kind.__name__}[]", f.__getitem__, {"rounds": slice(0, 1)})
+
+
+def _custom() -> dict[str, Any]:
+    return {"value": lambda t, x: float(x[0]), "subgradient": lambda t, x: np.array([1.0, 0.0]), "shape": (2,), "rounds": 2}
+
+
+def _learners() -> Iterator[Door]:
+    K = sets.Simplex(2)
+    sizes = dict.fromkeys(("loss_lipschitz", "constraint_lipschitz", "loss_size", "constraint_size"), 1.0)
+    for kind in (*learners.every().values(), *rivals.every().values()):
+        learner = kind.examples(K, 5)[0]
+        takes = inspect.signature(kind).parameters
+        some = {"K": K, "horizon": 5, "caution": 1.0, "calls_per_round": 1.0, "block": 1, "tolerance": 1e-3, "seed": 0, "window": 2}
+        yield Door(kind.__name__, kind, {name: value for name, value in {**some, **sizes}.items() if name in takes})
+        played = tw.run(learner, _stream(2))
+        state, seen = learner.start(), None
+        k = min(1, learner.rounds_left(state))
+        stream = _stream(2)[:1]
+        if learner.needs is FirstOrder:
+            seen = FirstOrder(np.ones(2), 0.5, np.ones(2), 1.5, 1.5, 1)
+        elif learner.needs.__name__ == "Bandit":
+            seen = learner.needs(np.ones(1), np.ones(1))
+        else:
+            seen = learner.needs(stream.losses, stream.constraints)
+        known = {"K": K, "horizon": 400, **sizes, "start": None, "state": state, "k": k, "seen": seen}
+        known |= {"record": played, "start": 0, "stop": 2, "data": learner.save(state)} if "theorem" not in dir(kind) else {}
+        yield from _methods(learner, {**known, "record": played, "stop": 2, "data": learner.save(state)}, but=("theorem", "bound_between"))
+        yield Door(f"{kind.__name__}.bound_between", learner.bound_between, {"record": played, "start": 0, "stop": 2})
+        if hasattr(kind, "theorem"):
+            wanted = inspect.signature(kind.theorem).parameters
+            yield Door(
+                f"{kind.__name__}.theorem", kind.theorem, {name: known[name] for name in wanted if name in known and name != "start"}
+            )
+            yield Door(
+                f"{kind.__name__}.theorem", kind.theorem, {**{name: known[name] for name in wanted if name in known}, "start": K.center}
+            )
+        for field, value in zip(getattr(seen, "_fields", ()), seen, strict=True):
+            yield Door(
+                f"{kind.__name__}.update {field}",
+                lambda *, learner=learner, state=state, seen=seen, field=field, **part: learner.update(state, seen._replace(**part)),
+                {field: value},
+            )
+
+
+def _problems(folder: Path) -> Iterator[Door]:
+    for name, build in problems.every().items():
+        given = {"rounds": 3, "seed": 0}
+        given |= {key: p.default for key, p in inspect.signature(build).parameters.items() if key not in given}
+        yield Door(name, build, given)
+        yield Door("named", problems.named, {"name": name})
+    table, graph = folder / "table.csv", folder / "graph.csv"
+    table.write_text("time,a,b\n1,2.0,3.0\n2,2.5,3.5\n")
+    graph.write_text("tail,head,km\ns,a,1\na,t,2\n")
+    yield Door("read_table", problems.read_table, {"path": table})
+    yield Door("read_graph", problems.read_graph, {"path": graph, "numbers": ["km"], "missing": 1.0, "directed": True})
+    found = problems.read_graph(graph, numbers=["km"])
+    yield Door("Graph.dag", found.dag, {"source": "s", "target": "t", "lengths": "km"})
+    yield Door("Problem", problems.Problem, {"name": "mine", "K": sets.Simplex(2), "stream": _stream(2), "title": "", "labels": ("a", "b")})
+
+
+def _projections() -> Iterator[Door]:
+    K, y = sets.Simplex(3), np.array([2.0, 0.0, -1.0])
+    known = {"K": K, "y": y, "x0": K.center, "tol": 1e-2, "budget": 5, "before": y, "after": K.center}
+    for name in ("afp", "afp_paper", "closer_to_all", "closer_to_center"):
+        door = getattr(projection, name)
+        yield Door(name, door, {key: known[key] for key in inspect.signature(door).parameters})
+    active = projection.ActiveSet.start(K)
+    yield Door("ActiveSet.start", projection.ActiveSet.start, {"K": K, "x0": K.center})
+    yield Door("ActiveSet.project", active.project, {"K": K, "y": y, "tol": 1e-2, "budget": 5})
+
+
+def _evaluations(folder: Path) -> Iterator[Door]:
+    K, stream = sets.Simplex(2), _stream(2)
+    learner = learners.LyapunovDescent(K, horizon=3)
+    state, run = learner.start(), _run()
+    yield Door("Stream", tw.Stream, {**stream.fields(), "seen": [True, False, True]})
+    yield Door("Stream[]", stream.__getitem__, {"rounds": slice(0, 1)})
+    yield Door("run", tw.run, {"learner": learner, "stream": stream, "progress": lambda moment: None, "comparator": run.comparator})
+    yield Door("play", lambda **given: next(tw.play(**given)), {"learner": learner, "stream": stream, "state": state})
+    yield Door("best_in_hindsight", tw.best_in_hindsight, {"K": K, "stream": stream, "start": 0, "stop": 2})
+    curved = tw.Stream(functions.Squared.one([0], [1.0], (2,)), stream[:1].constraints)
+    yield Door("best_in_hindsight", tw.best_in_hindsight, {"K": K, "stream": curved})
+    yield Door("intervals", tw.intervals, {"run": run, "shortest": 2, "progress": lambda done, of: None})
+    yield Door("rates", tw.rates, {"runs": [tw.run(learners.LyapunovDescent(K, horizon=t), _stream(2, t)) for t in (8, 16, 32)]})
+    yield Door("compare", tw.compare, {
+        "learners": [learners.LyapunovDescent], "streams": {"mine": (K, stream)}, "cautions": [1.0], "budgets": [1.0], "seeds": [0],
+        "progress": lambda step, moment: None,
+    })  # fmt: skip
+    comparison = _comparison()
+    comparison.save(folder / "comparison")
+    pick = {"stream": "mine", "learner": "LyapunovDescent", "rival": "SinhaVaze", "budget": 1.0, "seconds": 1e9, "caution": 10.0}
+    yield from _methods(comparison, {**pick, "folder": folder / "comparison", "force": True}, but=("plot",))
+    yield from _methods(run, {}, but=("plot",))
+    count = itertools.count()
+
+    def opened(**given: Any) -> tw.Session[Any]:
+        with tw.Session.open(**{"path": folder / f"session{next(count)}", "learner": learner, **given}) as session:
+            return session
+
+    yield Door("Session", tw.Session, {"learner": learner, "state": state})
+    yield Door("Session.open", opened, {"path": folder / "kept", "learner": learner})
+    for name, value in (("snapshot_every", 10), ("keep_history", True), ("read_only", False)):
+        yield Door("Session.open", opened, {name: value})
+    tw.Session(learner).save(folder / "session")
+    yield Door("Session.load", tw.Session.load, {"path": folder / "session", "learner": learner})
+    yield Door("Session.save", tw.Session(learner).save, {"path": folder / "saved"})
+    told = {"loss_gradient": [1.0, 2.0], "constraint_value": 0.5, "constraint_gradient": [1.0, 1.0]}
+    functions_told = {"loss": stream[:1].losses, "constraint": stream[:1].constraints}
+    bandit = learners.BanditPrimalDual(K, horizon=3)
+    values = {"loss_value": 1.0, "constraint_value": 0.5}
+    seen = {"feedback": FirstOrder(np.ones(2), 0.5, np.ones(2), 1.5, 1.5, 1)}
+    for teacher, given in ((learner, told), (learner, functions_told), (bandit, values), (bandit, functions_told), (learner, seen)):
+        yield Door("Session.observe", lambda teacher=teacher, **given: tw.Session(teacher).observe(**given), given, frozenset({"teacher"}))
+
+
+def _experiments(folder: Path) -> Iterator[Door]:
+    Experiment, Choice = experiments.Experiment, experiments.Choice
+    some = Experiment("small", Choice("scheduling"), rounds=3)
+    given: dict[str, Any] = {
+        "name": "small", "stream": Choice("scheduling"), "hard_set": None, "learners": (Choice("LyapunovDescent"),), "rounds": 3,
+        "seeds": (0,), "cautions": (1.0,), "swept": (("horizons", (3, 6)),), "title": "", "folder": folder / "out",
+        "checkpoint_seconds": 10.0,
+    }  # fmt: skip
+    yield Door("Experiment", Experiment, given)
+    yield Door("Experiment.builtin", Experiment.builtin, {"name": "scheduling"})
+    yield Door("Experiment.builtin(share=)", lambda share: Experiment.builtin("abilene", share=share), {"share": 0.5})
+    yield Door("Experiment.problem", some.problem, {"seed": 0})
+    yield Door("Experiment.learner", some.learner, {"entrant": Choice("SinhaVaze"), "problem": some.problem(0), "seed": 0})
+    yield Door("Experiment.resolved", some.resolved, {"rounds": 3})
+    yield Door("Choice", Choice, {"name": "scheduling", "settings": (("a", 1),)})
+    yield Door("Choice.of", Choice.of, {"name": "scheduling", "given": {"a": 1}})
+    yield Door(
+        "Tables", experiments.Tables, {"costs": folder / "table.csv", "capacities": folder / "table.csv", "weights": None, "budgets": None}
+    )
+    file = folder / "small.toml"
+    file.write_text(some.toml())
+    yield Door("load", experiments.load, {"path": file})
+    yield Door("RunFolder.create", experiments.RunFolder.create, {"path": folder / "runs", "experiment": some, "force": True})
+    experiments.RunFolder.create(folder / "there", some)
+    yield Door("RunFolder.open", experiments.RunFolder.open, {"path": folder / "there"})
+
+
+def _laws() -> Iterator[Door]:
+    K = sets.Simplex(2)
+    kept: list[str] = []
+    yield Door("check_set", testing.check_set, {"K": K, "seed": 0, "kept": kept.append})
+    f = functions.Linear(np.ones((2, 2)))
+    yield Door("check_function", testing.check_function, {"f": f, "seed": 0, "points": [np.zeros(2)], "kept": kept.append})
+    learner = learners.LyapunovDescent(K, horizon=3)
+    yield Door("check_learner", testing.check_learner, {"learner": learner, "stream": _stream(2), "seed": 0, "kept": kept.append})
+
+
+def used(found: Any) -> None:
+    """What a caller does first with what a constructor gave: a set, functions or a learner that was accepted can be used."""
+    if isinstance(found, Iterator):
+        found = next(found, None)
+    if isinstance(found, sets.ConvexSet):
+        repr(found), hash(found), found.shape, found.dimension, found.center, found.radius, found.diameter, found.inner_radius
+        found.lmo(0.0 * found.center), found.tangent(found.center), found.excess(found.center)
+    elif isinstance(found, Batch):
+        repr(found), len(found), found.shape, found[:1]
+    elif isinstance(found, Learner):
+        state = found.start()
+        repr(found), found.act(state), found.notes(state), found.promise(), found.rounds_left(state)
+    elif isinstance(found, experiments.Experiment):
+        repr(found), found.toml(), found.entrants()
+    elif isinstance(found, tw.Stream | problems.Problem | tw.Session):
+        repr(found), len(found)
+
+
+class TooLong(Exception):
+    """A call that did not come back in time."""
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Stops what takes longer, as soon as it comes back to the interpreter."""
+
+    def stop(*_: object) -> None:
+        raise TooLong(f"more than {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def knock(call: Callable[..., Any], given: dict[str, Any]) -> str | None:
+    """What a call showed that is none of ours, with the place it came from; None where it gave a value or one of our sentences."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", ShortHorizon)
+        try:
+            with within(SECONDS):
+                used(call(**given))
+        except TidewolfError as error:
+            said = str(error)
+            return None if said.strip() else f"{type(error).__name__} without a sentence"
+        except Exception as error:
+            trace = error.__traceback__
+            assert trace is not None
+            frames = []
+            while trace is not None:
+                frames.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno, trace.tb_frame.f_code.co_name))
+                trace = trace.tb_next
+            ours = [frame for frame in frames if "tidewolf" in frame[0]]
+            if isinstance(error, TypeError) and not ours and "argument" in str(error):
+                return None  # Python's own: an argument is missing, or one too many
+            file, line, name = ours[-1] if ours else frames[-1]
+            place = file.split("tidewolf/")[-1]
+            return f"{type(error).__name__}: {' '.join(str(error).split())[:90]}  [{place}:{line} {name}]"
+    return None
