@@ -65,20 +65,26 @@ def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
         losses, constraints = stream.losses.view(slice(t, t + k)), stream.constraints.view(slice(t, t + k))
         explores = learner.needs is Bandit
         x = learner.act(state) if not explores else learner.acts(state, k) if told else _again(learner.act(state), k)
-        loss_values, constraint_values = _values(losses, x, explores), _values(constraints, x, explores)
+        values, seen = _looked(losses, constraints, x, learner.needs, told)
         t += k
-        if not told:
-            yield Played(x, loss_values, constraint_values, state, seen=False)
+        if seen is None:
+            yield Played(x, *values, state, seen=False)
             continue
-        seen: Feedback
-        if explores:
-            seen = Bandit(loss_values, constraint_values)
-        elif learner.needs is FirstOrder:
-            seen = first_order(losses, constraints, x, constraint_values)
-        else:
-            seen = FullInformation(losses, constraints)
         state = learner.update(state, seen)
-        yield Played(x, loss_values, constraint_values, state)
+        yield Played(x, *values, state)
+
+
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is refused by whoever sees it
+def _looked(losses: Batch, constraints: Batch, x: Array, needs: type[Feedback], told: bool) -> tuple[tuple[Array, Array], Feedback | None]:
+    """The values of these rounds, and what the learner is told of them."""
+    values = _values(losses, x, needs is Bandit), _values(constraints, x, needs is Bandit)
+    if not told:
+        return values, None
+    if needs is Bandit:
+        return values, Bandit(*values)
+    if needs is FirstOrder:
+        return values, first_order(losses, constraints, x, values[1])
+    return values, FullInformation(losses, constraints)
 
 
 def _alike(stream: Stream, t: int, most: int) -> tuple[bool, int]:
@@ -94,7 +100,6 @@ def _again(x: Array, k: int) -> Array:
     return namespace(x).broadcast_to(x, (k, *x.shape))
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def _values(batch: Batch, x: Array, explores: bool) -> Array:
     try:
         return batch.values_at(x) if explores else batch.values(x)

@@ -72,7 +72,6 @@ def who_sees_what(seen: Iterable[tuple[str, str]]) -> str:
     return ", ".join(said) + (f"; the others see {usual}." if usual in kinds else ".")
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def first_order(losses: Batch, constraints: Batch, x: Array, constraint_values: Array) -> FirstOrder:
     """The first-order feedback of these rounds at x, given the constraints' values there."""
     xp = namespace(constraint_values)
@@ -104,7 +103,6 @@ def _single(losses: Batch, constraints: Batch, x: Array, value: float, one: Arra
     return FirstOrder(grad_f, value, grad_g, norm(grad_f), norm(grad_g), 1)
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def bandit(losses: Batch, constraints: Batch, points: Array) -> Bandit:
     """The bandit feedback of these rounds, each at its own point."""
     return Bandit(losses.values_at(points), constraints.values_at(points))

@@ -30,8 +30,7 @@ def within(K: HasLMO, name: str, gradient: Array, rounds: int, given: float | No
 
     Refused above the slope `given`, and where its size is not moderate; `known` was seen before.
     """
-    least, most = square_range(gradient)
-    norm2 = square(gradient)
+    norm2, (least, most) = square(gradient), square_range(gradient)
     if not norm2 <= (most * rounds) ** 2:
         raise _too_large(name, gradient, rounds)
     if norm2 < least * least:
