@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, namespace
+from tidewolf.core.arrays import SILENCE, Array, as_direction, namespace
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, first_order
@@ -65,16 +65,14 @@ def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
         losses, constraints = stream.losses.view(slice(t, t + k)), stream.constraints.view(slice(t, t + k))
         explores = learner.needs is Bandit
         x = learner.act(state) if not explores else learner.acts(state, k) if told else _again(learner.act(state), k)
-        values, seen = _looked(losses, constraints, x, learner.needs, told)
+        x = as_direction(x, (k, *stream.shape) if explores else stream.shape, f"The point that {type(learner).__name__} plays")
+        with SILENCE:
+            values, seen = _looked(losses, constraints, x, learner.needs, told)
+            state = state if seen is None else learner.update(state, seen)
         t += k
-        if seen is None:
-            yield Played(x, *values, state, seen=False)
-            continue
-        state = learner.update(state, seen)
-        yield Played(x, *values, state)
+        yield Played(x, *values, state, seen=seen is not None)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what overflows is refused by whoever sees it
 def _looked(losses: Batch, constraints: Batch, x: Array, needs: type[Feedback], told: bool) -> tuple[tuple[Array, Array], Feedback | None]:
     """The values of these rounds, and what the learner is told of them."""
     values = _values(losses, x, needs is Bandit), _values(constraints, x, needs is Bandit)

@@ -18,11 +18,9 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
-import numpy as np
-
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_path
-from tidewolf.core.arrays import Array, as_array, as_count, as_number, as_point, like, norm
+from tidewolf.core.arrays import SILENCE, Array, as_array, as_count, as_number, as_point, like, norm
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import CheckpointError, InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, bandit, first_order
@@ -198,7 +196,7 @@ class Session(Generic[S]):
                 seen = Bandit(as_array([loss_value], "loss_value"), as_array([constraint_value], "constraint_value"))
             case _:
                 raise InvalidInput(f"observe was given {' and '.join(given) or 'nothing'}; {self._accepted}")
-        with self._turn:
+        with self._turn, SILENCE:
             before = self._state
             seen = self._revealed(seen)
             state = before if self._journal is not None else self.learner.update(before, seen)
@@ -217,7 +215,6 @@ class Session(Generic[S]):
         needs = self.learner.needs
         return f"{type(self.learner).__name__} needs {needs.__name__} feedback, or {_TEACHES[needs]}."
 
-    @np.errstate(over="ignore", invalid="ignore")
     def _revealed(self, seen: Feedback) -> Feedback:
         """What the learner needs of it, and no more."""
         needs = self.learner.needs
@@ -256,8 +253,7 @@ class Session(Generic[S]):
         none = 0.0 * self.play()
         grad_f = self._point(loss_gradient, "loss_gradient")
         grad_g = none if constraint_gradient is None else self._point(constraint_gradient, "constraint_gradient")
-        with np.errstate(over="ignore"):  # one too long to be squared is refused by the learner
-            slopes = norm(grad_f), norm(grad_g)
+        slopes = norm(grad_f), norm(grad_g)
         return FirstOrder(grad_f, value, grad_g, *slopes, 1) if value > 0.0 else FirstOrder(grad_f, 0.0, none, slopes[0], 0.0, 1)
 
     def _point(self, x: Any, what: str) -> Array:

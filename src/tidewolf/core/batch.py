@@ -14,20 +14,22 @@ from typing import Any, Self, final
 import numpy as np
 
 from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import Array, Shape, as_direction, frozen, namespace, norm, require_no_mask
+from tidewolf.core.arrays import SILENCE, Array, Shape, as_direction, frozen, namespace, norm, require_no_mask
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.values import Value
 
 # What is too large for a number is infinite, and what has none is NaN, without NumPy's own words about it: whoever
-# uses such a value refuses it with a sentence.
+# uses such a value refuses it with a sentence. Within a round the loop has looked at the point already.
 
 
 def _at_a_point(method: Any) -> Any:
     @wraps(method)
     def checked(self: Batch, x: Array, *weights: Array, **named: Array) -> Array:
+        if SILENCE.depth:
+            return method(self, x, *weights, **named)
         x = as_direction(x, self.shape, "The point")
         given = [as_direction(w, (len(self),), "The weights of the rounds") for w in (*weights, *named.values())]
-        with np.errstate(over="ignore", invalid="ignore"):
+        with SILENCE:
             return method(self, x, *given)
 
     return checked
@@ -36,8 +38,10 @@ def _at_a_point(method: Any) -> Any:
 def _at_points(method: Any) -> Any:
     @wraps(method)
     def checked(self: Batch, points: Array) -> Array:
+        if SILENCE.depth:
+            return method(self, points)
         points = as_direction(points, (len(self), *self.shape), "The array of points, one a round,")
-        with np.errstate(over="ignore", invalid="ignore"):
+        with SILENCE:
             return method(self, points)
 
     return checked

@@ -109,34 +109,36 @@ class LyapunovDescent(BlockLearner[State]):
 
     def _closed(self, state: State, block: FirstOrder) -> State:
         """The three steps at the end of a block, from its sums."""
-        stepped = self._descended(state, block)
-        bank, aimed = state.bank + self.calls_per_round * block.rounds, stepped.y
+        aimed, ledger, S, sigma, B = self._descended(state, block)
+        bank = state.bank + self.calls_per_round * block.rounds
         _, y, calls, distance2, active = state.active.nearest(self.K, aimed, self._tol, calls_in(bank))
-        return stepped._replace(
+        return State(
             t=state.t + block.rounds - state.open.rounds,
             active=active,
             aimed=aimed,
             y=y,
             open=self._opened,
+            ledger=ledger,
+            square_sum=S,
+            stiffness=sigma,
+            surrogate_bound=B,
             distance=math.sqrt(distance2),
             bank=bank - calls,
             calls=state.calls + calls,
         )
 
-    def _descended(self, state: State, block: FirstOrder) -> State:
-        """The first two steps: y before its projection, and what the block adds to the bound."""
+    def _descended(self, state: State, block: FirstOrder) -> tuple[Array, Ledger, float, float, float]:
+        """The first two steps: y before its projection, the ledger, and S, sigma and B of the descent."""
         K, x = self.K, state.active.x
         g, g_norm2, ledger, unit, push, owed = self._weights.weigh(state.ledger, block)
         S, sigma, B = state.square_sum * unit * unit, state.stiffness * unit, state.surrogate_bound * unit
         if g_norm2 == 0.0:
-            return state._replace(ledger=ledger, square_sum=S, stiffness=sigma, surrogate_bound=B)
+            return state.y, ledger, S, sigma, B
         D_t = min(2.0 * K.radius, K.diameter + state.distance)
         y, S, sigma, price = descend(state.y, g, g_norm2, S, sigma, D_t)
         if push is not None:
             y = given_back(y, x, push, owed, 0.5 / sigma, self._kept)
-        y = frozen(into_ball(y, K.center, K.radius))
-        B += price + inner(g, x - state.y)
-        return state._replace(y=y, ledger=ledger, square_sum=S, stiffness=sigma, surrogate_bound=B)
+        return frozen(into_ball(y, K.center, K.radius)), ledger, S, sigma, B + price + inner(g, x - state.y)
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
@@ -170,9 +172,10 @@ class LyapunovDescent(BlockLearner[State]):
 
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
+        ledger, B = state.ledger, state.surrogate_bound
         if state.open.rounds:  # what holds for a block holds for the part of it that was played
-            state = self._descended(state, state.open)
-        return self._weights.bound(state.ledger, state.surrogate_bound)
+            _, ledger, _, _, B = self._descended(state, state.open)
+        return self._weights.bound(ledger, B)
 
     def slopes(self, state: State) -> tuple[float, float]:
         return slopes_with(self.K, state.open, state.ledger.loss_slope, state.ledger.constraint_slope)

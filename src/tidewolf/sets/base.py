@@ -20,6 +20,7 @@ import numpy as np
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import (
     MOST_ENTRIES,
+    SILENCE,
     Array,
     Shape,
     as_count,
@@ -46,7 +47,7 @@ def _along(method: Any) -> Any:
     @wraps(method)
     def checked(self: ConvexSet, direction: Array, warm: Any = None) -> Answer:
         direction = self.as_direction(direction)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with SILENCE:
             require_numbers(direction)
             return cast(Answer, method(self, direction, warm))
 
@@ -56,7 +57,7 @@ def _along(method: Any) -> Any:
 def _quietly(method: Any) -> Any:
     @wraps(method)
     def checked(self: ConvexSet, direction: Array) -> Array:
-        with np.errstate(over="ignore", invalid="ignore"):
+        with SILENCE:
             return method(self, direction)
 
     return checked
@@ -71,7 +72,7 @@ def require_numbers(direction: Array) -> None:
 def _at(method: Any) -> Any:
     @wraps(method)
     def checked(self: ConvexSet, x: Array) -> Any:
-        with np.errstate(over="ignore", invalid="ignore"):
+        with SILENCE:
             return method(self, as_direction(x, self.shape, "The point"))
 
     return checked
