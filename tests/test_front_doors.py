@@ -59,6 +59,12 @@ def test_every_public_callable_has_a_door(every_door) -> None:
             assert name in met | RECORDS or not callable(getattr(module, name)), f"tidewolf.{part}.{name} is not tried"
 
 
+def test_a_function_that_makes_no_learner_is_an_entry_that_failed() -> None:
+    stream = tw.Stream(tw.functions.Linear([[1.0, 2.0]]), tw.functions.Affine([[1.0, 1.0]], [2.0]))
+    (entry,) = tw.compare({"none": lambda K: None}, {"mine": (sets.Simplex(2), stream)}).failures
+    assert entry.failure == "none made None where a learner is needed."
+
+
 def test_front_doors_show_no_foreign_exception_on_a_slice(every_door) -> None:
     """One call of each kind as it is meant, a few hostile values for each argument, and everything at once."""
     first, found, rng = dict[str, Door](), list[str](), random.Random(0)
