@@ -214,6 +214,8 @@ def _entry(
     try:
         told = None if progress is None else lambda moment: progress(step, moment)
         learner = factory(problem.K, **given)
+        if not isinstance(learner, Learner):
+            raise WrongType(f"{step.learner} made {shown(learner)} where a learner is needed.")
         entry = entry._replace(sees=SEES[learner.needs])
         return _measured(entry, run(learner, problem.stream, comparator=best, progress=told))
     except TidewolfError as error:

@@ -213,7 +213,8 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
     @cached_property
     def _u(self) -> Numbers:
         """The largest amount of each."""
-        return np.asarray(np.minimum(to_numpy(self.upper).astype(np.float64), self.total / self._w))
+        with np.errstate(over="ignore"):  # what weighs next to nothing is held by its own bound
+            return np.asarray(np.minimum(to_numpy(self.upper).astype(np.float64), self.total / self._w))
 
     @cached_property
     def _most(self) -> float:

@@ -116,7 +116,7 @@ def leading(A: Array, k: int) -> tuple[Array, Array]:
 
 def eigenvalues(x: Array) -> tuple[float, float]:
     """The smallest and the largest eigenvalue of the symmetric part."""
-    values = namespace(x).linalg.eigvalsh(0.5 * (x + x.T))
+    values = namespace(x).linalg.eigvalsh(0.5 * x + 0.5 * x.T)
     return float(values[0]), float(values[-1])
 
 

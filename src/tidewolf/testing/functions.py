@@ -153,18 +153,6 @@ def same_question_same_answer(trial: Trial) -> None:
     trial.require(np.array_equal(f.slopes(x), f.slopes(x)), law, "slopes differ between two calls")
 
 
-def integers_are_numbers(trial: Trial) -> None:
-    f, law = trial.f, "a point of integers is answered like the same point of floats"
-    if type(trial.xs[0]) is not np.ndarray or f.domain is not None:
-        return
-    w = like(trial.weights(), trial.xs[0])
-    for x in generator(trial.seed, "integers").integers(-9, 10, (4, *f.shape)):
-        real = x.astype(np.float64)
-        for name, gap in (("values", f.values(x) - f.values(real)), ("subgradient", f.subgradient(x, w) - f.subgradient(real, w))):
-            off = float(np.abs(gap).max())
-            trial.require(off <= trial.tolerance, law, f"{name} at {x.reshape(-1)} is off by {off:.3g}")
-
-
 def views_agree(trial: Trial) -> None:
     f, k, law = trial.f, len(trial.f), "f[s:e] is rounds s to e of f"
     for s, e in {(0, k), (0, 0), (0, 1), (k - 1, k), (k // 2, k), (k // 3, k - k // 3)}:
@@ -290,7 +278,6 @@ LAWS = (
     answers_fit,
     nothing_is_changed,
     same_question_same_answer,
-    integers_are_numbers,
     views_agree,
     rounds_have_points_of_their_own,
     convex,
