@@ -66,8 +66,8 @@ PATCHES = (
     Patch(
         "PrimalDual prices growth with the radius instead of the reach",
         "learners/primal_dual.py",
-        "growth = (G_f - state.priced_slope) * reach**2",
-        "growth = (G_f - state.priced_slope) * K.radius**2",
+        "growth = (G_f - state.priced_slope) * reach * (reach / R)",
+        "growth = (G_f - state.priced_slope) * K.radius * (K.radius / R)",
         PRIMAL_DUAL,
     ),
     Patch(
@@ -117,21 +117,21 @@ PATCHES = (
     Patch(
         "drift: G_g is a slope across the hull too",
         "steps/drift_blocks.py",
-        'slopes_y = each_within(self.K, "constraint", constraints, y)',
+        'slopes_y = each_within(self.K, "constraint", constraints, y, G_g)',
         "slopes_y = constraints.slopes(y)",
         ACROSS,
     ),
     Patch(
         "drift: a breach's slope is one across the hull too",
         "steps/drift_blocks.py",
-        'slopes = each_within(self.K, "constraint", constraints, x)[breached]',
+        'slopes = each_within(self.K, "constraint", constraints, x, G_g)[breached]',
         "slopes = constraints.slopes(x)[breached]",
         ACROSS,
     ),
     Patch(
         "drift: a round outside whole blocks costs a slope across the hull too",
         "steps/drift_blocks.py",
-        'steepest = float(np.max(each_within(self.K, "loss", losses, x)))',
+        'steepest = float(np.max(each_within(self.K, "loss", losses, x, G_f)))',
         "steepest = float(np.max(losses.slopes(x)))",
         ACROSS,
     ),

@@ -247,7 +247,7 @@ class Choosy(tw.LyapunovDescent):
 class Refusing(Choosy):
     @classmethod
     def examples(cls, K, horizon):
-        return super().examples(None, horizon)
+        return super().examples(tw.sets.L2Ball(2), horizon)
 
 instance = Cross(3)
 batch = tw.functions.Linear([[1.0, 2.0]])

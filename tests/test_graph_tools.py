@@ -89,7 +89,7 @@ def test_any_number_of_paths_is_counted_exactly():
             InvalidInput,
             r"positive and finite; that of link 0 is 0\.",
         ),
-        (lambda: leading_away([(0, 1)], source=0, lengths=[np.nan]), InvalidInput, r"that of link 0 is nan\."),
+        (lambda: leading_away([(0, 1)], source=0, lengths=[np.nan]), InvalidInput, r"lengths of the links holds nan at 0"),
         (
             lambda: leading_away([(0, 1)], source=0, lengths=[1.0, 2.0]),
             WrongShape,

@@ -234,7 +234,7 @@ def norm(x: Array) -> float:
 def length(x: Array) -> float:
     """`norm(x)` without overflow or underflow on the way."""
     xp = namespace(x)
-    largest = float(xp.max(xp.abs(x)))
+    largest = float(xp.max(xp.abs(x))) if math.prod(x.shape) else 0.0
     if not 0.0 < largest < math.inf:
         return largest
     x = x / largest

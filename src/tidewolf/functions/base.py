@@ -86,7 +86,7 @@ def row_norms(x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
     odd = np.flatnonzero(~((norms >= least) & (norms <= most)))
     if len(odd):  # 0, or so small or large that their squares are not
         some = to_numpy(x)[odd]
-        sizes = np.abs(some).max(axis=1)
+        sizes = np.abs(some).max(axis=1, initial=0.0)
         some = some / np.where((sizes > 0.0) & (sizes < np.inf), sizes, 1.0)[:, None]
         norms[odd] = sizes * np.sqrt(np.vecdot(some, some))
     return norms
