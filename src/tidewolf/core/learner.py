@@ -153,6 +153,8 @@ class Learner(Value, ABC, Generic[S]):
     """whether bounds and promises hold only on average over the learner's own dice: then they are shown, and no run is judged by them"""
     anytime: ClassVar[bool] = False
     """whether it goes on past its horizon as though there were none; a learner that restarts there says so in a note"""
+    accuracy: ClassVar[float] = 0.0
+    """how far apart, as a share of the radius, two answers to the same step may be where a step is solved to an accuracy"""
     exponents: ClassVar[tuple[float, float] | None] = None
     """the powers of T that theory promises for regret and violation, up to logarithms; None where it promises none"""
 

@@ -6,6 +6,7 @@ steps/drift.py, then a projection, which the learner chooses along with alpha, d
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import ClassVar, NamedTuple
 
@@ -19,7 +20,7 @@ from tidewolf.core.learner import Bound, Companion, Record
 from tidewolf.core.oracle import HasLMO
 from tidewolf.projection import ActiveSet
 from tidewolf.steps.blocks import Clocked
-from tidewolf.steps.drift import Block, Last, Tally, bound, bound_between, drift
+from tidewolf.steps.drift import ACCURACY, Block, Last, Tally, bound, bound_between, drift
 from tidewolf.steps.feasible import Feasible
 from tidewolf.steps.limits import Limits
 from tidewolf.steps.slopes import each_within, within
@@ -79,6 +80,7 @@ class Settings(NamedTuple):
 class DriftLearner(Clocked[State]):
     """Abstract: Algorithm 3, less its settings and its projection."""
 
+    accuracy: ClassVar = 3.0 * math.sqrt(ACCURACY)  # each of two answers is within sqrt(2 ACCURACY) R of the best
     needs: ClassVar = FullInformation
     state_type: ClassVar = State
     exponents: ClassVar = (0.75, 0.875)

@@ -274,7 +274,7 @@ def old_states_stay_good(trial: Trial) -> None:
 
 def blocks_are_rounds(trial: Trial) -> None:
     learner, law = trial.learner, "feedback on k rounds at once does what it does one round at a time, up to rounding of sums"
-    room = math.sqrt(eps_of(learner.hard_set.center)) * (learner.hard_set.radius or 1.0)
+    room = max(learner.accuracy, math.sqrt(eps_of(learner.hard_set.center))) * (learner.hard_set.radius or 1.0)
     t, state = 0, learner.start()
     while t < len(trial.stream):
         k = min(learner.rounds_left(state), len(trial.stream) - t)
