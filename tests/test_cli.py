@@ -272,7 +272,7 @@ def mine(tmp_path, monkeypatch):
     [
         ("Cross", ["Cross(n=1) keeps all 24 laws.", "Cross(n=4) keeps all 24 laws."]),
         ("instance", ["Cross(n=3) keeps all 24 laws."]),
-        ("batch", ["Linear(C=<1x2 float64>) keeps all 15 laws."]),
+        ("batch", ["Linear(C=<1x2 float64>) keeps all 14 laws."]),
         ("Choosy", ["Choosy(K=Simplex(n=3, total=1, at_most=False), horizon=60, "]),
         ("learner", ["LyapunovDescent(K=Simplex(n=2, total=1, at_most=False), horizon=30, "]),
     ],
