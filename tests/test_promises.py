@@ -118,7 +118,7 @@ def test_bandit_primal_dual(sizes, T, B, block):
 @pytest.mark.parametrize("K", [Simplex(5), L2Ball(2, 0.9), L2Ball(4, 40.0), L2Ball(1, 0.2)], ids=repr)
 @pytest.mark.parametrize("sizes", [(2.0, 3.0, 0.5, 1.5), (0.4, 0.3, 1.1, 2.0), (3.5, 0.2, 0.3, 0.1)], ids=str)
 def test_the_theorem_of_bandit_primal_dual(K, sizes):
-    T, n, R, r, (G_f, G_g, M_f, M_g) = 3 * 10**19, K.dimension, K.radius, K.inner_radius, sizes
+    T, n, R, r, (G_f, G_g, M_f, M_g) = 9 * 10**18, K.dimension, K.radius, K.inner_radius, sizes
     G = max(sizes)
     b, eps, mu, eta = isqrt(T), 61 * R**2 * T**-0.5 * log(T), sqrt(n * r) * T**-0.25, R / (sqrt(n) * G) * T**-0.75
     delta = 24 * sqrt(183) * G**2 * max(n / r, n / sqrt(r), sqrt(n), n / (sqrt(r) * R)) * T**0.5 * sqrt(log(T))

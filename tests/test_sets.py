@@ -767,8 +767,8 @@ def test_an_error_that_is_not_ours_is_told_as_the_law_it_stopped():
 
 
 def test_what_is_true_is_true():
-    assert Simplex(3, at_most=1) == Simplex(3, at_most=True)
-    assert sets.Knapsack([1.0], 1.0, at_most=0) == sets.Knapsack([1.0], 1.0, at_most=False)
+    assert Simplex(3, at_most=np.True_) == Simplex(3, at_most=True)
+    assert sets.Knapsack([1.0], 1.0, at_most=np.False_) == sets.Knapsack([1.0], 1.0, at_most=False)
 
 
 def test_only_sets_are_checked():
