@@ -11,7 +11,7 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.evaluation.frontier import ALLOWED
 
 
-@pytest.mark.parametrize("name", ["abilene", "carbon"])
+@pytest.mark.parametrize("name", ["abilene", pytest.param("carbon", marks=pytest.mark.soak)])
 def test_the_default_is_on_the_frontier_of_exact_projection_at_one_call_a_round(name: str) -> None:
     try:
         problem = tw.problems.named(name)()
