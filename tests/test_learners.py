@@ -44,8 +44,11 @@ TAKES = {name: [(where, K) for where, K in SETS if name != "BanditPrimalDual" or
 """The sets each learner is tried on: one that explores needs a ball inside."""
 
 
+KINDS_OF_SETS = [kind.__name__ for kind in sets.every()]
+
+
 def cases():
-    """Every learner on every kind of set, a rival on every third: on one of its examples, which take turns from learner to learner.
+    """Every learner on every second kind of set, a rival on every fourth: on one of its examples, which take turns from learner to learner.
 
     All pairs are met in the long run.
     """
@@ -55,8 +58,9 @@ def cases():
             for seed in (number, number + 1):
                 if not takes(kind, K) or (kind is ProximalPenalty and seed % 5):
                     continue  # refused; or a convex program every round
-                ours = name in learners.every() or (number + turn) % 3 == 0
-                soon = ours and (place - turn) % examples == 0 and seed == number + turn % 2
+                order = KINDS_OF_SETS.index(where.rpartition("-")[0]) + turn
+                often = order % (2 if name in learners.every() else 4) == 0
+                soon = often and (place - turn) % examples == 0 and seed == number + turn % 2
                 yield pytest.param(kind, K, seed, id=f"{name}-{where}-{seed - number}", marks=() if soon else pytest.mark.soak)
 
 

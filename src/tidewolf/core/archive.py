@@ -11,6 +11,7 @@ RATIO is read when it is written unpacked (np.savez, plain CSV).
 from __future__ import annotations
 
 import math
+import threading
 import zipfile
 from typing import IO, Any, BinaryIO
 
@@ -21,6 +22,8 @@ ROOM = 64 << 20
 RATIO = 64
 """How many times its size a larger file may unpack to."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_HEADERS = threading.Lock()
+"""NumPy reads headers with Python's own parser, which some versions (3.11) do not share between threads."""
 
 
 def most_unpacked(size: int) -> int:
@@ -36,7 +39,7 @@ def too_much(size: int) -> str:
 def read_arrays(file: BinaryIO, size: int) -> dict[str, np.ndarray[Any, Any]]:
     """The arrays of an NPZ file of `size` bytes by name; a ValueError says in half a sentence what is wrong with it."""
     try:
-        with zipfile.ZipFile(file) as archive:
+        with _HEADERS, zipfile.ZipFile(file) as archive:
             members = archive.infolist()
             if sum(member.file_size for member in members) > most_unpacked(size):
                 raise ValueError(too_much(size))
