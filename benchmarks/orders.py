@@ -19,7 +19,16 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 from benchmarks.programs import by_linprog
 from tidewolf.rivals.exact import ExactProjection
-from tidewolf.sets import Birkhoff, ConvexSet, Matching, Permutahedron, Polytope, SpanningTrees, Transportation, VertexHull
+from tidewolf.sets import (
+    Birkhoff,
+    ConvexSet,
+    Matching,
+    Permutahedron,
+    Polytope,
+    SpanningTrees,
+    Transportation,
+    VertexHull,
+)
 
 STEP = 0.05
 

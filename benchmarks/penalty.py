@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from tidewolf.functions import MaxAffine
+from tidewolf.methods.steps.penalty import Task, solve
 from tidewolf.sets import L2Ball
-from tidewolf.steps.penalty import Task, solve
 
 SIZES, BLOCKS = (100, 1_000, 10_000), (32, 100, 316)
 ACCURACY = 1e-9

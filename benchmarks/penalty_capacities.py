@@ -21,9 +21,9 @@ import numpy as np
 import tidewolf as tw
 from benchmarks.graphs import layered
 from tidewolf.functions import Capacity
-from tidewolf.steps.penalty import Task
-from tidewolf.steps.penalty.bundle import bundle
-from tidewolf.steps.penalty.capacities import Search
+from tidewolf.methods.steps.penalty import Task
+from tidewolf.methods.steps.penalty.bundle import bundle
+from tidewolf.methods.steps.penalty.capacities import Search
 
 GRAPHS = {100: (4, 7, 4), 1_000: (10, 20, 5), 10_000: (25, 40, 10)}
 BLOCKS = (32, 100, 316)

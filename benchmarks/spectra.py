@@ -17,9 +17,9 @@ import numpy as np
 from benchmarks.timing import median_us
 from tidewolf.core.low_rank import LowRank
 from tidewolf.core.randomness import generator
+from tidewolf.kernels.lanczos import Krylov, probable, proved, settled, start
 from tidewolf.sets import BoundedPSD, Fantope, NuclearBall
-from tidewolf.sets.lanczos import Krylov, probable, proved, settled, start
-from tidewolf.sets.spectral import Spectral
+from tidewolf.sets.spectra.spectral import Spectral
 
 N, STEPS, TURN, GAP, FAILURE = 1000, 8, 0.02, 1e-3, 1e-6
 RATINGS, SEEN, RANK = (1000, 1700), 0.06, 5

@@ -24,7 +24,7 @@ from tidewolf import experiments, functions, learners, problems, projection, riv
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import ShortHorizon, TidewolfError
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.learner import Learner
+from tidewolf.methods.base import Learner
 from tidewolf.sets import graph_tools
 
 SECONDS = 30.0

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import tidewolf as tw
-from tidewolf.core.learner import Learner
+from tidewolf.methods.base import Learner
 
 ROUNDS = 200
 RNG = np.random.default_rng(3)

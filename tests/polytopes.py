@@ -7,7 +7,16 @@ from collections.abc import Hashable, Iterator
 
 import numpy as np
 
-from tidewolf.sets import Box, CappedSimplex, ConvexSet, FlowPolytope, Shrunk, Simplex, Translated, VertexHull
+from tidewolf.sets import (
+    Box,
+    CappedSimplex,
+    ConvexSet,
+    FlowPolytope,
+    Shrunk,
+    Simplex,
+    Translated,
+    VertexHull,
+)
 
 
 def vertices_of(K: ConvexSet) -> np.ndarray:

@@ -16,8 +16,8 @@ import pytest
 import tidewolf as tw
 from tidewolf import learners, rivals
 from tidewolf.functions import Affine, Capacity, Custom, Linear, MaxAffine
+from tidewolf.methods.steps.slopes import each_within, within
 from tidewolf.sets import Birkhoff, Box, FlowPolytope, Simplex
-from tidewolf.steps.slopes import each_within, within
 
 SETS = [Simplex(5), FlowPolytope.examples()[0], Birkhoff(3)]
 ROUNDS = 30

@@ -12,7 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidewolf.core.errors import EmptySet, InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
+from tidewolf.core.errors import (
+    EmptySet,
+    InvalidInput,
+    NotFinite,
+    NotSupported,
+    WrongShape,
+    WrongType,
+)
 from tidewolf.core.joined import Joined
 from tidewolf.core.vertices import Sparse
 from tidewolf.rivals.exact import ExactProjection
@@ -39,7 +46,7 @@ from tidewolf.sets import (
     Translated,
     VertexHull,
 )
-from tidewolf.sets.norm_ball import NormBall
+from tidewolf.sets.balls.norm_ball import NormBall
 from tidewolf.testing import check_set
 
 seeds = st.integers(0, 2**32)

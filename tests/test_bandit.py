@@ -29,12 +29,12 @@ from tidewolf.core.randomness import gaussian_rows
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners import bandit_primal_dual
 from tidewolf.learners.bandit_primal_dual import BanditPrimalDual
-from tidewolf.learners.bandit_primal_dual_theorem import TheoremBanditPrimalDual
 from tidewolf.learners.primal_dual import steps_for
+from tidewolf.learners.theorem.bandit_primal_dual import TheoremBanditPrimalDual
+from tidewolf.methods.steps import one_point, thresholds
+from tidewolf.methods.steps.one_point import centred, combined, directions
 from tidewolf.projection import ActiveSet, afp_paper
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Shrunk, Simplex, VertexHull
-from tidewolf.steps import one_point, thresholds
-from tidewolf.steps.one_point import centred, combined, directions
 from tidewolf.testing import check_learner
 
 DIAMOND = FlowPolytope.examples()[0]

@@ -15,12 +15,14 @@ from polytopes import random_flow_polytope
 from tidewolf.core.errors import EmptyGraph, EmptySet, NotFinite, UnknownNode, WrongShape, WrongType
 from tidewolf.core.vertices import Sparse
 from tidewolf.functions import Capacity, Linear
+from tidewolf.kernels import network_simplex as simplex
+from tidewolf.kernels.network_simplex import Network
 from tidewolf.learners import LyapunovFrankWolfe
 from tidewolf.session import Session
-from tidewolf.sets import CapacitatedFlow, capacitated_flow, laplacian
-from tidewolf.sets import network_simplex as simplex
-from tidewolf.sets.network_simplex import Network
-from tidewolf.sets.residual import bridges, carried, narrow_cut
+from tidewolf.sets import CapacitatedFlow
+from tidewolf.sets.flows import capacitated_flow
+from tidewolf.sets.graphs import laplacian
+from tidewolf.sets.graphs.residual import bridges, carried, narrow_cut
 from tidewolf.testing import check_set
 
 seeds = st.integers(0, 2**32)

@@ -13,17 +13,17 @@ import pytest
 import tidewolf as tw
 from pairs import takes
 from tidewolf import learners, rivals
-from tidewolf.core.learner import Bound
 from tidewolf.core.oracle import Answer
 from tidewolf.evaluation import certificate
 from tidewolf.evaluation.certificate import SAMPLE, Certificate, Check
 from tidewolf.functions import Affine, Capacity, Custom, Linear
 from tidewolf.learners import lyapunov_descent, primal_dual
-from tidewolf.learners.primal_dual_theorem import TheoremPrimalDual
+from tidewolf.learners.theorem.primal_dual import TheoremPrimalDual
+from tidewolf.methods.base import Bound
+from tidewolf.methods.steps import adagrad, saddle
 from tidewolf.problems.adversarial import COMMON
 from tidewolf.projection import ActiveSet
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, Translated, VertexHull
-from tidewolf.steps import adagrad, saddle
 
 EVERY = {**learners.every(), **rivals.every()}
 DIAMOND = FlowPolytope.examples()[0]

@@ -25,7 +25,15 @@ from tidewolf.functions import Capacity, Linear
 from tidewolf.learners import LyapunovDescent
 from tidewolf.projection import ActiveSet
 from tidewolf.rivals import SinhaVaze
-from tidewolf.sets import CappedSimplex, FlowPolytope, L2Ball, Shrunk, Simplex, Translated, VertexHull
+from tidewolf.sets import (
+    CappedSimplex,
+    FlowPolytope,
+    L2Ball,
+    Shrunk,
+    Simplex,
+    Translated,
+    VertexHull,
+)
 
 
 class Box(NamedTuple):

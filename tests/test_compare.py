@@ -20,7 +20,15 @@ from rich.console import Console
 
 import tidewolf as tw
 from tidewolf.cli import main, screen
-from tidewolf.core.errors import BrokenFile, InvalidInput, MissingExtra, NewerFormat, NotSupported, SolverFailed, WrongType
+from tidewolf.core.errors import (
+    BrokenFile,
+    InvalidInput,
+    MissingExtra,
+    NewerFormat,
+    NotSupported,
+    SolverFailed,
+    WrongType,
+)
 from tidewolf.evaluation.compare import Step
 from tidewolf.evaluation.comparison import Entry, Venue, cells
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall

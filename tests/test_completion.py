@@ -14,9 +14,10 @@ import tidewolf as tw
 from tidewolf import problems
 from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape
-from tidewolf.evaluation import curved, splitting
-from tidewolf.evaluation.hindsight import best_in_hindsight
 from tidewolf.functions import Range, Squared
+from tidewolf.hindsight import admm as splitting
+from tidewolf.hindsight import newton as curved
+from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.problems.completion import BOLD, FEW, ITEMS, JOIN, MILD, PACE, SHOWN, TAU, USERS
 from tidewolf.sets import BoundedPSD, Box, L2Ball, NuclearBall, Simplex, Spectraplex
 from tidewolf.testing import check_function

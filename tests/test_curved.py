@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.core.errors import NotSupported
-from tidewolf.evaluation import curved
 from tidewolf.functions import Affine, Capacity, Chain, Linear, LogWealth, MaxAffine, Quadratic
+from tidewolf.hindsight import newton as curved
 from tidewolf.problems.portfolio import LOOSE, STRICT, TURN
 from tidewolf.sets import BoundedPSD, Box, CappedSimplex, FlowPolytope, L2Ball, Simplex
 

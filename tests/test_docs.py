@@ -14,7 +14,7 @@ import pytest
 
 from tidewolf import sets
 from tidewolf.cli import main
-from tidewolf.sets.composed import Composed
+from tidewolf.sets.calculus.composed import Composed
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "docs").glob("*.md"))

@@ -11,15 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.core.errors import FrozenRegime, InvalidInput, NotConvex, NotFinite, NotSupported, WrongShape, WrongType
+from tidewolf.core.errors import (
+    FrozenRegime,
+    InvalidInput,
+    NotConvex,
+    NotFinite,
+    NotSupported,
+    WrongShape,
+    WrongType,
+)
 from tidewolf.core.feedback import FullInformation
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty, steps_for
-from tidewolf.learners.drift_plus_penalty_theorem import TheoremDriftPlusPenalty
+from tidewolf.learners.theorem.drift_plus_penalty import TheoremDriftPlusPenalty
+from tidewolf.methods.steps.drift import Block, Last, Tally, drift
+from tidewolf.methods.steps.limits import Limits
+from tidewolf.methods.steps.penalty import solve
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
-from tidewolf.steps.drift import Block, Last, Tally, drift
-from tidewolf.steps.limits import Limits
-from tidewolf.steps.penalty import solve
 from tidewolf.testing import check_learner
 
 DIAMOND = FlowPolytope.examples()[0]
@@ -128,7 +136,7 @@ def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
         answers.append((task, solve(task, accuracy, looks)))
         return answers[-1][1]
 
-    monkeypatch.setattr("tidewolf.steps.drift.solve", seen)
+    monkeypatch.setattr("tidewolf.methods.steps.drift.solve", seen)
     T, growth = 100, np.logspace(-1.0, 0.5, 100)
     stream = opposed(K, T, 4)
     A, b = stream.constraints.A * growth[:, None, None], stream.constraints.b * growth[:, None] + 0.02

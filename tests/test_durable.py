@@ -23,7 +23,16 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from killed import COSTS, LEARNERS, LIMITS, observe, uninterrupted
 from tidewolf.core import checkpoint
-from tidewolf.core.errors import BrokenFile, CheckpointError, InUse, InvalidInput, NewerFormat, NotSupported, OtherSettings, WrongType
+from tidewolf.core.errors import (
+    BrokenFile,
+    CheckpointError,
+    InUse,
+    InvalidInput,
+    NewerFormat,
+    NotSupported,
+    OtherSettings,
+    WrongType,
+)
 from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation
 from tidewolf.durable import Journal, _retold, _told
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, Quadratic

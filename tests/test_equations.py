@@ -10,18 +10,15 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.core.batch import Stream
-from tidewolf.evaluation import (
-    bracket,
-    curved,
-    interior,
-    linear_program,
-    semidefinite,
-    splitting,
-)
-from tidewolf.evaluation.distinct_rows import Rows, Sides, Span
-from tidewolf.evaluation.hindsight import best_in_hindsight
-from tidewolf.evaluation.lifted import Lifted
 from tidewolf.functions import Affine, Linear, MaxAffine, Range, Squared
+from tidewolf.hindsight import admm as splitting
+from tidewolf.hindsight import bracket, interior
+from tidewolf.hindsight import lp as linear_program
+from tidewolf.hindsight import newton as curved
+from tidewolf.hindsight import sdp as semidefinite
+from tidewolf.hindsight.best import best_in_hindsight
+from tidewolf.hindsight.distinct_rows import Rows, Sides, Span
+from tidewolf.hindsight.lifted import Lifted
 from tidewolf.sets import BoundedPSD, Fantope, L2Ball, NuclearBall, Simplex, Spectraplex
 
 few = settings(max_examples=8, deadline=None)

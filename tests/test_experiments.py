@@ -16,7 +16,14 @@ from tidewolf import learners, problems, rivals
 from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, NewerFormat, TidewolfError
 from tidewolf.experiments import Choice, Experiment, load
-from tidewolf.experiments.experiment import _OUTPUTS, _TOP, DEFAULT_LEARNERS, FLOW, TABLES, plain_sets
+from tidewolf.experiments.experiment import (
+    _OUTPUTS,
+    _TOP,
+    DEFAULT_LEARNERS,
+    FLOW,
+    TABLES,
+    plain_sets,
+)
 from tidewolf.experiments.template import template
 from tidewolf.experiments.toml import parse, written
 

@@ -10,7 +10,7 @@ import pytest
 
 from tidewolf import sets
 from tidewolf.core.arrays import to_numpy
-from tidewolf.sets.network_simplex import Network
+from tidewolf.kernels.network_simplex import Network
 
 SIZES = (1e-200, 1e200)
 SPECTRAL = (sets.BoundedPSD, sets.Fantope, sets.NuclearBall, sets.Spectraplex)

@@ -28,9 +28,10 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
-from tidewolf.sets import FlowPolytope, laplacian
-from tidewolf.sets.dag import covering_flow, flow_excess, shortest_path, widest_path
-from tidewolf.sets.laplacian import HullProjection, factor_entries
+from tidewolf.sets import FlowPolytope
+from tidewolf.sets.graphs import laplacian
+from tidewolf.sets.graphs.dag import covering_flow, flow_excess, shortest_path, widest_path
+from tidewolf.sets.graphs.laplacian import HullProjection, factor_entries
 from tidewolf.testing import check_set
 
 EXAMPLES = [pytest.param(K, id=f"example {i}") for i, K in enumerate(FlowPolytope.examples())]

@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 from tidewolf import functions
 from tidewolf.core.arrays import Array, Shape, is_array, like, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import InvalidInput, LawBroken, NotConvex, NotFinite, WrongShape, WrongType
+from tidewolf.core.errors import (
+    InvalidInput,
+    LawBroken,
+    NotConvex,
+    NotFinite,
+    WrongShape,
+    WrongType,
+)
 from tidewolf.functions import (
     Affine,
     Capacity,

@@ -14,7 +14,13 @@ from hypothesis import strategies as st
 
 from polytopes import paths_of, random_edges
 from test_problems import needs_records
-from tidewolf.core.errors import CyclicGraph, InvalidInput, UnknownNode, UnreachableTarget, WrongShape
+from tidewolf.core.errors import (
+    CyclicGraph,
+    InvalidInput,
+    UnknownNode,
+    UnreachableTarget,
+    WrongShape,
+)
 from tidewolf.problems import read_graph
 from tidewolf.problems.data import record
 from tidewolf.sets import FlowPolytope

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from tidewolf.core.arrays import Array, Shape, frozen, namespace, norm, to_numpy
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
-from tidewolf.evaluation import linear_program
-from tidewolf.evaluation.hindsight import Comparator, Infeasibility, best_in_hindsight
-from tidewolf.evaluation.task import task_of
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, PiecewiseLinear
+from tidewolf.hindsight import lp as linear_program
+from tidewolf.hindsight.best import Comparator, Infeasibility, best_in_hindsight
+from tidewolf.hindsight.task import task_of
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral
-from tidewolf.sets.simplex import Simplex
+from tidewolf.sets.simplices.simplex import Simplex
 
 seeds = st.integers(0, 2**32 - 1)
 quick = settings(max_examples=60, deadline=None)

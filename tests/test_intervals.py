@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from tidewolf import learners, rivals
 from tidewolf.core.errors import InvalidInput, WrongType
-from tidewolf.core.learner import Bound, Learner
 from tidewolf.evaluation.intervals import _family
 from tidewolf.functions import Capacity, Custom, Linear
+from tidewolf.methods.base import Bound, Learner
 from tidewolf.problems.adversarial import KINDS
 from tidewolf.sets import Box, Simplex
 

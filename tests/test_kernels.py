@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from tidewolf.core import kernel_cache
+from tidewolf.core import jit_cache as kernel_cache
 from tidewolf.core.errors import NotCached
-from tidewolf.core.kernels import Kernel, kernel
+from tidewolf.core.jit import Kernel, kernel
 
 
 def every_kernel() -> list[Kernel]:
@@ -155,7 +155,7 @@ def load(folder: Path, name: str) -> ModuleType:
 
 def test_a_tree_that_is_put_back_runs_its_own_code(kept, tmp_path, monkeypatch):
     below, above = tmp_path / "below_of_test.py", tmp_path / "above_of_test.py"
-    header = "from tidewolf.core.kernels import kernel\n"
+    header = "from tidewolf.core.jit import kernel\n"
     walk = "@kernel\ndef walk(x):\n    return 10.0 * step(x)\n"
     above.write_text(f"{header}from below_of_test import step\n\n{walk}")
     monkeypatch.setattr(sys, "modules", dict(sys.modules))
@@ -235,14 +235,14 @@ RUN_AS_NOBODY = """
 import os, sys
 import numpy as np
 import tidewolf as tw
-from tidewolf.core.kernel_cache import folder_of
+from tidewolf.core.jit_cache import folder_of
 
 rng = np.random.default_rng(0)
 losses, limits = rng.random((20, 4)), 0.3 + 0.4 * rng.random((20, 4))
 stream = tw.Stream(tw.functions.Linear(losses), tw.functions.Capacity(limits))
 run = tw.run(tw.LyapunovDescent(tw.sets.L2Ball(4), horizon=20), stream)
 assert 'numba' in sys.modules
-assert os.getuid() != 0 and folder_of(tw.core.kernels.__file__) is None
+assert os.getuid() != 0 and folder_of(tw.core.jit.__file__) is None
 print(float(run.losses.sum()).hex())
 """
 

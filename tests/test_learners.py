@@ -18,17 +18,42 @@ from pairs import takes
 from tidewolf import learners, rivals, sets
 from tidewolf.core.arrays import frozen
 from tidewolf.core.checkpoint import Stored
-from tidewolf.core.errors import InvalidInput, LawBroken, NotSupported, TidewolfError, WrongShape, WrongType
+from tidewolf.core.errors import (
+    InvalidInput,
+    LawBroken,
+    NotSupported,
+    TidewolfError,
+    WrongShape,
+    WrongType,
+)
 from tidewolf.core.feedback import FirstOrder, first_order, require_first_order
-from tidewolf.core.learner import Bound, Learner
 from tidewolf.core.values import fingerprint
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.learners import LyapunovDescent, LyapunovFrankWolfe, lyapunov_descent
-from tidewolf.rivals import OnlineFrankWolfe, ProjectedPrimalDual, ProximalPenalty, Resolve, SinhaVaze, WangWanZhang, WarmUp
+from tidewolf.methods.base import Bound, Learner
+from tidewolf.methods.steps import lyapunov
+from tidewolf.methods.steps.saddle import HOPELESS
+from tidewolf.rivals import (
+    OnlineFrankWolfe,
+    ProjectedPrimalDual,
+    ProximalPenalty,
+    Resolve,
+    SinhaVaze,
+    WangWanZhang,
+    WarmUp,
+)
 from tidewolf.rivals.program import BestPoint
-from tidewolf.sets import BoundedPSD, Box, CappedSimplex, FlowPolytope, L2Ball, Polyhedral, Simplex, Translated, VertexHull
-from tidewolf.steps import lyapunov
-from tidewolf.steps.saddle import HOPELESS
+from tidewolf.sets import (
+    BoundedPSD,
+    Box,
+    CappedSimplex,
+    FlowPolytope,
+    L2Ball,
+    Polyhedral,
+    Simplex,
+    Translated,
+    VertexHull,
+)
 from tidewolf.testing import check_learner
 from tidewolf.testing.learners import together
 

@@ -11,9 +11,9 @@ import pytest
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation, first_order
-from tidewolf.core.learner import Bound, Learner
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic
 from tidewolf.learners import LyapunovDescent
+from tidewolf.methods.base import Bound, Learner
 from tidewolf.sets import CappedSimplex, Simplex
 
 RNG = np.random.default_rng(0)

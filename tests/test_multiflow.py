@@ -27,7 +27,7 @@ from tidewolf.core.errors import (
 from tidewolf.core.vertices import Sparse
 from tidewolf.functions import Capacity, MaxAffine
 from tidewolf.sets import Commodity, FlowPolytope, MultiFlow
-from tidewolf.sets.dag import shortest_paths
+from tidewolf.sets.graphs.dag import shortest_paths
 from tidewolf.testing import check_set
 
 seeds = st.integers(0, 2**32)
@@ -191,7 +191,7 @@ def test_geometry_is_the_product_of_single_flows(K, seed):
 
 
 def test_all_ways_to_project_agree(monkeypatch):
-    from tidewolf.sets import laplacian
+    from tidewolf.sets.graphs import laplacian
 
     d, found = np.random.default_rng(0).standard_normal((4, *random_multi_flow(2, 6, 8, 4).shape)), []
     for nodes, entries in ((10**6, 0), (0, 10**9), (0, 0)):

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from tidewolf.core.errors import InvalidInput, NotAMember, NotFinite, NotSupported, OracleError, WrongShape, WrongType
+from tidewolf.core.errors import (
+    InvalidInput,
+    NotAMember,
+    NotFinite,
+    NotSupported,
+    OracleError,
+    WrongShape,
+    WrongType,
+)
 from tidewolf.core.vertices import Sparse
 
 K = tw.sets.Simplex(3)

@@ -16,7 +16,17 @@ from scipy.sparse import csr_array
 from scipy.spatial import ConvexHull
 
 import tidewolf as tw
-from tidewolf.core.errors import EmptyGraph, EmptySet, GraphError, InvalidInput, NotFinite, SolverFailed, WrongShape, WrongType
+from tidewolf.core.errors import (
+    EmptyGraph,
+    EmptySet,
+    GraphError,
+    InvalidInput,
+    NotFinite,
+    SolverFailed,
+    WrongShape,
+    WrongType,
+)
+from tidewolf.kernels import transport_simplex
 from tidewolf.sets import (
     Birkhoff,
     ConvexSet,
@@ -26,11 +36,10 @@ from tidewolf.sets import (
     SpanningTrees,
     Transportation,
     VertexHull,
-    spanning_trees,
-    transport_simplex,
-    vertex_hull,
 )
-from tidewolf.sets.blocks import blocks
+from tidewolf.sets.generic import vertex_hull
+from tidewolf.sets.graphs.blocks import blocks
+from tidewolf.sets.orders import spanning_trees
 from tidewolf.testing import check_learner, check_set
 
 seeds = st.integers(0, 2**32)
@@ -376,7 +385,7 @@ def test_of_parallel_edges_the_cheapest_is_taken_and_the_earlier_of_equals():
 def test_a_large_hull_of_perfect_matchings_settles_for_a_lower_bound(monkeypatch):
     edges = [(i, j) for i in range(3) for j in range(3)]
     exact = Matching(edges, perfect=True).inner_radius
-    monkeypatch.setattr("tidewolf.sets.laplacian.DENSE_NODES", 0)
+    monkeypatch.setattr("tidewolf.sets.graphs.laplacian.DENSE_NODES", 0)
     assert 0.0 < Matching(edges, perfect=True).inner_radius < exact
 
 

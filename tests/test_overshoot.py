@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.steps.overshoot import given_back
+from tidewolf.methods.steps.overshoot import given_back
 
 seeds = st.integers(0, 2**32 - 1)
 

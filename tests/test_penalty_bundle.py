@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tidewolf.core.batch import Batch
 from tidewolf.functions import Affine, Capacity, Custom, Linear, MaxAffine, Quadratic
+from tidewolf.methods.steps.penalty import Solved, Task, solve
+from tidewolf.methods.steps.penalty.cuts import no_cuts
+from tidewolf.methods.steps.penalty.multipliers import feasible, multipliers
 from tidewolf.sets import Box, FlowPolytope, L2Ball, Simplex
-from tidewolf.steps.penalty import Solved, Task, solve
-from tidewolf.steps.penalty.cuts import no_cuts
-from tidewolf.steps.penalty.multipliers import feasible, multipliers
 
 SETS = {
     "box": Box([-1.0, 0.0, 2.0, -3.0], [1.0, 1.0, 4.0, 3.0]),

@@ -11,9 +11,18 @@ from hypothesis import strategies as st
 
 from polytopes import layered, random_flow_polytope
 from tidewolf.functions import Capacity
+from tidewolf.methods.steps.penalty import Task, capacities, hull, interior
+from tidewolf.methods.steps.penalty.capacities import (
+    Part,
+    Proposal,
+    Search,
+    ascend,
+    closed_form,
+    dual_ascent,
+    interior_point,
+    share,
+)
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, Translated, VertexHull
-from tidewolf.steps.penalty import Task, capacities, hull, interior
-from tidewolf.steps.penalty.capacities import Part, Proposal, Search, ascend, closed_form, dual_ascent, interior_point, share
 
 SETS = {
     "a box": Box(np.zeros((2, 3)), np.ones((2, 3))),

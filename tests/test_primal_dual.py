@@ -16,10 +16,10 @@ from tidewolf.core.errors import FrozenRegime, InvalidInput, NotAMember, ShortHo
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.functions import Affine, Linear, Quadratic
 from tidewolf.learners.primal_dual import PrimalDual, steps_for
-from tidewolf.learners.primal_dual_theorem import TheoremPrimalDual
+from tidewolf.learners.theorem.primal_dual import TheoremPrimalDual
+from tidewolf.methods.steps import thresholds
+from tidewolf.methods.steps.saddle import HOPELESS, damping
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
-from tidewolf.steps import thresholds
-from tidewolf.steps.saddle import HOPELESS, damping
 from tidewolf.testing import check_learner
 
 DIAMOND = FlowPolytope.examples()[0]

@@ -11,8 +11,8 @@ from scipy.optimize import linprog
 from tidewolf import problems
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, WrongShape
-from tidewolf.evaluation.hindsight import best_in_hindsight
 from tidewolf.functions.linear import Linear
+from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.problems import graphs
 from tidewolf.problems.adversarial import KINDS
 from tidewolf.problems.base import Problem

@@ -13,8 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from polytopes import distances2, layered, random_flow_polytope, vertices_of
-from tidewolf.core.errors import InvalidInput, NotAMember, NotFinite, OracleError, WrongShape, WrongType
-from tidewolf.core.kernels import kernel as a_kernel
+from tidewolf.core.errors import (
+    InvalidInput,
+    NotAMember,
+    NotFinite,
+    OracleError,
+    WrongShape,
+    WrongType,
+)
+from tidewolf.core.jit import kernel as a_kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense, Sparse
 from tidewolf.projection import ActiveSet, active_set, afp, afp_paper
@@ -23,8 +30,27 @@ from tidewolf.projection.compiled import row_of, until_new
 from tidewolf.projection.one_shot import look, step
 from tidewolf.projection.paper import paper_calls
 from tidewolf.projection.result import closer_to_all, closer_to_center
-from tidewolf.projection.weights import DROP, TIE, caratheodory, correct, correct_any, pairwise_steps, sparse_correct
-from tidewolf.sets import Box, CappedSimplex, Compiled, ConvexSet, FlowPolytope, L2Ball, Shrunk, Simplex, Translated, VertexHull
+from tidewolf.projection.weights import (
+    DROP,
+    TIE,
+    caratheodory,
+    correct,
+    correct_any,
+    pairwise_steps,
+    sparse_correct,
+)
+from tidewolf.sets import (
+    Box,
+    CappedSimplex,
+    Compiled,
+    ConvexSet,
+    FlowPolytope,
+    L2Ball,
+    Shrunk,
+    Simplex,
+    Translated,
+    VertexHull,
+)
 
 POLYTOPES = {
     "simplex": Simplex(4),

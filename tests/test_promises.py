@@ -13,13 +13,19 @@ import pytest
 
 import tidewolf as tw
 from tidewolf.functions import Affine, Linear
-from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, LyapunovFrankWolfe, PrimalDual
-from tidewolf.learners.bandit_primal_dual_theorem import TheoremBanditPrimalDual
-from tidewolf.learners.drift_plus_penalty_theorem import TheoremDriftPlusPenalty
-from tidewolf.learners.primal_dual_theorem import TheoremPrimalDual
+from tidewolf.learners import (
+    BanditPrimalDual,
+    DriftPlusPenalty,
+    LyapunovDescent,
+    LyapunovFrankWolfe,
+    PrimalDual,
+)
+from tidewolf.learners.theorem.bandit_primal_dual import TheoremBanditPrimalDual
+from tidewolf.learners.theorem.drift_plus_penalty import TheoremDriftPlusPenalty
+from tidewolf.learners.theorem.primal_dual import TheoremPrimalDual
+from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.rivals import SinhaVaze
 from tidewolf.sets import FlowPolytope, L2Ball, Simplex
-from tidewolf.steps.lyapunov import LyapunovWeights
 
 
 def close(promise, regret, violation):

@@ -14,8 +14,9 @@ import tidewolf as tw
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import InvalidInput, LawBroken
 from tidewolf.core.low_rank import LowRank
+from tidewolf.kernels import lanczos
 from tidewolf.projection import ActiveSet
-from tidewolf.sets import BoundedPSD, Shrunk, Translated, lanczos
+from tidewolf.sets import BoundedPSD, Shrunk, Translated
 from tidewolf.testing import check_set
 from tidewolf.testing.sets import lengths
 

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidewolf.core.errors import EmptyGraph, InvalidInput, MissingExtra, UnknownNode, UnreachableTarget
+from tidewolf.core.errors import (
+    EmptyGraph,
+    InvalidInput,
+    MissingExtra,
+    UnknownNode,
+    UnreachableTarget,
+)
 from tidewolf.problems import read_graph, read_table
 from tidewolf.sets import FlowPolytope
 

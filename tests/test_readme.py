@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from benchmarks.readme import PROBLEMS, README, block
 
-from tidewolf.evaluation.hindsight import best_in_hindsight
 from tidewolf.evaluation.run import run
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, learner_named
+from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.problems import named
 
 ROOT = Path(__file__).parent.parent

@@ -20,9 +20,9 @@ from tidewolf.functions import Affine, Linear
 from tidewolf.learners import LyapunovDescent, PrimalDual
 from tidewolf.problems import routing
 from tidewolf.report.figures import COLORS, Line, drawing
-from tidewolf.report.looks import Look, looks
+from tidewolf.report.numbers import interval, number, short
 from tidewolf.report.page import asset
-from tidewolf.report.words import interval, number, short
+from tidewolf.report.styles import Look, looks
 from tidewolf.rivals import SinhaVaze
 from tidewolf.sets import Simplex
 

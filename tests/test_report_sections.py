@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput
-from tidewolf.evaluation.trail import Trail
-from tidewolf.report import heat, network, page, played, worst, write_figures
-from tidewolf.report.looks import looks
-from tidewolf.report.words import interval, number
+from tidewolf.evaluation.trajectory_summary import Trail
+from tidewolf.report import heat, network, page, write_figures
+from tidewolf.report import intervals as worst
+from tidewolf.report import trajectory as played
+from tidewolf.report.numbers import interval, number
+from tidewolf.report.styles import looks
 from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, Simplex
 
 

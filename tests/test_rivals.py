@@ -20,7 +20,15 @@ from tidewolf import sets
 from tidewolf.core.errors import InvalidInput, NotSupported, SolverFailed, WrongType
 from tidewolf.core.feedback import FullInformation
 from tidewolf.functions import Affine, Batch, Capacity, Chain, Linear, MaxAffine, Quadratic
-from tidewolf.rivals import OnlineFrankWolfe, ProjectedPrimalDual, ProximalPenalty, Resolve, SinhaVaze, WangWanZhang, WarmUp
+from tidewolf.rivals import (
+    OnlineFrankWolfe,
+    ProjectedPrimalDual,
+    ProximalPenalty,
+    Resolve,
+    SinhaVaze,
+    WangWanZhang,
+    WarmUp,
+)
 from tidewolf.rivals.exact import ExactProjection
 from tidewolf.rivals.program import BestPoint
 from tidewolf.sets import (

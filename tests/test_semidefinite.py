@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.core.batch import Stream
-from tidewolf.evaluation import bracket, hindsight, semidefinite
-from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
-from tidewolf.evaluation.task import Guess, task_of
 from tidewolf.functions import Affine, Linear, MaxAffine
+from tidewolf.hindsight import best as hindsight
+from tidewolf.hindsight import bracket
+from tidewolf.hindsight import sdp as semidefinite
+from tidewolf.hindsight.best import Comparator, best_in_hindsight
+from tidewolf.hindsight.task import Guess, task_of
 from tidewolf.sets import BoundedPSD, L2Ball, Simplex, Translated
 
 seeds = st.integers(0, 2**32 - 1)

@@ -24,9 +24,9 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation, first_order
-from tidewolf.core.learner import Bound, Learner
 from tidewolf.functions import Affine, Capacity, Custom, Linear, Quadratic
 from tidewolf.learners import LyapunovDescent
+from tidewolf.methods.base import Bound, Learner
 from tidewolf.rivals import SinhaVaze
 from tidewolf.sets import FlowPolytope, Simplex
 

@@ -25,10 +25,21 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
-from tidewolf.core.kernels import kernel
+from tidewolf.core.jit import kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense, Sparse
-from tidewolf.sets import Box, CappedSimplex, ConvexSet, L2Ball, Polyhedral, Projectable, Shrunk, Simplex, Translated, VertexHull
+from tidewolf.sets import (
+    Box,
+    CappedSimplex,
+    ConvexSet,
+    L2Ball,
+    Polyhedral,
+    Projectable,
+    Shrunk,
+    Simplex,
+    Translated,
+    VertexHull,
+)
 from tidewolf.sets.base import Compiled, LinearDescription, Relaxable
 from tidewolf.testing import check_set
 

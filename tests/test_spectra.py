@@ -14,7 +14,8 @@ from scipy import sparse
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
 from tidewolf.core.outer import Outer
-from tidewolf.evaluation.task import exact
+from tidewolf.hindsight.task import exact
+from tidewolf.kernels import lanczos
 from tidewolf.projection import ActiveSet
 from tidewolf.sets import (
     BoundedPSD,
@@ -26,11 +27,10 @@ from tidewolf.sets import (
     SparsePlusLowRank,
     Spectraplex,
     Translated,
-    fantope,
-    lanczos,
 )
-from tidewolf.sets.operators import Gram, SymmetricPart
-from tidewolf.sets.spectral import Spectral
+from tidewolf.sets.spectra import fantope
+from tidewolf.sets.spectra.operators import Gram, SymmetricPart
+from tidewolf.sets.spectra.spectral import Spectral
 from tidewolf.testing import check_set
 from tidewolf.testing.sets import lengths
 

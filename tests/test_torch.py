@@ -11,7 +11,17 @@ from streams import streams
 from tidewolf import functions
 from tidewolf.core.arrays import to_numpy
 from tidewolf.projection import ActiveSet, afp, afp_paper
-from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Projectable, Shrunk, Simplex, Translated, VertexHull
+from tidewolf.sets import (
+    Box,
+    CappedSimplex,
+    FlowPolytope,
+    L2Ball,
+    Projectable,
+    Shrunk,
+    Simplex,
+    Translated,
+    VertexHull,
+)
 from tidewolf.testing import check_function, check_set
 
 torch = pytest.importorskip("torch", reason='torch is not installed; pip install "tidewolf[torch]" runs these tests')

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.evaluation import trail
-from tidewolf.evaluation.trail import Trail
+from tidewolf.evaluation import trajectory_summary as trail
+from tidewolf.evaluation.trajectory_summary import Trail
 
 blocks = st.lists(st.integers(1, 90), min_size=1, max_size=12)
 

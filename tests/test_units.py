@@ -14,14 +14,14 @@ from tidewolf import learners, rivals
 from tidewolf.core.arrays import norm, power_of_two
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, TidewolfError
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.evaluation.task import task_of
 from tidewolf.functions import Affine, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.functions.base import row_norms
+from tidewolf.hindsight.task import task_of
 from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, PrimalDual
+from tidewolf.methods.steps.slopes import each_within, within
 from tidewolf.rivals import Resolve
 from tidewolf.rivals.program import BestPoint
 from tidewolf.sets import Box, FlowPolytope, L2Ball, Scaled, Simplex, Spectraplex
-from tidewolf.steps.slopes import each_within, within
 
 ROUNDS = 30
 KINDS = {**learners.every(), **rivals.every()}

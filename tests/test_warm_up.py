@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from tidewolf.core import kernel_cache, kernels
-from tidewolf.core.kernels import Kernel, compiling, kernel
+from tidewolf.core import jit as kernels
+from tidewolf.core import jit_cache as kernel_cache
+from tidewolf.core.jit import Kernel, compiling, kernel
 from tidewolf.evaluation import recording
 from tidewolf.evaluation.recording import Recording
 from tidewolf.evaluation.warm_up import small_example

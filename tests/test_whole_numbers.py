@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from tidewolf.cli import main
 from tidewolf.cli.run import asked_for
-from tidewolf.core.arrays import LARGEST_COUNT, LARGEST_SEED, as_array, as_count, as_number, as_own, as_point
+from tidewolf.core.arrays import (
+    LARGEST_COUNT,
+    LARGEST_SEED,
+    as_array,
+    as_count,
+    as_number,
+    as_own,
+    as_point,
+)
 from tidewolf.core.errors import InvalidInput, NegativeCapacity, NotFinite, WrongType
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.randomness import generator

@@ -6,16 +6,31 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidewolf import experiments, functions, learners, problems, projection, rivals, sets, testing
+    from tidewolf import (
+        experiments,
+        functions,
+        learners,
+        problems,
+        projection,
+        rivals,
+        sets,
+        testing,
+    )
     from tidewolf.core.batch import Stream
     from tidewolf.evaluation.certificate import Certificate
     from tidewolf.evaluation.compare import compare
     from tidewolf.evaluation.comparison import Comparison
-    from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
     from tidewolf.evaluation.intervals import Intervals, intervals
     from tidewolf.evaluation.rates import Rates, rates
     from tidewolf.evaluation.run import Run, run
-    from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, LyapunovFrankWolfe, PrimalDual
+    from tidewolf.hindsight.best import Comparator, best_in_hindsight
+    from tidewolf.learners import (
+        BanditPrimalDual,
+        DriftPlusPenalty,
+        LyapunovDescent,
+        LyapunovFrankWolfe,
+        PrimalDual,
+    )
     from tidewolf.loop import play
     from tidewolf.session import Session
 
@@ -24,7 +39,7 @@ __version__ = "0.1.0"
 _HOME = {
     "BanditPrimalDual": "tidewolf.learners",
     "Certificate": "tidewolf.evaluation.certificate",
-    "Comparator": "tidewolf.evaluation.hindsight",
+    "Comparator": "tidewolf.hindsight.best",
     "Comparison": "tidewolf.evaluation.comparison",
     "DriftPlusPenalty": "tidewolf.learners",
     "Intervals": "tidewolf.evaluation.intervals",
@@ -35,7 +50,7 @@ _HOME = {
     "Run": "tidewolf.evaluation.run",
     "Session": "tidewolf.session",
     "Stream": "tidewolf.core.batch",
-    "best_in_hindsight": "tidewolf.evaluation.hindsight",
+    "best_in_hindsight": "tidewolf.hindsight.best",
     "compare": "tidewolf.evaluation.compare",
     "intervals": "tidewolf.evaluation.intervals",
     "play": "tidewolf.loop",

@@ -40,10 +40,17 @@ from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_flag, as_path
 from tidewolf.core.arrays import as_count, is_array, require_finite
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import BrokenFile, CheckpointError, InUse, NewerFormat, NotSupported, TidewolfError
+from tidewolf.core.errors import (
+    BrokenFile,
+    CheckpointError,
+    InUse,
+    NewerFormat,
+    NotSupported,
+    TidewolfError,
+)
 from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation
-from tidewolf.core.learner import Learner, Progress
 from tidewolf.core.values import fingerprint
+from tidewolf.methods.base import Learner, Progress
 
 S = TypeVar("S", bound=Progress)
 

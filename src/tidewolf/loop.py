@@ -21,8 +21,8 @@ from tidewolf.core.arrays import SILENCE, Array, as_direction, namespace
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, first_order
-from tidewolf.core.learner import Learner, Progress
 from tidewolf.functions.custom import Custom
+from tidewolf.methods.base import Learner, Progress
 
 S = TypeVar("S", bound=Progress)
 

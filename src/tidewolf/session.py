@@ -23,9 +23,16 @@ from tidewolf.core.arguments import as_path
 from tidewolf.core.arrays import SILENCE, Array, as_array, as_count, as_number, as_point, like, norm
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import CheckpointError, InvalidInput, NotSupported, WrongShape, WrongType
-from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, bandit, first_order
-from tidewolf.core.learner import Learner, Progress
+from tidewolf.core.feedback import (
+    Bandit,
+    Feedback,
+    FirstOrder,
+    FullInformation,
+    bandit,
+    first_order,
+)
 from tidewolf.functions.negative import warn_of_negative_capacities
+from tidewolf.methods.base import Learner, Progress
 
 if TYPE_CHECKING:
     from tidewolf.durable import Journal

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from tidewolf import functions, sets, testing
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
-from tidewolf.core.learner import Learner
 from tidewolf.core.randomness import generator
+from tidewolf.methods.base import Learner
 from tidewolf.testing.laws import Kept, said
 
 _HORIZON = 60

@@ -17,8 +17,8 @@ from rich.text import Text
 
 from tidewolf.core.feedback import SEES, who_sees_what
 from tidewolf.evaluation.comparison import HEAD, cells
+from tidewolf.report.numbers import interval, number
 from tidewolf.report.page import hindsight_warnings, learner_labels, learner_notes
-from tidewolf.report.words import interval, number
 
 if TYPE_CHECKING:
     from tidewolf.cli.check import Outcome

@@ -14,7 +14,16 @@ from typing import Any, Self, final
 import numpy as np
 
 from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import SILENCE, Array, Shape, as_direction, frozen, namespace, norm, require_no_mask
+from tidewolf.core.arrays import (
+    SILENCE,
+    Array,
+    Shape,
+    as_direction,
+    frozen,
+    namespace,
+    norm,
+    require_no_mask,
+)
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.values import Value
 

@@ -25,7 +25,14 @@ import numpy as np
 
 from tidewolf.core.archive import read_arrays
 from tidewolf.core.arrays import is_array, namespace, to_numpy
-from tidewolf.core.errors import BrokenFile, CheckpointError, NewerFormat, NotSupported, OtherSettings, TidewolfError
+from tidewolf.core.errors import (
+    BrokenFile,
+    CheckpointError,
+    NewerFormat,
+    NotSupported,
+    OtherSettings,
+    TidewolfError,
+)
 
 FORMAT = 1
 VERSIONS = ("tidewolf", "python", "numpy", "scipy", "numba")

@@ -11,7 +11,16 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_array, as_direction, as_point, is_array, namespace, norm
+from tidewolf.core.arrays import (
+    Array,
+    Shape,
+    as_array,
+    as_direction,
+    as_point,
+    is_array,
+    namespace,
+    norm,
+)
 from tidewolf.core.errors import WrongShape, WrongType
 
 Numbers: TypeAlias = np.ndarray[Any, Any]

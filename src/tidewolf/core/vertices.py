@@ -19,10 +19,20 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, flat, frozen, inner, is_array, like, namespace, to_numpy
+from tidewolf.core.arrays import (
+    Array,
+    Shape,
+    flat,
+    frozen,
+    inner,
+    is_array,
+    like,
+    namespace,
+    to_numpy,
+)
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import WrongType
-from tidewolf.core.kernels import kernel
+from tidewolf.core.jit import kernel
 
 _FIRST_ROWS = 8
 _APPENDING = threading.Lock()

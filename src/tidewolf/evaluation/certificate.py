@@ -30,13 +30,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from tidewolf.core.arrays import eps_of, inner
-from tidewolf.core.learner import Bound, Companion, Learner
 from tidewolf.core.values import Value
 from tidewolf.evaluation.membership import EVERY_POINT
-from tidewolf.evaluation.task import FEASIBILITY_TOLERANCE
 from tidewolf.functions.base import PiecewiseLinear
+from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE
+from tidewolf.methods.base import Bound, Companion, Learner
+from tidewolf.methods.steps.saddle import HOPELESS
 from tidewolf.sets.base import membership_tolerance
-from tidewolf.steps.saddle import HOPELESS
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run

@@ -18,11 +18,11 @@ from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
 from tidewolf.core.feedback import SEES
-from tidewolf.core.learner import Learner
 from tidewolf.evaluation.comparison import Comparison, Entry, Venue
-from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
 from tidewolf.evaluation.recording import Moment
 from tidewolf.evaluation.run import Run, run
+from tidewolf.hindsight.best import Comparator, best_in_hindsight
+from tidewolf.methods.base import Learner
 from tidewolf.problems.base import Problem
 from tidewolf.sets.base import ConvexSet
 

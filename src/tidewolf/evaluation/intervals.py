@@ -20,11 +20,11 @@ from typing import Any, NamedTuple, final
 from tidewolf.core.arguments import as_callback
 from tidewolf.core.arrays import as_count, eps_of
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
-from tidewolf.core.learner import Bound
 from tidewolf.core.values import Value
 from tidewolf.evaluation.certificate import SUMS, UNSEEN, Check, aligned, excused, shown
-from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
 from tidewolf.evaluation.run import Run
+from tidewolf.hindsight.best import Comparator, best_in_hindsight
+from tidewolf.methods.base import Bound
 
 _SHARES = 32
 """How many of the shortest intervals, end to end, cover a run by default."""

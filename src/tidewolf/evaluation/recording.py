@@ -18,14 +18,14 @@ from tidewolf.core.arrays import Array, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import BrokenFile, CheckpointError, NotFinite, TidewolfError
 from tidewolf.core.feedback import Bandit
-from tidewolf.core.kernels import compiling
-from tidewolf.core.learner import Learner
+from tidewolf.core.jit import compiling
 from tidewolf.core.values import fingerprint
 from tidewolf.evaluation.certificate import Audit
 from tidewolf.evaluation.membership import Membership
-from tidewolf.evaluation.trail import Trail
+from tidewolf.evaluation.trajectory_summary import Trail
 from tidewolf.evaluation.warm_up import needs, small_runs
 from tidewolf.loop import Played, play
+from tidewolf.methods.base import Learner
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -14,13 +14,13 @@ from tidewolf.core.arguments import as_callback, shown
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import MissingExtra, NotSupported, WrongType
-from tidewolf.core.learner import Bound, Learner, Record
 from tidewolf.evaluation.certificate import UNSEEN, Audit, Certificate, certify
-from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.recording import Floats, Moment, Recording
-from tidewolf.evaluation.trail import Trail
+from tidewolf.evaluation.trajectory_summary import Trail
 from tidewolf.functions.negative import warn_of_negative_capacities
+from tidewolf.hindsight.best import Comparator, best_in_hindsight
+from tidewolf.methods.base import Bound, Learner, Record
 
 PROGRESS_SECONDS = 0.1
 """How often progress is told."""

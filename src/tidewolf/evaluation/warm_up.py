@@ -8,7 +8,7 @@
 Classes of others are never called, as what they count is their own: a subclass of a set or learner
 of this package is warmed up as what it was made from, and a set written anew, whose vertices are
 dense, as a ball. A kernel that no warm-up met is compiled when the run meets it, and the run's
-clock does not count that either (`core.kernels.compiling`).
+clock does not count that either (`core.jit.compiling`).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import numpy as np
 
 from tidewolf.core.arrays import eps_of, is_array, like, to_numpy
 from tidewolf.core.batch import Stream
-from tidewolf.core.learner import Learner
 from tidewolf.core.vertices import DenseAtoms
 from tidewolf.evaluation.membership import active_set
 from tidewolf.functions import Affine, Capacity, Linear
+from tidewolf.methods.base import Learner
 from tidewolf.sets import L2Ball, Product
 from tidewolf.sets.base import ConvexSet
-from tidewolf.sets.image import Image
+from tidewolf.sets.calculus.image import Image
 
 ROUNDS = 24
 

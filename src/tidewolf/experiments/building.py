@@ -21,7 +21,13 @@ import numpy as np
 
 from tidewolf import problems as _problems
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import CyclicGraph, InvalidInput, NegativeCapacity, TidewolfError, UnknownNode
+from tidewolf.core.errors import (
+    CyclicGraph,
+    InvalidInput,
+    NegativeCapacity,
+    TidewolfError,
+    UnknownNode,
+)
 from tidewolf.experiments import settings
 from tidewolf.experiments.experiment import TABLES, Choice, Experiment, Tables, plain_sets
 from tidewolf.experiments.toml import Document, hint

@@ -21,13 +21,13 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import InvalidInput, ShortHorizon, TidewolfError
-from tidewolf.core.learner import Learner
 from tidewolf.evaluation.compare import hindsight
-from tidewolf.evaluation.hindsight import Comparator
 from tidewolf.evaluation.run import run
 from tidewolf.experiments.experiment import Choice, Experiment, Tables, learner_named
 from tidewolf.experiments.settings import knobs as knobs_of
 from tidewolf.experiments.settings import shown
+from tidewolf.hindsight.best import Comparator
+from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
 Row: TypeAlias = dict[str, Any]

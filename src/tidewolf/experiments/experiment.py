@@ -21,11 +21,11 @@ from tidewolf import sets as _sets
 from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.errors import InvalidInput, NewerFormat, NotSupported, TidewolfError, WrongType
-from tidewolf.core.learner import Learner
 from tidewolf.experiments import settings
 from tidewolf.experiments.settings import Knob
 from tidewolf.experiments.toml import Document, hint, parse, written
 from tidewolf.loop import play
+from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
 FORMAT = 1

@@ -29,13 +29,22 @@ from tidewolf import __version__
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_flag, as_path, shown
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, MissingExtra, NewerFormat, NotSupported, OtherSettings, WrongType
-from tidewolf.core.learner import Learner
-from tidewolf.evaluation.hindsight import Comparator, best_in_hindsight
+from tidewolf.core.errors import (
+    BrokenFile,
+    Interrupted,
+    InvalidInput,
+    MissingExtra,
+    NewerFormat,
+    NotSupported,
+    OtherSettings,
+    WrongType,
+)
 from tidewolf.evaluation.recording import Floats, Moment, Recording
 from tidewolf.evaluation.run import PROGRESS_SECONDS, Run, finished
 from tidewolf.experiments.experiment import Choice, Experiment, read
 from tidewolf.experiments.lock import locked
+from tidewolf.hindsight.best import Comparator, best_in_hindsight
+from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
 FORMAT = 1

@@ -10,7 +10,16 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, Shape, as_array, as_number, flat, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.functions.base import Halfspaces, LinearTotal, PiecewiseLinear, batch_array, beside, row_norms, rows, stacked
+from tidewolf.functions.base import (
+    Halfspaces,
+    LinearTotal,
+    PiecewiseLinear,
+    batch_array,
+    beside,
+    row_norms,
+    rows,
+    stacked,
+)
 
 
 @final

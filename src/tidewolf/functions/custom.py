@@ -13,7 +13,17 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_array, as_count, as_number, as_point, like, namespace, norm
+from tidewolf.core.arrays import (
+    Array,
+    Shape,
+    as_array,
+    as_count,
+    as_number,
+    as_point,
+    like,
+    namespace,
+    norm,
+)
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import WrongShape, WrongType
 

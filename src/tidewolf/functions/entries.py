@@ -12,7 +12,17 @@ from typing import Any
 import numpy as np
 
 from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import Array, Shape, as_array, as_count, flat, like, namespace, require_no_mask, to_numpy
+from tidewolf.core.arrays import (
+    Array,
+    Shape,
+    as_array,
+    as_count,
+    flat,
+    like,
+    namespace,
+    require_no_mask,
+    to_numpy,
+)
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 
 Numbers = np.ndarray[Any, Any]

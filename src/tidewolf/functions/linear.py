@@ -10,7 +10,15 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, Shape, as_array, flat, namespace, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.functions.base import Halfspaces, LinearTotal, PiecewiseLinear, batch_array, row_norms, rows, stacked
+from tidewolf.functions.base import (
+    Halfspaces,
+    LinearTotal,
+    PiecewiseLinear,
+    batch_array,
+    row_norms,
+    rows,
+    stacked,
+)
 
 
 @final

@@ -14,7 +14,15 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, Shape, as_array, flat, namespace, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.functions.base import Halfspaces, PiecewiseLinear, batch_array, beside, row_norms, rows, stacked
+from tidewolf.functions.base import (
+    Halfspaces,
+    PiecewiseLinear,
+    batch_array,
+    beside,
+    row_norms,
+    rows,
+    stacked,
+)
 
 
 @final

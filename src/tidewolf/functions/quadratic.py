@@ -11,7 +11,16 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_array, as_number, eps_of, like, namespace, to_numpy
+from tidewolf.core.arrays import (
+    Array,
+    Shape,
+    as_array,
+    as_number,
+    eps_of,
+    like,
+    namespace,
+    to_numpy,
+)
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotConvex, WrongShape
 from tidewolf.functions.base import batch_array, beside, row_norms, stacked

@@ -17,7 +17,17 @@ from tidewolf.core.arrays import Array, Shape, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput
 from tidewolf.functions.base import Halfspaces, PiecewiseLinear, beside, stacked
-from tidewolf.functions.entries import Places, as_numbers, as_places, as_sides, each_gathered, each_scattered, gathered, padded, scattered
+from tidewolf.functions.entries import (
+    Places,
+    as_numbers,
+    as_places,
+    as_sides,
+    each_gathered,
+    each_scattered,
+    gathered,
+    padded,
+    scattered,
+)
 
 _WHAT = "a Range batch"
 

@@ -15,7 +15,16 @@ from tidewolf.core.arrays import Array, Shape, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotSupported
 from tidewolf.functions.base import row_norms, stacked
-from tidewolf.functions.entries import as_numbers, as_places, as_sides, each_gathered, each_scattered, gathered, padded, scattered
+from tidewolf.functions.entries import (
+    as_numbers,
+    as_places,
+    as_sides,
+    each_gathered,
+    each_scattered,
+    gathered,
+    padded,
+    scattered,
+)
 
 _WHAT = "a Squared batch"
 

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from tidewolf.core.learner import Learner
 from tidewolf.learners.bandit_primal_dual import BanditPrimalDual
 from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty
 from tidewolf.learners.lyapunov_descent import LyapunovDescent
 from tidewolf.learners.lyapunov_frank_wolfe import LyapunovFrankWolfe
 from tidewolf.learners.primal_dual import PrimalDual
+from tidewolf.methods.base import Learner
 
 __all__ = ["BanditPrimalDual", "DriftPlusPenalty", "LyapunovDescent", "LyapunovFrankWolfe", "PrimalDual"]
 

@@ -6,7 +6,7 @@
     x, y <-  ActiveSet(y from x) on the shrunk set, |x - y|^2 <= tol R^2, spending calls from the bank       (feasible)
     lam  <-  max(0, lam + nu sum_t (g_t^+/M_g - theta lam))                                                  (dual)
 
-u_t, the bases and the shrunk set c + (1 - mu/r)(K - c), where x lives, are those of steps/one_point.py; n is the dimension of aff(K).
+u_t, the bases and the shrunk set c + (1 - mu/r)(K - c), where x lives, are those of methods/steps/one_point.py; n is the dimension of aff(K).
 With T rounds and B oracle calls a round: b, nu, theta and tol as in `PrimalDual`, and mu = min(sqrt(n r/R) T^{-1/4} R, r/2). The factor
 n/mu that makes d an estimate of the gradient is the same in every block, and the step is blind to it. What is left of the bank refines
 the projection until |x - y| <= mu/4, which can only bring x and y nearer. M_f and M_g are given sizes, or half the range of the losses
@@ -24,9 +24,9 @@ k_f = G_f R/M_f, k_g = G_g R/M_g and tau = sqrt(tol),
 Proof. Let d have its factor n/mu, z = c + (1 - mu/r)(x* - c), F and H the averages of f and g^+ over balls of radius mu, k_m the rounds of
 block m, p^2 = E sum_m k_m lam^2. (i) d estimates the gradient of sum F + lam H at x, but for the very first round, which has no base and
 costs at most 2 min(1, k_f). So E sum [F(x) - F(z) + lam (H(x) - H(z))] <= E sum_m <d, x - y> + E sum_m <d, y - z>. In the first sum x - y
-is settled before u: it is at most tau E sum_m k_m (k_f + lam k_g). The second is at most 2 sqrt(2) E sqrt(S) (steps/adagrad.py with |y -
+is settled before u: it is at most tau E sum_m k_m (k_f + lam k_g). The second is at most 2 sqrt(2) E sqrt(S) (methods/steps/adagrad.py with |y -
 z| <= 2R), and E |d|^2 is a variance, at most k_m (n/mu)^2 (2 + lam)^2, plus a squared mean, at most k_m^2 (k_f + lam k_g)^2: so E sqrt(S)
-<= sqrt( T (4 n^2/mu^2 + b k_f^2) ) + sqrt( n^2/mu^2 + b k_g^2 ) p. (ii) As in steps/saddle.py, with q the breaches seen, for every l >= 0:
+<= sqrt( T (4 n^2/mu^2 + b k_f^2) ) + sqrt( n^2/mu^2 + b k_g^2 ) p. (ii) As in methods/steps/saddle.py, with q the breaches seen, for every l >= 0:
 l sum q - (theta T + 1/nu) l^2/2 <= sum lam q + nu b T/2 - (theta/2)(1 - nu b theta) sum_m k_m lam^2. (iii) In a round E g^+(z_t) <= H(x) +
 mu k_g/(n + 1), H(z) <= g^+(z) + mu k_g n/(n + 1), g^+(z) <= (mu/r) g^+(c) <= (mu/r) min(1, k_g), and sum_m k_m lam <= sqrt(T) p. Add (i)
 and (ii): what is left of lam is C p - (theta/2)(1 - nu b theta) p^2, at most the last term of A; take l = 0, and the best l. Last, E
@@ -44,21 +44,29 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, frozen, inner
 from tidewolf.core.feedback import MODERATE, Bandit
-from tidewolf.core.learner import Bound, Companion, Learner, Record
 from tidewolf.core.oracle import HasLMO
 from tidewolf.learners.primal_dual import Steps, steps_for
+from tidewolf.methods.base import Bound, Companion, Learner, Record
+from tidewolf.methods.settings import passed_horizon, settle
+from tidewolf.methods.steps.adagrad import into_ball
+from tidewolf.methods.steps.feasible import calls_in, feasible
+from tidewolf.methods.steps.lyapunov import FIRST_HORIZON
+from tidewolf.methods.steps.one_point import (
+    NOTHING,
+    Explorer,
+    as_explorable,
+    centred,
+    combined,
+    require_size,
+    room_to_explore,
+)
+from tidewolf.methods.steps.saddle import violation_bound
 from tidewolf.projection import ActiveSet
 from tidewolf.sets import Shrunk
 from tidewolf.sets.base import ConvexSet
-from tidewolf.steps.adagrad import into_ball
-from tidewolf.steps.feasible import calls_in, feasible
-from tidewolf.steps.lyapunov import FIRST_HORIZON
-from tidewolf.steps.one_point import NOTHING, Explorer, as_explorable, centred, combined, require_size, room_to_explore
-from tidewolf.steps.saddle import violation_bound
-from tidewolf.steps.settings import passed_horizon, settle
 
 if TYPE_CHECKING:
-    from tidewolf.learners.bandit_primal_dual_theorem import TheoremBanditPrimalDual
+    from tidewolf.learners.theorem.bandit_primal_dual import TheoremBanditPrimalDual
 
 IN_EXPECTATION = "Bandit bounds hold in expectation over the learner's own coins: `promise()` states them, and no single run measures one."
 _FINE = 0.25
@@ -125,7 +133,7 @@ class BanditPrimalDual(Explorer[State]):
         seed: int = 0,
     ) -> TheoremBanditPrimalDual:
         """The paper's constants to the letter; warns where the horizon is too short for them to do or to promise anything."""
-        from tidewolf.learners.bandit_primal_dual_theorem import TheoremBanditPrimalDual
+        from tidewolf.learners.theorem.bandit_primal_dual import TheoremBanditPrimalDual
 
         learner = TheoremBanditPrimalDual(K, horizon, loss_lipschitz, constraint_lipschitz, loss_size, constraint_size, start, seed)
         learner.warn()

@@ -10,7 +10,7 @@ B b calls always reach. G_f and G_g are given, or the largest slopes of a block 
 (steps/penalty), which is kept for every block and enters the bound. A last, shorter block is followed by no projection.
 
 No point has to keep every constraint: for any interval whose own constraints some point keeps, `bound_between` is the measured bound of
-steps/drift.py, and `bound` that of the whole run. `promise()` is known beforehand for given G_f, G_g and T, M = number of blocks, every
+methods/steps/drift.py, and `bound` that of the whole run. `promise()` is known beforehand for given G_f, G_g and T, M = number of blocks, every
 step exact, and holds on every interval:
 
     regret    <= 4 b G_f R + 2 b R^2 alpha + G_f^2 T/(2 alpha) + G_f R sqrt(tol) T
@@ -29,16 +29,16 @@ from typing import TYPE_CHECKING, Any, final
 
 from tidewolf.core.arrays import Array
 from tidewolf.core.batch import Batch
-from tidewolf.core.learner import Bound, Companion, Learner
 from tidewolf.core.oracle import HasLMO
+from tidewolf.methods.base import Bound, Companion, Learner
+from tidewolf.methods.settings import passed_horizon, settle
+from tidewolf.methods.steps.drift_blocks import DriftLearner, Settings, State, promised
+from tidewolf.methods.steps.feasible import Feasible, calls_in, feasible
+from tidewolf.methods.steps.lyapunov import FIRST_HORIZON
 from tidewolf.projection import ActiveSet
-from tidewolf.steps.drift_blocks import DriftLearner, Settings, State, promised
-from tidewolf.steps.feasible import Feasible, calls_in, feasible
-from tidewolf.steps.lyapunov import FIRST_HORIZON
-from tidewolf.steps.settings import passed_horizon, settle
 
 if TYPE_CHECKING:
-    from tidewolf.learners.drift_plus_penalty_theorem import TheoremDriftPlusPenalty
+    from tidewolf.learners.theorem.drift_plus_penalty import TheoremDriftPlusPenalty
 
 
 def steps_for(T: int, B: float, block: int | None = None) -> tuple[int, float | None]:
@@ -69,7 +69,7 @@ class DriftPlusPenalty(DriftLearner):
         K: HasLMO, *, horizon: int, loss_lipschitz: float, constraint_lipschitz: float, start: Array | None = None
     ) -> TheoremDriftPlusPenalty:
         """The paper's constants to the letter; warns where the horizon is too short for them to do anything."""
-        from tidewolf.learners.drift_plus_penalty_theorem import TheoremDriftPlusPenalty
+        from tidewolf.learners.theorem.drift_plus_penalty import TheoremDriftPlusPenalty
 
         learner = TheoremDriftPlusPenalty(K, horizon, loss_lipschitz, constraint_lipschitz, start)
         learner.warn()

@@ -7,11 +7,11 @@
 
 The bank earns `calls_per_round` each round and keeps what is not spent, so oracle calls never exceed calls_per_round * rounds.
 1/(2 eta) = max(its last value, sqrt(sum |g|^2/2)/D_t): y leaves K, so D_t = min(2R, D + |x - y|) stands in place of the diameter. A step
-that lands past a broken limit keeps (caution + 5)/(caution + 25) of what is too much (steps/overshoot.py). Losses and constraints are
+that lands past a broken limit keeps (caution + 5)/(caution + 25) of what is too much (methods/steps/overshoot.py). Losses and constraints are
 rescaled by running maxima of their slopes: nothing to guess, and decisions do not change with the units of x, f or g. No horizon is
 needed; one that is given holds the weights' exponent still up to it, which a promise needs.
 
-Measured bound (steps/lyapunov.py) with B = sum of the descent's prices (steps/adagrad.py) + sum <g_t, x_t - y_t>. Beforehand
+Measured bound (methods/steps/lyapunov.py) with B = sum of the descent's prices (methods/steps/adagrad.py) + sum <g_t, x_t - y_t>. Beforehand
 |x - y| <= e is known only where every block earns the 8 R^2/e^2 + 4 calls that always reach it; then, with D' = min(2R, D + e), for
 gradients of at most M and blocks of b rounds, B <= c' D M sqrt(T),  c' = sqrt(b/2) (D'^2/D^2 + D'/D) + e sqrt(T)/D.
 """
@@ -26,15 +26,15 @@ from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import Array, frozen, inner
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.learner import Bound, Companion, Learner, Record
 from tidewolf.core.oracle import HasLMO
+from tidewolf.methods.base import Bound, Companion, Learner, Record
+from tidewolf.methods.blocks import BlockLearner, opened, slopes_with
+from tidewolf.methods.settings import settle
+from tidewolf.methods.steps.adagrad import descend, into_ball
+from tidewolf.methods.steps.feasible import calls_in
+from tidewolf.methods.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights
+from tidewolf.methods.steps.overshoot import given_back
 from tidewolf.projection import ActiveSet
-from tidewolf.steps.adagrad import descend, into_ball
-from tidewolf.steps.blocks import BlockLearner, opened, slopes_with
-from tidewolf.steps.feasible import calls_in
-from tidewolf.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights
-from tidewolf.steps.overshoot import given_back
-from tidewolf.steps.settings import settle
 
 
 class State(NamedTuple):

@@ -25,7 +25,7 @@ With a = 1.055, b = 2.24: xi <= 2.116, and B <= (a/2 + xi) D M T^{3/4} = 2.644 D
 as sum t^{-1/4} <= (4/3) T^{3/4}, sum sigma_t gap_t >= (3/8) a b Y^2/(D M T^{3/4}), hence xi^2 <= (16/9) b + 8 xi/(3 a b) + 4/(3 b). With
 a = 1.31, b = 1.94: xi <= 2.625, and B <= 3.28 D M T^{3/4}. Where b/sqrt t exceeds 1 take sigma_t = 1: up to 20 rounds
 B <= L_T D^2/2 + D M T is small enough by itself, and beyond them the first sum loses more than the last one gains (the tests add both up
-for every T). The weights (steps/lyapunov.py) take these constants for c and p = 3/4: regret and violation are of order T^{3/4} and
+for every T). The weights (methods/steps/lyapunov.py) take these constants for c and p = 3/4: regret and violation are of order T^{3/4} and
 T^{3/4} log T.
 """
 
@@ -39,12 +39,12 @@ from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import Array, frozen, inner, namespace
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.learner import Bound, Learner, Record
 from tidewolf.core.oracle import HasLMO
+from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.blocks import BlockLearner, opened
+from tidewolf.methods.settings import settle
+from tidewolf.methods.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights
 from tidewolf.projection.one_shot import look, step
-from tidewolf.steps.blocks import BlockLearner, opened
-from tidewolf.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights
-from tidewolf.steps.settings import settle
 
 KNOWN = 1.055, 2.65
 """rho D/T^{3/4} where the horizon is given, the best constant of the worst case, and the constant of the regret."""

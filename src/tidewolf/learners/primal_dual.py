@@ -18,9 +18,9 @@ G_f and G_g are given, or the largest slopes of a block seen so far. A last, sho
 
     regret <= A G_f R,   A = 1/(2 eta) + (eta + 2 nu) b T + 1.25 sqrt(tol) T,     violation <= sqrt( 2 (theta T + 1/nu) (A + 2T) ) G_g R.
 
-`bound(record)` is the measured one of steps/saddle.py, which needs none of that and is never above the promise. With running G_f the
+`bound(record)` is the measured one of methods/steps/saddle.py, which needs none of that and is never above the promise. With running G_f the
 regret of block m is a price times its own G_f, and a G_f that grows costs (G_f' - G_f) D_m^2/(2 eta R), D_m = min(2R, D + |x_m - y_m|),
-as in steps/adagrad.py; the violation is at most G_g R sum q_m for the last G_g.
+as in methods/steps/adagrad.py; the violation is at most G_g R sum q_m for the last G_g.
 """
 
 from __future__ import annotations
@@ -32,19 +32,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import Array, frozen
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.learner import Bound, Companion, Learner, Record
 from tidewolf.core.oracle import HasLMO
+from tidewolf.methods.base import Bound, Companion, Learner, Record
+from tidewolf.methods.blocks import BlockLearner, opened, slopes_with
+from tidewolf.methods.settings import passed_horizon, settle
+from tidewolf.methods.steps.adagrad import into_ball
+from tidewolf.methods.steps.feasible import calls_in, feasible
+from tidewolf.methods.steps.lyapunov import FIRST_HORIZON
+from tidewolf.methods.steps.saddle import (
+    HOPELESS,
+    damping,
+    kept_possible,
+    saddle_step,
+    violation_bound,
+)
+from tidewolf.methods.steps.slopes import within
 from tidewolf.projection import ActiveSet
-from tidewolf.steps.adagrad import into_ball
-from tidewolf.steps.blocks import BlockLearner, opened, slopes_with
-from tidewolf.steps.feasible import calls_in, feasible
-from tidewolf.steps.lyapunov import FIRST_HORIZON
-from tidewolf.steps.saddle import HOPELESS, damping, kept_possible, saddle_step, violation_bound
-from tidewolf.steps.settings import passed_horizon, settle
-from tidewolf.steps.slopes import within
 
 if TYPE_CHECKING:
-    from tidewolf.learners.primal_dual_theorem import TheoremPrimalDual
+    from tidewolf.learners.theorem.primal_dual import TheoremPrimalDual
 
 _THETA = 0.5
 """The damping where condition (C) has no root."""
@@ -123,7 +129,7 @@ class PrimalDual(BlockLearner[State]):
         K: HasLMO, *, horizon: int, loss_lipschitz: float, constraint_lipschitz: float, start: Array | None = None
     ) -> TheoremPrimalDual:
         """The paper's constants to the letter; warns where the horizon is too short for them to do or to promise anything."""
-        from tidewolf.learners.primal_dual_theorem import TheoremPrimalDual
+        from tidewolf.learners.theorem.primal_dual import TheoremPrimalDual
 
         learner = TheoremPrimalDual(K, horizon, loss_lipschitz, constraint_lipschitz, start)
         learner.warn()

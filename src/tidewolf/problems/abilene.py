@@ -18,7 +18,7 @@ from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem
 from tidewolf.problems.data import first, recorded
 from tidewolf.problems.graphs import loads
-from tidewolf.sets.flow import FlowPolytope
+from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.graph_tools import away
 
 SOURCE, TARGET = "LOSAng", "WASHng"

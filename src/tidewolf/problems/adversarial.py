@@ -32,7 +32,7 @@ from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem, as_rounds
 from tidewolf.problems.graphs import Floats
 from tidewolf.sets.base import ConvexSet
-from tidewolf.sets.simplex import Simplex
+from tidewolf.sets.simplices.simplex import Simplex
 
 KINDS = ("switching", "opposing", "random signs", "moving", "excluding", "deadlock")
 COMMON = KINDS[:4]

@@ -17,7 +17,7 @@ from tidewolf.functions.affine import Affine
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem
 from tidewolf.problems.data import first, recorded
-from tidewolf.sets.capped_simplex import CappedSimplex
+from tidewolf.sets.simplices.capped_simplex import CappedSimplex
 
 BUDGET = 171.896  # gCO2/kWh
 CAP = 0.25

@@ -24,7 +24,7 @@ from tidewolf.core.randomness import generator
 from tidewolf.functions.range import Range
 from tidewolf.functions.squared import Squared
 from tidewolf.problems.base import Problem, as_rounds
-from tidewolf.sets.nuclear_ball import NuclearBall
+from tidewolf.sets.spectra.nuclear_ball import NuclearBall
 
 ROUNDS, USERS, ITEMS, RANK, TAU = 1000, 20, 12, 2, 12.0
 JOIN, PACE = 8, 20  # users that are there at first; rounds between two that come

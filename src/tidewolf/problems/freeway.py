@@ -17,7 +17,7 @@ from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem
 from tidewolf.problems.data import first, recorded
-from tidewolf.sets.flow import FlowPolytope
+from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.graph_tools import away
 
 SOURCE, TARGET = 187, 169

@@ -22,7 +22,7 @@ from tidewolf.functions.log_wealth import LogWealth
 from tidewolf.functions.quadratic import Quadratic
 from tidewolf.problems.base import Problem, as_rounds
 from tidewolf.problems.graphs import Floats
-from tidewolf.sets.simplex import Simplex
+from tidewolf.sets.simplices.simplex import Simplex
 
 ROUNDS, ASSETS, FACTORS = 1000, 10, 3
 CALM, RESTLESS, PERIODS = 0.004, 0.016, (61, 97, 149)  # standard deviation of a factor a day; days between its restless times

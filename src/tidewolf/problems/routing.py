@@ -30,7 +30,7 @@ from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem, as_rounds
 from tidewolf.problems.graphs import Floats, loads, spread
 from tidewolf.problems.noise import remembered
-from tidewolf.sets.flow import FlowPolytope
+from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.graph_tools import away
 
 SITES = {  # latitude, longitude, hours from UTC in winter, millions of people in the region served

@@ -22,7 +22,7 @@ from tidewolf.functions.max_affine import MaxAffine
 from tidewolf.problems.base import Problem, as_rounds
 from tidewolf.problems.graphs import Floats
 from tidewolf.problems.noise import remembered
-from tidewolf.sets.capped_simplex import CappedSimplex
+from tidewolf.sets.simplices.capped_simplex import CappedSimplex
 
 ROUNDS, HOURS, YEAR = 1000, 24, 365
 CAP = 1 / 6  # of the day's energy in any hour

@@ -25,7 +25,7 @@ from tidewolf.functions.linear import Linear
 from tidewolf.functions.max_affine import MaxAffine
 from tidewolf.problems.base import Problem, as_rounds
 from tidewolf.problems.noise import remembered
-from tidewolf.sets.bounded_psd import BoundedPSD
+from tidewolf.sets.spectra.bounded_psd import BoundedPSD
 
 ROUNDS, ANTENNAS, POWER = 1000, 16, 1.0
 USER, WALK, LAP = 35.0, 10.0, 300  # degrees, degrees, rounds of one walk to and fro

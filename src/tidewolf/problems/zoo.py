@@ -36,7 +36,7 @@ from tidewolf.problems.base import Problem, as_rounds
 from tidewolf.problems.data import VARIABLE, record
 from tidewolf.problems.graphs import Floats, gravity, path_counts, spread
 from tidewolf.problems.noise import remembered
-from tidewolf.sets.flow import FlowPolytope
+from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.graph_tools import Link, away, shortest
 
 FILE = "zoo_edges.csv.gz"

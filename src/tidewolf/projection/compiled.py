@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tidewolf.core.arrays import Array, inner
-from tidewolf.core.kernels import Kernel, kernel
+from tidewolf.core.jit import Kernel, kernel
 from tidewolf.core.vertices import Atoms, Sparse, SparseAtoms
 from tidewolf.projection.one_shot import SLACK, lied
 from tidewolf.projection.weights import Weights, sparse_correct_from

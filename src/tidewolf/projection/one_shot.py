@@ -18,7 +18,17 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tidewolf.core.arrays import Array, as_count, as_number, as_point, eps_of, frozen, inner, like, namespace
+from tidewolf.core.arrays import (
+    Array,
+    as_count,
+    as_number,
+    as_point,
+    eps_of,
+    frozen,
+    inner,
+    like,
+    namespace,
+)
 from tidewolf.core.errors import NotAMember, OracleError
 from tidewolf.core.oracle import Answer, HasLMO, as_set
 from tidewolf.projection.result import Projected, as_near

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidewolf.core.arrays import Array, flat, inner
-from tidewolf.core.kernels import kernel
+from tidewolf.core.jit import kernel
 from tidewolf.core.vertices import Atoms, SparseAtoms, sparse_combine, sparse_inner
 
 DROP = 1e-13

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from tidewolf.core import checkpoint
 from tidewolf.evaluation.comparison import HEAD, cells
+from tidewolf.report.charts import frontier_figure, standing_curves
 from tidewolf.report.figures import swatch
-from tidewolf.report.looks import HUES, Look
 from tidewolf.report.markup import scrolled, table, under
 from tidewolf.report.page import document, footer
 from tidewolf.report.pictures import plot_frontiers, png
-from tidewolf.report.series import frontier_figure, standing_curves
+from tidewolf.report.styles import HUES, Look
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison, Standing

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.report.looks import HUES, Look
-from tidewolf.report.words import number, short
+from tidewolf.report.numbers import number, short
+from tidewolf.report.styles import HUES, Look
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tidewolf.report.markup import table
-from tidewolf.report.words import number
+from tidewolf.report.numbers import number
 
 if TYPE_CHECKING:
-    from tidewolf.evaluation.trail import Trail
+    from tidewolf.evaluation.trajectory_summary import Trail
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 ROWS = 40

@@ -17,7 +17,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from tidewolf.core.oracle import HasLMO
-    from tidewolf.sets.flow import Path
+    from tidewolf.sets.flows.flow_polytope import Path
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Place = tuple[float, float]

@@ -6,9 +6,15 @@ from html import escape
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from tidewolf.report import series
+from tidewolf.report import charts as series
 from tidewolf.report.comparison import section
-from tidewolf.report.page import asset, hindsight_warnings, learner_labels, learner_notes, results_table
+from tidewolf.report.page import (
+    asset,
+    hindsight_warnings,
+    learner_labels,
+    learner_notes,
+    results_table,
+)
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison

@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING
 
 from tidewolf.core import checkpoint
 from tidewolf.core.feedback import SEES
-from tidewolf.report import played, series
+from tidewolf.report import charts as series
+from tidewolf.report import trajectory as played
 from tidewolf.report.figures import swatch
-from tidewolf.report.looks import Look, looks
-from tidewolf.report.looks import learner_labels as learner_labels
+from tidewolf.report.intervals import quick_intervals
+from tidewolf.report.intervals import section as worst_section
 from tidewolf.report.markup import scrolled, table, under
-from tidewolf.report.words import interval, number
-from tidewolf.report.worst import quick_intervals
-from tidewolf.report.worst import section as worst_section
+from tidewolf.report.numbers import interval, number
+from tidewolf.report.styles import Look, looks
+from tidewolf.report.styles import learner_labels as learner_labels
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.certificate import Total

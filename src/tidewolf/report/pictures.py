@@ -14,10 +14,10 @@ import numpy as np
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import InvalidInput, MissingExtra
 from tidewolf.report import network
+from tidewolf.report.charts import Series, all_series, frontiers, standing_curves
 from tidewolf.report.figures import COLORS, Curve, draw_frontiers, draw_lines, places
-from tidewolf.report.looks import Look
-from tidewolf.report.played import Shown, full_colour, shown_runs
-from tidewolf.report.series import Series, all_series, frontiers, standing_curves
+from tidewolf.report.styles import Look
+from tidewolf.report.trajectory import Shown, full_colour, shown_runs
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison

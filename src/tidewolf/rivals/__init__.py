@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tidewolf.core.learner import Learner
+from tidewolf.methods.base import Learner
 from tidewolf.rivals.online_frank_wolfe import OnlineFrankWolfe
 from tidewolf.rivals.projected_primal_dual import ProjectedPrimalDual
 from tidewolf.rivals.proximal_penalty import ProximalPenalty

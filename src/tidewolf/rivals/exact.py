@@ -20,7 +20,13 @@ import numpy as np
 
 from tidewolf.core.arrays import Array, like, to_numpy
 from tidewolf.core.errors import NotSupported, SolverFailed
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Projectable, membership_tolerance
+from tidewolf.sets.base import (
+    ConvexSet,
+    LinearDescription,
+    Polyhedral,
+    Projectable,
+    membership_tolerance,
+)
 
 ACCURACY = 1e-13
 """Of residuals and of the duality gap; an answer on the border that is its own question is off by the root of the latter."""

@@ -3,7 +3,7 @@
     g   =  grad f_t + (caution/2) (G_f/G_g) grad g_t^+        G_f and G_g given, or the largest slopes so far
     x  <-  online Frank-Wolfe (rivals/frank_wolfe.py) on g
 
-The price is the weight that Lyapunov weights of the same caution (steps/lyapunov.py) begin with; here it never rises. Published without
+The price is the weight that Lyapunov weights of the same caution (methods/steps/lyapunov.py) begin with; here it never rises. Published without
 constraints: `OnlineFrankWolfe.blind`, caution = 0. If the regret on g is at most B then, as g_t^+(x*) = 0,
 
     regret  <=  B - sum_t w_t g_t^+(x_t),     w_t the prices:      O(T^{3/4}). Of the violation nothing is promised below order T.
@@ -17,12 +17,12 @@ from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import Array, as_number, inner
 from tidewolf.core.feedback import FirstOrder, require_first_order
-from tidewolf.core.learner import Bound, Learner, Record
 from tidewolf.core.oracle import HasLMO
+from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.settings import passed_horizon, settle
+from tidewolf.methods.steps.lyapunov import DEFAULT_CAUTION, FIRST_HORIZON, THETA
+from tidewolf.methods.steps.slopes import within
 from tidewolf.rivals.frank_wolfe import Leader, anew, follow
-from tidewolf.steps.lyapunov import DEFAULT_CAUTION, FIRST_HORIZON, THETA
-from tidewolf.steps.settings import passed_horizon, settle
-from tidewolf.steps.slopes import within
 
 
 class State(NamedTuple):

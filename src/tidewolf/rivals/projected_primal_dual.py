@@ -8,7 +8,7 @@ where there is none, T < 3). `caution` moves k = caution/10: after the same brea
 proportional to caution, as with V = T^{-p}/caution in the learners with Lyapunov weights, and the default is k = 1, for which theory has
 its best constants. G_f and G_g are given, or the largest slopes so far.
 
-Regret O(sqrt T), violation O(T^{3/4}), measured as in steps/saddle.py, which holds for every k; a G_f that grows costs
+Regret O(sqrt T), violation O(T^{3/4}), measured as in methods/steps/saddle.py, which holds for every k; a G_f that grows costs
 (G_f' - G_f) D^2/(2 eta R) more.
 """
 
@@ -22,13 +22,19 @@ from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import Array, frozen
 from tidewolf.core.feedback import FirstOrder, require_first_order
-from tidewolf.core.learner import Bound, Learner, Record
+from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.settings import passed_horizon, settle
+from tidewolf.methods.steps.lyapunov import DEFAULT_CAUTION, FIRST_HORIZON
+from tidewolf.methods.steps.saddle import (
+    HOPELESS,
+    damping,
+    kept_possible,
+    saddle_step,
+    violation_bound,
+)
+from tidewolf.methods.steps.slopes import within
 from tidewolf.rivals.exact import ExactProjection
 from tidewolf.sets.base import ConvexSet
-from tidewolf.steps.lyapunov import DEFAULT_CAUTION, FIRST_HORIZON
-from tidewolf.steps.saddle import HOPELESS, damping, kept_possible, saddle_step, violation_bound
-from tidewolf.steps.settings import passed_horizon, settle
-from tidewolf.steps.slopes import within
 
 
 class Steps(NamedTuple):

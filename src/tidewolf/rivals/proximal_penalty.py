@@ -7,7 +7,7 @@ alpha = k (G_f/2R) sqrt T, delta = k (G_f/G_g) sqrt T. `caution` moves k = cauti
 V = 1/k, against the limits and against moving; a larger delta alone would change nothing, as the last limit is kept already where it can
 be. The default is k = 1, for which theory has its best constants. G_f and G_g are given, or the largest slopes so far.
 
-Regret O(sqrt T), violation O(T^{3/4}), measured as in steps/drift.py for any k and on every interval of rounds. Limits are evaluated in
+Regret O(sqrt T), violation O(T^{3/4}), measured as in methods/steps/drift.py for any k and on every interval of rounds. Limits are evaluated in
 the ball, so outside K.
 """
 
@@ -24,13 +24,13 @@ import numpy as np
 from tidewolf.core.arrays import Array, frozen, namespace
 from tidewolf.core.errors import NotFinite, NotSupported
 from tidewolf.core.feedback import FullInformation, require_full_information
-from tidewolf.core.learner import Bound, Learner, Record
+from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.settings import passed_horizon, settle
+from tidewolf.methods.steps.drift import Block, Last, Tally, bound, bound_between, drift
+from tidewolf.methods.steps.lyapunov import DEFAULT_CAUTION, FIRST_HORIZON
+from tidewolf.methods.steps.slopes import within
 from tidewolf.rivals.exact import ExactProjection
 from tidewolf.sets.base import ConvexSet
-from tidewolf.steps.drift import Block, Last, Tally, bound, bound_between, drift
-from tidewolf.steps.lyapunov import DEFAULT_CAUTION, FIRST_HORIZON
-from tidewolf.steps.settings import passed_horizon, settle
-from tidewolf.steps.slopes import within
 
 
 class State(NamedTuple):

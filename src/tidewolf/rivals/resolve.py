@@ -15,10 +15,10 @@ from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import Array
 from tidewolf.core.feedback import FullInformation
-from tidewolf.core.learner import Bound, Learner, Record
+from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.settings import settle
 from tidewolf.rivals.program import BestPoint
 from tidewolf.sets.base import ConvexSet
-from tidewolf.steps.settings import settle
 
 
 class State(NamedTuple):

@@ -3,7 +3,7 @@
     g     =  V grad f_t + w grad g_t^+        by Lyapunov weights: c = 2, theta = 1/2, p = 1/2
     x    <-  Proj_K( x - D/sqrt(2 sum |g|^2) g )
 
-Published for a known T with V = 1 beside w = Phi'(Q), that is V = sqrt(T) in the units of steps/lyapunov.py; `caution` moves V = 1/caution
+Published for a known T with V = 1 beside w = Phi'(Q), that is V = sqrt(T) in the units of methods/steps/lyapunov.py; `caution` moves V = 1/caution
 as in every learner here. Regret O(sqrt T), violation O(sqrt T log T), at the price of an exact projection a round.
 """
 
@@ -17,12 +17,12 @@ from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import Array, as_count, frozen
 from tidewolf.core.feedback import FirstOrder, require_first_order
-from tidewolf.core.learner import Bound, Learner, Record
+from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.settings import settle
+from tidewolf.methods.steps.adagrad import descend
+from tidewolf.methods.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights
 from tidewolf.rivals.exact import ExactProjection
 from tidewolf.sets.base import ConvexSet
-from tidewolf.steps.adagrad import descend
-from tidewolf.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights
-from tidewolf.steps.settings import settle
 
 
 class State(NamedTuple):

@@ -3,7 +3,7 @@
     g   =  V grad f_t + w grad g_t^+        by Lyapunov weights: c = 64, theta = 1/2, p = 3/4
     x  <-  online Frank-Wolfe (rivals/frank_wolfe.py) on g
 
-Published for a known T with V = 1 beside w = Phi'(Q), that is V = T^{3/4} in the units of steps/lyapunov.py; `caution` moves V =
+Published for a known T with V = 1 beside w = Phi'(Q), that is V = T^{3/4} in the units of methods/steps/lyapunov.py; `caution` moves V =
 1/caution as in every learner here. Its Frank-Wolfe needs T: past it, or without one, it restarts with twice as much, and the bounds of
 past stretches are added up. Two things are kinder to it than its paper: the guess starts at the first gradient of the surrogate, not at 1,
 and a step of 2/sqrt(t) is cut at 1. Regret O(T^{3/4}), violation O(T^{3/4} log T).
@@ -18,12 +18,12 @@ from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import Array, as_count
 from tidewolf.core.feedback import FirstOrder, require_first_order
-from tidewolf.core.learner import Bound, Learner, Record
 from tidewolf.core.oracle import HasLMO
+from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.settings import passed_horizon, settle
+from tidewolf.methods.steps.lyapunov import DEFAULT_CAUTION, FIRST_HORIZON, Ledger, LyapunovWeights
+from tidewolf.methods.steps.saddle import HOPELESS
 from tidewolf.rivals.frank_wolfe import Leader, anew, follow
-from tidewolf.steps.lyapunov import DEFAULT_CAUTION, FIRST_HORIZON, Ledger, LyapunovWeights
-from tidewolf.steps.saddle import HOPELESS
-from tidewolf.steps.settings import passed_horizon, settle
 
 
 class State(NamedTuple):

@@ -17,12 +17,12 @@ from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import Array, as_count
 from tidewolf.core.feedback import FullInformation
-from tidewolf.core.learner import Bound, Learner, Record
+from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.settings import settle
+from tidewolf.methods.steps.limits import Limits
+from tidewolf.methods.steps.lyapunov import FIRST_HORIZON
 from tidewolf.rivals.program import BestPoint
 from tidewolf.sets.base import ConvexSet
-from tidewolf.steps.limits import Limits
-from tidewolf.steps.lyapunov import FIRST_HORIZON
-from tidewolf.steps.settings import settle
 
 SHARE = 20
 """A window is this part of the horizon."""

@@ -6,38 +6,45 @@ from inspect import isabstract
 
 from tidewolf.core.matrices import SparsePlusLowRank
 from tidewolf.sets import graph_tools
-from tidewolf.sets.base import Compiled, ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable
-from tidewolf.sets.birkhoff import Birkhoff
-from tidewolf.sets.bounded_psd import BoundedPSD
-from tidewolf.sets.box import Box
-from tidewolf.sets.capacitated_flow import CapacitatedFlow
-from tidewolf.sets.capped_simplex import CappedSimplex
-from tidewolf.sets.commodities import Commodity
-from tidewolf.sets.ellipsoid import Ellipsoid
-from tidewolf.sets.fantope import Fantope
-from tidewolf.sets.flow import FlowPolytope
-from tidewolf.sets.group_ball import GroupBall
-from tidewolf.sets.k_norm_ball import KNormBall
-from tidewolf.sets.k_sparse import KSparse
-from tidewolf.sets.knapsack import Knapsack
-from tidewolf.sets.l1_ball import L1Ball
-from tidewolf.sets.l2_ball import L2Ball
-from tidewolf.sets.lp_ball import LpBall
-from tidewolf.sets.matching import Matching
-from tidewolf.sets.multi_flow import MultiFlow
-from tidewolf.sets.nuclear_ball import NuclearBall
-from tidewolf.sets.ordered_weighted_ball import OrderedWeightedBall
-from tidewolf.sets.permutahedron import Permutahedron
-from tidewolf.sets.polytope import Polytope
-from tidewolf.sets.product import Product
-from tidewolf.sets.scaled import Scaled
-from tidewolf.sets.shrunk import Shrunk
-from tidewolf.sets.simplex import Simplex
-from tidewolf.sets.spanning_trees import SpanningTrees
-from tidewolf.sets.spectraplex import Spectraplex
-from tidewolf.sets.translated import Translated
-from tidewolf.sets.transportation import Transportation
-from tidewolf.sets.vertex_hull import VertexHull
+from tidewolf.sets.balls.box import Box
+from tidewolf.sets.balls.ellipsoid import Ellipsoid
+from tidewolf.sets.balls.group_ball import GroupBall
+from tidewolf.sets.balls.k_norm_ball import KNormBall
+from tidewolf.sets.balls.k_sparse import KSparse
+from tidewolf.sets.balls.l1_ball import L1Ball
+from tidewolf.sets.balls.l2_ball import L2Ball
+from tidewolf.sets.balls.lp_ball import LpBall
+from tidewolf.sets.balls.ordered_weighted_ball import OrderedWeightedBall
+from tidewolf.sets.base import (
+    Compiled,
+    ConvexSet,
+    LinearDescription,
+    Polyhedral,
+    Projectable,
+    Relaxable,
+)
+from tidewolf.sets.calculus.product import Product
+from tidewolf.sets.calculus.scaled import Scaled
+from tidewolf.sets.calculus.shrunk import Shrunk
+from tidewolf.sets.calculus.translated import Translated
+from tidewolf.sets.flows.capacitated_flow import CapacitatedFlow
+from tidewolf.sets.flows.commodities import Commodity
+from tidewolf.sets.flows.flow_polytope import FlowPolytope
+from tidewolf.sets.flows.multi_flow import MultiFlow
+from tidewolf.sets.generic.polytope import Polytope
+from tidewolf.sets.generic.vertex_hull import VertexHull
+from tidewolf.sets.orders.birkhoff import Birkhoff
+from tidewolf.sets.orders.matching import Matching
+from tidewolf.sets.orders.permutahedron import Permutahedron
+from tidewolf.sets.orders.spanning_trees import SpanningTrees
+from tidewolf.sets.orders.transportation import Transportation
+from tidewolf.sets.simplices.capped_simplex import CappedSimplex
+from tidewolf.sets.simplices.knapsack import Knapsack
+from tidewolf.sets.simplices.simplex import Simplex
+from tidewolf.sets.spectra.bounded_psd import BoundedPSD
+from tidewolf.sets.spectra.fantope import Fantope
+from tidewolf.sets.spectra.nuclear_ball import NuclearBall
+from tidewolf.sets.spectra.spectraplex import Spectraplex
 
 __all__ = [
     "Birkhoff",

@@ -37,7 +37,7 @@ from tidewolf.core.arrays import (
     to_numpy,
 )
 from tidewolf.core.errors import OracleError, WrongShape, WrongType
-from tidewolf.core.kernels import Kernel
+from tidewolf.core.jit import Kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.values import Value
 from tidewolf.core.vertices import Dense, Sparse, Vertex

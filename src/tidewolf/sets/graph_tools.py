@@ -18,7 +18,7 @@ import numpy as np
 
 from tidewolf.core.arrays import as_array, to_numpy
 from tidewolf.core.errors import InvalidInput, UnknownNode, UnreachableTarget, WrongShape
-from tidewolf.sets.dag import number_nodes, ordered
+from tidewolf.sets.graphs.dag import number_nodes, ordered
 
 __all__ = ["away", "count_paths", "leading_away", "shortest", "useful"]
 

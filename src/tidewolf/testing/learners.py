@@ -27,13 +27,20 @@ import numpy as np
 from tidewolf.core.arrays import Array, eps_of, like, namespace, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, LawBroken, OtherSettings, TidewolfError, WrongType
-from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, bandit, first_order
-from tidewolf.core.learner import Bound, Learner, Record
+from tidewolf.core.feedback import (
+    Bandit,
+    Feedback,
+    FirstOrder,
+    FullInformation,
+    bandit,
+    first_order,
+)
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.randomness import generator
 from tidewolf.core.values import fingerprint
 from tidewolf.functions import Affine, Batch, Capacity, Linear
 from tidewolf.loop import Played, play
+from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.sets.base import membership_tolerance
 from tidewolf.testing.laws import Kept, run_laws
 

@@ -28,7 +28,15 @@ from tidewolf.core.errors import LawBroken, NotFinite, WrongShape, WrongType
 from tidewolf.core.randomness import generator
 from tidewolf.core.values import fingerprint
 from tidewolf.core.vertices import Sparse
-from tidewolf.sets.base import Compiled, ConvexSet, LinearDescription, Polyhedral, Projectable, Relaxable, membership_tolerance
+from tidewolf.sets.base import (
+    Compiled,
+    ConvexSet,
+    LinearDescription,
+    Polyhedral,
+    Projectable,
+    Relaxable,
+    membership_tolerance,
+)
 from tidewolf.testing.laws import Kept, run_laws
 
 Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]

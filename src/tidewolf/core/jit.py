@@ -1,0 +1,215 @@
+"""Kernels: loops compiled by numba when first called, and kept on disk; slow where numba is absent.
+
+Machine code is kept under a cache key that says what it was made from:
+
+    key = digest(bytecode, constants, defaults, closure, what its global names mean,
+                 the keys of the kernels it calls or is given)
+
+so a kernel whose own source, or that of any kernel below it, changes is compiled anew, and found
+again when the change is undone. Times and paths of files do not count. `jit_cache.py` adds
+numba's version, the CPU and the types of the arguments, and knows the files.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from types import CellType, CodeType, FunctionType, ModuleType
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+
+R = TypeVar("R")
+Above: TypeAlias = tuple[FunctionType, ...]
+
+_PLAIN = bool | int | float | complex | str | bytes | enum.Enum | type(None) | type(...)
+_MODULES = 3
+"""numpy.linalg.norm is two modules deep: names are followed so far."""
+
+
+class Kernel(Generic[R]):
+    """`plain` compiled at its first call; kernels may call kernels."""
+
+    def __init__(self, plain: Callable[..., R]) -> None:
+        self.plain = plain
+        self.__doc__ = plain.__doc__
+
+    def __call__(self, *args: Any) -> R:
+        return self.compiled(*args)
+
+    @cached_property
+    def key(self) -> str | None:
+        """The cache key; None where it cannot be told what a part is: then nothing is kept."""
+        assert isinstance(self.plain, FunctionType)
+        try:
+            return hashlib.sha256(_function(self.plain, ()).encode()).hexdigest()
+        except _Unknown:
+            return None
+
+    @cached_property
+    def compiled(self) -> Callable[..., R]:
+        """The machine code, or `plain` itself without numba."""
+        CLOCK.begin()
+        try:
+            return self._linked()
+        finally:
+            CLOCK.end()
+
+    def _linked(self) -> Callable[..., R]:
+        plain, key = self.plain, self.key
+        assert isinstance(plain, FunctionType)
+        try:
+            import numba
+        except ImportError:
+            return plain
+        from tidewolf.core.jit_cache import kept
+
+        called = {name: plain.__globals__.get(name) for name in _names(plain.__code__)}
+        called = {name: part.compiled for name, part in called.items() if isinstance(part, Kernel)}
+        cells = plain.__closure__ and tuple(map(_compiled_cell, plain.__closure__))
+        linked = _with(plain, called, cells)
+        linked.__module__, linked.__qualname__ = plain.__module__, plain.__qualname__
+        if key is not None:  # all code of a process shares one table of symbols
+            linked.__qualname__ += f"_{key[:16]}"
+        dispatcher = numba.njit(nogil=True, error_model="numpy")(linked)
+        compiled: Callable[..., R] = kept(dispatcher, plain, key)
+        return compiled
+
+    def given(self, **parts: Kernel[Any]) -> Kernel[R]:
+        """This kernel where these names mean these kernels."""
+        plain = self.plain
+        assert isinstance(plain, FunctionType)
+        linked, names = _with(plain, parts, plain.__closure__), [plain.__qualname__]
+        names += [part.plain.__qualname__ for part in parts.values()]
+        linked.__qualname__ = "_".join(names)
+        return Kernel(linked)
+
+
+def kernel(plain: Callable[..., R]) -> Kernel[R]:
+    """Mark a loop over NumPy arrays and numbers as a kernel."""
+    return Kernel(plain)
+
+
+class Clock(threading.local):
+    """How long this thread has waited for machine code; a wait inside another counts once."""
+
+    spent = 0.0
+    depth = 0
+    began = 0.0
+
+    def begin(self) -> None:
+        if self.depth == 0:
+            self.began = time.perf_counter()
+        self.depth += 1
+
+    def end(self) -> None:
+        self.depth -= 1
+        if self.depth == 0:
+            self.spent += time.perf_counter() - self.began
+
+
+CLOCK = Clock()
+
+
+def compiling() -> float:
+    """Seconds that this thread has spent on compiling kernels, or on loading kept ones."""
+    return CLOCK.spent
+
+
+class _Unknown(Exception):
+    """Something of which this file cannot tell whether it has changed."""
+
+
+def _with(plain: FunctionType, meanings: dict[str, Any], cells: Any) -> FunctionType:
+    """The function where these global names mean these things, with this closure."""
+    space = {**plain.__globals__, **meanings}
+    return FunctionType(plain.__code__, space, plain.__name__, plain.__defaults__, cells)
+
+
+def _compiled_cell(cell: CellType) -> CellType:
+    """A kernel that is closed over is called as machine code."""
+    value = cell.cell_contents
+    return CellType(value.compiled) if isinstance(value, Kernel) else cell
+
+
+def _function(plain: FunctionType, above: Above) -> str:
+    """What a function is: its code and all it refers to; `above` led here, so recursion ends."""
+    if plain in above:
+        return f"again {plain.__qualname__}"
+    above, names = (*above, plain), sorted(_names(plain.__code__))
+    meant = {name: plain.__globals__[name] for name in names if name in plain.__globals__}
+    meanings = [f"{name} = {_meaning(value, names, above)}" for name, value in meant.items()]
+    cells = [cell.cell_contents for cell in plain.__closure__ or ()]
+    held = _meaning([plain.__defaults__, plain.__kwdefaults__, *cells], names, above)
+    return "\n".join([_code(plain.__code__), *meanings, held])
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """A code object and those of the functions and comprehensions inside it."""
+    yield code
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            yield from _codes(part)
+
+
+def _names(code: CodeType) -> set[str]:
+    """Every name the code looks up, attributes too: one too many in a key costs nothing."""
+    return {name for part in _codes(code) for name in part.co_names}
+
+
+def _code(code: CodeType) -> str:
+    """The code without the file and the lines it came from."""
+    sizes = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
+    names = code.co_name, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    constants = [_meaning(part, (), ()) for part in code.co_consts]
+    return f"code {sizes} {names} {code.co_code.hex()} {code.co_exceptiontable.hex()} {constants}"
+
+
+def _meaning(value: Any, names: Sequence[str], above: Above, within: int = 0) -> str:
+    """What a value is, in words that change when it does; met `within` so many modules.
+
+    Of a module only what `names` may reach counts.
+    """
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    if isinstance(value, _PLAIN):
+        return f"{kind} {value!r}"
+    if isinstance(value, CodeType):
+        return _code(value)
+    if isinstance(value, np.ndarray | np.generic):
+        array = np.asarray(value)
+        if array.dtype.hasobject:
+            raise _Unknown(kind)
+        layout = array.dtype.descr, array.shape, array.strides, array.flags.writeable
+        return f"{kind} {layout} {hashlib.sha256(array.tobytes()).hexdigest()}"
+    if isinstance(value, dict):
+        value, within = list(value.items()), 0
+    if isinstance(value, tuple | list):
+        return f"{kind} {[_meaning(part, names, above) for part in value]}"
+    if isinstance(value, set | frozenset):
+        return f"{kind} {sorted(_meaning(part, names, above) for part in value)}"
+    if isinstance(value, Kernel):
+        if value.key is None:
+            raise _Unknown(value.plain.__qualname__)
+        return f"kernel {value.key}"
+    if isinstance(value, ModuleType):
+        reached = [name for name in names if name in vars(value) and within < _MODULES]
+        parts = [_meaning(vars(value)[name], names, above, within + 1) for name in reached]
+        version = getattr(value, "__version__", "")
+        return f"module {value.__name__} {version} {reached} {parts}"
+    if isinstance(getattr(value, "py_func", None), FunctionType):  # another's compiled function
+        return f"{kind} {_function(value.py_func, above)}"
+    if isinstance(value, FunctionType):
+        return f"function {value.__module__}.{value.__qualname__} {_code(value.__code__)}"
+    if isinstance(value, type):
+        return f"type {value.__module__}.{value.__qualname__} {getattr(value, '_fields', ())}"
+    if callable(value) and hasattr(value, "__name__"):  # built in: a version stands for it
+        return f"{kind} {getattr(value, '__module__', '')}.{value.__name__}"
+    if isinstance(value, np.dtype):
+        return f"{kind} {value.descr}"
+    if within:  # met by its name alone, in a module that has a version
+        return kind
+    raise _Unknown(kind)

@@ -1,0 +1,193 @@
+"""The cache of compiled kernels: a file for each kernel, signature, version of numba and CPU.
+
+    kernel - digest(its key; versions of Python, numba, LLVM, NumPy) - digest(signature, CPU)
+
+An entry is never changed, only replaced by the same, so processes of different sources, or with
+different types, cannot give one another the wrong code; writing goes through a temporary file.
+A damaged entry is compiled again. Of older sources of a kernel the last `OLD` entries stay.
+
+Folders, as numba has them: NUMBA_CACHE_DIR, then `__pycache__` beside the source, then the user's
+cache. Where none can be written kernels are compiled in memory, and one warning says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pickle
+import re
+import sys
+import tempfile
+import uuid
+import warnings
+from functools import cache
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import llvmlite
+import numba
+import numpy as np
+from numba.core import config
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+from tidewolf.core.errors import NotCached
+from tidewolf.core.jit import CLOCK
+
+FORMAT = 1
+OLD = 16
+"""So many entries of older sources stay, for who goes back and forth between them."""
+SUFFIX = ".kernel"
+_SETTINGS = ("BOUNDSCHECK", "OPT", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
+"""What of numba's configuration is compiled in, beside the CPU and its features."""
+
+
+def kept(dispatcher: Any, plain: FunctionType, key: str | None) -> Any:
+    """The same numba function, which looks on disk before it compiles, and leaves code there."""
+    if not hasattr(dispatcher, "_cache"):  # NUMBA_DISABLE_JIT, or a numba with other insides
+        return dispatcher
+    folder = None if key is None else folder_of(plain.__code__.co_filename)
+    if folder is None and key is not None:
+        warn_once("no folder for it can be written")
+    dispatcher._cache = KernelCache(folder, f"{plain.__module__}.{plain.__qualname__}", key)
+    return dispatcher
+
+
+class KernelCache:
+    """What numba asks of a cache, before it compiles and after: one kernel's entries in a folder.
+
+    Without a folder nothing is kept.
+    """
+
+    def __init__(self, folder: Path | None, name: str, key: str | None) -> None:
+        self.folder, self.name = folder, re.sub(r"[^\w.]", "_", name)[-120:]
+        self.prefix = f"{self.name}-{_digest(FORMAT, key, _versions())}-"
+
+    @property
+    def cache_path(self) -> str | None:
+        return None if self.folder is None else str(self.folder)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The kept code, or None: then the clock runs on until `save_overload`."""
+        CLOCK.begin()
+        found = self._load(sig, target_context)
+        if found is not None:
+            CLOCK.end()
+        return found
+
+    def save_overload(self, sig: Any, result: Any) -> None:
+        """Keep what was compiled."""
+        try:
+            self._save(sig, result)
+        finally:
+            CLOCK.end()
+
+    def _entry(self, sig: Any, target_context: Any) -> str:
+        return f"{self.prefix}{_digest(sig, target_context.codegen().magic_tuple())}{SUFFIX}"
+
+    def _load(self, sig: Any, target_context: Any) -> Any:
+        if self.folder is None:
+            return None
+        try:
+            target_context.refresh()
+            data = (self.folder / self._entry(sig, target_context)).read_bytes()
+            if hashlib.sha256(data[32:]).digest() != data[:32]:
+                return None
+            kept_for, code = pickle.loads(data[32:])
+            return CompileResult._rebuild(target_context, *code) if kept_for == sig else None
+        except Exception:  # no such file, or a numba with other insides: compiling is right
+            return None
+
+    def _save(self, sig: Any, result: Any) -> None:
+        if self.folder is None or getattr(result.library, "has_dynamic_globals", False):
+            return  # code with addresses of this process in it
+        try:
+            data = dumps((sig, result._reduce()))
+            _write(self.folder / self._entry(sig, result.target_context), data)
+            self._forget(self.folder)
+        except Exception as error:  # whatever it is, the code is there and right
+            warn_once(f"{type(error).__name__}: {error}")
+
+    def _forget(self, folder: Path) -> None:
+        """Old entries do not pile up; somebody else may be forgetting the same ones."""
+        entries = folder.glob(f"{self.name}-*{SUFFIX}")
+        old = [entry for entry in entries if not entry.name.startswith(self.prefix)]
+        for entry in sorted(old, key=_written)[:-OLD]:
+            entry.unlink(missing_ok=True)
+
+    def enable(self) -> None:
+        """numba asks this of a cache."""
+
+    def disable(self) -> None:
+        """numba asks this of a cache."""
+
+    def flush(self) -> None:
+        """Before `recompile`, entries go."""
+        for entry in self.folder.glob(f"{self.prefix}*{SUFFIX}") if self.folder else ():
+            entry.unlink(missing_ok=True)
+
+
+@cache
+def folder_of(source: str) -> Path | None:
+    """The first folder that can be written, for kernels of this file."""
+    candidates = [Path(config.CACHE_DIR) / "tidewolf"] if config.CACHE_DIR else []
+    if os.path.isfile(source):
+        candidates.append(Path(source).parent / "__pycache__")
+    with contextlib.suppress(RuntimeError):  # nobody's home
+        users = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+        candidates.append(users / "tidewolf")
+    for folder in candidates:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError:
+            continue
+        return folder
+    return None
+
+
+_warned = False
+
+
+def warn_once(why: str) -> None:
+    """Say, once in a process, that every process compiles again."""
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            f"Compiled code cannot be kept ({why}): kernels are compiled in memory, again in every "
+            "process, for seconds each. Set the environment variable NUMBA_CACHE_DIR to a folder "
+            "that can be written.",
+            NotCached,
+            stacklevel=2,
+        )
+
+
+def _write(path: Path, data: bytes) -> None:
+    """All of it or nothing, whoever else writes the same."""
+    half = path.with_suffix(f".{uuid.uuid4().hex[:16]}.tmp")
+    try:
+        half.write_bytes(hashlib.sha256(data).digest() + data)
+        os.replace(half, path)
+    except BaseException:
+        half.unlink(missing_ok=True)
+        raise
+
+
+@cache
+def _versions() -> tuple[Any, ...]:
+    settings = [getattr(config, name, None) for name in _SETTINGS]
+    return sys.version, numba.__version__, llvmlite.__version__, np.__version__, settings
+
+
+def _written(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _digest(*parts: Any) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]

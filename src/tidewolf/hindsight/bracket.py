@@ -1,0 +1,205 @@
+"""The task in hindsight through the set's oracle alone: a level bundle method on the dual, which keeps convex combinations of vertices.
+
+With f_i = <c, v_i> and r_i = A v_i - b at the vertices v_i seen so far, the dual function and its model are
+
+    q(lam) = min_{x in K} <c, x> + <lam, A x - b>   <=   q^(lam) = min_i f_i + <lam, r_i>,          lam >= 0,
+
+q at the cost of one call, which gives the next vertex. Each turn
+
+    upper  =  max q^  =  min { <f, w> : sum_i w_i r_i <= 0, w in the simplex }        a linear program; its w is a feasible point
+    lam    =  the point nearest to the best lam so far with  q^(lam) >= (lower + upper)/2            a quadratic program
+
+and lower = max q so far: nothing runs away, as the model's own maximiser would. It ends when upper - lower is within `GAP` of their size,
+the oracle's own error apart, or after `CALLS`; what was reached is what is reported. Before that the same method on
+
+    min_{x in K} max_j <a_j, x> - b_j  =  max { min_{x in K} <lam, A x - b> : lam >= 0, sum lam = 1 }
+
+finds a combination strictly inside every row, which the programs above and the last touch of the point need, or weights that show there
+is none. Few rows matter: the programs know those that some combination has breached. Rows, costs and points are scaled to size 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, to_numpy
+from tidewolf.core.oracle import Answer
+from tidewolf.core.vertices import Vertex
+from tidewolf.hindsight.task import Guess, Task, Vector, positive
+
+METHOD = "level bundle method on vertices of the oracle"
+GAP, CALLS = 1e-6, 200
+"""Relative to the larger of the two bounds, or to 1e-3 |c| R where both are small; calls for either part."""
+LEVEL = 0.5
+_ROWS = 16
+"""Rows that join at a time."""
+_EXACT = 1e-9
+"""What a row may be breached by before it joins, in units."""
+
+
+def guess(task: Task) -> Guess:
+    """A point inside every row and the best multipliers found, or weights that show there is none, or what is left of either."""
+    bundle = _Bundle(task)
+    bundle.see(task.K.atom(task.K.center))
+    inside = bundle.climbed(costs=False)
+    if inside.point is None:
+        return Guess(None, np.zeros(len(task.b)), inside.lam)
+    bundle.room = max(0.0, float(task.above(inside.point).max()) / bundle.radius)
+    best = bundle.climbed(costs=True)
+    return Guess(inside.point if best.point is None else task.mixed(best.point, inside.point), best.lam)
+
+
+class _Climbed(NamedTuple):
+    """The combination with which the method ended, None where it breaches a row, and the best multipliers, in the task's units."""
+
+    point: Vector | None
+    lam: Vector
+
+
+class _Program(NamedTuple):
+    """The best combination of the vertices over the rows in use, its value, and their multipliers."""
+
+    weights: Vector
+    value: float
+    lam: Vector
+
+
+class _Master(NamedTuple):
+    """The same over all rows, and how far the combination is above each."""
+
+    weights: Vector
+    value: float
+    lam: Vector
+    above: Vector
+
+
+class _Bundle:
+    """Vertices seen, in units: rows of norm 1, costs of norm 1, points divided by the radius."""
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.radius = task, float(positive(task.K.radius))
+        self.sizes, self.cost = task.sizes, float(positive(np.linalg.norm(task.c)))
+        self.f = np.zeros(0)
+        self.rows = np.zeros(0, dtype=np.int64)
+        self.r = np.zeros((0, 0))  # of the rows in use: there may be very many others
+        self.atoms: Any = None
+        self.room = 0.0  # what the rows are widened by, where no combination is strictly inside
+
+    def see(self, vertex: Vertex) -> None:
+        """One vertex more."""
+        task, rows = self.task, self.rows
+        self.atoms = (vertex.table() if self.atoms is None else self.atoms).append(vertex, len(self.f))
+        x = self._flat(vertex.dense(task.K.center))
+        self.f = np.append(self.f, task.c @ x / (self.cost * self.radius))
+        self.r = np.column_stack([self.r, (task.A[rows, :] @ x - task.b[rows]) / (self.sizes[rows] * self.radius)])
+
+    def use(self, rows: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+        """More rows."""
+        task, count = self.task, len(self.f)
+        for j in rows:
+            a = task.A[[j], :]
+            a = task.at_home(a[0] if isinstance(a, np.ndarray) else a.toarray()[0])
+            self.r = np.vstack([self.r, (self.atoms.inner(a, count) - task.b[j]) / (self.sizes[j] * self.radius)])
+        self.rows = np.concatenate([self.rows, rows])
+
+    def point(self, weights: Vector) -> Vector:
+        return self._flat(self.atoms.combine(weights, self.task.K.center))
+
+    def above(self, weights: Vector) -> Vector:
+        """How far a combination is above each row."""
+        return self.task.above(self.point(weights)) / self.radius
+
+    def climbed(self, *, costs: bool) -> _Climbed:
+        """The method with costs, or for the largest breach alone."""
+        lam, lower, warm = np.zeros(len(self.sizes)), -np.inf, None
+        master = self._master(costs)
+        for _ in range(CALLS):
+            if master is None or self._settled(master.value, lower, costs):
+                break
+            trial = self._levelled(lam, lower, master, costs)
+            answer, value, error = self._asked(trial, costs, warm)
+            if value - error > lower:
+                lam, lower = trial, value - error
+            warm = answer.warm
+            self.see(answer.vertex)
+            if self._settled(master.value, value, costs):
+                break
+            master = self._master(costs)
+        inside = master is not None and float(master.above.max()) <= self.room + 10.0 * _EXACT
+        return _Climbed(self.point(master.weights) if master and inside else None, (self.cost if costs else 1.0) * lam / self.sizes)
+
+    def _settled(self, upper: float, lower: float, costs: bool) -> bool:
+        """Whether the bounds are near enough; without costs also whether their sign is known, and half of the room inside is reached."""
+        near = upper - lower <= GAP * max(abs(upper), abs(lower), 1e-3) if lower > -np.inf else False
+        return near or (not costs and (upper < 0.5 * lower or lower > _EXACT))
+
+    def _asked(self, lam: Vector, costs: bool, warm: Any) -> tuple[Answer, float, float]:
+        """The oracle's answer at some multipliers, q there, and what it may be too high by."""
+        task, unit = self.task, self.cost if costs else 1.0
+        lam = unit * lam / self.sizes
+        direction = task.at_home(costs * task.c + task.A.T @ lam)
+        answer = task.K.answer(direction, warm)
+        value = (answer.vertex.inner(direction) - float(lam @ task.b)) / (unit * self.radius)
+        return answer, value, answer.error / (unit * self.radius)
+
+    def _master(self, costs: bool) -> _Master | None:
+        """The linear program; rows that its combination breaches join until there are none. None where the solver gives up."""
+        if len(self.rows) == 0:
+            self.use(np.argsort(-self.above(np.eye(1, len(self.f))[0]), kind="stable")[:_ROWS])
+        while True:
+            found = self._program(costs)
+            if found is None:
+                return None
+            above = self.above(found.weights)
+            breach = above - (self.room if costs else found.value)
+            breach[self.rows] = -np.inf
+            more = np.flatnonzero(breach > _EXACT)
+            more = more[np.argsort(-breach[more], kind="stable")[:_ROWS]]
+            if len(more) == 0:
+                lam = np.zeros(len(self.sizes))
+                lam[self.rows] = found.lam
+                return _Master(found.weights, found.value, lam, above)
+            self.use(more)
+
+    def _program(self, costs: bool) -> _Program | None:
+        """The linear program over the rows in use."""
+        from scipy.optimize import linprog
+
+        k, m = len(self.f), len(self.rows)
+        found = linprog(
+            self.f if costs else np.append(np.zeros(k), 1.0),
+            self.r if costs else np.column_stack([self.r, -np.ones(m)]),
+            np.full(m, self.room),
+            np.ones((1, k)) if costs else np.append(np.ones(k), 0.0)[None, :],
+            [1.0],
+            bounds=[(0.0, None)] * k + [(None, None)] * (not costs),
+            method="highs",
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        )
+        if found.status != 0:
+            return None
+        weights = np.maximum(0.0, found.x[:k])
+        return _Program(weights / weights.sum(), float(found.fun), np.maximum(0.0, -found.ineqlin.marginals))
+
+    def _levelled(self, best: Vector, lower: float, master: _Master, costs: bool) -> Vector:
+        """The nearest multipliers to the best ones at which the model reaches the level; the model's own best where there are none yet."""
+        if lower == -np.inf:
+            return master.lam
+        import piqp
+
+        k, m = len(self.f), len(self.rows)
+        level = lower + LEVEL * (master.value - lower)
+        solver = piqp.DenseSolver()
+        one = (None, None) if costs else (np.ones((1, m)), np.ones(1))
+        G, h = -self.r.T, (self.f if costs else np.zeros(k)) - level
+        solver.setup(np.eye(m), -best[self.rows], *one, G, None, h, np.zeros(m), None)
+        if solver.solve() != piqp.PIQP_SOLVED:
+            return master.lam
+        lam = np.zeros(len(self.sizes))
+        lam[self.rows] = np.maximum(0.0, solver.result.x)
+        return lam if costs else lam / lam.sum()
+
+    def _flat(self, x: Array) -> Vector:
+        return np.asarray(to_numpy(x), dtype=np.float64).reshape(-1)

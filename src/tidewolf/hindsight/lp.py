@@ -1,0 +1,112 @@
+"""The task in hindsight as a linear program, for a set with a linear description.
+
+    min { <c, x> : x in K, A x <= b }       and, where that has no point,       min { s : x in K, <a_i, x> - b_i <= s for every i },
+
+whose multipliers weigh the rows so that their average is above 0 on all of K.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tidewolf.core.arrays import power_of_two
+from tidewolf.hindsight.task import Guess, Task, Vector, positive
+from tidewolf.sets.base import LinearDescription, Polyhedral
+
+METHOD = "linear program"
+SOLVER_TOLERANCE = 1e-10
+
+
+def guess(task: Task) -> Guess | None:
+    """The solver's point and multipliers, or its weights where it found no point; None where it found neither."""
+    assert isinstance(task.K, Polyhedral)
+    description = task.K.description()
+    found = solved(task, description)
+    if found is not None:
+        return Guess(*found)
+    weights = breached_weights(task, description)
+    return None if weights is None else Guess(None, np.zeros(len(task.b)), weights)
+
+
+def solved(task: Task, u_of: LinearDescription) -> tuple[Vector, Vector] | None:
+    """The solver's point and the multipliers of A x <= b; None where it found no point. Rows, costs and u are scaled to size 1 for it."""
+    A, b = _lifted(u_of, task.A, task.b)
+    sizes = power_of_two(abs(A).max(axis=1).toarray().reshape(-1))
+    costs = _costs(u_of, task.c)
+    cost, unit = float(power_of_two(np.abs(costs).max())), _unit(u_of)
+    found = _linprog(costs / cost, _in_units(u_of, unit), A.multiply(1 / sizes[:, None]), b / sizes / unit)
+    if found is None:
+        return None
+    u, lam = unit * found[0], found[1]
+    x = u if u_of.lift is None else u_of.lift @ u
+    return x if u_of.shift is None else x + u_of.shift, lam * cost / sizes
+
+
+def breached_weights(task: Task, u_of: LinearDescription) -> Vector | None:
+    """The multipliers of the second program; None where the solver found none."""
+    from scipy.sparse import csr_array, hstack
+
+    A, b = _lifted(u_of, task.A, task.b)
+    size, unit = float(power_of_two(abs(A).max())), _unit(u_of)
+    cost = np.append(np.zeros(A.shape[1]), 1.0)
+    rows = hstack([A / size, csr_array(-np.ones((len(b), 1)))])
+    found = _linprog(cost, _with_one_more(_in_units(u_of, unit)), rows, b / size / unit)
+    return None if found is None else found[1]
+
+
+def _linprog(cost: Vector, K: LinearDescription, A: Any, b: Vector) -> tuple[Vector, Vector] | None:
+    """A minimiser u of <cost, u> over A u <= b within a description, and the multipliers of A u <= b; None where none was found."""
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array, vstack
+
+    result = linprog(
+        cost,
+        A if K.A_ub is None else vstack([csr_array(K.A_ub), A]),
+        b if K.b_ub is None else np.concatenate([K.b_ub, b]),
+        K.A_eq,
+        K.b_eq,
+        bounds=np.column_stack([K.lower, K.upper]),
+        method="highs",
+        options={"primal_feasibility_tolerance": SOLVER_TOLERANCE, "dual_feasibility_tolerance": SOLVER_TOLERANCE},
+    )
+    return (result.x, np.maximum(0.0, -result.ineqlin.marginals[-len(b) :])) if result.status == 0 else None
+
+
+def _unit(K: LinearDescription) -> float:
+    """The size of the u of a description."""
+    bounds = np.abs(np.concatenate([K.lower, K.upper]))
+    return float(positive(np.max(bounds, where=np.isfinite(bounds), initial=0.0)))
+
+
+def _in_units(K: LinearDescription, unit: float) -> LinearDescription:
+    """A description of u/unit."""
+
+    def scaled(b: Vector | None) -> Vector | None:
+        return None if b is None else b / unit
+
+    return K._replace(lower=K.lower / unit, upper=K.upper / unit, b_eq=scaled(K.b_eq), b_ub=scaled(K.b_ub))
+
+
+def _lifted(K: LinearDescription, A: Any, b: Vector) -> tuple[Any, Vector]:
+    """A x <= b as inequalities in the u of a description."""
+    from scipy.sparse import csr_array
+
+    A = csr_array(A)
+    return A if K.lift is None else A @ csr_array(K.lift), b if K.shift is None else b - A @ K.shift
+
+
+def _costs(K: LinearDescription, c: Vector) -> Vector:
+    """<c, x> as costs of the u of a description."""
+    return c if K.lift is None else K.lift.T @ c
+
+
+def _with_one_more(K: LinearDescription) -> LinearDescription:
+    """A description with one more, free variable."""
+    from scipy.sparse import csr_array, hstack
+
+    def wider(A: Any) -> Any:
+        return None if A is None else hstack([csr_array(A), csr_array((A.shape[0], 1))])
+
+    return K._replace(lower=np.append(K.lower, -np.inf), upper=np.append(K.upper, np.inf), A_eq=wider(K.A_eq), A_ub=wider(K.A_ub))

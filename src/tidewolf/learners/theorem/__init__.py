@@ -1,0 +1,1 @@
+"""The paper's constants, to the letter."""

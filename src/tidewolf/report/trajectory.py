@@ -1,0 +1,104 @@
+"""Where each run went: its points over time as a heat map, and for flows the network with the loads of its links and the paths in use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tidewolf.report import heat, network
+from tidewolf.report.figures import swatch
+from tidewolf.report.markup import numbers
+from tidewolf.report.styles import Look, looks
+
+if TYPE_CHECKING:
+    from tidewolf.evaluation.run import Run
+    from tidewolf.evaluation.trajectory_summary import Trail
+    from tidewolf.sets.flows.flow_polytope import Path
+
+MOST = 6
+"""Of more runs, only the first are shown."""
+_PATHS = 12
+
+
+class Shown(NamedTuple):
+    """A run whose points were kept."""
+
+    look: Look
+    run: Run
+    trail: Trail
+    map: heat.Map
+
+
+def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[Shown]:
+    """The first of the runs whose points were kept."""
+    return [
+        Shown(look, run, run.trail, heat.heat_map(run.trail, entries))
+        for run, look in zip(runs[:MOST], looks(runs), strict=False)
+        if run.trail is not None and run.rounds and run.trail.means.size
+    ]
+
+
+def full_colour(shown: Sequence[Shown]) -> float:
+    """The size that has the full colour in every map: the largest entry of all."""
+    return max((float(np.abs(each.map.values).max()) for each in shown), default=0.0) or 1.0
+
+
+def section(runs: Sequence[Run], entries: Sequence[str] = ()) -> str:
+    """Everything about where the runs went; nothing where no points were kept."""
+    shown = shown_runs(runs, entries)
+    if not shown:
+        return ""
+    scale = full_colour(shown)
+    maps = "".join(_map(each, scale) for each in shown)
+    nets = "".join(_networks(shown))
+    left = f" The first {MOST} of {len(runs)} runs are shown." if len(runs) > MOST else ""
+    parts = shown[0].map
+    kept = f"the {len(parts.entries)} largest of {len(parts.entries) + parts.left_out:,} entries" if parts.left_out else "every entry"
+    sign = ", grey where negative" if any((each.map.values < 0).any() for each in shown) else ""
+    about = f"A row for each entry ({kept}), time from left to right; full colour is {scale:.3g}{sign}.{left}"
+    return f'<h2 class="part">The played point over time</h2><p class="read">{about}</p><section class="figures two">{maps}</section>' + (
+        '<h2 class="part">The network</h2><p class="read">Links as wide as their mean load over the run, written beside them. '
+        f"Beneath, the paths in use at the end.</p>{nets}"
+        if nets
+        else ""
+    )
+
+
+def _map(each: Shown, scale: float) -> str:
+    return (
+        f"<figure><figcaption><h3>{swatch(each.look)}{escape(each.look.label)}</h3></figcaption>"
+        f"{heat.element(each.map, each.look.hue, scale)}"
+        f"{numbers(heat.heat_table(each.map), each.look.label)}</figure>"
+    )
+
+
+def _networks(shown: Sequence[Shown]) -> Iterator[str]:
+    for each in shown:
+        K = each.run.learner.hard_set
+        net = network.network_of(K, each.trail.mean)
+        if net is None:
+            return
+        paths = network.paths_in_use(K, each.trail.means[-1])
+        spoken = f"The network with the mean load of each link under {each.look.label}."
+        yield (
+            f'<figure class="wide"><figcaption><h3>{swatch(each.look)}{escape(each.look.label)}</h3></figcaption>'
+            f"{network.drawings(net, each.look.hue, spoken)}{_paths(paths, each)}</figure>"
+        )
+
+
+def _paths(paths: Sequence[Path], each: Shown) -> str:
+    if not paths:
+        return ""
+    begin, end = each.map.begins[-1], each.map.ends[-1]
+    when = f"round {end:,}" if begin == end else f"rounds {begin:,} to {end:,}"
+    most = paths[0].weight
+    items = "".join(
+        f'<li><b>{path.weight:.3g}</b><i style="--share: {path.weight / most:.3f}"></i>'
+        f"<span>{' &rarr; '.join(escape(str(node)) for node in path.nodes)}</span></li>"
+        for path in paths[:_PATHS]
+    )
+    more = f'<p class="read">and {len(paths) - _PATHS} lighter ones</p>' if len(paths) > _PATHS else ""
+    return f'<h4>Paths in use, {when}</h4><ol class="paths" style="--tone: var(--line-{each.look.hue})">{items}</ol>{more}'

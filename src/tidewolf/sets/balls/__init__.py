@@ -1,0 +1,1 @@
+"""Balls of norms, boxes and ellipsoids."""

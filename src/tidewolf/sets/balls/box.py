@@ -1,0 +1,127 @@
+"""The box: every entry between its own two bounds.
+
+    { lower <= x <= upper }
+
+Oracle: entry by entry, the lower bound where the direction is nonnegative, else the upper. Entries with lower = upper are fixed: the
+affine hull runs through the free ones. Center (lower + upper)/2, radius ||upper - lower||/2, inner radius half the smallest free width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from tidewolf.core.arrays import (
+    Array,
+    Shape,
+    as_direction,
+    as_own,
+    as_point,
+    frozen,
+    length,
+    like,
+    namespace,
+    to_numpy,
+)
+from tidewolf.core.errors import EmptySet
+from tidewolf.core.oracle import Answer
+from tidewolf.core.vertices import Dense
+from tidewolf.sets.base import (
+    ConvexSet,
+    LinearDescription,
+    Polyhedral,
+    Projectable,
+    Relaxable,
+    as_shape,
+)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Box(ConvexSet, Projectable, Polyhedral, Relaxable):
+    """Arrays with every entry between `lower` and `upper`, two arrays of one shape. Geometry exact."""
+
+    lower: Array
+    upper: Array
+
+    def __post_init__(self) -> None:
+        lower = as_own(self.lower, "The lower bound of a box")
+        upper = as_own(as_point(self.upper, as_shape(lower.shape, "The box"), "The upper bound of a box"), "The upper bound of a box")
+        upper = frozen(like(upper, lower))
+        if not bool(namespace(lower).all(lower <= upper)):
+            at = np.argwhere(to_numpy(lower > upper))[0].tolist()
+            raise EmptySet(f"A box needs lower <= upper everywhere; at entry {at} the lower bound is greater.")
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(self.lower.shape)
+
+    @cached_property
+    def dimension(self) -> int:
+        return int(np.count_nonzero(self._widths))
+
+    @cached_property
+    def center(self) -> Array:
+        return frozen(self.lower + (self.upper - self.lower) / 2)
+
+    @property
+    def radius(self) -> float:
+        return self.diameter / 2
+
+    @cached_property
+    def diameter(self) -> float:
+        return length(self._widths)
+
+    @cached_property
+    def inner_radius(self) -> float:
+        return float(np.min(self._widths[self._widths > 0])) / 2 if self.dimension else 0.0
+
+    def tangent(self, direction: Array) -> Array:
+        direction = as_direction(direction, self.shape)
+        return direction * like(self._free, direction)
+
+    def excess(self, x: Array) -> float:
+        """The largest breach of a bound."""
+        x = as_point(x, self.shape, "The point")
+        xp = namespace(x)
+        return max(0.0, float(xp.max(like(self.lower, x) - x)), float(xp.max(x - like(self.upper, x))))
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        xp = namespace(direction)
+        corner = xp.where(direction >= 0, like(self.lower, direction), like(self.upper, direction))
+        return Answer(Dense(corner))
+
+    def project(self, y: Array) -> Array:
+        """Every entry moved to its nearer bound where it is outside."""
+        y = as_point(y, self.shape, "The point to project")
+        return namespace(y).clip(y, like(self.lower, y), like(self.upper, y))
+
+    def relax(self, y: Array) -> Array:
+        """The box itself."""
+        return self.project(y)
+
+    def description(self) -> LinearDescription:
+        return LinearDescription(*(to_numpy(bound).astype(np.float64).reshape(-1) for bound in (self.lower, self.upper)))
+
+    @classmethod
+    def examples(cls) -> Sequence[Box]:
+        return (
+            cls([0.0], [1.0]),
+            cls([-1.0, 0.0, 2.0], [1.0, 5.0, 2.0]),
+            cls([0.5, -0.5], [0.5, -0.5]),
+            cls(np.zeros((2, 3)), np.arange(6.0).reshape(2, 3)),
+        )
+
+    @cached_property
+    def _widths(self) -> np.ndarray[Any, Any]:
+        return to_numpy(self.upper - self.lower)
+
+    @cached_property
+    def _free(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return (self._widths > 0).astype(np.float64)

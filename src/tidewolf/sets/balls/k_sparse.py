@@ -1,0 +1,108 @@
+"""The hull of vectors with k entries of size tau: few, and none too large.
+
+    { |x|_inf <= tau, |x|_1 <= k tau }         the ball of  N(x) = max(|x|_inf, |x|_1 / k)
+
+Its vertices have k entries +-tau and zeros elsewhere: it is the convex hull of all vectors with at most k nonzero entries, none larger
+in size than tau. Oracle: the k entries of largest size get tau against their signs, ties go to the earlier entry. (k = 1 is the L1 ball,
+k = n the box.) The farthest members are the vertices, radius tau sqrt(k). Facets x_i = +-tau at distance tau, and
+sum_i s_i x_i = k tau, s_i = +-1, at k tau/sqrt(n). Projection: sizes clip(|y_i| - t, 0, tau) with the least t >= 0 that brings their sum
+to k tau at most. Description: x = p - q with 0 <= p, q <= tau and sum (p + q) <= k tau.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from tidewolf.core.arrays import (
+    Array,
+    Shape,
+    as_count,
+    as_number,
+    as_point,
+    flat,
+    namespace,
+    to_numpy,
+)
+from tidewolf.core.errors import InvalidInput
+from tidewolf.core.oracle import Answer
+from tidewolf.core.vertices import Sparse, Vertex
+from tidewolf.sets.balls.norm_ball import NormBall, largest, signed
+from tidewolf.sets.base import LinearDescription, Polyhedral, Projectable, as_size, shape_of
+from tidewolf.sets.simplices.capped_simplex import CappedSimplex
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class KSparse(NormBall, Projectable, Polyhedral):
+    """The convex hull of arrays with at most k nonzero entries, each at most `tau` in size; n as for `L2Ball`. Geometry exact."""
+
+    n: int | Shape
+    k: int
+    tau: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n", as_size(self.n, "a k-sparse set"))
+        object.__setattr__(self, "k", as_entries(self.k, math.prod(self.shape), "a k-sparse set"))
+        object.__setattr__(self, "tau", as_number(self.tau, "The bound tau of a k-sparse set", above=0.0))
+
+    @property
+    def shape(self) -> Shape:
+        return shape_of(self.n)
+
+    @property
+    def radius(self) -> float:
+        return self.tau * math.sqrt(self.k)
+
+    @property
+    def inner_radius(self) -> float:
+        return self.tau * min(1.0, self.k / math.sqrt(math.prod(self.shape)))
+
+    def norm(self, x: Array) -> float:
+        """max(|x|_inf, |x|_1 / k)."""
+        xp = namespace(x)
+        sizes = xp.abs(x)
+        return max(float(xp.max(sizes)), float(xp.sum(sizes)) / self.k)
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        d = flat(to_numpy(direction))
+        chosen = largest(np.abs(d), self.k)
+        return Answer(Sparse(self.shape, chosen, np.where(d[chosen] < 0, self.tau, -self.tau)))
+
+    def atom(self, point: Array) -> Vertex:
+        return Sparse.of(point)
+
+    def project(self, y: Array) -> Array:
+        """Sizes cut at tau; where they sum to more than k tau, projected on the capped simplex of that sum."""
+        y = as_point(y, self.shape, "The point to project")
+        xp = namespace(y)
+        sizes = xp.abs(y)
+        cut = xp.clip(sizes, 0.0, self.tau)
+        if float(xp.sum(cut)) > self.k * self.tau:
+            capped = CappedSimplex(math.prod(self.shape), self.tau, self.k * self.tau)
+            cut = xp.reshape(capped.project(flat(sizes)), self.shape)
+        return signed(cut, y)
+
+    def description(self) -> LinearDescription:
+        from scipy.sparse import eye_array, hstack
+
+        n = math.prod(self.shape)
+        lift = hstack([eye_array(n), -eye_array(n)], format="csr")
+        total = np.array([self.k * self.tau])
+        return LinearDescription(np.zeros(2 * n), np.full(2 * n, self.tau), A_ub=np.ones((1, 2 * n)), b_ub=total, lift=lift)
+
+    @classmethod
+    def examples(cls) -> Sequence[KSparse]:
+        return (cls(1, 1), cls(5, 2, 0.5), cls((2, 2), 4, 3.0))
+
+
+def as_entries(k: object, n: int, what: str) -> int:
+    """A number of entries out of n."""
+    k = as_count(k, f"The number k of entries of {what}")
+    if k > n:
+        raise InvalidInput(f"The number k of entries of {what} must be at most n = {n}, not {k}.")
+    return k

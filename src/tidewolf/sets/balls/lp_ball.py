@@ -1,0 +1,78 @@
+"""The ball of a p-norm, 1 <= p <= inf.
+
+    { |x|_p <= tau },    |x|_p = (sum_i |x_i|^p)^(1/p)           p = 1 and p = inf the limits: sum and largest of the sizes
+
+Oracle: by Hoelder's inequality -tau s/|s|_p with s_i = sign(d_i) |d_i|^(1/(p - 1)), where |s|_p^p = <s, d>, from d divided by its largest
+size. For p = 1 the entries of largest size share (`L1Ball` gives everything to the first, which is a vertex); for p = inf every entry is
++-tau; for d = 0 and p < inf every member is best and the center is the answer. Since
+
+    |x|_2 <= |x|_p  for p <= 2,     |x|_2 <= n^(1/2 - 1/p) |x|_p  for p >= 2      (e_1 and (1, ..., 1) attain them),
+
+the radius is tau max(1, n^(1/2 - 1/p)) and, these being the other way round for the largest ball inside, the inner radius
+tau min(1, n^(1/2 - 1/p)).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from tidewolf.core.arrays import Array, Shape, as_number, namespace
+from tidewolf.core.oracle import Answer
+from tidewolf.core.vertices import Dense
+from tidewolf.sets.balls.norm_ball import NormBall
+from tidewolf.sets.base import as_size, shape_of
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class LpBall(NormBall):
+    """Arrays of p-norm at most `tau`, p at least 1 and perhaps infinite; n as for `L2Ball`. Geometry exact."""
+
+    n: int | Shape
+    p: float
+    tau: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n", as_size(self.n, "an Lp ball"))
+        if not (isinstance(self.p, float) and self.p == math.inf):
+            object.__setattr__(self, "p", as_number(self.p, "The power p of an Lp ball", least=1.0))
+        object.__setattr__(self, "tau", as_number(self.tau, "The bound tau of an Lp ball", above=0.0))
+
+    @property
+    def shape(self) -> Shape:
+        return shape_of(self.n)
+
+    @property
+    def radius(self) -> float:
+        return self.tau * max(1.0, self._stretch)
+
+    @property
+    def inner_radius(self) -> float:
+        return self.tau * min(1.0, self._stretch)
+
+    def norm(self, x: Array) -> float:
+        """|x|_p."""
+        xp = namespace(x)
+        sizes = xp.abs(x)
+        largest = float(xp.max(sizes))
+        return largest * float(xp.sum((sizes / largest) ** self.p)) ** (1.0 / self.p) if largest else 0.0
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        xp = namespace(direction)
+        sizes = xp.abs(direction)
+        largest = float(xp.max(sizes))
+        sizes = sizes / largest if largest else sizes
+        s = sizes ** (1.0 / (self.p - 1.0) if self.p > 1.0 else math.inf)
+        s = s * (self.tau / (float(xp.sum(s * sizes)) ** (1.0 / self.p) or 1.0))
+        return Answer(Dense(xp.where(direction < 0, s, -s)))
+
+    @classmethod
+    def examples(cls) -> Sequence[LpBall]:
+        return (cls(1, 3.0), cls(4, 1.5, 2.0), cls((2, 3), 5.0, 0.1))
+
+    @property
+    def _stretch(self) -> float:
+        return float(math.prod(self.shape) ** (0.5 - 1.0 / self.p))

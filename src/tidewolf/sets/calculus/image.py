@@ -1,0 +1,132 @@
+"""What translated, scaled and shrunk sets share: the image of a set K under v -> offset + scale v, scale > 0.
+
+    lmo(d) = offset + scale lmo_K(d)        sizes times scale        tangent and dimension those of K
+    excess(x) = scale excess_K((x - offset)/scale), the same inequalities or distance in the image's units
+
+The image has the gifts of K: it is Projectable, Polyhedral, Relaxable or of DearMembership
+exactly when K is.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+
+from tidewolf.core.arrays import Array, Shape, as_point, like, to_numpy
+from tidewolf.core.errors import NotSupported, WrongType
+from tidewolf.core.oracle import Answer
+from tidewolf.core.vertices import Moved, Vertex
+from tidewolf.sets.base import (
+    ConvexSet,
+    DearMembership,
+    LinearDescription,
+    Polyhedral,
+    Projectable,
+    Relaxable,
+)
+from tidewolf.sets.calculus.composed import GIFTS, Composed, able
+
+
+class Image(Composed):
+    """Abstract: { offset + scale v : v in K }. A subclass is a frozen dataclass whose first field is K."""
+
+    K: ConvexSet
+
+    def __new__(cls, K: ConvexSet, *settings: object, **named: object) -> Self:
+        if not isinstance(K, ConvexSet):
+            raise WrongType(f"{cls.__name__} needs a set of tidewolf.sets or of your own (a ConvexSet) to start from, not {K!r}.")
+        return able(cls, *(isinstance(K, gift) for gift in GIFTS))  # type: ignore[no-any-return]
+
+    @property
+    @abstractmethod
+    def scale(self) -> float: ...
+
+    @property
+    @abstractmethod
+    def offset(self) -> Array: ...
+
+    @property
+    def shape(self) -> Shape:
+        return self.K.shape
+
+    @property
+    def radius(self) -> float:
+        return self.scale * self.K.radius
+
+    @property
+    def diameter(self) -> float:
+        return self.scale * self.K.diameter
+
+    @property
+    def inner_radius(self) -> float | None:
+        inside = self.K.inner_radius
+        return None if inside is None else self.scale * inside
+
+    @property
+    def dimension(self) -> int:
+        return self.K.dimension
+
+    def tangent(self, direction: Array) -> Array:
+        return self.K.tangent(direction)
+
+    def excess(self, x: Array) -> float:
+        """The excess over K, in the image's units."""
+        return self.scale * self.K.excess(self._preimage(as_point(x, self.shape, "The point")))
+
+    def as_direction(self, direction: Array) -> Array:
+        return self.K.as_direction(direction)
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        vertex, error, warm = self.K.answer(direction, warm)
+        return Answer(Moved(vertex, self.scale, like(self.offset, direction)), self.scale * error, warm)
+
+    def atom(self, point: Array) -> Vertex:
+        return Moved(self.K.atom(self._preimage(point)), self.scale, like(self.offset, point))
+
+    def project(self, y: Array) -> Array:
+        """The image of K's own projection."""
+        if not isinstance(self.K, Projectable):
+            raise NotSupported(f"{self!r} has no exact projection, because its {type(self.K).__name__} has none.")
+        y = as_point(y, self.shape, "The point to project")
+        return like(self.offset, y) + self.scale * self.K.project(self._preimage(y))
+
+    def relax(self, y: Array) -> Array:
+        """The image of K's own superset."""
+        if not isinstance(self.K, Relaxable):
+            raise NotSupported(f"{self!r} has no cheap superset, because its {type(self.K).__name__} has none.")
+        y = as_point(y, self.shape, "The point to relax")
+        return like(self.offset, y) + self.scale * self.K.relax(self._preimage(y))
+
+    def vertex_excess(self, vertex: Vertex) -> float:
+        """That of K's own vertex, in the image's units."""
+        point = vertex.dense(self.center)
+        if not isinstance(self.K, DearMembership):
+            return self.excess(point)
+        inside = self.K.atom(self._preimage(point))
+        if isinstance(vertex, Moved) and vertex.scale == self.scale:
+            same = np.array_equal(to_numpy(vertex.shift), to_numpy(self.offset))
+            inside = vertex.vertex if same else inside  # rounding makes no vertex of a vertex
+        return self.scale * self.K.vertex_excess(inside)
+
+    def description(self) -> LinearDescription:
+        if not isinstance(self.K, Polyhedral):
+            raise NotSupported(f"{self!r} has no linear description, because its {type(self.K).__name__} has none.")
+        inside = self.K.description()
+        offset = to_numpy(self.offset).astype(np.float64).reshape(-1)
+        shift = offset if inside.shift is None else offset + self.scale * inside.shift
+        return inside._replace(shift=shift, lift=_scaled(inside.lift, self.scale, len(offset)))
+
+    def _preimage(self, x: Array) -> Array:
+        return (x - like(self.offset, x)) / self.scale
+
+
+def _scaled(lift: Any, scale: float, n: int) -> Any:
+    if lift is not None:
+        return scale * lift
+    if scale == 1.0:
+        return None
+    from scipy.sparse import eye_array
+
+    return scale * eye_array(n, format="csr")

@@ -1,0 +1,202 @@
+"""Several sets at once: one member of each, flattened and put end to end.
+
+    K_1 x ... x K_m = { (x_1, ..., x_m) : x_p in K_p }              points of shape (n,), n = n_1 + ... + n_m
+
+Every question falls apart into one for each part:
+
+    lmo, tangent, project, relax, center     end to end             radius^2, diameter^2, dimension, error     sums
+    inner radius                             the least, parts that are single points aside
+    excess                                   the largest
+
+A part's warm start is its own. Where all parts have a projection or a description, so has the product; where any can be relaxed, so can it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from tidewolf.core.arguments import as_items
+from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like
+from tidewolf.core.errors import EmptySet, NotSupported, WrongShape, WrongType
+from tidewolf.core.joined import end_to_end, joined, pieces
+from tidewolf.core.oracle import Answer
+from tidewolf.core.vertices import Vertex
+from tidewolf.sets.balls.box import Box
+from tidewolf.sets.balls.l2_ball import L2Ball
+from tidewolf.sets.base import (
+    ConvexSet,
+    DearMembership,
+    LinearDescription,
+    Polyhedral,
+    Projectable,
+    Relaxable,
+)
+from tidewolf.sets.calculus.composed import Composed, able
+from tidewolf.sets.calculus.translated import Translated
+from tidewolf.sets.simplices.simplex import Simplex
+from tidewolf.sets.spectra.bounded_psd import BoundedPSD
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Product(Composed):
+    """One member of each of several sets, end to end: `Product(K1, K2, ...)`. Geometry as exact as that of the parts.
+
+    `split` takes a point apart into the parts' own shapes, `join` puts it together.
+    """
+
+    parts: tuple[ConvexSet, ...]
+
+    def __new__(cls, *sets: ConvexSet, parts: Sequence[ConvexSet] = ()) -> Self:
+        given = (*sets, *as_items(parts, "The parts of a product", "[Simplex(2), L2Ball(3)]"))
+        for part in given:
+            if not isinstance(part, ConvexSet):
+                raise WrongType(f"A product is made of sets of tidewolf.sets or of your own (a ConvexSet), not of {part!r}.")
+        if not given:
+            raise EmptySet("A product of no sets has no points: give at least one set.")
+        every = [all(isinstance(part, gift) for part in given) for gift in (Projectable, Polyhedral)]
+        relaxable = any(isinstance(part, Relaxable) for part in given)
+        dear = any(isinstance(part, DearMembership) for part in given)
+        return able(cls, *every, relaxable, dear)  # type: ignore[no-any-return]
+
+    def __init__(self, *sets: ConvexSet, parts: Sequence[ConvexSet] = ()) -> None:
+        object.__setattr__(self, "parts", (*sets, *parts))
+
+    @property
+    def shape(self) -> Shape:
+        return (sum(map(math.prod, self._shapes)),)
+
+    @property
+    def dimension(self) -> int:
+        return sum(part.dimension for part in self.parts)
+
+    @cached_property
+    def center(self) -> Array:
+        first = self.parts[0].center
+        return frozen(end_to_end([like(part.center, first) for part in self.parts]))
+
+    @cached_property
+    def radius(self) -> float:
+        return math.hypot(*(part.radius for part in self.parts))
+
+    @cached_property
+    def diameter(self) -> float:
+        return math.hypot(*(part.diameter for part in self.parts))
+
+    @cached_property
+    def inner_radius(self) -> float | None:
+        inside = [part.inner_radius for part in self.parts if part.dimension]
+        known = [size for size in inside if size is not None]
+        return None if len(known) < len(inside) else min(known, default=0.0)
+
+    def split(self, x: Array) -> tuple[Array, ...]:
+        """The parts of a point, each in its own shape."""
+        return tuple(pieces(as_point(x, self.shape, "The point"), self._shapes))
+
+    def join(self, *points: Array) -> Array:
+        """A point from one of each part."""
+        if len(points) != len(self.parts):
+            raise WrongShape(f"A point of this product is joined from {len(self.parts)} parts, not from {len(points)}.")
+        checked = [as_point(x, part.shape, f"Part {p}") for p, (x, part) in enumerate(zip(points, self.parts, strict=True))]
+        return end_to_end([like(x, checked[0]) for x in checked])
+
+    def tangent(self, direction: Array) -> Array:
+        return end_to_end([part.tangent(d) for part, d in self._along(as_direction(direction, self.shape))])
+
+    def excess(self, x: Array) -> float:
+        """The largest excess of a part."""
+        return max(part.excess(piece) for part, piece in self._along(as_point(x, self.shape, "The point")))
+
+    def answer(self, direction: Array, warm: Any = None) -> Answer:
+        starts = warm or (None,) * len(self.parts)
+        answers = [part.answer(d, start) for (part, d), start in zip(self._along(direction), starts, strict=True)]
+        after = tuple(answer.warm for answer in answers)
+        kept = None if all(start is None for start in after) else after
+        return Answer(joined([answer.vertex for answer in answers]), sum(answer.error for answer in answers), kept)
+
+    def atom(self, point: Array) -> Vertex:
+        return joined([part.atom(piece) for part, piece in self._along(point)])
+
+    def project(self, y: Array) -> Array:
+        """Every part projected on its own set."""
+        self._require(Projectable, "exact projection")
+        along = self._along(as_point(y, self.shape, "The point to project"))
+        return end_to_end([part.project(piece) for part, piece in along if isinstance(part, Projectable)])
+
+    def relax(self, y: Array) -> Array:
+        """Every part on its own superset; parts that have none stay as they are."""
+        if not isinstance(self, Relaxable):
+            raise NotSupported(f"{self!r} has no cheap superset, because none of its parts has one.")
+        along = self._along(as_point(y, self.shape, "The point to relax"))
+        return end_to_end([part.relax(piece) if isinstance(part, Relaxable) else piece for part, piece in along])
+
+    def vertex_excess(self, vertex: Vertex) -> float:
+        """The largest of a part, cheap where the part's is."""
+        along = list(self._along(vertex.dense(self.center)))
+        found = [part.excess(x) for part, x in along if not isinstance(part, DearMembership)]
+        for part, x in along:
+            if isinstance(part, DearMembership):
+                found.append(part.vertex_excess(part.atom(x)))
+        return max(found)
+
+    def description(self) -> LinearDescription:
+        """The parts' descriptions as blocks of one."""
+        self._require(Polyhedral, "linear description")
+        return _blocks([part.description() for part in self.parts if isinstance(part, Polyhedral)], list(map(math.prod, self._shapes)))
+
+    @classmethod
+    def examples(cls) -> Sequence[Product]:
+        return (
+            cls(Simplex(3), Box([0.0, 1.0], [2.0, 1.0])),
+            cls(Simplex(2, at_most=True), Translated(Simplex(3), [1.0, 0.0, 0.0]), L2Ball((1, 2), radius=0.5)),
+            cls(BoundedPSD(2, tolerance=1e-9, dense=0), Simplex(1), cls(L2Ball(1))),
+        )
+
+    @cached_property
+    def _shapes(self) -> list[Shape]:
+        return [part.shape for part in self.parts]
+
+    def _along(self, x: Array) -> Iterator[tuple[ConvexSet, Array]]:
+        return zip(self.parts, pieces(x, self._shapes), strict=True)
+
+    def _require(self, gift: type, what: str) -> None:
+        for part in self.parts:
+            if not isinstance(part, gift):
+                raise NotSupported(f"{self!r} has no {what}, because its {type(part).__name__} has none.")
+
+
+def _blocks(told: list[LinearDescription], sizes: list[int]) -> LinearDescription:
+    """Descriptions of several sets as one of their product."""
+    from scipy.sparse import block_diag, csr_array, eye_array
+
+    def rows(matrices: list[Any]) -> Any:
+        if all(A is None for A in matrices):
+            return None
+        filled = [csr_array((0, len(d.lower))) if A is None else csr_array(A) for A, d in zip(matrices, told, strict=True)]
+        return block_diag(filled, format="csr")
+
+    def numbers(vectors: list[Any], missing: list[int]) -> Any:
+        if all(b is None for b in vectors):
+            return None
+        return np.concatenate([np.zeros(size) if b is None else b for b, size in zip(vectors, missing, strict=True)])
+
+    lifts = None
+    if any(d.lift is not None for d in told):
+        squares = zip(told, sizes, strict=True)
+        lifts = block_diag([eye_array(size) if d.lift is None else csr_array(d.lift) for d, size in squares], format="csr")
+    none = [0] * len(told)
+    return LinearDescription(
+        lower=np.concatenate([d.lower for d in told]),
+        upper=np.concatenate([d.upper for d in told]),
+        A_eq=rows([d.A_eq for d in told]),
+        b_eq=numbers([d.b_eq for d in told], none),
+        A_ub=rows([d.A_ub for d in told]),
+        b_ub=numbers([d.b_ub for d in told], none),
+        lift=lifts,
+        shift=numbers([d.shift for d in told], sizes),
+    )

@@ -1,0 +1,47 @@
+"""A set made larger or smaller around the origin: factor K = { factor v : v in K }."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tidewolf.core.arrays import Array, as_number, frozen, length
+from tidewolf.core.errors import InvalidInput
+from tidewolf.sets.balls.l2_ball import L2Ball
+from tidewolf.sets.base import ConvexSet
+from tidewolf.sets.calculus.image import Image
+from tidewolf.sets.calculus.translated import Translated
+from tidewolf.sets.simplices.simplex import Simplex
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scaled(Image):
+    """Every member of K times `factor`, above 0. Geometry as exact as that of K."""
+
+    K: ConvexSet
+    factor: float
+
+    def __post_init__(self) -> None:
+        factor = as_number(self.factor, "The factor of a scaled set", above=0.0)
+        size = self.K.diameter + length(self.K.center)
+        if not math.isfinite(factor * size):
+            raise InvalidInput(f"The factor {factor:g} makes a set of size {size:g} larger than numbers are: measure in other units.")
+        object.__setattr__(self, "factor", factor)
+
+    @property
+    def scale(self) -> float:
+        return self.factor
+
+    @cached_property
+    def offset(self) -> Array:
+        return frozen(0.0 * self.K.center)
+
+    @cached_property
+    def center(self) -> Array:
+        return frozen(self.factor * self.K.center)
+
+    @classmethod
+    def examples(cls) -> Sequence[Scaled]:
+        return (cls(Translated(Simplex(3), [0.0, 4.0, 1.0]), 2.0), cls(L2Ball(2), 0.1))

@@ -1,0 +1,1 @@
+"""Sets told by their points or by their half-spaces."""

@@ -1,0 +1,1 @@
+"""What sets over graphs share: order, blocks, residual graphs, circulations."""

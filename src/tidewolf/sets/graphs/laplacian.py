@@ -1,0 +1,163 @@
+"""Projection on circulations: the direction space of the flows of a graph, in one part or several.
+
+    P d = d - A' phi,      L phi = A d,      L = A A'  the graph's Laplacian with one node of each part grounded
+
+Three ways to solve, by size: a dense inverse up to `DENSE_NODES` nodes; a sparse factor when its entries, counted before anything is
+factorised (elimination tree of the reverse Cuthill-McKee order), stay below `FACTOR_ENTRIES`; else conjugate gradients to `CG_TOLERANCE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tidewolf.core.errors import SolverFailed
+from tidewolf.core.jit import kernel
+
+DENSE_NODES = 600
+FACTOR_ENTRIES = 4_000_000
+CG_TOLERANCE = 1e-12
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+Ints = np.ndarray[Any, Any]
+
+
+class HullProjection:
+    """P for a graph on positions 0 .. nodes - 1, whose arcs are some coordinates of a point; the others are projected to 0.
+
+    `grounded` holds one position of each connected part; None is the last of a graph in one part.
+    """
+
+    def __init__(self, arcs: Ints, tails: Ints, heads: Ints, nodes: int, grounded: Ints | None = None) -> None:
+        self.arcs, self.tails, self.heads, self.nodes, self.grounded = arcs, tails, heads, nodes, grounded
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HullProjection, (self.arcs, self.tails, self.heads, self.nodes, self.grounded)  # a copy factorises for itself
+
+    def __call__(self, d: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """P d."""
+        divergence, projected = np.zeros(self.nodes), np.zeros_like(d)
+        arc_divergence(d, self.arcs, self.tails, self.heads, divergence)
+        without_gradient(d, self.arcs, self.tails, self.heads, self._solver[1](divergence), projected)
+        return projected
+
+    def unit_norms(self) -> Floats | None:
+        """|P e| for every arc e (its distance from being on every path), or None on graphs too large to know."""
+        if self._inverse is None:
+            return None
+        t, h, inverse = self.tails, self.heads, self._inverse
+        resistance = inverse[t, t] - 2.0 * inverse[t, h] + inverse[h, h]
+        norms: Floats = np.sqrt(np.maximum(0.0, 1.0 - resistance))
+        return norms
+
+    @cached_property
+    def _free(self) -> Ints:
+        """The positions that are not grounded."""
+        return np.delete(np.arange(self.nodes), self.nodes - 1 if self.grounded is None else self.grounded)
+
+    @cached_property
+    def _laplacian(self) -> Any:
+        from scipy.sparse import coo_array
+
+        rows = np.concatenate([self.tails, self.heads, self.tails, self.heads])
+        columns = np.concatenate([self.tails, self.heads, self.heads, self.tails])
+        ones = np.ones(len(self.tails))
+        full = coo_array((np.concatenate([ones, ones, -ones, -ones]), (rows, columns)), shape=(self.nodes, self.nodes))
+        return full.tocsc()[self._free][:, self._free]
+
+    @cached_property
+    def _inverse(self) -> Floats | None:
+        if self.nodes > DENSE_NODES:
+            return None
+        inverse: Floats = np.linalg.inv(self._laplacian.toarray())
+        padded = np.zeros((self.nodes, self.nodes))
+        padded[np.ix_(self._free, self._free)] = 0.5 * (inverse + inverse.T)
+        return padded
+
+    @property
+    def method(self) -> str:
+        """Which of the three ways is taken."""
+        return self._solver[0]
+
+    @cached_property
+    def _solver(self) -> tuple[str, Callable[[Floats], Floats]]:
+        """Its name, and potentials of all nodes (0 at the grounded one) from their divergences."""
+        if self._inverse is not None:
+            return "dense inverse", self._inverse.dot
+        from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+        order = reverse_cuthill_mckee(self._laplacian, symmetric_mode=True)
+        permuted = self._laplacian[order][:, order].tocsc()
+        size = permuted.shape[0]
+        work = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+        if factor_entries(permuted.indptr, permuted.indices, FACTOR_ENTRIES, *work) <= FACTOR_ENTRIES:
+            return "sparse factor", _factorised(permuted, self._free[order])
+        return "conjugate gradients", _conjugate_gradients(self._laplacian, self._free)
+
+
+def _factorised(permuted: Any, order: Ints) -> Callable[[Floats], Floats]:
+    from scipy.sparse.linalg import splu
+
+    factor = splu(permuted, permc_spec="NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+
+    def solve(divergence: Floats) -> Floats:
+        potentials = np.zeros(len(divergence))
+        potentials[order] = factor.solve(divergence[order])
+        return potentials
+
+    return solve
+
+
+def _conjugate_gradients(laplacian: Any, free: Ints) -> Callable[[Floats], Floats]:
+    """Jacobi-preconditioned; the residual is relative to the right-hand side."""
+    from scipy.sparse import diags_array
+    from scipy.sparse.linalg import cg
+
+    rows = laplacian.tocsr()
+    jacobi = diags_array(1.0 / laplacian.diagonal())
+
+    def solve(divergence: Floats) -> Floats:
+        potentials = np.zeros(len(divergence))
+        potentials[free], failed = cg(rows, divergence[free], rtol=CG_TOLERANCE, maxiter=20 * len(divergence), M=jacobi)
+        if failed:
+            raise SolverFailed(f"Conjugate gradients did not reach {CG_TOLERANCE:g} on the graph's Laplacian in 20 steps a node.")
+        return potentials
+
+    return solve
+
+
+@kernel
+def arc_divergence(d, arcs, tails, heads, divergence):  # type: ignore[no-untyped-def]
+    for p in range(len(arcs)):
+        divergence[tails[p]] += d[arcs[p]]
+        divergence[heads[p]] -= d[arcs[p]]
+
+
+@kernel
+def without_gradient(d, arcs, tails, heads, potentials, projected):  # type: ignore[no-untyped-def]
+    for p in range(len(arcs)):
+        projected[arcs[p]] = d[arcs[p]] - (potentials[tails[p]] - potentials[heads[p]])
+
+
+@kernel
+def factor_entries(indptr, indices, limit, parent, mark):  # type: ignore[no-untyped-def]
+    """Entries of the Cholesky factor of a symmetric matrix, counted row by row along its elimination tree; stops past `limit`."""
+    n, count = len(indptr) - 1, 0
+    for i in range(n):
+        parent[i], mark[i] = -1, i
+        count += 1
+        for p in range(indptr[i], indptr[i + 1]):
+            j = indices[p]
+            if j < i:
+                while mark[j] != i:
+                    if parent[j] == -1:
+                        parent[j] = i
+                    mark[j] = i
+                    count += 1
+                    j = parent[j]
+        if count > limit:
+            return count
+    return count

@@ -1,0 +1,1 @@
+"""Orders, matchings and trees."""

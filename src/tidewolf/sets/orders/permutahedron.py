@@ -1,0 +1,177 @@
+"""The permutahedron: the hull of all orderings of a vector w.
+
+    { x : sum x = sum w,  the k largest entries of x sum to at most W_k, k < n }        W_k the sum of the k largest w  (Rado 1952)
+
+Oracle: a sort, the largest weight to the smallest entry of the direction; ties go to the earlier entry. Center c: the mean of w
+everywhere. All vertices are alike, and no reordering is farther from w than the reverse one (rearrangement inequality):
+
+    radius = ||w - c||        diameter = ||sorted w - reversed||        dimension = n - 1, or 0 where all weights are equal
+
+The inequality of k entries S is at (W_k - k c) / ||P 1_S|| from c within the hull, ||P 1_S||^2 = k (n - k)/n; inner_radius is the least.
+
+Projection of y (Lim and Wright 2016): with y and w sorted downwards, x = y - v, v the nonincreasing vector nearest to y - w, which pooling
+adjacent violators finds. Within a pool of entries B,  x_i = mean_B(w) + (y_i - mean_B(y)): written so, a far y loses no digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from tidewolf.core.arrays import (
+    Array,
+    Shape,
+    as_direction,
+    as_own,
+    as_point,
+    frozen,
+    length,
+    like,
+    namespace,
+    to_numpy,
+    total,
+)
+from tidewolf.core.errors import WrongShape
+from tidewolf.core.jit import kernel
+from tidewolf.core.oracle import Answer
+from tidewolf.core.vertices import Dense
+from tidewolf.sets.base import (
+    ConvexSet,
+    LinearDescription,
+    Polyhedral,
+    Projectable,
+    Relaxable,
+    as_shape,
+    clipped,
+)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Permutahedron(ConvexSet, Projectable, Polyhedral, Relaxable):
+    """Everything between the orderings of `weights`, kept largest first. Geometry exact."""
+
+    weights: Array
+
+    def __post_init__(self) -> None:
+        weights = as_own(self.weights, "The weights of a permutahedron")
+        if len(as_shape(weights.shape, "The permutahedron")) != 1:
+            raise WrongShape(f"The weights of a permutahedron have shape {tuple(weights.shape)}; give a vector, such as [3, 2, 1].")
+        xp = namespace(weights)
+        object.__setattr__(self, "weights", frozen(xp.flip(xp.sort(weights))))
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(self.weights.shape)
+
+    @property
+    def dimension(self) -> int:
+        return len(self._w) - 1 if self._w[0] > self._w[-1] else 0
+
+    @cached_property
+    def center(self) -> Array:
+        return frozen(like(np.full(self.shape, self._mean), self.weights))
+
+    @cached_property
+    def radius(self) -> float:
+        return length(self._w - self._mean) if self.dimension else 0.0
+
+    @cached_property
+    def diameter(self) -> float:
+        return length(self._w - self._w[::-1])
+
+    @cached_property
+    def inner_radius(self) -> float:
+        if not self.dimension:
+            return 0.0
+        n = len(self._w)
+        k = np.arange(1, n)
+        return float(np.min(np.cumsum(self._w - self._mean)[:-1] / np.sqrt(k * (n - k) / n)))
+
+    def tangent(self, direction: Array) -> Array:
+        direction = as_direction(direction, self.shape)
+        return direction - total(direction) / len(self._w) if self.dimension else 0 * direction
+
+    def excess(self, x: Array) -> float:
+        """The most by which the largest k entries, for some k, exceed what they may sum to, or the error of the whole sum."""
+        x = to_numpy(as_point(x, self.shape, "The point")).astype(np.float64, copy=False)
+        above = np.cumsum(np.sort(x)[::-1] - self._w)
+        return max(0.0, float(above.max()), -float(above[-1]))
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        vertex = np.empty(self.shape)
+        vertex[np.argsort(to_numpy(direction), kind="stable")] = self._w
+        return Answer(Dense(like(vertex, direction)))
+
+    def project(self, y: Array) -> Array:
+        """Sort, pool adjacent violators, put back."""
+        y = as_point(y, self.shape, "The point to project")
+        entries = to_numpy(y).astype(np.float64)
+        order = np.argsort(-entries, kind="stable")
+        x, sorted_x = np.empty(self.shape), np.empty(self.shape)
+        pooled(entries[order], self._w, np.empty(self.shape), np.empty(self.shape), np.empty(len(x) + 1, dtype=np.int64), sorted_x)
+        x[order] = sorted_x
+        return like(x, y)
+
+    def relax(self, y: Array) -> Array:
+        """The nearest point with entries between the smallest and the largest weight."""
+        return clipped(y, self.shape, float(self._w[-1]), float(self._w[0]))
+
+    def description(self) -> LinearDescription:
+        """x = w_n + sum_k (w_k - w_{k+1}) z_k with z_k in [0, 1]^n of sum k: n variables for every two neighbours that differ."""
+        from scipy.sparse import eye_array, kron
+
+        n, gaps = len(self._w), -np.diff(self._w)
+        k = np.flatnonzero(gaps)
+        if not len(k):
+            return LinearDescription(self._w, self._w)
+        sums, lift = kron(eye_array(len(k)), np.ones((1, n)), format="csc"), kron(gaps[None, k], eye_array(n), format="csr")
+        return LinearDescription(
+            np.zeros(n * len(k)), np.ones(n * len(k)), sums, (k + 1).astype(np.float64), lift=lift, shift=np.full(n, self._w[-1])
+        )
+
+    @classmethod
+    def examples(cls) -> Sequence[Permutahedron]:
+        return (
+            cls([2.0]),
+            cls([0.5, 0.5, 0.5]),
+            cls([1.0, 3.0]),
+            cls([1.0, 2.0, 3.0, 4.0]),
+            cls([0.0, 0.0, 7.0, -1.0, 0.0]),
+            cls([1.0, 1.0, 0.0, 1.0, 0.0, 1e-3]),
+        )
+
+    @cached_property
+    def _w(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return frozen(to_numpy(self.weights).astype(np.float64))  # type: ignore[no-any-return]
+
+    @cached_property
+    def _mean(self) -> float:
+        return math.fsum(self._w) / len(self._w)
+
+
+@kernel
+def pooled(y, w, mean_y, mean_w, first, x):  # type: ignore[no-untyped-def]
+    """The projection of y, sorted downwards, on the permutahedron of w, sorted downwards. Pool p holds entries first[p] .. first[p + 1]."""
+    pools = 0
+    for i in range(len(y)):
+        mean_y[pools], mean_w[pools], first[pools] = y[i], w[i], i
+        pools += 1
+        while pools > 1 and mean_y[pools - 2] - mean_y[pools - 1] <= mean_w[pools - 2] - mean_w[pools - 1]:
+            share = (i + 1 - first[pools - 1]) / (i + 1 - first[pools - 2])
+            mean_y[pools - 2] += share * (mean_y[pools - 1] - mean_y[pools - 2])
+            mean_w[pools - 2] += share * (mean_w[pools - 1] - mean_w[pools - 2])
+            pools -= 1
+    first[pools] = len(y)
+    for p in range(pools):
+        off = 0.0
+        for i in range(first[p], first[p + 1]):
+            off += y[i] - mean_y[p]  # what rounding left in the mean
+        off /= first[p + 1] - first[p]
+        for i in range(first[p], first[p + 1]):
+            x[i] = mean_w[p] + (y[i] - mean_y[p] - off)

@@ -1,0 +1,426 @@
+"""The spanning tree polytope of a connected graph with n nodes: the hull of its spanning trees (Edmonds 1971).
+
+    { x >= 0 : x(E) = n - 1,  x(E[S]) <= |S| - 1 for every set S of nodes },        E[S] the edges within S
+
+Oracle: Borůvka's, for weights of any sign: no sort, a few passes over ever fewer edges; ties go to the earlier edge. A tree of the graph
+is a tree of each of its two-connected blocks B, with r_B + 1 nodes and m_B edges, so that the affine hull has one equation a block (a
+bridge is 1, a loop is 0):
+
+    x(B) = r_B        dimension = m - blocks        tangent(d) = d - mean of d over the block
+
+Center c: how often an edge is in a random tree, its effective resistance (Kirchhoff 1847).
+
+    radius^2   = |c|^2 + max over trees of sum_e (1 - 2 c_e)                     exact: one oracle call
+    diameter^2 <= min(4 radius^2, 2 sum_B min(r_B, m_B - r_B))                   two trees of a block differ in as many edges at most
+
+Inner radius: x_e = 0 is at c_e / sqrt(1 - 1/m_B), the inequality of S at (|S| - 1 - c(E[S])) / |P 1_E[S]| from c, with
+|P 1_F|^2 = |F| - |F|^2 / m_B <= m_B / 4. Blocks of up to 12 nodes try every S: exact. For larger ones, with degrees up to g, a lower bound:
+
+    |S| - 1 - c(E[S])  >=  1 / (1 + g r_B).
+
+Proof. Let S be connected (else the inequality follows from its parts'). Resistances of the edges within S sum to |S| - 1 in G[S] (Foster
+1949) and to c(E[S]) in G. A way outside S between two of its nodes, of L <= r_B edges, is in G; adding it alone takes R/(R + L) off the
+sum, R >= 1/g the resistance between its ends within S, and adding the rest of G takes off more (Rayleigh).
+
+Excess: x(E[S]) <= |S| - 1 for every S that holds the node s means that every edge can hand its x_e to its two ends so that s gets nothing
+and others at most 1 (Hakimi 1965; Cunningham 1985). For one s after the other, what a node has too much is pushed on along shortest ways.
+What cannot be placed is the largest violation. That is dear: seconds for 1,000 nodes.
+
+Two kinds of members are told cheaply. A tree is told by its edges. Of the center it is known what
+its edges hand to their ends: in a random tree, all of it directed to the root s, node u leaves by
+the edge e to v with probability
+
+    H_uu - H_uv - H_us + H_vs,      H the inverse of the Laplacian without one node, 0 there
+
+(Burton & Pemantle 1993), both directions of e together with c_e. What nodes get too much by these
+shares, and how far the shares miss c, bounds the center's excess.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from tidewolf.core.arguments import as_items
+from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, to_numpy
+from tidewolf.core.errors import EmptyGraph, GraphError, WrongShape
+from tidewolf.core.jit import kernel
+from tidewolf.core.oracle import Answer
+from tidewolf.core.vertices import Sparse, Vertex
+from tidewolf.sets.base import (
+    ConvexSet,
+    DearMembership,
+    LinearDescription,
+    Polyhedral,
+    Relaxable,
+    clipped,
+    membership_tolerance,
+)
+from tidewolf.sets.graphs.blocks import Blocks, Incidence, Ints, blocks, incidence
+from tidewolf.sets.graphs.dag import number_nodes, some
+
+_FEW_NODES = 12
+_DUST = 1e-15
+"""Of the largest entry: amounts that are not worth moving."""
+
+
+class Block(NamedTuple):
+    """A block with a choice: its edges, and their ends as numbers 0 .. nodes - 1."""
+
+    edges: Ints
+    ends: Ints
+    nodes: int
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
+    """Spanning trees of the graph of `edges`, pairs of any hashable names; point[i] says how much of edge i is taken.
+
+    Parallel edges are separate, loops stay at 0. Radius and dimension exact; inner radius exact where blocks have up to 12 nodes, else a
+    lower bound; diameter an upper bound. `center` costs the cube of the nodes in the largest block.
+    """
+
+    edges: Ints
+    nodes: tuple[Hashable, ...] = field(default=(), metadata={"label": True})
+
+    def __init__(self, edges: Iterable[tuple[Hashable, Hashable]], nodes: Sequence[Hashable] = ()) -> None:
+        names, tails, heads = number_nodes(edges)
+        if len(tails) == 0:
+            raise EmptyGraph("The graph has no edges; a spanning tree needs at least one.")
+        object.__setattr__(self, "edges", frozen(np.stack([tails, heads], axis=1)))
+        called = as_items(nodes, "The names of the nodes", "['a', 'b']") or names
+        if len(called) != len(names):
+            raise WrongShape(f"{len(called)} names were given for the {len(names)} nodes that the edges touch.")
+        object.__setattr__(self, "nodes", called)
+        parts = self._blocks.part_of_node
+        if parts.max() > 0:
+            named = "; ".join(some([self.nodes[v] for v in np.flatnonzero(parts == p)]) for p in range(min(3, parts.max() + 1)))
+            more = f"; and {parts.max() - 2} more" if parts.max() > 2 else ""
+            raise GraphError(
+                f"The graph falls into {parts.max() + 1} parts ({named}{more}), and no tree spans it: connect them, or make a set of each."
+            )
+
+    def __repr__(self) -> str:
+        return f"SpanningTrees({len(self.edges)} edges, {len(self.nodes)} nodes, dimension {self.dimension})"
+
+    @property
+    def shape(self) -> Shape:
+        return (len(self.edges),)
+
+    @property
+    def dimension(self) -> int:
+        return len(self.edges) - self._blocks.number
+
+    @cached_property
+    def center(self) -> Array:
+        return self._centered[0]
+
+    @cached_property
+    def _centered(self) -> tuple[Array, float]:
+        """The center, and what its excess is at most."""
+        c, excess = np.ones(self.shape), 0.0
+        c[self._loops] = 0.0
+        for edges, ends, nodes in self._choices():
+            laplacian = np.zeros((nodes, nodes))
+            a, b = ends.T
+            np.add.at(laplacian, (np.concatenate([a, b]), np.concatenate([a, b])), 1.0)
+            np.add.at(laplacian, (np.concatenate([a, b]), np.concatenate([b, a])), -1.0)
+            inverse = np.zeros((nodes, nodes))
+            inverse[:-1, :-1] = np.linalg.inv(laplacian[:-1, :-1])
+            resistance = inverse[a, a] - 2.0 * inverse[a, b] + inverse[b, b]
+            c[edges] = resistance * ((nodes - 1) / resistance.sum())
+            excess += float(np.abs(c[edges] - resistance).sum()) + _handed_beyond(inverse, a, b)
+        off = abs(float(c.sum()) - (len(self.nodes) - 1))
+        return frozen(c), max(excess, off, -float(c.min()))
+
+    @cached_property
+    def radius(self) -> float:
+        c = to_numpy(self.center)
+        return math.sqrt(max(0.0, float(c @ c) + float((1.0 - 2.0 * c)[self._tree(c)].sum())))
+
+    @cached_property
+    def diameter(self) -> float:
+        differ = sum(min(nodes - 1, len(edges) - nodes + 1) for edges, _, nodes in self._choices())
+        return min(2.0 * self.radius, math.sqrt(2.0 * differ))
+
+    @cached_property
+    def inner_radius(self) -> float:
+        c = to_numpy(self.center)
+        return min((_room(block, c[block.edges]) for block in self._choices()), default=0.0)
+
+    def tangent(self, direction: Array) -> Array:
+        direction = as_direction(direction, self.shape)
+        d, label = to_numpy(direction), self._blocks.of_edge
+        means = np.bincount(label, d) / np.bincount(label)
+        return like(d - means[label], direction)
+
+    def excess(self, x: Array) -> float:
+        """The largest negative entry, error of the sum, entry of a loop, or violated inequality of a set of nodes."""
+        x = to_numpy(as_point(x, self.shape, "The point")).astype(np.float64)
+        off = abs(float(x.sum()) - (len(self.nodes) - 1))
+        looped = float(np.max(x[self._loops], initial=0.0))
+        amounts = np.maximum(x, 0.0)
+        amounts[self._loops] = 0.0
+        beyond = misplaced(amounts, self.edges, *self._near, _DUST * max(1.0, float(amounts.max())))
+        return max(0.0, -float(x.min()), off, looped, float(beyond))
+
+    def vertex_excess(self, vertex: Vertex) -> float:
+        """0 for a tree, a bound known beforehand for the center up to rounding, else `excess`."""
+        if isinstance(vertex, Sparse) and self._is_tree(vertex.indices, vertex.values):
+            return 0.0
+        point, (center, bound) = vertex.dense(np.empty(0)), self._centered
+        near = bound + float(np.abs(point - center).sum())
+        return near if near <= membership_tolerance(point, self.radius) else self.excess(point)
+
+    def _is_tree(self, edges: Ints, values: np.ndarray[Any, Any]) -> bool:
+        if len(edges) != len(self.nodes) - 1 or not bool((values == 1.0).all()):
+            return False
+        known = edges.min(initial=0) >= 0 and edges.max(initial=0) < len(self.edges)
+        leader = np.empty(len(self.nodes), dtype=np.int32)
+        return bool(known and without_cycle(edges, self.edges, leader))
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        tree = self._tree(to_numpy(direction))
+        return Answer(Sparse(self.shape, tree, np.ones(len(tree))))
+
+    def atom(self, point: Array) -> Vertex:
+        return Sparse.of(point)
+
+    def relax(self, y: Array) -> Array:
+        """The nearest point with entries between 0 and 1, loops at 0."""
+        upper = np.ones(self.shape)
+        upper[self._loops] = 0.0
+        return clipped(y, self.shape, 0.0, upper)
+
+    def description(self) -> LinearDescription:
+        """Every edge hands its x_e to its ends, once for every node s of its block that gets nothing while the others get 1 (Martin 1991).
+
+        Variables beside x say what the first end gets, of edges that do not touch s: about r_B m_B for each block B.
+        """
+        from scipy.sparse import coo_array, eye_array
+
+        m = len(self.edges)
+        equal, most = list[Any](), list[Any]()  # rows, columns, factors
+        b, width = list[float](), m
+        for edges, ends, nodes in self._choices():
+            equal.append((np.full(len(edges), len(b)), edges, np.ones(len(edges))))
+            b.append(nodes - 1.0)
+            for s in range(nodes):
+                touching = (ends == s).any(axis=1)
+                inner, outer = edges[~touching], edges[touching]
+                (first, second), beyond = ends[~touching].T, ends[touching].sum(axis=1) - s
+                share, one = np.arange(width, width + len(inner)), np.ones(len(inner))
+                end = np.concatenate([first, second, second, beyond])
+                column, factor = np.concatenate([share, inner, share, outer]), np.concatenate([one, one, -one, np.ones(len(outer))])
+                row = end - (end > s)
+                told = row < nodes - 2  # the last node gets 1 if the others do
+                equal.append((len(b) + row[told], column[told], factor[told]))
+                most.append((np.tile(share - m, 2), np.concatenate([share, inner]), np.concatenate([one, -one])))
+                b += [1.0] * (nodes - 2)
+                width += len(inner)
+        lower, upper = np.zeros(width), np.ones(width)
+        lower[np.delete(np.arange(m), np.concatenate([self._loops, *(edges for edges, _, _ in self._choices())]))] = 1.0
+        upper[self._loops] = 0.0
+
+        def matrix(parts: list[Any], height: int) -> Any:
+            rows, columns, factors = (np.concatenate(part) for part in zip(*parts, strict=True))
+            return coo_array((factors, (rows, columns)), shape=(height, width)).tocsc()
+
+        if not b:
+            return LinearDescription(lower, upper)
+        lift = eye_array(m, width, format="csr")
+        return LinearDescription(lower, upper, matrix(equal, len(b)), np.array(b), matrix(most, width - m), np.zeros(width - m), lift)
+
+    @classmethod
+    def examples(cls) -> Sequence[SpanningTrees]:
+        return (
+            cls([("a", "b")]),
+            cls([(0, 0), (0, 0)]),
+            cls([("a", "b"), ("a", "b"), ("b", "a")]),
+            cls([(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (5, 3), (3, 3), (4, 3)]),
+            cls([(i, j) for i in range(5) for j in range(i)]),
+        )
+
+    def _tree(self, weights: np.ndarray[Any, Any]) -> Ints:
+        tree = np.empty(len(self.nodes) - 1, dtype=np.int32)
+        lightest_tree(frozen(weights.astype(np.float64, copy=False).view()), self.edges, tree)
+        tree.sort()
+        return tree
+
+    @cached_property
+    def _blocks(self) -> Blocks:
+        return blocks(self.edges, len(self.nodes))
+
+    @cached_property
+    def _near(self) -> Incidence:
+        return incidence(self.edges, len(self.nodes))
+
+    @cached_property
+    def _loops(self) -> Ints:
+        return np.flatnonzero(self.edges[:, 0] == self.edges[:, 1]).astype(np.int32)
+
+    def _choices(self) -> Iterator[Block]:
+        """The blocks of more than one edge."""
+        by_block = np.argsort(self._blocks.of_edge, kind="stable").astype(np.int32)
+        for edges in np.split(by_block, np.cumsum(np.bincount(self._blocks.of_edge))[:-1]):
+            if len(edges) > 1:
+                nodes, ends = np.unique(self.edges[edges], return_inverse=True)
+                yield Block(edges, ends.reshape(-1, 2).astype(np.int32), len(nodes))
+
+
+def _handed_beyond(inverse: np.ndarray[Any, Any], a: Ints, b: Ints) -> float:
+    """What nodes get beyond 1, or the root beyond 0, by the shares of random trees; worst root."""
+    ends, across, worst = np.concatenate([a, b]), inverse[a, b], 0.0
+    to_a, to_b = inverse[a, a] - across, inverse[b, b] - across
+    for root, row in enumerate(inverse):
+        along = row[a] - row[b]
+        given = np.bincount(ends, np.maximum(np.concatenate([to_a - along, to_b + along]), 0.0))
+        given[root] += 1.0
+        worst = max(worst, float(np.maximum(given - 1.0, 0.0).sum()))
+    return worst
+
+
+def _room(block: Block, c: np.ndarray[Any, Any]) -> float:
+    """The radius of a ball around c within a block's polytope: exact for few nodes, else a lower bound."""
+    m = len(block.edges)
+    above_zero = float(c.min()) / math.sqrt(1.0 - 1.0 / m)
+    if block.nodes > _FEW_NODES:
+        degree = int(np.bincount(block.ends.reshape(-1)).max())
+        return min(above_zero, 2.0 / math.sqrt(m) / (1.0 + degree * (block.nodes - 1)))
+    S = np.arange(1, 2**block.nodes - 1)
+    a, b = block.ends.T
+    inside = ((S[:, None] >> a) & (S[:, None] >> b) & 1).astype(np.float64)
+    some = inside.any(axis=1)
+    size, count = np.bitwise_count(S[some]), inside[some].sum(axis=1)
+    rooms = (size - 1 - inside[some] @ c) / np.sqrt(count - count**2 / m)
+    return min(above_zero, float(np.min(rooms, initial=math.inf)))
+
+
+@kernel
+def lightest_tree(d, ends, tree):  # type: ignore[no-untyped-def]
+    """Fill `tree` with the edges of the lightest spanning tree, the earlier of equally heavy edges counting as lighter.
+
+    Every part, at first a node, takes its lightest edge to another; edges within the parts that result are left out, until there is one.
+    """
+    m, nodes = len(d), len(tree) + 1
+    weight, edge = np.empty(m), np.empty(m, dtype=np.int32)
+    a, b, alive = np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int32), 0
+    leader, best, least = np.empty(nodes, dtype=np.int32), np.empty(nodes, dtype=np.int32), np.empty(nodes)
+    for v in range(nodes):
+        leader[v] = v
+    for e in range(m):
+        if ends[e, 0] != ends[e, 1]:
+            a[alive], b[alive], edge[alive], weight[alive] = ends[e, 0], ends[e, 1], e, d[e]
+            alive += 1
+    count = 0
+    while count < nodes - 1:
+        for v in range(nodes):
+            best[v], least[v] = -1, np.inf
+        for k in range(alive):
+            if weight[k] < least[a[k]]:
+                best[a[k]], least[a[k]] = k, weight[k]
+            if weight[k] < least[b[k]]:
+                best[b[k]], least[b[k]] = k, weight[k]
+        for v in range(nodes):
+            if best[v] >= 0:
+                p, q = a[best[v]], b[best[v]]
+                while leader[p] != p:
+                    leader[p] = leader[leader[p]]
+                    p = leader[p]
+                while leader[q] != q:
+                    leader[q] = leader[leader[q]]
+                    q = leader[q]
+                if p != q:
+                    leader[max(p, q)] = min(p, q)
+                    tree[count] = edge[best[v]]
+                    count += 1
+        for v in range(nodes):
+            leader[v] = leader[leader[v]]  # leaders come first, so that theirs are known
+        kept = 0
+        for k in range(alive):
+            p, q = leader[a[k]], leader[b[k]]
+            if p != q:
+                a[kept], b[kept], edge[kept], weight[kept] = p, q, edge[k], weight[k]
+                kept += 1
+        alive = kept
+
+
+@kernel
+def without_cycle(tree, ends, leader):  # type: ignore[no-untyped-def]
+    """Whether these edges close no cycle; `leader` has an entry for each node."""
+    for v in range(len(leader)):
+        leader[v] = v
+    for e in tree:
+        p, q = ends[e, 0], ends[e, 1]
+        while leader[p] != p:
+            leader[p] = leader[leader[p]]
+            p = leader[p]
+        while leader[q] != q:
+            leader[q] = leader[leader[q]]
+            q = leader[q]
+        if p == q:
+            return False
+        leader[p] = q
+    return True
+
+
+@kernel
+def misplaced(x, ends, first, edges, dust):  # type: ignore[no-untyped-def]
+    """max over sets S of nodes of x(E[S]) - |S| + 1: the most that cannot be handed to ends of which one takes nothing, the others 1."""
+    nodes = len(first) - 1
+    held, load, room = np.empty((len(x), 2)), np.zeros(nodes), np.ones(nodes)
+    for e in range(len(x)):
+        for side in range(2):
+            held[e, side] = 0.5 * x[e]
+            load[ends[e, side]] += 0.5 * x[e]
+    via, queue, worst = np.empty(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int64), 0.0
+    for s in range(nodes):
+        room[s] = 0.0
+        left = 0.0
+        for v in range(nodes):
+            while load[v] > room[v] + dust:
+                for w in range(nodes):
+                    via[w] = -1
+                queue[0], at, count, goal = v, 0, 1, -1
+                via[v] = len(x)
+                while at < count and goal < 0:
+                    u = queue[at]
+                    at += 1
+                    for k in range(first[u], first[u + 1]):
+                        e = edges[k]
+                        side = 0 if ends[e, 0] == u else 1
+                        w = ends[e, 1 - side]
+                        if via[w] < 0 and held[e, side] > dust:
+                            via[w] = e
+                            if load[w] < room[w] - dust:
+                                goal = w
+                                break
+                            queue[count] = w
+                            count += 1
+                if goal < 0:
+                    break
+                amount, w = min(load[v] - room[v], room[goal] - load[goal]), goal
+                while w != v:
+                    e = via[w]
+                    side = 1 if ends[e, 0] == w else 0
+                    amount = min(amount, held[e, side])
+                    w = ends[e, side]
+                w = goal
+                while w != v:
+                    e = via[w]
+                    side = 1 if ends[e, 0] == w else 0
+                    held[e, side] -= amount
+                    held[e, 1 - side] += amount
+                    w = ends[e, side]
+                load[v] -= amount
+                load[goal] += amount
+            left += max(0.0, load[v] - room[v])
+        worst = max(worst, left)
+        room[s] = 1.0
+    return worst

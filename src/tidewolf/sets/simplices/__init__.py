@@ -1,0 +1,1 @@
+"""Simplices, cut and capped."""

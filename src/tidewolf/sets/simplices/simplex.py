@@ -1,0 +1,161 @@
+"""The simplex: shares of a total.
+
+    { x >= 0, sum x = total }        at_most:  { x >= 0, sum x <= total }
+
+Oracle: the cheapest coordinate gets everything (`at_most`: or nobody gets anything). Center c = total/n (at_most: total/(n+1)) everywhere.
+The farthest members are the vertices total e_i:  radius^2 = total^2 - 2 total c_i + n c_i^2.  Facets: x_i = 0, at distance
+c_i / ||P e_i|| = c_i / sqrt(1 - 1/n) from c within the hull; with at_most the hull is everything, and sum x = total is at
+(total - n c_i)/sqrt(n).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from tidewolf.core.arguments import as_flag
+from tidewolf.core.arrays import (
+    MOST_ENTRIES,
+    Array,
+    Shape,
+    as_count,
+    as_direction,
+    as_number,
+    as_point,
+    frozen,
+    namespace,
+    total,
+)
+from tidewolf.core.jit import kernel
+from tidewolf.core.oracle import Answer
+from tidewolf.core.vertices import Sparse, Vertex
+from tidewolf.sets.base import (
+    Compiled,
+    ConvexSet,
+    LinearDescription,
+    Polyhedral,
+    Projectable,
+    Relaxable,
+    clipped,
+)
+
+
+@kernel
+def cheapest_entry(d, facts, indices, values):  # type: ignore[no-untyped-def]
+    """The total on the first of the least entries; with a limit, which is then 0, only where that one is below it."""
+    total, limit = facts
+    i = 0
+    for e in range(1, len(d)):
+        if d[e] < d[i]:
+            i = e
+    if not d[i] < limit:
+        return 0
+    indices[0], values[0] = i, total
+    return 1
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
+    """Nonnegative vectors of n entries that sum to `total`, or to at most `total`. Geometry exact."""
+
+    oracle: ClassVar = cheapest_entry
+
+    n: int
+    total: float = 1.0
+    at_most: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n", as_count(self.n, "The size n of a simplex", most=MOST_ENTRIES))
+        object.__setattr__(self, "total", as_number(self.total, "The total of a simplex", above=0.0))
+        object.__setattr__(self, "at_most", as_flag(self.at_most, "at_most"))
+
+    @property
+    def shape(self) -> Shape:
+        return (self.n,)
+
+    @property
+    def dimension(self) -> int:
+        return self.n if self.at_most else self.n - 1
+
+    @cached_property
+    def center(self) -> Array:
+        return frozen(np.full(self.n, self.total / (self.n + 1 if self.at_most else self.n)))
+
+    @cached_property
+    def radius(self) -> float:
+        c = 1.0 / (self.n + 1 if self.at_most else self.n)  # in units of the total
+        corner = math.sqrt(max(0.0, 1.0 - 2.0 * c + self.n * c**2))
+        return self.total * (max(corner, c * math.sqrt(self.n)) if self.at_most else corner)
+
+    @property
+    def diameter(self) -> float:
+        if self.n == 1:
+            return self.total if self.at_most else 0.0
+        return math.sqrt(2.0) * self.total
+
+    @property
+    def inner_radius(self) -> float:
+        c = float(self.center[0])
+        if self.at_most:
+            return min(c, (self.total - self.n * c) / math.sqrt(self.n))
+        return c / math.sqrt(1 - 1 / self.n) if self.n > 1 else 0.0
+
+    def tangent(self, direction: Array) -> Array:
+        direction = as_direction(direction, self.shape)
+        return direction if self.at_most else direction - total(direction) / self.n
+
+    def excess(self, x: Array) -> float:
+        """The largest negative entry or error of the sum."""
+        x = as_point(x, self.shape, "The point")
+        xp = namespace(x)
+        off = float(xp.sum(x)) - self.total
+        return max(0.0, -float(xp.min(x)), off if self.at_most else abs(off))
+
+    def answer(self, direction: Array, warm: Array | None = None) -> Answer:
+        cheapest = int(namespace(direction).argmin(direction))
+        if self.at_most and float(direction[cheapest]) >= 0:
+            return Answer(Sparse(self.shape, np.zeros(0, dtype=np.int32), np.zeros(0)))
+        return Answer(Sparse(self.shape, np.array([cheapest], dtype=np.int32), np.array([self.total])))
+
+    @cached_property
+    def facts(self) -> np.ndarray[Any, Any]:
+        return np.array([self.total, 0.0 if self.at_most else math.inf])
+
+    @property
+    def most_entries(self) -> int:
+        return 1
+
+    def atom(self, point: Array) -> Vertex:
+        return Sparse.of(point)
+
+    def project(self, y: Array) -> Array:
+        """Sort and threshold: x = max(y - tau, 0) with the tau that meets the total."""
+        y = as_point(y, self.shape, "The point to project")
+        xp = namespace(y)
+        positive = xp.where(y > 0, y, 0 * y)
+        if self.at_most and float(xp.sum(positive)) <= self.total:
+            return positive
+        y = y - xp.max(y)  # tau is measured from the top, or a far y would swallow the total
+        down = xp.flip(xp.sort(y))
+        taus = (xp.cumulative_sum(down) - self.total) / xp.arange(1, self.n + 1, dtype=y.dtype)
+        last = int(xp.sum(xp.astype(down > taus, xp.int64))) - 1
+        return xp.where(y > taus[last], y - taus[last], 0 * y)
+
+    def relax(self, y: Array) -> Array:
+        """The box [0, total]^n around it."""
+        return clipped(y, self.shape, 0.0, self.total)
+
+    def description(self) -> LinearDescription:
+        row, total = np.ones((1, self.n)), np.array([self.total])
+        bounds = (np.zeros(self.n), np.full(self.n, self.total))
+        return LinearDescription(*bounds, A_ub=row, b_ub=total) if self.at_most else LinearDescription(*bounds, A_eq=row, b_eq=total)
+
+    @classmethod
+    def examples(cls) -> Sequence[Simplex]:
+        return (cls(1), cls(2), cls(5), cls(4, total=3.0), cls(1, at_most=True), cls(3, total=0.5, at_most=True))

@@ -1,0 +1,1 @@
+"""Matrices with limits on their eigenvalues or singular values."""

@@ -1,0 +1,126 @@
+"""Matrices of bounded nuclear norm: few patterns explain many entries (completion, recommendation).
+
+    { X : |X|_* = sum of singular values <= tau }          m x n;  vertices: tau u v', |u| = |v| = 1
+
+Oracle: -tau u v' with u, v a leading pair of singular vectors of D; the minimum is -tau sigma, sigma = |D|_2. Golub & Kahan's (1965)
+bidiagonalisation in its one-sided form: Lanczos for D'D or D D', whichever is smaller, at the cost of a product with D and one with D'
+a step. It finds theta <= sigma^2 <= theta + gap, v, and u along D v of length sqrt(theta), so that
+
+    error = tau (sqrt(theta + gap) - sqrt(theta))  <=  tolerance tau |D|_2           (spectral.py says how, and how surely)
+
+Affine hull: all m x n matrices. Center 0. |X|_F <= |X|_* <= sqrt(min(m, n)) |X|_F, with equality for rank 1, and for equal singular
+values: radius tau, diameter 2 tau, inner radius tau/sqrt(min(m, n)).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from tidewolf.core.arrays import (
+    MOST_ENTRIES,
+    Array,
+    Shape,
+    as_count,
+    as_number,
+    as_point,
+    frozen,
+    like,
+    namespace,
+    norm,
+)
+from tidewolf.core.errors import WrongShape
+from tidewolf.core.matrices import Matrix, as_matrix, example, largest
+from tidewolf.core.oracle import Answer
+from tidewolf.core.outer import Outer
+from tidewolf.core.vertices import Vertex
+from tidewolf.sets.simplices.simplex import Simplex
+from tidewolf.sets.spectra.operators import Gram
+from tidewolf.sets.spectra.spectral import Spectral
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class NuclearBall(Spectral):
+    """Matrices of this shape whose singular values add up to at most `tau`. Geometry exact."""
+
+    shape: Shape = ()
+    tau: float = 1.0
+    tolerance: float = 1e-2
+    """error of an iterative answer, as a share of tau |D|_2"""
+    failure: float = 1e-6
+    """chance that an answer which is not `certified` is worse than its error says; 1 promises nothing, and is quick"""
+    certified: bool = False
+    dense: int = 300
+    """up to this many rows or columns a dense eigensolver answers, exactly"""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.shape, tuple | list) or len(self.shape) != 2:
+            raise WrongShape(f"A nuclear ball has matrices of a shape (m, n); {self.shape!r} was given.")
+        sides = tuple(as_count(side, "A side of the matrices of a nuclear ball") for side in self.shape)
+        as_count(math.prod(sides), "The number of entries of a matrix of a nuclear ball", most=MOST_ENTRIES)
+        self._settle(shape=sides, tau=as_number(self.tau, "The bound tau on the nuclear norm", above=0.0))
+
+    @cached_property
+    def center(self) -> Array:
+        return frozen(np.zeros(self.shape))
+
+    @property
+    def radius(self) -> float:
+        return self.tau
+
+    @property
+    def inner_radius(self) -> float:
+        return self.tau / math.sqrt(min(self.shape))
+
+    def excess(self, x: Array) -> float:
+        """The nuclear norm beyond tau."""
+        x = as_point(x, self.shape, "The point")
+        return max(0.0, float(namespace(x).sum(namespace(x).linalg.svdvals(x))) - self.tau)
+
+    def answer(self, direction: Matrix, warm: Array | None = None) -> Answer:
+        D = as_matrix(direction, self.shape)
+        size, reference = largest(D), example(D)
+        if size == 0.0:
+            return Answer(self._outer(reference), warm=warm)
+        A = Gram(D, size)
+        found, after = self._leading(A, warm, reference, 2.0 * self.tolerance, floor=0.0)
+        v = like(found.vector, reference)
+        u = A.across(v)
+        root = norm(u)
+        gap = found.gap + A.rounding if found.gap else 0.0
+        error = self.tau * A.unit * (math.sqrt(root * root + gap) - root)
+        if root == 0.0:
+            return Answer(self._outer(reference), error, after)
+        u = u * (-self.tau / root)
+        left, right = (u, v) if A.tall else (v, u)
+        return Answer(Outer(left[None, :], right[None, :]), error, after)
+
+    def _outer(self, reference: Array) -> Outer:
+        """Zero."""
+        return Outer(*(like(np.zeros((0, side)), reference) for side in self.shape))
+
+    def atom(self, point: Array) -> Vertex:
+        return Outer.of(point)
+
+    def project(self, y: Array) -> Array:
+        """Exact: the singular values are projected on { w >= 0, sum w <= tau }."""
+        y = as_point(y, self.shape, "The point to project")
+        left, values, right = namespace(y).linalg.svd(y, full_matrices=False)
+        return (left * Simplex(min(self.shape), self.tau, at_most=True).project(values)) @ right
+
+    @classmethod
+    def examples(cls) -> Sequence[NuclearBall]:
+        return (
+            cls((1, 1), 3.0),
+            cls((1, 4)),
+            cls((3, 2), 0.5),
+            cls((4, 6), tolerance=1e-3, dense=0),
+            cls((5, 3), 20.0, certified=True, dense=0),
+        )
