@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidewolf import functions
-from tidewolf.core.arrays import Array, Shape, is_array, like, to_numpy
+from tidewolf.core.arrays import is_array, like, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import (
     InvalidInput,
@@ -24,6 +24,7 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
+from tidewolf.core.types import Array, Shape
 from tidewolf.functions import (
     Affine,
     Capacity,

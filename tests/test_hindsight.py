@@ -14,9 +14,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tidewolf.core.arrays import Array, Shape, frozen, namespace, norm, to_numpy
+from tidewolf.core.arrays import frozen, namespace, norm, to_numpy
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
+from tidewolf.core.types import Array, Shape
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, PiecewiseLinear
 from tidewolf.hindsight import lp as linear_program
 from tidewolf.hindsight.best import Comparator, Infeasibility, best_in_hindsight

@@ -17,10 +17,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tidewolf.core.arrays import SILENCE, Array, as_direction, namespace
+from tidewolf.core.arrays import SILENCE, as_direction, namespace
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, first_order
+from tidewolf.core.types import Array
 from tidewolf.functions.custom import Custom
 from tidewolf.methods.base import Learner, Progress
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_path
-from tidewolf.core.arrays import SILENCE, Array, as_array, as_count, as_number, as_point, like, norm
+from tidewolf.core.arrays import SILENCE, as_array, as_count, as_number, as_point, like, norm
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import CheckpointError, InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.feedback import (
@@ -31,6 +31,7 @@ from tidewolf.core.feedback import (
     bandit,
     first_order,
 )
+from tidewolf.core.types import Array
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.methods.base import Learner, Progress
 

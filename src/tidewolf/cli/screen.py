@@ -22,9 +22,10 @@ from tidewolf.report.page import hindsight_warnings, learner_labels, learner_not
 
 if TYPE_CHECKING:
     from tidewolf.cli.check import Outcome
+    from tidewolf.core.types import Floats
     from tidewolf.evaluation.compare import Step
     from tidewolf.evaluation.comparison import Comparison
-    from tidewolf.evaluation.recording import Floats, Moment
+    from tidewolf.evaluation.recording import Moment
     from tidewolf.evaluation.run import Run
     from tidewolf.experiments.folder import Follow
     from tidewolf.experiments.sweep import Line, Stage, Sweep

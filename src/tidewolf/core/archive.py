@@ -13,9 +13,11 @@ from __future__ import annotations
 import math
 import threading
 import zipfile
-from typing import IO, Any, BinaryIO
+from typing import IO, BinaryIO
 
 import numpy as np
+
+from tidewolf.core.types import NDArray
 
 ROOM = 64 << 20
 """What any file may unpack to, in bytes."""
@@ -36,7 +38,7 @@ def too_much(size: int) -> str:
     return f"it unpacks to more than {most_unpacked(size) >> 20} MB, {RATIO} times its size or more"
 
 
-def read_arrays(file: BinaryIO, size: int) -> dict[str, np.ndarray[Any, Any]]:
+def read_arrays(file: BinaryIO, size: int) -> dict[str, NDArray]:
     """The arrays of an NPZ file of `size` bytes by name; a ValueError says in half a sentence what is wrong with it."""
     try:
         with _HEADERS, zipfile.ZipFile(file) as archive:
@@ -50,14 +52,14 @@ def read_arrays(file: BinaryIO, size: int) -> dict[str, np.ndarray[Any, Any]]:
         raise ValueError(f"it is no intact archive of arrays ({error or type(error).__name__})") from None
 
 
-def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray[Any, Any]:
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray:
     stored = member.compress_type == zipfile.ZIP_STORED
     if member.compress_type not in _METHODS or (stored and member.file_size != member.compress_size):
         raise ValueError(f"its entry {member.filename!r} is packed in a way that NumPy does not pack")
     with archive.open(member) as entry:
         _require_honest(entry, member)
     with archive.open(member) as entry:
-        array: np.ndarray[Any, Any] = np.lib.format.read_array(entry, allow_pickle=False)
+        array: NDArray = np.lib.format.read_array(entry, allow_pickle=False)
     return array
 
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 import math
 import operator
 import threading
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from tidewolf.core.arguments import shown
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
+from tidewolf.core.types import Array, NDArray, Shape
 
-Array: TypeAlias = Any
-"""An array of NumPy, torch, CuPy or any library that array-api-compat knows."""
-Shape: TypeAlias = tuple[int, ...]
 LARGEST_COUNT = 2**63 - 1
 """The largest whole number that arrays, tables and files hold."""
 LARGEST_SEED = 2**128 - 1
@@ -150,7 +148,7 @@ def require_no_mask(x: object, what: str) -> None:
                 require_no_mask(item, what)
 
 
-def to_numpy(x: Array) -> np.ndarray[Any, Any]:
+def to_numpy(x: Array) -> NDArray:
     """`x` as a NumPy array on the host, without a copy where the library allows it."""
     if type(x) is np.ndarray:
         return x
@@ -283,7 +281,7 @@ def _no_number(x: object) -> bool:
     return isinstance(x, bool | np.bool_ | str | bytes | bytearray | complex | np.complexfloating | np.datetime64 | np.timedelta64)
 
 
-def _from_sequence(x: object, what: str) -> np.ndarray[Any, Any]:
+def _from_sequence(x: object, what: str) -> NDArray:
     try:
         array = np.asarray(x)
     except (ValueError, TypeError):

@@ -14,17 +14,9 @@ from typing import Any, Self, final
 import numpy as np
 
 from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import (
-    SILENCE,
-    Array,
-    Shape,
-    as_direction,
-    frozen,
-    namespace,
-    norm,
-    require_no_mask,
-)
+from tidewolf.core.arrays import SILENCE, as_direction, frozen, namespace, norm, require_no_mask
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
+from tidewolf.core.types import Array, Bools, Floats, Shape
 from tidewolf.core.values import Value
 
 # What is too large for a number is infinite, and what has none is NaN, without NumPy's own words about it: whoever
@@ -127,7 +119,7 @@ class Batch(Value, ABC):
         """Where each round has several limits and its value is the largest: theirs at x, (rounds, limits); None where it has one."""
         return None
 
-    def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def slopes(self, x: Array) -> Floats:
         """The norm of each round's subgradient at x, for the choice that `subgradient` makes."""
         return np.array([norm(gradient) for gradient in self._one_by_one(x)])
 
@@ -178,7 +170,7 @@ class Stream(Value):
 
     losses: Batch
     constraints: Batch
-    seen: np.ndarray[Any, np.dtype[np.bool_]] | None = None
+    seen: Bools | None = None
 
     def __post_init__(self) -> None:
         for name, batch in (("losses", self.losses), ("constraints", self.constraints)):
@@ -196,7 +188,7 @@ class Stream(Value):
         if self.seen is not None:
             object.__setattr__(self, "seen", self._mask(self.seen))
 
-    def _mask(self, seen: Any) -> np.ndarray[Any, np.dtype[np.bool_]] | None:
+    def _mask(self, seen: Any) -> Bools | None:
         require_no_mask(seen, "What is seen of a stream")
         try:
             mask = np.array(seen)

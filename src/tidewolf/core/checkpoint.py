@@ -33,6 +33,7 @@ from tidewolf.core.errors import (
     OtherSettings,
     TidewolfError,
 )
+from tidewolf.core.types import NDArray
 
 FORMAT = 1
 VERSIONS = ("tidewolf", "python", "numpy", "scipy", "numba")
@@ -75,7 +76,7 @@ class Saved(NamedTuple):
 
 def dump(state: Any, *, settings: str, learner: str) -> bytes:
     """A state as bytes; `settings` is the fingerprint of the learner it belongs to."""
-    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    arrays: dict[str, NDArray] = {}
     fields = {name: _pack(value, arrays) for name, value in state._asdict().items()}
     manifest = {"settings": settings, "learner": learner, "writer": writer(), "fields": fields}
     buffer = io.BytesIO()
@@ -111,7 +112,7 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
         raise BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
 
 
-def _manifest(array: np.ndarray[Any, Any], size: int) -> dict[str, Any]:
+def _manifest(array: NDArray, size: int) -> dict[str, Any]:
     """JSON takes many times its size once it is read, so only as much is read as states of a file of this size have."""
     if array.dtype != np.uint8 or array.nbytes > max(_MANIFEST, size // 8):
         raise ValueError(f"its manifest of {array.nbytes} bytes is none of a state")
@@ -135,7 +136,7 @@ def versions_elsewhere(saved: Mapping[str, str]) -> str:
 
 def packed(value: Any) -> bytes:
     """What a state may hold, as bytes and nothing more: a line of JSON, then the arrays end to end."""
-    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    arrays: dict[str, NDArray] = {}
     spec = _pack(value, arrays)
     kinds = [(array.dtype.str, array.shape) for array in arrays.values()]
     return json.dumps([spec, kinds]).encode() + b"\n" + b"".join(array.tobytes() for array in arrays.values())
@@ -190,7 +191,7 @@ def _version(package: str) -> str:
         return "absent"
 
 
-def _pack(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
+def _pack(value: Any, arrays: dict[str, NDArray]) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, str | bool | int):
@@ -208,7 +209,7 @@ def _pack(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
     raise NotSupported(f"A {type(value).__name__} cannot be saved: a state holds numbers, text, arrays and stored parts.")
 
 
-def _unpack(spec: Any, arrays: dict[str, np.ndarray[Any, Any]], reference: Any) -> Any:
+def _unpack(spec: Any, arrays: dict[str, NDArray], reference: Any) -> Any:
     if not isinstance(spec, dict):
         return spec
     if "float" in spec:

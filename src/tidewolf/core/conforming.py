@@ -12,9 +12,10 @@ import math
 from collections.abc import Mapping
 from typing import Any, get_args, get_type_hints
 
-from tidewolf.core.arrays import Array, eps_of, is_array, namespace, to_numpy
+from tidewolf.core.arrays import eps_of, is_array, namespace, to_numpy
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array
 
 COUNTERS = frozenset({"t", "calls", "rounds", "horizon", "began", "closed", "looks", "mean_rounds"})
 """Fields that count something, and so are at least 0."""

@@ -12,18 +12,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import (
-    Array,
-    Shape,
-    as_direction,
-    frozen,
-    is_array,
-    namespace,
-    norm,
-    to_numpy,
-)
+from tidewolf.core.arrays import as_direction, frozen, is_array, namespace, norm, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
+from tidewolf.core.types import Array, Shape
 
 
 class FullInformation(NamedTuple):

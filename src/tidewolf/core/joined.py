@@ -14,7 +14,8 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, flat, frozen, inner, namespace
+from tidewolf.core.arrays import flat, frozen, inner, namespace
+from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.vertices import Atoms, Sparse, Vertex
 
 
@@ -102,10 +103,10 @@ class JoinedAtoms(Atoms):
             table._push(part)
         self._multiplied(row, np.sum([table.gram[row, : row + 1] for table in self.inside], axis=0))
 
-    def inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def inner(self, direction: Array, count: int) -> Floats:
         parts = zip(self.inside, pieces(direction, self.shapes), strict=True)
         return np.sum([table.inner(d, count) for table, d in parts], axis=0)  # type: ignore[no-any-return]
 
-    def combine(self, weights: np.ndarray[Any, Any], reference: Array) -> Array:
+    def combine(self, weights: NDArray, reference: Array) -> Array:
         parts = zip(self.inside, pieces(reference, self.shapes), strict=True)
         return end_to_end([table.combine(weights, part) for table, part in parts])

@@ -18,11 +18,11 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, eps_of, frozen, inner, like, namespace, to_numpy
+from tidewolf.core.arrays import eps_of, frozen, inner, like, namespace, to_numpy
+from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers
 
 _FIRST_ROWS = 8
-Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @final
@@ -115,19 +115,19 @@ class LowRankAtoms(Atoms):
         by_rows = self._by_atom(crossed * crossed, row + 1)
         self._multiplied(row, ridges * (vertex.n * vertex.ridge + vertex.trace) + vertex.ridge * traces + by_rows)
 
-    def inner(self, direction: Array, count: int) -> Numbers:
+    def inner(self, direction: Array, count: int) -> Floats:
         rows, ridges = self.rows[: self.ends[count], :], np.array(self.ridges[:count])
         by_rows = self._by_atom((rows @ direction) * rows, count)
         return by_rows + ridges * _trace(direction) if ridges.any() else by_rows
 
-    def combine(self, weights: Numbers, reference: Array) -> Array:
+    def combine(self, weights: Floats, reference: Array) -> Array:
         end = self.ends[len(weights)]
         each = weights[self.owners[:end]]
         rows = self.rows[:end, :] * like(np.sqrt(np.abs(each)), self.rows)[:, None]
         signed = rows if (each >= 0.0).all() else rows * like(np.sign(each), self.rows)[:, None]
         return _with_ridge(like(rows.T @ signed, reference), float(weights @ np.array(self.ridges[: len(weights)])))
 
-    def _by_atom(self, terms: Array, count: int) -> Numbers:
+    def _by_atom(self, terms: Array, count: int) -> Floats:
         """A sum over the rows of each of the first `count` atoms."""
         by_row = np.asarray(to_numpy(namespace(terms).sum(terms, axis=1)), dtype=np.float64)
         return np.asarray(np.bincount(self.owners[: self.ends[count]], by_row, minlength=count), dtype=np.float64)

@@ -11,19 +11,10 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    Array,
-    Shape,
-    as_array,
-    as_direction,
-    as_point,
-    is_array,
-    namespace,
-    norm,
-)
+from tidewolf.core.arrays import as_array, as_direction, as_point, is_array, namespace, norm
 from tidewolf.core.errors import WrongShape, WrongType
+from tidewolf.core.types import Array, NDArray, Shape
 
-Numbers: TypeAlias = np.ndarray[Any, Any]
 Matrix: TypeAlias = Any
 """An array, or a `SparsePlusLowRank`."""
 
@@ -55,18 +46,18 @@ class SparsePlusLowRank:
         self.left, self.right = L.astype(self.dtype, copy=False), R.astype(self.dtype, copy=False)
         self._transposed = self.sparse.T
 
-    def __matmul__(self, v: Numbers) -> Numbers:
-        product: Numbers = self.sparse @ v
+    def __matmul__(self, v: NDArray) -> NDArray:
+        product: NDArray = self.sparse @ v
         return product + self.left @ (v @ self.right) if self.left.size else product
 
-    def __rmatmul__(self, u: Numbers) -> Numbers:
-        product: Numbers = (self._transposed @ u.T).T
+    def __rmatmul__(self, u: NDArray) -> NDArray:
+        product: NDArray = (self._transposed @ u.T).T
         return product + (u @ self.left) @ self.right.T if self.left.size else product
 
     def __truediv__(self, size: float) -> SparsePlusLowRank:
         return SparsePlusLowRank(self.sparse / size, self.left / size, self.right)
 
-    def toarray(self) -> Numbers:
+    def toarray(self) -> NDArray:
         """As a dense array."""
         return np.asarray(self.sparse.toarray() + self.left @ self.right.T)
 

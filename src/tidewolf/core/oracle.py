@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import Array, Shape
 from tidewolf.core.errors import WrongType
+from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Vertex
 
 

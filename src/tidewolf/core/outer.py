@@ -14,11 +14,11 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, eps_of, frozen, inner, like, namespace, to_numpy
+from tidewolf.core.arrays import eps_of, frozen, inner, like, namespace, to_numpy
+from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers
 
 _FIRST_ROWS = 8
-Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @final
@@ -105,16 +105,16 @@ class OuterAtoms(Atoms):
         crossed = (self.left[:stop, :] @ like(vertex.left, self.left).T) * (self.right[:stop, :] @ like(vertex.right, self.right).T)
         self._multiplied(row, self._by_atom(crossed, row + 1))
 
-    def inner(self, direction: Array, count: int) -> Numbers:
+    def inner(self, direction: Array, count: int) -> Floats:
         end = self.ends[count]
         return self._by_atom((self.left[:end, :] @ direction) * self.right[:end, :], count)
 
-    def combine(self, weights: Numbers, reference: Array) -> Array:
+    def combine(self, weights: Floats, reference: Array) -> Array:
         end = self.ends[len(weights)]
         left = self.left[:end, :] * like(weights[self.owners[:end]], self.left)[:, None]
         return like(left.T @ self.right[:end, :], reference)
 
-    def _by_atom(self, terms: Array, count: int) -> Numbers:
+    def _by_atom(self, terms: Array, count: int) -> Floats:
         """A sum over the rows of each of the first `count` atoms."""
         by_row = np.asarray(to_numpy(namespace(terms).sum(terms, axis=1)), dtype=np.float64)
         return np.asarray(np.bincount(self.owners[: self.ends[count]], by_row, minlength=count), dtype=np.float64)

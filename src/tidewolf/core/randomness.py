@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 import numpy as np
 
 from tidewolf.core.arrays import LARGEST_SEED, as_count
+from tidewolf.core.types import Floats
 
 
 def generator(seed: int, purpose: str, round: int = 0) -> np.random.Generator:
@@ -22,7 +22,7 @@ _PAGE = 1024
 """Numbers drawn at once: rows that share a page cost little more than one of them."""
 
 
-def gaussian_rows(seed: int, purpose: str, first: int, count: int, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+def gaussian_rows(seed: int, purpose: str, first: int, count: int, size: int) -> Floats:
     """Rows `first` to `first + count - 1` of an endless table of standard normal numbers; a row depends on its number alone."""
     page = max(1, _PAGE // size)
     start, stop = first // page, (first + count - 1) // page + 1

@@ -19,20 +19,11 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    Array,
-    Shape,
-    flat,
-    frozen,
-    inner,
-    is_array,
-    like,
-    namespace,
-    to_numpy,
-)
+from tidewolf.core.arrays import flat, frozen, inner, is_array, like, namespace, to_numpy
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import WrongType
 from tidewolf.core.jit import kernel
+from tidewolf.core.types import Array, Floats, NDArray, Shape
 
 _FIRST_ROWS = 8
 _APPENDING = threading.Lock()
@@ -85,7 +76,7 @@ class Atoms(ABC):
 
     def __init__(self) -> None:
         self.vertices: list[Vertex] = []
-        self.gram: np.ndarray[Any, np.dtype[np.float64]] = np.zeros((_FIRST_ROWS, _FIRST_ROWS))
+        self.gram: Floats = np.zeros((_FIRST_ROWS, _FIRST_ROWS))
         self._rows: dict[bytes, int] = {}
 
     def __len__(self) -> int:
@@ -108,7 +99,7 @@ class Atoms(ABC):
             table._push(vertex)
         return table
 
-    def only(self, rows: np.ndarray[Any, Any]) -> Atoms:
+    def only(self, rows: NDArray) -> Atoms:
         """A new table holding just these rows, in this order."""
         table = self.vertices[0].table()
         for row in rows:
@@ -129,17 +120,17 @@ class Atoms(ABC):
     def _store(self, vertex: Vertex, row: int) -> None:
         """Keep what `inner` and `combine` need of the vertex of the next row, and its products in the Gram matrix."""
 
-    def _multiplied(self, row: int, products: np.ndarray[Any, Any]) -> None:
+    def _multiplied(self, row: int, products: NDArray) -> None:
         """Keep <a_i - o, vertex - o> for the first rows, the last of which is the vertex's own."""
         self.gram[row, : row + 1] = products
         self.gram[: row + 1, row] = products
 
     @abstractmethod
-    def inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def inner(self, direction: Array, count: int) -> Floats:
         """<a_i, direction> for the first `count` rows."""
 
     @abstractmethod
-    def combine(self, weights: np.ndarray[Any, Any], reference: Array) -> Array:
+    def combine(self, weights: NDArray, reference: Array) -> Array:
         """sum_i weights_i a_i over the first len(weights) rows, in the library, dtype and device of `reference`."""
 
 
@@ -202,13 +193,13 @@ class DenseAtoms(Atoms):
         self.matrix[row, :] = entries - self.origin
         self._multiplied(row, self._inner(entries - self.origin, row + 1))
 
-    def inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def inner(self, direction: Array, count: int) -> Floats:
         return self._inner(flat(direction), count) + inner(self.origin, flat(direction))
 
-    def _inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _inner(self, direction: Array, count: int) -> Floats:
         return np.asarray(to_numpy(self.matrix[:count, :] @ direction), dtype=np.float64)
 
-    def combine(self, weights: np.ndarray[Any, Any], reference: Array) -> Array:
+    def combine(self, weights: NDArray, reference: Array) -> Array:
         point = like(weights, self.matrix) @ self.matrix[: len(weights), :] + float(np.sum(weights)) * self.origin
         return like(namespace(point).reshape(point, tuple(reference.shape)), reference)
 
@@ -219,7 +210,7 @@ class Sparse(Vertex):
 
     tag: ClassVar = "sparse vertex"
 
-    def __init__(self, shape: Shape, indices: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
+    def __init__(self, shape: Shape, indices: NDArray, values: NDArray) -> None:
         self.shape, self.indices, self.values = shape, frozen(indices), frozen(values)
 
     @staticmethod
@@ -236,7 +227,7 @@ class Sparse(Vertex):
     def dense(self, reference: Array) -> Array:
         return frozen(like(self._scattered().reshape(self.shape), reference))
 
-    def _scattered(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _scattered(self) -> Floats:
         entries = np.zeros(math.prod(self.shape))
         entries[self.indices] = self.values
         return entries
@@ -295,7 +286,7 @@ class SparseAtoms(Atoms):
         table = self.starts, self.indices, self.values, self.gram
         sparse_store(*table, row, vertex.indices, vertex.values, np.zeros(math.prod(vertex.shape)))
 
-    def only(self, rows: np.ndarray[Any, Any]) -> Atoms:
+    def only(self, rows: NDArray) -> Atoms:
         """A new table holding just these rows, in this order; products are copied, and are those of a table made anew where rows ascend."""
         table, count = SparseAtoms(), len(rows)
         room = max(count, _FIRST_ROWS)
@@ -311,12 +302,12 @@ class SparseAtoms(Atoms):
         table.indices, table.values = self.indices[entries], self.values[entries]
         return table
 
-    def inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def inner(self, direction: Array, count: int) -> Floats:
         products = np.empty(count)
         sparse_inner(self.starts, self.indices, self.values, flat(to_numpy(direction)), products)
         return products
 
-    def combine(self, weights: np.ndarray[Any, Any], reference: Array) -> Array:
+    def combine(self, weights: NDArray, reference: Array) -> Array:
         point = np.zeros(tuple(reference.shape))
         sparse_combine(self.starts, self.indices, self.values, weights, point.reshape(-1))
         return point if type(reference) is np.ndarray and reference.dtype == point.dtype else like(point, reference)
@@ -378,10 +369,10 @@ class MovedAtoms(Atoms):
         self.inside._push(vertex.vertex)
         self._multiplied(row, self.scale**2 * self.inside.gram[row, : row + 1])
 
-    def inner(self, direction: Array, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def inner(self, direction: Array, count: int) -> Floats:
         return self.scale * self.inside.inner(direction, count) + inner(like(self.shift, direction), direction)
 
-    def combine(self, weights: np.ndarray[Any, Any], reference: Array) -> Array:
+    def combine(self, weights: NDArray, reference: Array) -> Array:
         return self.scale * self.inside.combine(weights, reference) + float(np.sum(weights)) * like(self.shift, reference)
 
 
@@ -417,7 +408,7 @@ def sparse_combine(starts, indices, values, weights, point):  # type: ignore[no-
                 point[indices[p]] += weights[row] * values[p]
 
 
-def _grown(array: np.ndarray[Any, Any], least: int) -> np.ndarray[Any, Any]:
+def _grown(array: NDArray, least: int) -> NDArray:
     grown = np.zeros(max(2 * len(array), least), dtype=array.dtype)
     grown[: len(array)] = array
     return grown

@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, inner, like, to_numpy
+from tidewolf.core.arrays import inner, like, to_numpy
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Atoms, Vertex
 from tidewolf.projection import ActiveSet
 from tidewolf.sets.base import DearMembership, membership_tolerance
@@ -80,7 +81,7 @@ class Membership:
         vertices = float(np.max(excesses[weights > 0.0], initial=0.0))
         return max(math.sqrt(inner(away, away)) + off, vertices)
 
-    def _excesses(self, atoms: Atoms, count: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _excesses(self, atoms: Atoms, count: int) -> Floats:
         """The excess of each of the first rows of a table; related tables share vertices."""
         assert isinstance(self._K, DearMembership)
         known: dict[int, tuple[Vertex, float]] = {}

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from tidewolf.core import checkpoint
-from tidewolf.core.arrays import Array, to_numpy
+from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import BrokenFile, CheckpointError, NotFinite, TidewolfError
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.jit import compiling
+from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import fingerprint
 from tidewolf.evaluation.certificate import Audit
 from tidewolf.evaluation.membership import Membership
@@ -26,8 +27,6 @@ from tidewolf.evaluation.trajectory_summary import Trail
 from tidewolf.evaluation.warm_up import needs, small_runs
 from tidewolf.loop import Played, play
 from tidewolf.methods.base import Learner
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 _TOTAL = 1e307
 """What the values of a run may add up to: differences of two such totals are numbers still."""
@@ -52,8 +51,8 @@ class _Snapshot(NamedTuple):
     losses: Floats
     violations: Floats
     distances: Floats
-    calls: np.ndarray[Any, np.dtype[np.int64]]
-    ends: np.ndarray[Any, np.dtype[np.int64]]
+    calls: Int64s
+    ends: Int64s
     measures: Floats
     seconds: float
     audit: tuple[Any, ...]
@@ -218,7 +217,7 @@ class Recording:
         if not all(type(count) is int and 0 <= count <= t for count in counts):
             raise ValueError("its trail has other rounds than the run")
 
-    def updates(self) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Floats]:
+    def updates(self) -> tuple[Int64s, Floats]:
         """After how many rounds each update came, and the learner's running numbers after each."""
         measures = np.array(self.measures, dtype=np.float64).reshape(len(self.ends), -1 if self.ends else 0)
         return np.array(self.ends, dtype=np.int64), measures

@@ -14,9 +14,10 @@ from tidewolf.core.arguments import as_callback, shown
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import MissingExtra, NotSupported, WrongType
+from tidewolf.core.types import Floats
 from tidewolf.evaluation.certificate import UNSEEN, Audit, Certificate, certify
 from tidewolf.evaluation.membership import Membership
-from tidewolf.evaluation.recording import Floats, Moment, Recording
+from tidewolf.evaluation.recording import Moment, Recording
 from tidewolf.evaluation.trajectory_summary import Trail
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.hindsight.best import Comparator, best_in_hindsight

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, like, namespace, to_numpy
+from tidewolf.core.arrays import like, namespace, to_numpy
+from tidewolf.core.types import Array, Floats, Int64s, Shape
 
 PARTS = 120
 """At most so many parts."""
@@ -25,9 +26,9 @@ class Trail:
 
     def __init__(self, rounds: int, shape: Shape) -> None:
         parts = min(rounds, PARTS, max(1, ROOM // max(1, math.prod(shape))))
-        self.ends: np.ndarray[Any, np.dtype[np.int64]] = np.arange(1, parts + 1) * rounds // max(1, parts)
+        self.ends: Int64s = np.arange(1, parts + 1) * rounds // max(1, parts)
         """after how many rounds each part ends"""
-        self.means: np.ndarray[Any, np.dtype[np.float64]] = np.zeros((parts, *shape))
+        self.means: Floats = np.zeros((parts, *shape))
         """(parts, *shape)"""
         self._t = self._begin = self._part = 0
         self._total: Any = None
@@ -59,11 +60,11 @@ class Trail:
         self._total = None if total is None else like(total, reference)
 
     @property
-    def begins(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def begins(self) -> Int64s:
         """Before which rounds each part begins, counted from 0."""
         return np.concatenate([[0], self.ends[:-1]]).astype(np.int64)
 
     @property
-    def mean(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def mean(self) -> Floats:
         """The mean of every played point."""
         return np.average(self.means, axis=0, weights=self.ends - self.begins)

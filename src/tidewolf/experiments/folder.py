@@ -39,7 +39,8 @@ from tidewolf.core.errors import (
     OtherSettings,
     WrongType,
 )
-from tidewolf.evaluation.recording import Floats, Moment, Recording
+from tidewolf.core.types import Floats
+from tidewolf.evaluation.recording import Moment, Recording
 from tidewolf.evaluation.run import PROGRESS_SECONDS, Run, finished
 from tidewolf.experiments.experiment import Choice, Experiment, read
 from tidewolf.experiments.lock import locked

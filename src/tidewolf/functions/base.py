@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_array, like, namespace, square_range, to_numpy
+from tidewolf.core.arrays import as_array, like, namespace, square_range, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import WrongShape
+from tidewolf.core.types import Array, Floats, Int64s, Shape
 
 B = TypeVar("B", bound=Batch)
 
@@ -23,7 +24,7 @@ class LinearTotal(ABC):
     """A batch whose sum over its rounds is <c, x> + constant."""
 
     @abstractmethod
-    def total(self) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
+    def total(self) -> tuple[Floats, float]:
         """(c, constant) in float64, c of the shape of a point."""
 
 
@@ -31,8 +32,8 @@ class Halfspaces(NamedTuple):
     """A x <= b on flattened points; row i is a piece of the function of round `rounds[i]`, so <a_i, x> - b_i <= g_{rounds[i]}(x)."""
 
     A: Any
-    b: np.ndarray[Any, np.dtype[np.float64]]
-    rounds: np.ndarray[Any, np.dtype[np.int64]]
+    b: Floats
+    rounds: Int64s
 
 
 class PiecewiseLinear(ABC):
@@ -77,11 +78,11 @@ def rows(x: Array) -> Array:
     return x if x.ndim == 2 else namespace(x).reshape(x, (x.shape[0], math.prod(x.shape[1:])))
 
 
-def row_norms(x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+def row_norms(x: Array) -> Floats:
     """The norm of each row of a matrix, as a NumPy array."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = to_numpy(namespace(x).vecdot(x, x))
-    norms: np.ndarray[Any, np.dtype[np.float64]] = np.sqrt(squares)
+    norms: Floats = np.sqrt(squares)
     least, most = square_range(x)
     odd = np.flatnonzero(~((norms >= least) & (norms <= most)))
     if len(odd):  # 0, or so small or large that their squares are not

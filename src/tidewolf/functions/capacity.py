@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_array, flat, like, namespace, to_numpy
+from tidewolf.core.arrays import as_array, flat, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
+from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.functions.base import Halfspaces, PiecewiseLinear, batch_array, rows, stacked
 
 
@@ -65,10 +66,10 @@ class Capacity(Batch, PiecewiseLinear):
         units = self._fullest(x)[:, None] == np.arange(rows(self.c).shape[1])
         return like(units.reshape(self.c.shape), self.c)
 
-    def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def slopes(self, x: Array) -> Floats:
         return np.ones(len(self))
 
-    def _fullest(self, x: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _fullest(self, x: Array) -> Int64s:
         """The first fullest entry of each round."""
         c = rows(self.c)
         return to_numpy(namespace(c).argmax(flat(x) - c, axis=1))

@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import Any, Self, final
+from typing import Self, final
 
 import numpy as np
 
 from tidewolf.core.arguments import as_items
-from tidewolf.core.arrays import Array, Shape, is_array, namespace
+from tidewolf.core.arrays import is_array, namespace
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
+from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.quadratic import Quadratic
@@ -52,7 +53,7 @@ class Chain(Batch):
         return next((part.domain for part in self.parts if part.domain is not None), None)
 
     @cached_property
-    def _starts(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _starts(self) -> Int64s:
         return np.cumsum([0, *map(len, self.parts)])
 
     def view(self, rounds: slice) -> Self:
@@ -66,7 +67,7 @@ class Chain(Batch):
     def subgradient(self, x: Array, weights: Array) -> Array:
         return sum(part.subgradient(x, weights[at : at + len(part)]) for part, at in zip(self.parts, self._starts, strict=False))
 
-    def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def slopes(self, x: Array) -> Floats:
         return np.concatenate([part.slopes(x) for part in self.parts])
 
     @classmethod

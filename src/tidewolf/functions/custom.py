@@ -13,19 +13,10 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    Array,
-    Shape,
-    as_array,
-    as_count,
-    as_number,
-    as_point,
-    like,
-    namespace,
-    norm,
-)
+from tidewolf.core.arrays import as_array, as_count, as_number, as_point, like, namespace, norm
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import WrongShape, WrongType
+from tidewolf.core.types import Array, Floats, Shape
 
 
 @final
@@ -95,7 +86,7 @@ class Custom(Batch):
                 total = total + weights[t] * self._gradient(t, x)
         return total
 
-    def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def slopes(self, x: Array) -> Floats:
         x = as_point(x, self._shape, "The point")
         return np.array([norm(self._gradient(t, x)) for t in range(self._rounds)])
 

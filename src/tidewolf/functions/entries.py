@@ -1,6 +1,6 @@
 """Some entries of a point each round: a table (rounds, most entries a round) of places in the flattened point, -1 where there is none.
 
-Places live on the host, as integers, whatever the library of the points.
+Int64s live on the host, as integers, whatever the library of the points.
 """
 
 from __future__ import annotations
@@ -12,21 +12,9 @@ from typing import Any
 import numpy as np
 
 from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import (
-    Array,
-    Shape,
-    as_array,
-    as_count,
-    flat,
-    like,
-    namespace,
-    require_no_mask,
-    to_numpy,
-)
+from tidewolf.core.arrays import as_array, as_count, flat, like, namespace, require_no_mask, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
-
-Numbers = np.ndarray[Any, Any]
-Places = np.ndarray[Any, np.dtype[np.int64]]
+from tidewolf.core.types import Array, Int64s, NDArray, Shape
 
 
 def as_sides(shape: Shape, what: str) -> Shape:
@@ -45,14 +33,14 @@ def as_numbers(numbers: object, what: str) -> Array:
     return table
 
 
-def as_places(places: object, beside: Array, shape: Shape, what: str) -> Places:
+def as_places(places: object, beside: Array, shape: Shape, what: str) -> Int64s:
     """A table of places, one for each number in the table `beside`; none comes twice in a round."""
     given = places if type(places) is np.ndarray and places.dtype.kind == "i" else to_numpy(as_array(places, what))
     if given.shape != tuple(beside.shape):
         raise WrongShape(f"{what} have shape {given.shape}; the numbers beside them have shape {tuple(beside.shape)}.")
     if given.size and not np.abs(given).max() < 2**53:
         raise InvalidInput(f"{what} are whole numbers from 0 to {math.prod(shape) - 1}, or -1 where there is none.")
-    whole: Places = given.astype(np.int64, copy=False)
+    whole: Int64s = given.astype(np.int64, copy=False)
     if (whole != given).any() or whole.min(initial=0) < -1 or whole.max(initial=-1) >= math.prod(shape):
         raise InvalidInput(f"{what} are whole numbers from 0 to {math.prod(shape) - 1}, or -1 where there is none.")
     in_order = np.sort(whole, axis=1)
@@ -61,7 +49,7 @@ def as_places(places: object, beside: Array, shape: Shape, what: str) -> Places:
     return whole
 
 
-def padded(rounds: Sequence[Sequence[Any]], shape: Shape, what: str, count: int) -> list[Numbers]:
+def padded(rounds: Sequence[Sequence[Any]], shape: Shape, what: str, count: int) -> list[NDArray]:
     """Rounds (indices, numbers, ..), numbers `count` times, as a table of places and tables of numbers.
 
     The indices of a matrix are (rows, columns).
@@ -92,7 +80,7 @@ def _round(given: Any, shape: Shape, what: str, count: int) -> tuple[Any, ...]:
     return (_places(parts[0], shape, what), *numbers)
 
 
-def _places(indices: Iterable[Any], shape: Shape, what: str) -> Places:
+def _places(indices: Iterable[Any], shape: Shape, what: str) -> Int64s:
     try:
         given = list(indices)
         require_no_mask(given, f"One of the indices of {what}")
@@ -106,7 +94,7 @@ def _places(indices: Iterable[Any], shape: Shape, what: str) -> Places:
         ) from None
 
 
-def gathered(x: Array, places: Places) -> Array:
+def gathered(x: Array, places: Int64s) -> Array:
     """The entries of x at these places, any where there is none; in the library of x."""
     if type(x) is np.ndarray:
         return x.reshape(-1)[places]
@@ -116,19 +104,19 @@ def gathered(x: Array, places: Places) -> Array:
     return xp.reshape(xp.take(flat(x), xp.asarray(np.maximum(places, 0).reshape(-1), device=device(x))), places.shape)
 
 
-def each_gathered(points: Array, places: Places) -> Array:
+def each_gathered(points: Array, places: Int64s) -> Array:
     """The entries at these places, each round's from a point of its own."""
     size = math.prod(points.shape[1:])
     return gathered(points, np.maximum(places, 0) + size * np.arange(len(places))[:, None])
 
 
-def scattered(places: Places, numbers: Array, shape: Shape) -> Array:
+def scattered(places: Int64s, numbers: Array, shape: Shape) -> Array:
     """Numbers, 0 where there is no place, added up at their places in a point."""
     total = np.bincount(np.maximum(places, 0).reshape(-1), to_numpy(numbers).reshape(-1), math.prod(shape))
     return like(total.reshape(shape), numbers)
 
 
-def each_scattered(places: Places, numbers: Array, shape: Shape) -> Array:
+def each_scattered(places: Int64s, numbers: Array, shape: Shape) -> Array:
     """The same, each round in a point of its own."""
     size = math.prod(shape)
     return scattered(np.maximum(places, 0) + size * np.arange(len(places))[:, None], numbers, (len(places), *shape))

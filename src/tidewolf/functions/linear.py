@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_array, flat, namespace, to_numpy
+from tidewolf.core.arrays import as_array, flat, namespace, to_numpy
 from tidewolf.core.batch import Batch
+from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.base import (
     Halfspaces,
     LinearTotal,
@@ -63,10 +64,10 @@ class Linear(Batch, LinearTotal, PiecewiseLinear):
     def gradients(self, x: Array) -> Array:
         return self.C
 
-    def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def slopes(self, x: Array) -> Floats:
         return row_norms(rows(self.C))
 
-    def total(self) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
+    def total(self) -> tuple[Floats, float]:
         return to_numpy(self.C).sum(axis=0, dtype=np.float64), 0.0
 
     def halfspaces(self) -> Halfspaces:

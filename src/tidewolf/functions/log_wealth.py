@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_array, flat, namespace, to_numpy
+from tidewolf.core.arrays import as_array, flat, namespace, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput
+from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.base import batch_array, row_norms, rows, stacked
 
 
@@ -63,7 +64,7 @@ class LogWealth(Batch):
         xp, growth = namespace(self.returns), self._growth(x)
         return -self.returns / xp.reshape(growth, (len(self),) + (1,) * len(self.shape))
 
-    def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def slopes(self, x: Array) -> Floats:
         return np.asarray(row_norms(rows(self.returns)) / to_numpy(self._growth(x)))
 
     def _growth(self, x: Array) -> Array:

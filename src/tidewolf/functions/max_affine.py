@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_array, flat, namespace, to_numpy
+from tidewolf.core.arrays import as_array, flat, namespace, to_numpy
 from tidewolf.core.batch import Batch
+from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.base import (
     Halfspaces,
     PiecewiseLinear,
@@ -73,7 +74,7 @@ class MaxAffine(Batch, PiecewiseLinear):
         active = self._active(x)
         return active if self.A.ndim == 3 else namespace(active).reshape(active, (len(self), *self.shape))
 
-    def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def slopes(self, x: Array) -> Floats:
         return row_norms(self._active(x))
 
     def _flat(self) -> Array:

@@ -7,22 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    Array,
-    Shape,
-    as_array,
-    as_number,
-    eps_of,
-    like,
-    namespace,
-    to_numpy,
-)
+from tidewolf.core.arrays import as_array, as_number, eps_of, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotConvex, WrongShape
+from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.functions.base import batch_array, beside, row_norms, stacked
 
 
@@ -85,7 +77,7 @@ class Quadratic(Batch):
     def gradients(self, x: Array) -> Array:
         return self.P @ x + self.q
 
-    def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def slopes(self, x: Array) -> Floats:
         return row_norms(self.gradients(x))
 
     @classmethod
@@ -98,7 +90,7 @@ class Quadratic(Batch):
         )
 
 
-def _require_convex(P: np.ndarray[Any, Any], eps: float) -> None:
+def _require_convex(P: NDArray, eps: float) -> None:
     """Refuse matrices that are not symmetric positive semidefinite, up to rounding in their dtype."""
     stack = P[None] if P.ndim == 2 else P
     size = np.max(np.abs(stack), axis=(1, 2))
@@ -111,5 +103,5 @@ def _require_convex(P: np.ndarray[Any, Any], eps: float) -> None:
         raise NotConvex(f"{_name(P, t)} has eigenvalue {least[t]:.3g}; a convex quadratic needs every eigenvalue to be at least 0.")
 
 
-def _name(P: np.ndarray[Any, Any], t: int) -> str:
+def _name(P: NDArray, t: int) -> str:
     return "The matrix P" if P.ndim == 2 else f"The matrix P of round {t}"

@@ -13,21 +13,12 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, like, namespace, to_numpy
+from tidewolf.core.arrays import like, namespace, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput
+from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.functions.base import Halfspaces, PiecewiseLinear, beside, stacked
-from tidewolf.functions.entries import (
-    Places,
-    as_numbers,
-    as_places,
-    as_sides,
-    each_gathered,
-    each_scattered,
-    gathered,
-    padded,
-    scattered,
-)
+from tidewolf.functions.entries import as_numbers, as_places, as_sides, each_gathered, each_scattered, gathered, padded, scattered
 
 _WHAT = "a Range batch"
 
@@ -99,7 +90,7 @@ class Range(Batch, PiecewiseLinear):
         place, sign = self._active(x)
         return each_scattered(place[:, None], like(sign[:, None], self.low), self.sides)
 
-    def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def slopes(self, x: Array) -> Floats:
         return np.ones(len(self))
 
     def _pieces(self, entries: Array) -> Array:
@@ -108,7 +99,7 @@ class Range(Batch, PiecewiseLinear):
         none = like(np.where(self.places >= 0, 0.0, -np.inf), self.low)
         return xp.concat([entries - self.high + none, self.low - entries + none], axis=1)
 
-    def _active(self, x: Array) -> tuple[Places, np.ndarray[Any, np.dtype[np.float64]]]:
+    def _active(self, x: Array) -> tuple[Int64s, Floats]:
         """The place of the farthest entry of each round, and 1 where it is above, -1 where it is below."""
         pieces, width = self._pieces(gathered(x, self.places)), self.places.shape[1]
         j = to_numpy(namespace(pieces).argmax(pieces, axis=1))

@@ -11,9 +11,10 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, like, namespace, to_numpy
+from tidewolf.core.arrays import like, namespace, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotSupported
+from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.base import row_norms, stacked
 from tidewolf.functions.entries import (
     as_numbers,
@@ -98,7 +99,7 @@ class Squared(Batch):
     def gradients(self, x: Array) -> Array:
         return each_scattered(self.places, self._errors(gathered(x, self.places)), self.sides)
 
-    def slopes(self, x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def slopes(self, x: Array) -> Floats:
         return row_norms(self._errors(gathered(x, self.places)))
 
     def _errors(self, entries: Array) -> Array:

@@ -20,11 +20,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
+from tidewolf.core.types import Floats
 from tidewolf.functions.base import Halfspaces
 from tidewolf.functions.range import Range
 from tidewolf.functions.squared import Squared
 from tidewolf.hindsight.newton import Curved, Found
-from tidewolf.hindsight.task import Vector
 from tidewolf.sets.base import Projectable
 
 METHOD = "alternating direction method of multipliers"
@@ -68,10 +68,10 @@ def guess(task: Curved) -> Found:
 class _Entries(NamedTuple):
     """How often each entry was seen, the sum of what was seen, its bounds, and the weight of Z = X."""
 
-    n: Vector
-    s: Vector
-    low: Vector
-    high: Vector
+    n: Floats
+    s: Floats
+    low: Floats
+    high: Floats
     rho: float
 
 
@@ -85,7 +85,7 @@ def _entries(task: Curved) -> _Entries:
     return _Entries(n, s, low, high, float(n[n > 0].mean()) if n.any() else 1.0)
 
 
-def totals(losses: Squared) -> tuple[Vector, Vector]:
+def totals(losses: Squared) -> tuple[Floats, Floats]:
     """How often each entry was seen, and the sum of what was seen, in the shape of a point."""
     seen, size = losses.places >= 0, int(np.prod(losses.shape))
     places, targets = losses.places[seen], to_numpy(losses.targets)[seen].astype(np.float64)
@@ -94,12 +94,12 @@ def totals(losses: Squared) -> tuple[Vector, Vector]:
     return n.reshape(losses.shape), s.reshape(losses.shape)
 
 
-def _signs(pieces: Halfspaces) -> Vector:
+def _signs(pieces: Halfspaces) -> Floats:
     """1 for a bound from above, -1 for one from below; one a row, whose entry is its only index."""
     return np.asarray(pieces.A.data)
 
 
-def _drawn(task: Curved, x: Vector, inside: Vector) -> Vector:
+def _drawn(task: Curved, x: Floats, inside: Floats) -> Floats:
     """x, drawn towards a point strictly within the limits until it keeps them all."""
     at, room = task.limits(x), -task.limits(inside)
     return x + float(np.max(np.maximum(at, 0.0) / (np.maximum(at, 0.0) + room))) * (inside - x)

@@ -22,14 +22,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, frozen
+from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import WrongType
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import Value
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.functions.range import Range
@@ -40,7 +41,7 @@ from tidewolf.hindsight import lp as linear_program
 from tidewolf.hindsight import newton as curved
 from tidewolf.hindsight import sdp as semidefinite
 from tidewolf.hindsight.newton import Curved, Found
-from tidewolf.hindsight.task import Guess, Task, Vector, require_rounds, task_of
+from tidewolf.hindsight.task import Guess, Task, require_rounds, task_of
 from tidewolf.sets.base import Polyhedral
 
 _NAMED = 6
@@ -52,11 +53,11 @@ _NAMED = 6
 class Infeasibility(Value):
     """A proof that no point of K keeps every constraint: row by row, the weighted sum is at least `bound` > 0 on all of K."""
 
-    weights: Vector
+    weights: Floats
     """Positive, of sum 1; one for each half-space, or curved constraint, that takes part."""
-    rounds: np.ndarray[Any, np.dtype[np.int64]]
+    rounds: Int64s
     """The round of the stream each half-space comes from."""
-    rows: np.ndarray[Any, np.dtype[np.int64]]
+    rows: Int64s
     """Which rows of `stream[start:stop].constraints.halfspaces()` they are; which of its rounds where those are no half-spaces."""
     bound: float
 
@@ -203,7 +204,7 @@ def _checked_curved(task: Curved, found: Found, first: int) -> Comparator:
     return Comparator(None, lower, math.inf, None)
 
 
-def _infeasibility(task: Task, weights: Vector, first: int) -> Infeasibility | None:
+def _infeasibility(task: Task, weights: Floats, first: int) -> Infeasibility | None:
     """The proof that no point keeps every row, or None where the weights prove nothing."""
     shares = _shares(weights)
     if shares is None:
@@ -213,7 +214,7 @@ def _infeasibility(task: Task, weights: Vector, first: int) -> Infeasibility | N
     return Infeasibility(frozen(shares[rows]), frozen(first + task.rounds[rows]), frozen(rows), bound) if bound > 0 else None
 
 
-def _shares(weights: Vector) -> Vector | None:
+def _shares(weights: Floats) -> Floats | None:
     """Weights that sum to 1, negligible ones left out; None where there are none."""
     if weights.max() <= 0.0:
         return None

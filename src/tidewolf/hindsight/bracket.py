@@ -24,10 +24,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, to_numpy
+from tidewolf.core.arrays import to_numpy
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.vertices import Vertex
-from tidewolf.hindsight.task import Guess, Task, Vector, positive
+from tidewolf.hindsight.task import Guess, Task, positive
 
 METHOD = "level bundle method on vertices of the oracle"
 GAP, CALLS = 1e-6, 200
@@ -54,25 +55,25 @@ def guess(task: Task) -> Guess:
 class _Climbed(NamedTuple):
     """The combination with which the method ended, None where it breaches a row, and the best multipliers, in the task's units."""
 
-    point: Vector | None
-    lam: Vector
+    point: Floats | None
+    lam: Floats
 
 
 class _Program(NamedTuple):
     """The best combination of the vertices over the rows in use, its value, and their multipliers."""
 
-    weights: Vector
+    weights: Floats
     value: float
-    lam: Vector
+    lam: Floats
 
 
 class _Master(NamedTuple):
     """The same over all rows, and how far the combination is above each."""
 
-    weights: Vector
+    weights: Floats
     value: float
-    lam: Vector
-    above: Vector
+    lam: Floats
+    above: Floats
 
 
 class _Bundle:
@@ -95,7 +96,7 @@ class _Bundle:
         self.f = np.append(self.f, task.c @ x / (self.cost * self.radius))
         self.r = np.column_stack([self.r, (task.A[rows, :] @ x - task.b[rows]) / (self.sizes[rows] * self.radius)])
 
-    def use(self, rows: np.ndarray[Any, np.dtype[np.int64]]) -> None:
+    def use(self, rows: Int64s) -> None:
         """More rows."""
         task, count = self.task, len(self.f)
         for j in rows:
@@ -104,10 +105,10 @@ class _Bundle:
             self.r = np.vstack([self.r, (self.atoms.inner(a, count) - task.b[j]) / (self.sizes[j] * self.radius)])
         self.rows = np.concatenate([self.rows, rows])
 
-    def point(self, weights: Vector) -> Vector:
+    def point(self, weights: Floats) -> Floats:
         return self._flat(self.atoms.combine(weights, self.task.K.center))
 
-    def above(self, weights: Vector) -> Vector:
+    def above(self, weights: Floats) -> Floats:
         """How far a combination is above each row."""
         return self.task.above(self.point(weights)) / self.radius
 
@@ -135,7 +136,7 @@ class _Bundle:
         near = upper - lower <= GAP * max(abs(upper), abs(lower), 1e-3) if lower > -np.inf else False
         return near or (not costs and (upper < 0.5 * lower or lower > _EXACT))
 
-    def _asked(self, lam: Vector, costs: bool, warm: Any) -> tuple[Answer, float, float]:
+    def _asked(self, lam: Floats, costs: bool, warm: Any) -> tuple[Answer, float, float]:
         """The oracle's answer at some multipliers, q there, and what it may be too high by."""
         task, unit = self.task, self.cost if costs else 1.0
         lam = unit * lam / self.sizes
@@ -183,7 +184,7 @@ class _Bundle:
         weights = np.maximum(0.0, found.x[:k])
         return _Program(weights / weights.sum(), float(found.fun), np.maximum(0.0, -found.ineqlin.marginals))
 
-    def _levelled(self, best: Vector, lower: float, master: _Master, costs: bool) -> Vector:
+    def _levelled(self, best: Floats, lower: float, master: _Master, costs: bool) -> Floats:
         """The nearest multipliers to the best ones at which the model reaches the level; the model's own best where there are none yet."""
         if lower == -np.inf:
             return master.lam
@@ -201,5 +202,5 @@ class _Bundle:
         lam[self.rows] = np.maximum(0.0, solver.result.x)
         return lam if costs else lam / lam.sum()
 
-    def _flat(self, x: Array) -> Vector:
+    def _flat(self, x: Array) -> Floats:
         return np.asarray(to_numpy(x), dtype=np.float64).reshape(-1)

@@ -13,31 +13,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.hindsight.task import Vector, positive
+from tidewolf.core.types import Floats, Int64s
+from tidewolf.hindsight.task import positive
 
 _SAME, _IMPLIED, _FEASIBLE = 1e-12, 1e-8, 1e-6
 """Bounds that differ by this are an equation; a row of which this share, squared, is outside the
 span of equations is decided by them; and contradicts them from the last on."""
-
-Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Rows(NamedTuple):
     """Distinct rows of norm 1 with low <= A x <= high."""
 
     A: Any
-    low: Vector
-    high: Vector
-    below: Numbers
+    low: Floats
+    high: Floats
+    below: Int64s
     """the row that says so, -1 for none"""
-    above: Numbers
-    size: Vector
+    above: Int64s
+    size: Floats
     """what multipliers are divided by to be those of the rows as given"""
     impossible: int
     """a row 0 <= b with b < 0, -1 for none"""
 
     @classmethod
-    def of(cls, A: Any, b: Vector) -> Rows:
+    def of(cls, A: Any, b: Floats) -> Rows:
         """Sparse rows as given."""
         size = np.sqrt(np.asarray(A.multiply(A).sum(axis=1)).reshape(-1))
         some, empty = np.flatnonzero(size > 0.0), np.where(size > 0.0, 0.0, b)
@@ -52,7 +51,7 @@ class Rows(NamedTuple):
         high, above = _tightest(some, which, b, sign > 0.0, len(number))
         return cls(A[first], -low, high, below, above, size, impossible)
 
-    def multipliers(self, sides: Sides, y: Vector) -> Vector:
+    def multipliers(self, sides: Sides, y: Floats) -> Floats:
         """Those of the rows as given."""
         up = (y > 0.0) == (sides.sign > 0.0)
         row = np.where(up, self.above[sides.which], self.below[sides.which])
@@ -69,9 +68,9 @@ class Rows(NamedTuple):
 class Sides(NamedTuple):
     """Bounds sign * (A x) <= b, or equations, by the numbers of their distinct rows."""
 
-    which: Numbers
-    sign: Vector
-    b: Vector
+    which: Int64s
+    sign: Floats
+    b: Floats
 
     @classmethod
     def of(cls, rows: Rows, some: Any) -> Sides:
@@ -87,7 +86,7 @@ class Sides(NamedTuple):
     def matrix(self, rows: Rows) -> Any:
         return scaled(rows.A[self.which], self.sign)
 
-    def breach(self, rows: Rows, X: Vector) -> Vector:
+    def breach(self, rows: Rows, X: Floats) -> Floats:
         """How far X is above each."""
         return np.asarray(self.sign * (rows.A @ X.reshape(-1))[self.which] - self.b)
 
@@ -95,7 +94,7 @@ class Sides(NamedTuple):
 class Span:
     """Equations that do not depend on each other, and what they imply."""
 
-    def __init__(self, rows: Rows, equal: Numbers) -> None:
+    def __init__(self, rows: Rows, equal: Int64s) -> None:
         from scipy.linalg import cho_factor
         from scipy.linalg.lapack import dpstrf
 
@@ -112,7 +111,7 @@ class Span:
         self._factor = cho_factor((self.A @ self.A.T).toarray())
         self.consistent = bool((np.abs(self._excess(left.matrix(rows), left.b)) <= _FEASIBLE).all())
 
-    def decided(self, A: Any, b: Vector) -> tuple[Any, bool]:
+    def decided(self, A: Any, b: Floats) -> tuple[Any, bool]:
         """Which bounds the equations decide, and whether those all hold."""
         if self._factor is None:
             return np.zeros(len(b), dtype=bool), True
@@ -121,24 +120,24 @@ class Span:
         known = outside <= _IMPLIED
         return known, bool((self._excess(A, b)[known] <= _FEASIBLE).all())
 
-    def onto(self, X: Vector) -> Vector:
+    def onto(self, X: Floats) -> Floats:
         """The nearest matrix that keeps the equations."""
         if self._factor is None:
             return X
         left = self.sides.b - self.A @ X.reshape(-1)
         return np.asarray(X + (self.A.T @ self._solved(left)).reshape(X.shape))
 
-    def _excess(self, A: Any, b: Vector) -> Vector:
+    def _excess(self, A: Any, b: Floats) -> Floats:
         """What rows in the span are above b."""
         return np.asarray(A @ (self.A.T @ self._solved(self.sides.b)) - b)
 
-    def _solved(self, right: Vector) -> Vector:
+    def _solved(self, right: Floats) -> Floats:
         from scipy.linalg import cho_solve
 
         return np.asarray(cho_solve(self._factor, right))
 
 
-def scaled(A: Any, factors: Vector) -> Any:
+def scaled(A: Any, factors: Floats) -> Any:
     """Sparse rows times numbers."""
     from scipy.sparse import csr_array
 
@@ -152,7 +151,7 @@ def _key(A: Any, i: Any) -> bytes:
     return bytes(A.indices[part].tobytes() + (A.data[part].round(12) + 0.0).tobytes())
 
 
-def _tightest(some: Any, which: Any, b: Vector, there: Any, count: int) -> tuple[Vector, Numbers]:
+def _tightest(some: Any, which: Any, b: Floats, there: Any, count: int) -> tuple[Floats, Int64s]:
     """The least b of each distinct row among the given ones that are `there`, and whose it is."""
     least, whose = np.full(count, np.inf), np.full(count, -1)
     for i, j in zip(some, which, strict=True):

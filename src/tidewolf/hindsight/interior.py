@@ -32,7 +32,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.hindsight.task import Vector, positive
+from tidewolf.core.types import Floats
+from tidewolf.hindsight.task import positive
 
 TURNS = 80
 ACCURACY = 1e-9
@@ -48,16 +49,16 @@ _BLOCK = 2**22
 class Program(NamedTuple):
     """What is asked; sizes near 1 are best."""
 
-    C: Vector
+    C: Floats
     """n x n, symmetric"""
     A: Any
     """sparse rows of flattened symmetric matrices, the equations, which are independent, first"""
-    b: Vector
-    give: Vector
+    b: Floats
+    give: Floats
     """one for each of the first rows: 0 for an equation"""
-    cap: Vector | None
+    cap: Floats | None
     """the diagonal of the cap"""
-    start: Vector
+    start: Floats
     """positive definite, below the cap"""
 
     @property
@@ -69,8 +70,8 @@ class Program(NamedTuple):
 class Solution(NamedTuple):
     """A positive definite X below the cap, and multipliers."""
 
-    X: Vector
-    y: Vector
+    X: Floats
+    y: Floats
 
 
 def solve(program: Program) -> Solution:
@@ -95,36 +96,36 @@ def solve(program: Program) -> Solution:
 class _Pair(NamedTuple):
     """Two positive definite matrices in their common scaling: inv(R) X inv(R)' = R' Z R = d."""
 
-    R: Vector
-    back: Vector
+    R: Floats
+    back: Floats
     """the inverse of R"""
-    d: Vector
+    d: Floats
 
     @classmethod
-    def of(cls, X: Vector, Z: Vector) -> _Pair:
+    def of(cls, X: Floats, Z: Floats) -> _Pair:
         L, M = np.linalg.cholesky(X), np.linalg.cholesky(Z)
         U, d, V = np.linalg.svd(M.T @ L)
         root = np.sqrt(d)
         return cls(L @ V.T / root, (M @ U / root).T, d)
 
-    def primal(self, dX: Vector) -> Vector:
+    def primal(self, dX: Floats) -> Floats:
         return _even(self.back @ dX @ self.back.T)
 
-    def dual(self, dZ: Vector) -> Vector:
+    def dual(self, dZ: Floats) -> Floats:
         return _even(self.R.T @ dZ @ self.R)
 
-    def target(self, mu: float, second: Vector | None) -> Vector:
+    def target(self, mu: float, second: Floats | None) -> Floats:
         """The sum of both scaled changes with d o d + d o (their sum) + second = mu I, where
         o is the symmetric product."""
         right = mu * np.eye(len(self.d)) - np.diag(self.d**2)
         right = right if second is None else right - second
         return np.asarray(2.0 * right / (self.d[:, None] + self.d[None, :]))
 
-    def unscaled(self, S: Vector) -> Vector:
+    def unscaled(self, S: Floats) -> Floats:
         """A scaled matrix among the Z."""
         return np.asarray(self.back.T @ S @ self.back)
 
-    def longest(self, scaled: Vector) -> float:
+    def longest(self, scaled: Floats) -> float:
         """The step at which diag(d) + step * scaled is no more psd."""
         root = np.sqrt(self.d)
         least = float(np.linalg.eigvalsh(scaled / root[:, None] / root[None, :])[0])
@@ -132,23 +133,23 @@ class _Pair(NamedTuple):
 
 
 class _State(NamedTuple):
-    X: Vector
-    Z: Vector
-    V: Vector | None
-    s: Vector
-    y: Vector
+    X: Floats
+    Z: Floats
+    V: Floats | None
+    s: Floats
+    y: Floats
 
 
 class _Change(NamedTuple):
     """A direction, and its scaled parts: of X and Z, of W and V."""
 
-    dX: Vector
-    dZ: Vector
-    dV: Vector | None
-    ds: Vector
-    dy: Vector
-    low: tuple[Vector, Vector]
-    high: tuple[Vector, Vector] | None
+    dX: Floats
+    dZ: Floats
+    dV: Floats | None
+    ds: Floats
+    dy: Floats
+    low: tuple[Floats, Floats]
+    high: tuple[Floats, Floats] | None
 
 
 def _begun(program: Program) -> _State:
@@ -250,12 +251,12 @@ class _Newton:
             primal = dual = min(primal, dual)
         return min(1.0, share * primal), min(1.0, share * dual)
 
-    def _inverse(self, Y: Vector) -> Vector:
+    def _inverse(self, Y: Floats) -> Floats:
         """inv(H) Y."""
         inner = self.T.T @ Y @ self.T
         return _even(self.T @ (inner if self.theta is None else self.theta * inner) @ self.T.T)
 
-    def _solved(self, right: Vector) -> Vector:
+    def _solved(self, right: Floats) -> Floats:
         from scipy.linalg import cho_solve
 
         if self.factor is None:
@@ -266,7 +267,7 @@ class _Newton:
             found = found + cho_solve(self.factor, right - self.M @ found, check_finite=False)
         return np.asarray(found * self.scale)
 
-    def _products(self) -> Vector:
+    def _products(self) -> Floats:
         """<A_i, inv(H) A_j>."""
         A, n = self.program.A, len(self.T)
         k, entries = A.shape[0], A.nnz
@@ -281,7 +282,7 @@ class _Newton:
             M[:, i : i + block] = A @ (self.T @ some @ self.T.T).reshape(-1, n * n).T
         return _even(M)
 
-    def _of_entries(self, A: Any) -> Vector:
+    def _of_entries(self, A: Any) -> Floats:
         """The same without a cap, <A_i, G A_j G>, entry by entry, for rows with few."""
         n, k, G = len(self.T), A.shape[0], self.T @ self.T.T
         r, c, v = A.indices // n, A.indices % n, A.data
@@ -317,7 +318,7 @@ def _mu(program: Program, state: _State) -> float:
     return total / count
 
 
-def _lefts(program: Program, state: _State) -> tuple[Vector, Vector]:
+def _lefts(program: Program, state: _State) -> tuple[Floats, Floats]:
     """What is left of A X = b, slacks counted, and of the equation of multipliers."""
     left = program.A @ state.X.reshape(-1) - program.b
     left -= np.concatenate([program.give * state.y[: program.equations], -state.s])
@@ -337,11 +338,11 @@ def _error(program: Program, state: _State) -> float:
     return error if np.isfinite(error) else np.inf
 
 
-def _longest(at: Vector, way: Vector) -> float:
+def _longest(at: Floats, way: Floats) -> float:
     """The step at which a positive vector is no more >= 0."""
     down = way < 0.0
     return float(np.min(-at[down] / way[down])) if down.any() else np.inf
 
 
-def _even(X: Vector) -> Vector:
+def _even(X: Floats) -> Floats:
     return np.asarray(0.5 * (X + X.T))

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidewolf.core.oracle import HasLMO
-from tidewolf.hindsight.task import Vector, positive
+from tidewolf.core.types import Floats
+from tidewolf.hindsight.task import positive
 from tidewolf.sets.spectra.bounded_psd import BoundedPSD
 from tidewolf.sets.spectra.fantope import Fantope
 from tidewolf.sets.spectra.nuclear_ball import NuclearBall
@@ -43,8 +44,8 @@ class Squares(NamedTuple):
     """Squared errors (<A_i, X> - b_i)^2/(2 give_i)."""
 
     A: Any
-    b: Vector
-    give: Vector
+    b: Floats
+    give: Floats
 
 
 class Lifted(NamedTuple):
@@ -53,20 +54,20 @@ class Lifted(NamedTuple):
     K: HasLMO
     A: Any
     """the rows of the task"""
-    b: Vector
+    b: Floats
     n: int
     unit: float
     trace: bool
     """whether the trace is given, not only bounded"""
     cap: float | None
-    basis: Vector
-    shift: Vector
+    basis: Floats
+    shift: Floats
     cost: float
-    C: Vector
+    C: Floats
     squares: Squares | None = None
 
     @classmethod
-    def of(cls, K: HasLMO, A: Any, b: Vector) -> Lifted:
+    def of(cls, K: HasLMO, A: Any, b: Floats) -> Lifted:
         """Without costs."""
         if isinstance(K, NuclearBall):
             n, unit, trace, cap = sum(K.shape), 2.0 * K.tau, False, None
@@ -78,13 +79,13 @@ class Lifted(NamedTuple):
         zero = np.zeros((n, n))
         return cls(K, A, b, n, unit, trace, cap, np.eye(n), zero, 1.0, zero)
 
-    def with_costs(self, c: Vector) -> Lifted:
+    def with_costs(self, c: Floats) -> Lifted:
         """With <c, x>."""
         C = self.matrices(c[None, :]).toarray().reshape(self.n, self.n)
         cost = float(positive(np.linalg.norm(C)))
         return self._replace(cost=cost, C=C / cost)
 
-    def with_squares(self, times: Vector, sums: Vector) -> Lifted:
+    def with_squares(self, times: Floats, sums: Floats) -> Lifted:
         """With squared errors: how often each entry was seen, and the sum of what was seen."""
         from scipy.sparse import csr_array
 
@@ -126,7 +127,7 @@ class Lifted(NamedTuple):
         found.eliminate_zeros()
         return found
 
-    def limits(self) -> tuple[Any, Vector]:
+    def limits(self) -> tuple[Any, Floats]:
         """All rows on X: the task's, then the trace, from above and, where it is given, below."""
         from scipy.sparse import csr_array, vstack
 
@@ -135,7 +136,7 @@ class Lifted(NamedTuple):
         A = vstack([self.matrices(self.A), *(sign * trace for sign in signs)])
         return csr_array(A), np.concatenate([self.b / self.unit, signs])
 
-    def restricted(self, A: Any, b: Vector) -> tuple[Any, Vector]:
+    def restricted(self, A: Any, b: Floats) -> tuple[Any, Floats]:
         """Rows on X as rows on Y, what is rounding left out."""
         from scipy.sparse import csr_array
 
@@ -148,7 +149,7 @@ class Lifted(NamedTuple):
         within = csr_array(np.where(lost | (np.abs(dense) <= _ZERO * sizes), 0.0, dense))
         return within, b - A @ self.shift.reshape(-1)
 
-    def face(self, Y: Vector, D: Vector) -> Lifted | None:
+    def face(self, Y: Floats, D: Floats) -> Lifted | None:
         """The face that D exposes, Y being a member in its inside; None where that is all."""
         values, vectors = np.linalg.eigh(Y - D)
         kept, top = values > 0.0, np.zeros(self.order, dtype=bool)
@@ -160,10 +161,10 @@ class Lifted(NamedTuple):
         shift = self.shift if self.cap is None else self.shift + self.cap * high @ high.T
         return self._replace(basis=self.basis @ vectors[:, kept], shift=shift)
 
-    def matrix(self, Y: Vector) -> Vector:
+    def matrix(self, Y: Floats) -> Floats:
         """The X of a Y."""
         return np.asarray(self.basis @ Y @ self.basis.T + self.shift)
 
-    def point(self, X: Vector) -> Vector:
+    def point(self, X: Floats) -> Floats:
         """A matrix X as a flattened point of K."""
         return np.asarray(self.unit * X[: self.K.shape[0], self._corner :]).reshape(-1)

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from tidewolf.core.arrays import power_of_two
-from tidewolf.hindsight.task import Guess, Task, Vector, positive
+from tidewolf.core.types import Floats
+from tidewolf.hindsight.task import Guess, Task, positive
 from tidewolf.sets.base import LinearDescription, Polyhedral
 
 METHOD = "linear program"
@@ -30,7 +31,7 @@ def guess(task: Task) -> Guess | None:
     return None if weights is None else Guess(None, np.zeros(len(task.b)), weights)
 
 
-def solved(task: Task, u_of: LinearDescription) -> tuple[Vector, Vector] | None:
+def solved(task: Task, u_of: LinearDescription) -> tuple[Floats, Floats] | None:
     """The solver's point and the multipliers of A x <= b; None where it found no point. Rows, costs and u are scaled to size 1 for it."""
     A, b = _lifted(u_of, task.A, task.b)
     sizes = power_of_two(abs(A).max(axis=1).toarray().reshape(-1))
@@ -44,7 +45,7 @@ def solved(task: Task, u_of: LinearDescription) -> tuple[Vector, Vector] | None:
     return x if u_of.shift is None else x + u_of.shift, lam * cost / sizes
 
 
-def breached_weights(task: Task, u_of: LinearDescription) -> Vector | None:
+def breached_weights(task: Task, u_of: LinearDescription) -> Floats | None:
     """The multipliers of the second program; None where the solver found none."""
     from scipy.sparse import csr_array, hstack
 
@@ -56,7 +57,7 @@ def breached_weights(task: Task, u_of: LinearDescription) -> Vector | None:
     return None if found is None else found[1]
 
 
-def _linprog(cost: Vector, K: LinearDescription, A: Any, b: Vector) -> tuple[Vector, Vector] | None:
+def _linprog(cost: Floats, K: LinearDescription, A: Any, b: Floats) -> tuple[Floats, Floats] | None:
     """A minimiser u of <cost, u> over A u <= b within a description, and the multipliers of A u <= b; None where none was found."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array, vstack
@@ -83,13 +84,13 @@ def _unit(K: LinearDescription) -> float:
 def _in_units(K: LinearDescription, unit: float) -> LinearDescription:
     """A description of u/unit."""
 
-    def scaled(b: Vector | None) -> Vector | None:
+    def scaled(b: Floats | None) -> Floats | None:
         return None if b is None else b / unit
 
     return K._replace(lower=K.lower / unit, upper=K.upper / unit, b_eq=scaled(K.b_eq), b_ub=scaled(K.b_ub))
 
 
-def _lifted(K: LinearDescription, A: Any, b: Vector) -> tuple[Any, Vector]:
+def _lifted(K: LinearDescription, A: Any, b: Floats) -> tuple[Any, Floats]:
     """A x <= b as inequalities in the u of a description."""
     from scipy.sparse import csr_array
 
@@ -97,7 +98,7 @@ def _lifted(K: LinearDescription, A: Any, b: Vector) -> tuple[Any, Vector]:
     return A if K.lift is None else A @ csr_array(K.lift), b if K.shift is None else b - A @ K.shift
 
 
-def _costs(K: LinearDescription, c: Vector) -> Vector:
+def _costs(K: LinearDescription, c: Floats) -> Floats:
     """<c, x> as costs of the u of a description."""
     return c if K.lift is None else K.lift.T @ c
 

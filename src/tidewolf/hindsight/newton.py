@@ -23,14 +23,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, eps_of, like, to_numpy
+from tidewolf.core.arrays import eps_of, like, to_numpy
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, NotSupported
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions.base import Halfspaces, PiecewiseLinear
 from tidewolf.functions.chain import Chain
 from tidewolf.functions.custom import Custom
-from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE, Vector, exact, positive, require_moderate
+from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE, exact, positive, require_moderate
 
 METHOD = "Newton steps over vertices of the oracle"
 GAP, TURNS = 1e-7, 100
@@ -47,45 +48,45 @@ class Curved(NamedTuple):
     part: Stream
     pieces: Halfspaces | None
     """the constraints as half-spaces, where they are"""
-    rounds: np.ndarray[Any, np.dtype[np.int64]]
+    rounds: Int64s
     """the round each limit comes from"""
 
-    def total(self, x: Vector) -> float:
+    def total(self, x: Floats) -> float:
         return float(to_numpy(self.part.losses.values(self.at_home(x))).sum(dtype=np.float64))
 
-    def slope(self, x: Vector) -> Vector:
+    def slope(self, x: Floats) -> Floats:
         """grad F."""
         return self._weighted(self.part.losses, x, np.ones(len(self.part)))
 
-    def limits(self, x: Vector) -> Vector:
+    def limits(self, x: Floats) -> Floats:
         """g_i for every i."""
         if self.pieces is not None:
             return np.asarray(self.pieces.A @ x - self.pieces.b)
         return _flat(self.part.constraints.values(self.at_home(x)))
 
-    def limit_slope(self, x: Vector, lam: Vector) -> Vector:
+    def limit_slope(self, x: Floats, lam: Floats) -> Floats:
         """sum_i lam_i grad g_i."""
         if self.pieces is not None:
             return np.asarray(self.pieces.A.T @ lam)
         return self._weighted(self.part.constraints, x, lam)
 
-    def limit_slopes(self, x: Vector, some: Any) -> Vector:
+    def limit_slopes(self, x: Floats, some: Any) -> Floats:
         """grad g_i for some i, one a row."""
         if self.pieces is not None:
             rows = self.pieces.A[some, :]
             return np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray())
-        gradients: Vector = _flat(self.part.constraints.gradients(self.at_home(x))).reshape(len(self.part), -1)[some]
+        gradients: Floats = _flat(self.part.constraints.gradients(self.at_home(x))).reshape(len(self.part), -1)[some]
         return gradients
 
-    def steepness(self, x: Vector) -> float:
+    def steepness(self, x: Floats) -> float:
         """|grad F| within the affine hull."""
         return float(np.linalg.norm(_flat(self.K.tangent(self.at_home(self.slope(x))))))
 
-    def limit_steepness(self, x: Vector) -> float:
+    def limit_steepness(self, x: Floats) -> float:
         """The largest |grad g_t|."""
         return float(self.part.constraints.slopes(self.at_home(x)).max())
 
-    def least(self, x: Vector, lam: Vector, *, costs: bool = True) -> tuple[float, Vector]:
+    def least(self, x: Floats, lam: Floats, *, costs: bool = True) -> tuple[float, Floats]:
         """A lower bound on F + <lam, g> over K (on <lam, g> without costs) from the point x, and the vertex the oracle answered with."""
         slope, limits, rounding = costs * self.slope(x) + self.limit_slope(x, lam), self.limits(x), 2.0 * (x.size + len(self.part))
         direction = self.at_home(slope)
@@ -95,7 +96,7 @@ class Curved(NamedTuple):
         terms = losses + float(lam @ np.abs(limits)) + float(np.linalg.norm(slope)) * (float(np.linalg.norm(x)) + self.K.radius)
         return value - rounding * eps_of(direction) * terms, _flat(answer.vertex.dense(self.K.center))
 
-    def keeps(self, x: Vector) -> bool:
+    def keeps(self, x: Floats) -> bool:
         """Whether x lies in K and keeps every constraint, by the set's own excess and the functions' own values."""
         point = self.at_home(x)
         tolerance = max(FEASIBILITY_TOLERANCE, 100 * eps_of(point))
@@ -103,12 +104,12 @@ class Curved(NamedTuple):
         size = float((np.abs(values) + slopes * np.linalg.norm(x)).max())
         return self.K.excess(point) <= tolerance * max(self.K.radius, float(np.abs(x).max())) and float(values.max()) <= tolerance * size
 
-    def at_home(self, x: Vector) -> Array:
+    def at_home(self, x: Floats) -> Array:
         """A flattened point in the shape and library of the set, in float64 where that is NumPy."""
         x = x.reshape(self.K.shape)
         return x if type(self.K.center) is np.ndarray else like(x, self.K.center)
 
-    def _weighted(self, batch: Batch, x: Vector, weights: Vector) -> Vector:
+    def _weighted(self, batch: Batch, x: Floats, weights: Floats) -> Floats:
         point = self.at_home(x)
         return _flat(batch.subgradient(point, like(weights, point)))
 
@@ -116,10 +117,10 @@ class Curved(NamedTuple):
 class Found(NamedTuple):
     """What was found: a point that should be feasible, a member and multipliers for `least`, weights where no point seems feasible."""
 
-    point: Vector | None
-    anchor: Vector
-    lam: Vector
-    weights: Vector | None = None
+    point: Floats | None
+    anchor: Floats
+    lam: Floats
+    weights: Floats | None = None
 
 
 def curved_of(K: HasLMO, part: Stream) -> Curved:
@@ -168,9 +169,9 @@ class _Search:
         self.size = float(positive(max(task.limit_steepness(center), task.limit_steepness(apart)) * task.K.radius))
         self.base, sizes = task.total(center), float(np.abs(to_numpy(task.part.losses.values(task.K.center))).sum())
         self.rounding = 2.0 * (center.size + len(task.part)) * eps_of(task.K.center) * sizes
-        self.inside: Vector | None = None
+        self.inside: Floats | None = None
 
-    def climbed(self, x: Vector, *, costs: bool) -> Found:
+    def climbed(self, x: Floats, *, costs: bool) -> Found:
         """Newton steps from x for the total loss, or for the largest limit alone; its point is None where it found none inside."""
         task, lower, lam = self.task, -np.inf, np.zeros(len(self.task.rounds))
         anchor, best, upper, point, weight = x, lam, np.inf, None, 0.0
@@ -206,11 +207,11 @@ class _Search:
         near = upper - lower <= GAP * self.size
         return near or lower > 0.0 or (upper < 0.0 and upper < 0.5 * lower)
 
-    def _fits(self, x: Vector) -> bool:
+    def _fits(self, x: Floats) -> bool:
         """Whether a point keeps every limit, up to what the solver may miss them by."""
         return float(self.task.limits(x).max()) <= _EXACT * self.size
 
-    def _height(self, x: Vector, weight: float, costs: bool) -> float:
+    def _height(self, x: Floats, weight: float, costs: bool) -> float:
         """F + weight max g^+; max g without costs; infinite where a function is not defined."""
         task = self.task
         try:
@@ -220,7 +221,7 @@ class _Search:
             return np.inf
         return total + weight * max(0.0, breach) if costs else breach
 
-    def _shortened(self, w: Vector, target: Vector, weight: float, costs: bool) -> Vector:
+    def _shortened(self, w: Floats, target: Floats, weight: float, costs: bool) -> Floats:
         """The step to the target, halved until it leads down or, by less than what counts, up; w itself where none does."""
         height = self._height(w @ self.atoms, weight, costs) + 0.1 * GAP * (self.cost if costs else self.size)
         height += costs * 0.1 * self.rounding
@@ -230,19 +231,19 @@ class _Search:
                 return trial
         return w
 
-    def _mixed(self, x: Vector) -> Vector:
+    def _mixed(self, x: Floats) -> Floats:
         """x, moved towards the point strictly inside, where there is one, twice as far as it takes to keep every limit."""
         if self.inside is None:
             return x
         breach, room = float(self.task.limits(x).max()), -float(self.task.limits(self.inside).max())
         return x if breach <= 0.0 or room <= 0.0 else x + min(1.0, 2.0 * breach / (breach + room)) * (self.inside - x)
 
-    def _join(self, atom: Vector) -> None:
+    def _join(self, atom: Floats) -> None:
         """One atom more, unless it is there."""
         if not (self.atoms == atom).all(axis=1).any():
             self.atoms = np.vstack([self.atoms, atom])
 
-    def _use(self, x: Vector) -> None:
+    def _use(self, x: Floats) -> None:
         """The largest limits at a point that are above those in use, or breached, join those in use."""
         values = self.task.limits(x)
         above = values > (values[self.used].max() if len(self.used) else -np.inf)
@@ -251,7 +252,7 @@ class _Search:
         more = np.flatnonzero(above)
         self.used = np.concatenate([self.used, more[np.argsort(-values[more], kind="stable")[:_ROWS]]])
 
-    def _program(self, w: Vector, lam: Vector, costs: bool) -> tuple[Vector, Vector] | None:
+    def _program(self, w: Floats, lam: Floats, costs: bool) -> tuple[Floats, Floats] | None:
         """The next weights and the multipliers of all limits, in the task's units; None where the solver gives up."""
         import piqp
 
@@ -283,11 +284,11 @@ class _Search:
         return found / found.sum(), whole
 
 
-def _convex(H: Vector) -> Vector:
+def _convex(H: Floats) -> Floats:
     """The nearest matrix without negative eigenvalues to the symmetric part of H."""
     values, vectors = np.linalg.eigh((H + H.T) / 2)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
-def _flat(x: Array) -> Vector:
+def _flat(x: Array) -> Floats:
     return np.asarray(to_numpy(x), dtype=np.float64).reshape(-1)

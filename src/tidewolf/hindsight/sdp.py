@@ -22,13 +22,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tidewolf.core.types import Floats
 from tidewolf.functions.squared import Squared
 from tidewolf.hindsight import interior
 from tidewolf.hindsight.admm import totals
 from tidewolf.hindsight.distinct_rows import Rows, Sides, Span
 from tidewolf.hindsight.lifted import Lifted, order_of
 from tidewolf.hindsight.newton import Curved, Found
-from tidewolf.hindsight.task import Guess, Task, Vector
+from tidewolf.hindsight.task import Guess, Task
 
 METHOD = "semidefinite program by an interior-point method"
 LARGEST, MOST = 200, 4000
@@ -87,10 +88,10 @@ class _Asked(NamedTuple):
     """What a task says: the total of a point, whether it keeps every row, and at a point the bounds
     that multipliers prove, on the total and on the rows alone."""
 
-    total: Callable[[Vector], float]
-    keeps: Callable[[Vector], bool]
-    least: Callable[[Vector, Vector], float]
-    least_of_rows: Callable[[Vector, Vector], float]
+    total: Callable[[Floats], float]
+    keeps: Callable[[Floats], bool]
+    least: Callable[[Floats, Floats], float]
+    least_of_rows: Callable[[Floats, Floats], float]
 
 
 def _searched(lifted: Lifted, task: _Asked) -> Found:
@@ -131,9 +132,9 @@ def _searched(lifted: Lifted, task: _Asked) -> Found:
 class _Solved(NamedTuple):
     """A matrix, multipliers or weights of all rows, and the sum of the rows with these."""
 
-    Y: Vector
-    lam: Vector
-    D: Vector
+    Y: Floats
+    lam: Floats
+    D: Floats
 
 
 def _generated(lifted: Lifted, rows: Rows, *, relaxed: bool) -> _Solved | None:
@@ -177,7 +178,7 @@ def _solved(
     equal: Sides,
     sides: Sides,
     relaxed: bool,
-) -> tuple[Vector, float, Vector]:
+) -> tuple[Floats, float, Floats]:
     """A program over some of the rows: the matrix, s of the second one, and all multipliers."""
     from scipy.sparse import csr_array, vstack
 
@@ -207,7 +208,7 @@ def _solved(
     return found.X[:n, :n], float(found.X[n, n]), found.y
 
 
-def _polished(lifted: Lifted, rows: Rows, Y: Vector) -> Vector:
+def _polished(lifted: Lifted, rows: Rows, Y: Floats) -> Floats:
     """The point of L L', of the rank that Y has, on the equations and the bounds it breaches."""
     values, vectors = np.linalg.eigh(Y)
     large = values > _RANK * values.max(initial=0.0)

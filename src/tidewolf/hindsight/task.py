@@ -13,18 +13,17 @@ Upper. The total at a point, if it lies in K and keeps every g_t(x) <= 0 up to 1
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import LEAST, MOST, Array, eps_of, like, to_numpy
+from tidewolf.core.arrays import LEAST, MOST, eps_of, like, to_numpy
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
 from tidewolf.core.oracle import HasLMO, as_set
+from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.sets.spectra.spectral import Spectral
-
-Vector: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 FEASIBILITY_TOLERANCE = 1e-9
 _ACROSS, _ROUNDING = 1e-2, 1e3
@@ -34,9 +33,9 @@ _ACROSS, _ROUNDING = 1e-2, 1e3
 class Guess(NamedTuple):
     """What a solver proposes: a point, multipliers of A x <= b, and, where it believes that no point is feasible, weights that show it."""
 
-    x: Vector | None
-    lam: Vector
-    weights: Vector | None = None
+    x: Floats | None
+    lam: Floats
+    weights: Floats | None = None
 
 
 class Task(NamedTuple):
@@ -44,16 +43,16 @@ class Task(NamedTuple):
 
     K: HasLMO
     constraints: Batch
-    c: Vector
+    c: Floats
     constant: float
     A: Any
     """dense or sparse, float64"""
-    b: Vector
-    rounds: np.ndarray[Any, np.dtype[np.int64]]
-    sizes: Vector
+    b: Floats
+    rounds: Int64s
+    sizes: Floats
     """the norms of the rows of A, 1 in place of 0"""
 
-    def least(self, c: Vector, constant: float, lam: Vector) -> float:
+    def least(self, c: Floats, constant: float, lam: Floats) -> float:
         """A lower bound on <c, x> + constant + <lam, A x - b> over K: one call of the oracle, less its error and the slack for rounding."""
         used = np.flatnonzero(lam)
         lam, A, b = lam[used], self.A[used, :], self.b[used]
@@ -64,7 +63,7 @@ class Task(NamedTuple):
         terms = abs(constant) + float(lam @ np.abs(b)) + float(sizes @ center) + self.K.radius * float(np.linalg.norm(sizes))
         return value - answer.error - 2 * (len(c) + len(lam)) * eps_of(direction) * terms
 
-    def total(self, x: Vector) -> float:
+    def total(self, x: Floats) -> float:
         return float(self.c @ x) + self.constant
 
     def eased(self) -> Task:
@@ -81,7 +80,7 @@ class Task(NamedTuple):
             return self
         return self._replace(c=along if left > _ROUNDING * eps_of(self.K.center) * size else 0.0 * along)
 
-    def keeps(self, x: Vector) -> bool:
+    def keeps(self, x: Floats) -> bool:
         """Whether x lies in K and keeps every constraint, by the set's own excess and the functions' own values."""
         point = self.at_home(x)
         tolerance = max(FEASIBILITY_TOLERANCE, 100 * eps_of(point))
@@ -90,16 +89,16 @@ class Task(NamedTuple):
         extent = max(self.K.radius, float(np.abs(x).max()))
         return self.K.excess(point) <= tolerance * extent and breach <= tolerance * size
 
-    def at_home(self, x: Vector) -> Array:
+    def at_home(self, x: Floats) -> Array:
         """A flattened point in the shape and library of the set, in float64 where that is NumPy."""
         x = x.reshape(self.K.shape)
         return x if type(self.K.center) is np.ndarray else like(x, self.K.center)
 
-    def above(self, x: Vector) -> Vector:
+    def above(self, x: Floats) -> Floats:
         """How far x is above each row, in units of its norm; below 0 inside."""
         return np.asarray((self.A @ x - self.b) / self.sizes)
 
-    def mixed(self, x: Vector, inside: Vector) -> Vector:
+    def mixed(self, x: Floats, inside: Floats) -> Floats:
         """x, moved towards a point strictly inside every row twice as far as it takes to keep them all."""
         breach, room = float(self.above(x).max()), -float(self.above(inside).max())
         return x if breach <= 0.0 or room <= 0.0 else x + min(1.0, 2.0 * breach / (breach + room)) * (inside - x)
@@ -128,7 +127,7 @@ def task_of(K: HasLMO, part: Stream) -> Task:
     return Task(exact(K), part.constraints, c.reshape(-1), constant, A, b, rounds, positive(np.sqrt(np.asarray(squares).reshape(-1))))
 
 
-def require_moderate(name: str, slopes: Vector) -> None:
+def require_moderate(name: str, slopes: Floats) -> None:
     """Refuse functions whose slopes are not 0 and whose squares and ratios would overflow or vanish."""
     odd = slopes[(slopes != 0.0) & ~((slopes >= LEAST) & (slopes <= MOST))]
     if len(odd):

@@ -28,13 +28,12 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, eps_of, inner, is_array, like, namespace, norm, to_numpy
-
-Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+from tidewolf.core.arrays import eps_of, inner, is_array, like, namespace, norm, to_numpy
+from tidewolf.core.types import Array, Floats
 
 _FIRST = 16
 _PACE = 1.1
@@ -128,8 +127,8 @@ class Krylov:
         self.Q = like(np.zeros((min(self.n, _FIRST), self.n)), b)
         self.following = b / norm(b)
         self.theta, self.rise = -math.inf, math.inf  # at the last look, and by how much it had risen since the one before
-        self.values: Numbers = np.zeros(0)
-        self.vectors: Numbers = np.zeros((0, 0))
+        self.values: Floats = np.zeros(0)
+        self.vectors: Floats = np.zeros((0, 0))
 
     @property
     def k(self) -> int:

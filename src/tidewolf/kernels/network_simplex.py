@@ -25,10 +25,9 @@ import numpy as np
 from tidewolf.core.arrays import frozen
 from tidewolf.core.errors import SolverFailed
 from tidewolf.core.jit import kernel
+from tidewolf.core.types import Floats, Int32s, NDArray
 from tidewolf.core.values import Value
 
-Ints = np.ndarray[Any, np.dtype[np.int32]]
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 Basis = np.ndarray[Any, np.dtype[np.int8]]
 """1: at its lower bound, 0: in the tree, -1: at its upper bound; arcs first, then the artificial arc of every node"""
 
@@ -41,8 +40,8 @@ ROUNDING = 1e-12
 class Network(Value):
     """Arcs between numbered nodes, their bounds, and what every node supplies (draws, where negative)."""
 
-    tails: Ints
-    heads: Ints
+    tails: Int32s
+    heads: Int32s
     lower: Floats
     upper: Floats
     supply: Floats
@@ -64,7 +63,7 @@ class Network(Value):
         at_node = np.abs(self.supply) + np.bincount(self.tails, size, len(left)) + np.bincount(self.heads, size, len(left))
         return np.where(np.abs(left) <= 1e-3 * ROUNDING * at_node, 0.0, left)
 
-    def balance(self, x: np.ndarray[Any, Any]) -> Floats:
+    def balance(self, x: NDArray) -> Floats:
         """What leaves every node less what enters it."""
         count = len(self.supply)
         return np.asarray(np.bincount(self.tails, x, count) - np.bincount(self.heads, x, count), dtype=np.float64)
@@ -79,7 +78,7 @@ class Network(Value):
         return max(self.floor, ROUNDING * float(np.abs(flow).max()))
 
     @cached_property
-    def _hung(self) -> tuple[Ints, Ints, Floats]:
+    def _hung(self) -> tuple[Int32s, Int32s, Floats]:
         """Tails, heads and room of all arcs, the artificial ones last: towards the root where something is to be sent."""
         nodes, sends = np.arange(len(self.supply), dtype=np.int32), self.left >= 0
         root = np.full(len(nodes), len(nodes), dtype=np.int32)
@@ -142,7 +141,7 @@ class Cheapest(NamedTuple):
 
 
 def _solved(
-    costs: Floats, room: Floats, tails: Ints, heads: Ints, supply: Floats, basis: Basis, arcs: int, floor: float
+    costs: Floats, room: Floats, tails: Int32s, heads: Int32s, supply: Floats, basis: Basis, arcs: int, floor: float
 ) -> tuple[Floats, float]:
     """The flow of the best basis, which `basis` becomes, and its gap; a negative one says that there was no start, or no end."""
     flow, pi, tree = np.empty(len(basis)), np.zeros(len(supply) + 1), np.empty((7, len(supply) + 1), dtype=np.int32)

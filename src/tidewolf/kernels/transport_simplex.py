@@ -20,9 +20,7 @@ import numpy as np
 from tidewolf.core.arrays import frozen
 from tidewolf.core.errors import SolverFailed
 from tidewolf.core.jit import kernel
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
-Floats = np.ndarray[Any, np.dtype[np.float64]]
+from tidewolf.core.types import Floats, Int32s, Int64s
 
 _BITS = 60
 _EXCHANGES = 1000
@@ -32,7 +30,7 @@ _EXCHANGES = 1000
 class Amounts(NamedTuple):
     """Row sums, and column sums with a minus, as whole numbers, perturbed; `unit` is what 1 stood for before."""
 
-    net: Ints
+    net: Int64s
     rows: int
     unit: float
 
@@ -40,9 +38,9 @@ class Amounts(NamedTuple):
 class Plan(NamedTuple):
     """The cells of a vertex with what they carry, and the basis: all cells of its tree."""
 
-    cells: Ints
+    cells: Int64s
     values: Floats
-    basis: np.ndarray[Any, np.dtype[np.int32]]
+    basis: Int32s
 
 
 def amounts(rows: Floats, columns: Floats) -> Amounts:

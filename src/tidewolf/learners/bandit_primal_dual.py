@@ -42,9 +42,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, frozen, inner
+from tidewolf.core.arrays import frozen, inner
 from tidewolf.core.feedback import MODERATE, Bandit
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array
 from tidewolf.learners.primal_dual import Steps, steps_for
 from tidewolf.methods.base import Bound, Companion, Learner, Record
 from tidewolf.methods.settings import passed_horizon, settle

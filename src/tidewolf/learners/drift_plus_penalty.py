@@ -27,9 +27,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
-from tidewolf.core.arrays import Array
 from tidewolf.core.batch import Batch
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Companion, Learner
 from tidewolf.methods.settings import passed_horizon, settle
 from tidewolf.methods.steps.drift_blocks import DriftLearner, Settings, State, promised

@@ -37,9 +37,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.arrays import Array, frozen, inner, namespace
+from tidewolf.core.arrays import frozen, inner, namespace
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.blocks import BlockLearner, opened
 from tidewolf.methods.settings import settle

@@ -30,9 +30,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.arrays import Array, frozen
+from tidewolf.core.arrays import frozen
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Companion, Learner, Record
 from tidewolf.methods.blocks import BlockLearner, opened, slopes_with
 from tidewolf.methods.settings import passed_horizon, settle

@@ -15,15 +15,14 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-import numpy as np
-
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import Array, as_count, namespace
+from tidewolf.core.arrays import as_count, namespace
 from tidewolf.core.conforming import allowed_excess, conforming
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherVersions, WrongType
 from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation
 from tidewolf.core.oracle import HasLMO, as_set
+from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import Value, fingerprint
 
 
@@ -74,14 +73,14 @@ class Companion(NamedTuple):
 class Record:
     """What a run measured, round by round, and where it ended."""
 
-    losses: np.ndarray[Any, np.dtype[np.float64]]
-    violations: np.ndarray[Any, np.dtype[np.float64]]
-    calls: np.ndarray[Any, np.dtype[np.int64]]
-    distances: np.ndarray[Any, np.dtype[np.float64]]
+    losses: Floats
+    violations: Floats
+    calls: Int64s
+    distances: Floats
     final_state: Any
-    ends: np.ndarray[Any, np.dtype[np.int64]]
+    ends: Int64s
     """after how many rounds each update came"""
-    measures: np.ndarray[Any, np.dtype[np.float64]]
+    measures: Floats
     """the learner's running numbers after each update, one row each; see `Learner.measures`"""
 
     @property

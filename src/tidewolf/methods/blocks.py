@@ -11,9 +11,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Protocol, TypeVar
 
-from tidewolf.core.arrays import Array, frozen, namespace
+from tidewolf.core.arrays import frozen, namespace
 from tidewolf.core.feedback import FirstOrder, require_first_order
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array
 from tidewolf.methods.base import Learner, Progress
 from tidewolf.methods.steps.slopes import within
 

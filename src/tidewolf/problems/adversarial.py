@@ -27,10 +27,10 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.oracle import as_set
 from tidewolf.core.randomness import generator
+from tidewolf.core.types import Floats
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem, as_rounds
-from tidewolf.problems.graphs import Floats
 from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.simplices.simplex import Simplex
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Protocol, final
 
 from tidewolf.core.arguments import as_items, as_text, shown
-from tidewolf.core.arrays import Shape, as_count
+from tidewolf.core.arrays import as_count
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.oracle import as_set
+from tidewolf.core.types import Shape
 from tidewolf.core.values import Value
 from tidewolf.sets.base import ConvexSet
 

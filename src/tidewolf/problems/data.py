@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import InvalidInput
+from tidewolf.core.types import NDArray
 
 VARIABLE = "TIDEWOLF_DATA"
 
@@ -33,7 +33,7 @@ def record(file: str) -> Path:
     return path
 
 
-def recorded(file: str, *names: str) -> list[np.ndarray[Any, Any]]:
+def recorded(file: str, *names: str) -> list[NDArray]:
     """The arrays of these names in a file of the data folder."""
     path = record(file)
     try:

@@ -19,9 +19,9 @@ import numpy as np
 from tidewolf.core.arguments import as_flag, as_items, as_path, as_text, is_text, shown
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import EmptyGraph, InvalidInput, MissingExtra, TidewolfError
-from tidewolf.problems.graphs import Floats
+from tidewolf.core.types import Floats, Link
 from tidewolf.problems.tables import csv_rows, number_in
-from tidewolf.sets.graph_tools import Link, away
+from tidewolf.sets.graph_tools import away
 
 ENDS = (("tail", "head"), ("source", "target"), ("from", "to"), ("u", "v"))
 NAMES = ("name", "link", "id")

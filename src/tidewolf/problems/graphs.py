@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any, TypeAlias
 
 import numpy as np
 
-from tidewolf.sets.graph_tools import Lengths, Link, shortest
-
-Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+from tidewolf.core.types import Floats, Lengths, Link
+from tidewolf.sets.graph_tools import shortest
 
 
 def loads(links: Sequence[Link], lengths: Lengths, nodes: Sequence[Hashable], traffic: Floats) -> Floats:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from tidewolf.core.arrays import Shape
 from tidewolf.core.randomness import generator
-from tidewolf.problems.graphs import Floats
+from tidewolf.core.types import Floats, Shape
 
 
 def remembered(seed: int, purpose: str, rounds: int, shape: Shape, memory: float) -> Floats:

@@ -18,10 +18,10 @@ import numpy as np
 
 from tidewolf.core.batch import Stream
 from tidewolf.core.randomness import generator
+from tidewolf.core.types import Floats
 from tidewolf.functions.log_wealth import LogWealth
 from tidewolf.functions.quadratic import Quadratic
 from tidewolf.problems.base import Problem, as_rounds
-from tidewolf.problems.graphs import Floats
 from tidewolf.sets.simplices.simplex import Simplex
 
 ROUNDS, ASSETS, FACTORS = 1000, 10, 3

@@ -25,10 +25,11 @@ import numpy as np
 
 from tidewolf.core.arguments import as_flag
 from tidewolf.core.batch import Stream
+from tidewolf.core.types import Floats
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem, as_rounds
-from tidewolf.problems.graphs import Floats, loads, spread
+from tidewolf.problems.graphs import loads, spread
 from tidewolf.problems.noise import remembered
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.graph_tools import away

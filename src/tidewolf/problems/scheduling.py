@@ -17,10 +17,10 @@ from __future__ import annotations
 import numpy as np
 
 from tidewolf.core.batch import Stream
+from tidewolf.core.types import Floats
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.max_affine import MaxAffine
 from tidewolf.problems.base import Problem, as_rounds
-from tidewolf.problems.graphs import Floats
 from tidewolf.problems.noise import remembered
 from tidewolf.sets.simplices.capped_simplex import CappedSimplex
 

@@ -16,11 +16,11 @@ breaks the limits in most rounds.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from tidewolf.core.batch import Stream
+from tidewolf.core.types import Floats
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.max_affine import MaxAffine
 from tidewolf.problems.base import Problem, as_rounds
@@ -33,8 +33,6 @@ RECEIVERS = (12.0, 29.0, 41.0, 55.0, 68.0)  # degrees
 SWAY, SWING = 1.5, 170  # degrees, rounds
 QUIET, LOUD, SHIFT = 0.02, 0.10, 240  # parts of POWER, parts of POWER, rounds
 FADING, MEMORY = 0.2, 0.95  # of gains; how much of it stays from round to round
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def sdp(rounds: int | None = None, seed: int = 0) -> Problem:

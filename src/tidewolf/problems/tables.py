@@ -26,7 +26,7 @@ import numpy as np
 from tidewolf.core.archive import most_unpacked, read_arrays, too_much
 from tidewolf.core.arguments import as_path
 from tidewolf.core.errors import InvalidInput, MissingExtra
-from tidewolf.problems.graphs import Floats
+from tidewolf.core.types import Floats, NDArray
 
 TIMES = ("time", "date", "datetime", "timestamp")
 _LONGEST_TIME = 100
@@ -36,7 +36,7 @@ _LONGEST_TIME = 100
 class Table(NamedTuple):
     """Rows of numbers, one a round."""
 
-    times: np.ndarray[Any, Any] | None
+    times: NDArray | None
     """float64 or datetime64, increasing, whole numbers above 2^53 as such; None where there are none"""
     columns: tuple[str, ...]
     values: Floats
@@ -230,7 +230,7 @@ def _whole(times: Any, columns: tuple[str, ...], values: Floats, places: Sequenc
     return Table(times, columns, values, places)
 
 
-def _times(cells: Sequence[str], places: Sequence[str], name: str) -> np.ndarray[Any, Any]:
+def _times(cells: Sequence[str], places: Sequence[str], name: str) -> NDArray:
     """Times as numbers, or as dates where the first is no number."""
     try:
         dated = bool(cells) and not math.isfinite(float(cells[0]))
@@ -245,7 +245,7 @@ def _times(cells: Sequence[str], places: Sequence[str], name: str) -> np.ndarray
     return np.array([_date(cell, f'{place}, column "{name}"') for cell, place in zip(cells, places, strict=True)])
 
 
-def _long(times: np.ndarray[Any, Any]) -> bool:
+def _long(times: NDArray) -> bool:
     """Whether they are whole numbers with more digits than floats keep."""
     return times.dtype.kind in "iu" and int(times.max(initial=0)) > 2**53
 

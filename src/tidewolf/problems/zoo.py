@@ -30,14 +30,15 @@ from tidewolf.core.arguments import is_text, shown
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.randomness import generator
+from tidewolf.core.types import Floats, Link
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem, as_rounds
 from tidewolf.problems.data import VARIABLE, record
-from tidewolf.problems.graphs import Floats, gravity, path_counts, spread
+from tidewolf.problems.graphs import gravity, path_counts, spread
 from tidewolf.problems.noise import remembered
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
-from tidewolf.sets.graph_tools import Link, away, shortest
+from tidewolf.sets.graph_tools import away, shortest
 
 FILE = "zoo_edges.csv.gz"
 ROUNDS, HOUR = 2000, 4  # the usual number of rounds; rounds in an hour

@@ -17,16 +17,17 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, as_number, eps_of, frozen, inner, is_array, norm
+from tidewolf.core.arrays import as_number, eps_of, frozen, inner, is_array, norm
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.conforming import allowed_excess
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.oracle import HasLMO, as_set
+from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers
 from tidewolf.projection.compiled import Reached, search, serves
 from tidewolf.projection.one_shot import as_budget, as_member, look, pull, step
 from tidewolf.projection.result import as_near
-from tidewolf.projection.weights import Weights, caratheodory, correct
+from tidewolf.projection.weights import caratheodory, correct
 from tidewolf.sets.base import Compiled
 
 SPARE = 32
@@ -57,7 +58,7 @@ class ActiveSet(Stored):
     tag: ClassVar = "active set"
     __slots__ = ("atoms", "warm", "weights", "x")
 
-    def __init__(self, atoms: Atoms, weights: Weights, x: Array, warm: Array | None = None) -> None:
+    def __init__(self, atoms: Atoms, weights: Floats, x: Array, warm: Array | None = None) -> None:
         self.atoms, self.weights, self.x, self.warm = atoms, frozen(weights), frozen(x), warm
 
     @classmethod
@@ -182,7 +183,7 @@ def _is_warm(warm: Any) -> bool:
     return warm is None or is_array(warm) or (type(warm) is tuple and all(map(_is_warm, warm)))
 
 
-def _stepped(weights: Weights, row: int, count: int, step: float) -> Weights:
+def _stepped(weights: Floats, row: int, count: int, step: float) -> Floats:
     """`count` weights after a step towards the atom of `row`."""
     moved = np.zeros(count)
     moved[: len(weights)] = (1.0 - step) * weights

@@ -13,17 +13,18 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, inner
+from tidewolf.core.arrays import inner
 from tidewolf.core.jit import Kernel, kernel
+from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Atoms, Sparse, SparseAtoms
 from tidewolf.projection.one_shot import SLACK, lied
-from tidewolf.projection.weights import Weights, sparse_correct_from
+from tidewolf.projection.weights import sparse_correct_from
 from tidewolf.sets.base import Compiled
 
 _DOUBLE = np.dtype(np.float64)
 _ROUNDING = SLACK * float(np.finfo(np.float64).eps)
 
-Reached: TypeAlias = tuple[Atoms, Weights, Array, Array, int, float, int]
+Reached: TypeAlias = tuple[Atoms, Floats, Array, Array, int, float, int]
 """A table, weights, their point x, its companion y, the calls it took, |x - y|^2, and how many atoms are in use."""
 
 
@@ -32,7 +33,7 @@ def serves(atoms: Atoms, x: Array, y: Array) -> bool:
     return type(atoms) is SparseAtoms and type(y) is np.ndarray and y.dtype is x.dtype is _DOUBLE
 
 
-def search(K: Compiled, atoms: Atoms, weights: Weights, x: Array, y: Array, tol: float, budget: float, steps: int, stop: float) -> Reached:
+def search(K: Compiled, atoms: Atoms, weights: Floats, x: Array, y: Array, tol: float, budget: float, steps: int, stop: float) -> Reached:
     """From x, the point of these weights, towards y; up to `steps` corrective steps at a time, until their gap is at most `stop`."""
     given, weights, x, y, calls, last = y, weights.copy(), x.copy(), y.copy(), 0, False
     run, facts, indices, values = searching(K.oracle), K.facts, np.empty(K.most_entries, np.int32), np.empty(K.most_entries)

@@ -18,19 +18,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tidewolf.core.arrays import (
-    Array,
-    as_count,
-    as_number,
-    as_point,
-    eps_of,
-    frozen,
-    inner,
-    like,
-    namespace,
-)
+from tidewolf.core.arrays import as_count, as_number, as_point, eps_of, frozen, inner, like, namespace
 from tidewolf.core.errors import NotAMember, OracleError
 from tidewolf.core.oracle import Answer, HasLMO, as_set
+from tidewolf.core.types import Array
 from tidewolf.projection.result import Projected, as_near
 from tidewolf.sets.base import membership_tolerance
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import math
 
-from tidewolf.core.arrays import Array, as_number, frozen, inner
+from tidewolf.core.arrays import as_number, frozen, inner
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array
 from tidewolf.projection.one_shot import look, points, step
 from tidewolf.projection.result import Projected
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tidewolf.core.arrays import Array, as_point, inner, length, like
+from tidewolf.core.arrays import as_point, inner, length, like
 from tidewolf.core.errors import NotFinite
 from tidewolf.core.oracle import HasLMO, as_set
+from tidewolf.core.types import Array
 
 
 class Projected(NamedTuple):

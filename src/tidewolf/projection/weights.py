@@ -4,19 +4,20 @@
 
     step = min(w_j, (slope_j - slope_i)/|a_i - a_j|^2),      slope += step (gram_i - gram_j)
 
-Idle atoms take part where their slope is below the average <x, x - y>. Each step lowers |x - y|. Weights under `DROP` become 0 and the
+Idle atoms take part where their slope is below the average <x, x - y>. Each step lowers |x - y|. Floats under `DROP` become 0 and the
 rest are rescaled to sum to 1, so nothing drifts; x is rebuilt from them.
 `correct` works on any table; on sparse ones a single compiled pass does the same.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, flat, inner
+from tidewolf.core.arrays import flat, inner
 from tidewolf.core.jit import kernel
+from tidewolf.core.types import Array, Floats, NDArray
 from tidewolf.core.vertices import Atoms, SparseAtoms, sparse_combine, sparse_inner
 
 DROP = 1e-13
@@ -24,19 +25,16 @@ TIE = 1e-6
 """Slopes nearer than this share of `stop` tie and go to the earlier atom: each step leaves equal slopes, and rounding shall not choose."""
 _DOUBLE = np.dtype(np.float64)
 
-Weights = np.ndarray[Any, np.dtype[np.float64]]
-"""One weight for each of the first rows of a table; 0 for an idle atom."""
-
 
 class Corrected(NamedTuple):
     """New weights, their point, and its squared distance from y."""
 
-    weights: Weights
+    weights: Floats
     x: Array
     distance2: float
 
 
-def correct(atoms: Atoms, weights: Weights, y: Array, steps: int, stop: float) -> Corrected:
+def correct(atoms: Atoms, weights: Floats, y: Array, steps: int, stop: float) -> Corrected:
     """Up to `steps` pairwise steps towards y, until the pairwise gap is at most `stop`."""
     if type(atoms) is SparseAtoms and type(y) is np.ndarray and y.dtype is _DOUBLE:
         weights, x = weights.copy(), np.empty(y.shape)
@@ -45,7 +43,7 @@ def correct(atoms: Atoms, weights: Weights, y: Array, steps: int, stop: float) -
     return correct_any(atoms, weights, y, steps, stop)
 
 
-def correct_any(atoms: Atoms, weights: Weights, y: Array, steps: int, stop: float) -> Corrected:
+def correct_any(atoms: Atoms, weights: Floats, y: Array, steps: int, stop: float) -> Corrected:
     """`correct` through the table's own products."""
     slopes = atoms.inner(atoms.combine(weights, y) - y, len(weights))
     weights = weights.copy()
@@ -133,7 +131,7 @@ def sparse_correct_from(starts, indices, values, gram, weights, x, y, r, steps, 
     return distance2, used
 
 
-def caratheodory(gram: np.ndarray[Any, Any], weights: Weights) -> Weights:
+def caratheodory(gram: NDArray, weights: Floats) -> Floats:
     """Weights of the same point on atoms that are affinely independent, 0 for the others; all given weights are positive.
 
     A null vector of gram + 1 is an affine dependence of the atoms; moving the weights along it until one vanishes keeps the point.

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tidewolf.core.types import Floats, Int64s
 from tidewolf.report.numbers import number, short
 from tidewolf.report.styles import HUES, Look
 
@@ -43,7 +44,7 @@ _PLAIN = Look()
 class Line:
     """One series: a value after each round, between which two numbers the last one truly lies, and its measured bound."""
 
-    values: np.ndarray[Any, np.dtype[np.float64]]
+    values: Floats
     bracket: tuple[float, float] | None = None
     bound: float | None = None
     look: Look = _PLAIN
@@ -146,7 +147,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.5g}")
 
 
-def _shown(rounds: int, most: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _shown(rounds: int, most: int) -> Int64s:
     """So many rounds at most, evenly spread, with both ends."""
     return np.unique(np.linspace(0, rounds - 1, min(rounds, most)).round().astype(np.int64))
 

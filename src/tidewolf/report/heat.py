@@ -11,17 +11,17 @@ import json
 from collections.abc import Sequence
 from html import escape
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tidewolf.core.types import Floats
 from tidewolf.report.markup import table
 from tidewolf.report.numbers import number
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.trajectory_summary import Trail
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 ROWS = 40
 """At most so many entries are shown."""
 LEVELS = 10

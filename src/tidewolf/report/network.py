@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tidewolf.core.types import Floats
+
 if TYPE_CHECKING:
     from tidewolf.core.oracle import HasLMO
     from tidewolf.sets.flows.flow_polytope import Path
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 Place = tuple[float, float]
 LINKS = 80
 """Of a larger network only those of its links are drawn that carry most."""

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, like, to_numpy
+from tidewolf.core.arrays import like, to_numpy
 from tidewolf.core.errors import NotSupported, SolverFailed
+from tidewolf.core.types import Array, NDArray
 from tidewolf.sets.base import (
     ConvexSet,
     LinearDescription,
@@ -52,7 +53,7 @@ class ExactProjection:
             return self.K.project(y)
         return like(self._quadratic_program(to_numpy(y).reshape(-1)).reshape(self.K.shape), y)
 
-    def _quadratic_program(self, y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def _quadratic_program(self, y: NDArray) -> NDArray:
         import piqp
 
         described = self._description
@@ -68,7 +69,7 @@ class ExactProjection:
             raise SolverFailed(f"PIQP could not project on {self.K!r}: {status}.")
         return x
 
-    def _near(self, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> bool:
+    def _near(self, x: NDArray, y: NDArray) -> bool:
         """Whether x is a member, and the oracle proves |x - projection|^2 <= <x - y, x - v> to be next to nothing."""
         if not np.isfinite(x).all() or self.K.excess(x.reshape(self.K.shape)) > membership_tolerance(x, self.K.radius):
             return False

@@ -18,8 +18,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tidewolf.core.arrays import Array, frozen, inner, namespace
+from tidewolf.core.arrays import frozen, inner, namespace
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array
 from tidewolf.projection.one_shot import look
 
 

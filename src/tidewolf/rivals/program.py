@@ -11,21 +11,20 @@ projected (rivals/exact.py).
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, frozen, like, power_of_two, require_finite, to_numpy
+from tidewolf.core.arrays import frozen, like, power_of_two, require_finite, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.feedback import require_full_information
 from tidewolf.core.oracle import as_set
+from tidewolf.core.types import Array, Floats
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.functions.chain import Chain
 from tidewolf.rivals.exact import ExactProjection
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, membership_tolerance
-
-Vector: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 _TOLERANCE = 1e-10
 """Of the solver, at size 1."""
@@ -79,7 +78,7 @@ class BestPoint:
         x = u if d.lift is None else d.lift @ u
         return self._member(x if d.shift is None else x + d.shift)
 
-    def _rows_along(self, A: Any, b: Vector) -> tuple[Any, Vector]:
+    def _rows_along(self, A: Any, b: Floats) -> tuple[Any, Floats]:
         """The same half-spaces of aff(K); a row of one entry is never mostly across it, unless it says nothing."""
         from scipy.sparse import vstack
 
@@ -92,7 +91,7 @@ class BestPoint:
         shifted = b[several] - (given - along) @ to_numpy(self.K.center).reshape(-1)
         return vstack([A[~several], along]), np.concatenate([b[~several], shifted])
 
-    def _along(self, rows: Vector) -> Vector:
+    def _along(self, rows: Floats) -> Floats:
         """Flat rows, those within aff(K) that are mostly across it; the same array where none is."""
         if self.K.dimension == rows.shape[1]:
             return rows
@@ -101,7 +100,7 @@ class BestPoint:
         across = np.linalg.norm(along, axis=1) < _ACROSS * np.linalg.norm(rows, axis=1)
         return np.where(across[:, None], along, rows) if across.any() else rows
 
-    def _solved(self, program: _Program) -> Vector:
+    def _solved(self, program: _Program) -> Floats:
         u = self._linprog(program.rows_of_size_one())
         if u is None:
             worst = self._linprog(program.breach())
@@ -112,7 +111,7 @@ class BestPoint:
             raise SolverFailed(f"HiGHS could not find the best point of {self.K!r} for these rounds.")
         return u
 
-    def _linprog(self, program: _Program) -> Vector | None:
+    def _linprog(self, program: _Program) -> Floats | None:
         """A minimiser in units of the set's size, entries of a free variable at the end included; None where none was found."""
         from scipy.optimize import linprog
         from scipy.sparse import csr_array, hstack, vstack
@@ -137,7 +136,7 @@ class BestPoint:
         )
         return np.asarray(result.x) if result.status == 0 else None
 
-    def _member(self, x: Vector) -> Array:
+    def _member(self, x: Floats) -> Array:
         point = like(x.reshape(self.K.shape), self.K.center)
         if self.K.excess(point) > 0.5 * membership_tolerance(point, self.K.radius):
             point = ExactProjection(self.K)(point)
@@ -157,9 +156,9 @@ class BestPoint:
 class _Program(NamedTuple):
     """Minimise <c, u> under A u <= b."""
 
-    c: Vector
+    c: Floats
     A: Any
-    b: Vector
+    b: Floats
 
     def rows_of_size_one(self) -> _Program:
         """The same; a limit in smaller units than others is a limit still."""

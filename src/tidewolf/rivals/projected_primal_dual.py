@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.arrays import Array, frozen
+from tidewolf.core.arrays import frozen
 from tidewolf.core.feedback import FirstOrder, require_first_order
+from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.settings import passed_horizon, settle
 from tidewolf.methods.steps.lyapunov import DEFAULT_CAUTION, FIRST_HORIZON

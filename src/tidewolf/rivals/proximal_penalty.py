@@ -21,9 +21,10 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, frozen, namespace
+from tidewolf.core.arrays import frozen, namespace
 from tidewolf.core.errors import NotFinite, NotSupported
 from tidewolf.core.feedback import FullInformation, require_full_information
+from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.settings import passed_horizon, settle
 from tidewolf.methods.steps.drift import Block, Last, Tally, bound, bound_between, drift

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.arrays import Array, as_count, frozen
+from tidewolf.core.arrays import as_count, frozen
 from tidewolf.core.feedback import FirstOrder, require_first_order
+from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.settings import settle
 from tidewolf.methods.steps.adagrad import descend

@@ -16,9 +16,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.arrays import Array, as_count
+from tidewolf.core.arrays import as_count
 from tidewolf.core.feedback import FirstOrder, require_first_order
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.settings import passed_horizon, settle
 from tidewolf.methods.steps.lyapunov import DEFAULT_CAUTION, FIRST_HORIZON, Ledger, LyapunovWeights

@@ -21,8 +21,6 @@ from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import (
     MOST_ENTRIES,
     SILENCE,
-    Array,
-    Shape,
     as_count,
     as_direction,
     as_own,
@@ -39,6 +37,7 @@ from tidewolf.core.arrays import (
 from tidewolf.core.errors import OracleError, WrongShape, WrongType
 from tidewolf.core.jit import Kernel
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.values import Value
 from tidewolf.core.vertices import Dense, Sparse, Vertex
 
@@ -196,14 +195,14 @@ class Projectable(ABC):
 class LinearDescription(NamedTuple):
     """K = { shift + lift u : A_eq u = b_eq, A_ub u <= b_ub, lower <= u <= upper }, points flattened; `lift` None is the identity."""
 
-    lower: np.ndarray[Any, np.dtype[np.float64]]
-    upper: np.ndarray[Any, np.dtype[np.float64]]
+    lower: Floats
+    upper: Floats
     A_eq: Any = None
-    b_eq: np.ndarray[Any, np.dtype[np.float64]] | None = None
+    b_eq: Floats | None = None
     A_ub: Any = None
-    b_ub: np.ndarray[Any, np.dtype[np.float64]] | None = None
+    b_ub: Floats | None = None
     lift: Any = None
-    shift: np.ndarray[Any, np.dtype[np.float64]] | None = None
+    shift: Floats | None = None
 
 
 class Polyhedral(ABC):
@@ -233,7 +232,7 @@ class Compiled(ABC):
 
     @property
     @abstractmethod
-    def facts(self) -> np.ndarray[Any, Any]:
+    def facts(self) -> NDArray:
         """What the kernel is told of the set, in one array."""
 
     @property
@@ -241,7 +240,7 @@ class Compiled(ABC):
     def most_entries(self) -> int:
         """No vertex has more nonzero entries."""
 
-    def minimiser(self, direction: np.ndarray[Any, Any]) -> Sparse:
+    def minimiser(self, direction: NDArray) -> Sparse:
         """argmin_{v in K} <direction, v>, by the kernel."""
         indices, values = np.empty(self.most_entries, dtype=np.int32), np.empty(self.most_entries)
         shape: Shape = self.shape  # type: ignore[attr-defined]  # a set's own

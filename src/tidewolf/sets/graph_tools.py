@@ -12,18 +12,15 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from heapq import heappop, heappush
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from tidewolf.core.arrays import as_array, to_numpy
 from tidewolf.core.errors import InvalidInput, UnknownNode, UnreachableTarget, WrongShape
+from tidewolf.core.types import Lengths, Link
 from tidewolf.sets.graphs.dag import number_nodes, ordered
 
 __all__ = ["away", "count_paths", "leading_away", "shortest", "useful"]
-
-Link: TypeAlias = tuple[Hashable, Hashable]
-Lengths: TypeAlias = Sequence[float] | np.ndarray[Any, np.dtype[np.float64]]
 
 
 def away(links: Iterable[Link], *, source: Hashable, target: Hashable, lengths: Lengths | None = None) -> list[int]:

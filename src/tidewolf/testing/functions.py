@@ -8,7 +8,7 @@
     values_at(x_1 .. x_k)_t = f_t(x_t)                            rounds at points of their own
 
 and: sizes agree, views agree with the whole, the same question gets the same answer, in the library and dtype it was asked in,
-and nothing given is changed. Numbers are compared up to sqrt(eps) of the largest terms that went into them.
+and nothing given is changed. Floats are compared up to sqrt(eps) of the largest terms that went into them.
 """
 
 from __future__ import annotations
@@ -16,20 +16,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from tidewolf.core.arguments import as_items
-from tidewolf.core.arrays import Array, as_point, eps_of, is_array, like, namespace, to_numpy
+from tidewolf.core.arrays import as_point, eps_of, is_array, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, LawBroken, WrongType
 from tidewolf.core.randomness import generator
+from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.functions.chain import chained
 from tidewolf.testing.laws import Kept, run_laws
-
-Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 _LOOKED_AT = 16
 """How many rounds of a long batch have their gradients looked at one by one."""
@@ -63,31 +61,31 @@ class Trial:
         if not kept:
             raise LawBroken(f"{type(self.f).__name__} breaks the law that {law}: {detail}.")
 
-    def weights(self, purpose: str = "weights") -> Numbers:
+    def weights(self, purpose: str = "weights") -> Floats:
         """Random positive weights, one a round."""
         return generator(self.seed, purpose).uniform(0.5, 2.0, len(self.f))
 
-    def weighted(self, x: Array, weights: Numbers) -> Numbers:
+    def weighted(self, x: Array, weights: Floats) -> Floats:
         """The subgradient at x under these weights, flattened."""
         return _numbers(self.f.subgradient(x, like(weights, x)))
 
     @cached_property
-    def looked_at(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def looked_at(self) -> Int64s:
         """The rounds whose gradients are looked at one by one."""
         return np.sort(generator(self.seed, "rounds").permutation(len(self.f))[:_LOOKED_AT])
 
     @cached_property
-    def flat(self) -> Numbers:
+    def flat(self) -> Floats:
         """The points as rows."""
         return np.array([_numbers(x) for x in self.xs])
 
     @cached_property
-    def values(self) -> Numbers:
+    def values(self) -> Floats:
         """values[i, t] = f_t(x_i)."""
         return np.array([_numbers(self.f.values(x)) for x in self.xs])
 
     @cached_property
-    def gradients(self) -> Numbers:
+    def gradients(self) -> Floats:
         """gradients[i, j] = grad f_t(x_i), flattened, for the j-th round t looked at."""
         units = self.looked_at[:, None] == np.arange(len(self.f))
         return np.array([[self.weighted(x, unit.astype(np.float64)) for unit in units] for x in self.xs])
@@ -310,6 +308,6 @@ def _points(f: Batch, seed: int, points: Sequence[Array] | None) -> tuple[Array,
     return (*given, *mixtures)
 
 
-def _numbers(x: Array) -> Numbers:
+def _numbers(x: Array) -> Floats:
     """An array as a vector of float64 on the host."""
     return np.asarray(to_numpy(x), dtype=np.float64).reshape(-1)

@@ -20,11 +20,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, is_dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, eps_of, like, namespace, to_numpy
+from tidewolf.core.arrays import eps_of, like, namespace, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, LawBroken, OtherSettings, TidewolfError, WrongType
 from tidewolf.core.feedback import (
@@ -37,14 +37,13 @@ from tidewolf.core.feedback import (
 )
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.randomness import generator
+from tidewolf.core.types import Array, Floats
 from tidewolf.core.values import fingerprint
 from tidewolf.functions import Affine, Batch, Capacity, Linear
 from tidewolf.loop import Played, play
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.sets.base import membership_tolerance
 from tidewolf.testing.laws import Kept, run_laws
-
-Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 _ROUNDS = 26
 _TURN = 6
@@ -523,7 +522,7 @@ def _bits(x: Array) -> tuple[Any, ...]:
     return array.shape, array.dtype.str, array.tobytes()
 
 
-def _numbers(x: Array) -> Numbers:
+def _numbers(x: Array) -> Floats:
     """An array as float64 on the host."""
     return np.asarray(to_numpy(x), dtype=np.float64)
 

@@ -19,13 +19,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, eps_of, like, to_numpy
+from tidewolf.core.arrays import eps_of, like, to_numpy
 from tidewolf.core.errors import LawBroken, NotFinite, WrongShape, WrongType
 from tidewolf.core.randomness import generator
+from tidewolf.core.types import Array, Floats
 from tidewolf.core.values import fingerprint
 from tidewolf.core.vertices import Sparse
 from tidewolf.sets.base import (
@@ -38,8 +39,6 @@ from tidewolf.sets.base import (
     membership_tolerance,
 )
 from tidewolf.testing.laws import Kept, run_laws
-
-Numbers: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
 _AXES = 24
 """Along how many axes of a large set directions are tried."""
@@ -60,8 +59,8 @@ def check_set(K: ConvexSet, *, seed: int = 0, kept: Kept | None = None) -> None:
 class Asked(NamedTuple):
     """A direction and the oracle's answer, in float64."""
 
-    d: Numbers
-    v: Numbers
+    d: Floats
+    v: Floats
 
 
 @dataclass(frozen=True)
@@ -80,28 +79,28 @@ class Trial:
     def name(self) -> str:
         return repr(self.K) if is_dataclass(self.K) else type(self.K).__name__
 
-    def given(self, x: Numbers) -> Array:
+    def given(self, x: Floats) -> Array:
         """A fresh array as the set is given it."""
         return like(x.copy(), self.K.center)
 
-    def rounded(self, x: Numbers) -> Numbers:
+    def rounded(self, x: Floats) -> Floats:
         return _numbers(self.given(x))
 
-    def lmo(self, d: Numbers) -> Numbers:
+    def lmo(self, d: Floats) -> Floats:
         return _numbers(self.K.lmo(self.given(d)))
 
-    def tangent(self, d: Numbers) -> Numbers:
+    def tangent(self, d: Floats) -> Floats:
         return _numbers(self.K.tangent(self.given(d)))
 
-    def excess(self, x: Numbers) -> float:
+    def excess(self, x: Floats) -> float:
         return float(self.K.excess(self.given(x)))
 
-    def allowed(self, x: Numbers) -> float:
+    def allowed(self, x: Floats) -> float:
         """The excess a member may have by rounding."""
         return membership_tolerance(self.given(x), self.K.radius)
 
     @cached_property
-    def center(self) -> Numbers:
+    def center(self) -> Floats:
         return _numbers(self.K.center)
 
     @cached_property
@@ -113,19 +112,19 @@ class Trial:
         """How large members are: the scale of rounding errors in them."""
         return max(self.K.radius, float(np.linalg.norm(self.center))) or 1.0
 
-    def normals(self, purpose: str, count: int) -> list[Numbers]:
+    def normals(self, purpose: str, count: int) -> list[Floats]:
         rng = generator(self.seed, f"check set: {purpose}")
         return [self.rounded(rng.standard_normal(self.K.shape)) for _ in range(count)]
 
     @cached_property
-    def axes(self) -> list[Numbers]:
+    def axes(self) -> list[Floats]:
         """Plus and minus the unit arrays; some of them when there are many."""
         n = math.prod(self.K.shape)
         chosen = generator(self.seed, "check set: axes").permutation(n)[:_AXES]
         return [sign * unit for i in chosen for unit in [np.eye(1, n, i).reshape(self.K.shape)] for sign in (1.0, -1.0)]
 
     @cached_property
-    def directions(self) -> list[Numbers]:
+    def directions(self) -> list[Floats]:
         """Random, tied, along the axes, zero, huge and tiny."""
         rng = generator(self.seed, "check set: ties")
         ties = [rng.integers(-1, 2, self.K.shape).astype(np.float64) for _ in range(4)]
@@ -138,7 +137,7 @@ class Trial:
         return [Asked(d, self.lmo(d)) for d in self.directions]
 
     @cached_property
-    def members(self) -> list[Numbers]:
+    def members(self) -> list[Floats]:
         """The center, the answers, and mixtures of them."""
         corners = np.stack([self.center, *(v for _, v in self.answers)])
         rng = generator(self.seed, "check set: mixtures")
@@ -384,7 +383,7 @@ def compiled_oracles_agree(trial: Trial) -> None:
         )
 
 
-def lengths(gram: Numbers) -> Numbers:
+def lengths(gram: Floats) -> Floats:
     """|a_i - a_j|^2 from a Gram matrix, whatever its origin."""
     squares = np.diag(gram)
     return np.asarray(squares[:, None] - 2.0 * gram + squares[None, :])
@@ -503,7 +502,7 @@ LAWS = (
 """Every law, in the order they are tried: what later laws build on comes first."""
 
 
-def _farthest(trial: Trial, start: Numbers, d: Numbers) -> Numbers:
+def _farthest(trial: Trial, start: Floats, d: Floats) -> Floats:
     """A member far from `start`: climb the distance by its linear minorants."""
     z = trial.lmo(d)
     for _ in range(3):
@@ -511,7 +510,7 @@ def _farthest(trial: Trial, start: Numbers, d: Numbers) -> Numbers:
     return z
 
 
-def _minimum(description: LinearDescription, d: Numbers) -> float | None:
+def _minimum(description: LinearDescription, d: Floats) -> float | None:
     """The least <d, x> over the description, or None where the solver finds none."""
     from scipy.optimize import linprog
 
@@ -522,10 +521,10 @@ def _minimum(description: LinearDescription, d: Numbers) -> float | None:
     return None if found.status != 0 else float(found.fun) + (0.0 if shift is None else float(flat @ shift))
 
 
-def _numbers(x: Array) -> Numbers:
+def _numbers(x: Array) -> Floats:
     """An array as float64 on the host."""
     return np.asarray(to_numpy(x), dtype=np.float64)
 
 
-def _shown(x: Numbers) -> str:
+def _shown(x: Floats) -> str:
     return np.array2string(np.asarray(x).reshape(-1), precision=6, threshold=8, edgeitems=3, max_line_width=1000)

@@ -34,10 +34,11 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, as_own, as_point, frozen, like, norm
+from tidewolf.core.arrays import as_own, as_point, frozen, like, norm
 from tidewolf.core.errors import InvalidInput, NotAMember
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array
 from tidewolf.learners.bandit_primal_dual import IN_EXPECTATION
 from tidewolf.methods.base import Bound, Companion, Learner, Record
 from tidewolf.methods.settings import passed_horizon, settle, warn_of

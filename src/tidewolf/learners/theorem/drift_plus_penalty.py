@@ -23,8 +23,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
-from tidewolf.core.arrays import Array, norm
+from tidewolf.core.arrays import norm
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Companion, Learner
 from tidewolf.methods.settings import passed_horizon, settle, warn_of
 from tidewolf.methods.steps.drift_blocks import DriftLearner, Settings, State, promised

@@ -16,7 +16,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tidewolf.core.arrays import Array, inner
+from tidewolf.core.arrays import inner
+from tidewolf.core.types import Array
 
 
 class Descent(NamedTuple):

@@ -28,14 +28,15 @@ Nothing is assumed of n, alpha, delta or the slopes, and any interval may be loo
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, inner, like, norm, to_numpy
+from tidewolf.core.arrays import inner, like, norm, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotFinite
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array, Floats
 from tidewolf.functions.chain import mapped
 from tidewolf.methods.base import Bound
 from tidewolf.methods.steps.penalty import Task, solve
@@ -150,7 +151,7 @@ def bound(tally: Tally, rounds: int, edge: tuple[float, float]) -> Bound:
     return _bound(tally.price + tally.growth, tally.need + tally.climb, tally, Tally(), tally.least_delta, rounds - tally.closed, edge)
 
 
-def bound_between(rows: np.ndarray[Any, np.dtype[np.float64]], start: int, stop: int, edge: tuple[float, float]) -> Bound:
+def bound_between(rows: Floats, start: int, stop: int, edge: tuple[float, float]) -> Bound:
     """Regret and violation of rounds start to stop, from the tallies after each update; rounds outside whole blocks cost an `edge` each."""
     closed, first_of = np.unique(np.append(0.0, rows[:, 0]), return_index=True)
     tallies = [Tally(*row) for row in np.vstack([np.array(Tally(), dtype=np.float64), rows])[first_of]]
@@ -174,5 +175,5 @@ def _bound(regret: float, E: float, last: Tally, before: Tally, delta: float, cu
     return Bound(float(regret), float(violation))
 
 
-def _on_host(x: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _on_host(x: Array) -> Floats:
     return np.asarray(to_numpy(x), dtype=np.float64)

@@ -12,11 +12,12 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, frozen, namespace, to_numpy
+from tidewolf.core.arrays import frozen, namespace, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotFinite, NotSupported
 from tidewolf.core.feedback import FullInformation, require_full_information
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Companion, Record
 from tidewolf.methods.blocks import Clocked
 from tidewolf.methods.steps.drift import ACCURACY, Block, Last, Tally, bound, bound_between, drift

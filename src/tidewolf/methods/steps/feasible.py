@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tidewolf.core.arrays import Array
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array
 from tidewolf.projection import ActiveSet
 
 

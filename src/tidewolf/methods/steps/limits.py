@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any, ClassVar, final
 
 from tidewolf import functions
-from tidewolf.core.arrays import Array, frozen
+from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Batch
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import NotSupported
+from tidewolf.core.types import Array
 from tidewolf.functions.chain import Chain, chained, mapped
 
 

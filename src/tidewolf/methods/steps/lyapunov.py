@@ -35,9 +35,10 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tidewolf.core.arrays import Array, eps_of, inner
+from tidewolf.core.arrays import eps_of, inner
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound
 from tidewolf.methods.steps.saddle import HOPELESS, kept_possible
 from tidewolf.methods.steps.slopes import within

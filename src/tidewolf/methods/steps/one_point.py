@@ -21,15 +21,14 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, as_count, frozen, like, namespace
+from tidewolf.core.arrays import as_count, frozen, like, namespace
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.core.feedback import Bandit, require_bandit
 from tidewolf.core.randomness import gaussian_rows
+from tidewolf.core.types import Array, Floats
 from tidewolf.methods.blocks import Clocked, Timed
 from tidewolf.sets import Shrunk
 from tidewolf.sets.base import ConvexSet
-
-Values = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class Exploring(Timed, Protocol):
@@ -106,13 +105,13 @@ def directions(K: ConvexSet, seed: int, first: int, count: int) -> Array:
     return xp.reshape(tangents / lengths[:, None], shape)
 
 
-def combined(coefficients: Values, u: Array) -> Array:
+def combined(coefficients: Floats, u: Array) -> Array:
     """sum_t c_t u_t."""
     xp = namespace(u)
     return xp.reshape(like(coefficients, u) @ xp.reshape(u, (u.shape[0], -1)), tuple(u.shape[1:]))
 
 
-def centred(values: Values, mean: float, rounds: int) -> Values:
+def centred(values: Floats, mean: float, rounds: int) -> Floats:
     """Values of a block minus what they were before, on average: over `rounds` rounds of this mean, and over the block so far."""
     before = np.concatenate([[0.0], np.cumsum(values)[:-1]]) + rounds * mean
     base = before / np.maximum(1, rounds + np.arange(len(values)))
@@ -133,7 +132,7 @@ def as_explorable(K: object, what: str) -> ConvexSet:
     return K
 
 
-def require_size(name: str, values: Values, given: float | None) -> None:
+def require_size(name: str, values: Floats, given: float | None) -> None:
     """Refuse values above the size that was given for them."""
     size = float(np.abs(values).max())
     if given is not None and size > given * (1.0 + 1e-9):

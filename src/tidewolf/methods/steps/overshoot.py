@@ -16,7 +16,8 @@ least at m/|P|^2; lam lies between there (0 or eta where it is outside) and eta,
 
 from __future__ import annotations
 
-from tidewolf.core.arrays import Array, inner
+from tidewolf.core.arrays import inner
+from tidewolf.core.types import Array
 
 
 def given_back(y: Array, x: Array, push: Array, owed: float, eta: float, kept: float) -> Array:

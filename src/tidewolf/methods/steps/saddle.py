@@ -23,7 +23,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tidewolf.core.arrays import Array, eps_of, inner, namespace
+from tidewolf.core.arrays import eps_of, inner, namespace
+from tidewolf.core.types import Array
 
 HOPELESS = "No point can keep limits that were breached as much as these were."
 

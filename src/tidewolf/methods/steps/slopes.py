@@ -10,25 +10,14 @@ below their rounding is 0: a curved loss at its minimum.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    LEAST,
-    MOST,
-    Array,
-    eps_of,
-    inner,
-    length,
-    namespace,
-    norm,
-    square,
-    square_range,
-)
+from tidewolf.core.arrays import LEAST, MOST, eps_of, inner, length, namespace, norm, square, square_range
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotFinite
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array, Floats
 
 _ROUNDING = 1e3
 """A gradient across aff(K) leaves a tangent of at most this many eps of its size."""
@@ -60,7 +49,7 @@ def within(K: HasLMO, name: str, gradient: Array, rounds: int, given: float | No
     return along, slope
 
 
-def each_within(K: HasLMO, name: str, batch: Batch, x: Array, known: float = 0.0) -> np.ndarray[Any, np.dtype[np.float64]]:
+def each_within(K: HasLMO, name: str, batch: Batch, x: Array, known: float = 0.0) -> Floats:
     """The slope of each round at x within aff(K), for the choice of subgradient that `batch` makes."""
     gradients = batch.gradients(x)
     if len(batch) > 1:

@@ -29,9 +29,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tidewolf.core.arrays import Array, as_own, as_point, like
+from tidewolf.core.arrays import as_own, as_point, like
 from tidewolf.core.errors import NotAMember
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array
 from tidewolf.sets.base import membership_tolerance
 
 

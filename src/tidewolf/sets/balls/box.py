@@ -11,24 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    Array,
-    Shape,
-    as_direction,
-    as_own,
-    as_point,
-    frozen,
-    length,
-    like,
-    namespace,
-    to_numpy,
-)
+from tidewolf.core.arrays import as_direction, as_own, as_point, frozen, length, like, namespace, to_numpy
 from tidewolf.core.errors import EmptySet
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.vertices import Dense
 from tidewolf.sets.base import (
     ConvexSet,
@@ -119,9 +109,9 @@ class Box(ConvexSet, Projectable, Polyhedral, Relaxable):
         )
 
     @cached_property
-    def _widths(self) -> np.ndarray[Any, Any]:
+    def _widths(self) -> NDArray:
         return to_numpy(self.upper - self.lower)
 
     @cached_property
-    def _free(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _free(self) -> Floats:
         return (self._widths > 0).astype(np.float64)

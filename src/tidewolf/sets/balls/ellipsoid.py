@@ -17,26 +17,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    Array,
-    Shape,
-    as_own,
-    as_point,
-    eps_of,
-    frozen,
-    inner,
-    length,
-    like,
-    namespace,
-    norm,
-    to_numpy,
-)
+from tidewolf.core.arrays import as_own, as_point, eps_of, frozen, inner, length, like, namespace, norm, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.vertices import Dense
 from tidewolf.sets.base import ConvexSet, Projectable, Relaxable, clipped
 
@@ -130,7 +118,7 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
         )
 
     @cached_property
-    def _turned(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None]:
+    def _turned(self) -> tuple[NDArray, NDArray | None]:
         """The eigenvalues of A, and its eigenvectors as columns (None: the axes)."""
         A = to_numpy(self.matrix).astype(np.float64)
         if A.ndim == 1:
@@ -139,11 +127,11 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
         return values, vectors
 
     @cached_property
-    def _semiaxes(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _semiaxes(self) -> Floats:
         return np.asarray(1.0 / np.sqrt(self._turned[0]))
 
     @cached_property
-    def _widths(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _widths(self) -> Floats:
         """Half of those of the smallest box around it."""
         basis = self._turned[1]
         if basis is None:

@@ -14,31 +14,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    Array,
-    Shape,
-    as_number,
-    as_own,
-    as_point,
-    frozen,
-    is_array,
-    length,
-    like,
-    namespace,
-    require_no_mask,
-    to_numpy,
-)
+from tidewolf.core.arrays import as_number, as_own, as_point, frozen, is_array, length, like, namespace, require_no_mask, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Floats, Int32s, Int64s, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.balls.norm_ball import NormBall
 from tidewolf.sets.base import Projectable, as_shape
-
-Numbers = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @final
@@ -127,33 +113,33 @@ class GroupBall(NormBall, Projectable):
     def examples(cls) -> Sequence[GroupBall]:
         return (cls([7]), cls([0, 0, 1, 2, 1], 2.0, [1.0, 0.5, 3.0]), cls([[3, 3], [-1, -1]], 0.1))
 
-    def _lengths(self, x: Numbers) -> Numbers:
+    def _lengths(self, x: Floats) -> Floats:
         """|x_g| for every group, without overflow or underflow on the way."""
         largest = float(np.max(np.abs(x))) or 1.0
         return largest * np.sqrt(np.bincount(self._labels, (x / largest) ** 2))
 
-    def _with_lengths(self, y: Array, old: Numbers, new: Numbers) -> Array:
+    def _with_lengths(self, y: Array, old: Floats, new: Floats) -> Array:
         factors = np.divide(new, old, out=np.zeros_like(old), where=old > 0)
         return y * like(factors[self._labels].reshape(self.shape), y)
 
     @cached_property
-    def _w(self) -> Numbers:
+    def _w(self) -> Floats:
         return to_numpy(self.weights).astype(np.float64)
 
     @cached_property
-    def _labels(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _labels(self) -> Int64s:
         """The group of each entry, numbered from 0."""
         return np.unique(self.groups.reshape(-1), return_inverse=True)[1]
 
     @cached_property
-    def _order(self) -> np.ndarray[Any, np.dtype[np.int32]]:
+    def _order(self) -> Int32s:
         """The entries, group by group."""
         return np.argsort(self._labels, kind="stable").astype(np.int32)
 
     @cached_property
-    def _starts(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def _starts(self) -> Int64s:
         return np.concatenate([[0], np.cumsum(np.bincount(self._labels))])
 
 
-def _numbers(x: Array) -> Numbers:
+def _numbers(x: Array) -> Floats:
     return to_numpy(x).astype(np.float64).reshape(-1)

@@ -18,8 +18,9 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_number, as_point, flat, namespace, to_numpy
+from tidewolf.core.arrays import as_number, as_point, flat, namespace, to_numpy
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.balls.k_sparse import as_entries
 from tidewolf.sets.balls.norm_ball import NormBall

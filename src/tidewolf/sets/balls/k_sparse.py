@@ -18,18 +18,10 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    Array,
-    Shape,
-    as_count,
-    as_number,
-    as_point,
-    flat,
-    namespace,
-    to_numpy,
-)
+from tidewolf.core.arrays import as_count, as_number, as_point, flat, namespace, to_numpy
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.balls.norm_ball import NormBall, largest, signed
 from tidewolf.sets.base import LinearDescription, Polyhedral, Projectable, as_size, shape_of

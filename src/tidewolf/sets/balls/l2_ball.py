@@ -14,19 +14,10 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    Array,
-    Shape,
-    as_number,
-    as_own,
-    as_point,
-    frozen,
-    length,
-    like,
-    namespace,
-)
+from tidewolf.core.arrays import as_number, as_own, as_point, frozen, length, like, namespace
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Dense
 from tidewolf.sets.base import ConvexSet, Projectable, Relaxable, as_size, shape_of
 

@@ -19,8 +19,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from tidewolf.core.arrays import Array, Shape, as_number, namespace
+from tidewolf.core.arrays import as_number, namespace
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Dense
 from tidewolf.sets.balls.norm_ball import NormBall
 from tidewolf.sets.base import as_size, shape_of

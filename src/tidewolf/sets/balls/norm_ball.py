@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, as_point, frozen, namespace
+from tidewolf.core.arrays import as_point, frozen, namespace
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Int32s, NDArray
 from tidewolf.sets.base import ConvexSet, Relaxable, clipped
 
 
@@ -49,7 +49,7 @@ class NormBall(ConvexSet, Relaxable):
         return clipped(y, self.shape, -self.reach, self.reach)
 
 
-def largest(sizes: np.ndarray[Any, Any], k: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+def largest(sizes: NDArray, k: int) -> Int32s:
     """The places of the k largest sizes, in order; ties go to the earlier one."""
     rank = len(sizes) - k
     least = np.partition(sizes, rank)[rank]

@@ -17,28 +17,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    Array,
-    Shape,
-    as_number,
-    as_own,
-    as_point,
-    length,
-    like,
-    namespace,
-    to_numpy,
-)
+from tidewolf.core.arrays import as_number, as_own, as_point, length, like, namespace, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.balls.norm_ball import NormBall, largest, signed
 from tidewolf.sets.base import Projectable
 
-Numbers = np.ndarray[Any, np.dtype[np.float64]]
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 _MOST_STEPS = 200
 
@@ -119,7 +109,7 @@ class OrderedWeightedBall(NormBall, Projectable):
     def examples(cls) -> Sequence[OrderedWeightedBall]:
         return (cls([2.0]), cls([4.0, 3.0, 2.0, 1.0], 2.0), cls([1.0, 1.0, 0.5, 0.5, 0.0]))
 
-    def _lowered(self, z: Numbers) -> Numbers:
+    def _lowered(self, z: Floats) -> Floats:
         """The projection of sizes that do not increase."""
         w, low, high = self._w, 0.0, float(np.max(np.cumsum(z) / self._sums))
         if _ROUNDING * float(z[0]) >= self.tau / float(self._sums[-1]):  # from so far the member nearest to y is its farthest along y
@@ -141,11 +131,11 @@ class OrderedWeightedBall(NormBall, Projectable):
         return x * min(1.0, self.tau / float(w @ np.sort(x)[::-1]))
 
     @cached_property
-    def _w(self) -> Numbers:
+    def _w(self) -> Floats:
         return to_numpy(self.weights).astype(np.float64)
 
     @cached_property
-    def _sums(self) -> Numbers:
+    def _sums(self) -> Floats:
         return np.cumsum(self._w)
 
 
@@ -153,9 +143,9 @@ class OrderedWeightedBall(NormBall, Projectable):
 class _Pools:
     """The leading pools of a vector, those with a positive value: how many entries each has, and the means of z and w over them."""
 
-    counts: Numbers
-    z: Numbers
-    w: Numbers
+    counts: Floats
+    z: Floats
+    w: Floats
 
     @property
     def slope(self) -> float:
@@ -166,7 +156,7 @@ class _Pools:
         """<w, x(t)>."""
         return float((self.counts * self.w) @ (self.z - t * self.w))
 
-    def filled(self, tau: float, n: int) -> Numbers:
+    def filled(self, tau: float, n: int) -> Floats:
         """The x with these pools and <w, x> = tau: z - t w = (z - z_1 w/w_1) + s w, with s from the bound."""
         above = self.z - self.w * (self.z[0] / self.w[0])
         s = (tau - float((self.counts * self.w) @ above)) / self.slope
@@ -174,7 +164,7 @@ class _Pools:
         return np.concatenate([x, np.zeros(n - len(x))])
 
 
-def _pools(z: Numbers, w: Numbers, t: float) -> _Pools:
+def _pools(z: Floats, w: Floats, t: float) -> _Pools:
     from scipy.optimize import isotonic_regression
 
     x = isotonic_regression(z - t * w, increasing=False).x

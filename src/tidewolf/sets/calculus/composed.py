@@ -10,8 +10,8 @@ from abc import abstractmethod
 from functools import cache
 from typing import Any, ClassVar
 
-from tidewolf.core.arrays import Array
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array
 from tidewolf.sets.base import ConvexSet, DearMembership, Polyhedral, Projectable, Relaxable
 
 GIFTS = (Projectable, Polyhedral, Relaxable, DearMembership)

@@ -14,9 +14,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_point, like, to_numpy
+from tidewolf.core.arrays import as_point, like, to_numpy
 from tidewolf.core.errors import NotSupported, WrongType
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Moved, Vertex
 from tidewolf.sets.base import (
     ConvexSet,

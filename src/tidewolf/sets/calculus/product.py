@@ -22,10 +22,11 @@ from typing import Any, Self
 import numpy as np
 
 from tidewolf.core.arguments import as_items
-from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like
+from tidewolf.core.arrays import as_direction, as_point, frozen, like
 from tidewolf.core.errors import EmptySet, NotSupported, WrongShape, WrongType
 from tidewolf.core.joined import end_to_end, joined, pieces
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Vertex
 from tidewolf.sets.balls.box import Box
 from tidewolf.sets.balls.l2_ball import L2Ball

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tidewolf.core.arrays import Array, as_number, frozen, length
+from tidewolf.core.arrays import as_number, frozen, length
 from tidewolf.core.errors import InvalidInput
+from tidewolf.core.types import Array
 from tidewolf.sets.balls.l2_ball import L2Ball
 from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.calculus.image import Image

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tidewolf.core.arrays import Array, as_own, as_point, frozen, like
+from tidewolf.core.arrays import as_own, as_point, frozen, like
+from tidewolf.core.types import Array
 from tidewolf.sets.balls.box import Box
 from tidewolf.sets.balls.l2_ball import L2Ball
 from tidewolf.sets.base import ConvexSet

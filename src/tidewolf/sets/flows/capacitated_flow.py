@@ -30,18 +30,7 @@ from typing import Any, final
 import numpy as np
 
 from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import (
-    Array,
-    Shape,
-    as_array,
-    as_direction,
-    as_number,
-    as_point,
-    frozen,
-    like,
-    require_no_mask,
-    to_numpy,
-)
+from tidewolf.core.arrays import as_array, as_direction, as_number, as_point, frozen, like, require_no_mask, to_numpy
 from tidewolf.core.errors import (
     EmptyGraph,
     EmptySet,
@@ -52,8 +41,9 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Floats, Int32s, Shape
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.kernels.network_simplex import ROUNDING, Floats, Ints, Network
+from tidewolf.kernels.network_simplex import ROUNDING, Network
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
 from tidewolf.sets.graphs.dag import balances, number_nodes, some
 from tidewolf.sets.graphs.laplacian import HullProjection
@@ -130,20 +120,20 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
         return len(self._loose) - self._hull.nodes + len(self._grounded)
 
     @cached_property
-    def _loose(self) -> Ints:
+    def _loose(self) -> Int32s:
         return loose_arcs(self.network)
 
     @cached_property
-    def _grounded(self) -> Ints:
+    def _grounded(self) -> Int32s:
         """A node of each part of the graph of loose arcs, nodes alone included."""
         net, loose = self.network, self._loose
         return one_of_each(parts(net.tails[loose], net.heads[loose], len(net.nodes)))
 
     @cached_property
-    def _free(self) -> Ints:
+    def _free(self) -> Int32s:
         """The arcs on which flows differ: those within strong components that are no bridges."""
         net, loose = self.network, self._loose
-        free: Ints = loose[~bridges(net.tails[loose], net.heads[loose], len(net.nodes))]
+        free: Int32s = loose[~bridges(net.tails[loose], net.heads[loose], len(net.nodes))]
         return free
 
     @cached_property

@@ -14,8 +14,9 @@ import numpy as np
 from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import CyclicGraph, InvalidInput, WrongType
-from tidewolf.sets.graph_tools import Lengths, Link, as_lengths, leading_away
-from tidewolf.sets.graphs.dag import Ints, ordered
+from tidewolf.core.types import Int32s, Lengths, Link
+from tidewolf.sets.graph_tools import as_lengths, leading_away
+from tidewolf.sets.graphs.dag import ordered
 
 
 class Commodity(NamedTuple):
@@ -40,12 +41,12 @@ def as_commodities(commodities: object, links: int) -> list[Commodity]:
 
 
 def links_used(
-    commodities: Sequence[Commodity], tails: Ints, heads: Ints, nodes: Sequence[Hashable], lengths: Lengths | None
-) -> list[Ints]:
+    commodities: Sequence[Commodity], tails: Int32s, heads: Int32s, nodes: Sequence[Hashable], lengths: Lengths | None
+) -> list[Int32s]:
     """For each commodity the links on a way from its source to its target, among those it may use; they must be free of cycles."""
     lengths = None if lengths is None else as_lengths(lengths, len(tails))
     pairs = [(nodes[tail], nodes[head]) for tail, head in zip(tails, heads, strict=True)]
-    used, outward = list[Ints](), dict[Hashable, Sequence[int]]()
+    used, outward = list[Int32s](), dict[Hashable, Sequence[int]]()
     for i, commodity in enumerate(commodities):
         try:
             allowed = np.array(_allowed(pairs, commodity, lengths, outward), dtype=np.int32)

@@ -23,9 +23,10 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, to_numpy
+from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import MissingExtra, NotAMember, WrongShape, WrongType
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Floats, Int32s, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import (
     Compiled,
@@ -38,7 +39,6 @@ from tidewolf.sets.base import (
 from tidewolf.sets.graphs.dag import (
     ON_EVERY_PATH,
     Dag,
-    Ints,
     as_indices,
     as_names,
     as_tolerance,
@@ -61,7 +61,7 @@ class Path(NamedTuple):
     nodes: tuple[Hashable, ...]
 
 
-def along(arcs: Sequence[int], tails: Ints, heads: Ints, nodes: Sequence[Hashable]) -> tuple[Hashable, ...]:
+def along(arcs: Sequence[int], tails: Int32s, heads: Int32s, nodes: Sequence[Hashable]) -> tuple[Hashable, ...]:
     """The nodes a path visits."""
     return (nodes[tails[arcs[0]]], *(nodes[heads[arc]] for arc in arcs))
 
@@ -76,8 +76,8 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
 
     oracle: ClassVar = shortest_path
 
-    tails: Ints
-    heads: Ints
+    tails: Int32s
+    heads: Int32s
     source: int
     target: int
     nodes: tuple[Hashable, ...] = field(metadata={"label": True})
@@ -180,20 +180,20 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
         return max(float(worst), float(np.abs(x[idle]).max())) if len(idle) else float(worst)
 
     @cached_property
-    def _supply(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _supply(self) -> Floats:
         supply = np.zeros(len(self.dag.order))
         supply[0], supply[-1] = 1.0, -1.0
         return supply
 
     @cached_property
-    def _upper(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _upper(self) -> Floats:
         """The most that fits on each arc: nothing on those that lead nowhere."""
         upper = np.zeros(self.shape)
         upper[self.dag.arcs] = 1.0
         return upper
 
     @cached_property
-    def _idle(self) -> Ints:
+    def _idle(self) -> Int32s:
         idle = np.ones(self.shape, dtype=bool)
         idle[self.dag.arcs] = False
         return np.flatnonzero(idle).astype(np.int32)
@@ -202,7 +202,7 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
         return Answer(self.minimiser(to_numpy(as_direction(direction, self.shape))))
 
     @cached_property
-    def facts(self) -> Ints:
+    def facts(self) -> Int32s:
         return self.dag.packed()
 
     @cached_property

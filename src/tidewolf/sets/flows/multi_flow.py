@@ -24,27 +24,17 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from tidewolf.core.arguments import as_items
-from tidewolf.core.arrays import (
-    Array,
-    Shape,
-    as_direction,
-    as_number,
-    as_point,
-    frozen,
-    like,
-    to_numpy,
-)
+from tidewolf.core.arrays import as_direction, as_number, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import InvalidInput, NotAMember, WrongShape
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Floats, Int32s, Lengths, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
 from tidewolf.sets.flows.commodities import Commodity, as_commodities, links_used
 from tidewolf.sets.flows.flow_polytope import Path, along
-from tidewolf.sets.graph_tools import Lengths
 from tidewolf.sets.graphs.dag import (
     ON_EVERY_PATH,
     Dag,
-    Ints,
     as_indices,
     as_names,
     as_tolerance,
@@ -58,19 +48,17 @@ from tidewolf.sets.graphs.dag import (
 )
 from tidewolf.sets.graphs.laplacian import HullProjection
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-
 
 class Stack(NamedTuple):
     """The graphs of all commodities end to end: positions and arcs of one, then of the next."""
 
-    begins: Ints
+    begins: Int32s
     """commodity j has positions begins[j] (its source) .. begins[j + 1] - 1 (its target)"""
-    arcs: Ints
+    arcs: Int32s
     """entries of a point, commodity by commodity, sorted by head position"""
-    tails: Ints
-    heads: Ints
-    first: Ints
+    tails: Int32s
+    heads: Int32s
+    first: Int32s
     """arcs into position v are first[v] .. first[v + 1]"""
 
 
@@ -82,14 +70,14 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
     Geometry as that of each commodity's flows: radius and dimension exact, diameter an upper bound, inner radius exact up to 600 nodes.
     """
 
-    tails: Ints
-    heads: Ints
-    sources: Ints
-    targets: Ints
+    tails: Int32s
+    heads: Int32s
+    sources: Int32s
+    targets: Int32s
     demands: tuple[float, ...]
-    starts: Ints
+    starts: Int32s
     """entries of commodity j are starts[j] .. starts[j + 1]"""
-    links: Ints
+    links: Int32s
     """link of each entry"""
     nodes: tuple[Hashable, ...] = field(metadata={"label": True})
 
@@ -146,7 +134,7 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         return (len(self.links),)
 
     @cached_property
-    def owner(self) -> Ints:
+    def owner(self) -> Int32s:
         """The commodity of each entry of a point."""
         return frozen(np.repeat(np.arange(len(self.demands), dtype=np.int32), np.diff(self.starts)))  # type: ignore[no-any-return]
 
@@ -188,7 +176,7 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         return self._demands[self.owner]
 
     @cached_property
-    def _dimensions(self) -> Ints:
+    def _dimensions(self) -> Int32s:
         """Of each commodity's flows."""
         free = np.diff(self.starts) - np.diff(self.stack.begins) + 1
         return np.where(self._demands > 0, free, 0)
@@ -249,7 +237,7 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         return HullProjection(stack.arcs[sending], stack.tails[sending], stack.heads[sending], int(stack.begins[-1]), self._grounded)
 
     @cached_property
-    def _grounded(self) -> Ints:
+    def _grounded(self) -> Int32s:
         """Every target, and every position of a commodity without a demand, which has no arcs there."""
         silent = np.repeat(self._demands == 0, np.diff(self.stack.begins))
         silent[self.stack.begins[1:] - 1] = True
@@ -277,7 +265,7 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         return Answer(self._vertex(to_numpy(as_direction(direction, self.shape))))
 
-    def _vertex(self, weights: np.ndarray[Any, Any]) -> Sparse:
+    def _vertex(self, weights: NDArray) -> Sparse:
         begins, arcs, tails, _, first = self.stack
         positions = int(begins[-1])
         chosen, values = np.empty(positions, dtype=np.int32), np.empty(positions)

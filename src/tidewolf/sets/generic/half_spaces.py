@@ -16,7 +16,8 @@ import numpy as np
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import as_own, frozen, require_no_mask, to_numpy
 from tidewolf.core.errors import EmptySet, InvalidInput, NotFinite, WrongShape, WrongType
-from tidewolf.sets.generic.linear_solver import Floats, LinearProgram
+from tidewolf.core.types import Floats
+from tidewolf.sets.generic.linear_solver import LinearProgram
 
 FLAT = 1e-9
 """Of the set's size: what is thinner has no inside."""

@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidewolf.core.errors import SolverFailed
+from tidewolf.core.types import Floats
 
 TOLERANCE = 1e-10
 """Of feasibility and optimality, the tightest HiGHS takes; variables and rows are best of size about 1."""
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class Solved(NamedTuple):

@@ -34,9 +34,10 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, norm, to_numpy
+from tidewolf.core.arrays import as_direction, as_point, frozen, like, norm, to_numpy
 from tidewolf.core.errors import SolverFailed
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.core.vertices import Dense
 from tidewolf.sets.base import (
     ConvexSet,
@@ -56,7 +57,7 @@ from tidewolf.sets.generic.half_spaces import (
     rows_of,
     span,
 )
-from tidewolf.sets.generic.linear_solver import Floats, LinearProgram, Solved
+from tidewolf.sets.generic.linear_solver import LinearProgram, Solved
 
 _FEW = 256
 _ROUNDING = 1e-13

@@ -22,25 +22,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    Array,
-    Shape,
-    as_direction,
-    as_own,
-    as_point,
-    eps_of,
-    flat,
-    frozen,
-    like,
-    namespace,
-    to_numpy,
-)
+from tidewolf.core.arrays import as_direction, as_own, as_point, eps_of, flat, frozen, like, namespace, to_numpy
 from tidewolf.core.errors import EmptySet, SolverFailed
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.core.vertices import Dense
 from tidewolf.sets.base import (
     ConvexSet,
@@ -103,7 +92,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         unit = self.radius
         return unit * self._inner_radius((self._spokes / unit) @ self._basis.T)
 
-    def _inner_radius(self, spokes: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+    def _inner_radius(self, spokes: Floats) -> float:
         """That of the hull of these points, in coordinates of the affine hull, their mean 0."""
         if self.dimension == 1:
             return float(min(spokes.max(), -spokes.min()))
@@ -156,17 +145,17 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         )
 
     @cached_property
-    def _rows(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _rows(self) -> Floats:
         """The points, flattened, one a row."""
         return frozen(to_numpy(self.points).astype(np.float64).reshape(self.points.shape[0], -1))  # type: ignore[no-any-return]
 
     @cached_property
-    def _unit_rows(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _unit_rows(self) -> Floats:
         """The same of size about 1, without rounding: products with a direction of size 1 neither vanish nor overflow."""
         return self._rows / (_power_of_2(self._rows) or 1.0)
 
     @cached_property
-    def _spokes(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _spokes(self) -> Floats:
         return self._rows - to_numpy(self.center).astype(np.float64).reshape(-1)
 
     @cached_property
@@ -175,7 +164,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         return lower, upper
 
     @cached_property
-    def _basis(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _basis(self) -> Floats:
         """Orthonormal rows that span the differences of the points; what rounding of the points alone could cause does not count."""
         _, sizes, rows = np.linalg.svd(self._spokes, full_matrices=False)
         noise = max(self._rows.shape) * eps_of(self.points) * max(self.radius, float(np.max(np.abs(self._rows))))
@@ -188,13 +177,13 @@ def _power_of_2(x: Array) -> float:
     return math.ldexp(1.0, power - 1) if fraction else 0.0
 
 
-def _longest(rows: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+def _longest(rows: Floats) -> float:
     """The length of the longest row, without overflow or underflow on the way."""
     size = float(np.max(np.abs(rows)))
     return size * float(np.max(np.linalg.norm(rows / size, axis=1))) if size else 0.0
 
 
-def _nearest_facet(points: np.ndarray[Any, np.dtype[np.float64]]) -> float:
+def _nearest_facet(points: Floats) -> float:
     """The distance from 0 to the nearest facet of the hull of the points, 0 where Qhull cannot tell."""
     from scipy.spatial import ConvexHull, QhullError
 

@@ -7,31 +7,30 @@ parallel edges are a cycle, and a loop is a block by itself.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from tidewolf.core.jit import kernel
-
-Ints = np.ndarray[Any, np.dtype[np.int32]]
+from tidewolf.core.types import Int32s
 
 
 class Blocks(NamedTuple):
     """The block of every edge and the connected part of every node, numbered from 0."""
 
-    of_edge: Ints
-    part_of_node: Ints
+    of_edge: Int32s
+    part_of_node: Int32s
     number: int
 
 
 class Incidence(NamedTuple):
     """Edges at node v are edges[first[v]] .. edges[first[v + 1]]; a loop is there twice."""
 
-    first: Ints
-    edges: Ints
+    first: Int32s
+    edges: Int32s
 
 
-def incidence(ends: Ints, nodes: int) -> Incidence:
+def incidence(ends: Int32s, nodes: int) -> Incidence:
     """The edges at every node."""
     touched = ends.T.reshape(-1)
     by_node = np.argsort(touched, kind="stable")
@@ -39,7 +38,7 @@ def incidence(ends: Ints, nodes: int) -> Incidence:
     return Incidence(first, (by_node % len(ends)).astype(np.int32))
 
 
-def blocks(ends: Ints, nodes: int) -> Blocks:
+def blocks(ends: Int32s, nodes: int) -> Blocks:
     """The blocks and parts of a graph whose edges are the rows of `ends`."""
     near = incidence(ends, nodes)
     of_edge, part = np.full(len(ends), -1, dtype=np.int32), np.full(nodes, -1, dtype=np.int32)

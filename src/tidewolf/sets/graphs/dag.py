@@ -25,8 +25,7 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.jit import kernel
-
-Ints = np.ndarray[Any, np.dtype[np.int32]]
+from tidewolf.core.types import Bools, Int32s, NDArray
 
 ON_EVERY_PATH = 1.0 - 1e-9
 """A covering flow over its value this close to 1 on an arc means that every path takes it: elsewhere it is at most 1 - 1/value."""
@@ -35,27 +34,27 @@ ON_EVERY_PATH = 1.0 - 1e-9
 class Dag(NamedTuple):
     """The useful part of a graph, in order."""
 
-    order: Ints
+    order: Int32s
     """node of each position"""
-    arcs: Ints
+    arcs: Int32s
     """useful arcs, sorted by head position"""
-    tails: Ints
+    tails: Int32s
     """position of the tail of each useful arc"""
-    heads: Ints
+    heads: Int32s
     """position of its head"""
-    first: Ints
+    first: Int32s
     """arcs into position v are first[v] .. first[v + 1]"""
-    by_tail: Ints
+    by_tail: Int32s
     """the useful arcs' ranks again, sorted by tail position"""
-    first_out: Ints
+    first_out: Int32s
     """ranks of arcs out of position u are by_tail[first_out[u] .. first_out[u + 1]]"""
 
-    def packed(self) -> Ints:
+    def packed(self) -> Int32s:
         """What `shortest_path` reads, end to end: the number of nodes, `first`, `tails`, `arcs`."""
         return np.concatenate([[len(self.order)], self.first, self.tails, self.arcs]).astype(np.int32)
 
 
-def number_nodes(edges: Iterable[tuple[Hashable, Hashable]]) -> tuple[tuple[Hashable, ...], Ints, Ints]:
+def number_nodes(edges: Iterable[tuple[Hashable, Hashable]]) -> tuple[tuple[Hashable, ...], Int32s, Int32s]:
     """Node names in order of appearance, and the tail and head of every edge as numbers."""
     if isinstance(edges, np.ndarray):
         edges = edges.tolist()
@@ -85,7 +84,7 @@ def as_names(nodes: object) -> tuple[Hashable, ...]:
     return names
 
 
-def as_indices(x: object, count: int, what: str) -> Ints:
+def as_indices(x: object, count: int, what: str) -> Int32s:
     """A vector of whole numbers from 0 to count - 1, of one's own and read-only."""
     try:
         given = np.array(to_numpy(x) if is_array(x) else x)
@@ -104,7 +103,7 @@ def as_tolerance(tolerance: object) -> float:
     return share
 
 
-def ordered(tails: Ints, heads: Ints, names: Sequence[Hashable], source: Hashable, target: Hashable) -> Dag:
+def ordered(tails: Int32s, heads: Int32s, names: Sequence[Hashable], source: Hashable, target: Hashable) -> Dag:
     """The useful part of the graph in topological order; a cycle, an unreachable target and unknown nodes get their sentence."""
     if len(tails) == 0:
         raise EmptyGraph("The graph has no edges; a flow needs at least one from the source to the target.")
@@ -137,7 +136,7 @@ def ordered(tails: Ints, heads: Ints, names: Sequence[Hashable], source: Hashabl
     )
 
 
-def _topological(tails: Ints, heads: Ints, names: Sequence[Hashable]) -> Ints:
+def _topological(tails: Int32s, heads: Int32s, names: Sequence[Hashable]) -> Int32s:
     """Kahn's order of all nodes, first come first served."""
     leaving: list[list[int]] = [[] for _ in names]
     waiting = [0] * len(names)
@@ -175,7 +174,7 @@ def _cycle(leaving: list[list[int]], left: set[int]) -> list[int]:
     return [node, *reversed(walk[walk.index(node) :])]
 
 
-def _reached(order: Ints, tails: Ints, heads: Ints, start: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _reached(order: Int32s, tails: Int32s, heads: Int32s, start: int) -> Bools:
     """Which nodes a walk from `start` reaches; `order` is topological for arcs tail -> head."""
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
@@ -188,7 +187,7 @@ def _reached(order: Ints, tails: Ints, heads: Ints, start: int) -> np.ndarray[An
     return np.array(reached)
 
 
-def split(dag: Dag, flow: np.ndarray[Any, Any], tolerance: float) -> list[tuple[float, tuple[int, ...]]]:
+def split(dag: Dag, flow: NDArray, tolerance: float) -> list[tuple[float, tuple[int, ...]]]:
     """A unit flow as weighted paths, widest first; once none carries more than `tolerance`, the weights are rescaled to sum to 1.
 
     Each path is the widest in what the ones before it left, and empties an arc: what is left out is at most `tolerance` an arc.
@@ -208,7 +207,7 @@ def split(dag: Dag, flow: np.ndarray[Any, Any], tolerance: float) -> list[tuple[
     return [(weight / total, arcs) for weight, arcs in found]
 
 
-def balances(arcs: Ints, tails: Ints, heads: Ints, nodes: int, entries: int) -> Any:
+def balances(arcs: Int32s, tails: Int32s, heads: Int32s, nodes: int, entries: int) -> Any:
     """The sparse matrix (nodes, entries) of what leaves every node less what enters it; arcs are entries of a point."""
     from scipy.sparse import csr_array
 

@@ -16,13 +16,11 @@ import numpy as np
 
 from tidewolf.core.errors import SolverFailed
 from tidewolf.core.jit import kernel
+from tidewolf.core.types import Floats, NDArray
 
 DENSE_NODES = 600
 FACTOR_ENTRIES = 4_000_000
 CG_TOLERANCE = 1e-12
-
-Floats = np.ndarray[Any, np.dtype[np.float64]]
-Ints = np.ndarray[Any, Any]
 
 
 class HullProjection:
@@ -31,13 +29,13 @@ class HullProjection:
     `grounded` holds one position of each connected part; None is the last of a graph in one part.
     """
 
-    def __init__(self, arcs: Ints, tails: Ints, heads: Ints, nodes: int, grounded: Ints | None = None) -> None:
+    def __init__(self, arcs: NDArray, tails: NDArray, heads: NDArray, nodes: int, grounded: NDArray | None = None) -> None:
         self.arcs, self.tails, self.heads, self.nodes, self.grounded = arcs, tails, heads, nodes, grounded
 
     def __reduce__(self) -> tuple[Any, ...]:
         return HullProjection, (self.arcs, self.tails, self.heads, self.nodes, self.grounded)  # a copy factorises for itself
 
-    def __call__(self, d: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def __call__(self, d: NDArray) -> NDArray:
         """P d."""
         divergence, projected = np.zeros(self.nodes), np.zeros_like(d)
         arc_divergence(d, self.arcs, self.tails, self.heads, divergence)
@@ -54,7 +52,7 @@ class HullProjection:
         return norms
 
     @cached_property
-    def _free(self) -> Ints:
+    def _free(self) -> NDArray:
         """The positions that are not grounded."""
         return np.delete(np.arange(self.nodes), self.nodes - 1 if self.grounded is None else self.grounded)
 
@@ -98,7 +96,7 @@ class HullProjection:
         return "conjugate gradients", _conjugate_gradients(self._laplacian, self._free)
 
 
-def _factorised(permuted: Any, order: Ints) -> Callable[[Floats], Floats]:
+def _factorised(permuted: Any, order: NDArray) -> Callable[[Floats], Floats]:
     from scipy.sparse.linalg import splu
 
     factor = splu(permuted, permc_spec="NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
@@ -111,7 +109,7 @@ def _factorised(permuted: Any, order: Ints) -> Callable[[Floats], Floats]:
     return solve
 
 
-def _conjugate_gradients(laplacian: Any, free: Ints) -> Callable[[Floats], Floats]:
+def _conjugate_gradients(laplacian: Any, free: NDArray) -> Callable[[Floats], Floats]:
     """Jacobi-preconditioned; the residual is relative to the right-hand side."""
     from scipy.sparse import diags_array
     from scipy.sparse.linalg import cg

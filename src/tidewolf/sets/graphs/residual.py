@@ -12,48 +12,45 @@ arc out of S is full, every arc into S at its lower bound, and yet
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from tidewolf.kernels.network_simplex import Ints, Network
+from tidewolf.core.types import Bools, Int32s
+from tidewolf.kernels.network_simplex import Network
 from tidewolf.sets.graphs.dag import some
 
-Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
-
-def changes(net: Network) -> tuple[Mask, Mask]:
+def changes(net: Network) -> tuple[Bools, Bools]:
     """Which arcs can carry more, and which less, than in the flow of phase one."""
     flow = net.start.flow
     nothing = net.nothing(flow)
     return flow < net.room - nothing, flow > nothing
 
 
-def loose_arcs(net: Network) -> Ints:
+def loose_arcs(net: Network) -> Int32s:
     """The arcs within strong components of the residual graph: bridges and arcs that can change."""
     more, less = changes(net)
     tails, heads = np.concatenate([net.tails[more], net.heads[less]]), np.concatenate([net.heads[more], net.tails[less]])
     strong = parts(tails, heads, len(net.nodes), strong=True)
-    loose: Ints = np.flatnonzero((strong[net.tails] == strong[net.heads]) & (more | less)).astype(np.int32)
+    loose: Int32s = np.flatnonzero((strong[net.tails] == strong[net.heads]) & (more | less)).astype(np.int32)
     return loose
 
 
-def parts(tails: Ints, heads: Ints, nodes: int, *, strong: bool = False) -> Ints:
+def parts(tails: Int32s, heads: Int32s, nodes: int, *, strong: bool = False) -> Int32s:
     """The number of the connected (strong: strongly connected) part of every node."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
 
     graph = csr_array((np.ones(len(tails)), (tails, heads)), shape=(nodes, nodes))
-    part: Ints = connected_components(graph, directed=strong, connection="strong")[1]
+    part: Int32s = connected_components(graph, directed=strong, connection="strong")[1]
     return part
 
 
-def one_of_each(part: Ints) -> Ints:
+def one_of_each(part: Int32s) -> Int32s:
     """A node of each part."""
     return np.unique(part, return_index=True)[1].astype(np.int32)
 
 
-def narrow_cut(net: Network) -> Mask | None:
+def narrow_cut(net: Network) -> Bools | None:
     """The nodes of a cut that is too small for their supply; None where a flow exists."""
     if net.start.unsent.max() <= net.nothing(net.start.flow):
         return None
@@ -68,14 +65,14 @@ def narrow_cut(net: Network) -> Mask | None:
         reached = ahead
 
 
-def carried(net: Network, members: Mask) -> float:
+def carried(net: Network, members: Bools) -> float:
     """What can leave these nodes at most, less what must enter them."""
     out = members[net.tails] & ~members[net.heads]
     into = ~members[net.tails] & members[net.heads]
     return float(net.upper[out].sum() - net.lower[into].sum())
 
 
-def reason(net: Network, members: Mask) -> str:
+def reason(net: Network, members: Bools) -> str:
     """A cut that is too small in a sentence, from the side with fewer nodes."""
     needed, most = float(net.supply[members].sum()), carried(net, members)
     behind = bool(members.sum() > len(members) / 2)
@@ -87,7 +84,7 @@ def reason(net: Network, members: Mask) -> str:
     )
 
 
-def bridges(tails: Ints, heads: Ints, nodes: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def bridges(tails: Int32s, heads: Int32s, nodes: int) -> Bools:
     """Which arcs lie on no cycle, directions aside: those whose lower end reaches nothing above it another way (Tarjan 1974)."""
     around: list[list[tuple[int, int]]] = [[] for _ in range(nodes)]
     for e, (tail, head) in enumerate(zip(tails.tolist(), heads.tolist(), strict=True)):

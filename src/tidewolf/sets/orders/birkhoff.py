@@ -20,18 +20,9 @@ from typing import Any, final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    MOST_SIDE,
-    Array,
-    Shape,
-    as_count,
-    as_direction,
-    as_point,
-    frozen,
-    namespace,
-    to_numpy,
-)
+from tidewolf.core.arrays import MOST_SIDE, as_count, as_direction, as_point, frozen, namespace, to_numpy
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
 

@@ -31,12 +31,13 @@ from typing import Any, final
 import numpy as np
 
 from tidewolf.core.arguments import as_flag, as_items
-from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, to_numpy
+from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import EmptyGraph, EmptySet, SolverFailed, WrongShape
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Int32s, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
-from tidewolf.sets.graphs.dag import Ints, number_nodes
+from tidewolf.sets.graphs.dag import number_nodes
 from tidewolf.sets.graphs.laplacian import HullProjection
 from tidewolf.sets.graphs.residual import one_of_each, parts
 
@@ -50,7 +51,7 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
     of perfect matchings on more than 600 nodes, a lower bound. The oracle's table has a cell for every left and right node.
     """
 
-    edges: Ints
+    edges: Int32s
     perfect: bool = False
     lefts: tuple[Hashable, ...] = field(default=(), metadata={"label": True})
     rights: tuple[Hashable, ...] = field(default=(), metadata={"label": True})
@@ -173,7 +174,7 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
             cls([(0, 1), (0, 2), (1, 1), (1, 2), (2, 3), (2, 4), (3, 3), (3, 4)], perfect=True),
         )
 
-    def _best(self, d: np.ndarray[Any, Any]) -> Ints:
+    def _best(self, d: NDArray) -> Int32s:
         """The edges of a matching of least cost, in order."""
         from scipy.optimize import linear_sum_assignment
 
@@ -187,19 +188,19 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
         costs = np.full(size, np.inf if self.perfect else 0.0)
         costs[tuple(self.edges.T)] = d[edge_at[tuple(self.edges.T)]]
         cells = linear_sum_assignment(costs)
-        chosen: Ints = edge_at[cells] if self.perfect else edge_at[cells][costs[cells] < 0.0]
+        chosen: Int32s = edge_at[cells] if self.perfect else edge_at[cells][costs[cells] < 0.0]
         chosen.sort()
         return chosen
 
     @cached_property
-    def _edge_at(self) -> Ints | None:
+    def _edge_at(self) -> Int32s | None:
         """The edge of every cell, -1 where there is none; None where some cell has several."""
         table = np.full((len(self.lefts), len(self.rights)), -1, dtype=np.int32)
         table[tuple(self.edges.T)] = np.arange(len(self.edges))
         return table if np.count_nonzero(table >= 0) == len(self.edges) else None
 
     @cached_property
-    def _touched(self) -> np.ndarray[Any, Any]:
+    def _touched(self) -> NDArray:
         """The left node of every edge and then the right node of every edge, numbered together."""
         return np.concatenate([self.edges[:, 0], len(self.lefts) + self.edges[:, 1]])
 
@@ -211,7 +212,7 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
         return csc_array((np.ones(2 * m), (self._touched, np.tile(np.arange(m), 2))), shape=(len(self.lefts) + len(self.rights), m))
 
     @cached_property
-    def _met(self) -> np.ndarray[Any, Any]:
+    def _met(self) -> NDArray:
         """How often perfect matchings that together hold every possible edge hold each."""
         met = np.zeros(self.shape)
         while True:
@@ -221,7 +222,7 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
             met[chosen] += 1.0
 
     @cached_property
-    def _open(self) -> Ints:
+    def _open(self) -> Int32s:
         """The edges that some matching holds."""
         return np.flatnonzero(self._met).astype(np.int32) if self.perfect else np.arange(len(self.edges), dtype=np.int32)
 
@@ -230,13 +231,13 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
         return HullProjection(self._open, *self._ends, len(self.lefts) + len(self.rights), self._grounded)
 
     @cached_property
-    def _ends(self) -> tuple[Ints, Ints]:
+    def _ends(self) -> tuple[Int32s, Int32s]:
         """The left and the right node of every open edge, numbered together."""
         left, right = np.ascontiguousarray(self.edges[self._open].T)
         return left, (len(self.lefts) + right).astype(np.int32)
 
     @cached_property
-    def _grounded(self) -> Ints:
+    def _grounded(self) -> Int32s:
         """A node of each connected part."""
         return one_of_each(parts(*self._ends, len(self.lefts) + len(self.rights)))
 

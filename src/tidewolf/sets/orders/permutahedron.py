@@ -19,26 +19,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    Array,
-    Shape,
-    as_direction,
-    as_own,
-    as_point,
-    frozen,
-    length,
-    like,
-    namespace,
-    to_numpy,
-    total,
-)
+from tidewolf.core.arrays import as_direction, as_own, as_point, frozen, length, like, namespace, to_numpy, total
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.jit import kernel
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.core.vertices import Dense
 from tidewolf.sets.base import (
     ConvexSet,
@@ -147,7 +136,7 @@ class Permutahedron(ConvexSet, Projectable, Polyhedral, Relaxable):
         )
 
     @cached_property
-    def _w(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _w(self) -> Floats:
         return frozen(to_numpy(self.weights).astype(np.float64))  # type: ignore[no-any-return]
 
     @cached_property

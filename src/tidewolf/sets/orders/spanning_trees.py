@@ -47,10 +47,11 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from tidewolf.core.arguments import as_items
-from tidewolf.core.arrays import Array, Shape, as_direction, as_point, frozen, like, to_numpy
+from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import EmptyGraph, GraphError, WrongShape
 from tidewolf.core.jit import kernel
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Int32s, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import (
     ConvexSet,
@@ -61,7 +62,7 @@ from tidewolf.sets.base import (
     clipped,
     membership_tolerance,
 )
-from tidewolf.sets.graphs.blocks import Blocks, Incidence, Ints, blocks, incidence
+from tidewolf.sets.graphs.blocks import Blocks, Incidence, blocks, incidence
 from tidewolf.sets.graphs.dag import number_nodes, some
 
 _FEW_NODES = 12
@@ -72,8 +73,8 @@ _DUST = 1e-15
 class Block(NamedTuple):
     """A block with a choice: its edges, and their ends as numbers 0 .. nodes - 1."""
 
-    edges: Ints
-    ends: Ints
+    edges: Int32s
+    ends: Int32s
     nodes: int
 
 
@@ -86,7 +87,7 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
     lower bound; diameter an upper bound. `center` costs the cube of the nodes in the largest block.
     """
 
-    edges: Ints
+    edges: Int32s
     nodes: tuple[Hashable, ...] = field(default=(), metadata={"label": True})
 
     def __init__(self, edges: Iterable[tuple[Hashable, Hashable]], nodes: Sequence[Hashable] = ()) -> None:
@@ -178,7 +179,7 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
         near = bound + float(np.abs(point - center).sum())
         return near if near <= membership_tolerance(point, self.radius) else self.excess(point)
 
-    def _is_tree(self, edges: Ints, values: np.ndarray[Any, Any]) -> bool:
+    def _is_tree(self, edges: Int32s, values: NDArray) -> bool:
         if len(edges) != len(self.nodes) - 1 or not bool((values == 1.0).all()):
             return False
         known = edges.min(initial=0) >= 0 and edges.max(initial=0) < len(self.edges)
@@ -247,7 +248,7 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
             cls([(i, j) for i in range(5) for j in range(i)]),
         )
 
-    def _tree(self, weights: np.ndarray[Any, Any]) -> Ints:
+    def _tree(self, weights: NDArray) -> Int32s:
         tree = np.empty(len(self.nodes) - 1, dtype=np.int32)
         lightest_tree(frozen(weights.astype(np.float64, copy=False).view()), self.edges, tree)
         tree.sort()
@@ -262,7 +263,7 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
         return incidence(self.edges, len(self.nodes))
 
     @cached_property
-    def _loops(self) -> Ints:
+    def _loops(self) -> Int32s:
         return np.flatnonzero(self.edges[:, 0] == self.edges[:, 1]).astype(np.int32)
 
     def _choices(self) -> Iterator[Block]:
@@ -274,7 +275,7 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
                 yield Block(edges, ends.reshape(-1, 2).astype(np.int32), len(nodes))
 
 
-def _handed_beyond(inverse: np.ndarray[Any, Any], a: Ints, b: Ints) -> float:
+def _handed_beyond(inverse: NDArray, a: Int32s, b: Int32s) -> float:
     """What nodes get beyond 1, or the root beyond 0, by the shares of random trees; worst root."""
     ends, across, worst = np.concatenate([a, b]), inverse[a, b], 0.0
     to_a, to_b = inverse[a, a] - across, inverse[b, b] - across
@@ -286,7 +287,7 @@ def _handed_beyond(inverse: np.ndarray[Any, Any], a: Ints, b: Ints) -> float:
     return worst
 
 
-def _room(block: Block, c: np.ndarray[Any, Any]) -> float:
+def _room(block: Block, c: NDArray) -> float:
     """The radius of a ball around c within a block's polytope: exact for few nodes, else a lower bound."""
     m = len(block.edges)
     above_zero = float(c.min()) / math.sqrt(1.0 - 1.0 / m)

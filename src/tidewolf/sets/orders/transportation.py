@@ -20,25 +20,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    Array,
-    Shape,
-    as_direction,
-    as_own,
-    as_point,
-    eps_of,
-    frozen,
-    inner,
-    like,
-    namespace,
-    to_numpy,
-)
+from tidewolf.core.arrays import as_direction, as_own, as_point, eps_of, frozen, inner, like, namespace, to_numpy
 from tidewolf.core.errors import EmptySet, InvalidInput, WrongShape
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.kernels.transport_simplex import Amounts, Plan, amounts, cheapest
 from tidewolf.sets.base import (
@@ -161,20 +150,20 @@ class Transportation(ConvexSet, Polyhedral, Relaxable):
             cls([1.0, 3.0, 2.0], [1.0, 2.0, 3.0]),
         )
 
-    def _plan(self, direction: np.ndarray[Any, Any], warm: Array | None = None) -> Plan:
+    def _plan(self, direction: NDArray, warm: Array | None = None) -> Plan:
         costs = direction if self._places is None else direction[self._places]
         return cheapest(np.ascontiguousarray(costs, dtype=np.float64), self._amounts, warm)
 
-    def _most(self, gains: np.ndarray[Any, Any]) -> float:
+    def _most(self, gains: NDArray) -> float:
         """max_X <gains, X>."""
         return self.answer(-gains).vertex.inner(gains)
 
     @cached_property
-    def _a(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _a(self) -> Floats:
         return frozen(to_numpy(self.rows).astype(np.float64))  # type: ignore[no-any-return]
 
     @cached_property
-    def _b(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _b(self) -> Floats:
         """The columns' sums, which rounding may have kept from adding up to the rows'."""
         columns = to_numpy(self.columns).astype(np.float64)
         return frozen(columns * (self._a.sum() / columns.sum()))  # type: ignore[no-any-return]
@@ -185,11 +174,11 @@ class Transportation(ConvexSet, Polyhedral, Relaxable):
         return float(self._a.max())
 
     @cached_property
-    def _caps(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _caps(self) -> Floats:
         return np.minimum(self._a[:, None], self._b[None, :])
 
     @cached_property
-    def _places(self) -> tuple[np.ndarray[Any, Any], ...] | None:
+    def _places(self) -> tuple[NDArray, ...] | None:
         """Where rows and columns that carry something cross; None where all do."""
         carry = np.flatnonzero(self._a), np.flatnonzero(self._b)
         return None if (len(carry[0]), len(carry[1])) == self.shape else np.ix_(*carry)

@@ -16,28 +16,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    MOST_ENTRIES,
-    Array,
-    Shape,
-    as_count,
-    as_direction,
-    as_number,
-    as_point,
-    frozen,
-    length,
-    like,
-    namespace,
-    to_numpy,
-    total,
-)
+from tidewolf.core.arrays import MOST_ENTRIES, as_count, as_direction, as_number, as_point, frozen, length, like, namespace, to_numpy, total
 from tidewolf.core.errors import EmptySet
 from tidewolf.core.jit import kernel
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import (
     Compiled,
@@ -163,7 +150,7 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
         return Answer(Sparse(self.shape, chosen[order], shares[order]))
 
     @cached_property
-    def facts(self) -> np.ndarray[Any, Any]:
+    def facts(self) -> NDArray:
         return self._shares
 
     @cached_property
@@ -211,7 +198,7 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
         return min(self.cap, self.total)
 
     @cached_property
-    def _shares(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _shares(self) -> Floats:
         """The nonzero entries of a vertex, largest first."""
         if not self.dimension:
             return np.full(self.n, self.total / self.n)
@@ -219,5 +206,5 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
         rest = self.total - full * self._top
         return np.array([self._top] * full + [rest] * (rest > 0))
 
-    def _sorted_vertex(self) -> np.ndarray[Any, np.dtype[np.float64]]:
+    def _sorted_vertex(self) -> Floats:
         return np.concatenate([self._shares, np.zeros(self.n - len(self._shares))])

@@ -25,27 +25,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from tidewolf.core.arguments import as_flag
-from tidewolf.core.arrays import (
-    Array,
-    Shape,
-    as_direction,
-    as_number,
-    as_own,
-    as_point,
-    eps_of,
-    frozen,
-    inner,
-    length,
-    like,
-    to_numpy,
-)
+from tidewolf.core.arrays import as_direction, as_number, as_own, as_point, eps_of, frozen, inner, length, like, to_numpy
 from tidewolf.core.errors import EmptySet, InvalidInput, WrongShape
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import (
     ConvexSet,
@@ -56,7 +44,6 @@ from tidewolf.sets.base import (
     clipped,
 )
 
-Numbers = np.ndarray[Any, np.dtype[np.float64]]
 _FEW = 256
 """Up to how many entries sorting is faster than halving."""
 
@@ -207,7 +194,7 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
             cls([0.1, 0.2, 0.3], 0.6, at_most=False),
         )
 
-    def _filled(self, value: Numbers, budget: float, at_most: bool) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Numbers]:
+    def _filled(self, value: Floats, budget: float, at_most: bool) -> tuple[Int64s, Floats]:
         """The entries and amounts that have most value, for weights in sum at most, or exactly, `budget`."""
         ratios, loads = -value / self._w, self._w * self._u
         worth = np.flatnonzero(value > 0) if at_most else np.arange(len(value))
@@ -222,16 +209,16 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
         chosen = chosen[amounts[chosen] > 0]
         return chosen, amounts[chosen]
 
-    def _value(self, value: Numbers, budget: float, at_most: bool) -> float:
+    def _value(self, value: Floats, budget: float, at_most: bool) -> float:
         chosen, amounts = self._filled(value, budget, at_most)
         return float(value[chosen] @ amounts)
 
     @cached_property
-    def _w(self) -> Numbers:
+    def _w(self) -> Floats:
         return to_numpy(self.weights).astype(np.float64)
 
     @cached_property
-    def _u(self) -> Numbers:
+    def _u(self) -> Floats:
         """The largest amount of each."""
         with np.errstate(over="ignore"):  # what weighs next to nothing is held by its own bound
             return np.asarray(np.minimum(to_numpy(self.upper).astype(np.float64), self.total / self._w))
@@ -252,7 +239,7 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
         return min(0.5, self.total / (self._most + length(self._w) * float(np.min(self._u))))
 
 
-def _reached(keys: Numbers, loads: Numbers, budget: float) -> float:
+def _reached(keys: Floats, loads: Floats, budget: float) -> float:
     """The key at which loads, in the order of keys, pass the budget; the last where they do not. By halving, as quickselect does."""
     while len(keys) > _FEW:
         half = len(keys) // 2

@@ -14,25 +14,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 
 from tidewolf.core.arguments import as_flag
-from tidewolf.core.arrays import (
-    MOST_ENTRIES,
-    Array,
-    Shape,
-    as_count,
-    as_direction,
-    as_number,
-    as_point,
-    frozen,
-    namespace,
-    total,
-)
+from tidewolf.core.arrays import MOST_ENTRIES, as_count, as_direction, as_number, as_point, frozen, namespace, total
 from tidewolf.core.jit import kernel
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import (
     Compiled,
@@ -124,7 +114,7 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
         return Answer(Sparse(self.shape, np.array([cheapest], dtype=np.int32), np.array([self.total])))
 
     @cached_property
-    def facts(self) -> np.ndarray[Any, Any]:
+    def facts(self) -> NDArray:
         return np.array([self.total, 0.0 if self.at_most else math.inf])
 
     @property

@@ -24,21 +24,11 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    MOST_SIDE,
-    Array,
-    Shape,
-    as_count,
-    as_direction,
-    as_number,
-    as_point,
-    frozen,
-    like,
-    namespace,
-)
+from tidewolf.core.arrays import MOST_SIDE, as_count, as_direction, as_number, as_point, frozen, like, namespace
 from tidewolf.core.low_rank import LowRank
 from tidewolf.core.matrices import Matrix, as_matrix, example, largest
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Vertex
 from tidewolf.sets.simplices.simplex import Simplex
 from tidewolf.sets.spectra.operators import SymmetricPart

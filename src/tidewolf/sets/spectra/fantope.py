@@ -26,22 +26,12 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    MOST_SIDE,
-    Array,
-    Shape,
-    as_count,
-    as_direction,
-    as_point,
-    frozen,
-    like,
-    namespace,
-    norm,
-)
+from tidewolf.core.arrays import MOST_SIDE, as_count, as_direction, as_point, frozen, like, namespace, norm
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.low_rank import LowRank
 from tidewolf.core.matrices import Matrix, as_matrix, example, largest
 from tidewolf.core.oracle import Answer
+from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Vertex
 from tidewolf.kernels.lanczos import Found, above, probable, settled, start
 from tidewolf.sets.simplices.capped_simplex import CappedSimplex

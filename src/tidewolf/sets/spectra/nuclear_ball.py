@@ -22,22 +22,12 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    MOST_ENTRIES,
-    Array,
-    Shape,
-    as_count,
-    as_number,
-    as_point,
-    frozen,
-    like,
-    namespace,
-    norm,
-)
+from tidewolf.core.arrays import MOST_ENTRIES, as_count, as_number, as_point, frozen, like, namespace, norm
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.matrices import Matrix, as_matrix, example, largest
 from tidewolf.core.oracle import Answer
 from tidewolf.core.outer import Outer
+from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Vertex
 from tidewolf.sets.simplices.simplex import Simplex
 from tidewolf.sets.spectra.operators import Gram

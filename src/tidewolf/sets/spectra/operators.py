@@ -17,8 +17,9 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import Array, eps_of
+from tidewolf.core.arrays import eps_of
 from tidewolf.core.matrices import Matrix, SparsePlusLowRank, dense, length
+from tidewolf.core.types import Array
 
 _MANY = 12
 _EXTREME = 1e15

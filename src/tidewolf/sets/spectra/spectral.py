@@ -20,22 +20,11 @@ from typing import Any, Self
 import numpy as np
 
 from tidewolf.core.arguments import as_flag
-from tidewolf.core.arrays import (
-    LARGEST_SEED,
-    Array,
-    Shape,
-    as_count,
-    as_direction,
-    as_number,
-    as_point,
-    frozen,
-    is_array,
-    like,
-    namespace,
-)
+from tidewolf.core.arrays import LARGEST_SEED, as_count, as_direction, as_number, as_point, frozen, is_array, like, namespace
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.matrices import Matrix, as_matrix, example
 from tidewolf.core.randomness import generator
+from tidewolf.core.types import Array, Shape
 from tidewolf.kernels.lanczos import Found, Start, probable, proved, settled, start
 from tidewolf.sets.base import ConvexSet, Projectable
 

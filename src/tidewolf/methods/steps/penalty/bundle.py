@@ -25,9 +25,10 @@ import numpy as np
 
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import NotConvex
+from tidewolf.core.types import Floats
 from tidewolf.methods.steps.penalty.cuts import Cuts, no_cuts, slopes_at, within_hull
 from tidewolf.methods.steps.penalty.master import master
-from tidewolf.methods.steps.penalty.task import Solved, Task, Vector
+from tidewolf.methods.steps.penalty.task import Solved, Task
 
 _LOOSE = 0.05
 """A master need not be solved closer than this part of the gap."""
@@ -94,7 +95,7 @@ def bundle(task: Task, accuracy: float, budget: int) -> Solved:
     return best._replace(gap=max(0.0, upper - lower), off=_off(task, best.x, *proof), looks=looks)
 
 
-def _off(task: Task, x: Vector, lowest: Vector, cuts: Cuts) -> float:
+def _off(task: Task, x: Floats, lowest: Floats, cuts: Cuts) -> float:
     """At least the distance from x to where the lower bound of these cuts is least, and what rounding may have done to that."""
     if task.K.radius == 0.0:
         return 0.0
@@ -112,24 +113,24 @@ def _least(task: Task, cuts: Cuts) -> float:
     return max(0.0, _STIFF * _pull(task, cuts) / task.K.radius - task.alpha)
 
 
-def _look(task: Task, x: Vector) -> tuple[Vector, float]:
+def _look(task: Task, x: Floats) -> tuple[Floats, float]:
     """g_t(x) for every round, and sum_t g_t^+(x)."""
     values = np.asarray(to_numpy(task.constraints.values(x)), dtype=np.float64)
     return values, float(np.maximum(values, 0.0).sum())
 
 
-def _sizes(task: Task, x: Vector, values: Vector, slopes: Vector) -> Vector:
+def _sizes(task: Task, x: Floats, values: Floats, slopes: Floats) -> Floats:
     """How large the terms are whose sum a cut at x is."""
     return np.asarray(np.abs(values) + np.linalg.norm(slopes, axis=1) * float(np.linalg.norm(x) + np.linalg.norm(task.y)))
 
 
-def _size(task: Task, u: Vector) -> float:
+def _size(task: Task, u: Floats) -> float:
     """How large the terms of h(y + u) are, but for the constraints'."""
     length = float(np.linalg.norm(u))
     return length * (float(np.linalg.norm(task.d)) + task.alpha * length)
 
 
-def _lower(task: Task, s: Vector, e: float, sizes: float) -> float:
+def _lower(task: Task, s: Floats, e: float, sizes: float) -> float:
     """`Task.lower` less what rounding may have added to it; x' may be off by rounding too, which counts where it is held by the ball."""
     u = task.nearest(s) - task.y
     held = float(np.linalg.norm(s + task.alpha * u)) * (float(np.linalg.norm(task.center)) + task.K.radius)

@@ -27,16 +27,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.jit import kernel
+from tidewolf.core.types import Bools, Floats, Int64s
 from tidewolf.functions.base import rows
 from tidewolf.functions.capacity import Capacity
 from tidewolf.methods.steps.adagrad import into_ball
-from tidewolf.methods.steps.penalty.hull import COLUMNS, Floats, Hull, Ints
+from tidewolf.methods.steps.penalty.hull import COLUMNS, Hull
 from tidewolf.methods.steps.penalty.interior import Inside, interior
 from tidewolf.methods.steps.penalty.task import Solved, Task
 
@@ -65,12 +66,12 @@ def capacities(task: Task, accuracy: float, budget: int) -> Solved:
 class Proposal(NamedTuple):
     """Multipliers u[t, k] of the pieces x_i - c_ti with i = S[k], S ascending; all others are 0."""
 
-    S: Ints
+    S: Int64s
     u: Floats
     x: Floats | None
     """where the minimiser is believed to be, when that is known better than z - P w, whose terms may be large"""
 
-    def on(self, S: Ints) -> Floats:
+    def on(self, S: Int64s) -> Floats:
         """u for the entries S, which hold its own."""
         u = np.zeros((len(self.u), len(S)))
         u[:, np.searchsorted(S, self.S)] = self.u
@@ -141,7 +142,7 @@ class Search:
             else:
                 low, high, side = (low[0], low[1] / (2.0 if side > 0 else 1.0)), (theta, off), 1
 
-    def gap(self, x: Floats, S: Ints, u: Floats, rho: float) -> tuple[Floats, float]:
+    def gap(self, x: Floats, S: Int64s, u: Floats, rho: float) -> tuple[Floats, float]:
         """v_t at x, and by how much the multipliers fall short of it: the gap at x = z - P w, in units of alpha."""
         breached = (x > self.m).nonzero()[0]
         if not len(breached):
@@ -211,7 +212,7 @@ class Part:
         search.record(x, v, gap, off, max(0.0, far - R))
 
 
-def scattered(w_S: Floats, S: Ints, n: int) -> Floats:
+def scattered(w_S: Floats, S: Int64s, n: int) -> Floats:
     """w_S on S, 0 elsewhere."""
     w = np.zeros(n)
     w[S] = w_S
@@ -277,7 +278,7 @@ def interior_point(part: Part) -> Iterator[Proposal]:
         yield _believed(inside, S, reach >= C)
 
 
-def _believed(inside: Inside, S: Ints, near: np.ndarray[Any, np.dtype[np.bool_]]) -> Proposal:
+def _believed(inside: Inside, S: Int64s, near: Bools) -> Proposal:
     """As multipliers, which are not negative, and 0 out of reach."""
     return Proposal(S, np.where(near & (inside.u > 0.0), inside.u, 0.0), inside.x)
 

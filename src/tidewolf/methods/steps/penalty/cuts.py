@@ -5,25 +5,24 @@ Slopes a_i are within the directions of aff(K), where only those count. Points a
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
-from tidewolf.methods.steps.penalty.task import Task, Vector
-
-Ints = np.ndarray[Any, np.dtype[np.int64]]
+from tidewolf.core.types import Bools, Floats, Int64s
+from tidewolf.methods.steps.penalty.task import Task
 
 
 class Cuts(NamedTuple):
     """Cuts t(i), a_i, e_i, with the products <a_i, a_j> and the multipliers last found for them."""
 
-    rounds: Ints
-    slopes: Vector
-    at_y: Vector
-    gram: Vector
-    lam: Vector
-    idle: Ints
+    rounds: Int64s
+    slopes: Floats
+    at_y: Floats
+    gram: Floats
+    lam: Floats
+    idle: Int64s
     """for how many masters in a row the multiplier was 0"""
 
     @property
@@ -31,24 +30,24 @@ class Cuts(NamedTuple):
         """How many."""
         return len(self.rounds)
 
-    def values(self, u: Vector) -> Vector:
+    def values(self, u: Floats) -> Floats:
         """Every cut at y + u."""
         return np.asarray(self.at_y + self.slopes @ u)
 
-    def model(self, u: Vector, rounds: int) -> Vector:
+    def model(self, u: Floats, rounds: int) -> Floats:
         """max(0, the cuts of a round) at y + u, for each of so many rounds."""
         model = np.zeros(rounds)
         np.maximum.at(model, self.rounds, self.values(u))
         return model
 
-    def kept(self, which: np.ndarray[Any, np.dtype[np.bool_]]) -> Cuts:
+    def kept(self, which: Bools) -> Cuts:
         """Some of them."""
         if which.all():
             return self
         gram = self.gram[which][:, which]
         return Cuts(self.rounds[which], self.slopes[which], self.at_y[which], gram, self.lam[which], self.idle[which])
 
-    def joined(self, rounds: Ints, slopes: Vector, at_y: Vector) -> Cuts:
+    def joined(self, rounds: Int64s, slopes: Floats, at_y: Floats) -> Cuts:
         """These and new ones, their multipliers 0."""
         across = self.slopes @ slopes.T
         return Cuts(
@@ -67,13 +66,13 @@ def no_cuts(entries: int) -> Cuts:
     return Cuts(none, np.zeros((0, entries)), np.zeros(0), np.zeros((0, 0)), np.zeros(0), none)
 
 
-def slopes_at(task: Task, x: Vector, rounds: Ints) -> Vector:
+def slopes_at(task: Task, x: Floats, rounds: Int64s) -> Floats:
     """Subgradients of these rounds at x, one flat row each, as they come: not yet within the directions of aff(K)."""
     gradients = to_numpy(task.constraints.gradients(x)).reshape(len(task.constraints), -1)
     return np.asarray(gradients[rounds], dtype=np.float64)
 
 
-def within_hull(task: Task, slopes: Vector) -> Vector:
+def within_hull(task: Task, slopes: Floats) -> Floats:
     """Flat rows within the directions of aff(K)."""
     if task.K.dimension == slopes.shape[1]:
         return slopes

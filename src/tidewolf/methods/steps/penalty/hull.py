@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.jit import kernel
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Floats, Int64s
 from tidewolf.sets.base import Polyhedral
-
-Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
-Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 FEW = 16
 """Up to this many normals are kept dense and orthonormal: P = I - A'A."""
@@ -37,14 +35,14 @@ class Hull:
         self.K, self.n = K, math.prod(K.shape)
         self.normals_count = self.n - K.dimension
         self.whole, self.few = self.normals_count == 0, self.normals_count <= FEW
-        self._place: Ints = np.full(0 if self.few else self.n, -1)
+        self._place: Int64s = np.full(0 if self.few else self.n, -1)
         self._columns = np.zeros((0, self.n))
 
     def __call__(self, w: Floats) -> Floats:
         """P w."""
         return w if self.whole else to_numpy(self.K.tangent(w.reshape(self.K.shape))).reshape(-1)
 
-    def among(self, S: Ints) -> tuple[Floats, Floats]:
+    def among(self, S: Int64s) -> tuple[Floats, Floats]:
         """P_SS as (Q, nothing), or as (nothing, N) for I - N N'; S is short unless normals are few."""
         if self.few:
             return np.zeros((0, 0)), np.ascontiguousarray(self.normals[:, S].T)
@@ -58,7 +56,7 @@ class Hull:
         self._columns = np.concatenate([self._columns, fetched])
         return np.ascontiguousarray(self._columns[self._place[S]][:, S]), np.zeros((len(S), 0))
 
-    def solve(self, S: Ints, r: Floats) -> Floats:
+    def solve(self, S: Int64s, r: Floats) -> Floats:
         """w with P_SS w = r, or something large where there is none."""
         from scipy.linalg.lapack import dposv
 

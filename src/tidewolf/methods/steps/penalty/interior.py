@@ -15,15 +15,13 @@ terms of one sign, so that nothing cancels as D grows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from tidewolf.core.jit import kernel
+from tidewolf.core.types import Floats, Int64s
 from tidewolf.methods.steps.penalty.hull import Hull
-
-Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
-Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 
 STEPS = 80
 SHY = 0.995
@@ -38,7 +36,7 @@ class Inside(NamedTuple):
     left: float
 
 
-def interior(C: Floats, S: Ints, z: Floats, x: Floats, rho: float, hull: Hull) -> Iterator[Inside]:
+def interior(C: Floats, S: Int64s, z: Floats, x: Floats, rho: float, hull: Hull) -> Iterator[Inside]:
     """Ever better multipliers of x_i - c_ti, i in S (C holds the columns of S alone); starts near x, a point of the hull."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 

@@ -21,10 +21,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tidewolf.core.types import Floats
 from tidewolf.methods.steps.adagrad import into_ball
 from tidewolf.methods.steps.penalty.cuts import Cuts, within_hull
 from tidewolf.methods.steps.penalty.multipliers import multipliers
-from tidewolf.methods.steps.penalty.task import Task, Vector
+from tidewolf.methods.steps.penalty.task import Task
 
 _STEPS = 60
 _EPS = float(np.finfo(np.float64).eps)
@@ -35,7 +36,7 @@ class Answer(NamedTuple):
 
     cuts: Cuts
     k: float
-    x: Vector
+    x: Floats
 
 
 def master(task: Task, cuts: Cuts, k: float, tolerance: float) -> Answer:

@@ -14,10 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tidewolf.core.types import Bools, Floats, Int64s
 from tidewolf.methods.steps.penalty.cuts import Cuts
-from tidewolf.methods.steps.penalty.task import Vector
-
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 _GUESSES = 8
 _ACCURACY = 1e-12
@@ -35,16 +33,16 @@ _LITTLE = 1e-6
 class Tight(NamedTuple):
     """A guess that came true: cuts of which it is known what they are at y + u, and the system that makes them so."""
 
-    which: np.ndarray[Any, np.dtype[np.int64]]
-    levels: Vector
+    which: Int64s
+    levels: Floats
     """k times their values: 0, or the price of a full round"""
     factor: Any
-    sums: Vector
+    sums: Floats
     """the full rounds among them, a row each"""
-    shares: Vector
+    shares: Floats
     """what the system answers to the columns of sums'"""
 
-    def solved(self, right: Vector, total: float) -> tuple[Vector, Vector]:
+    def solved(self, right: Floats, total: float) -> tuple[Floats, Floats]:
         """The multipliers that the system answers to `right`, those of a full round summing to `total`, and the prices of that."""
         from scipy.linalg import cho_solve
 
@@ -52,7 +50,7 @@ class Tight(NamedTuple):
         prices = np.linalg.solve(self.sums @ self.shares, self.sums @ plain - total)
         return plain - self.shares @ prices, prices
 
-    def mended(self, cuts: Cuts, u: Vector, k: float) -> Vector:
+    def mended(self, cuts: Cuts, u: Floats, k: float) -> Floats:
         """u, which is (q + A'lam)/k and has lost what cancelled there, moved to where the tight cuts are what they should be."""
         off = k * cuts.values(u)[self.which] - self.levels
         return np.asarray(u - self.solved(off, 0.0)[0] @ cuts.slopes[self.which] / k)
@@ -61,12 +59,12 @@ class Tight(NamedTuple):
 class Found(NamedTuple):
     """Feasible multipliers, which of them are more than nothing, and how to mend u where that is known."""
 
-    lam: Vector
-    some: Flags
+    lam: Floats
+    some: Bools
     tight: Tight | None
 
 
-def multipliers(cuts: Cuts, q: Vector, k: float, delta: float, dimension: int) -> Found:
+def multipliers(cuts: Cuts, q: Floats, k: float, delta: float, dimension: int) -> Found:
     """Multipliers as good as can be found; slopes lie in a space of this dimension."""
     linear = cuts.slopes @ q - k * cuts.at_y
     lengths = np.sqrt(np.diag(cuts.gram))
@@ -91,14 +89,14 @@ def multipliers(cuts: Cuts, q: Vector, k: float, delta: float, dimension: int) -
     return Found(best, best > _NOTHING * unit, None)
 
 
-def feasible(rounds: np.ndarray[Any, np.dtype[np.int64]], lam: Vector, delta: float) -> Vector:
+def feasible(rounds: Int64s, lam: Floats, delta: float) -> Floats:
     """lam made at least 0, the sum of a round at most delta."""
     lam = np.clip(np.nan_to_num(lam, nan=0.0), 0.0, delta)
     totals = np.maximum(np.bincount(rounds, lam), delta)
     return np.asarray(lam * (delta / totals)[rounds])
 
 
-def _by_guessing(cuts: Cuts, start: Vector, linear: Vector, sizes: Vector, delta: float, dimension: int) -> Found | None:
+def _by_guessing(cuts: Cuts, start: Floats, linear: Floats, sizes: Floats, delta: float, dimension: int) -> Found | None:
     """The exact answer, guessed from `start`, or None; `sizes` of the terms that `linear` is a sum of."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
@@ -136,7 +134,7 @@ def _by_guessing(cuts: Cuts, start: Vector, linear: Vector, sizes: Vector, delta
     return None
 
 
-def _by_interior_point(cuts: Cuts, linear: Vector, unit: Vector, delta: float, regularisation: float) -> tuple[Vector, bool]:
+def _by_interior_point(cuts: Cuts, linear: Floats, unit: Floats, delta: float, regularisation: float) -> tuple[Floats, bool]:
     """What PIQP finds in these units, made feasible, and whether it is content with it."""
     import piqp
 

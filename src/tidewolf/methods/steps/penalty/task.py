@@ -16,16 +16,14 @@ from x', which is known, and from x*, which is not.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
 from tidewolf.core.batch import Batch
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Floats
 from tidewolf.methods.steps.adagrad import into_ball
-
-Vector: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
-"""Points here are NumPy arrays of float64, in the shape of the set's points."""
 
 
 class Task(NamedTuple):
@@ -33,26 +31,26 @@ class Task(NamedTuple):
 
     K: HasLMO
     constraints: Batch
-    y: Vector
-    d: Vector
+    y: Floats
+    d: Floats
     delta: float
     alpha: float
-    center: Vector
+    center: Floats
 
-    def breach(self, x: Vector) -> float:
+    def breach(self, x: Floats) -> float:
         """sum_t g_t^+(x)."""
         return float(np.maximum(self.constraints.values(x), 0.0).sum())
 
-    def value(self, x: Vector, breach: float) -> float:
+    def value(self, x: Floats, breach: float) -> float:
         """h(x), given sum_t g_t^+(x)."""
         away = x - self.y
         return float(np.vdot(self.d, away)) + self.delta * breach + 0.5 * self.alpha * float(np.vdot(away, away))
 
-    def nearest(self, s: Vector) -> Vector:
+    def nearest(self, s: Floats) -> Floats:
         """argmin of <s, x - y> + alpha/2 |x - y|^2 over the ball and hull, for a slope s within the directions of aff(K)."""
         return np.asarray(into_ball(self.y - s / self.alpha, self.center, self.K.radius))
 
-    def lower(self, s: Vector, e: float) -> float:
+    def lower(self, s: Floats, e: float) -> float:
         """The lower bound of the slope s within the directions of aff(K) and the constant e."""
         away = self.nearest(s) - self.y
         return float(np.vdot(s, away)) + 0.5 * self.alpha * float(np.vdot(away, away)) + e
@@ -61,7 +59,7 @@ class Task(NamedTuple):
 class Solved(NamedTuple):
     """A point of the ball and hull, what it costs, and how far from the least h it is at most."""
 
-    x: Vector
+    x: Floats
     breach: float
     """sum_t g_t^+(x)"""
     gap: float
