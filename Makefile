@@ -1,6 +1,7 @@
 # make run    the main job: installs, plays the routing problem, prints the table, writes out/report.html
 # make test   the whole contract: ruff, mypy, import layers, pytest
 # make lint   the first three of these
+# make format writes what can be written: Parameters of docstrings, imports, line breaks
 # make bench  benchmarks: oracle calls first, then ratios of times within one run; pictures in out/bench
 # make soak   what takes longer
 # make mutants  puts known mistakes into a scratch copy, one at a time, and shows the law that fails
@@ -25,6 +26,7 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports --no-cache
 
 format: $(VENV)/.dev
+	$(BIN)/python -m tools.docstrings
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -40,7 +40,19 @@ from __future__ import annotations
 
 
 class TidewolfError(Exception):
-    """The root of every error tidewolf raises on purpose."""
+    """The root of every error tidewolf raises on purpose.
+
+    Parameters
+    ----------
+    message : str
+        A sentence: what was given, what is accepted, what to do.
+    setting : str, optional
+        The name of the setting that it speaks of.
+    """
+
+    def __init__(self, *message: object, setting: str | None = None) -> None:
+        super().__init__(*message)
+        self.setting = setting
 
 
 class InvalidInput(TidewolfError, ValueError):
@@ -78,8 +90,8 @@ class GraphError(InvalidInput):
 class CyclicGraph(GraphError):
     """A directed graph with a cycle, which `cycle` names."""
 
-    def __init__(self, message: str, cycle: tuple[object, ...]) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, cycle: tuple[object, ...], *, setting: str | None = None) -> None:
+        super().__init__(message, setting=setting)
         self.cycle = cycle
 
 

@@ -14,10 +14,14 @@ import numpy as np
 
 from tidewolf.core.arrays import is_array, to_numpy
 from tidewolf.core.errors import NotSupported
+from tidewolf.core.settings import validate
 
 
 class Value:
-    """Equality, hash and repr from the init fields of a frozen dataclass, arrays by content."""
+    """Equality, hash, repr and checks from the init fields of a frozen dataclass, arrays by content."""
+
+    def __post_init__(self) -> None:
+        validate(self)
 
     def fields(self) -> dict[str, Any]:
         """The settings by name, in the order of the constructor."""

@@ -14,14 +14,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, final
+from typing import Annotated, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_flag
-from tidewolf.core.arrays import MOST_ENTRIES, as_count, as_direction, as_number, as_point, frozen, namespace, total
+from tidewolf.core.arrays import MOST_ENTRIES, as_direction, as_point, frozen, namespace, total
 from tidewolf.core.jit import kernel
 from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import Count, Flag, Number
 from tidewolf.core.types import Array, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import (
@@ -52,18 +52,29 @@ def cheapest_entry(d, facts, indices, values):  # type: ignore[no-untyped-def]
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
-    """Nonnegative vectors of n entries that sum to `total`, or to at most `total`. Geometry exact."""
+    """Nonnegative vectors of n entries that sum to `total`, or to at most `total`. Geometry exact.
+
+    Parameters
+    ----------
+    n : int
+        How many entries a point has.
+    total : float, default 1.0
+        What the entries sum to.
+    at_most : bool, default False
+        Whether the entries may sum to less than `total`, too.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(3)
+    >>> K.lmo(np.array([2.0, -1.0, 0.5]))
+    array([0., 1., 0.])
+    """
 
     oracle: ClassVar = cheapest_entry
 
-    n: int
-    total: float = 1.0
-    at_most: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "n", as_count(self.n, "The size n of a simplex", most=MOST_ENTRIES))
-        object.__setattr__(self, "total", as_number(self.total, "The total of a simplex", above=0.0))
-        object.__setattr__(self, "at_most", as_flag(self.at_most, "at_most"))
+    n: Annotated[int, Count("How many entries a point has.", most=MOST_ENTRIES)]
+    total: Annotated[float, Number("What the entries sum to.", above=0.0)] = 1.0
+    at_most: Annotated[bool, Flag("Whether the entries may sum to less than `total`, too.")] = False
 
     @property
     def shape(self) -> Shape:

@@ -1,0 +1,346 @@
+"""Settings that declare themselves: a field carries its check, its sentence and its unit.
+
+    n: Annotated[int, Count("How many entries a point has.")]
+    total: Annotated[float, Number("What the entries sum to.", above=0.0)] = 1.0
+
+A field of a frozen dataclass (a set, a function, a learner) or a parameter of a function (a problem,
+a constructor such as `FlowPolytope.from_edges`) is declared once, in its annotation. From that come
+
+- validation: `Value.__post_init__` puts each field into its plain form, or refuses it in a sentence,
+- `error.setting`, the name of what was refused, by which a file's line is found,
+- the keys of experiment files (`settings_of`, `constructor_of`),
+- the Parameters section of the docstring (`python -m tools.docstrings` writes it, a law compares).
+
+A field without a check is taken as it is, so that a dataclass of one's own needs nothing from here;
+where its type says what it takes (int, float, bool, str, an array), a file can set it all the same.
+A new kind of setting is a subclass of `Check`, beside whoever needs it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+import sys
+import types
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, Union, get_args, get_origin
+
+from tidewolf.core.arguments import as_flag, as_text, shown
+from tidewolf.core.arrays import (
+    LARGEST_COUNT,
+    LARGEST_SEED,
+    LEAST,
+    MOST,
+    MOST_ENTRIES,
+    as_count,
+    as_number,
+    as_own,
+)
+from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape
+from tidewolf.core.types import Array, Shape
+
+REQUIRED = inspect.Parameter.empty
+"""The default of a setting that has none."""
+
+
+@dataclass(frozen=True)
+class Check(ABC):
+    """What a setting has to be, in a sentence for readers and as a test for values."""
+
+    sentence: str = ""
+    """what the setting means"""
+    unit: str = field(default="", kw_only=True)
+    """what it is measured in, such as "rounds"; empty for pure numbers"""
+
+    words: ClassVar[str]
+    """what a file may write, such as "a whole number" """
+    key: ClassVar[str] = ""
+    """the key in files, where it is not the name of the setting"""
+
+    @abstractmethod
+    def __call__(self, value: Any, what: str) -> Any:
+        """The value in its plain form; refused with a sentence that begins with `what`."""
+
+    @abstractmethod
+    def read(self, value: Any) -> Any:
+        """What a file says, frozen; None where it is of another kind. The value is checked later."""
+
+
+@dataclass(frozen=True)
+class Count(Check):
+    """A whole number from `least` to `most`."""
+
+    least: int = field(default=1, kw_only=True)
+    most: int = field(default=LARGEST_COUNT, kw_only=True)
+
+    words: ClassVar[str] = "a whole number"
+
+    def __call__(self, value: Any, what: str) -> int:
+        return as_count(value, what, least=self.least, most=self.most)
+
+    def read(self, value: Any) -> int | None:
+        return value if type(value) is int else None
+
+
+@dataclass(frozen=True)
+class Number(Check):
+    """A finite number: greater than `above`, from `least` to `most`."""
+
+    above: float = field(default=-math.inf, kw_only=True)
+    least: float = field(default=-math.inf, kw_only=True)
+    most: float = field(default=math.inf, kw_only=True)
+
+    words: ClassVar[str] = "a number"
+
+    def __call__(self, value: Any, what: str) -> float:
+        number = as_number(value, what, above=self.above, least=self.least)
+        if number > self.most:
+            raise InvalidInput(f"{what} must be at most {self.most:g}, not {number:g}.")
+        return number
+
+    def read(self, value: Any) -> float | None:
+        try:
+            return float(value) if type(value) in (int, float) else None
+        except OverflowError:
+            return None
+
+
+@dataclass(frozen=True)
+class Magnitude(Number):
+    """A number above 0 whose square is one too."""
+
+    def __call__(self, value: Any, what: str) -> float:
+        size = as_number(value, what, above=0.0)
+        if not LEAST <= size <= MOST:
+            accepted = f"sizes from {LEAST:g} to {MOST:g} are accepted: give it in other units"
+            raise InvalidInput(f"{what} = {size:g} was given; {accepted}.")
+        return size
+
+
+@dataclass(frozen=True)
+class Seed(Count):
+    """A seed of random numbers."""
+
+    least: int = field(default=0, kw_only=True)
+    most: int = field(default=LARGEST_SEED, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Flag(Check):
+    """True or False."""
+
+    words: ClassVar[str] = "true or false"
+
+    def __call__(self, value: Any, what: str) -> bool:
+        return as_flag(value, what)
+
+    def read(self, value: Any) -> bool | None:
+        return value if type(value) is bool else None
+
+
+@dataclass(frozen=True)
+class Text(Check):
+    """Text: any, or one of `choices`."""
+
+    choices: tuple[str, ...] = field(default=(), kw_only=True)
+
+    words: ClassVar[str] = "text"
+
+    def __call__(self, value: Any, what: str) -> str:
+        text = as_text(value, what)
+        if self.choices and text not in self.choices:
+            raise InvalidInput(f"{what} is one of {', '.join(self.choices)}, not {shown(value)}.")
+        return text
+
+    def read(self, value: Any) -> str | None:
+        return value if type(value) is str else None
+
+
+@dataclass(frozen=True)
+class Size(Check):
+    """How many entries a point has, or its shape."""
+
+    words: ClassVar[str] = "a whole number or a list of whole numbers"
+
+    def __call__(self, value: Any, what: str) -> int | Shape:
+        shape = as_shape(value if isinstance(value, tuple | list) else (value,), what)
+        return shape[0] if len(shape) == 1 else shape
+
+    def read(self, value: Any) -> int | Shape | None:
+        if type(value) is int:
+            return value
+        whole = isinstance(value, list) and value and all(type(side) is int for side in value)
+        return tuple(value) if whole else None
+
+
+@dataclass(frozen=True)
+class Numbers(Check):
+    """An array of finite numbers with `axes` axes (any where None), kept as a read-only copy."""
+
+    axes: int | None = field(default=None, kw_only=True)
+
+    words: ClassVar[str] = "a list of numbers or the name of a table"
+
+    def __call__(self, value: Any, what: str) -> Array:
+        array = as_own(value, what)
+        if self.axes is not None and (len(array.shape) != self.axes or 0 in array.shape):
+            axes = {1: "a vector", 2: "a matrix"}.get(self.axes, f"an array of {self.axes} axes")
+            raise WrongShape(f"{what} must be {axes}, not of shape {tuple(array.shape)}.")
+        return array
+
+    def read(self, value: Any) -> Any:
+        if type(value) in (int, float) and self.axes in (None, 0):
+            return Number().read(value)
+        return value if isinstance(value, str) and value else _nested(value)
+
+
+class Setting(NamedTuple):
+    """One setting of a class or a function, as it is declared."""
+
+    name: str
+    takes: Any
+    """its type, without the check"""
+    check: Check | None
+    """None where nothing can be said of it, so that no file can set it"""
+    declared: bool
+    """whether the check was declared; otherwise the type alone says what a file may write"""
+    default: Any
+    """`REQUIRED` where somebody must say"""
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+    @property
+    def key(self) -> str:
+        """What it is called in a file."""
+        return (self.check.key if self.check else "") or self.name
+
+    @property
+    def words(self) -> str:
+        """What a file may write."""
+        return self.check.words if self.check else "nothing that a file can say"
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def names_in_files(method: F) -> F:
+    """Mark a constructor: its parameters, not the fields, are what a file sets."""
+    method.names_in_files = True  # type: ignore[attr-defined]
+    return method
+
+
+def constructor_of(kind: type) -> Callable[..., Any]:
+    """What makes a `kind` from a file's settings: its marked constructor, else the class."""
+    for name in dir(kind):
+        method = inspect.getattr_static(kind, name)
+        if getattr(getattr(method, "__func__", None), "names_in_files", False):
+            found: Callable[..., Any] = getattr(kind, name)
+            return found
+    return kind
+
+
+@cache
+def settings_of(make: Any) -> dict[str, Setting]:
+    """The settings of a class or of a function, by name, in their order."""
+    generated = getattr(make, "__dataclass_params__", None)
+    if dataclasses.is_dataclass(make) and generated is not None and generated.init:
+        hints = {f.name: (f.type, _home(make, f.name)) for f in dataclasses.fields(make)}
+    else:
+        plain = make.__init__ if isinstance(make, type) else inspect.unwrap(make)  # type: ignore[misc]
+        home = getattr(plain, "__globals__", {})
+        hints = {name: (hint, home) for name, hint in getattr(plain, "__annotations__", {}).items()}
+    found = {}
+    for name, parameter in inspect.signature(make).parameters.items():
+        hint, home = hints.get(name, (Any, {}))
+        found[name] = _setting(name, _resolved(hint, home), parameter.default)
+    return found
+
+
+def validate(value: Any) -> None:
+    """Put every declared field of a frozen dataclass into its plain form; None passes as default."""
+    kind: Any = type(value)
+    for name, check, optional in _checks(kind):
+        given = getattr(value, name)
+        if given is not None or not optional:
+            plain = checked(check, given, name, kind.__name__)
+            if plain is not given:
+                object.__setattr__(value, name, plain)
+
+
+def checked(check: Check, value: Any, name: str, owner: str) -> Any:
+    """The value in its plain form; an error carries the name of the setting."""
+    try:
+        return check(value, f"{name} of {owner}")
+    except TidewolfError as error:
+        error.setting = error.setting or name
+        raise
+
+
+def as_shape(shape: Any, what: str) -> Shape:
+    """The shape of points that have something to choose: at least one axis, and no empty one."""
+    sides = tuple(as_count(side, what) for side in shape)
+    if not sides:
+        raise WrongShape(f"{what} is a shape without axes; a number is a point of shape (1,).")
+    as_count(math.prod(sides), f"The number of entries that {what} makes", most=MOST_ENTRIES)
+    return sides
+
+
+@cache
+def _checks(kind: Any) -> tuple[tuple[str, Check, bool], ...]:
+    return tuple((s.name, s.check, s.default is None) for s in settings_of(kind).values() if s.declared and s.check is not None)
+
+
+def _home(kind: Any, name: str) -> dict[str, Any]:
+    """The names that an annotation was written among: those of the module of its class."""
+    owner = next(c for c in kind.__mro__ if name in inspect.get_annotations(c))
+    return vars(sys.modules[owner.__module__])
+
+
+def _resolved(hint: Any, home: dict[str, Any]) -> Any:
+    """A written annotation as a type; Any where it names what only a type checker knows."""
+    try:
+        return eval(hint, home) if isinstance(hint, str) else hint
+    except (NameError, AttributeError):
+        return Any
+
+
+def _setting(name: str, hint: Any, default: Any) -> Setting:
+    if get_origin(hint) is Annotated:
+        takes, *notes = get_args(hint)
+        for check in notes:
+            if isinstance(check, Check):
+                return Setting(name, takes, check, True, default)
+        hint = takes
+    return Setting(name, hint, _kind(hint), False, default)
+
+
+_KINDS: dict[Any, Check] = {
+    int: Count(least=-LARGEST_COUNT),
+    float: Number(),
+    bool: Flag(),
+    str: Text(),
+    Any: Numbers(),
+}
+"""What a file may write for a field that declares nothing but its type; an array is typed Any."""
+
+
+def _kind(hint: Any) -> Check | None:
+    kinds = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    checks = [_KINDS.get(kind) for kind in kinds if kind is not type(None)]
+    return checks[0] if len(checks) == 1 else None
+
+
+def _nested(value: Any) -> Any:
+    """A list of numbers, or of such lists of one length, as tuples; None for anything else."""
+    if not isinstance(value, list) or not value:
+        return None
+    if all(type(item) in (int, float) for item in value):
+        return tuple(value)
+    rows = [_nested(item) for item in value]
+    return None if None in rows or len({len(row) for row in rows}) != 1 else tuple(rows)

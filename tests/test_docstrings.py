@@ -1,0 +1,78 @@
+"""Every public name teaches itself: its parameters are explained, and its example runs."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+from tools.docstrings import declared, documented, entries, parameters, sections
+from tools.public import public
+
+import tidewolf as tw
+
+PUBLIC = dict(public())
+DECLARED = dict(documented())
+NOT_YET = {
+    "tidewolf",
+    "tidewolf.experiments",
+    "tidewolf.functions",
+    "tidewolf.problems",
+    "tidewolf.projection",
+    "tidewolf.rivals",
+    "tidewolf.sets",
+    "tidewolf.sets.graph_tools",
+    "tidewolf.testing",
+}
+"""Packages whose names do not all teach themselves yet."""
+PUBLIC = {path: thing for path, thing in PUBLIC.items() if path.rpartition(".")[0] not in NOT_YET}
+
+
+@pytest.mark.parametrize("path", PUBLIC)
+def test_every_public_name_has_a_docstring_with_an_example_that_runs(path: str) -> None:
+    thing = PUBLIC[path]
+    tests = doctest.DocTestParser().get_doctest(inspect.cleandoc(thing.__doc__ or ""), {"tw": tw, "np": np}, path, None, None)
+    assert tests.examples, "it has no >>> example"
+    said: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        runner.run(tests, out=said.append)
+    assert runner.failures == 0, "".join(said)
+
+
+@pytest.mark.parametrize("path", PUBLIC)
+def test_every_parameter_of_a_public_name_is_explained(path: str) -> None:
+    thing = PUBLIC[path]
+    if inspect.isclass(thing) and (inspect.isabstract(thing) or issubclass(thing, BaseException)):
+        return
+    wanted = [name for name in inspect.signature(thing).parameters if not name.startswith("_")]
+    explained = entries(sections(thing.__doc__ or "").get("Parameters", ""))
+    names = [name.strip(" *") for head in explained if head for name in head.partition(" :")[0].split(",")]
+    assert names == wanted
+    assert all(explained[head] for head in explained if head)
+
+
+@pytest.mark.parametrize("path", [path for path in PUBLIC if not inspect.isclass(PUBLIC[path])])
+def test_every_public_function_says_what_it_returns(path: str) -> None:
+    function = PUBLIC[path]
+    annotation = inspect.signature(function).return_annotation
+    if annotation not in (None, "None"):
+        found = sections(function.__doc__ or "")
+        assert "Returns" in found or "Yields" in found
+
+
+@pytest.mark.parametrize("path", DECLARED)
+def test_parameters_are_those_declared(path: str) -> None:
+    thing = DECLARED[path]
+    make = thing if inspect.isclass(thing) else _bound(path)
+    assert sections(thing.__doc__ or "")["Parameters"].strip() == parameters(declared(make)).strip()
+
+
+def _bound(path: str) -> object:
+    thing: object = tw
+    for part in path.split(".")[1:]:
+        thing = getattr(thing, part)
+    return thing
