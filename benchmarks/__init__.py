@@ -1,1 +1,3 @@
-"""Benchmarks: oracle calls first, then ratios of times within one run. `make bench` runs them all."""
+"""Benchmarks: oracle calls first, then ratios of times within one run. `make bench` runs them
+all.
+"""

@@ -1,4 +1,6 @@
-"""Oracles of balls, simplices, knapsacks and products beside reading the direction once, a linear program, and exact projection."""
+"""Oracles of balls, simplices, knapsacks and products beside reading the direction once, a linear
+program, and exact projection.
+"""
 
 from __future__ import annotations
 
@@ -54,11 +56,23 @@ def report() -> None:
     for n in (100, 100_000):
         d = np.random.default_rng(1).standard_normal(n)
         read, repeats = median_us(lambda d=d: d.sum()), 200 if n < 1_000 else 15  # type: ignore[misc]
-        print(f"Oracles at n = {n:,} beside reading the direction once ({read:.1f} us): times as long as the oracle that others take")
+        print(
+            f"Oracles at n = {n:,} beside reading the direction once ({read:.1f} us): times as "
+            "long as the oracle that others take"
+        )
         print(f"  {'set':24} {'oracle us':>10} {'/ reading':>10} {'linprog':>9} {'projection':>11}")
         for name, K in shelf(n):
             oracle = median_us(lambda K=K, d=d: K.answer(d), repeats)  # type: ignore[misc]
-            program = median_us(partial(by_linprog(K), d), 5) if isinstance(K, Polyhedral) and n < 1_000 else None  # else it takes minutes
-            project = median_us(partial(K.project, 10 * d), repeats) if isinstance(K, Projectable) else None
+            # else it takes minutes
+            program = (
+                median_us(partial(by_linprog(K), d), 5)
+                if isinstance(K, Polyhedral) and n < 1_000
+                else None
+            )
+            project = (
+                median_us(partial(K.project, 10 * d), repeats)
+                if isinstance(K, Projectable)
+                else None
+            )
             shown = ["none" if us is None else f"{us / oracle:,.1f}x" for us in (program, project)]
             print(f"  {name:24} {oracle:10.1f} {oracle / read:10.1f} {shown[0]:>9} {shown[1]:>11}")

@@ -1,7 +1,9 @@
-"""Oracle calls of the three approximately feasible projections on targets that drift, for every set.
+"""Oracle calls of the three approximately feasible projections on targets that drift, for every
+set.
 
-A target circles outside the set, 1.3 radii from the center within the affine hull, 3 degrees a step: the chain a learner sees, where
-each projection starts from the last. Calls are exact and the same on every machine.
+A target circles outside the set, 1.3 radii from the center within the affine hull, 3 degrees a
+step: the chain a learner sees, where each projection starts from the last. Calls are exact and the
+same on every machine.
 """
 
 from __future__ import annotations
@@ -24,15 +26,21 @@ def sets() -> dict[str, Any]:
     """One set of a useful size of each kind."""
     rng = np.random.default_rng(0)
     return {
-        "FlowPolytope, 136 arcs": tw.sets.FlowPolytope.from_edges(layered(6, 8, 3), source="s", target="t"),
-        "FlowPolytope, 1,040 arcs": tw.sets.FlowPolytope.from_edges(layered(11, 20, 5), source="s", target="t"),
+        "FlowPolytope, 136 arcs": tw.sets.FlowPolytope.from_edges(
+            layered(6, 8, 3), source="s", target="t"
+        ),
+        "FlowPolytope, 1,040 arcs": tw.sets.FlowPolytope.from_edges(
+            layered(11, 20, 5), source="s", target="t"
+        ),
         "Simplex, n = 100": tw.sets.Simplex(100),
         "CappedSimplex, n = 100": tw.sets.CappedSimplex(100, 0.05),
         "Box, n = 20": tw.sets.Box(np.zeros(20), np.ones(20)),
         "L2Ball, n = 100": tw.sets.L2Ball(100),
         "VertexHull, 50 points in 20": tw.sets.VertexHull(rng.normal(size=(50, 20))),
         "Translated simplex": tw.sets.Translated(tw.sets.Simplex(50), np.full(50, 3.0)),
-        "Shrunk flow": tw.sets.Shrunk(tw.sets.FlowPolytope.from_edges(layered(6, 8, 3), source="s", target="t"), 0.8),
+        "Shrunk flow": tw.sets.Shrunk(
+            tw.sets.FlowPolytope.from_edges(layered(6, 8, 3), source="s", target="t"), 0.8
+        ),
     }
 
 
@@ -66,8 +74,13 @@ def chain(K: Any, method: str) -> int:
 
 def report() -> None:
     """Mean calls a projection."""
-    print(f"Oracle calls a projection, target drifting outside the set, tol = {SHARE} R^2, mean of {STEPS}")
+    print(
+        f"Oracle calls a projection, target drifting outside the set, tol = {SHARE} R^2, mean of "
+        f"{STEPS}"
+    )
     print(f"  {'set':28} {'paper':>8} {'one shot':>9} {'active set':>11}")
     for name, K in sets().items():
-        paper, one_shot, active = (chain(K, method) / STEPS for method in ("paper", "one shot", "active set"))
+        paper, one_shot, active = (
+            chain(K, method) / STEPS for method in ("paper", "one shot", "active set")
+        )
         print(f"  {name:28} {paper:8.1f} {one_shot:9.1f} {active:11.2f}")

@@ -1,9 +1,12 @@
-"""Time spent on staying feasible: the flagship's oracle and active set, against the rival's projections by the faster of two QP solvers.
+"""Time spent on staying feasible: the flagship's oracle and active set, against the rival's
+projections by the faster of two QP solvers.
 
-The points that Sinha & Vaze's method projects in a run are kept and projected again by OSQP (warm-started from the last answer) and PIQP
-(set up once), each at the loosest tolerance that leaves excess <= 1e-6 over the set. The flagship's time is all that is spent inside its
-active-set projection, in a run of its own. Means over the first 2,000 rounds, the least of three, in
-processor time of the one thread that works, so that a busy machine does not count; only ratios are worth quoting.
+The points that Sinha & Vaze's method projects in a run are kept and projected again by OSQP
+(warm-started from the last answer) and PIQP (set up once), each at the loosest tolerance that
+leaves excess <= 1e-6 over the set. The flagship's time is all that is spent inside its active-set
+projection, in a run of its own. Means over the first 2,000 rounds, the least of three, in processor
+time of the one thread that works, so that a busy machine does not count; only ratios are worth
+quoting.
 """
 
 from __future__ import annotations
@@ -55,7 +58,12 @@ def costs(problem: Problem, caution: float, calls_per_round: float) -> Costs:
     ours, excess, own, points = [], 0.0, [], []
     for _ in range(_REPEATS):
         with clocked(ActiveSet, "nearest") as (spent, asked):
-            run = tw.run(LyapunovDescent(K, horizon=horizon, caution=caution, calls_per_round=calls_per_round), stream)
+            run = tw.run(
+                LyapunovDescent(
+                    K, horizon=horizon, caution=caution, calls_per_round=calls_per_round
+                ),
+                stream,
+            )
         ours.append(sum(spent))
         excess = max(excess, run.max_excess)
         with clocked(ExactProjection, "__call__") as (spent, asked):
@@ -63,8 +71,17 @@ def costs(problem: Problem, caution: float, calls_per_round: float) -> Costs:
         own.append(sum(spent))
         points = [arguments[1] for arguments in asked]
     unit = 1e6 / len(stream)
-    osqp, piqp = (None if total is None else unit * total for total in (_cheapest(K, points, made) for made in (_osqp, _piqp)))
-    return Costs(unit * min(ours), excess, osqp, piqp, unit * min(own) if isinstance(K, Projectable) else None)
+    osqp, piqp = (
+        None if total is None else unit * total
+        for total in (_cheapest(K, points, made) for made in (_osqp, _piqp))
+    )
+    return Costs(
+        unit * min(ours),
+        excess,
+        osqp,
+        piqp,
+        unit * min(own) if isinstance(K, Projectable) else None,
+    )
 
 
 @contextmanager
@@ -88,8 +105,12 @@ def clocked(owner: type, method: str) -> Iterator[tuple[list[float], list[tuple[
         setattr(owner, method, original)
 
 
-def _cheapest(K: Any, points: list[Any], made: Callable[[LinearDescription, float], Project]) -> float | None:
-    """Seconds for all points, at the loosest tolerance that leaves no more than the allowed excess."""
+def _cheapest(
+    K: Any, points: list[Any], made: Callable[[LinearDescription, float], Project]
+) -> float | None:
+    """Seconds for all points, at the loosest tolerance that leaves no more than the allowed
+    excess.
+    """
     for tolerance in _TOLERANCES:
         tries = [_spent(K, points, made(K.description(), tolerance)) for _ in range(_REPEATS)]
         if None not in tries:

@@ -1,6 +1,8 @@
-"""The frontier of exact projection, and where one oracle call a round lands on it, on the two streams the default was chosen on.
+"""The frontier of exact projection, and where one oracle call a round lands on it, on the two
+streams the default was chosen on.
 
-Rival: Sinha-Vaze with exact projections, swept over `caution` from 0.01 to 100. "On the frontier" is defined in evaluation/frontier.py.
+Rival: Sinha-Vaze with exact projections, swept over `caution` from 0.01 to 100. "On the frontier"
+is defined in evaluation/frontier.py.
 """
 
 from __future__ import annotations
@@ -45,26 +47,39 @@ def show(found: tw.Comparison, stream: str, learner: str) -> None:
     gaps = found.gaps(stream, learner) or ()
     for p, gap in zip(found.frontier(stream, learner), gaps, strict=True):
         knob = "" if p.caution is None else f"{p.caution:.3g}"
-        print(f"  {learner:16} {knob:>8} {p.regret:9.5f} {p.violation:10.6f} {p.calls:6.3f} {p.excess:8.1e} {100 * gap:+8.3f}")
+        print(
+            f"  {learner:16} {knob:>8} {p.regret:9.5f} {p.violation:10.6f} {p.calls:6.3f} "
+            f"{p.excess:8.1e} {100 * gap:+8.3f}"
+        )
 
 
 def head(found: tw.Comparison, stream: str) -> None:
     """What the columns of `show` are."""
     print(f"{stream}: {found.about(stream)}")
-    print(f"  {'':16} {'caution':>8} {'regret':>9} {'violation':>10} {'calls':>6} {'excess':>8} {'gap %':>8}")
+    print(
+        f"  {'':16} {'caution':>8} {'regret':>9} {'violation':>10} {'calls':>6} {'excess':>8} "
+        f"{'gap %':>8}"
+    )
 
 
 def verdict(gap: float | None) -> str:
     """A gap in words."""
     assert gap is not None
     said = "on the frontier" if gap <= ALLOWED else "NOT on the frontier"
-    return f"{100 * gap:+.3f} % of the comparator's mean loss above the rival's best (allowed +0.5 %): {said}"
+    return (
+        f"{100 * gap:+.3f} % of the comparator's mean loss above the rival's best (allowed +0.5 "
+        f"%): {said}"
+    )
 
 
 def report(out: Path) -> None:
     """Print and draw both frontiers."""
     out.mkdir(parents=True, exist_ok=True)
-    learners = {"SinhaVaze": SinhaVaze, "LyapunovDescent": LyapunovDescent, "by default": by_default}
+    learners = {
+        "SinhaVaze": SinhaVaze,
+        "LyapunovDescent": LyapunovDescent,
+        "by default": by_default,
+    }
     for problem in built(("abilene", "carbon")):
         found = tw.compare(learners, problem, cautions=decades(25))
         head(found, problem.name)

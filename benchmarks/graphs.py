@@ -10,12 +10,16 @@ Edges = list[tuple[Hashable, Hashable]]
 
 
 def layered(layers: int, width: int, degree: int, seed: int = 1) -> Edges:
-    """`layers` layers of `width` nodes, each with `degree` arcs to random nodes of the next; source "s", target "t"."""
+    """`layers` layers of `width` nodes, each with `degree` arcs to random nodes of the next; source
+    "s", target "t".
+    """
     rng = np.random.default_rng(seed)
     edges: Edges = [("s", (0, i)) for i in range(width)]
     for layer in range(layers - 1):
         for i in range(width):
-            edges += [((layer, i), (layer + 1, int(j))) for j in rng.choice(width, degree, replace=False)]
+            edges += [
+                ((layer, i), (layer + 1, int(j))) for j in rng.choice(width, degree, replace=False)
+            ]
     return [*edges, *(((layers - 1, i), "t") for i in range(width))]
 
 
@@ -24,7 +28,10 @@ def random_dag(nodes: int, arcs: int, seed: int = 1) -> Edges:
     rng = np.random.default_rng(seed)
     tails = rng.integers(0, nodes - 1, arcs - nodes + 1)
     heads = np.minimum(nodes - 1, tails + rng.geometric(0.01, len(tails)))
-    return [*((i, i + 1) for i in range(nodes - 1)), *zip(tails.tolist(), heads.tolist(), strict=True)]
+    return [
+        *((i, i + 1) for i in range(nodes - 1)),
+        *zip(tails.tolist(), heads.tolist(), strict=True),
+    ]
 
 
 def backbone(nodes: int, cables: int, seed: int = 0) -> Edges:
@@ -32,5 +39,7 @@ def backbone(nodes: int, cables: int, seed: int = 0) -> Edges:
     rng = np.random.default_rng(seed)
     ring = {(i, i + 1) for i in range(nodes - 1)} | {(0, nodes - 1)}
     chords = {(a, b) for a in range(nodes) for b in range(a + 1, nodes)} - ring
-    chosen = sorted(ring) + [sorted(chords)[i] for i in sorted(rng.choice(len(chords), cables - nodes, replace=False))]
+    chosen = sorted(ring) + [
+        sorted(chords)[i] for i in sorted(rng.choice(len(chords), cables - nodes, replace=False))
+    ]
     return [*chosen, *((b, a) for a, b in chosen)]

@@ -12,8 +12,15 @@ REPEATS = 11
 
 def seconds(statement: str) -> float:
     """Time of one import in a fresh interpreter that has NumPy already."""
-    code = f"import numpy, time; start = time.perf_counter(); {statement}; print(time.perf_counter() - start)"
-    return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    code = (
+        f"import numpy, time; start = time.perf_counter(); {statement}; print(time.perf_counter() "
+        "- start)"
+    )
+    return float(
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+    )
 
 
 def report() -> None:

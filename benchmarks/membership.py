@@ -17,7 +17,9 @@ NODES, ROUNDS, REPEATS = 1000, 400, 3
 def report() -> None:
     """`tw.run` over iterating `tw.play`, the same learner and stream."""
     rng = np.random.default_rng(0)
-    edges = [(i, i + 1) for i in range(NODES - 1)] + rng.integers(NODES, size=(2 * NODES, 2)).tolist()
+    edges = [(i, i + 1) for i in range(NODES - 1)] + rng.integers(
+        NODES, size=(2 * NODES, 2)
+    ).tolist()
     K = tw.sets.SpanningTrees(edges)
     slopes = rng.random((2, ROUNDS, len(edges)))
     limits = tw.functions.Affine(slopes[1], np.full(ROUNDS, 0.55 * NODES))

@@ -1,9 +1,12 @@
-"""The step of drift-plus-penalty for capacities: time, certified gap in units of the accuracy asked for, and the stage that answered.
+"""The step of drift-plus-penalty for capacities: time, certified gap in units of the accuracy asked
+for, and the stage that answered.
 
-Unit flows of layered graphs and a box, 100 to 10,000 entries, blocks of 32 to 316 rounds, four kinds of block:
+Unit flows of layered graphs and a box, 100 to 10,000 entries, blocks of 32 to 316 rounds, four
+kinds of block:
 
     loose       nothing binds
-    settled     y is the answer of the block before, capacities jitter: what a learner meets most of the time
+    settled     y is the answer of the block before, capacities jitter: what a learner meets most of
+                the time
     saturated   penalties too small to keep every capacity
     outage      capacities near zero on a quarter of the entries, from a point that uses them
 """
@@ -82,13 +85,25 @@ def cases(sizes: tuple[int, ...]) -> Iterator[tuple[str, int, int, str, Task]]:
 def report(sizes: tuple[int, ...] = (100, 1_000, 10_000), repeats: int = 3) -> None:
     """The table, and at n = 1,000 and block 100 how much faster than the bundle."""
     print("The step of drift-plus-penalty for capacities")
-    print(f"  {'set':5} {'n':>6} {'rounds':>6} {'block':10} {'ms':>9} {'gap/asked':>10} {'looks':>5}  stage")
+    print(
+        f"  {'set':5} {'n':>6} {'rounds':>6} {'block':10} {'ms':>9} {'gap/asked':>10} {'looks':>5} "
+        " stage"
+    )
     for name, n, rounds, kind, task in cases(sizes):
         asked = ACCURACY * scale(task)
         seconds, search = timed(partial(Search, task, asked, 100), repeats)
         gap, looks = search.best.gap / asked, search.looks
-        print(f"  {name:5} {n:6} {rounds:6} {kind:10} {1e3 * seconds:9.3f} {gap:10.2g} {looks:5}  {search.stage}", end="", flush=True)
-        print(beside_the_bundle(task, asked, seconds) if (n, rounds) == (1_000, 100) and kind in COMPARED else "")
+        print(
+            f"  {name:5} {n:6} {rounds:6} {kind:10} {1e3 * seconds:9.3f} {gap:10.2g} {looks:5} "
+            f" {search.stage}",
+            end="",
+            flush=True,
+        )
+        print(
+            beside_the_bundle(task, asked, seconds)
+            if (n, rounds) == (1_000, 100) and kind in COMPARED
+            else ""
+        )
 
 
 def timed(made: Callable[[], Search], repeats: int) -> tuple[float, Search]:
@@ -110,4 +125,7 @@ def beside_the_bundle(task: Task, asked: float, seconds: float) -> str:
     solved = bundle(task, asked, 100)
     theirs = perf_counter() - start
     verdict = "" if theirs / seconds >= DEMANDED else f", BELOW {DEMANDED:g}"
-    return f"; bundle {1e3 * theirs:.0f} ms, gap/asked {solved.gap / asked:.2g}: {theirs / seconds:.0f}x{verdict}"
+    return (
+        f"; bundle {1e3 * theirs:.0f} ms, gap/asked {solved.gap / asked:.2g}: "
+        f"{theirs / seconds:.0f}x{verdict}"
+    )

@@ -1,7 +1,9 @@
-"""How regret and violation grow with the horizon, on the hostile streams, for every learner and rival, next to 3/4 and 7/8.
+"""How regret and violation grow with the horizon, on the hostile streams, for every learner and
+rival, next to 3/4 and 7/8.
 
-Three seeds at each of five horizons from 250 to 4,000 rounds; streams turn eight times, whatever the horizon. The exponents are those of
-these horizons; the theorems speak of the limit, and from about 1e5 rounds on in the case of the primal-dual violation.
+Three seeds at each of five horizons from 250 to 4,000 rounds; streams turn eight times, whatever
+the horizon. The exponents are those of these horizons; the theorems speak of the limit, and from
+about 1e5 rounds on in the case of the primal-dual violation.
 """
 
 from __future__ import annotations
@@ -21,12 +23,18 @@ THEOREM = (3 / 4, 7 / 8)
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 
-def measured(names: tuple[str, ...] | None = None, horizons: tuple[int, ...] = HORIZONS) -> dict[tuple[str, str], tw.Rates]:
+def measured(
+    names: tuple[str, ...] | None = None, horizons: tuple[int, ...] = HORIZONS
+) -> dict[tuple[str, str], tw.Rates]:
     """The rates of every learner on every stream, by (learner, stream)."""
     known = {**learners.every(), **rivals.every()}
     found = {}
     for kind in COMMON:
-        problems = [tw.problems.adversarial(T, seed, kind=kind, phase=T // 8) for T in horizons for seed in SEEDS]
+        problems = [
+            tw.problems.adversarial(T, seed, kind=kind, phase=T // 8)
+            for T in horizons
+            for seed in SEEDS
+        ]
         best = [tw.best_in_hindsight(problem.K, problem.stream) for problem in problems]
         for name in names or known:
             try:
@@ -47,11 +55,19 @@ def _learner(kind: Any, problem: tw.problems.Problem) -> Any:
 
 def report(out: Path) -> None:
     """Print and draw the exponents."""
-    print(f"Growth exponents over horizons {', '.join(map(str, HORIZONS))}, {len(SEEDS)} seeds each; 95 % intervals")
+    print(
+        f"Growth exponents over horizons {', '.join(map(str, HORIZONS))}, {len(SEEDS)} seeds each; "
+        "95 % intervals"
+    )
     print(f"  {'':18} {'':13} {'regret':>24} {'theory':>7} {'violation':>24} {'theory':>7}")
     found = measured()
     for (name, kind), rates in sorted(found.items()):
-        cells = (_cell(rates.regret), _theory(rates.regret), _cell(rates.violation), _theory(rates.violation))
+        cells = (
+            _cell(rates.regret),
+            _theory(rates.regret),
+            _cell(rates.violation),
+            _theory(rates.violation),
+        )
         print(f"  {name:18} {kind:13} {cells[0]:>24} {cells[1]:>7} {cells[2]:>24} {cells[3]:>7}")
     draw(out / "rates.png", found)
 

@@ -1,7 +1,9 @@
-"""The tables that README.md shows, from the commands that print them: `make readme` writes them anew.
+"""The tables that README.md shows, from the commands that print them: `make readme` writes them
+anew.
 
-A block of text whose first line is that of a run (`routing: 2,000 rounds, seed 0`) becomes what `tidewolf run` prints today on 80 columns,
-but for its last line, which says where the page is. tests/test_readme.py holds the numbers to the learners.
+A block of text whose first line is that of a run (`routing: 2,000 rounds, seed 0`) becomes what
+`tidewolf run` prints today on 80 columns, but for its last line, which says where the page is.
+tests/test_readme.py holds the numbers to the learners.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ PROBLEMS = ("routing", "sdp")
 
 def block(problem: str) -> re.Pattern[str]:
     """Where README shows the run of a problem."""
-    return re.compile(rf"(?<=```text\n){problem}: [^\n]* rounds, seed 0\n.*?(?=```)", flags=re.DOTALL)
+    return re.compile(
+        rf"(?<=```text\n){problem}: [^\n]* rounds, seed 0\n.*?(?=```)", flags=re.DOTALL
+    )
 
 
 def printed(problem: str) -> str:

@@ -1,6 +1,7 @@
 """What a round of LyapunovDescent costs: on a simplex beyond its functions, on the freeway in all.
 
-Functions are timed where they are called, inside the run; what is left is the library's own, the oracle among it: it runs inside a kernel.
+Functions are timed where they are called, inside the run; what is left is the library's own, the
+oracle among it: it runs inside a kernel.
 """
 
 from __future__ import annotations
@@ -66,14 +67,17 @@ def simplex() -> None:
     kinds = [tw.functions.Linear, tw.functions.Capacity]
     outside = []
     for _ in range(REPEATS):
-        with Clock(*((kind, name) for kind in kinds for name in ("values", "subgradient"))) as clock:
+        with Clock(
+            *((kind, name) for kind in kinds for name in ("values", "subgradient"))
+        ) as clock:
             _, calls = a_run(learner, stream)
         outside.append(clock.seconds)
     library = 1e6 * (whole - min(outside)) / rounds
     verdict = "" if library <= SIMPLEX_ALLOWED else f"   ABOVE {SIMPLEX_ALLOWED:g}"
     print(
-        f"  simplex, n = 100: {1e6 * whole / rounds:.1f} us a round, of which functions {1e6 * min(outside) / rounds:.1f}, "
-        f"library {library:.1f} ({calls / rounds:.2f} calls a round){verdict}"
+        f"  simplex, n = 100: {1e6 * whole / rounds:.1f} us a round, of which functions "
+        f"{1e6 * min(outside) / rounds:.1f}, library {library:.1f} ({calls / rounds:.2f} calls a "
+        f"round){verdict}"
     )
 
 
@@ -91,7 +95,10 @@ def freeway() -> None:
     calls = a_run(learner, problem.stream)[1]
     us = 1e6 * whole / rounds
     verdict = "" if us <= FREEWAY_ALLOWED else f"   ABOVE {FREEWAY_ALLOWED:g}"
-    print(f"  freeway, 456 arcs: {us:.1f} us a round in all ({calls / rounds:.2f} calls a round){verdict}")
+    print(
+        f"  freeway, 456 arcs: {us:.1f} us a round in all ({calls / rounds:.2f} calls a "
+        f"round){verdict}"
+    )
 
 
 def report() -> None:

@@ -1,9 +1,12 @@
-"""Sets of matrices: products and times of leading vectors, warm and cold, beside SciPy's solvers and exact projection.
+"""Sets of matrices: products and times of leading vectors, warm and cold, beside SciPy's solvers
+and exact projection.
 
-The drift: a random symmetric matrix (semicircle of radius 2), alone or with a spike of 3, that turns by 0.02 a step towards another; for
-the nuclear ball 6 % of the entries of a random matrix of rank 5, with noise or noise alone, that turns likewise. "Reached": products until
-<D, V> is within 1e-3 of the minimum, known from a dense eigensolver. "Settled": products until the residual says so (failure = 1: what
-ARPACK goes by too). "Stated": until the oracle can say so but for a chance of 1e-6. "Proved": products and a Cholesky factor.
+The drift: a random symmetric matrix (semicircle of radius 2), alone or with a spike of 3, that
+turns by 0.02 a step towards another; for the nuclear ball 6 % of the entries of a random matrix of
+rank 5, with noise or noise alone, that turns likewise. "Reached": products until <D, V> is within
+1e-3 of the minimum, known from a dense eigensolver. "Settled": products until the residual says so
+(failure = 1: what ARPACK goes by too). "Stated": until the oracle can say so but for a chance of
+1e-6. "Proved": products and a Cholesky factor.
 """
 
 from __future__ import annotations
@@ -27,8 +30,14 @@ K_VECTORS = 5
 UPDATE_ALLOWED = 0.5
 """Of the naive rank-one update's time."""
 PRODUCTS_ALLOWED, PROJECTION_AT_LEAST, SVDS_AT_LEAST = 6, 50.0, 2.0
-"""Products of a warm start; what projection, and SciPy's svds, cost at the least in times of a warm settled answer."""
-MODES: dict[str, dict[str, Any]] = {"settled": {"failure": 1.0}, "stated": {}, "proved": {"certified": True}}
+"""Products of a warm start; what projection, and SciPy's svds, cost at the least in times of a warm
+settled answer.
+"""
+MODES: dict[str, dict[str, Any]] = {
+    "settled": {"failure": 1.0},
+    "stated": {},
+    "proved": {"certified": True},
+}
 
 
 def drift(spike: float) -> Iterator[Any]:
@@ -53,7 +62,9 @@ def ratings(signal: float) -> Iterator[Any]:
     for t in range(STEPS):
         c, s = math.cos(TURN * t), math.sin(TURN * t)
         low_rank = ((c * U[0] + s * U[1])[rows] * (c * V[0] + s * V[1])[columns]).sum(axis=1)
-        yield csr_array((signal * low_rank + c * noise[0] + s * noise[1], (rows, columns)), shape=RATINGS)
+        yield csr_array(
+            (signal * low_rank + c * noise[0] + s * noise[1], (rows, columns)), shape=RATINGS
+        )
 
 
 def reached(A: Any, b: Any, best: float) -> int:
@@ -68,13 +79,24 @@ def reached(A: Any, b: Any, best: float) -> int:
 
 def products() -> None:
     """Warm, each from its own last answer, beside cold."""
-    print(f"Leading eigenvector, n = {N:,}, relative gap {GAP:g}: products on a drift of {STEPS} steps of {TURN}, mean")
-    print(f"  {'matrix':10} " + " ".join(f"{what + ': cold':>14} {'warm':>6}" for what in ("reached", *MODES)))
+    print(
+        f"Leading eigenvector, n = {N:,}, relative gap {GAP:g}: products on a drift of {STEPS} "
+        f"steps of {TURN}, mean"
+    )
+    print(
+        f"  {'matrix':10} "
+        + " ".join(f"{what + ': cold':>14} {'warm':>6}" for what in ("reached", *MODES))
+    )
     for name, spike in (("semicircle", 0.0), ("spiked", 3.0)):
-        counts: dict[str, list[int]] = {f"{what} {how}": [] for what in ("reached", *MODES) for how in ("cold", "warm")}
+        counts: dict[str, list[int]] = {
+            f"{what} {how}": [] for what in ("reached", *MODES) for how in ("cold", "warm")
+        }
         last: dict[str, Any] = {}
         for t, A in enumerate(drift(spike)):
-            noise, best = generator(0, "spectra", t).standard_normal(N), float(np.linalg.eigvalsh(A)[-1])
+            noise, best = (
+                generator(0, "spectra", t).standard_normal(N),
+                float(np.linalg.eigvalsh(A)[-1]),
+            )
             for how in ("cold", "warm") if last else ("cold",):
                 for what, method in zip(MODES, (settled, probable, proved), strict=True):
                     begin = start(noise, last[what] if how == "warm" else None, FAILURE)
@@ -87,12 +109,24 @@ def products() -> None:
                         last[what] = found.vector
         means = [float(np.mean(count)) for count in counts.values()]
         most = max(counts["settled warm"])
-        print(f"  {name:10} " + " ".join(f"{cold:14.1f} {warm:6.1f}" for cold, warm in zip(means[::2], means[1::2], strict=True)), end="")
-        print(f"   settled warm at most {most}{'' if most <= PRODUCTS_ALLOWED else f': ABOVE {PRODUCTS_ALLOWED}'}")
+        print(
+            f"  {name:10} "
+            + " ".join(
+                f"{cold:14.1f} {warm:6.1f}"
+                for cold, warm in zip(means[::2], means[1::2], strict=True)
+            ),
+            end="",
+        )
+        print(
+            "   settled warm at most "
+            f"{most}{'' if most <= PRODUCTS_ALLOWED else f': ABOVE {PRODUCTS_ALLOWED}'}"
+        )
 
 
 def along(K: Spectral, directions: list[Any], best: list[float]) -> tuple[float, float]:
-    """Of warm answers along a drift: the largest relative gap, and the median milliseconds of the last."""
+    """Of warm answers along a drift: the largest relative gap, and the median milliseconds of the
+    last.
+    """
     warm, gap = K.answer(directions[0]).warm, 0.0
     for D, least in zip(directions[1:], best[1:], strict=True):
         before, answer = warm, K.answer(D, warm)
@@ -101,9 +135,13 @@ def along(K: Spectral, directions: list[Any], best: list[float]) -> tuple[float,
 
 
 def row(name: str, times: dict[str, float], gap: float, unit: str = "settled, warm") -> None:
-    """Milliseconds, in brackets times the first, and whether the warm settled answers were within GAP."""
+    """Milliseconds, in brackets times the first, and whether the warm settled answers were within
+    GAP.
+    """
     shown = ", ".join(f"{what} {ms:.2f} ({ms / times[unit]:.1f})" for what, ms in times.items())
-    print(f"  {name:17} {shown}; settled reached {gap:.1e}{'' if gap <= GAP else f': ABOVE {GAP:g}'}")
+    print(
+        f"  {name:17} {shown}; settled reached {gap:.1e}{'' if gap <= GAP else f': ABOVE {GAP:g}'}"
+    )
 
 
 def fell_short(name: str, ratio: float, least: float) -> None:
@@ -116,33 +154,56 @@ def eigenvectors() -> None:
     from scipy.sparse.linalg import eigsh
 
     for k in (1, K_VECTORS):
-        print(f"{'BoundedPSD' if k == 1 else f'Fantope of rank {k}'}, n = {N:,}, milliseconds (times the first)")
+        print(
+            f"{'BoundedPSD' if k == 1 else f'Fantope of rank {k}'}, n = {N:,}, milliseconds (times "
+            "the first)"
+        )
         for name, spike in (("semicircle", 0.0), ("spiked", 3.0)):
             D = [-A for A in drift(spike)]
             best = [float(np.linalg.eigvalsh(d)[:k].sum()) for d in D]
             sets = {
-                mode: BoundedPSD(N, tolerance=GAP, **how) if k == 1 else Fantope(N, k, tolerance=GAP, **how) for mode, how in MODES.items()
+                mode: (
+                    BoundedPSD(N, tolerance=GAP, **how)
+                    if k == 1
+                    else Fantope(N, k, tolerance=GAP, **how)
+                )
+                for mode, how in MODES.items()
             }
             gap, times = 0.0, {}
             for mode, K in sets.items():
                 reach, times[f"{mode}, warm"] = along(K, D, best)
                 gap = reach if mode == "settled" else gap
-                times[f"{mode}, cold"] = median_us(lambda K=K, D=D: K.answer(D[-1]), repeats=3) / 1e3  # type: ignore[misc]
+                times[f"{mode}, cold"] = (
+                    median_us(lambda K=K, D=D: K.answer(D[-1]), repeats=3) / 1e3  # type: ignore[misc]
+                )
             for title, tol in (("eigsh", 0.0), (f"eigsh to {GAP:g}", GAP)):
-                times[title] = median_us(lambda D=D, k=k, tol=tol: eigsh(D[-1], k, which="SA", tol=tol), repeats=3) / 1e3  # type: ignore[misc]
+                times[title] = (
+                    median_us(
+                        lambda D=D, k=k, tol=tol: eigsh(D[-1], k, which="SA", tol=tol),
+                        repeats=3,  # type: ignore[misc]
+                    )
+                    / 1e3
+                )
             times["dense"] = median_us(lambda K=K, D=D: K.exactly().answer(D[-1]), repeats=3) / 1e3  # type: ignore[misc]
             times["projection"] = median_us(lambda K=K, D=D: K.project(D[-1]), repeats=3) / 1e3  # type: ignore[misc]
             times["one product"] = median_us(lambda D=D: D[-1] @ D[0][0], repeats=50) / 1e3  # type: ignore[misc]
             row(name, times, gap)
             if k == 1:
-                fell_short("projection is", times["projection"] / times["settled, warm"], PROJECTION_AT_LEAST)
+                fell_short(
+                    "projection is",
+                    times["projection"] / times["settled, warm"],
+                    PROJECTION_AT_LEAST,
+                )
 
 
 def singular_vectors() -> None:
     """NuclearBall beside svds and projection, on sparse directions."""
     from scipy.sparse.linalg import svds
 
-    print(f"NuclearBall, {RATINGS[0]:,} x {RATINGS[1]:,}, {SEEN:.0%} observed, milliseconds (times the first)")
+    print(
+        f"NuclearBall, {RATINGS[0]:,} x {RATINGS[1]:,}, {SEEN:.0%} observed, milliseconds (times "
+        "the first)"
+    )
     for name, signal in (("rank 5 and noise", 1.0), ("noise", 0.0)):
         D = list(ratings(signal))
         best = [-float(svds(d, 1, return_singular_vectors=False)[0]) for d in D]
@@ -153,14 +214,22 @@ def singular_vectors() -> None:
             gap = reach if mode == "settled" else gap
             times[f"{mode}, cold"] = median_us(lambda K=K, D=D: K.answer(D[-1]), repeats=3) / 1e3  # type: ignore[misc]
         last = svds(D[-2], 1)[0][:, 0]
-        for title, how in (("svds", {}), (f"svds to {GAP:g}", {"tol": GAP}), (f"svds to {GAP:g}, warm", {"tol": GAP, "v0": last})):
+        for title, how in (
+            ("svds", {}),
+            (f"svds to {GAP:g}", {"tol": GAP}),
+            (f"svds to {GAP:g}, warm", {"tol": GAP, "v0": last}),
+        ):
             times[title] = median_us(lambda D=D, how=how: svds(D[-1], 1, **how), repeats=5) / 1e3  # type: ignore[misc]
         whole = D[-1].toarray()
         times["projection"] = median_us(lambda K=K, whole=whole: K.project(whole), repeats=1) / 1e3  # type: ignore[misc]
-        times["both products"] = median_us(lambda D=D: (D[-1] @ np.ones(RATINGS[1])) @ D[-1], repeats=50) / 1e3  # type: ignore[misc]
+        times["both products"] = (
+            median_us(lambda D=D: (D[-1] @ np.ones(RATINGS[1])) @ D[-1], repeats=50) / 1e3  # type: ignore[misc]
+        )
         row(name, times, gap)
         fell_short("svds is", times["svds"] / times["settled, warm"], SVDS_AT_LEAST)
-        fell_short("warm svds is", times[f"svds to {GAP:g}, warm"] / times["settled, warm"], SVDS_AT_LEAST)
+        fell_short(
+            "warm svds is", times[f"svds to {GAP:g}, warm"] / times["settled, warm"], SVDS_AT_LEAST
+        )
 
 
 def updates() -> None:
@@ -170,7 +239,10 @@ def updates() -> None:
     blas = median_us(lambda: vertex.blend(X, 0.3), repeats=50)
     naive = median_us(lambda: (1 - 0.3) * X + 0.3 * np.outer(v, v), repeats=50)
     verdict = "" if blas <= UPDATE_ALLOWED * naive else f"   ABOVE {UPDATE_ALLOWED:g}"
-    print(f"Rank-one update, n = {N:,}: naive {naive / 1e3:.2f} ms, BLAS {blas / 1e3:.2f} ms, ratio {blas / naive:.2f}{verdict}")
+    print(
+        f"Rank-one update, n = {N:,}: naive {naive / 1e3:.2f} ms, BLAS {blas / 1e3:.2f} ms, ratio "
+        f"{blas / naive:.2f}{verdict}"
+    )
 
 
 def report() -> None:

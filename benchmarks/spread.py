@@ -1,7 +1,8 @@
 """How far luck goes: the flagship's default gap under settings that should not matter.
 
-Corrective steps, where they stop, idle atoms kept and the tolerance are moved a little. Trajectories are chaotic where limits are broken
-rarely: a gap that holds for the shipped settings alone shows nothing.
+Corrective steps, where they stop, idle atoms kept and the tolerance are moved a little.
+Trajectories are chaotic where limits are broken rarely: a gap that holds for the shipped settings
+alone shows nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ from tidewolf.evaluation.frontier import ALLOWED
 from tidewolf.projection import active_set
 
 SHIPPED = {"STEPS": active_set.STEPS, "STOP": active_set.STOP, "SPARE": active_set.SPARE}
-MOVED = ({}, {"STEPS": 31}, {"STOP": 0.09}, {"STOP": 0.03}, {"STEPS": 60, "STOP": 0.03}, {"STEPS": 60, "SPARE": 64}, {"SPARE": 16})
+MOVED = (
+    {},
+    {"STEPS": 31},
+    {"STOP": 0.09},
+    {"STOP": 0.03},
+    {"STEPS": 60, "STOP": 0.03},
+    {"STEPS": 60, "SPARE": 64},
+    {"SPARE": 16},
+)
 TOLERANCES = (7e-4, 9e-4, 1.1e-3, 1.5e-3)
 
 
@@ -26,11 +35,16 @@ def report() -> None:
         rival = tw.compare([tw.rivals.SinhaVaze], problem, cautions=decades(17))
         gaps = [_gap(rival, problem, moved, tolerance) for moved, tolerance in settings]
         held, middle = sum(gap <= ALLOWED for gap in gaps), 100 * statistics.median(gaps)
-        print(f"{problem.name}: shipped {100 * gaps[0]:+.2f} %, median {middle:+.2f}, {held} of {len(gaps)} on the frontier")
+        print(
+            f"{problem.name}: shipped {100 * gaps[0]:+.2f} %, median {middle:+.2f}, {held} of "
+            f"{len(gaps)} on the frontier"
+        )
         print("  " + " ".join(f"{100 * gap:+.2f}" for gap in sorted(gaps)), flush=True)
 
 
-def _gap(rival: tw.Comparison, problem: tw.problems.Problem, moved: dict[str, float], tolerance: float) -> float:
+def _gap(
+    rival: tw.Comparison, problem: tw.problems.Problem, moved: dict[str, float], tolerance: float
+) -> float:
     def default(K: tw.sets.ConvexSet, horizon: int) -> tw.LyapunovDescent:
         return tw.LyapunovDescent(K, horizon=horizon, tolerance=tolerance)
 
@@ -41,6 +55,8 @@ def _gap(rival: tw.Comparison, problem: tw.problems.Problem, moved: dict[str, fl
     finally:
         for name, value in SHIPPED.items():
             setattr(active_set, name, value)
-    gap = tw.Comparison(rival.venues, rival.entries + ours.entries).on_frontier(problem.name, "moved")
+    gap = tw.Comparison(rival.venues, rival.entries + ours.entries).on_frontier(
+        problem.name, "moved"
+    )
     assert gap is not None
     return gap

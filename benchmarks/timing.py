@@ -1,4 +1,6 @@
-"""Times: the median of many, since machines are noisy; only ratios within one run are worth quoting."""
+"""Times: the median of many, since machines are noisy; only ratios within one run are worth
+quoting.
+"""
 
 from __future__ import annotations
 

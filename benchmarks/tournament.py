@@ -1,11 +1,16 @@
-"""The tournament: what the flagship must show against exact projections and against everybody else, stream by stream.
+"""The tournament: what the flagship must show against exact projections and against everybody else,
+stream by stream.
 
     (i)    by default, at most one call a round: on the rival's frontier
-    (ii)   swept, at ten calls a round: every point of the rival's frontier matched (0.5 % of the comparator's mean loss, 10 % of violation)
-    (iii)  at (ii) less time spent on staying feasible than the rival's projections take (feasibility.py)
-    (iv)   three times less violation at equal regret than the paper's learners and the rivals with one oracle call a round, in the median
+    (ii)   swept, at ten calls a round: every point of the rival's frontier matched (0.5 % of the
+           comparator's mean loss, 10 % of violation)
+    (iii)  at (ii) less time spent on staying feasible than the rival's projections take
+           (feasibility.py)
+    (iv)   three times less violation at equal regret than the paper's learners and the rivals with
+           one oracle call a round, in the median
 
-Rival: Sinha-Vaze with exact projections over four decades of `caution`; the flagship's own sweep is wider and denser.
+Rival: Sinha-Vaze with exact projections over four decades of `caution`; the flagship's own sweep is
+wider and denser.
 Streams whose records are not there are left out.
 """
 
@@ -33,7 +38,12 @@ def report(out: Path, streams: tuple[str, ...] = STREAMS) -> None:
     flagship = {"LyapunovDescent": tw.LyapunovDescent, "by default": by_default}
     for problem in built(streams):
         name = problem.name
-        played = tw.compare({"SinhaVaze": tw.rivals.SinhaVaze, **others}, problem, cautions=decades(17), budgets=(CALLS,))
+        played = tw.compare(
+            {"SinhaVaze": tw.rivals.SinhaVaze, **others},
+            problem,
+            cautions=decades(17),
+            budgets=(CALLS,),
+        )
         ours = tw.compare(flagship, problem, cautions=decades(61, 1000.0), budgets=(CALLS,))
         found = tw.Comparison(played.venues, played.entries + ours.entries)
         head(found, name)
@@ -43,13 +53,19 @@ def report(out: Path, streams: tuple[str, ...] = STREAMS) -> None:
         assert short is not None
         print(f"  (i)   by default: {verdict(found.on_frontier(name, 'by default'))}")
         matched = "all matched" if short <= ALLOWED else "NOT all matched"
-        print(f"  (ii)  swept, {CALLS:g} calls a round: the rival's points out of reach by {100 * short:+.3f} % at worst: {matched}")
+        print(
+            f"  (ii)  swept, {CALLS:g} calls a round: the rival's points out of reach by "
+            f"{100 * short:+.3f} % at worst: {matched}"
+        )
         for caution in (1.0, 10.0, 100.0):
             show_costs(problem, caution)
         for other in others:
             saving = found.matched(name, "LyapunovDescent", other)
             short_of = "" if saving is None or saving >= LESS else f", NOT {LESS:g}x"
-            print(f"  (iv)  {other}: {'no point to compare with' if saving is None else f'{saving:.3g}x less violation{short_of}'}")
+            print(
+                f"  (iv)  {other}: "
+                f"{'no point to compare with' if saving is None else f'{saving:.3g}x less violation{short_of}'}"
+            )
         for sentence in found.warnings():
             print(f"  {sentence}")
         write_pictures(out, found)
@@ -58,9 +74,13 @@ def report(out: Path, streams: tuple[str, ...] = STREAMS) -> None:
 def show_costs(problem: tw.problems.Problem, caution: float) -> None:
     """Both sides' time on staying feasible at one caution."""
     c = costs(problem, caution, CALLS)
-    solvers = ", ".join(f"{name} {'fails' if cost is None else f'{cost:.0f}'}" for name, cost in (("OSQP", c.osqp), ("PIQP", c.piqp)))
+    solvers = ", ".join(
+        f"{name} {'fails' if cost is None else f'{cost:.0f}'}"
+        for name, cost in (("OSQP", c.osqp), ("PIQP", c.piqp))
+    )
     own = "" if c.closed_form is None else f", the set's own {c.closed_form:.0f}"
     print(
-        f"  (iii) caution {caution:g}: {c.ours:.0f} us a round on staying feasible (excess {c.excess:.0e}), projections at excess "
-        f"<= {EXCESS:g} {solvers}{own}: the faster solver takes {c.solver / c.ours:.2f} times ours"
+        f"  (iii) caution {caution:g}: {c.ours:.0f} us a round on staying feasible (excess "
+        f"{c.excess:.0e}), projections at excess <= {EXCESS:g} {solvers}{own}: the faster solver "
+        f"takes {c.solver / c.ours:.2f} times ours"
     )

@@ -1,9 +1,11 @@
-"""Puts each mistake of mutants/table.py into a scratch copy of the tree and runs its laws there: one of them must fail.
+"""Puts each mistake of mutants/table.py into a scratch copy of the tree and runs its laws there:
+one of them must fail.
 
     python -m mutants [--only WORDS] [--jobs N]
 
-Prints each mistake with the law that failed. Exit 1 where a mistake lives, does not apply, or breaks more
-than a law (a module that cannot be imported proves nothing), and where a law fails without any mistake.
+Prints each mistake with the law that failed. Exit 1 where a mistake lives, does not apply, or
+breaks more than a law (a module that cannot be imported proves nothing), and where a law fails
+without any mistake.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ SECONDS = 600
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m mutants", description="Mistakes that the tests must see.")
+    parser = argparse.ArgumentParser(
+        prog="python -m mutants", description="Mistakes that the tests must see."
+    )
     parser.add_argument("--only", default="", help="mistakes whose name or file holds these words")
     parser.add_argument("--jobs", type=int, default=2, help="scratch copies at work side by side")
     asked = parser.parse_args()
@@ -40,8 +44,14 @@ def main() -> int:
         for number in range(max(1, asked.jobs)):
             copies.put(_copy(Path(folder) / str(number)))
         with ThreadPoolExecutor(max(1, asked.jobs)) as pool:
-            sound = list(pool.map(lambda laws: _sound(copies, laws), sorted({mutant.laws for mutant in mutants})))
-            dead = list(pool.map(lambda mutant: _dies(copies, mutant), mutants)) if all(sound) else []
+            sound = list(
+                pool.map(
+                    lambda laws: _sound(copies, laws), sorted({mutant.laws for mutant in mutants})
+                )
+            )
+            dead = (
+                list(pool.map(lambda mutant: _dies(copies, mutant), mutants)) if all(sound) else []
+            )
     print(f"{dead.count(True)} of {len(mutants)} mistakes are seen.")
     return 0 if mutants and dead.count(True) == len(mutants) else 1
 
@@ -50,7 +60,8 @@ def _copy(to: Path) -> Path:
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, to / name)  # with modification times, and so with what is compiled
+            # with modification times, and so with what is compiled
+            shutil.copytree(source, to / name)
         else:
             to.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, to / name)
@@ -86,14 +97,42 @@ def _dies(copies: Queue[Path], mutant: Mutant) -> bool:
 
 def _run(copy: Path, laws: str) -> tuple[int, str]:
     """pytest's exit code, and the first law that failed."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-rfE", "-p", "no:cacheprovider", *laws.split()]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-rfE",
+        "-p",
+        "no:cacheprovider",
+        *laws.split(),
+    ]
     paths = {"PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
-        ran = subprocess.run(command, cwd=copy, env=os.environ | paths, capture_output=True, text=True, timeout=SECONDS, check=False)
+        ran = subprocess.run(
+            command,
+            cwd=copy,
+            env=os.environ | paths,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         return 1, f"{laws} did not end in {SECONDS} seconds"
-    said = [line.removeprefix("FAILED ") for line in ran.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    return ran.returncode, said[0] if said else f"nothing fails in {laws}" if ran.returncode == 0 else ran.stdout[-500:]
+    said = [
+        line.removeprefix("FAILED ")
+        for line in ran.stdout.splitlines()
+        if line.startswith(("FAILED ", "ERROR "))
+    ]
+    return ran.returncode, (
+        said[0]
+        if said
+        else f"nothing fails in {laws}"
+        if ran.returncode == 0
+        else ran.stdout[-500:]
+    )
 
 
 if __name__ == "__main__":

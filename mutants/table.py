@@ -77,7 +77,13 @@ PATCHES = (
         "q = min(block.violation, n * self.constraint_lipschitz * K.diameter)",
         "tests/test_primal_dual.py::test_the_theorem_is_algorithm_4_written_plainly",
     ),
-    Patch("theta is another where (C) has no root", "learners/primal_dual.py", "_THETA = 0.5", "_THETA = 0.505", PROMISES),
+    Patch(
+        "theta is another where (C) has no root",
+        "learners/primal_dual.py",
+        "_THETA = 0.5",
+        "_THETA = 0.505",
+        PROMISES,
+    ),
     Patch(
         "drift: a restart keeps `last`",
         "methods/steps/drift_blocks.py",
@@ -141,7 +147,13 @@ PATCHES = (
         "steepest = float(np.max(losses.slopes(x)))",
         ACROSS,
     ),
-    Patch("slopes: what is left across the hull stays", "methods/steps/slopes.py", "along = K.tangent(along)", "pass", ACROSS),
+    Patch(
+        "slopes: what is left across the hull stays",
+        "methods/steps/slopes.py",
+        "along = K.tangent(along)",
+        "pass",
+        ACROSS,
+    ),
     Patch(
         "the step grows again where y comes nearer",
         "methods/steps/adagrad.py",
@@ -198,15 +210,55 @@ PATCHES = (
         "most = B",
         PLAIN_BOUNDS,
     ),
-    Patch("Lyapunov weights: another theta", "methods/steps/lyapunov.py", "THETA = 0.5", "THETA = 0.505", PROMISES),
-    Patch("Lyapunov weights: another c", "methods/steps/lyapunov.py", "c: float = 2.0", "c: float = 2.02", PROMISES),
-    Patch("Lyapunov weights: another p", "methods/steps/lyapunov.py", "p: float = 0.5", "p: float = 0.505", PROMISES),
-    Patch("LyapunovFrankWolfe: another rho, T given", "learners/lyapunov_frank_wolfe.py", "KNOWN = 1.055,", "KNOWN = 1.06,", PROMISES),
-    Patch("LyapunovFrankWolfe: another c, T given", "learners/lyapunov_frank_wolfe.py", "1.055, 2.65", "1.055, 2.66", PROMISES),
     Patch(
-        "LyapunovFrankWolfe: another rho at any time", "learners/lyapunov_frank_wolfe.py", "ANYTIME = 1.31,", "ANYTIME = 1.32,", PROMISES
+        "Lyapunov weights: another theta",
+        "methods/steps/lyapunov.py",
+        "THETA = 0.5",
+        "THETA = 0.505",
+        PROMISES,
     ),
-    Patch("LyapunovFrankWolfe: another c at any time", "learners/lyapunov_frank_wolfe.py", "1.31, 3.3", "1.31, 3.2", PROMISES),
+    Patch(
+        "Lyapunov weights: another c",
+        "methods/steps/lyapunov.py",
+        "c: float = 2.0",
+        "c: float = 2.02",
+        PROMISES,
+    ),
+    Patch(
+        "Lyapunov weights: another p",
+        "methods/steps/lyapunov.py",
+        "p: float = 0.5",
+        "p: float = 0.505",
+        PROMISES,
+    ),
+    Patch(
+        "LyapunovFrankWolfe: another rho, T given",
+        "learners/lyapunov_frank_wolfe.py",
+        "KNOWN = 1.055,",
+        "KNOWN = 1.06,",
+        PROMISES,
+    ),
+    Patch(
+        "LyapunovFrankWolfe: another c, T given",
+        "learners/lyapunov_frank_wolfe.py",
+        "1.055, 2.65",
+        "1.055, 2.66",
+        PROMISES,
+    ),
+    Patch(
+        "LyapunovFrankWolfe: another rho at any time",
+        "learners/lyapunov_frank_wolfe.py",
+        "ANYTIME = 1.31,",
+        "ANYTIME = 1.32,",
+        PROMISES,
+    ),
+    Patch(
+        "LyapunovFrankWolfe: another c at any time",
+        "learners/lyapunov_frank_wolfe.py",
+        "1.31, 3.3",
+        "1.31, 3.2",
+        PROMISES,
+    ),
     Patch(
         "Lyapunov weights: the ratio is 0 where losses are flat",
         "methods/steps/lyapunov.py",
@@ -214,7 +266,13 @@ PATCHES = (
         "ratio = G_f / G_g",
         "tests/test_flat_losses.py",
     ),
-    Patch("rivals' programs take rows as they come", "rivals/program.py", "_ACROSS = 1e-2", "_ACROSS = 0.0", ACROSS),
+    Patch(
+        "rivals' programs take rows as they come",
+        "rivals/program.py",
+        "_ACROSS = 1e-2",
+        "_ACROSS = 0.0",
+        ACROSS,
+    ),
 )
 
 NUMBERS = (
@@ -245,22 +303,35 @@ SAME = {
     ("learners/primal_dual.py", "b = max("): "a block is a whole number of rounds",
     ("learners/drift_plus_penalty.py", "b = max("): "a block is a whole number of rounds",
     ("learners/lyapunov_descent.py", "self.horizon or "): "without a horizon nothing is promised",
-    ("methods/steps/thresholds.py", "super().__init__(T, R, "): "the bandit theorem has a delta of its own",
-    ("learners/lyapunov_frank_wolfe.py", "self.K.diameter or "): "a set of one point has nothing to move in",
+    (
+        "methods/steps/thresholds.py",
+        "super().__init__(T, R, ",
+    ): "the bandit theorem has a delta of its own",
+    (
+        "learners/lyapunov_frank_wolfe.py",
+        "self.K.diameter or ",
+    ): "a set of one point has nothing to move in",
 }
 """Numbers that change nothing, by what stands before them, and why."""
 
 
 def every() -> list[Mutant]:
-    """All mutants, in the order of the tables; a patch that does not fit its file any more is a ValueError."""
-    return [_patched(patch) for patch in PATCHES] + [mutant for numbers in NUMBERS for mutant in _renumbered(numbers)]
+    """All mutants, in the order of the tables; a patch that does not fit its file any more is a
+    ValueError.
+    """
+    return [_patched(patch) for patch in PATCHES] + [
+        mutant for numbers in NUMBERS for mutant in _renumbered(numbers)
+    ]
 
 
 def _patched(patch: Patch) -> Mutant:
     file = SOURCE / patch.file
     text = (ROOT / file).read_text()
     if text.count(patch.old) != 1:
-        raise ValueError(f"{file} holds {patch.old!r} {text.count(patch.old)} times, not once: {patch.name!r} does not apply.")
+        raise ValueError(
+            f"{file} holds {patch.old!r} {text.count(patch.old)} times, not once: {patch.name!r} "
+            "does not apply."
+        )
     return Mutant(patch.name, file, text.replace(patch.old, patch.new), patch.laws)
 
 
@@ -278,7 +349,10 @@ def _renumbered(numbers: Numbers) -> list[Mutant]:
             continue
         changed = [*lines]
         changed[node.lineno - 1] = f"{line[:start]}(1.01 * {line[start:end]}){line[end:]}"
-        where = f"{numbers.function}: {line[start:end]} is 1 % larger, line {node.lineno}, column {start}, {line.strip()}"
+        where = (
+            f"{numbers.function}: {line[start:end]} is 1 % larger, line {node.lineno}, column "
+            f"{start}, {line.strip()}"
+        )
         mutants.append(Mutant(where, file, "".join(changed), numbers.laws))
     return mutants
 
@@ -286,7 +360,11 @@ def _renumbered(numbers: Numbers) -> list[Mutant]:
 def _function(tree: ast.Module, numbers: Numbers) -> ast.AST:
     node: ast.AST = tree
     for name in numbers.function.split("."):
-        inside = [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.ClassDef | ast.FunctionDef) and n.name == name]
+        inside = [
+            n
+            for n in ast.iter_child_nodes(node)
+            if isinstance(n, ast.ClassDef | ast.FunctionDef) and n.name == name
+        ]
         if len(inside) != 1:
             raise ValueError(f"{numbers.file} has no {numbers.function}.")
         node = inside[0]
@@ -294,4 +372,9 @@ def _function(tree: ast.Module, numbers: Numbers) -> ast.AST:
 
 
 def _is_a_number(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool) and node.value != 0
+    return (
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, int | float)
+        and not isinstance(node.value, bool)
+        and node.value != 0
+    )

@@ -1,10 +1,12 @@
 """How the suite runs: the same examples everywhere, no skip unnoticed, and what every file costs.
 
-A skip is a hole. With CI=true one whose reason is not on the short list ALLOWED fails the session and is named; all of them go, one line
-each, into the file that TIDEWOLF_SKIPPED names, where it is set. Hypothesis draws the same examples on every machine and run.
+A skip is a hole. With CI=true one whose reason is not on the short list ALLOWED fails the session
+and is named; all of them go, one line each, into the file that TIDEWOLF_SKIPPED names, where it is
+set. Hypothesis draws the same examples on every machine and run.
 
-Cost is the processor time of a process and of the children it waited for: on a busy machine it is what it is on a quiet one. A test's is
-that of its own call; a file's is that of all its tests with their setups and teardowns. The whole suite has a budget.
+Cost is the processor time of a process and of the children it waited for: on a busy machine it is
+what it is on a quiet one. A test's is that of its own call; a file's is that of all its tests with
+their setups and teardowns. The whole suite has a budget.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ ALLOWED = (
     r"^only root can become another user$",
     r"recorded streams? .*(is|are) not in .*; set TIDEWOLF_DATA",
 )
-"""Reasons for which a test may be skipped: what .ci/run installs where it can, and records that are not ours to publish."""
+"""Reasons for which a test may be skipped: what .ci/run installs where it can, and records that are
+not ours to publish.
+"""
 BUDGET, LONG = 1000, 8
 """Core-seconds for the whole suite, and for one test."""
 
@@ -70,7 +74,11 @@ def skips(reporter):
 def unlisted(reporter):
     """The skips that fail a session with CI=true."""
     in_ci = os.environ.get("CI") == "true"
-    return [(where, why) for where, why in skips(reporter) if in_ci and not any(re.search(reason, why) for reason in ALLOWED)]
+    return [
+        (where, why)
+        for where, why in skips(reporter)
+        if in_ci and not any(re.search(reason, why) for reason in ALLOWED)
+    ]
 
 
 def pytest_sessionfinish(session, exitstatus):
@@ -81,7 +89,11 @@ def pytest_sessionfinish(session, exitstatus):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if path := os.environ.get("TIDEWOLF_SKIPPED"):
         why = Counter((where.partition("::")[0], why) for where, why in skips(reporter))
-        Path(path).write_text("".join(f"{where} ({count}): {reason}\n" for (where, reason), count in sorted(why.items())))
+        Path(path).write_text(
+            "".join(
+                f"{where} ({count}): {reason}\n" for (where, reason), count in sorted(why.items())
+            )
+        )
 
 
 def pytest_terminal_summary(terminalreporter):

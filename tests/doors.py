@@ -1,7 +1,8 @@
 """Every public callable with a call that is known to be good, and arguments that are not.
 
-A door is a callable with the arguments of one good call, by name; `doors()` walks what the package exports, so that a new set, function,
-learner or problem is found by itself. `answer` of a set takes what an earlier answer gave as `warm`: that is nobody's to make up.
+A door is a callable with the arguments of one good call, by name; `doors()` walks what the package
+exports, so that a new set, function, learner or problem is found by itself. `answer` of a set takes
+what an earlier answer gave as `warm`: that is nobody's to make up.
 """
 
 from __future__ import annotations
@@ -119,7 +120,9 @@ HOSTILE: dict[str, Callable[[], Any]] = {
 
 
 def hostile(value: Any) -> Iterator[tuple[str, Any]]:
-    """What takes the place of a good argument: all of `HOSTILE`, and arrays of the good one's shape that are bad in other ways."""
+    """What takes the place of a good argument: all of `HOSTILE`, and arrays of the good one's shape
+    that are bad in other ways.
+    """
     yield from ((name, make()) for name, make in HOSTILE.items())
     try:
         good = np.asarray(value, dtype=float)
@@ -156,7 +159,9 @@ def hostile(value: Any) -> Iterator[tuple[str, Any]]:
 
 def _stream(n: int, rounds: int = 3) -> tw.Stream:
     costs = np.arange(float(rounds * n)).reshape(rounds, n)
-    return tw.Stream(functions.Linear(costs), functions.Affine(np.ones((rounds, n)), np.full(rounds, 2.0)))
+    return tw.Stream(
+        functions.Linear(costs), functions.Affine(np.ones((rounds, n)), np.full(rounds, 2.0))
+    )
 
 
 @cache
@@ -166,7 +171,9 @@ def _run() -> tw.Run:
 
 @cache
 def _comparison() -> tw.Comparison:
-    return tw.compare([learners.LyapunovDescent, rivals.SinhaVaze], {"mine": (sets.Simplex(2), _stream(2))})
+    return tw.compare(
+        [learners.LyapunovDescent, rivals.SinhaVaze], {"mine": (sets.Simplex(2), _stream(2))}
+    )
 
 
 def doors(folder: Path) -> Iterator[Door]:
@@ -181,19 +188,37 @@ def doors(folder: Path) -> Iterator[Door]:
     yield from _laws()
 
 
-def _methods(thing: Any, arguments: Mapping[str, Any], *fixed: str, but: tuple[str, ...] = ()) -> Iterator[Door]:
-    """The public methods of an object or a class, with these arguments by name; what has a default and none here is left to it."""
+def _methods(
+    thing: Any, arguments: Mapping[str, Any], *fixed: str, but: tuple[str, ...] = ()
+) -> Iterator[Door]:
+    """The public methods of an object or a class, with these arguments by name; what has a default
+    and none here is left to it.
+    """
     kind = thing if isinstance(thing, type) else type(thing)
     for name in dir(kind):
         found = inspect.getattr_static(kind, name)
         bound = isinstance(found, classmethod | staticmethod)
-        if name.startswith("_") or name in but or not (bound or (inspect.isfunction(found) and not isinstance(thing, type))):
+        if (
+            name.startswith("_")
+            or name in but
+            or not (bound or (inspect.isfunction(found) and not isinstance(thing, type)))
+        ):
             continue
         method = getattr(thing, name)
         wanted = inspect.signature(method).parameters.values()
-        given = {p.name: arguments[p.name] for p in wanted if p.name in arguments and p.kind is not p.VAR_POSITIONAL}
-        missing = [p.name for p in wanted if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-        assert set(missing) <= set(given), f"No good argument is known for {kind.__name__}.{name}: {missing}"
+        given = {
+            p.name: arguments[p.name]
+            for p in wanted
+            if p.name in arguments and p.kind is not p.VAR_POSITIONAL
+        }
+        missing = [
+            p.name
+            for p in wanted
+            if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+        ]
+        assert set(missing) <= set(given), (
+            f"No good argument is known for {kind.__name__}.{name}: {missing}"
+        )
         yield Door(f"{kind.__name__}.{name}", method, given, frozenset({"warm", *fixed}))
 
 
@@ -204,8 +229,20 @@ def _sets() -> Iterator[Door]:
             yield Door(kind.__name__, kind, K.fields())
             x = np.array(K.center, dtype=float)
             named = dict.fromkeys(("direction", "x", "y", "point", "reference"), x)
-            made = {"edges": edges, "source": "s", "target": "t", "graph": _networkx(edges), "supplies": {"s": 1.0, "t": -1.0}}
-            more = {"upper": 2.0, "lower": 0.0, "commodities": [("s", "t", 2.0)], "lengths": [1.0] * 5, "tolerance": 1e-9}
+            made = {
+                "edges": edges,
+                "source": "s",
+                "target": "t",
+                "graph": _networkx(edges),
+                "supplies": {"s": 1.0, "t": -1.0},
+            }
+            more = {
+                "upper": 2.0,
+                "lower": 0.0,
+                "commodities": [("s", "t", 2.0)],
+                "lengths": [1.0] * 5,
+                "tolerance": 1e-9,
+            }
             known = {**named, **made, **more, "vertex": K.atom(x)}
             if kind is sets.MultiFlow:
                 known["w"] = np.ones(len(K.tails))
@@ -236,14 +273,31 @@ def _functions() -> Iterator[Door]:
         "LogWealth": {"returns": [1.0, 2.0]},
         "MaxAffine": {"A": [[1.0, 2.0]], "b": [1.0]},
         "Quadratic": {"P": np.eye(2), "q": [0.0, 1.0], "r": 1.0},
-        "Range": {"indices": [[0, 1]], "low": [0.0], "high": [1.0], "shape": (2, 2), "rounds": [([[0, 1]], [0.0], [1.0])]},
-        "Squared": {"indices": [[0, 1]], "values": [0.0], "shape": (2, 2), "rounds": [([[0, 1]], [0.0])]},
-        "Custom": {"value": lambda x: float(x[0]), "subgradient": lambda x: np.array([1.0, 0.0]), "shape": (2,)},
+        "Range": {
+            "indices": [[0, 1]],
+            "low": [0.0],
+            "high": [1.0],
+            "shape": (2, 2),
+            "rounds": [([[0, 1]], [0.0], [1.0])],
+        },
+        "Squared": {
+            "indices": [[0, 1]],
+            "values": [0.0],
+            "shape": (2, 2),
+            "rounds": [([[0, 1]], [0.0])],
+        },
+        "Custom": {
+            "value": lambda x: float(x[0]),
+            "subgradient": lambda x: np.array([1.0, 0.0]),
+            "shape": (2,),
+        },
     }
     for kind in functions.every():
         for f in kind.examples():
             if "of" not in dir(kind):
-                yield Door(kind.__name__, kind, f.fields() if kind is not functions.Custom else _custom())
+                yield Door(
+                    kind.__name__, kind, f.fields() if kind is not functions.Custom else _custom()
+                )
             else:
                 yield Door(kind.__name__, kind, f.fields())
             x = np.full(f.shape, 0.5)
@@ -252,24 +306,54 @@ def _functions() -> Iterator[Door]:
                 if name in dir(kind) and kind.__name__ in one:
                     taken = inspect.signature(getattr(kind, name)).parameters
                     known = one[kind.__name__]
-                    yield Door(f"{kind.__name__}.{name}", getattr(kind, name), {key: known[key] for key in taken if key in known})
-            known = {"x": x, "weights": weights, "points": points, "rounds": slice(0, 1), "parts": [f, f]}
+                    yield Door(
+                        f"{kind.__name__}.{name}",
+                        getattr(kind, name),
+                        {key: known[key] for key in taken if key in known},
+                    )
+            known = {
+                "x": x,
+                "weights": weights,
+                "points": points,
+                "rounds": slice(0, 1),
+                "parts": [f, f],
+            }
             yield from _methods(f, known, "rounds", but=("one", "of"))
             yield Door(f"{kind.__name__}[]", f.__getitem__, {"rounds": slice(0, 1)})
 
 
 def _custom() -> dict[str, Any]:
-    return {"value": lambda t, x: float(x[0]), "subgradient": lambda t, x: np.array([1.0, 0.0]), "shape": (2,), "rounds": 2}
+    return {
+        "value": lambda t, x: float(x[0]),
+        "subgradient": lambda t, x: np.array([1.0, 0.0]),
+        "shape": (2,),
+        "rounds": 2,
+    }
 
 
 def _learners() -> Iterator[Door]:
     K = sets.Simplex(2)
-    sizes = dict.fromkeys(("loss_lipschitz", "constraint_lipschitz", "loss_size", "constraint_size"), 1.0)
+    sizes = dict.fromkeys(
+        ("loss_lipschitz", "constraint_lipschitz", "loss_size", "constraint_size"), 1.0
+    )
     for kind in (*learners.every().values(), *rivals.every().values()):
         learner = kind.examples(K, 5)[0]
         takes = inspect.signature(kind).parameters
-        some = {"K": K, "horizon": 5, "caution": 1.0, "calls_per_round": 1.0, "block": 1, "tolerance": 1e-3, "seed": 0, "window": 2}
-        yield Door(kind.__name__, kind, {name: value for name, value in {**some, **sizes}.items() if name in takes})
+        some = {
+            "K": K,
+            "horizon": 5,
+            "caution": 1.0,
+            "calls_per_round": 1.0,
+            "block": 1,
+            "tolerance": 1e-3,
+            "seed": 0,
+            "window": 2,
+        }
+        yield Door(
+            kind.__name__,
+            kind,
+            {name: value for name, value in {**some, **sizes}.items() if name in takes},
+        )
         played = tw.run(learner, _stream(2))
         state, seen = learner.start(), None
         k = min(1, learner.rounds_left(state))
@@ -280,22 +364,48 @@ def _learners() -> Iterator[Door]:
             seen = learner.needs(np.ones(1), np.ones(1))
         else:
             seen = learner.needs(stream.losses, stream.constraints)
-        known = {"K": K, "horizon": 400, **sizes, "start": None, "state": state, "k": k, "seen": seen}
-        known |= {"record": played, "start": 0, "stop": 2, "data": learner.save(state)} if "theorem" not in dir(kind) else {}
-        yield from _methods(learner, {**known, "record": played, "stop": 2, "data": learner.save(state)}, but=("theorem", "bound_between"))
-        yield Door(f"{kind.__name__}.bound_between", learner.bound_between, {"record": played, "start": 0, "stop": 2})
+        known = {
+            "K": K,
+            "horizon": 400,
+            **sizes,
+            "start": None,
+            "state": state,
+            "k": k,
+            "seen": seen,
+        }
+        known |= (
+            {"record": played, "start": 0, "stop": 2, "data": learner.save(state)}
+            if "theorem" not in dir(kind)
+            else {}
+        )
+        yield from _methods(
+            learner,
+            {**known, "record": played, "stop": 2, "data": learner.save(state)},
+            but=("theorem", "bound_between"),
+        )
+        yield Door(
+            f"{kind.__name__}.bound_between",
+            learner.bound_between,
+            {"record": played, "start": 0, "stop": 2},
+        )
         if hasattr(kind, "theorem"):
             wanted = inspect.signature(kind.theorem).parameters
             yield Door(
-                f"{kind.__name__}.theorem", kind.theorem, {name: known[name] for name in wanted if name in known and name != "start"}
+                f"{kind.__name__}.theorem",
+                kind.theorem,
+                {name: known[name] for name in wanted if name in known and name != "start"},
             )
             yield Door(
-                f"{kind.__name__}.theorem", kind.theorem, {**{name: known[name] for name in wanted if name in known}, "start": K.center}
+                f"{kind.__name__}.theorem",
+                kind.theorem,
+                {**{name: known[name] for name in wanted if name in known}, "start": K.center},
             )
         for field, value in zip(getattr(seen, "_fields", ()), seen, strict=True):
             yield Door(
                 f"{kind.__name__}.update {field}",
-                lambda *, learner=learner, state=state, seen=seen, field=field, **part: learner.update(state, seen._replace(**part)),
+                lambda *, learner=learner, state=state, seen=seen, field=field, **part: (
+                    learner.update(state, seen._replace(**part))
+                ),
                 {field: value},
             )
 
@@ -303,22 +413,48 @@ def _learners() -> Iterator[Door]:
 def _problems(folder: Path) -> Iterator[Door]:
     for name, build in problems.every().items():
         given = {"rounds": 3, "seed": 0}
-        given |= {key: p.default for key, p in inspect.signature(build).parameters.items() if key not in given}
+        given |= {
+            key: p.default
+            for key, p in inspect.signature(build).parameters.items()
+            if key not in given
+        }
         yield Door(name, build, given)
         yield Door("named", problems.named, {"name": name})
     table, graph = folder / "table.csv", folder / "graph.csv"
     table.write_text("time,a,b\n1,2.0,3.0\n2,2.5,3.5\n")
     graph.write_text("tail,head,km\ns,a,1\na,t,2\n")
     yield Door("read_table", problems.read_table, {"path": table})
-    yield Door("read_graph", problems.read_graph, {"path": graph, "numbers": ["km"], "missing": 1.0, "directed": True})
+    yield Door(
+        "read_graph",
+        problems.read_graph,
+        {"path": graph, "numbers": ["km"], "missing": 1.0, "directed": True},
+    )
     found = problems.read_graph(graph, numbers=["km"])
     yield Door("Graph.dag", found.dag, {"source": "s", "target": "t", "lengths": "km"})
-    yield Door("Problem", problems.Problem, {"name": "mine", "K": sets.Simplex(2), "stream": _stream(2), "title": "", "labels": ("a", "b")})
+    yield Door(
+        "Problem",
+        problems.Problem,
+        {
+            "name": "mine",
+            "K": sets.Simplex(2),
+            "stream": _stream(2),
+            "title": "",
+            "labels": ("a", "b"),
+        },
+    )
 
 
 def _projections() -> Iterator[Door]:
     K, y = sets.Simplex(3), np.array([2.0, 0.0, -1.0])
-    known = {"K": K, "y": y, "x0": K.center, "tol": 1e-2, "budget": 5, "before": y, "after": K.center}
+    known = {
+        "K": K,
+        "y": y,
+        "x0": K.center,
+        "tol": 1e-2,
+        "budget": 5,
+        "before": y,
+        "after": K.center,
+    }
     for name in ("afp", "afp_paper", "closer_to_all", "closer_to_center"):
         door = getattr(projection, name)
         yield Door(name, door, {key: known[key] for key in inspect.signature(door).parameters})
@@ -333,26 +469,63 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     state, run = learner.start(), _run()
     yield Door("Stream", tw.Stream, {**stream.fields(), "seen": [True, False, True]})
     yield Door("Stream[]", stream.__getitem__, {"rounds": slice(0, 1)})
-    yield Door("run", tw.run, {"learner": learner, "stream": stream, "progress": lambda moment: None, "comparator": run.comparator})
-    yield Door("play", lambda **given: next(tw.play(**given)), {"learner": learner, "stream": stream, "state": state})
-    yield Door("best_in_hindsight", tw.best_in_hindsight, {"K": K, "stream": stream, "start": 0, "stop": 2})
+    yield Door(
+        "run",
+        tw.run,
+        {
+            "learner": learner,
+            "stream": stream,
+            "progress": lambda moment: None,
+            "comparator": run.comparator,
+        },
+    )
+    yield Door(
+        "play",
+        lambda **given: next(tw.play(**given)),
+        {"learner": learner, "stream": stream, "state": state},
+    )
+    yield Door(
+        "best_in_hindsight", tw.best_in_hindsight, {"K": K, "stream": stream, "start": 0, "stop": 2}
+    )
     curved = tw.Stream(functions.Squared.one([0], [1.0], (2,)), stream[:1].constraints)
     yield Door("best_in_hindsight", tw.best_in_hindsight, {"K": K, "stream": curved})
-    yield Door("intervals", tw.intervals, {"run": run, "shortest": 2, "progress": lambda done, of: None})
-    yield Door("rates", tw.rates, {"runs": [tw.run(learners.LyapunovDescent(K, horizon=t), _stream(2, t)) for t in (8, 16, 32)]})
+    yield Door(
+        "intervals", tw.intervals, {"run": run, "shortest": 2, "progress": lambda done, of: None}
+    )
+    yield Door(
+        "rates",
+        tw.rates,
+        {
+            "runs": [
+                tw.run(learners.LyapunovDescent(K, horizon=t), _stream(2, t)) for t in (8, 16, 32)
+            ]
+        },
+    )
     yield Door("compare", tw.compare, {
-        "learners": [learners.LyapunovDescent], "streams": {"mine": (K, stream)}, "cautions": [1.0], "budgets": [1.0], "seeds": [0],
+        "learners": [learners.LyapunovDescent], "streams": {"mine": (K, stream)}, "cautions": [1.0],
+        "budgets": [1.0], "seeds": [0],
         "progress": lambda step, moment: None,
     })  # fmt: skip
     comparison = _comparison()
     comparison.save(folder / "comparison")
-    pick = {"stream": "mine", "learner": "LyapunovDescent", "rival": "SinhaVaze", "budget": 1.0, "seconds": 1e9, "caution": 10.0}
-    yield from _methods(comparison, {**pick, "folder": folder / "comparison", "force": True}, but=("plot",))
+    pick = {
+        "stream": "mine",
+        "learner": "LyapunovDescent",
+        "rival": "SinhaVaze",
+        "budget": 1.0,
+        "seconds": 1e9,
+        "caution": 10.0,
+    }
+    yield from _methods(
+        comparison, {**pick, "folder": folder / "comparison", "force": True}, but=("plot",)
+    )
     yield from _methods(run, {}, but=("plot",))
     count = itertools.count()
 
     def opened(**given: Any) -> tw.Session[Any]:
-        with tw.Session.open(**{"path": folder / f"session{next(count)}", "learner": learner, **given}) as session:
+        with tw.Session.open(
+            **{"path": folder / f"session{next(count)}", "learner": learner, **given}
+        ) as session:
             return session
 
     yield Door("Session", tw.Session, {"learner": learner, "state": state})
@@ -367,33 +540,65 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     bandit = learners.BanditPrimalDual(K, horizon=3)
     values = {"loss_value": 1.0, "constraint_value": 0.5}
     seen = {"feedback": FirstOrder(np.ones(2), 0.5, np.ones(2), 1.5, 1.5, 1)}
-    for teacher, given in ((learner, told), (learner, functions_told), (bandit, values), (bandit, functions_told), (learner, seen)):
-        yield Door("Session.observe", lambda teacher=teacher, **given: tw.Session(teacher).observe(**given), given, frozenset({"teacher"}))
+    for teacher, given in (
+        (learner, told),
+        (learner, functions_told),
+        (bandit, values),
+        (bandit, functions_told),
+        (learner, seen),
+    ):
+        yield Door(
+            "Session.observe",
+            lambda teacher=teacher, **given: tw.Session(teacher).observe(**given),
+            given,
+            frozenset({"teacher"}),
+        )
 
 
 def _experiments(folder: Path) -> Iterator[Door]:
     Experiment, Choice = experiments.Experiment, experiments.Choice
     some = Experiment("small", Choice("scheduling"), rounds=3)
     given: dict[str, Any] = {
-        "name": "small", "stream": Choice("scheduling"), "hard_set": None, "learners": (Choice("LyapunovDescent"),), "rounds": 3,
-        "seeds": (0,), "cautions": (1.0,), "swept": (("horizons", (3, 6)),), "title": "", "folder": folder / "out",
+        "name": "small", "stream": Choice("scheduling"), "hard_set": None,
+        "learners": (Choice("LyapunovDescent"),), "rounds": 3,
+        "seeds": (0,), "cautions": (1.0,), "swept": (("horizons", (3, 6)),), "title": "",
+        "folder": folder / "out",
         "checkpoint_seconds": 10.0,
     }  # fmt: skip
     yield Door("Experiment", Experiment, given)
     yield Door("Experiment.builtin", Experiment.builtin, {"name": "scheduling"})
-    yield Door("Experiment.builtin(share=)", lambda share: Experiment.builtin("abilene", share=share), {"share": 0.5})
+    yield Door(
+        "Experiment.builtin(share=)",
+        lambda share: Experiment.builtin("abilene", share=share),
+        {"share": 0.5},
+    )
     yield Door("Experiment.problem", some.problem, {"seed": 0})
-    yield Door("Experiment.learner", some.learner, {"entrant": Choice("SinhaVaze"), "problem": some.problem(0), "seed": 0})
+    yield Door(
+        "Experiment.learner",
+        some.learner,
+        {"entrant": Choice("SinhaVaze"), "problem": some.problem(0), "seed": 0},
+    )
     yield Door("Experiment.resolved", some.resolved, {"rounds": 3})
     yield Door("Choice", Choice, {"name": "scheduling", "settings": (("a", 1),)})
     yield Door("Choice.of", Choice.of, {"name": "scheduling", "given": {"a": 1}})
     yield Door(
-        "Tables", experiments.Tables, {"costs": folder / "table.csv", "capacities": folder / "table.csv", "weights": None, "budgets": None}
+        "Tables",
+        experiments.Tables,
+        {
+            "costs": folder / "table.csv",
+            "capacities": folder / "table.csv",
+            "weights": None,
+            "budgets": None,
+        },
     )
     file = folder / "small.toml"
     file.write_text(some.toml())
     yield Door("load", experiments.load, {"path": file})
-    yield Door("RunFolder.create", experiments.RunFolder.create, {"path": folder / "runs", "experiment": some, "force": True})
+    yield Door(
+        "RunFolder.create",
+        experiments.RunFolder.create,
+        {"path": folder / "runs", "experiment": some, "force": True},
+    )
     experiments.RunFolder.create(folder / "there", some)
     yield Door("RunFolder.open", experiments.RunFolder.open, {"path": folder / "there"})
 
@@ -403,17 +608,36 @@ def _laws() -> Iterator[Door]:
     kept: list[str] = []
     yield Door("check_set", testing.check_set, {"K": K, "seed": 0, "kept": kept.append})
     f = functions.Linear(np.ones((2, 2)))
-    yield Door("check_function", testing.check_function, {"f": f, "seed": 0, "points": [np.zeros(2)], "kept": kept.append})
+    yield Door(
+        "check_function",
+        testing.check_function,
+        {"f": f, "seed": 0, "points": [np.zeros(2)], "kept": kept.append},
+    )
     learner = learners.LyapunovDescent(K, horizon=3)
-    yield Door("check_learner", testing.check_learner, {"learner": learner, "stream": _stream(2), "seed": 0, "kept": kept.append})
+    yield Door(
+        "check_learner",
+        testing.check_learner,
+        {"learner": learner, "stream": _stream(2), "seed": 0, "kept": kept.append},
+    )
 
 
 def used(found: Any) -> None:
-    """What a caller does first with what a constructor gave: a set, functions or a learner that was accepted can be used."""
+    """What a caller does first with what a constructor gave: a set, functions or a learner that was
+    accepted can be used.
+    """
     if isinstance(found, Iterator):
         found = next(found, None)
     if isinstance(found, sets.ConvexSet):
-        repr(found), hash(found), found.shape, found.dimension, found.center, found.radius, found.diameter, found.inner_radius
+        (
+            repr(found),
+            hash(found),
+            found.shape,
+            found.dimension,
+            found.center,
+            found.radius,
+            found.diameter,
+            found.inner_radius,
+        )
         found.lmo(0.0 * found.center), found.tangent(found.center), found.excess(found.center)
     elif isinstance(found, Batch):
         repr(found), len(found), found.shape, found[:1]
@@ -447,7 +671,9 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def knock(call: Callable[..., Any], given: dict[str, Any]) -> str | None:
-    """What a call showed that is none of ours, with the place it came from; None where it gave a value or one of our sentences."""
+    """What a call showed that is none of ours, with the place it came from; None where it gave a
+    value or one of our sentences.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ShortHorizon)
@@ -462,12 +688,21 @@ def knock(call: Callable[..., Any], given: dict[str, Any]) -> str | None:
             assert trace is not None
             frames = []
             while trace is not None:
-                frames.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno, trace.tb_frame.f_code.co_name))
+                frames.append(
+                    (
+                        trace.tb_frame.f_code.co_filename,
+                        trace.tb_lineno,
+                        trace.tb_frame.f_code.co_name,
+                    )
+                )
                 trace = trace.tb_next
             ours = [frame for frame in frames if "tidewolf" in frame[0]]
             if isinstance(error, TypeError) and not ours and "argument" in str(error):
                 return None  # Python's own: an argument is missing, or one too many
             file, line, name = ours[-1] if ours else frames[-1]
             place = file.split("tidewolf/")[-1]
-            return f"{type(error).__name__}: {' '.join(str(error).split())[:90]}  [{place}:{line} {name}]"
+            return (
+                f"{type(error).__name__}: {' '.join(str(error).split())[:90]}  [{place}:{line} "
+                f"{name}]"
+            )
     return None

@@ -1,10 +1,12 @@
-"""Run as a script: children that observe in a durable session are killed, one after another, at random moments.
+"""Run as a script: children that observe in a durable session are killed, one after another, at
+random moments.
 
     python killed.py DATABASE LEARNER KILLS SEED
 
-Each child first checks that the file holds every observation a child before it was acknowledged, and at most one more, and the very bits
-of the session that was never stopped; then it goes on, and writes a line down for every observation acknowledged. The last one is left
-alone. Prints how many of those killed had been acknowledged something.
+Each child first checks that the file holds every observation a child before it was acknowledged,
+and at most one more, and the very bits of the session that was never stopped; then it goes on, and
+writes a line down for every observation acknowledged. The last one is left alone. Prints how many
+of those killed had been acknowledged something.
 """
 
 from __future__ import annotations
@@ -29,12 +31,16 @@ LEARNERS: dict[str, Learner[Any]] = {
     "LyapunovDescent": tw.LyapunovDescent(tw.sets.Simplex(5), horizon=200),
     "PrimalDual": tw.PrimalDual(tw.sets.Simplex(5), horizon=200),
     "DriftPlusPenalty": tw.DriftPlusPenalty(tw.sets.Simplex(5), horizon=200, block=7),
-    "BanditPrimalDual": tw.BanditPrimalDual(tw.sets.Box(-np.ones(5), np.ones(5)), horizon=200, block=4, seed=5),
+    "BanditPrimalDual": tw.BanditPrimalDual(
+        tw.sets.Box(-np.ones(5), np.ones(5)), horizon=200, block=4, seed=5
+    ),
 }
 
 
 def observe(session: tw.Session[Any], t: int) -> None:
-    session.observe(loss=tw.functions.Linear.one(COSTS[t]), constraint=tw.functions.Capacity.one(LIMITS[t]))
+    session.observe(
+        loss=tw.functions.Linear.one(COSTS[t]), constraint=tw.functions.Capacity.one(LIMITS[t])
+    )
 
 
 def uninterrupted(learner: Learner[Any], rounds: int = ROUNDS) -> list[bytes]:
@@ -51,8 +57,12 @@ def live(database: Path, learner: Learner[Any], expected: list[bytes], acknowled
     """What a child does with its life."""
     told = acknowledged.stat().st_size
     with tw.Session.open(database, learner, snapshot_every=9) as session:
-        assert told <= session.rounds <= told + 1, f"{told} observations were acknowledged, {session.rounds} are there"
-        assert learner.save(session.state) == expected[session.rounds], f"other bits after {session.rounds} rounds"
+        assert told <= session.rounds <= told + 1, (
+            f"{told} observations were acknowledged, {session.rounds} are there"
+        )
+        assert learner.save(session.state) == expected[session.rounds], (
+            f"other bits after {session.rounds} rounds"
+        )
         line = os.open(acknowledged, os.O_WRONLY | os.O_APPEND)
         os.write(line, b"\n" * (session.rounds - told))
         for t in range(session.rounds, len(expected) - 1):
@@ -63,7 +73,11 @@ def live(database: Path, learner: Learner[Any], expected: list[bytes], acknowled
 
 def main(database: Path, name: str, kills: int, seed: int) -> None:
     learner, rng, busy = LEARNERS[name], random.Random(seed), 0
-    expected, acknowledged, failed = uninterrupted(learner), database.with_name("acknowledged"), database.with_name("failed")
+    expected, acknowledged, failed = (
+        uninterrupted(learner),
+        database.with_name("acknowledged"),
+        database.with_name("failed"),
+    )
     acknowledged.touch()
     for _ in range(kills):
         before = acknowledged.stat().st_size

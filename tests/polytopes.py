@@ -43,7 +43,9 @@ def vertices_of(K: ConvexSet) -> np.ndarray:
     return points
 
 
-def paths_of(edges: list[tuple[Hashable, Hashable]], source: Hashable, target: Hashable) -> Iterator[tuple[int, ...]]:
+def paths_of(
+    edges: list[tuple[Hashable, Hashable]], source: Hashable, target: Hashable
+) -> Iterator[tuple[int, ...]]:
     """Every path of a DAG as the numbers of its edges, by walking all of them."""
     if source == target:
         yield ()
@@ -55,21 +57,37 @@ def paths_of(edges: list[tuple[Hashable, Hashable]], source: Hashable, target: H
 def layered(layers: int, width: int) -> FlowPolytope:
     """Complete bipartite layers between s and t, and one arc straight from s to t."""
     nodes = [[(layer, i) for i in range(width)] for layer in range(layers)]
-    between = [pair for here, there in itertools.pairwise(nodes) for pair in itertools.product(here, there)]
-    edges = [*(("s", node) for node in nodes[0]), *between, *((node, "t") for node in nodes[-1]), ("s", "t")]
+    between = [
+        pair for here, there in itertools.pairwise(nodes) for pair in itertools.product(here, there)
+    ]
+    edges = [
+        *(("s", node) for node in nodes[0]),
+        *between,
+        *((node, "t") for node in nodes[-1]),
+        ("s", "t"),
+    ]
     return FlowPolytope.from_edges(edges, source="s", target="t")
 
 
 def random_edges(rng: np.random.Generator, nodes: int, density: float) -> list[tuple[int, int]]:
-    """A DAG on numbers 0 .. nodes - 1 in a hidden order, parallel arcs and dead ends among them; 0 reaches nodes - 1."""
+    """A DAG on numbers 0 .. nodes - 1 in a hidden order, parallel arcs and dead ends among them; 0
+    reaches nodes - 1.
+    """
     order = [0, *(1 + rng.permutation(nodes - 2)), nodes - 1]
-    edges = [(order[i], order[j]) for i, j in itertools.combinations(range(nodes), 2) for _ in range(2) if rng.random() < density / 2]
+    edges = [
+        (order[i], order[j])
+        for i, j in itertools.combinations(range(nodes), 2)
+        for _ in range(2)
+        if rng.random() < density / 2
+    ]
     edges.append((0, nodes - 1))
     return [(int(tail), int(head)) for tail, head in rng.permutation(edges)]
 
 
 def random_flow_polytope(seed: int, nodes: int = 6, density: float = 0.6) -> FlowPolytope:
-    return FlowPolytope.from_edges(random_edges(np.random.default_rng(seed), nodes, density), source=0, target=nodes - 1)
+    return FlowPolytope.from_edges(
+        random_edges(np.random.default_rng(seed), nodes, density), source=0, target=nodes - 1
+    )
 
 
 def distances2(points: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -14,10 +14,18 @@ from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic
 def streams(rounds: int, n: int, made: Callable[[np.ndarray], Any]) -> dict[str, tw.Stream]:
     """One stream of each kind on points of n entries; `made` puts an array where it belongs."""
     rng = np.random.default_rng(1)
-    C, A, M = rng.random((rounds, n)), rng.standard_normal((rounds, n)), rng.standard_normal((rounds, 3, n))
+    C, A, M = (
+        rng.random((rounds, n)),
+        rng.standard_normal((rounds, n)),
+        rng.standard_normal((rounds, 3, n)),
+    )
     tenths, halves = np.full(rounds, 0.1), np.full((rounds, 3), 0.5)
     return {
         "linear under capacities": tw.Stream(Linear(made(C)), Capacity(made(0.2 + 0.3 * C))),
-        "affine under maxima": tw.Stream(Affine(made(A), made(tenths)), MaxAffine(made(M), made(halves))),
-        "quadratic under affine": tw.Stream(Quadratic(made(np.eye(n)), made(C)), Affine(made(A), made(tenths))),
+        "affine under maxima": tw.Stream(
+            Affine(made(A), made(tenths)), MaxAffine(made(M), made(halves))
+        ),
+        "quadratic under affine": tw.Stream(
+            Quadratic(made(np.eye(n)), made(C)), Affine(made(A), made(tenths))
+        ),
     }

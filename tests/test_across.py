@@ -1,8 +1,11 @@
-"""What a function adds across aff(K) is a constant on K: <a + k 1, x> <= b + k is one limit of a simplex
+"""What a function adds across aff(K) is a constant on K: <a + k 1, x> <= b + k is one limit of a
+simplex
 for every k, and <c + k 1, x> one loss.
 
-So decisions and bounds of every learner and rival that finds slopes out by itself are the same for every
-k, up to the digits that adding k costs. Streams are random: nothing ties, so that rounding decides nothing.
+So decisions and bounds of every learner and rival that finds slopes out by itself are the same for
+every
+k, up to the digits that adding k costs. Streams are random: nothing ties, so that rounding decides
+nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ ROUNDS = 30
 def stream(K: Any, rounds: int, k: float, seed: int = 1, pieces: int = 2) -> tw.Stream:
     """Losses and opposed limits whose slopes have a part of length k across aff(K).
 
-    Limits have another one every round. Losses have the same, or values alone would tell rounds apart.
+    Limits have another one every round. Losses have the same, or values alone would tell rounds
+    apart.
     """
     rng = np.random.default_rng(seed)
     star = 0.7 * K.center + 0.3 * K.lmo(rng.standard_normal(K.shape))
@@ -34,7 +38,9 @@ def stream(K: Any, rounds: int, k: float, seed: int = 1, pieces: int = 2) -> tw.
     A = -0.7 * C[:, None] + rng.standard_normal((rounds, pieces, *K.shape))
     b = (A * star).reshape(rounds, pieces, -1).sum(axis=2) + 0.02 * rng.random((rounds, pieces))
     across = np.array([v - K.tangent(v) for v in rng.standard_normal((rounds, *K.shape))])
-    across *= k / np.linalg.norm(across.reshape(rounds, -1), axis=1).reshape(-1, *[1] * len(K.shape))
+    across *= k / np.linalg.norm(across.reshape(rounds, -1), axis=1).reshape(
+        -1, *[1] * len(K.shape)
+    )
     b = b + (across * K.center).reshape(rounds, -1).sum(axis=1)[:, None]
     return tw.Stream(Linear(C + across[0]), MaxAffine(A + across[:, None], b))
 
@@ -48,16 +54,31 @@ def test_what_is_across_the_hull_changes_nothing(name: str, K: Any) -> None:
     assert np.ptp(run.trail.means, axis=0).max() > 0.01 * K.radius
     for k in (1.0, 1e3, 1e6):
         shifted = tw.run(learner, stream(K, ROUNDS, k))
-        np.testing.assert_allclose(shifted.trail.means, run.trail.means, rtol=0.0, atol=1e-6 * K.radius)
+        np.testing.assert_allclose(
+            shifted.trail.means, run.trail.means, rtol=0.0, atol=1e-6 * K.radius
+        )
         for number, expected in zip(shifted.bound[:2], run.bound[:2], strict=True):
-            assert number == (None if expected is None else pytest.approx(expected, rel=1e-6)), (k, number, expected)
+            assert number == (None if expected is None else pytest.approx(expected, rel=1e-6)), (
+                k,
+                number,
+                expected,
+            )
 
 
-@pytest.mark.parametrize("options", [{}, {"horizon": 60, "block": 2}, {"block": 3, "calls_per_round": 4.0}], ids=str)
-def test_drift_plus_penalty_keeps_one_limit_of_a_simplex_for_every_k(options: dict[str, Any]) -> None:
-    """A single limit <a, x> <= b, written as <a + k 1, x> <= b + k: regret, violation and every interval's bound."""
+@pytest.mark.parametrize(
+    "options", [{}, {"horizon": 60, "block": 2}, {"block": 3, "calls_per_round": 4.0}], ids=str
+)
+def test_drift_plus_penalty_keeps_one_limit_of_a_simplex_for_every_k(
+    options: dict[str, Any],
+) -> None:
+    """A single limit <a, x> <= b, written as <a + k 1, x> <= b + k: regret, violation and every
+    interval's bound.
+    """
     K, T, rng = Simplex(6), 120, np.random.default_rng(3)
-    C, A = rng.standard_normal((T, 6)) - np.arange(6.0), rng.standard_normal((T, 6)) + np.arange(6.0)
+    C, A = (
+        rng.standard_normal((T, 6)) - np.arange(6.0),
+        rng.standard_normal((T, 6)) + np.arange(6.0),
+    )
     b = A @ K.center - 0.1
     learner = learners.DriftPlusPenalty(K, **{"horizon": T, **options})
     run = tw.run(learner, tw.Stream(Linear(C), Affine(A, b)))
@@ -65,12 +86,16 @@ def test_drift_plus_penalty_keeps_one_limit_of_a_simplex_for_every_k(options: di
         again = tw.run(learner, tw.Stream(Linear(C + k), Affine(A + k, b + k)))
         assert again.violations.sum() == pytest.approx(run.violations.sum(), rel=1e-6)
         for part in ((0, T), (7, 50), (60, T), (13, 15)):
-            assert learner.bound_between(again, *part)[:2] == pytest.approx(learner.bound_between(run, *part)[:2], rel=1e-6), (k, part)
+            assert learner.bound_between(again, *part)[:2] == pytest.approx(
+                learner.bound_between(run, *part)[:2], rel=1e-6
+            ), (k, part)
 
 
 @pytest.mark.parametrize("K", SETS, ids=lambda K: type(K).__name__)
 def test_limits_that_no_point_keeps_are_broken_least_whatever_is_across_the_hull(K: Any) -> None:
-    """Programs of rivals in two steps: the least worst breach, then the best point that breaches no more."""
+    """Programs of rivals in two steps: the least worst breach, then the best point that breaches no
+    more.
+    """
 
     def broken(k: float) -> tw.Stream:
         whole = stream(K, 12, k, seed=4)
@@ -80,17 +105,22 @@ def test_limits_that_no_point_keeps_are_broken_least_whatever_is_across_the_hull
         plain = tw.run(rival, broken(0.0)).trail.means
         assert np.ptp(plain, axis=0).max() > 0.1 * K.radius
         for k in (1e3, 1e6):
-            np.testing.assert_allclose(tw.run(rival, broken(k)).trail.means, plain, rtol=0.0, atol=1e-6 * K.radius)
+            np.testing.assert_allclose(
+                tw.run(rival, broken(k)).trail.means, plain, rtol=0.0, atol=1e-6 * K.radius
+            )
 
 
-# --- slopes within the hull --------------------------------------------------------------------------------------------------------
+# --- slopes within the hull -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("K", [*SETS, Box(-np.ones(4), np.ones(4))], ids=lambda K: type(K).__name__)
 def test_slopes_of_rounds_are_those_within_the_hull(K: Any) -> None:
     rng = np.random.default_rng(0)
     C = rng.standard_normal((4, *K.shape))
-    batches = [Linear(C), Custom(lambda t, x: float((C[t] * x).sum()), lambda t, x: C[t], K.shape, rounds=4)]
+    batches = [
+        Linear(C),
+        Custom(lambda t, x: float((C[t] * x).sum()), lambda t, x: C[t], K.shape, rounds=4),
+    ]
     for batch in batches:
         expected = [np.linalg.norm(K.tangent(c)) for c in C]
         np.testing.assert_allclose(each_within(K, "loss", batch, K.center), expected, rtol=1e-12)
@@ -100,7 +130,9 @@ def test_what_is_only_across_the_hull_has_no_slope() -> None:
     K = Simplex(4)
     flat = Affine(1e6 * np.ones((3, 4)) / 3.0, np.full(3, 1e6))
     assert each_within(K, "constraint", flat, K.center).tolist() == [0.0, 0.0, 0.0]
-    assert each_within(K, "constraint", Capacity(np.ones((1, 4))), K.center) == pytest.approx(math.sqrt(0.75))
+    assert each_within(K, "constraint", Capacity(np.ones((1, 4))), K.center) == pytest.approx(
+        math.sqrt(0.75)
+    )
 
 
 def test_a_large_part_across_the_hull_leaves_nothing_behind() -> None:

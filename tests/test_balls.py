@@ -1,4 +1,6 @@
-"""Balls, knapsacks and what is made of other sets: enumerated vertices and facets, slow twins, sets that are one another, sentences."""
+"""Balls, knapsacks and what is made of other sets: enumerated vertices and facets, slow twins, sets
+that are one another, sentences.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ seeds = st.integers(0, 2**32)
 Rng = np.random.Generator
 
 
-# --- random small sets --------------------------------------------------------------------------------------------------------------
+# --- random small sets ----------------------------------------------------------------------------
 
 
 def l1(rng: Rng) -> L1Ball:
@@ -72,13 +74,21 @@ def k_norm(rng: Rng) -> KNormBall:
 
 def ordered(rng: Rng) -> OrderedWeightedBall:
     weights = np.sort(rng.choice([0.0, 0.5, 1.0, 1.0, 3.0], int(rng.integers(1, 5))))[::-1]
-    return OrderedWeightedBall(np.maximum(weights, [0.25, *weights[1:]]), rng.choice([0.1, 1.0, 30.0]))
+    return OrderedWeightedBall(
+        np.maximum(weights, [0.25, *weights[1:]]), rng.choice([0.1, 1.0, 30.0])
+    )
 
 
 def knapsack(rng: Rng, at_most: bool = True) -> Knapsack:
     n = int(rng.integers(1, 6))
     weights, upper = rng.choice([0.1, 1.0, 1.0, 2.0, 7.0], n), rng.choice([0.5, 1.0, 1.0, 4.0], n)
-    return Knapsack(weights, rng.choice([0.05, 0.3, 0.5, 0.8, 1.0, 1.0 if not at_most else 3.0]) * float(weights @ upper), upper, at_most)
+    return Knapsack(
+        weights,
+        rng.choice([0.05, 0.3, 0.5, 0.8, 1.0, 1.0 if not at_most else 3.0])
+        * float(weights @ upper),
+        upper,
+        at_most,
+    )
 
 
 def full_knapsack(rng: Rng) -> Knapsack:
@@ -92,11 +102,17 @@ def scaled(rng: Rng) -> Scaled:
 def product(rng: Rng) -> Product:
     kinds = [l1, k_sparse, full_knapsack]
     parts = [kinds[i](rng) for i in rng.permutation(3)[:2]]
-    return Product(*(part for part in parts if part.shape[0] <= 3), Translated(Simplex(2), [1.0, -3.0]))
+    return Product(
+        *(part for part in parts if part.shape[0] <= 3), Translated(Simplex(2), [1.0, -3.0])
+    )
 
 
 def lp(rng: Rng) -> LpBall:
-    return LpBall(int(rng.integers(1, 6)), rng.choice([1.0, 1.001, 1.5, 2.0, 4.0, 300.0, math.inf]), rng.choice([0.1, 1.0, 30.0]))
+    return LpBall(
+        int(rng.integers(1, 6)),
+        rng.choice([1.0, 1.001, 1.5, 2.0, 4.0, 300.0, math.inf]),
+        rng.choice([0.1, 1.0, 30.0]),
+    )
 
 
 def ellipsoid(rng: Rng) -> Ellipsoid:
@@ -111,7 +127,11 @@ def diagonal(rng: Rng) -> Ellipsoid:
 
 def group(rng: Rng) -> GroupBall:
     groups = rng.integers(-1, 2, int(rng.integers(1, 6)))
-    return GroupBall(groups, rng.choice([0.1, 1.0, 30.0]), rng.choice([0.2, 1.0, 1.0, 3.0], len(np.unique(groups))))
+    return GroupBall(
+        groups,
+        rng.choice([0.1, 1.0, 30.0]),
+        rng.choice([0.2, 1.0, 1.0, 3.0], len(np.unique(groups))),
+    )
 
 
 POLYTOPES = [l1, k_sparse, k_norm, ordered, knapsack, full_knapsack, scaled, product]
@@ -127,14 +147,17 @@ def test_random_instances_keep_every_law(make: Callable[[Rng], ConvexSet], seed)
     check_set(make(np.random.default_rng(seed)), seed=seed)
 
 
-# --- enumerated vertices and facets -------------------------------------------------------------------------------------------------
+# --- enumerated vertices and facets ---------------------------------------------------------------
 
 
 def corners(K: ConvexSet) -> np.ndarray:
     """Every vertex (and perhaps other members), one a row, by enumeration."""
     n = math.prod(K.shape)
     signs = np.array(list(itertools.product((-1.0, 1.0), repeat=n)))
-    supports = {k: [np.isin(np.arange(n), chosen) for chosen in itertools.combinations(range(n), k)] for k in range(n + 1)}
+    supports = {
+        k: [np.isin(np.arange(n), chosen) for chosen in itertools.combinations(range(n), k)]
+        for k in range(n + 1)
+    }
     if isinstance(K, L1Ball):
         return K.tau * np.vstack([np.eye(n), -np.eye(n)])
     if isinstance(K, KSparse):
@@ -143,7 +166,13 @@ def corners(K: ConvexSet) -> np.ndarray:
         return np.vstack([K.tau * np.eye(n), -K.tau * np.eye(n), K.tau / K.k * signs])
     if isinstance(K, OrderedWeightedBall):
         sums = np.cumsum(K.weights)
-        return np.vstack([K.tau / sums[k - 1] * signs * support for k in range(1, n + 1) for support in supports[k]])
+        return np.vstack(
+            [
+                K.tau / sums[k - 1] * signs * support
+                for k in range(1, n + 1)
+                for support in supports[k]
+            ]
+        )
     if isinstance(K, Knapsack):
         return knapsack_corners(K)
     if isinstance(K, Scaled):
@@ -151,7 +180,9 @@ def corners(K: ConvexSet) -> np.ndarray:
     if isinstance(K, Translated):
         return corners(K.K) + K.shift
     if isinstance(K, Product):
-        return np.array([np.concatenate(chosen) for chosen in itertools.product(*map(corners, K.parts))])
+        return np.array(
+            [np.concatenate(chosen) for chosen in itertools.product(*map(corners, K.parts))]
+        )
     assert isinstance(K, Simplex)
     return K.total * np.eye(n)
 
@@ -159,7 +190,11 @@ def corners(K: ConvexSet) -> np.ndarray:
 def knapsack_corners(K: Knapsack) -> np.ndarray:
     """All bounds but for one entry, which the total decides; with at_most all that fit besides."""
     full = np.array(list(itertools.product(*((0.0, bound) for bound in K.upper))))
-    points = list(full) if K.at_most else [x for x in full if abs(x @ K.weights - K.total) <= 1e-12 * K.total]
+    points = (
+        list(full)
+        if K.at_most
+        else [x for x in full if abs(x @ K.weights - K.total) <= 1e-12 * K.total]
+    )
     for x, i in itertools.product(full, range(len(K.weights))):
         rest = x.copy()
         rest[i] = 0.0
@@ -191,16 +226,23 @@ def test_oracle_and_geometry_are_those_of_the_enumerated_vertices(make, seed):
     rng = np.random.default_rng(seed)
     K = make(rng)
     points, size = corners(K), K.radius or 1.0
-    for d in [*rng.standard_normal((5, *K.shape)), *rng.integers(-1, 2, (5, *K.shape)).astype(float)]:
+    for d in [
+        *rng.standard_normal((5, *K.shape)),
+        *rng.integers(-1, 2, (5, *K.shape)).astype(float),
+    ]:
         v = K.lmo(d)
-        assert d @ v == pytest.approx(float((points @ d).min()), abs=1e-12 * size * max(1.0, np.linalg.norm(d)))
+        assert d @ v == pytest.approx(
+            float((points @ d).min()), abs=1e-12 * size * max(1.0, np.linalg.norm(d))
+        )
         assert np.abs(points - v).max(axis=1).min() <= 1e-12 * size, "the answer is no vertex"
     farthest = np.linalg.norm(points - K.center, axis=1).max()
     widest = np.linalg.norm(points[:, None] - points[None], axis=2).max()
     room = 1e-12 * (size + np.linalg.norm(K.center))
     assert farthest <= K.radius + room
     assert widest <= K.diameter + room
-    if not any(isinstance(part, Knapsack) for part in (K, getattr(K, "K", None), *getattr(K, "parts", ()))):
+    if not any(
+        isinstance(part, Knapsack) for part in (K, getattr(K, "K", None), *getattr(K, "parts", ()))
+    ):
         assert K.radius == pytest.approx(farthest, abs=room)
         assert K.diameter == pytest.approx(widest, abs=room)
     assert K.dimension == np.linalg.matrix_rank(points - points[0], tol=1e-9 * size)
@@ -234,7 +276,10 @@ def test_the_radius_of_a_knapsack_is_exact_where_nothing_is_filled_in_part(seed,
     K = knapsack(np.random.default_rng(seed), at_most)
     points = corners(K)
     farthest = float(np.linalg.norm(points - K.center, axis=1).max())
-    u, share = np.minimum(K.upper, K.total / K.weights), K.center[0] / min(K.upper[0], K.total / K.weights[0])
+    u, share = (
+        np.minimum(K.upper, K.total / K.weights),
+        K.center[0] / min(K.upper[0], K.total / K.weights[0]),
+    )
     v = K.lmo(-u if share <= 0.5 else u)
     in_part = float(v @ (u - v))
     assert farthest <= K.radius + 1e-12 * K.upper.max()
@@ -283,7 +328,7 @@ def boundary(K: ConvexSet, u: np.ndarray) -> float:
     return low
 
 
-# --- projections beside slow twins --------------------------------------------------------------------------------------------------
+# --- projections beside slow twins ----------------------------------------------------------------
 
 
 @each_polytope
@@ -294,7 +339,9 @@ def test_the_projection_on_a_polytope_is_that_of_a_quadratic_program(make, seed,
     K = make(rng)
     size = K.radius or 1.0
     unit = Scaled(K, 1 / size)  # the solver is accurate in absolute numbers
-    y = unit.center + far * (rng.standard_normal(K.shape) if seed % 2 else rng.integers(-1, 2, K.shape))
+    y = unit.center + far * (
+        rng.standard_normal(K.shape) if seed % 2 else rng.integers(-1, 2, K.shape)
+    )
     hull = VertexHull(corners(K) / size)
     program = ExactProjection(unit if isinstance(K, Polyhedral) else hull)._quadratic_program(y)
     np.testing.assert_allclose(unit.project(y), program, atol=1e-5 * max(1.0, far))
@@ -332,13 +379,19 @@ def test_projections_on_round_sets_agree_with_plain_bisection(seed, far):
             x[G.groups == g] *= max(0.0, length - t * w) / length
         return x
 
-    t = root(lambda t: G.norm(shortened(t)) - G.tau, 100 * far * G.radius / G.weights.min()) if G.norm(y) > G.tau else 0.0
+    t = (
+        root(lambda t: G.norm(shortened(t)) - G.tau, 100 * far * G.radius / G.weights.min())
+        if G.norm(y) > G.tau
+        else 0.0
+    )
     np.testing.assert_allclose(G.project(y), shortened(t), atol=1e-9 * max(1.0, far) * G.radius)
 
 
 @given(seed=seeds, n=st.integers(1, 12), far=st.sampled_from([0.1, 1.0, 10.0]))
 @settings(max_examples=50)
-def test_the_projection_on_an_ordered_weighted_ball_agrees_with_plain_pooling_and_bisection(seed, n, far):
+def test_the_projection_on_an_ordered_weighted_ball_agrees_with_plain_pooling_and_bisection(
+    seed, n, far
+):
     rng = np.random.default_rng(seed)
     weights = np.sort(rng.choice([0.1, 0.5, 1.0, 2.0, 2.0], n))[::-1]
     K, y = OrderedWeightedBall(weights, 1.0), far * rng.standard_normal(n)
@@ -353,7 +406,9 @@ def test_the_projection_on_an_ordered_weighted_ball_agrees_with_plain_pooling_an
                 last = blocks.pop()
                 blocks[-1] += last
         x = np.empty(n)
-        x[order] = np.maximum(0.0, np.concatenate([np.full(len(block), np.mean(block)) for block in blocks]))
+        x[order] = np.maximum(
+            0.0, np.concatenate([np.full(len(block), np.mean(block)) for block in blocks])
+        )
         return np.sign(y) * x
 
     t = root(lambda t: K.norm(pooled(t)) - 1.0, 1e3) if K.norm(y) > 1 else 0.0
@@ -367,14 +422,16 @@ def test_a_projection_from_far_away_is_a_member_and_nearest(make, seed, far):
     rng = np.random.default_rng(seed)
     K = make(rng)
     if isinstance(K, Projectable):
-        y = far * (rng.standard_normal(K.shape) if seed % 2 else rng.integers(-2, 3, K.shape).astype(float))
+        y = far * (
+            rng.standard_normal(K.shape) if seed % 2 else rng.integers(-2, 3, K.shape).astype(float)
+        )
         x = K.project(y)
         assert K.excess(x) <= 1e-12 * max(K.radius, np.abs(x).max())
         gap = float((y / far - x / far) @ (K.lmo(x / far - y / far) - x))
         assert gap <= 1e-11 * max(K.radius, np.abs(x).max()) * max(1.0, np.linalg.norm(y / far))
 
 
-# --- sets that are one another ------------------------------------------------------------------------------------------------------
+# --- sets that are one another --------------------------------------------------------------------
 
 
 TWINS = [
@@ -398,7 +455,10 @@ TWINS = [
     (CappedSimplex(5, 1.0, 2.0), Knapsack(np.ones(5), 2.0, at_most=False)),
     (CappedSimplex(5, 1.0, 4.0), Knapsack(np.ones(5), 4.0, at_most=False)),
     (CappedSimplex(6, 0.5, 3.0), Knapsack(np.ones(6), 3.0, 0.5, at_most=False)),
-    (Box([0.0, -1.0, 2.0], [1.0, 1.0, 2.0]), Product(Box([0.0], [1.0]), Box([-1.0, 2.0], [1.0, 2.0]))),
+    (
+        Box([0.0, -1.0, 2.0], [1.0, 1.0, 2.0]),
+        Product(Box([0.0], [1.0]), Box([-1.0, 2.0], [1.0, 2.0])),
+    ),
     (CappedSimplex(4, 0.5), Product(CappedSimplex(4, 0.5))),
     (Simplex(3, 6.0), Scaled(Simplex(3, 2.0), 3.0)),
 ]
@@ -412,7 +472,10 @@ def test_two_names_of_one_set_agree(K, twin, seed):
     for name in ("shape", "dimension", "diameter", "radius", "inner_radius"):
         assert getattr(K, name) == pytest.approx(getattr(twin, name), rel=1e-12), name
     np.testing.assert_allclose(K.center, twin.center)
-    for d in [*rng.standard_normal((4, *K.shape)), *rng.integers(-1, 2, (4, *K.shape)).astype(float)]:
+    for d in [
+        *rng.standard_normal((4, *K.shape)),
+        *rng.integers(-1, 2, (4, *K.shape)).astype(float),
+    ]:
         assert d @ K.lmo(d) == pytest.approx(d @ twin.lmo(d), abs=1e-12)
         np.testing.assert_allclose(K.tangent(d), twin.tangent(d), atol=1e-12)
         y = 3 * d
@@ -435,22 +498,43 @@ def test_halving_fills_a_large_knapsack_as_sorting_does(seed, n, at_most, ties):
     np.testing.assert_allclose(Knapsack(weights, total, upper, at_most).lmo(d), x, atol=1e-9)
 
 
-# --- ties, zeros, scales ------------------------------------------------------------------------------------------------------------
+# --- ties, zeros, scales --------------------------------------------------------------------------
 
 
 def test_ties_go_to_the_earlier_entry():
     np.testing.assert_array_equal(L1Ball(3).lmo(np.array([1.0, -1.0, 1.0])), [-1.0, 0.0, 0.0])
-    np.testing.assert_array_equal(KSparse(4, 2).lmo(np.array([1.0, -1.0, 2.0, 1.0])), [-1.0, 0.0, -1.0, 0.0])
-    np.testing.assert_array_equal(KNormBall(4, 2, 2.0).lmo(np.array([0.0, 1.0, 1.0, 0.0])), [0.0, -2.0, 0.0, 0.0])
-    np.testing.assert_array_equal(OrderedWeightedBall([1.0, 1.0, 1.0]).lmo(np.array([-1.0, 1.0, 1.0])), [1.0, 0.0, 0.0])
-    np.testing.assert_array_equal(GroupBall([1, 0, 0]).lmo(np.array([5.0, 3.0, 4.0])), [0.0, -0.6, -0.8])
+    np.testing.assert_array_equal(
+        KSparse(4, 2).lmo(np.array([1.0, -1.0, 2.0, 1.0])), [-1.0, 0.0, -1.0, 0.0]
+    )
+    np.testing.assert_array_equal(
+        KNormBall(4, 2, 2.0).lmo(np.array([0.0, 1.0, 1.0, 0.0])), [0.0, -2.0, 0.0, 0.0]
+    )
+    np.testing.assert_array_equal(
+        OrderedWeightedBall([1.0, 1.0, 1.0]).lmo(np.array([-1.0, 1.0, 1.0])), [1.0, 0.0, 0.0]
+    )
+    np.testing.assert_array_equal(
+        GroupBall([1, 0, 0]).lmo(np.array([5.0, 3.0, 4.0])), [0.0, -0.6, -0.8]
+    )
     np.testing.assert_array_equal(Knapsack(np.ones(4), 2.5).lmo(-np.ones(4)), [1.0, 1.0, 0.5, 0.0])
 
 
 def test_a_zero_direction_gets_a_member():
-    for K in (GroupBall([0, 0, 1]), LpBall(3, 3.0), Ellipsoid(np.ones(3), [1.0, 2.0, 3.0]), Knapsack(np.ones(3), 1.0)):
-        np.testing.assert_array_equal(K.lmo(np.zeros(3)), K.center if not isinstance(K, Knapsack) else np.zeros(3))
-    for K in (L1Ball(3), KSparse(3, 2), KNormBall(3, 2), OrderedWeightedBall([2.0, 1.0, 1.0]), LpBall(3, math.inf)):
+    for K in (
+        GroupBall([0, 0, 1]),
+        LpBall(3, 3.0),
+        Ellipsoid(np.ones(3), [1.0, 2.0, 3.0]),
+        Knapsack(np.ones(3), 1.0),
+    ):
+        np.testing.assert_array_equal(
+            K.lmo(np.zeros(3)), K.center if not isinstance(K, Knapsack) else np.zeros(3)
+        )
+    for K in (
+        L1Ball(3),
+        KSparse(3, 2),
+        KNormBall(3, 2),
+        OrderedWeightedBall([2.0, 1.0, 1.0]),
+        LpBall(3, math.inf),
+    ):
         assert K.norm(K.lmo(np.zeros(3))) == pytest.approx(1.0)
 
 
@@ -477,7 +561,7 @@ def test_an_exact_total_of_everything_is_a_single_point():
     assert not K.tangent(np.ones(3)).any()
 
 
-# --- products and scaled sets -------------------------------------------------------------------------------------------------------
+# --- products and scaled sets ---------------------------------------------------------------------
 
 
 def test_a_product_keeps_the_warm_start_of_each_part():
@@ -502,9 +586,13 @@ def test_a_product_takes_points_apart_and_together():
     parts = K.split(x)
     assert [part.shape for part in parts] == [(2,), (2, 2), (1, 3)]
     np.testing.assert_array_equal(K.join(*parts), x)
-    with pytest.raises(WrongShape, match=r"A point of this product is joined from 3 parts, not from 1\."):
+    with pytest.raises(
+        WrongShape, match=r"A point of this product is joined from 3 parts, not from 1\."
+    ):
         K.join(x)
-    with pytest.raises(WrongShape, match=r"Part 1 has shape \(3,\); the set's points have shape \(2, 2\)\."):
+    with pytest.raises(
+        WrongShape, match=r"Part 1 has shape \(3,\); the set's points have shape \(2, 2\)\."
+    ):
         K.join(np.ones(2), np.ones(3), np.ones((1, 3)))
 
 
@@ -521,18 +609,28 @@ def test_a_product_takes_points_apart_and_together():
     ],
 )
 def test_isinstance_tells_what_a_product_can_do(K, projects, describes, relaxes):
-    assert (isinstance(K, Projectable), isinstance(K, Polyhedral), isinstance(K, Relaxable)) == (projects, describes, relaxes)
+    assert (isinstance(K, Projectable), isinstance(K, Polyhedral), isinstance(K, Relaxable)) == (
+        projects,
+        describes,
+        relaxes,
+    )
     assert pickle.loads(pickle.dumps(K)) == K
     assert type(K) is type(pickle.loads(pickle.dumps(K)))
     x = np.zeros(K.shape)
     if not projects:
-        with pytest.raises(NotSupported, match=r"has no exact projection, because its \w+ has none\."):
+        with pytest.raises(
+            NotSupported, match=r"has no exact projection, because its \w+ has none\."
+        ):
             K.project(x)
     if not describes:
-        with pytest.raises(NotSupported, match=r"has no linear description, because its \w+ has none\."):
+        with pytest.raises(
+            NotSupported, match=r"has no linear description, because its \w+ has none\."
+        ):
             K.description()
     if not relaxes:
-        with pytest.raises(NotSupported, match=r"has no cheap superset, because none of its parts has one\."):
+        with pytest.raises(
+            NotSupported, match=r"has no cheap superset, because none of its parts has one\."
+        ):
             K.relax(x)
 
 
@@ -545,13 +643,29 @@ def test_a_product_prints_and_compares_as_what_it_is():
     assert Product(K.to(np.zeros(1, dtype=np.float32)), Simplex(2)).center.dtype == np.float32
 
 
-# --- other libraries ----------------------------------------------------------------------------------------------------------------
+# --- other libraries ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [L1Ball, LpBall, Ellipsoid, GroupBall, KSparse, KNormBall, OrderedWeightedBall, Knapsack, Product, Scaled])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        L1Ball,
+        LpBall,
+        Ellipsoid,
+        GroupBall,
+        KSparse,
+        KNormBall,
+        OrderedWeightedBall,
+        Knapsack,
+        Product,
+        Scaled,
+    ],
+)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_sets_on_torch_give_numpys_numbers(kind, dtype):
-    torch = pytest.importorskip("torch", reason='torch is not installed; pip install "tidewolf[torch]" runs these tests')
+    torch = pytest.importorskip(
+        "torch", reason='torch is not installed; pip install "tidewolf[torch]" runs these tests'
+    )
     room = 1e-12 if dtype == "float64" else 1e-5
     for K in kind.examples()[1:2]:
         moved = K.to(torch.zeros(1, dtype=getattr(torch, dtype)))
@@ -559,64 +673,194 @@ def test_sets_on_torch_give_numpys_numbers(kind, dtype):
         for d in np.random.default_rng(2).standard_normal((3, *K.shape)).astype(dtype):
             asked = torch.tensor(d)
             pairs = [(home.lmo(asked), K.lmo(d)) for home in (K, moved)]
-            pairs += [(home.relax(asked), K.relax(d)) for home in (K, moved) if isinstance(K, Relaxable)]
-            pairs += [(home.project(asked), K.project(d)) for home in (K, moved) if isinstance(K, Projectable)]
+            pairs += [
+                (home.relax(asked), K.relax(d)) for home in (K, moved) if isinstance(K, Relaxable)
+            ]
+            pairs += [
+                (home.project(asked), K.project(d))
+                for home in (K, moved)
+                if isinstance(K, Projectable)
+            ]
             for ours, numpys in pairs:
                 assert isinstance(ours, torch.Tensor)
                 assert str(ours.dtype) == f"torch.{dtype}"
                 np.testing.assert_allclose(ours.numpy(), numpys, atol=room * max(1.0, K.radius))
 
 
-# --- sentences ------------------------------------------------------------------------------------------------------------------------
+# --- sentences ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("make", "error", "sentence"),
     [
         (lambda: L1Ball(0), InvalidInput, r"The size n of an L1 ball must be at least 1, not 0\."),
-        (lambda: L1Ball(()), WrongShape, r"The set has points of shape \(\); a point needs at least one axis"),
-        (lambda: L1Ball(2, 0.0), InvalidInput, r"The bound tau of an L1 ball must be greater than 0, not 0\."),
-        (lambda: L1Ball(2, math.inf), NotFinite, r"The bound tau of an L1 ball must be finite, not inf\."),
-        (lambda: LpBall(2, 0.5), InvalidInput, r"The power p of an Lp ball must be at least 1, not 0\.5\."),
-        (lambda: LpBall(2, math.nan), NotFinite, r"The power p of an Lp ball must be finite, not nan\."),
-        (lambda: LpBall(2, "two"), WrongType, r"The power p of an Lp ball must be a number, not 'two'\."),
-        (lambda: LpBall(2, 2.0, -1.0), InvalidInput, r"The bound tau of an Lp ball must be greater than 0, not -1\."),
-        (lambda: KSparse(3, 4), InvalidInput, r"The number k of entries of a k-sparse set must be at most n = 3, not 4\."),
-        (lambda: KSparse(3, 0), InvalidInput, r"The number k of entries of a k-sparse set must be at least 1, not 0\."),
-        (lambda: KSparse(3, 1.5), InvalidInput, r"The number k of entries of a k-sparse set must be a whole number, not 1\.5\."),
-        (lambda: KSparse(3, 1, math.nan), NotFinite, r"The bound tau of a k-sparse set must be finite, not nan\."),
-        (lambda: KNormBall((2, 2), 5), InvalidInput, r"The number k of entries of a k-norm ball must be at most n = 4, not 5\."),
-        (lambda: KNormBall(3, 1, 0.0), InvalidInput, r"The bound tau of a k-norm ball must be greater than 0, not 0\."),
-        (lambda: OrderedWeightedBall([1.0, 2.0]), InvalidInput, r"must not increase; those at 0 and 1 are 1 and 2\."),
+        (
+            lambda: L1Ball(()),
+            WrongShape,
+            r"The set has points of shape \(\); a point needs at least one axis",
+        ),
+        (
+            lambda: L1Ball(2, 0.0),
+            InvalidInput,
+            r"The bound tau of an L1 ball must be greater than 0, not 0\.",
+        ),
+        (
+            lambda: L1Ball(2, math.inf),
+            NotFinite,
+            r"The bound tau of an L1 ball must be finite, not inf\.",
+        ),
+        (
+            lambda: LpBall(2, 0.5),
+            InvalidInput,
+            r"The power p of an Lp ball must be at least 1, not 0\.5\.",
+        ),
+        (
+            lambda: LpBall(2, math.nan),
+            NotFinite,
+            r"The power p of an Lp ball must be finite, not nan\.",
+        ),
+        (
+            lambda: LpBall(2, "two"),
+            WrongType,
+            r"The power p of an Lp ball must be a number, not 'two'\.",
+        ),
+        (
+            lambda: LpBall(2, 2.0, -1.0),
+            InvalidInput,
+            r"The bound tau of an Lp ball must be greater than 0, not -1\.",
+        ),
+        (
+            lambda: KSparse(3, 4),
+            InvalidInput,
+            r"The number k of entries of a k-sparse set must be at most n = 3, not 4\.",
+        ),
+        (
+            lambda: KSparse(3, 0),
+            InvalidInput,
+            r"The number k of entries of a k-sparse set must be at least 1, not 0\.",
+        ),
+        (
+            lambda: KSparse(3, 1.5),
+            InvalidInput,
+            r"The number k of entries of a k-sparse set must be a whole number, not 1\.5\.",
+        ),
+        (
+            lambda: KSparse(3, 1, math.nan),
+            NotFinite,
+            r"The bound tau of a k-sparse set must be finite, not nan\.",
+        ),
+        (
+            lambda: KNormBall((2, 2), 5),
+            InvalidInput,
+            r"The number k of entries of a k-norm ball must be at most n = 4, not 5\.",
+        ),
+        (
+            lambda: KNormBall(3, 1, 0.0),
+            InvalidInput,
+            r"The bound tau of a k-norm ball must be greater than 0, not 0\.",
+        ),
+        (
+            lambda: OrderedWeightedBall([1.0, 2.0]),
+            InvalidInput,
+            r"must not increase; those at 0 and 1 are 1 and 2\.",
+        ),
         (
             lambda: OrderedWeightedBall([1.0, -1.0]),
             InvalidInput,
             r"must not be negative, and the first greater than 0; they run from 1 to -1\.",
         ),
-        (lambda: OrderedWeightedBall([0.0, 0.0]), InvalidInput, r"the first greater than 0; they run from 0 to 0\."),
-        (lambda: OrderedWeightedBall([[1.0]]), WrongShape, r"are a vector with one for each entry, not of shape \(1, 1\)\."),
-        (lambda: OrderedWeightedBall([]), WrongShape, r"are a vector with one for each entry, not of shape \(0,\)\."),
-        (lambda: OrderedWeightedBall([1.0, math.nan]), NotFinite, r"The weights of an ordered weighted ball holds nan at 1;"),
+        (
+            lambda: OrderedWeightedBall([0.0, 0.0]),
+            InvalidInput,
+            r"the first greater than 0; they run from 0 to 0\.",
+        ),
+        (
+            lambda: OrderedWeightedBall([[1.0]]),
+            WrongShape,
+            r"are a vector with one for each entry, not of shape \(1, 1\)\.",
+        ),
+        (
+            lambda: OrderedWeightedBall([]),
+            WrongShape,
+            r"are a vector with one for each entry, not of shape \(0,\)\.",
+        ),
+        (
+            lambda: OrderedWeightedBall([1.0, math.nan]),
+            NotFinite,
+            r"The weights of an ordered weighted ball holds nan at 1;",
+        ),
         (
             lambda: OrderedWeightedBall([1.0], -1.0),
             InvalidInput,
             r"The bound tau of an ordered weighted ball must be greater than 0, not -1\.",
         ),
-        (lambda: GroupBall([0.5, 1.0]), WrongType, r"must be whole numbers, one for each entry of a point, not of dtype float64\."),
+        (
+            lambda: GroupBall([0.5, 1.0]),
+            WrongType,
+            r"must be whole numbers, one for each entry of a point, not of dtype float64\.",
+        ),
         (lambda: GroupBall(3), WrongShape, r"The group ball has points of shape \(\)"),
-        (lambda: GroupBall([0, 1], 1.0, [1.0]), WrongShape, r"The weights of a group ball have shape \(1,\); there are 2 groups\."),
-        (lambda: GroupBall([0, 1], 1.0, [1.0, 0.0]), InvalidInput, r"The weights of a group ball must be greater than 0"),
-        (lambda: GroupBall([0, 1], 0.0), InvalidInput, r"The bound tau of a group ball must be greater than 0, not 0\."),
-        (lambda: Ellipsoid([[1.0, 2.0], [2.0, 1.0]]), InvalidInput, r"must be positive definite; its eigenvalues run from -1 to 3\."),
-        (lambda: Ellipsoid([1.0, 0.0]), InvalidInput, r"must be positive definite; its eigenvalues run from 0 to 1\."),
-        (lambda: Ellipsoid([-1.0]), InvalidInput, r"must be positive definite; its eigenvalues run from -1 to -1\."),
-        (lambda: Ellipsoid([[1.0, 0.5], [0.0, 1.0]]), InvalidInput, r"The matrix of an ellipsoid must be symmetric; give \(A \+ A'\)/2\."),
-        (lambda: Ellipsoid(np.ones((2, 3))), WrongShape, r"is n x n, or the n entries of its diagonal, not of shape \(2, 3\)\."),
-        (lambda: Ellipsoid(2.0), WrongShape, r"is n x n, or the n entries of its diagonal, not of shape \(\)\."),
-        (lambda: Ellipsoid([1.0], [1.0, 2.0]), WrongShape, r"has shape \(2,\); its matrix makes points of shape \(1,\)\."),
+        (
+            lambda: GroupBall([0, 1], 1.0, [1.0]),
+            WrongShape,
+            r"The weights of a group ball have shape \(1,\); there are 2 groups\.",
+        ),
+        (
+            lambda: GroupBall([0, 1], 1.0, [1.0, 0.0]),
+            InvalidInput,
+            r"The weights of a group ball must be greater than 0",
+        ),
+        (
+            lambda: GroupBall([0, 1], 0.0),
+            InvalidInput,
+            r"The bound tau of a group ball must be greater than 0, not 0\.",
+        ),
+        (
+            lambda: Ellipsoid([[1.0, 2.0], [2.0, 1.0]]),
+            InvalidInput,
+            r"must be positive definite; its eigenvalues run from -1 to 3\.",
+        ),
+        (
+            lambda: Ellipsoid([1.0, 0.0]),
+            InvalidInput,
+            r"must be positive definite; its eigenvalues run from 0 to 1\.",
+        ),
+        (
+            lambda: Ellipsoid([-1.0]),
+            InvalidInput,
+            r"must be positive definite; its eigenvalues run from -1 to -1\.",
+        ),
+        (
+            lambda: Ellipsoid([[1.0, 0.5], [0.0, 1.0]]),
+            InvalidInput,
+            r"The matrix of an ellipsoid must be symmetric; give \(A \+ A'\)/2\.",
+        ),
+        (
+            lambda: Ellipsoid(np.ones((2, 3))),
+            WrongShape,
+            r"is n x n, or the n entries of its diagonal, not of shape \(2, 3\)\.",
+        ),
+        (
+            lambda: Ellipsoid(2.0),
+            WrongShape,
+            r"is n x n, or the n entries of its diagonal, not of shape \(\)\.",
+        ),
+        (
+            lambda: Ellipsoid([1.0], [1.0, 2.0]),
+            WrongShape,
+            r"has shape \(2,\); its matrix makes points of shape \(1,\)\.",
+        ),
         (lambda: Ellipsoid([math.inf]), NotFinite, r"The matrix of an ellipsoid holds inf at 0;"),
-        (lambda: Knapsack([1.0, 2.0], 4.0, at_most=False), EmptySet, r"is at most 3 in all cannot weigh exactly 4: lower the total\."),
-        (lambda: Knapsack([1.0, 2.0], 0.0), InvalidInput, r"The total of a knapsack must be greater than 0, not 0\."),
+        (
+            lambda: Knapsack([1.0, 2.0], 4.0, at_most=False),
+            EmptySet,
+            r"is at most 3 in all cannot weigh exactly 4: lower the total\.",
+        ),
+        (
+            lambda: Knapsack([1.0, 2.0], 0.0),
+            InvalidInput,
+            r"The total of a knapsack must be greater than 0, not 0\.",
+        ),
         (
             lambda: Knapsack([1.0, 0.0], 1.0),
             InvalidInput,
@@ -627,13 +871,41 @@ def test_sets_on_torch_give_numpys_numbers(kind, dtype):
             InvalidInput,
             r"The upper bounds of a knapsack must be greater than 0; at entry 0 there is -1\.",
         ),
-        (lambda: Knapsack([1.0], 1.0, [1.0, 1.0]), WrongShape, r"has shape \(2,\); give one number, or one for each of the 1 weights\."),
-        (lambda: Knapsack(1.0, 1.0), WrongShape, r"The weights of a knapsack are a vector with one for each entry, not of shape \(\)\."),
-        (lambda: Knapsack([1.0], math.nan), NotFinite, r"The total of a knapsack must be finite, not nan\."),
-        (lambda: Product(), EmptySet, r"A product of no sets has no points: give at least one set\."),
-        (lambda: Product(Simplex(2), "box"), WrongType, r"A product is made of sets of tidewolf\.sets or of your own .*, not of 'box'\."),
-        (lambda: Scaled(Simplex(2), 0.0), InvalidInput, r"The factor of a scaled set must be greater than 0, not 0\."),
-        (lambda: Scaled(Simplex(2), math.inf), NotFinite, r"The factor of a scaled set must be finite, not inf\."),
+        (
+            lambda: Knapsack([1.0], 1.0, [1.0, 1.0]),
+            WrongShape,
+            r"has shape \(2,\); give one number, or one for each of the 1 weights\.",
+        ),
+        (
+            lambda: Knapsack(1.0, 1.0),
+            WrongShape,
+            r"The weights of a knapsack are a vector with one for each entry, not of shape \(\)\.",
+        ),
+        (
+            lambda: Knapsack([1.0], math.nan),
+            NotFinite,
+            r"The total of a knapsack must be finite, not nan\.",
+        ),
+        (
+            lambda: Product(),
+            EmptySet,
+            r"A product of no sets has no points: give at least one set\.",
+        ),
+        (
+            lambda: Product(Simplex(2), "box"),
+            WrongType,
+            r"A product is made of sets of tidewolf\.sets or of your own .*, not of 'box'\.",
+        ),
+        (
+            lambda: Scaled(Simplex(2), 0.0),
+            InvalidInput,
+            r"The factor of a scaled set must be greater than 0, not 0\.",
+        ),
+        (
+            lambda: Scaled(Simplex(2), math.inf),
+            NotFinite,
+            r"The factor of a scaled set must be finite, not inf\.",
+        ),
         (lambda: Scaled(3, 1.0), WrongType, r"Scaled needs a set .* to start from, not 3\."),
     ],
 )
@@ -646,9 +918,17 @@ def test_what_cannot_be_a_set_is_refused_with_a_sentence(make, error, sentence):
 @each
 def test_bad_points_are_refused_with_a_sentence(make):
     K = make(np.random.default_rng(0))
-    calls = [K.excess, *([K.project] if isinstance(K, Projectable) else []), *([K.relax] if isinstance(K, Relaxable) else [])]
+    calls = [
+        K.excess,
+        *([K.project] if isinstance(K, Projectable) else []),
+        *([K.relax] if isinstance(K, Relaxable) else []),
+    ]
     for call in calls:
-        with pytest.raises(WrongShape, match=r"The point.* has shape \(99,\); the set's points have shape"):
+        with pytest.raises(
+            WrongShape, match=r"The point.* has shape \(99,\); the set's points have shape"
+        ):
             call(np.ones(99))
-        with pytest.raises(NotFinite, match=r"The point.* holds nan at 0; every entry must be finite\."):
+        with pytest.raises(
+            NotFinite, match=r"The point.* holds nan at 0; every entry must be finite\."
+        ):
             call(np.full(K.shape, np.nan))

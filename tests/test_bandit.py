@@ -1,4 +1,6 @@
-"""Bandit learners: laws, how they explore, estimates, units, horizons, thresholds, the frozen regime, twins written plainly, learning."""
+"""Bandit learners: laws, how they explore, estimates, units, horizons, thresholds, the frozen
+regime, twins written plainly, learning.
+"""
 
 from __future__ import annotations
 
@@ -40,16 +42,34 @@ from tidewolf.testing import check_learner
 DIAMOND = FlowPolytope.examples()[0]
 FLAT_BOX = Box([-1.0, 0.0, 2.0], [1.0, 3.0, 2.0])
 POINT = VertexHull(np.ones((1, 2)))
-SETS = [Simplex(4), DIAMOND, CappedSimplex(6, 0.5), FLAT_BOX, L2Ball((2, 2), 3.0), L2Ball(1), Simplex(1), POINT]
+SETS = [
+    Simplex(4),
+    DIAMOND,
+    CappedSimplex(6, 0.5),
+    FLAT_BOX,
+    L2Ball((2, 2), 3.0),
+    L2Ball(1),
+    Simplex(1),
+    POINT,
+]
 each_set = pytest.mark.parametrize("K", SETS, ids=repr)
-ONES = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0, "loss_size": 1.0, "constraint_size": 1.0}
+ONES = {
+    "loss_lipschitz": 1.0,
+    "constraint_lipschitz": 1.0,
+    "loss_size": 1.0,
+    "constraint_size": 1.0,
+}
 
 
 def hostile(K: Any, rounds: int, seed: int, turns: int = 7) -> tw.Stream:
-    """Losses that turn round and constraints that oppose them, all kept by one point of K; slopes of at most 1."""
+    """Losses that turn round and constraints that oppose them, all kept by one point of K; slopes
+    of at most 1.
+    """
     rng = np.random.default_rng(seed)
     star = 0.7 * K.center + 0.3 * K.lmo(rng.standard_normal(K.shape))
-    sign = np.where(np.arange(rounds) * turns // rounds % 2, -1.0, 1.0).reshape(rounds, *[1] * star.ndim)
+    sign = np.where(np.arange(rounds) * turns // rounds % 2, -1.0, 1.0).reshape(
+        rounds, *[1] * star.ndim
+    )
     C = sign * rng.standard_normal(K.shape) + 0.3 * rng.standard_normal((rounds, *K.shape))
     A = -C + 0.2 * rng.standard_normal(C.shape)
     C, A = (M / np.linalg.norm(M.reshape(rounds, -1), axis=1).reshape(sign.shape) for M in (C, A))
@@ -61,7 +81,7 @@ def played(learner: Any, stream: tw.Stream) -> np.ndarray:
     return np.concatenate([p.x for p in tw.play(learner, stream)])
 
 
-# --- laws -------------------------------------------------------------------------------------------------------------------------
+# --- laws -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", range(len(SETS)), ids=lambda number: repr(SETS[number]))
@@ -70,13 +90,23 @@ def test_the_laws_hold_for_the_theorems_learner_on_every_set(number):
         check_learner(learner, seed=number)
 
 
-@given(seed=st.integers(0, 2**32), horizon=st.integers(1, 60), block=st.sampled_from([1, 2, 5]), calls=st.sampled_from([0.1, 1.0, 20.0]))
+@given(
+    seed=st.integers(0, 2**32),
+    horizon=st.integers(1, 60),
+    block=st.sampled_from([1, 2, 5]),
+    calls=st.sampled_from([0.1, 1.0, 20.0]),
+)
 @settings(max_examples=6)
 def test_the_laws_hold_for_any_block_horizon_and_budget(seed, horizon, block, calls):
-    check_learner(BanditPrimalDual(DIAMOND, horizon=horizon, block=block, calls_per_round=calls, seed=seed), seed=seed)
+    check_learner(
+        BanditPrimalDual(DIAMOND, horizon=horizon, block=block, calls_per_round=calls, seed=seed),
+        seed=seed,
+    )
 
 
-def broken(name: str, change: Any, monkeypatch: Any, learner: Any, where: Any = BanditPrimalDual) -> str:
+def broken(
+    name: str, change: Any, monkeypatch: Any, learner: Any, where: Any = BanditPrimalDual
+) -> str:
     """What check_learner says of a learner with one method changed."""
     monkeypatch.setattr(where, name, change)
     with pytest.raises(LawBroken) as caught:
@@ -87,26 +117,46 @@ def broken(name: str, change: Any, monkeypatch: Any, learner: Any, where: Any = 
 def test_explorers_broken_on_purpose_are_caught(monkeypatch):
     right, learner = BanditPrimalDual.acts, BanditPrimalDual(Simplex(3), 20, block=5)
     for changed, sentence in (
-        (lambda self, s, k: right(self, s, k)[::-1], "acts(state, 3) differs from what is played in round"),
-        (lambda self, s, k: frozen(np.repeat(right(self, s, 1), k, axis=0)), "acts(state, 3) differs from what is played in round"),
-        (lambda self, s, k: right(self, s, max(1, min(k, self.rounds_left(s)))), "acts refuses more points than rounds_left, and none"),
-        (lambda self, s, k: frozen(1.5 * right(self, s, k)), "every action is a read-only member of the set"),
+        (
+            lambda self, s, k: right(self, s, k)[::-1],
+            "acts(state, 3) differs from what is played in round",
+        ),
+        (
+            lambda self, s, k: frozen(np.repeat(right(self, s, 1), k, axis=0)),
+            "acts(state, 3) differs from what is played in round",
+        ),
+        (
+            lambda self, s, k: right(self, s, max(1, min(k, self.rounds_left(s)))),
+            "acts refuses more points than rounds_left, and none",
+        ),
+        (
+            lambda self, s, k: frozen(1.5 * right(self, s, k)),
+            "every action is a read-only member of the set",
+        ),
     ):
         with monkeypatch.context() as patch:
             assert sentence in broken("acts", changed, patch, learner)
     with monkeypatch.context() as patch:
-        patch.setattr(one_point, "require_bandit", lambda seen, most: Bandit(*(np.nan_to_num(np.atleast_1d(v)) for v in seen)))
+        patch.setattr(
+            one_point,
+            "require_bandit",
+            lambda seen, most: Bandit(*(np.nan_to_num(np.atleast_1d(v)) for v in seen)),
+        )
         said = broken("notes", BanditPrimalDual.notes, patch, learner)
         assert "bad feedback is refused at once" in said
     stepped = BanditPrimalDual.update
     with monkeypatch.context() as patch:
-        patch.setattr(BanditPrimalDual, "update", lambda self, s, seen: stepped(self, s, seen)._replace(square_sum=float(seen.rounds)))
+        patch.setattr(
+            BanditPrimalDual,
+            "update",
+            lambda self, s, seen: stepped(self, s, seen)._replace(square_sum=float(seen.rounds)),
+        )
         assert "feedback on k rounds at once does what it does one round at a time" in broken(
             "notes", BanditPrimalDual.notes, patch, learner
         )
 
 
-# --- exploring --------------------------------------------------------------------------------------------------------------------
+# --- exploring ------------------------------------------------------------------------------------
 
 
 @each_set
@@ -138,7 +188,9 @@ def test_the_table_of_gaussians_is_one_table():
 
 @pytest.mark.parametrize("K", [Simplex(4), DIAMOND, FLAT_BOX, L2Ball((2, 2)), L2Ball(1)], ids=repr)
 def test_directions_are_uniform_on_the_sphere_of_the_affine_hull(K):
-    """Mean 0 and second moments P/n, P the projection on the directions of aff(K), within six standard deviations."""
+    """Mean 0 and second moments P/n, P the projection on the directions of aff(K), within six
+    standard deviations.
+    """
     N, n, size = 8000, K.dimension, math.prod(K.shape)
     u = directions(K, 11, 0, N).reshape(N, size)
     P = np.array([K.tangent(e.reshape(K.shape)).reshape(-1) for e in np.eye(size)])
@@ -167,11 +219,15 @@ def test_the_estimate_of_a_linear_functions_gradient_is_unbiased_with_any_base(K
 def test_a_base_is_the_mean_of_what_came_before():
     values = np.array([4.0, 1.0, 7.0, 2.0])
     np.testing.assert_allclose(centred(values, 0.0, 0), [0.0, 1.0 - 4.0, 7.0 - 2.5, 2.0 - 4.0])
-    np.testing.assert_allclose(centred(values, 10.0, 2), [-6.0, 1.0 - 8.0, 7.0 - 25.0 / 4.0, 2.0 - 32.0 / 5.0])
+    np.testing.assert_allclose(
+        centred(values, 10.0, 2), [-6.0, 1.0 - 8.0, 7.0 - 25.0 / 4.0, 2.0 - 32.0 / 5.0]
+    )
 
 
 @each_set
-@pytest.mark.parametrize("options", [{}, {"block": 1, "calls_per_round": 3.0}, {"calls_per_round": 0.05}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"block": 1, "calls_per_round": 3.0}, {"calls_per_round": 0.05}], ids=str
+)
 def test_every_point_played_is_a_member_and_the_ball_around_x_is_inside(K, options):
     stream = hostile(K, 300, 3)
     for learner in (BanditPrimalDual(K, 200, **options), BanditPrimalDual(K, **options)):
@@ -193,20 +249,31 @@ def test_every_point_the_theorem_plays_is_a_member(K):
 
 def test_seeds_make_runs():
     stream = hostile(DIAMOND, 200, 0)
-    runs = [played(BanditPrimalDual(DIAMOND, 200, seed=seed), stream).tobytes() for seed in (0, 0, 1)]
+    runs = [
+        played(BanditPrimalDual(DIAMOND, 200, seed=seed), stream).tobytes() for seed in (0, 0, 1)
+    ]
     assert runs[0] == runs[1] != runs[2]
     with pytest.raises(InvalidInput, match=r"A seed must be at least 0, not -1\."):
         BanditPrimalDual(DIAMOND, seed=-1)
 
 
-# --- sessions ---------------------------------------------------------------------------------------------------------------------
+# --- sessions -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "learner", [BanditPrimalDual(DIAMOND, 50, seed=3), TheoremBanditPrimalDual(DIAMOND, 50, 9.0, 9.0, 9.0, 9.0)], ids=repr
+    "learner",
+    [
+        BanditPrimalDual(DIAMOND, 50, seed=3),
+        TheoremBanditPrimalDual(DIAMOND, 50, 9.0, 9.0, 9.0, 9.0),
+    ],
+    ids=repr,
 )
-def test_a_session_is_the_run_bit_for_bit_from_values_or_functions_and_through_files(learner, tmp_path):
-    """Values are kept until their block closes, so that it does not matter how many came at a time."""
+def test_a_session_is_the_run_bit_for_bit_from_values_or_functions_and_through_files(
+    learner, tmp_path
+):
+    """Values are kept until their block closes, so that it does not matter how many came at a
+    time.
+    """
     stream, path = hostile(DIAMOND, 120, 1), tmp_path / "session"
     whole = tw.run(learner, stream)
     session, losses = tw.Session(learner), []
@@ -215,7 +282,9 @@ def test_a_session_is_the_run_bit_for_bit_from_values_or_functions_and_through_f
         assert session.play().tobytes() == x.tobytes()
         losses.append(one.losses.values_at(x[None])[0])
         if t % 2:
-            session.observe(loss_value=losses[-1], constraint_value=one.constraints.values_at(x[None])[0])
+            session.observe(
+                loss_value=losses[-1], constraint_value=one.constraints.values_at(x[None])[0]
+            )
         else:
             session.observe(loss=one.losses, constraint=one.constraints)
         if t % 7 == 3:
@@ -231,20 +300,51 @@ def test_a_session_is_the_run_bit_for_bit_from_values_or_functions_and_through_f
         (
             Bandit(np.ones(2), np.ones(1)),
             WrongShape,
-            r"one loss and one constraint value a round; values of shape \(2,\) and \(1,\) were given",
+            (
+                r"one loss and one constraint value a round; values of shape \(2,\) and \(1,\) "
+                r"were given"
+            ),
         ),
-        (Bandit(np.ones((1, 1)), np.ones((1, 1))), WrongShape, r"values of shape \(1, 1\) and \(1, 1\) were given"),
-        (Bandit(np.ones(9), np.ones(9)), InvalidInput, r"Feedback on 9 rounds was given where 1 to 4 are due\."),
-        (Bandit(np.ones(0), np.ones(0)), InvalidInput, r"Feedback on 0 rounds was given where 1 to 4 are due\."),
-        (Bandit(np.array([1.0, np.nan]), np.ones(2)), NotFinite, r"A loss value of nan was given; values are finite numbers"),
-        (Bandit(np.ones(1), np.array([-1e101])), NotFinite, r"A constraint value of 1e\+101 was given; .* at most 1e\+100 in size\."),
-        (Bandit(1.0, 1.0), WrongType, r"The values of Bandit feedback are arrays, with one number a round\."),
+        (
+            Bandit(np.ones((1, 1)), np.ones((1, 1))),
+            WrongShape,
+            r"values of shape \(1, 1\) and \(1, 1\) were given",
+        ),
+        (
+            Bandit(np.ones(9), np.ones(9)),
+            InvalidInput,
+            r"Feedback on 9 rounds was given where 1 to 4 are due\.",
+        ),
+        (
+            Bandit(np.ones(0), np.ones(0)),
+            InvalidInput,
+            r"Feedback on 0 rounds was given where 1 to 4 are due\.",
+        ),
+        (
+            Bandit(np.array([1.0, np.nan]), np.ones(2)),
+            NotFinite,
+            r"A loss value of nan was given; values are finite numbers",
+        ),
+        (
+            Bandit(np.ones(1), np.array([-1e101])),
+            NotFinite,
+            r"A constraint value of 1e\+101 was given; .* at most 1e\+100 in size\.",
+        ),
+        (
+            Bandit(1.0, 1.0),
+            WrongType,
+            r"The values of Bandit feedback are arrays, with one number a round\.",
+        ),
         (
             Bandit(np.array([3.0]), np.ones(1)),
             InvalidInput,
             r"A loss value of size 3 was seen, above loss_size = 2; give a larger one, or none\.",
         ),
-        (Bandit(np.ones(1), np.array([-5.0])), InvalidInput, r"A constraint value of size 5 was seen, above constraint_size = 4; "),
+        (
+            Bandit(np.ones(1), np.array([-5.0])),
+            InvalidInput,
+            r"A constraint value of size 5 was seen, above constraint_size = 4; ",
+        ),
         (hostile(DIAMOND, 1, 0), WrongType, r"Bandit feedback is due, not Stream\."),
     ],
 )
@@ -257,20 +357,33 @@ def test_bad_feedback_is_refused_with_a_sentence(seen, error, sentence):
 def test_settings_are_refused_with_a_sentence(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(VertexHull, "inner_radius", None)
-        with pytest.raises(NotSupported, match=r"knows of none: its inner_radius is None\. Give a set with an inner_radius above 0\."):
+        with pytest.raises(
+            NotSupported,
+            match=(
+                r"knows of none: its inner_radius is None\. Give a set with an inner_radius "
+                r"above 0\."
+            ),
+        ):
             BanditPrimalDual(VertexHull(np.eye(3)))
     with pytest.raises(
-        WrongType, match=r"BanditPrimalDual needs a set such as sets\.Simplex\(3\), or one of your own \(a sets\.ConvexSet\), not 3\."
+        WrongType,
+        match=(
+            r"BanditPrimalDual needs a set such as sets\.Simplex\(3\), or one of your own \(a "
+            r"sets\.ConvexSet\), not 3\."
+        ),
     ):
         BanditPrimalDual(3)
     with pytest.raises(InvalidInput, match=r"loss_size must be greater than 0, not 0\."):
         BanditPrimalDual(DIAMOND, loss_size=0)
     learner = BanditPrimalDual(DIAMOND, 50, block=4)
-    with pytest.raises(InvalidInput, match=r"The next 9 points were asked for; 1 to 4 are settled before the next update\."):
+    with pytest.raises(
+        InvalidInput,
+        match=r"The next 9 points were asked for; 1 to 4 are settled before the next update\.",
+    ):
         learner.acts(learner.start(), 9)
 
 
-# --- blocks, horizons, budgets, units -------------------------------------------------------------------------------------------------
+# --- blocks, horizons, budgets, units -------------------------------------------------------------
 
 
 def test_the_last_block_is_ragged_and_costs_no_call():
@@ -286,11 +399,19 @@ def test_past_the_horizon_it_restarts_with_twice_as_much_explores_less_far_and_s
     learner, stream = BanditPrimalDual(L2Ball(3), horizon=200), hostile(L2Ball(3), 700, 0)
     run = tw.run(learner, stream)
     assert (run.final_state.began, run.final_state.horizon) == (600, 800)
-    assert run.notes == ("The horizon of 200 rounds was passed: after round 600 the learner restarted with 800.",)
+    assert run.notes == (
+        "The horizon of 200 rounds was passed: after round 600 the learner restarted with 800.",
+    )
     assert run.max_excess <= 1e-12
     *_, last = tw.play(learner, stream[:200])
     before, after = last.state, learner._in_stretch(last.state)
-    assert (before.t, after.t, after.lam, after.square_sum, after.began) == (200, 200, 0.0, 0.0, 200)
+    assert (before.t, after.t, after.lam, after.square_sum, after.began) == (
+        200,
+        200,
+        0.0,
+        0.0,
+        200,
+    )
     assert learner._around(before)[1] == pytest.approx(2.0**0.25 * learner._around(after)[1])
     np.testing.assert_allclose(after.active.x, before.active.x, atol=1e-15)
     assert (after.largest_loss, after.mean_loss, after.calls, after.bank) == (
@@ -323,22 +444,35 @@ UNITS = {
 
 
 @pytest.mark.parametrize("name", UNITS)
-@pytest.mark.parametrize("options", [{}, {"block": 1}, {"block": 3, "calls_per_round": 0.4}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"block": 1}, {"block": 3, "calls_per_round": 0.4}], ids=str
+)
 def test_powers_of_two_in_the_units_change_no_bit_of_a_decision(name, options):
     stream = hostile(UNITS[name](1.0), 90, 5)
 
     def decisions(x: float, f: float, g: float) -> bytes:
         learner = BanditPrimalDual(UNITS[name](x), horizon=60, **options)
-        C, A, b = stream.losses.C * (f / x), stream.constraints.A * (g / x), stream.constraints.b * g
+        C, A, b = (
+            stream.losses.C * (f / x),
+            stream.constraints.A * (g / x),
+            stream.constraints.b * g,
+        )
         return (played(learner, tw.Stream(Linear(C), Affine(A, b))) / x).tobytes()
 
     plain = decisions(1.0, 1.0, 1.0)
-    for units in ((8.0, 1.0, 1.0), (1.0, 0.25, 1.0), (1.0, 1.0, 2.0**20), (2.0**-12, 2.0**30, 2.0**-7)):
+    for units in (
+        (8.0, 1.0, 1.0),
+        (1.0, 0.25, 1.0),
+        (1.0, 1.0, 2.0**20),
+        (2.0**-12, 2.0**30, 2.0**-7),
+    ):
         assert decisions(*units) == plain, units
 
 
 def test_adding_a_constant_to_the_losses_changes_no_decision():
-    """Up to rounding, which a projection that stops within a tolerance may amplify to the square root of eps."""
+    """Up to rounding, which a projection that stops within a tolerance may amplify to the square
+    root of eps.
+    """
     K = Simplex(4)
     stream = hostile(K, 120, 6)
     lifted = tw.Stream(Affine(stream.losses.C, np.full(120, -50.0)), stream.constraints)
@@ -350,8 +484,14 @@ def test_adding_a_constant_to_the_losses_changes_no_decision():
 def test_limits_that_no_point_keeps_never_overflow(depth):
     K, rng = CappedSimplex(5, 0.5), np.random.default_rng(8)
     A = rng.random((400, 5))
-    stream = tw.Stream(Linear(rng.standard_normal((400, 5))), Affine(A, A @ K.center - depth * (np.arange(400) % 2)))
-    for learner in (BanditPrimalDual(K, 300), TheoremBanditPrimalDual(K, 350, 1e100, 1e100, 1e100, 1e100)):
+    stream = tw.Stream(
+        Linear(rng.standard_normal((400, 5))),
+        Affine(A, A @ K.center - depth * (np.arange(400) % 2)),
+    )
+    for learner in (
+        BanditPrimalDual(K, 300),
+        TheoremBanditPrimalDual(K, 350, 1e100, 1e100, 1e100, 1e100),
+    ):
         run = tw.run(learner, stream)
         assert run.max_excess <= 1e-12
         assert np.isfinite(run.losses).all()
@@ -372,7 +512,7 @@ def test_values_that_grow_without_measure_never_overflow(dtype):
         assert K.excess(x) <= 1e-5
 
 
-# --- twins written plainly ------------------------------------------------------------------------------------------------------------
+# --- twins written plainly ------------------------------------------------------------------------
 
 
 def naive_practical(K: Any, stream: tw.Stream, T: int, seed: int) -> list[np.ndarray]:
@@ -381,7 +521,16 @@ def naive_practical(K: Any, stream: tw.Stream, T: int, seed: int) -> list[np.nda
     n, r, R = K.dimension, K.inner_radius, K.radius
     mu = min(math.sqrt(n * r / R) / T**0.25 * R, r / 2)
     shrunk = Shrunk(K, 1 - mu / r)
-    active, y, lam, bank, S, points, seen_f, seen_g = ActiveSet.start(shrunk), K.center, 0.0, 0.0, 0.0, [], [], [0.0]
+    active, y, lam, bank, S, points, seen_f, seen_g = (
+        ActiveSet.start(shrunk),
+        K.center,
+        0.0,
+        0.0,
+        0.0,
+        [],
+        [],
+        [0.0],
+    )
     last: tuple[list[float], list[float]] = ([], [])
     for first in range(0, T, b):
         M_f, M_g = (max(seen_f) - min(seen_f)) / 2 if seen_f else 1.0, max(seen_g)
@@ -423,10 +572,13 @@ def test_the_practical_learner_is_what_its_file_says_written_plainly(K):
     assert end.state.lam > 0.0
     assert end.state.calls > 0
     assert np.ptp(ours, axis=0).max() > 0.1
-    np.testing.assert_allclose(ours, naive_practical(K, stream, T, 2), atol=1e-6)  # searches that stop amplify rounding
+    # searches that stop amplify rounding
+    np.testing.assert_allclose(ours, naive_practical(K, stream, T, 2), atol=1e-6)
 
 
-def naive_theorem(K: Any, stream: tw.Stream, T: int, start: np.ndarray, G: float) -> list[np.ndarray]:
+def naive_theorem(
+    K: Any, stream: tw.Stream, T: int, start: np.ndarray, G: float
+) -> list[np.ndarray]:
     """Algorithm 5 as it is printed, errata applied, in the hurry of the test below."""
     n, r, R, b = K.dimension, K.inner_radius, K.radius, math.isqrt(T)
     mu, eta = math.sqrt(n * r) * T**-0.25, 20.0 * R / (math.sqrt(n) * G) * T**-0.75
@@ -453,7 +605,9 @@ def naive_theorem(K: Any, stream: tw.Stream, T: int, start: np.ndarray, G: float
 
 @pytest.mark.parametrize("K", [L2Ball(3), Simplex(3, total=2.0)], ids=repr)
 def test_the_theorem_is_algorithm_5_written_plainly(K, monkeypatch):
-    """With a tolerance a thousand times finer, longer steps and less damping, so that something happens in a short run."""
+    """With a tolerance a thousand times finer, longer steps and less damping, so that something
+    happens in a short run.
+    """
     right = thresholds.BanditTheoremSteps.__init__
 
     def hurried(self: Any, *given: Any) -> None:
@@ -473,42 +627,67 @@ def test_the_theorem_is_algorithm_5_written_plainly(K, monkeypatch):
     np.testing.assert_allclose(ours, theirs, atol=1e-9)
 
 
-# --- the theorem ------------------------------------------------------------------------------------------------------------------
+# --- the theorem ----------------------------------------------------------------------------------
 
 
 def test_the_settings_are_the_theorems():
     s = thresholds.BanditTheoremSteps(10_000, 2.0, 0.25, 4, 3.0)
-    assert (s.block, s.mu, s.eta) == (100, pytest.approx(1.0 / 10.0), pytest.approx(2.0 / (2.0 * 3.0) * 1e-3))
-    assert s.delta == pytest.approx(24 * math.sqrt(183) * 9.0 * 16.0 * 100.0 * math.sqrt(math.log(10_000)))
+    assert (s.block, s.mu, s.eta) == (
+        100,
+        pytest.approx(1.0 / 10.0),
+        pytest.approx(2.0 / (2.0 * 3.0) * 1e-3),
+    )
+    assert s.delta == pytest.approx(
+        24 * math.sqrt(183) * 9.0 * 16.0 * 100.0 * math.sqrt(math.log(10_000))
+    )
     assert s.tol == pytest.approx(3 * 61 * 4.0 / 100.0 * math.log(10_000))
 
 
 def test_too_short_to_explore_is_refused_with_the_horizon_it_takes():
-    with pytest.raises(InvalidInput, match=r"With horizon = 319 .* needs a horizon of at least n\^2/r\^2 = 320 there\."):
+    with pytest.raises(
+        InvalidInput,
+        match=r"With horizon = 319 .* needs a horizon of at least n\^2/r\^2 = 320 there\.",
+    ):
         BanditPrimalDual.theorem(Simplex(5), horizon=319, **ONES)
     for n, r in ((4, math.sqrt(1 / 20)), (2, 1.0), (7, 0.3), (1, 0.7)):
         least = thresholds.explorable_from(r, n)
-        assert [math.sqrt(n * r) * T**-0.25 <= r * (1 + 1e-12) for T in (least - 1, least) if T] == [False, True][-min(2, least) :]
+        assert [
+            math.sqrt(n * r) * T**-0.25 <= r * (1 + 1e-12) for T in (least - 1, least) if T
+        ] == [False, True][-min(2, least) :]
     with pytest.warns(FrozenRegime):
-        learner = BanditPrimalDual.theorem(L2Ball(2), horizon=4, **ONES)  # mu = r: nothing but the center has room around it
+        # mu = r: nothing but the center has room around it
+        learner = BanditPrimalDual.theorem(L2Ball(2), horizon=4, **ONES)
     assert tw.run(learner, hostile(L2Ball(2), 4, 0)).max_excess <= 1e-12
     with pytest.raises(
-        NotAMember, match=r"not a member of the set shrunk by 1 - mu/r = 0\.5, which leaves room to explore: its excess is 0\.1"
+        NotAMember,
+        match=(
+            r"not a member of the set shrunk by 1 - mu/r = 0\.5, which leaves room to explore: its "
+            r"excess is 0\.1"
+        ),
     ):
         BanditPrimalDual.theorem(L2Ball(1), horizon=16, **ONES, start=[0.6])
 
 
 @pytest.mark.parametrize(
-    "sizes", [(1.0, 1.0, 1, 1.0, 1.0, 1.0, 1.0), (0.1, 0.05, 2, 1.0, 0.3, 2.0, 0.1), (0.05, 0.05, 3, 5.0, 5.0, 5.0, 5.0)]
+    "sizes",
+    [
+        (1.0, 1.0, 1, 1.0, 1.0, 1.0, 1.0),
+        (0.1, 0.05, 2, 1.0, 0.3, 2.0, 0.1),
+        (0.05, 0.05, 3, 5.0, 5.0, 5.0, 5.0),
+    ],
 )
 def test_the_condition_holds_from_its_threshold_on_and_not_just_before(sizes):
     T = thresholds.bandit_condition(*sizes)
     assert not thresholds.bandit_condition_at(T - 1, *sizes)
     assert all(thresholds.bandit_condition_at(T + k, *sizes) for k in range(3000))
     assert all(
-        thresholds.bandit_condition_at(k * k + i, *sizes) for k in range(math.isqrt(T) + 1, math.isqrt(T) + 1000) for i in (0, 2 * k)
+        thresholds.bandit_condition_at(k * k + i, *sizes)
+        for k in range(math.isqrt(T) + 1, math.isqrt(T) + 1000)
+        for i in (0, 2 * k)
     )
-    assert not any(thresholds.bandit_condition_at(k * k, *sizes) for k in range(3, math.isqrt(T - 1) + 1))
+    assert not any(
+        thresholds.bandit_condition_at(k * k, *sizes) for k in range(3, math.isqrt(T - 1) + 1)
+    )
 
 
 def test_thresholds_are_found_by_brute_force_too():
@@ -520,12 +699,20 @@ def test_thresholds_are_found_by_brute_force_too():
     T = thresholds.bandit_condition(*small)
     tried = [k for k in range(9, 4 * T + 5000) if not thresholds.bandit_condition_at(k, *small)]
     assert max([thresholds.explorable_from(1.0, 40) - 1, 8, *tried]) + 1 == T
-    assert thresholds.bandit_condition(1.0, 1.0, 1, 1.0, 1.0, 1.0, 1.0) == pytest.approx(9.92e6, rel=1e-3)
+    assert thresholds.bandit_condition(1.0, 1.0, 1, 1.0, 1.0, 1.0, 1.0) == pytest.approx(
+        9.92e6, rel=1e-3
+    )
 
 
 @pytest.mark.parametrize("K", [L2Ball(3), DIAMOND, Simplex(3)], ids=repr)
 def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(K):
-    with pytest.warns(FrozenRegime, match=r"unless the horizon is at least 8529325\. .* its condition holds from a horizon of \d+ on\."):
+    with pytest.warns(
+        FrozenRegime,
+        match=(
+            r"unless the horizon is at least 8529325\. .* its condition holds from a horizon of \d+"
+            r" on\."
+        ),
+    ):
         learner = BanditPrimalDual.theorem(K, horizon=2000, **dict.fromkeys(ONES, 2.0))
     run = tw.run(learner, hostile(K, 2000, 0))
     assert run.oracle_calls == 0
@@ -537,7 +724,11 @@ def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(
 
 def test_between_thaw_and_condition_only_the_condition_is_missing():
     with pytest.warns(
-        ShortHorizon, match=r"^The theorem promises nothing for 400000 rounds: its condition holds from a horizon of \d+ on"
+        ShortHorizon,
+        match=(
+            r"^The theorem promises nothing for 400000 rounds: its condition holds from a horizon "
+            r"of \d+ on"
+        ),
     ) as caught:
         learner = BanditPrimalDual.theorem(L2Ball(1), horizon=400_000, **ONES, start=[0.95])
     assert [w.category for w in caught] == [ShortHorizon]
@@ -548,26 +739,50 @@ def test_where_the_condition_holds_there_is_a_promise_and_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         learner = BanditPrimalDual.theorem(
-            Simplex(3), horizon=10**9, loss_lipschitz=2.0, constraint_lipschitz=3.0, loss_size=0.5, constraint_size=1.5
+            Simplex(3),
+            horizon=10**9,
+            loss_lipschitz=2.0,
+            constraint_lipschitz=3.0,
+            loss_size=0.5,
+            constraint_size=1.5,
         )
     assert learner.notes(learner.start()) == ()
-    T, n, r, R, G_f, G_g, M_f, M_g = 10**9, 2, math.sqrt(1 / 6), math.sqrt(2 / 3), 2.0, 3.0, 0.5, 1.5
+    T, n, r, R, G_f, G_g, M_f, M_g = (
+        10**9,
+        2,
+        math.sqrt(1 / 6),
+        math.sqrt(2 / 3),
+        2.0,
+        3.0,
+        0.5,
+        1.5,
+    )
     s = thresholds.BanditTheoremSteps(T, R, r, n, 3.0)
     mu, eta, b, tau = s.mu, s.eta, s.block, math.sqrt(s.tol)
-    inside = tau * n * (M_g + 4 * M_f) / (mu * math.sqrt(b)) + G_g * (tau + mu) + mu * M_g / r + 4 * tau * G_f
+    inside = (
+        tau * n * (M_g + 4 * M_f) / (mu * math.sqrt(b))
+        + G_g * (tau + mu)
+        + mu * M_g / r
+        + 4 * tau * G_f
+    )
     inside += 4 * eta * n**2 * M_f**2 / mu**2 + 4 * eta * b * (G_f**2 + M_g**2) + 4 * mu * G_f
     A = 2 * R**2 / eta + T / 4 * inside
     assert learner.promise().regret == pytest.approx(A + T * mu * G_f * (1 + R / r))
     ascent = 2 * (s.delta * eta * T + 1 / eta)
-    assert learner.promise().violation == pytest.approx(math.sqrt(ascent * (A + 2 * R * G_f * T)) + mu * G_g * T)
+    assert learner.promise().violation == pytest.approx(
+        math.sqrt(ascent * (A + 2 * R * G_f * T)) + mu * G_g * T
+    )
     assert TheoremBanditPrimalDual(POINT, 10, 1.0, 1.0, 1.0, 1.0).promise() == (0.0, 0.0, "")
 
 
-# --- promises and learning ------------------------------------------------------------------------------------------------------------
+# --- promises and learning ------------------------------------------------------------------------
 
 
 def test_a_promise_is_smaller_per_round_in_longer_runs_and_below_the_trivial():
-    rates = [[v / T for v in BanditPrimalDual(L2Ball(2), T, **ONES).promise()[:2]] for T in (10**5, 10**6, 10**8, 10**10)]
+    rates = [
+        [v / T for v in BanditPrimalDual(L2Ball(2), T, **ONES).promise()[:2]]
+        for T in (10**5, 10**6, 10**8, 10**10)
+    ]
     assert rates == sorted(rates, reverse=True)
     assert rates[0][0] < 2.0
     assert rates[1][1] < 1.5
@@ -580,39 +795,67 @@ def test_a_promise_is_smaller_per_round_in_longer_runs_and_below_the_trivial():
 def test_a_promise_is_in_the_users_units():
     plain = BanditPrimalDual(L2Ball(2), 10**6, **ONES).promise()
     scaled = BanditPrimalDual(
-        L2Ball(2, 10.0), 10**6, loss_lipschitz=0.3, constraint_lipschitz=0.7, loss_size=3.0, constraint_size=7.0
+        L2Ball(2, 10.0),
+        10**6,
+        loss_lipschitz=0.3,
+        constraint_lipschitz=0.7,
+        loss_size=3.0,
+        constraint_size=7.0,
     ).promise()
-    assert (scaled.regret, scaled.violation) == (pytest.approx(3.0 * plain.regret), pytest.approx(7.0 * plain.violation))
+    assert (scaled.regret, scaled.violation) == (
+        pytest.approx(3.0 * plain.regret),
+        pytest.approx(7.0 * plain.violation),
+    )
 
 
 def test_a_promise_is_the_formula_of_its_file():
     T, K, (G_f, G_g, M_f, M_g) = 10**6, Simplex(3), (2.0, 3.0, 0.5, 9.0)
-    learner = BanditPrimalDual(K, T, loss_lipschitz=G_f, constraint_lipschitz=G_g, loss_size=M_f, constraint_size=M_g)
+    learner = BanditPrimalDual(
+        K, T, loss_lipschitz=G_f, constraint_lipschitz=G_g, loss_size=M_f, constraint_size=M_g
+    )
     (b, _, nu, theta, tol, _), n, r, R = steps_for(T, 1.0), 2, 0.5, math.sqrt(2 / 3)
     k_f, k_g, mu, root = G_f * R / M_f, G_g * R / M_g, math.sqrt(n * r) * T**-0.25, math.sqrt
     assert tol is not None
     assert (k_f > 1) != (k_g > 1)
-    C = 2 * root(2) * root(n**2 / mu**2 + b * k_g**2) + (root(tol) * k_g + mu * k_g + mu / r * k_g) * root(T)
-    A = 2 * root(2) * root(T * (4 * n**2 / mu**2 + b * k_f**2)) + root(tol) * k_f * T + nu * b * T / 2 + 2
+    C = 2 * root(2) * root(n**2 / mu**2 + b * k_g**2) + (
+        root(tol) * k_g + mu * k_g + mu / r * k_g
+    ) * root(T)
+    A = (
+        2 * root(2) * root(T * (4 * n**2 / mu**2 + b * k_f**2))
+        + root(tol) * k_f * T
+        + nu * b * T / 2
+        + 2
+    )
     A += C**2 / (2 * theta * (1 - nu * b * theta))
     assert learner.promise().regret == pytest.approx(M_f * (A + T * mu * k_f * (1 + 1 / r)))
-    assert learner.promise().violation == pytest.approx(M_g * root(2 * (theta * T + 1 / nu) * (A + 2 * T)))
+    assert learner.promise().violation == pytest.approx(
+        M_g * root(2 * (theta * T + 1 / nu) * (A + 2 * T))
+    )
 
 
 def test_a_promise_that_cannot_be_made_says_why():
-    assert "needs horizon, loss_lipschitz, constraint_lipschitz, loss_size" in BanditPrimalDual(DIAMOND, 10**6).promise().reason
+    assert (
+        "needs horizon, loss_lipschitz, constraint_lipschitz, loss_size"
+        in BanditPrimalDual(DIAMOND, 10**6).promise().reason
+    )
     short = BanditPrimalDual(DIAMOND, 50, **ONES).promise()
     assert short[:2] == (None, None)
-    assert short.reason.startswith("With 50 rounds in blocks of 10 with 1 oracle calls a round no distance of the projections is known")
+    assert short.reason.startswith(
+        "With 50 rounds in blocks of 10 with 1 oracle calls a round no distance of the projections "
+        "is known"
+    )
     assert BanditPrimalDual(POINT, 10**4, **ONES).promise() == (0.0, 0.0, "")
 
 
 def test_what_is_measured_on_average_stays_below_the_promise():
-    """On a hostile stream whose promise is below the trivial; the comparator by hand: the best feasible point of a disc."""
+    """On a hostile stream whose promise is below the trivial; the comparator by hand: the best
+    feasible point of a disc.
+    """
     K, T = L2Ball(2), 30_000
     signs = np.where(np.arange(T) // 997 % 2, -1.0, 1.0)[:, None]
     C = 0.8 * np.array([1.0, 0.0]) + 0.6 * signs * np.array([0.0, 1.0])
-    stream = tw.Stream(Linear(C), Affine(np.broadcast_to([-1.0, 0.0], (T, 2)), np.zeros(T)))  # x_1 >= 0, against the loss
+    # x_1 >= 0, against the loss
+    stream = tw.Stream(Linear(C), Affine(np.broadcast_to([-1.0, 0.0], (T, 2)), np.zeros(T)))
     promise = BanditPrimalDual(K, T, **ONES).promise()
     runs = [tw.run(BanditPrimalDual(K, T, **ONES, seed=seed), stream) for seed in range(2)]
     total = C.sum(axis=0)
@@ -625,7 +868,9 @@ def test_what_is_measured_on_average_stays_below_the_promise():
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 def test_it_learns_from_values_alone(noise):
     K, T = Simplex(5), 20_000
-    C = np.array([1.0, 0.5, 0.0, 0.7, 0.9]) + noise * np.random.default_rng(0).standard_normal((T, 5))
+    C = np.array([1.0, 0.5, 0.0, 0.7, 0.9]) + noise * np.random.default_rng(0).standard_normal(
+        (T, 5)
+    )
     stream = tw.Stream(Linear(C), Affine(np.ones((T, 5)), np.full(T, 2.0)))
     at_center = float((C @ K.center).mean())
     for seed in range(3):
@@ -640,11 +885,18 @@ def test_it_learns_to_keep_a_limit():
     """The loss wants all of one entry, the limit allows little of it."""
     K, T = Simplex(5), 20_000
     C = np.broadcast_to([1.0, 0.5, 0.0, 0.7, 0.9], (T, 5))
-    stream = tw.Stream(Linear(C), Affine(np.broadcast_to([0.0, 0.0, 1.0, 0.0, 0.0], (T, 5)), np.full(T, 0.3)))
+    stream = tw.Stream(
+        Linear(C), Affine(np.broadcast_to([0.0, 0.0, 1.0, 0.0, 0.0], (T, 5)), np.full(T, 0.3))
+    )
     run = tw.run(BanditPrimalDual(K, T), stream)
-    blind = tw.run(BanditPrimalDual(K, T), tw.Stream(stream.losses, Affine(np.zeros((T, 5)), np.zeros(T))))
+    blind = tw.run(
+        BanditPrimalDual(K, T), tw.Stream(stream.losses, Affine(np.zeros((T, 5)), np.zeros(T)))
+    )
     heedless = np.maximum(
-        stream.constraints.values_at(played(BanditPrimalDual(K, T), tw.Stream(stream.losses, blind.stream.constraints))), 0.0
+        stream.constraints.values_at(
+            played(BanditPrimalDual(K, T), tw.Stream(stream.losses, blind.stream.constraints))
+        ),
+        0.0,
     )
     assert run.violations[-T // 4 :].mean() < 0.6 * heedless[-T // 4 :].mean()
     assert run.final_state.lam > 0.0

@@ -1,6 +1,8 @@
-"""Files that unpack to gigabytes, headers that claim terabytes, states of another hand: one sentence, 256 MB above the file at most.
+"""Files that unpack to gigabytes, headers that claim terabytes, states of another hand: one
+sentence, 256 MB above the file at most.
 
-Each file is read in a process of its own, which tells how far its memory rose while the file was refused.
+Each file is read in a process of its own, which tells how far its memory rose while the file was
+refused.
 """
 
 from __future__ import annotations
@@ -63,19 +65,27 @@ def refused(*files: tuple[str, Path]) -> list[tuple[int, str]]:
     """How far memory rose while each file was refused, and the sentence."""
     here = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
     words = [str(word) for pair in files for word in pair]
-    done = subprocess.run([sys.executable, "-c", READER, *words], capture_output=True, text=True, env=here, timeout=300)
+    done = subprocess.run(
+        [sys.executable, "-c", READER, *words],
+        capture_output=True,
+        text=True,
+        env=here,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
     lines = [line.split("|", 2) for line in done.stdout.splitlines()]
     assert [lines_in for _, lines_in, _ in lines] == ["0"] * len(files)
     return [(int(bytes_), said) for bytes_, _, said in lines]
 
 
-# --- what bombs are made of ---------------------------------------------------------------------------------------------------------------
+# --- what bombs are made of -----------------------------------------------------------------------
 
 
 def npy_header(shape: tuple[int, ...], dtype: str = "<f8") -> bytes:
     buffer = io.BytesIO()
-    np.lib.format.write_array_header_2_0(buffer, {"descr": dtype, "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_2_0(
+        buffer, {"descr": dtype, "fortran_order": False, "shape": shape}
+    )
     return buffer.getvalue()
 
 
@@ -88,15 +98,38 @@ def zipped(entries: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes
 
 
 def zip_of_zeros(name: str, head: bytes, chunks: int) -> bytes:
-    """An archive with one entry: a head and so many times 16 MB of zeros, packed once and repeated. Its CRC is wrong, which shows last."""
+    """An archive with one entry: a head and so many times 16 MB of zeros, packed once and repeated.
+
+    Its CRC is wrong, which shows last.
+    """
     packer = zlib.compressobj(wbits=-15)
     start = packer.compress(head) + packer.flush(zlib.Z_FULL_FLUSH)
     chunk = packer.compress(bytes(16 * MEGABYTE)) + packer.flush(zlib.Z_FULL_FLUSH)
     data = start + chunk * chunks + packer.flush()
-    sizes = struct.pack("<III", 0, len(data), len(head) + chunks * 16 * MEGABYTE) + struct.pack("<H", len(name))
-    local = b"PK\x03\x04" + struct.pack("<HHHHH", 20, 0, 8, 0, 33) + sizes + struct.pack("<H", 0) + name.encode() + data
-    entry = b"PK\x01\x02" + struct.pack("<HHHHHH", 20, 20, 0, 8, 0, 33) + sizes + struct.pack("<HHHHII", 0, 0, 0, 0, 0, 0) + name.encode()
-    return local + entry + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 1, 1, len(entry), len(local), 0)
+    sizes = struct.pack("<III", 0, len(data), len(head) + chunks * 16 * MEGABYTE) + struct.pack(
+        "<H", len(name)
+    )
+    local = (
+        b"PK\x03\x04"
+        + struct.pack("<HHHHH", 20, 0, 8, 0, 33)
+        + sizes
+        + struct.pack("<H", 0)
+        + name.encode()
+        + data
+    )
+    entry = (
+        b"PK\x01\x02"
+        + struct.pack("<HHHHHH", 20, 20, 0, 8, 0, 33)
+        + sizes
+        + struct.pack("<HHHHII", 0, 0, 0, 0, 0, 0)
+        + name.encode()
+    )
+    return (
+        local
+        + entry
+        + b"PK\x05\x06"
+        + struct.pack("<HHHHIIH", 0, 0, 1, 1, len(entry), len(local), 0)
+    )
 
 
 def packed_again(path: Path, start: bytes, chunk: bytes, times: int) -> Path:
@@ -140,40 +173,61 @@ def bombs(tmp_path_factory) -> dict[str, tuple[str, Path]]:
     packed_again(table("rows.csv.gz"), b"a,b\n", b"1,2\n" * MEGABYTE, 4 * chunks)
     packed_again(table("line.csv.gz"), b"a,b\n", b"1" * (4 * MEGABYTE), 4 * chunks)
     packed_again(table("short.csv.gz"), b"a,b\n", b"1" * (4 * MEGABYTE), 12)
-    files["graph.csv.gz"] = "graph", packed_again(here / "graph.csv.gz", b"tail,head\n", b"a,b\n" * MEGABYTE, 4 * chunks)
+    files["graph.csv.gz"] = (
+        "graph",
+        packed_again(here / "graph.csv.gz", b"tail,head\n", b"a,b\n" * MEGABYTE, 4 * chunks),
+    )
     runs = pyarrow.table({"a": np.zeros(1 << 20)})
     with parquet.ParquetWriter(table("runs.parquet"), runs.schema) as writer:
         for _ in range(64):
             writer.write_table(runs)
-    text = pyarrow.DictionaryArray.from_arrays(pyarrow.array(np.zeros(4096, dtype=np.int32)), pyarrow.array(["x" * MEGABYTE]))
+    text = pyarrow.DictionaryArray.from_arrays(
+        pyarrow.array(np.zeros(4096, dtype=np.int32)), pyarrow.array(["x" * MEGABYTE])
+    )
     for name, kept in (("texts.parquet", True), ("plain texts.parquet", False)):
-        parquet.write_table(pyarrow.table({"time": text, "a": np.zeros(4096)}), table(name), store_schema=kept)
+        parquet.write_table(
+            pyarrow.table({"time": text, "a": np.zeros(4096)}), table(name), store_schema=kept
+        )
     terabytes = (10**12, 10)
     table("claims.npz", zipped({"values.npy": npy_header(terabytes) + bytes(80)}))
     table("item.npz", zipped({"values.npy": npy_header((1, 1), "<U2000000000") + bytes(80)}))
     table("overflow.npz", zipped({"values.npy": npy_header((2**32, 2**32)) + bytes(80)}))
     table("negative.npz", zipped({"values.npy": npy_header((-1, 1)) + bytes(80)}))
-    table("lies.npz", lying_size(zipped({"values.npy": npy_header((10**8, 4)) + bytes(80)}), 3_200_000_080 + 128))
+    table(
+        "lies.npz",
+        lying_size(zipped({"values.npy": npy_header((10**8, 4)) + bytes(80)}), 3_200_000_080 + 128),
+    )
     table("lzma.npz", zipped({"values.npy": npy_header((4, 4)) + bytes(128)}, zipfile.ZIP_LZMA))
     state("claims.state", zipped({"manifest.npy": npy_header((10**13,), "|u1") + bytes(80)}))
     many = zipped({f"{i}.npy": b"" for i in range(1000)})
     state("empty entries.state", many)
-    manifest = b'{"settings": "", "learner": "", "writer": {}, "fields": [' + b"{}," * (12 * MEGABYTE) + b"{}]}"
-    state("manifest.state", zipped({"manifest.npy": npy_header((len(manifest),), "|u1") + manifest}))
+    manifest = (
+        b'{"settings": "", "learner": "", "writer": {}, "fields": ['
+        + b"{}," * (12 * MEGABYTE)
+        + b"{}]}"
+    )
+    state(
+        "manifest.state", zipped({"manifest.npy": npy_header((len(manifest),), "|u1") + manifest})
+    )
     deep = b"[" * (4 * MEGABYTE)
     state("deep.state", zipped({"manifest.npy": npy_header((len(deep),), "|u1") + deep}))
     (here / "nothing.state").write_bytes(b"tidewolf state 1\n")
     os.truncate(here / "nothing.state", 300 * MEGABYTE)
     files["nothing.state"] = "state", here / "nothing.state"
     laughs = "".join(f'<!ENTITY a{i + 1} "{f"&a{i};" * 10}">' for i in range(9))
-    graphml = f'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a0 "ha">{laughs}]><graphml><graph id="&a9;"/></graphml>'
+    graphml = (
+        f'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a0 "ha">{laughs}]><graphml><graph '
+        'id="&a9;"/></graphml>'
+    )
     (here / "laughs.graphml").write_text(graphml)
     files["laughs.graphml"] = "graph", here / "laughs.graphml"
     return files
 
 
 def test_no_bomb_takes_more_than_it_may(bombs):
-    for (name, (_, path)), (rose, said) in zip(bombs.items(), refused(*bombs.values()), strict=True):
+    for (name, (_, path)), (rose, said) in zip(
+        bombs.items(), refused(*bombs.values()), strict=True
+    ):
         assert rose <= path.stat().st_size + LIMIT, f"{name} took {rose >> 20} MB: {said}"
         assert path.name in said, f"{name}: {said}"
         assert said.endswith("."), f"{name}: {said}"
@@ -196,7 +250,10 @@ def test_a_larger_file_may_unpack_to_more():
 def test_a_graph_of_too_much_text_is_refused(name, tmp_path, monkeypatch):
     monkeypatch.setattr("tidewolf.problems.graph_files.LARGEST_TEXT", 1 << 20)
     (tmp_path / name).write_bytes(b" " * (2 << 20))
-    with pytest.raises(InvalidInput, match=r"has 2 MB; GraphML and GML are read up to 1 MB, edge lists in CSV of any size\."):
+    with pytest.raises(
+        InvalidInput,
+        match=r"has 2 MB; GraphML and GML are read up to 1 MB, edge lists in CSV of any size\.",
+    ):
         read_graph(tmp_path / name)
 
 
@@ -204,16 +261,23 @@ def test_packed_nonsense_is_refused(tmp_path):
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n")[:-6] + b"\xff" * 6)
     with pytest.raises(InvalidInput, match="cannot be read as CSV"):
         read_table(tmp_path / "t.csv.gz")
-    (tmp_path / "t.csv.gz").write_bytes(b"\x1f\x8b\x08\x00" + bytes(6) + zlib.compress(b"x")[2:-4][::-1] + b"\xff" * 30)
+    (tmp_path / "t.csv.gz").write_bytes(
+        b"\x1f\x8b\x08\x00" + bytes(6) + zlib.compress(b"x")[2:-4][::-1] + b"\xff" * 30
+    )
     with pytest.raises(InvalidInput, match="cannot be read as CSV"):
         read_table(tmp_path / "t.csv.gz")
 
 
-# --- states of another hand ---------------------------------------------------------------------------------------------------------------
+# --- states of another hand -----------------------------------------------------------------------
 
-SPARSE, LOW_RANK = LEARNERS["LyapunovDescent"], tw.LyapunovDescent(tw.sets.Spectraplex(3), horizon=40)
+SPARSE, LOW_RANK = (
+    LEARNERS["LyapunovDescent"],
+    tw.LyapunovDescent(tw.sets.Spectraplex(3), horizon=40),
+)
 DENSE = tw.LyapunovDescent(tw.sets.L2Ball(3), horizon=40)
-JOINED = tw.LyapunovDescent(tw.sets.Product(tw.sets.BoundedPSD(2, 1.0), tw.sets.Simplex(3)), horizon=40)
+JOINED = tw.LyapunovDescent(
+    tw.sets.Product(tw.sets.BoundedPSD(2, 1.0), tw.sets.Simplex(3)), horizon=40
+)
 OPEN = LEARNERS["DriftPlusPenalty"]
 
 
@@ -226,14 +290,18 @@ def saved(learner: Any, rounds: int = 9) -> bytes:
 
 
 def forged(data: bytes, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> bytes:
-    """The state after another hand, with a right checksum: `change` is given the fields and the arrays."""
+    """The state after another hand, with a right checksum: `change` is given the fields and the
+    arrays.
+    """
     body = data.partition(b"\n")[2][32:]
     with np.load(io.BytesIO(body)) as file:
         arrays = {name: array.copy() for name, array in file.items()}
     manifest = json.loads(bytes(arrays.pop("manifest")))
     change(manifest["fields"], arrays)
     buffer = io.BytesIO()
-    np.savez(buffer, manifest=np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8), **arrays)
+    np.savez(
+        buffer, manifest=np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8), **arrays
+    )
     return sealed(buffer.getvalue())
 
 
@@ -307,7 +375,10 @@ FORGERIES = [
     (SPARSE, array("aimed", put=lambda y: y[None, :])),
     (SPARSE, array(*ACTIVE, "weights", put=lambda w: 0.5 * w)),
     (SPARSE, array(*ACTIVE, "weights", put=lambda w: w[:-1])),
-    (SPARSE, array(*ACTIVE, "weights", put=lambda w: np.append(w[:-1] + 1.0, w[-1] - len(w) + 1.0))),
+    (
+        SPARSE,
+        array(*ACTIVE, "weights", put=lambda w: np.append(w[:-1] + 1.0, w[-1] - len(w) + 1.0)),
+    ),
     (SPARSE, array(*ACTIVE, "weights", put=entry(0, np.nan))),
     (SPARSE, array(*ACTIVE, "weights", put=lambda w: w.astype(np.int64))),
     (SPARSE, array(*ACTIVE, "weights", put=lambda w: np.roll(w, 1))),
@@ -319,22 +390,58 @@ FORGERIES = [
     (SPARSE, array(*FIRST, "indices", put=lambda i: i[:0])),
     (SPARSE, array(*FIRST, "values", put=entry(0, np.nan))),
     (SPARSE, array(*FIRST, "values", put=lambda v: v.astype(np.float32))),
-    (SPARSE, lambda fields, _: fields["active"]["parts"]["vertices"]["list"][0]["parts"].update(shape={"list": [10**12]})),
+    (
+        SPARSE,
+        lambda fields, _: fields["active"]["parts"]["vertices"]["list"][0]["parts"].update(
+            shape={"list": [10**12]}
+        ),
+    ),
     (SPARSE, lambda fields, _: fields["active"]["parts"]["vertices"]["list"].clear()),
     (SPARSE, lambda fields, _: fields["active"]["parts"]["vertices"]["list"].append(None)),
     (SPARSE, lambda fields, _: fields["open"]["list"].__setitem__(5, 10**9)),
     (LOW_RANK, array(*LAST, "rows", put=lambda rows: rows[0])),
     (LOW_RANK, array(*LAST, "rows", put=lambda rows: rows * np.nan)),
-    (LOW_RANK, lambda fields, _: fields["active"]["parts"]["vertices"]["list"][0]["parts"].update(ridge={"float": "nan"})),
-    (LOW_RANK, lambda fields, _: fields["active"]["parts"]["vertices"]["list"][0]["parts"].update(ridge=-1)),
+    (
+        LOW_RANK,
+        lambda fields, _: fields["active"]["parts"]["vertices"]["list"][0]["parts"].update(
+            ridge={"float": "nan"}
+        ),
+    ),
+    (
+        LOW_RANK,
+        lambda fields, _: fields["active"]["parts"]["vertices"]["list"][0]["parts"].update(
+            ridge=-1
+        ),
+    ),
     (DENSE, array(*LAST, "point", put=lambda v: 1e3 * v + 1.0)),
     (DENSE, array(*LAST, "point", put=lambda v: v[:2])),
-    (JOINED, lambda fields, _: fields["active"]["parts"]["vertices"]["list"][-1]["parts"]["vertices"]["list"].pop()),
+    (
+        JOINED,
+        lambda fields, _: fields["active"]["parts"]["vertices"]["list"][-1]["parts"]["vertices"][
+            "list"
+        ].pop(),
+    ),
     (JOINED, lambda fields, _: fields["active"]["parts"].update(warm="text")),
-    (OPEN, lambda fields, _: fields["open"]["list"][4]["parts"]["kinds"]["list"].__setitem__(0, "Custom")),
-    (OPEN, lambda fields, _: fields["open"]["list"][4]["parts"]["kinds"]["list"].__setitem__(0, "Nonsense")),
-    (OPEN, array("open", "list", 4, "parts", "arrays", "list", 0, "list", 0, put=lambda c: c[:, :3])),
-    (OPEN, array("open", "list", 4, "parts", "arrays", "list", 0, "list", 0, put=lambda c: np.nan * c)),
+    (
+        OPEN,
+        lambda fields, _: fields["open"]["list"][4]["parts"]["kinds"]["list"].__setitem__(
+            0, "Custom"
+        ),
+    ),
+    (
+        OPEN,
+        lambda fields, _: fields["open"]["list"][4]["parts"]["kinds"]["list"].__setitem__(
+            0, "Nonsense"
+        ),
+    ),
+    (
+        OPEN,
+        array("open", "list", 4, "parts", "arrays", "list", 0, "list", 0, put=lambda c: c[:, :3]),
+    ),
+    (
+        OPEN,
+        array("open", "list", 4, "parts", "arrays", "list", 0, "list", 0, put=lambda c: np.nan * c),
+    ),
 ]
 
 
@@ -346,7 +453,9 @@ def idle(**parts: Any) -> Callable[..., None]:
         given = {name: {"array": f"idle_{name}", "numpy": True} for name in parts}
         arrays.update({f"idle_{name}": part for name, part in parts.items()})
         last = active["vertices"]["list"][-1]
-        active["vertices"]["list"].append({"stored": last["stored"], "parts": last["parts"] | given})
+        active["vertices"]["list"].append(
+            {"stored": last["stored"], "parts": last["parts"] | given}
+        )
         weights = active["weights"]["array"]
         arrays[weights] = np.append(arrays[weights], 0.0)
 
@@ -379,7 +488,11 @@ def states():
     return {id(learner): saved(learner) for learner in (SPARSE, LOW_RANK, DENSE, JOINED, OPEN)}
 
 
-@pytest.mark.parametrize(("learner", "change"), FORGERIES, ids=lambda part: getattr(part, "__name__", type(part).__name__))
+@pytest.mark.parametrize(
+    ("learner", "change"),
+    FORGERIES,
+    ids=lambda part: getattr(part, "__name__", type(part).__name__),
+)
 def test_a_hand_made_state_with_a_right_checksum_is_refused(learner, change, states, tmp_path):
     data = forged(states[id(learner)], change)
     with pytest.raises(BrokenFile) as said:
@@ -391,7 +504,11 @@ def test_a_hand_made_state_with_a_right_checksum_is_refused(learner, change, sta
         tw.Session.load(tmp_path / "state", learner)
 
 
-@pytest.mark.parametrize("learner", [SPARSE, LOW_RANK, DENSE, JOINED, OPEN], ids=lambda each: type(each.hard_set).__name__)
+@pytest.mark.parametrize(
+    "learner",
+    [SPARSE, LOW_RANK, DENSE, JOINED, OPEN],
+    ids=lambda each: type(each.hard_set).__name__,
+)
 def test_a_state_packed_again_as_it_was_goes_on(learner, states):
     data = states[id(learner)]
     again = learner.load(forged(data, lambda fields, arrays: None))
@@ -405,12 +522,14 @@ def test_a_writer_of_another_hand_is_refused_or_told(writer):
         arrays = dict(file.items())
     manifest = json.loads(bytes(arrays.pop("manifest"))) | {"writer": writer}
     buffer = io.BytesIO()
-    np.savez(buffer, manifest=np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8), **arrays)
+    np.savez(
+        buffer, manifest=np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8), **arrays
+    )
     with pytest.raises((BrokenFile, tw.core.errors.OtherVersions)):
         SPARSE.load(sealed(buffer.getvalue()))
 
 
-# --- recordings of another hand -----------------------------------------------------------------------------------------------------------
+# --- recordings of another hand -------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -458,4 +577,9 @@ def test_a_hand_made_recording_is_refused(change, recorded):
 
 def test_a_recording_packed_again_as_it_was_goes_on(recorded):
     data, learner, stream = recorded
-    assert Recording.load(forged(data, lambda fields, arrays: None), learner, stream, "the file").save() == data
+    assert (
+        Recording.load(
+            forged(data, lambda fields, arrays: None), learner, stream, "the file"
+        ).save()
+        == data
+    )

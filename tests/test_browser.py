@@ -1,4 +1,6 @@
-"""The report page in a real browser: nothing leaves the file, nothing overflows a phone, pointers are told the numbers."""
+"""The report page in a real browser: nothing leaves the file, nothing overflows a phone, pointers
+are told the numbers.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,14 @@ from tidewolf.experiments.experiment import DEFAULT_LEARNERS, learner_named
 from tidewolf.report import comparison
 from tidewolf.rivals import SinhaVaze
 
-playwright = pytest.importorskip("playwright.sync_api", reason="The browser is driven by playwright, which is not installed here.")
+playwright = pytest.importorskip(
+    "playwright.sync_api",
+    reason="The browser is driven by playwright, which is not installed here.",
+)
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="There is no Chromium here to show the pages in.")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="There is no Chromium here to show the pages in."
+)
 DATE = datetime(2026, 1, 2, tzinfo=UTC)
 SCHEMES = ("light", "dark")
 
@@ -25,7 +32,10 @@ SCHEMES = ("light", "dark")
 def runs():
     """Those of the default learners, as `make run` shows them."""
     problem = tw.problems.routing(rounds=150, seed=3)
-    return [tw.run(learner_named(name)(problem.K, horizon=150), problem.stream) for name in DEFAULT_LEARNERS]
+    return [
+        tw.run(learner_named(name)(problem.K, horizon=150), problem.stream)
+        for name in DEFAULT_LEARNERS
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +44,26 @@ def files(runs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     labels = tw.problems.routing(rounds=1).labels
     report.write(
-        folder / "routing.html", runs, name="routing", about="A flow.", seed=3, date=DATE, entries=labels, experiment="rounds = 150"
+        folder / "routing.html",
+        runs,
+        name="routing",
+        about="A flow.",
+        seed=3,
+        date=DATE,
+        entries=labels,
+        experiment="rounds = 150",
     )
     problem = tw.problems.sdp(rounds=40)
-    swept = [tw.run(tw.LyapunovDescent(problem.K, horizon=40, caution=c), problem.stream) for c in (1.0, 10.0)]
+    swept = [
+        tw.run(tw.LyapunovDescent(problem.K, horizon=40, caution=c), problem.stream)
+        for c in (1.0, 10.0)
+    ]
     report.write(folder / "sdp.html", swept, name="sdp", about="Antennas.", seed=0, date=DATE)
-    compared = tw.compare([tw.LyapunovDescent, SinhaVaze], {"routing": tw.problems.routing(rounds=40)}, cautions=[1.0, 10.0])
+    compared = tw.compare(
+        [tw.LyapunovDescent, SinhaVaze],
+        {"routing": tw.problems.routing(rounds=40)},
+        cautions=[1.0, 10.0],
+    )
     comparison.write(folder / "comparison.html", compared, date=DATE)
     return {file.stem: file.as_uri() for file in folder.iterdir()}
 
@@ -63,7 +87,10 @@ def visit(browser):
         page = context.new_page()
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: complaints.append(request.url) if request.url != address else None)
+        page.on(
+            "request",
+            lambda request: complaints.append(request.url) if request.url != address else None,
+        )
         page.goto(address)
         return page
 
@@ -86,7 +113,9 @@ def hover(page, place, x, y):
 
 def luminance(color):
     parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
@@ -158,8 +187,12 @@ def test_a_pointer_over_a_link_is_told_its_load(visit, files, runs):
 def test_a_pointer_near_a_point_of_a_frontier_is_told_its_caution(visit, files, name):
     page = visit(files[name])
     figure = page.locator("figure[data-told*=dots]").first
-    x, y, _, words = page.evaluate("(figure) => JSON.parse(figure.dataset.told).dots[1]", figure.element_handle())
-    assert hover(page, "figure[data-told*=dots] > svg", (x + 5) / 400, (y + 5) / 270).strip() == words
+    x, y, _, words = page.evaluate(
+        "(figure) => JSON.parse(figure.dataset.told).dots[1]", figure.element_handle()
+    )
+    assert (
+        hover(page, "figure[data-told*=dots] > svg", (x + 5) / 400, (y + 5) / 270).strip() == words
+    )
     assert "caution 10" in words
 
 
@@ -197,6 +230,8 @@ def test_paper_is_white_and_has_everything_on_it(visit, files, scheme):
     assert page.pdf(format="A4").startswith(b"%PDF")
     page.emulate_media(media="print")
     assert luminance(page.evaluate("getComputedStyle(document.body).backgroundColor")) == 1
-    assert contrast(page.evaluate("getComputedStyle(document.body).color"), "rgb(255, 255, 255)") >= 7
+    assert (
+        contrast(page.evaluate("getComputedStyle(document.body).color"), "rgb(255, 255, 255)") >= 7
+    )
     assert page.locator(".network.across").first.is_visible()
     assert not page.locator("summary").first.is_visible()

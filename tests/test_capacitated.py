@@ -1,4 +1,6 @@
-"""Flows within bounds against linear programs, networkx, brute force and single flows, and what has no flow."""
+"""Flows within bounds against linear programs, networkx, brute force and single flows, and what has
+no flow.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,18 @@ seeds = st.integers(0, 2**32)
 
 
 def random_network(seed: int, nodes: int, arcs: int) -> Network:
-    """Arcs anywhere, loops and cycles among them; bounds whole or not, some equal; supplies that a flow, often a corner, meets."""
+    """Arcs anywhere, loops and cycles among them; bounds whole or not, some equal; supplies that a
+    flow, often a corner, meets.
+    """
     rng = np.random.default_rng(seed)
     tails, heads = rng.integers(0, nodes, (2, arcs)).astype(np.int32)
     lower = rng.integers(-2, 2, arcs).astype(float)
     upper = lower + rng.integers(0, 4, arcs)
     if rng.random() < 0.5:
         lower, upper = lower * rng.random(), upper * rng.random() + 2.0
-    x = lower + (upper - lower) * (rng.integers(0, 2, arcs) if rng.random() < 0.4 else rng.random(arcs))
+    x = lower + (upper - lower) * (
+        rng.integers(0, 2, arcs) if rng.random() < 0.4 else rng.random(arcs)
+    )
     names = tuple(f"n{i}" for i in range(nodes))
     empty = Network(tails, heads, lower, upper, np.zeros(nodes), names)
     return Network(tails, heads, lower, upper, empty.balance(x), names)
@@ -54,7 +60,13 @@ def matrix_of(net: Network) -> np.ndarray:
 
 
 def program(net: Network, d: np.ndarray):
-    return linprog(d, A_eq=matrix_of(net), b_eq=net.supply, bounds=np.stack([net.lower, net.upper], axis=1), method="highs")
+    return linprog(
+        d,
+        A_eq=matrix_of(net),
+        b_eq=net.supply,
+        bounds=np.stack([net.lower, net.upper], axis=1),
+        method="highs",
+    )
 
 
 def corners_of(net: Network) -> np.ndarray:
@@ -67,13 +79,21 @@ def corners_of(net: Network) -> np.ndarray:
             continue
         x = np.where(place < 0, net.lower, net.upper)
         x[place == 0] = 0.0
-        x[place == 0] = np.linalg.lstsq(inside, net.supply - A @ x, rcond=None)[0] if inside.shape[1] else x[place == 0]
-        if np.abs(A @ x - net.supply).max() < 1e-9 and (x > net.lower - 1e-9).all() and (x < net.upper + 1e-9).all():
+        x[place == 0] = (
+            np.linalg.lstsq(inside, net.supply - A @ x, rcond=None)[0]
+            if inside.shape[1]
+            else x[place == 0]
+        )
+        if (
+            np.abs(A @ x - net.supply).max() < 1e-9
+            and (x > net.lower - 1e-9).all()
+            and (x < net.upper + 1e-9).all()
+        ):
             found.append(x)
     return np.array(found)
 
 
-# --- the oracle -------------------------------------------------------------------------------------------------------------------------
+# --- the oracle -----------------------------------------------------------------------------------
 
 
 @given(net=networks, seed=seeds, ties=st.booleans())
@@ -108,12 +128,16 @@ def test_answers_are_the_best_corners(net, seed):
 
 
 def test_it_agrees_with_networkx_on_whole_numbers():
-    networkx = pytest.importorskip("networkx", reason='networkx is not installed; pip install "tidewolf[graph]" runs this test')
+    networkx = pytest.importorskip(
+        "networkx", reason='networkx is not installed; pip install "tidewolf[graph]" runs this test'
+    )
     rng = np.random.default_rng(0)
     tails, heads = rng.integers(0, 12, (2, 60))
     upper = rng.integers(1, 9, 60)
     balance = np.bincount(tails, upper // 2, 12) - np.bincount(heads, upper // 2, 12)
-    K = CapacitatedFlow.from_edges(zip(tails, heads, strict=True), supplies=dict(enumerate(balance)), upper=upper)
+    K = CapacitatedFlow.from_edges(
+        zip(tails, heads, strict=True), supplies=dict(enumerate(balance)), upper=upper
+    )
     graph, costs = networkx.MultiDiGraph(), rng.integers(-20, 20, 60)
     graph.add_nodes_from((node, {"demand": -int(amount)}) for node, amount in enumerate(balance))
     for tail, head, room, cost in zip(tails, heads, upper, costs, strict=True):
@@ -126,7 +150,9 @@ def test_it_agrees_with_networkx_on_whole_numbers():
 @given(seed=seeds, nodes=st.integers(2, 7))
 def test_without_narrow_bounds_it_is_a_flow_polytope(seed, nodes):
     one = random_flow_polytope(seed, nodes)
-    edges = [(one.nodes[tail], one.nodes[head]) for tail, head in zip(one.tails, one.heads, strict=True)]
+    edges = [
+        (one.nodes[tail], one.nodes[head]) for tail, head in zip(one.tails, one.heads, strict=True)
+    ]
     K = CapacitatedFlow.from_edges(edges, supplies={0: 1.0, nodes - 1: -1.0}, upper=100.0)
     assert K.dimension == one.dimension
     d = np.random.default_rng(seed).standard_normal(K.shape)
@@ -143,7 +169,16 @@ def test_a_start_that_is_none_does_no_harm():
     basis = K.answer(-d).warm
     cycle = basis.copy()
     cycle[:6] = [1, 0, 0, 1, 1, 1]
-    for start in (np.zeros_like(basis), np.ones_like(basis), -basis, 5 * basis, cycle, basis[:3], basis.astype(float), d):
+    for start in (
+        np.zeros_like(basis),
+        np.ones_like(basis),
+        -basis,
+        5 * basis,
+        cycle,
+        basis[:3],
+        basis.astype(float),
+        d,
+    ):
         assert K.answer(d, start).vertex.inner(d) == pytest.approx(value, abs=1e-12)
     assert basis.dtype == np.int8
 
@@ -153,7 +188,10 @@ def test_the_basis_of_another_network_does_no_harm(net, seed):
     """The same arcs, other supplies: a tree like any other, whose flow breaks bounds."""
     rng, K = np.random.default_rng(seed), CapacitatedFlow(net)
     asked = net.balance(net.lower + net.room * rng.random(len(net.tails)))
-    d, other = rng.standard_normal(K.shape), Network(net.tails, net.heads, net.lower, net.upper, asked, net.nodes)
+    d, other = (
+        rng.standard_normal(K.shape),
+        Network(net.tails, net.heads, net.lower, net.upper, asked, net.nodes),
+    )
     vertex = K.answer(d, other.cheapest(-d).basis).vertex
     assert vertex.inner(d) == pytest.approx(K.answer(d).vertex.inner(d), abs=1e-9)
     assert K.excess(vertex.dense(d)) <= 1e-12
@@ -164,23 +202,44 @@ def test_the_basis_of_another_network_does_no_harm(net, seed):
 def test_the_kernels_are_their_source(net, seed):
     d = np.random.default_rng(seed).standard_normal(len(net.tails))
     fast = net.cheapest(d)
-    kernels = ("hang", "adopt", "release", "basic_flow", "improve", "potential", "settled", "pivot", "proved_gap")
+    kernels = (
+        "hang",
+        "adopt",
+        "release",
+        "basic_flow",
+        "improve",
+        "potential",
+        "settled",
+        "pivot",
+        "proved_gap",
+    )
     with pytest.MonkeyPatch.context() as patch:
         for name in kernels:
             patch.setattr(simplex, name, getattr(simplex, name).plain)
-        slow = Network(net.tails, net.heads, net.lower, net.upper, net.supply, net.nodes).cheapest(d)
+        slow = Network(net.tails, net.heads, net.lower, net.upper, net.supply, net.nodes).cheapest(
+            d
+        )
     np.testing.assert_array_equal(slow.basis, fast.basis)
     np.testing.assert_array_equal(slow.x, fast.x)
 
 
 @given(seed=seeds, nodes=st.integers(1, 6), arcs=st.integers(1, 20))
 def test_from_every_node_of_a_tree_something_can_be_sent_to_the_root(seed, nodes, arcs):
-    """What keeps pivots without progress from going round in circles; whole numbers, so that nothing is rounded."""
+    """What keeps pivots without progress from going round in circles; whole numbers, so that
+    nothing is rounded.
+    """
     rng = np.random.default_rng(seed)
     tails, heads = rng.integers(0, nodes, (2, arcs)).astype(np.int32)
     upper = rng.integers(0, 3, arcs).astype(float)
     empty = Network(tails, heads, np.zeros(arcs), upper, np.zeros(nodes), tuple(range(nodes)))
-    net = Network(tails, heads, empty.lower, upper, empty.balance(np.floor(upper * rng.random(arcs) * 1.5)), empty.nodes)
+    net = Network(
+        tails,
+        heads,
+        empty.lower,
+        upper,
+        empty.balance(np.floor(upper * rng.random(arcs) * 1.5)),
+        empty.nodes,
+    )
     if narrow_cut(net) is not None:
         return
     all_tails, all_heads, room = net._hung
@@ -201,7 +260,9 @@ def test_the_gap_bounds_what_any_flow_could_save(net, seed, pushed):
     rng = np.random.default_rng(seed)
     costs, pi = rng.standard_normal((2, len(net.tails))), rng.standard_normal(len(net.nodes) + 1)
     x = (1 - pushed) * net.cheapest(costs[0]).x + pushed * net.cheapest(costs[1]).x
-    gap = simplex.proved_gap(costs[0], net.room, net.tails, net.heads, len(net.tails), x - net.lower, pi)
+    gap = simplex.proved_gap(
+        costs[0], net.room, net.tails, net.heads, len(net.tails), x - net.lower, pi
+    )
     assert costs[0] @ (x - net.cheapest(costs[0]).x) <= gap + 1e-9
     assert net.cheapest(1024 * costs[0]).gap == 1024 * net.cheapest(costs[0]).gap
 
@@ -216,7 +277,12 @@ def test_random_networks_keep_every_law(seed):
     ("edges", "supplies", "lower", "upper"),
     [
         ([("s", "t")], {"s": 1.0, "t": -1.0}, 0.0, 5.0),
-        ([("s", "t"), ("s", "t"), ("t", "u")], {"s": 1.0, "t": 1.0, "u": -2.0}, 0.25, [1.0, 0.5, 2.0]),
+        (
+            [("s", "t"), ("s", "t"), ("t", "u")],
+            {"s": 1.0, "t": 1.0, "u": -2.0},
+            0.25,
+            [1.0, 0.5, 2.0],
+        ),
         ([(0, 0)], {}, 0.0, 2.0),
         ([(0, 1), (1, 0)], {}, 0.0, 0.0),
     ],
@@ -229,11 +295,24 @@ def test_degenerate_networks_keep_every_law(edges, supplies, lower, upper):
 @pytest.mark.parametrize("size", [1e-9, 1e9])
 def test_amounts_of_every_size_keep_the_laws(size):
     net = random_network(5, 4, 9)
-    check_set(CapacitatedFlow(Network(net.tails, net.heads, size * net.lower, size * net.upper, size * net.supply, net.nodes)))
+    check_set(
+        CapacitatedFlow(
+            Network(
+                net.tails,
+                net.heads,
+                size * net.lower,
+                size * net.upper,
+                size * net.supply,
+                net.nodes,
+            )
+        )
+    )
 
 
 def test_what_rounding_leaves_at_a_node_counts_as_nothing():
-    K = CapacitatedFlow.from_edges([("s", "t")] * 2, supplies={"s": 0.3, "t": -0.3}, lower=[0.1, 0.2], upper=1.0)
+    K = CapacitatedFlow.from_edges(
+        [("s", "t")] * 2, supplies={"s": 0.3, "t": -0.3}, lower=[0.1, 0.2], upper=1.0
+    )
     assert 0.3 - (0.1 + 0.2) != 0
     assert not K.network.left.any()
     assert K.dimension == 0
@@ -241,9 +320,14 @@ def test_what_rounding_leaves_at_a_node_counts_as_nothing():
 
 
 def test_bounds_far_wider_than_the_flow_cost_no_digits():
-    K = CapacitatedFlow.from_edges([("s", "t"), ("s", "t")], supplies={"s": 1.0, "t": -1.0}, upper=1e12)
+    K = CapacitatedFlow.from_edges(
+        [("s", "t"), ("s", "t")], supplies={"s": 1.0, "t": -1.0}, upper=1e12
+    )
     np.testing.assert_array_equal(K.lmo(np.array([1.0, 2.0])), [1.0, 0.0])
-    assert (K.radius, K.inner_radius) == (pytest.approx(math.sqrt(0.5)), pytest.approx(math.sqrt(0.5)))
+    assert (K.radius, K.inner_radius) == (
+        pytest.approx(math.sqrt(0.5)),
+        pytest.approx(math.sqrt(0.5)),
+    )
     assert K.diameter == pytest.approx(math.sqrt(2))
 
 
@@ -263,7 +347,7 @@ def test_a_learner_is_saved_with_its_basis_and_goes_on_as_if_never_stopped(tmp_p
     assert one.state.warm.dtype == np.int8
 
 
-# --- geometry ---------------------------------------------------------------------------------------------------------------------------
+# --- geometry -------------------------------------------------------------------------------------
 
 
 @given(net=small)
@@ -280,12 +364,16 @@ def test_sizes_are_those_of_all_corners(net):
     np.testing.assert_allclose(high, corners.max(axis=0), atol=1e-9)
     _, sizes, basis = np.linalg.svd(corners - corners[0], full_matrices=False)
     spanned = basis[sizes > 1e-8].T @ basis[sizes > 1e-8]
-    np.testing.assert_allclose([K.tangent(unit) for unit in np.eye(len(net.tails))], spanned, atol=1e-9)
+    np.testing.assert_allclose(
+        [K.tangent(unit) for unit in np.eye(len(net.tails))], spanned, atol=1e-9
+    )
 
 
 @given(net=networks)
 def test_the_center_keeps_farthest_from_its_nearest_bound(net):
-    """Against the linear program: the largest s with lower + s <= x <= upper - s on every arc that can change."""
+    """Against the linear program: the largest s with lower + s <= x <= upper - s on every arc that
+    can change.
+    """
     K = CapacitatedFlow(net)
     assert K.excess(K.center) <= 1e-12
     if not K.dimension:
@@ -294,9 +382,16 @@ def test_the_center_keeps_farthest_from_its_nearest_bound(net):
     unit = np.zeros(len(net.tails))
     unit[K._free] = 1.0
     A = np.hstack([matrix_of(net), np.zeros((len(net.nodes), 1))])
-    rows = np.vstack([np.column_stack([-np.eye(len(unit)), unit]), np.column_stack([np.eye(len(unit)), unit])])
+    rows = np.vstack(
+        [np.column_stack([-np.eye(len(unit)), unit]), np.column_stack([np.eye(len(unit)), unit])]
+    )
     best = linprog(
-        [0.0] * len(unit) + [-1.0], A_ub=rows, b_ub=np.append(-net.lower, net.upper), A_eq=A, b_eq=net.supply, bounds=(None, None)
+        [0.0] * len(unit) + [-1.0],
+        A_ub=rows,
+        b_ub=np.append(-net.lower, net.upper),
+        A_eq=A,
+        b_eq=net.supply,
+        bounds=(None, None),
     )
     slack = np.minimum(K.center - net.lower, net.upper - K.center)[K._free]
     assert slack.min() == pytest.approx(-best.fun, abs=1e-8)
@@ -310,7 +405,9 @@ def test_the_inner_ball_touches_the_nearest_bound(net):
         return
     reach = [np.linalg.norm(K.tangent(unit)) for unit in np.eye(len(net.tails))]
     slack = np.minimum(K.center - net.lower, net.upper - K.center)
-    assert K.inner_radius == pytest.approx(min(slack[e] / reach[e] for e in range(len(reach)) if reach[e] > 1e-9), abs=1e-9)
+    assert K.inner_radius == pytest.approx(
+        min(slack[e] / reach[e] for e in range(len(reach)) if reach[e] > 1e-9), abs=1e-9
+    )
 
 
 def test_on_large_graphs_sizes_are_bounds(monkeypatch):
@@ -341,19 +438,26 @@ def test_bridges_are_arcs_whose_loss_parts_the_graph(seed, nodes, arcs):
     tails, heads = np.random.default_rng(seed).integers(0, nodes, (2, arcs))
 
     def count(kept):
-        return connected_components(coo_array((np.ones(len(kept)), (tails[kept], heads[kept])), shape=(nodes, nodes)))[0]
+        return connected_components(
+            coo_array((np.ones(len(kept)), (tails[kept], heads[kept])), shape=(nodes, nodes))
+        )[0]
 
     parted = [count(np.delete(np.arange(arcs), e)) > count(np.arange(arcs)) for e in range(arcs)]
     assert bridges(tails, heads, nodes).tolist() == parted
 
 
-# --- ways in, and what is refused -------------------------------------------------------------------------------------------------------
+# --- ways in, and what is refused -----------------------------------------------------------------
 
 
 def test_ways_in_and_what_decides():
     edges = [("s", "t"), ("t", "s"), ("s", "t")]
     K = CapacitatedFlow.from_edges(edges, supplies={"s": 1, "t": -1}, upper=2, lower=[0, 0, 0])
-    assert CapacitatedFlow.from_edges(iter(edges), supplies={"s": 1.0, "t": -1.0}, upper=np.full(3, 2.0)) == K
+    assert (
+        CapacitatedFlow.from_edges(
+            iter(edges), supplies={"s": 1.0, "t": -1.0}, upper=np.full(3, 2.0)
+        )
+        == K
+    )
     assert CapacitatedFlow.from_edges(edges, supplies={"s": 1.0, "t": -1.0}, upper=3.0) != K
     assert repr(K) == "CapacitatedFlow(3 arcs, 2 nodes, 1 supplied, dimension 2)"
     assert isinstance(K.answer(np.ones(3)).vertex, Sparse)
@@ -376,14 +480,17 @@ def test_what_has_no_flow_is_refused_with_a_cut_that_proves_it(net, seed, more):
     assert (cut is None) == exists
     if cut is not None:
         assert net.supply[cut].sum() > carried(net, cut) + 1e-9
-        with pytest.raises(EmptySet, match=r"No flow exists: the nodes .* in all, and the arcs (into|out of) them"):
+        with pytest.raises(
+            EmptySet, match=r"No flow exists: the nodes .* in all, and the arcs (into|out of) them"
+        ):
             CapacitatedFlow(net)
 
 
 ARCS = [("s", "a"), ("a", "t"), ("t", "s"), ("x", "y")]
 NARROW = (
     r"No flow exists: the nodes 's', 'a' supply 2 in all, and the arcs out of them take at most 1 "
-    r"\(their upper bounds, less the lower bounds of the arcs into them\)\. Let bounds or supplies give way by 1\."
+    r"\(their upper bounds, less the lower bounds of the arcs into them\)\. Let bounds or supplies "
+    r"give way by 1\."
 )
 ONE_WAY = {"s": 2, "t": -2}
 
@@ -392,17 +499,61 @@ ONE_WAY = {"s": 2, "t": -2}
     ("settings", "error", "sentence"),
     [
         ({"supplies": ONE_WAY, "upper": [3, 1, 1, 1]}, EmptySet, NARROW),
-        ({"supplies": ONE_WAY, "upper": 3, "lower": [0, 0, 1.5, 0]}, EmptySet, r"the nodes 's' supply 2 in all, .* take at most 1\.5 "),
-        ({"supplies": {"s": 1, "y": -1}, "upper": 3}, EmptySet, r"nodes 'x', 'y' draw 1 in all, and the arcs into them bring at most 0 "),
-        ({"supplies": {"s": 1.5, "t": -1}, "upper": 3}, EmptySet, r"supply 1\.5 and draw 1 in all; .* equal, and 0\.5 is left\."),
-        ({"supplies": {}, "upper": 1, "lower": [0, 2, 0, 0]}, EmptySet, r"Arc 1 \(a -> t\) has the lower bound 2 above its upper bound 1"),
-        ({"supplies": {"q": 1}, "upper": 1}, UnknownNode, r"The supplies name 'q', which is not a node of the graph, whose nodes are 's'"),
-        ({"supplies": {"s": np.nan}, "upper": 1}, NotFinite, r"The supply of 's' must be finite, not nan\."),
-        ({"supplies": {"s": "all"}, "upper": 1}, WrongType, r"The supply of 's' must be a number, not 'all'\."),
-        ({"supplies": [1, 2], "upper": 1}, WrongType, r"The supplies must be a mapping such as \{'s': 1\.0, 't': -1\.0\}, not \[1, 2\]\."),
-        ({"supplies": {}, "upper": np.inf}, NotFinite, r"The upper bounds must be finite, so that the set is bounded"),
-        ({"supplies": {}, "upper": [1, 2]}, WrongShape, r"The upper bounds have shape \(2,\); 4 arcs need one number for all or one"),
-        ({"supplies": {}, "upper": 1, "lower": "none"}, WrongType, r"The lower bounds must be a number or an array of numbers, not 'none'"),
+        (
+            {"supplies": ONE_WAY, "upper": 3, "lower": [0, 0, 1.5, 0]},
+            EmptySet,
+            r"the nodes 's' supply 2 in all, .* take at most 1\.5 ",
+        ),
+        (
+            {"supplies": {"s": 1, "y": -1}, "upper": 3},
+            EmptySet,
+            r"nodes 'x', 'y' draw 1 in all, and the arcs into them bring at most 0 ",
+        ),
+        (
+            {"supplies": {"s": 1.5, "t": -1}, "upper": 3},
+            EmptySet,
+            r"supply 1\.5 and draw 1 in all; .* equal, and 0\.5 is left\.",
+        ),
+        (
+            {"supplies": {}, "upper": 1, "lower": [0, 2, 0, 0]},
+            EmptySet,
+            r"Arc 1 \(a -> t\) has the lower bound 2 above its upper bound 1",
+        ),
+        (
+            {"supplies": {"q": 1}, "upper": 1},
+            UnknownNode,
+            r"The supplies name 'q', which is not a node of the graph, whose nodes are 's'",
+        ),
+        (
+            {"supplies": {"s": np.nan}, "upper": 1},
+            NotFinite,
+            r"The supply of 's' must be finite, not nan\.",
+        ),
+        (
+            {"supplies": {"s": "all"}, "upper": 1},
+            WrongType,
+            r"The supply of 's' must be a number, not 'all'\.",
+        ),
+        (
+            {"supplies": [1, 2], "upper": 1},
+            WrongType,
+            r"The supplies must be a mapping such as \{'s': 1\.0, 't': -1\.0\}, not \[1, 2\]\.",
+        ),
+        (
+            {"supplies": {}, "upper": np.inf},
+            NotFinite,
+            r"The upper bounds must be finite, so that the set is bounded",
+        ),
+        (
+            {"supplies": {}, "upper": [1, 2]},
+            WrongShape,
+            r"The upper bounds have shape \(2,\); 4 arcs need one number for all or one",
+        ),
+        (
+            {"supplies": {}, "upper": 1, "lower": "none"},
+            WrongType,
+            r"The lower bounds must be a number or an array of numbers, not 'none'",
+        ),
     ],
 )
 def test_what_is_no_network_gets_its_sentence(settings, error, sentence):

@@ -1,4 +1,6 @@
-"""Certificates: theory is executed on hostile streams at horizons where it says something, and learners broken on purpose fail."""
+"""Certificates: theory is executed on hostile streams at horizons where it says something, and
+learners broken on purpose fail.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,10 @@ HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
 SETS = {"simplex": Simplex(6), "box": Box([-1.0, 0.0], [1.0, 3.0]), "flow": DIAMOND, "hull": HULL}
 SLOPES = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
 SHARP = {"PrimalDual": {"block": 1, "calls_per_round": 1e3}}
-"""Settings that make bounds say something within 2,000 rounds: PrimalDual's own on the violation take about 1e4 rounds, and 1e5 to promise
-anything; those of the paper's constants are five times the trivial at 3e5."""
+"""Settings that make bounds say something within 2,000 rounds: PrimalDual's own on the violation
+take about 1e4 rounds, and 1e5 to promise anything; those of the paper's constants are five times
+the trivial at 3e5.
+"""
 NONVACUOUS = ("LyapunovDescent", "PrimalDual", "SinhaVaze")
 
 
@@ -40,14 +44,22 @@ def made(name: str, K: Any, horizon: int, **more: Any) -> Any:
     """A learner with the slopes of the hostile streams, where it has such settings."""
     kind = EVERY[name]
     known = set(kind.__dataclass_fields__)
-    return kind(K, horizon=horizon, **{key: value for key, value in {**SLOPES, **SHARP.get(name, {}), **more}.items() if key in known})
+    return kind(
+        K,
+        horizon=horizon,
+        **{
+            key: value
+            for key, value in {**SLOPES, **SHARP.get(name, {}), **more}.items()
+            if key in known
+        },
+    )
 
 
 def stream(kind: str, K: Any, rounds: int, seed: int = 0) -> tw.Stream:
     return tw.problems.adversarial(rounds, seed, kind=kind, K=K, phase=max(1, rounds // 8)).stream
 
 
-# --- theory is executable ---------------------------------------------------------------------------------------------------------
+# --- theory is executable -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", COMMON)
@@ -79,15 +91,31 @@ def test_promises_that_say_something_are_kept():
     for kind in COMMON:
         found = tw.run(made("PrimalDual", K, T), stream(kind, K, T, 3)).certificate
         assert found.holds
-        assert found.regret.measured[1] <= found.regret.bound <= found.regret.promise < 0.2 * found.regret.trivial
-        assert found.violation.measured[1] <= found.violation.bound <= found.violation.promise < 0.7 * found.violation.trivial
+        assert (
+            found.regret.measured[1]
+            <= found.regret.bound
+            <= found.regret.promise
+            < 0.2 * found.regret.trivial
+        )
+        assert (
+            found.violation.measured[1]
+            <= found.violation.bound
+            <= found.violation.promise
+            < 0.7 * found.violation.trivial
+        )
 
 
 @pytest.mark.parametrize(
     ("name", "K"),
     [
         pytest.param(name, K, id=f"{K!r}-{name}")
-        for K in (Simplex(3), DIAMOND, L2Ball((2, 2), 3.0), Translated(HULL, np.full(3, 1e4)), CappedSimplex(5, 0.5))
+        for K in (
+            Simplex(3),
+            DIAMOND,
+            L2Ball((2, 2), 3.0),
+            Translated(HULL, np.full(3, 1e4)),
+            CappedSimplex(5, 0.5),
+        )
         for name, kind in EVERY.items()
         if takes(kind, K)
     ],
@@ -96,18 +124,25 @@ def test_every_example_of_every_learner_is_certified(name, K):
     for seed, learner in enumerate(EVERY[name].examples(K, 60)):
         found = tw.run(learner, stream(COMMON[seed % 4], K, 100, seed)).certificate
         assert found.holds is not False, found.failures
-        assert all(check.holds for check in found.checks if not check.name.startswith(("regret", "violation")))
+        assert all(
+            check.holds
+            for check in found.checks
+            if not check.name.startswith(("regret", "violation"))
+        )
 
 
 def test_the_theorem_is_certified_and_promises_nothing_below_its_condition():
-    found = tw.run(TheoremPrimalDual(DIAMOND, 400, 1.0, 1.0, DIAMOND.lmo(np.ones(5))), stream("moving", DIAMOND, 400)).certificate
+    found = tw.run(
+        TheoremPrimalDual(DIAMOND, 400, 1.0, 1.0, DIAMOND.lmo(np.ones(5))),
+        stream("moving", DIAMOND, 400),
+    ).certificate
     assert found.holds
     assert found.regret.promise is None
     assert "its condition holds from a horizon of" in " ".join(found.reasons)
     assert found.violation.ratio > 1.0
 
 
-# --- broken on purpose ------------------------------------------------------------------------------------------------------------
+# --- broken on purpose ----------------------------------------------------------------------------
 
 
 def uphill(*step: Any) -> Any:
@@ -121,7 +156,9 @@ def climb(y: Any, *step: Any) -> Any:
     return taken._replace(y=2.0 * y - taken.y)
 
 
-def undamped(x: Any, y: Any, lam: float, d: Any, q: float, n: int, eta: float, nu: float, *rest: float) -> Any:
+def undamped(
+    x: Any, y: Any, lam: float, d: Any, q: float, n: int, eta: float, nu: float, *rest: float
+) -> Any:
     """The dual step without its damping."""
     return saddle.saddle_step(x, y, lam, d, q, n, eta, nu, *rest)._replace(lam=lam + nu * q)
 
@@ -165,7 +202,9 @@ def test_a_step_of_the_wrong_sign_breaks_the_regret_bound(kind, monkeypatch):
     monkeypatch.setattr(primal_dual, "saddle_step", uphill)
     monkeypatch.setattr(lyapunov_descent, "descend", climb)
     for name in ("PrimalDual", "LyapunovDescent"):
-        assert "the regret is within its measured bound: " in failures(made(name, K, T), stream(kind, K, T))
+        assert "the regret is within its measured bound: " in failures(
+            made(name, K, T), stream(kind, K, T)
+        )
 
 
 @pytest.mark.parametrize("kind", COMMON)
@@ -192,7 +231,9 @@ def test_a_projection_away_from_the_center_is_seen(monkeypatch):
 
 
 def tempting(rounds: int, slope: float, turn: float) -> tw.Stream:
-    """On [-1, 1] the loss pays for breaking x <= -1 until it turns; constraints are flat, so that a multiplier must grow far to matter."""
+    """On [-1, 1] the loss pays for breaking x <= -1 until it turns; constraints are flat, so that a
+    multiplier must grow far to matter.
+    """
     C = np.where(np.arange(rounds) < turn * rounds, -1.0, 1.0)[:, None]
     return tw.Stream(Linear(C), Affine(np.full((rounds, 1), slope), np.full(rounds, -slope)))
 
@@ -212,7 +253,9 @@ def test_a_multiplier_without_damping_breaks_the_violation_bound(slope, turn, de
 def test_calls_beyond_the_budget_are_seen(monkeypatch):
     monkeypatch.setattr(ActiveSet, "nearest", greedy)
     learner = tw.LyapunovDescent(Simplex(6), horizon=200, calls_per_round=0.2, tolerance=1e-9)
-    assert "oracle calls stay within 0.2 a round at all times" in failures(learner, stream("random signs", Simplex(6), 200))
+    assert "oracle calls stay within 0.2 a round at all times" in failures(
+        learner, stream("random signs", Simplex(6), 200)
+    )
 
 
 def test_calls_spent_before_they_are_earned_are_seen():
@@ -221,20 +264,31 @@ def test_calls_spent_before_they_are_earned_are_seen():
     assert run.certificate.holds
     early = np.zeros_like(run.calls)
     early[0] = run.oracle_calls
-    assert "oracle calls stay within 1 a round at all times" in replace(run, calls=early).certificate.failures[0]
+    assert (
+        "oracle calls stay within 1 a round at all times"
+        in replace(run, calls=early).certificate.failures[0]
+    )
 
 
 def test_a_point_outside_is_seen(monkeypatch):
     monkeypatch.setattr(tw.LyapunovDescent, "act", lambda self, state: 1.001 * state.active.x)
-    assert "every played point is a member of the set" in failures(tw.LyapunovDescent(Simplex(4)), stream("moving", Simplex(4), 20))
+    assert "every played point is a member of the set" in failures(
+        tw.LyapunovDescent(Simplex(4)), stream("moving", Simplex(4), 20)
+    )
 
 
-# --- what a certificate says ------------------------------------------------------------------------------------------------------
+# --- what a certificate says ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("lower", "upper", "holds"),
-    [(0.0, 1.0, True), (0.0, 1.5, None), (1.1, 1.5, False), (-math.inf, math.inf, None), (math.nan, math.nan, False)],
+    [
+        (0.0, 1.0, True),
+        (0.0, 1.5, None),
+        (1.1, 1.5, False),
+        (-math.inf, math.inf, None),
+        (math.nan, math.nan, False),
+    ],
 )
 def test_an_interval_decides_when_all_or_none_of_it_is_allowed(lower, upper, holds):
     assert Check("sum", "it is small", lower, upper, 1.0).holds is holds
@@ -252,7 +306,10 @@ def test_where_the_regret_straddles_its_bound_nothing_is_decided():
 def test_a_violation_above_its_bound_decides_nothing_unless_some_point_is_feasible(monkeypatch):
     hostile = stream("opposing", Simplex(4), 50)
     monkeypatch.setattr(tw.LyapunovDescent, "bound", lambda self, record: Bound(None, 0.0))
-    learner, best = tw.LyapunovDescent(Simplex(4), horizon=50), tw.best_in_hindsight(Simplex(4), hostile)
+    learner, best = (
+        tw.LyapunovDescent(Simplex(4), horizon=50),
+        tw.best_in_hindsight(Simplex(4), hostile),
+    )
     assert tw.run(learner, hostile, comparator=best).certificate.holds is False
     unsure = tw.Comparator(None, best.lower, math.inf, None)
     assert tw.run(learner, hostile, comparator=unsure).certificate.holds is None
@@ -272,12 +329,17 @@ def test_without_a_feasible_point_nothing_is_compared_and_the_rest_still_holds()
     found = run.certificate
     assert found.holds
     assert (found.regret.measured, found.regret.bound, found.regret.promise) == (None, None, None)
-    assert found.reasons == ("No point satisfies every constraint, so there is nothing to compare with.",)
+    assert found.reasons == (
+        "No point satisfies every constraint, so there is nothing to compare with.",
+    )
 
 
 def test_an_unknown_comparator_leaves_the_regret_undecided():
     losses = Custom(lambda t, x: x @ x / 2, lambda t, x: x, (3,), 20)
-    found = tw.run(tw.LyapunovDescent(Simplex(3), horizon=20), tw.Stream(losses, Capacity(np.full((20, 3), 0.5)))).certificate
+    found = tw.run(
+        tw.LyapunovDescent(Simplex(3), horizon=20),
+        tw.Stream(losses, Capacity(np.full((20, 3), 0.5))),
+    ).certificate
     assert found.holds is None
     assert found.failures == ()
     assert "It is not known whether the regret is within its measured bound" in str(found)
@@ -292,23 +354,34 @@ def test_a_promise_was_for_its_horizon():
 
 
 def test_an_oracle_that_may_err_decides_nothing_within_its_error(monkeypatch):
-    run = tw.run(tw.LyapunovDescent(Box([-1.0, -1.0], [1.0, 1.0]), horizon=100), stream("moving", Box([-1.0, -1.0], [1.0, 1.0]), 100))
+    run = tw.run(
+        tw.LyapunovDescent(Box([-1.0, -1.0], [1.0, 1.0]), horizon=100),
+        stream("moving", Box([-1.0, -1.0], [1.0, 1.0]), 100),
+    )
     right = Box.answer
-    monkeypatch.setattr(Box, "answer", lambda self, direction, warm=None: Answer(right(self, direction).vertex, 10.0))
+    monkeypatch.setattr(
+        Box,
+        "answer",
+        lambda self, direction, warm=None: Answer(right(self, direction).vertex, 10.0),
+    )
     members = next(check for check in run.certificate.checks if check.name == "members")
     assert members.holds is None
     assert members.upper > members.lower
 
 
 def test_the_sample_is_small_and_spread_over_the_run():
-    learner = tw.LyapunovDescent(Simplex(6), horizon=1000, tolerance=1e-9, calls_per_round=5.0, caution=1.0)
+    learner = tw.LyapunovDescent(
+        Simplex(6), horizon=1000, tolerance=1e-9, calls_per_round=5.0, caution=1.0
+    )
     run = tw.run(learner, stream("random signs", Simplex(6), 1000))
     states = [played.state for played in tw.play(learner, run.stream)]
     moved = [state for state in states if state.aimed is not state.y]
     stride = 1 << ((len(moved) - 1) // SAMPLE).bit_length()
     assert len(moved) > 2 * SAMPLE
     assert SAMPLE // 2 <= len(run.audit.sample) <= SAMPLE
-    assert [kept.aimed.tobytes() for kept in run.audit.sample] == [state.aimed.tobytes() for state in moved[::stride]]
+    assert [kept.aimed.tobytes() for kept in run.audit.sample] == [
+        state.aimed.tobytes() for state in moved[::stride]
+    ]
 
 
 def test_the_sample_of_a_set_of_very_many_entries_is_smaller(monkeypatch):
@@ -335,10 +408,19 @@ def test_printing_a_run_shows_a_table_and_a_vacuous_bound_is_called_so():
     lines = str(run).splitlines()
     head = next(line for line in lines if "measured" in line)
     assert head.split() == ["measured", "measured", "bound", "promise", "bound/trivial"]
-    regret, violation = (next(line for line in lines if line.strip().startswith(what)) for what in ("regret ", "violation "))
+    regret, violation = (
+        next(line for line in lines if line.strip().startswith(what))
+        for what in ("regret ", "violation ")
+    )
     assert len(regret) <= len(violation)
     assert violation.endswith(" vacuous")
-    assert lines[-1].strip().startswith("certificate holds (kept: membership, distances, tolerance, center, members, calls, ")
+    assert (
+        lines[-1]
+        .strip()
+        .startswith(
+            "certificate holds (kept: membership, distances, tolerance, center, members, calls, "
+        )
+    )
     assert str(run).startswith(repr(run))
     assert "bound/trivial" not in repr(run)
 
@@ -346,7 +428,15 @@ def test_printing_a_run_shows_a_table_and_a_vacuous_bound_is_called_so():
 def test_the_summary_of_a_certificate_is_plain_data():
     run = tw.run(tw.PrimalDual(DIAMOND, horizon=50), stream("moving", DIAMOND, 50))
     summary = json.loads(json.dumps(run.summary(), allow_nan=False))["certificate"]
-    assert list(summary) == ["membership", "bound_reason", "holds", "failures", "checks", "promise", "trivial"]
+    assert list(summary) == [
+        "membership",
+        "bound_reason",
+        "holds",
+        "failures",
+        "checks",
+        "promise",
+        "trivial",
+    ]
     assert (summary["membership"], summary["holds"], summary["failures"]) == (True, True, [])
     assert summary["checks"]["calls"]["allowed"] == 1e-6
 
@@ -356,7 +446,9 @@ def test_an_empty_run_and_a_set_of_one_point_are_certified():
     point = VertexHull(np.ones((1, 2)))
     one = tw.Stream(Linear(np.ones((9, 2))), Affine(np.ones((9, 2)), np.full(9, 2.0)))
     for name in EVERY:
-        assert isinstance(tw.run(EVERY[name](Simplex(3), horizon=5), empty).certificate, Certificate)
+        assert isinstance(
+            tw.run(EVERY[name](Simplex(3), horizon=5), empty).certificate, Certificate
+        )
         assert tw.run(EVERY[name](point, horizon=9), one).certificate.holds is not False
 
 
@@ -385,6 +477,11 @@ class Bare(tw.LyapunovDescent):  # type: ignore[misc]
 
 def test_a_learner_that_says_nothing_is_checked_by_what_can_be_seen():
     found = tw.run(Bare(Simplex(4), horizon=50), stream("moving", Simplex(4), 50)).certificate
-    assert [check.name for check in found.checks] == ["membership", "calls", "regret bound", "violation bound"]
+    assert [check.name for check in found.checks] == [
+        "membership",
+        "calls",
+        "regret bound",
+        "violation bound",
+    ]
     assert found.holds
     assert found.regret.ratio is None

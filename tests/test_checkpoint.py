@@ -1,4 +1,6 @@
-"""Saved states: the same bits back, no pickle, and a sentence for every file that is not what it should be."""
+"""Saved states: the same bits back, no pickle, and a sentence for every file that is not what it
+should be.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +44,17 @@ class Box(NamedTuple):
 
 def there_and_back(content: Any, reference: Any = None) -> Any:
     data = checkpoint.dump(Box(content), settings="s", learner="Test")
-    return checkpoint.load(data, settings="s", reference=np.zeros(1) if reference is None else reference).fields["content"]
+    return checkpoint.load(
+        data, settings="s", reference=np.zeros(1) if reference is None else reference
+    ).fields["content"]
 
 
 def advanced(learner, rounds=40):
     rng, K = np.random.default_rng(1), learner.hard_set
-    stream = tw.Stream(Linear(rng.standard_normal((rounds, *K.shape))), Capacity(K.center + 0.2 * rng.random((rounds, *K.shape))))
+    stream = tw.Stream(
+        Linear(rng.standard_normal((rounds, *K.shape))),
+        Capacity(K.center + 0.2 * rng.random((rounds, *K.shape))),
+    )
     return tw.run(learner, stream).final_state
 
 
@@ -64,7 +71,7 @@ LEARNERS = [
 ] + [SinhaVaze(Simplex(4))]
 
 
-# --- the codec ------------------------------------------------------------------------------------------------------------------------
+# --- the codec ------------------------------------------------------------------------------------
 
 numbers = st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats() | st.text()
 
@@ -74,7 +81,11 @@ def test_numbers_text_and_tuples_come_back_as_they_were(content):
     def same(a, b):
         if isinstance(a, tuple):
             return type(b) is tuple and len(a) == len(b) and all(map(same, a, b))
-        return type(a) is type(b) and (a == b or a != a) and (not isinstance(a, float) or a.hex() == b.hex())
+        return (
+            type(a) is type(b)
+            and (a == b or a != a)
+            and (not isinstance(a, float) or a.hex() == b.hex())
+        )
 
     assert same(content, there_and_back(content))
 
@@ -98,7 +109,10 @@ def test_numbers_of_numpy_come_back_as_numbers():
 def test_strange_numbers_in_arrays_come_back():
     array = np.array([np.nan, np.inf, -np.inf, -0.0, 5e-324, np.nextafter(1, 2)])
     assert there_and_back(array[::-1]).tobytes() == array[::-1].tobytes()
-    assert there_and_back(np.asfortranarray(np.arange(6.0).reshape(2, 3))).tobytes() == np.arange(6.0).tobytes()
+    assert (
+        there_and_back(np.asfortranarray(np.arange(6.0).reshape(2, 3))).tobytes()
+        == np.arange(6.0).tobytes()
+    )
 
 
 def test_arrays_of_another_library_return_to_it():
@@ -113,7 +127,11 @@ def test_arrays_of_another_library_return_to_it():
         Dense(np.arange(6.0).reshape(2, 3)),
         Sparse((5,), np.array([1, 4], dtype=np.int32), np.array([0.5, 2.0])),
         Sparse((2, 2), np.zeros(0, dtype=np.int32), np.zeros(0)),
-        Moved(Moved(Sparse((2,), np.array([1], dtype=np.int32), np.ones(1)), 0.5, np.ones(2)), 2.0, np.zeros(2)),
+        Moved(
+            Moved(Sparse((2,), np.array([1], dtype=np.int32), np.ones(1)), 0.5, np.ones(2)),
+            2.0,
+            np.zeros(2),
+        ),
         Moved(Dense(np.ones(3)), 0.1, np.array([1.0, 2.0, 3.0])),
     ],
     ids=lambda vertex: vertex.tag,
@@ -127,7 +145,11 @@ def test_vertices_come_back(vertex):
     assert back.dense(reference).tobytes() == vertex.dense(reference).tobytes()
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=lambda L: f"{type(L).__name__}-{type(L.K).__name__}-{L.fields().get('block')}")
+@pytest.mark.parametrize(
+    "learner",
+    LEARNERS,
+    ids=lambda L: f"{type(L).__name__}-{type(L.K).__name__}-{L.fields().get('block')}",
+)
 def test_learners_states_come_back_whole(learner):
     state = advanced(learner)
     back = learner.load(learner.save(state))
@@ -141,12 +163,18 @@ def test_learners_states_come_back_whole(learner):
         count = len(state.active.weights)
         assert isinstance(back.active, ActiveSet)
         assert len(back.active.weights) == count == len(back.active.atoms)
-        assert back.active.atoms.gram[:count, :count].tobytes() == state.active.atoms.gram[:count, :count].tobytes()
+        assert (
+            back.active.atoms.gram[:count, :count].tobytes()
+            == state.active.atoms.gram[:count, :count].tobytes()
+        )
         assert back.active.x.tobytes() == state.active.x.tobytes()
 
 
 def test_what_cannot_be_saved_is_named():
-    with pytest.raises(NotSupported, match=r"A set cannot be saved: a state holds numbers, text, arrays and stored parts\."):
+    with pytest.raises(
+        NotSupported,
+        match=r"A set cannot be saved: a state holds numbers, text, arrays and stored parts\.",
+    ):
         there_and_back({1, 2})
     with pytest.raises(NotSupported, match=r"A function cannot be saved"):
         there_and_back((1, lambda: 0))
@@ -164,7 +192,7 @@ def test_the_same_state_gives_the_same_bytes():
     assert LEARNERS[0].save(state) == LEARNERS[0].save(state)
 
 
-# --- files that are not what they should be -------------------------------------------------------------------------------------------
+# --- files that are not what they should be -------------------------------------------------------
 
 
 def repacked(data: bytes, change) -> bytes:
@@ -175,7 +203,9 @@ def repacked(data: bytes, change) -> bytes:
     manifest = json.loads(bytes(arrays.pop("manifest")))
     change(manifest)
     buffer = io.BytesIO()
-    np.savez(buffer, manifest=np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8), **arrays)
+    np.savez(
+        buffer, manifest=np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8), **arrays
+    )
     return line + b"\n" + hashlib.sha256(buffer.getvalue()).digest() + buffer.getvalue()
 
 
@@ -184,16 +214,33 @@ SAVED = LEARNER.save(LEARNER.start())
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"tidewolf", b"PK\x03\x04", b"tidewolf state 1", b"tidewolf state x\n", b"\n" + SAVED, b"\x80\x04K\x01."]
+    "data",
+    [
+        b"",
+        b"tidewolf",
+        b"PK\x03\x04",
+        b"tidewolf state 1",
+        b"tidewolf state x\n",
+        b"\n" + SAVED,
+        b"\x80\x04K\x01.",
+    ],
 )
 def test_what_is_no_state_is_refused(data):
-    with pytest.raises(BrokenFile, match=r"The saved state is not a tidewolf state: it does not begin as one\."):
+    with pytest.raises(
+        BrokenFile, match=r"The saved state is not a tidewolf state: it does not begin as one\."
+    ):
         LEARNER.load(data)
 
 
 @pytest.mark.parametrize("kept", [17, 30, 49, 100, -200, -1])
 def test_a_truncated_state_is_refused(kept):
-    with pytest.raises(BrokenFile, match=r"is truncated or was changed: its checksum does not match\. Go back to an earlier copy\."):
+    with pytest.raises(
+        BrokenFile,
+        match=(
+            r"is truncated or was changed: its checksum does not match\. Go back to an earlier "
+            r"copy\."
+        ),
+    ):
         LEARNER.load(SAVED[:kept])
 
 
@@ -217,15 +264,32 @@ def test_a_body_that_is_no_archive_is_refused(body):
 
 
 def test_a_newer_file_is_refused():
-    with pytest.raises(NewerFormat, match=r"The saved state has format 2; this tidewolf reads up to 1\. Install a newer tidewolf\."):
+    with pytest.raises(
+        NewerFormat,
+        match=(
+            r"The saved state has format 2; this tidewolf reads up to 1\. Install a newer "
+            r"tidewolf\."
+        ),
+    ):
         LEARNER.load(SAVED.replace(b"state 1\n", b"state 2\n", 1))
-    strange = repacked(SAVED, lambda manifest: manifest["fields"]["active"].update(stored="hypergraph"))
-    with pytest.raises(NewerFormat, match=r"holds a .*'hypergraph', which this tidewolf does not know\. Install a newer tidewolf\."):
+    strange = repacked(
+        SAVED, lambda manifest: manifest["fields"]["active"].update(stored="hypergraph")
+    )
+    with pytest.raises(
+        NewerFormat,
+        match=(
+            r"holds a .*'hypergraph', which this tidewolf does not know\. Install a newer "
+            r"tidewolf\."
+        ),
+    ):
         LEARNER.load(strange)
 
 
 def test_a_file_of_other_settings_is_refused():
-    sentence = r"The saved state was written by a LyapunovDescent with other settings\. Make the learner as it was then, or start anew\."
+    sentence = (
+        r"The saved state was written by a LyapunovDescent with other settings\. Make the learner "
+        r"as it was then, or start anew\."
+    )
     for other in (
         LyapunovDescent(Simplex(3), horizon=10),
         LyapunovDescent(Simplex(3), horizon=9, caution=3.0),
@@ -240,7 +304,10 @@ def test_a_file_of_other_settings_is_refused():
 
 
 def test_names_of_nodes_are_no_settings():
-    made = [FlowPolytope.from_edges([(a, b), (a, b)], source=a, target=b) for a, b in (("s", "t"), ("u", "v"))]
+    made = [
+        FlowPolytope.from_edges([(a, b), (a, b)], source=a, target=b)
+        for a, b in (("s", "t"), ("u", "v"))
+    ]
     first, second = (LyapunovDescent(K, horizon=5) for K in made)
     assert second.load(first.save(first.start())).t == 0
 
@@ -254,11 +321,17 @@ def test_a_pickle_inside_is_never_opened():
     np.savez(buffer, manifest=np.array([Bomb()], dtype=object))
     body = buffer.getvalue()
     assert b"abort" in body
-    with pytest.raises(BrokenFile, match=r"The saved state cannot be read: Object arrays cannot be loaded when allow_pickle=False\."):
+    with pytest.raises(
+        BrokenFile,
+        match=(
+            r"The saved state cannot be read: Object arrays cannot be loaded when "
+            r"allow_pickle=False\."
+        ),
+    ):
         LEARNER.load(b"tidewolf state 1\n" + hashlib.sha256(body).digest() + body)
 
 
-# --- files ----------------------------------------------------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------------
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
@@ -299,24 +372,39 @@ checkpoint.write(path, learner.save(list(tw.play(learner, stream[start:stop], st
 """
     for parts, name in ((((0, 40),), "whole"), (((0, 11), (11, 40)), "split")):
         for start, stop in parts:
-            subprocess.run([sys.executable, "-c", program, str(start), str(stop), str(tmp_path / name)], check=True)
+            subprocess.run(
+                [sys.executable, "-c", program, str(start), str(stop), str(tmp_path / name)],
+                check=True,
+            )
     learner = LyapunovDescent(CappedSimplex(5, 0.5), horizon=30, block=3)
     whole, split = (learner.load((tmp_path / name).read_bytes()) for name in ("whole", "split"))
     assert whole.t == split.t == 40
     np.testing.assert_allclose(whole.active.x, split.active.x, atol=1e-9)
     rng = np.random.default_rng(0)
     stream = tw.Stream(Linear(rng.standard_normal((40, 5))), Capacity(rng.random((40, 5))))
-    here = list(tw.play(learner, stream[11:], list(tw.play(learner, stream[:11]))[-1].state))[-1].state
+    here = list(tw.play(learner, stream[11:], list(tw.play(learner, stream[:11]))[-1].state))[
+        -1
+    ].state
     assert learner.save(here) == (tmp_path / "split").read_bytes()
 
 
-# --- randomness -----------------------------------------------------------------------------------------------------------------------
+# --- randomness -----------------------------------------------------------------------------------
 
 
 def test_randomness_is_a_function_of_seed_purpose_and_round():
     drawn = {
         key: generator(*key).standard_normal(4).tobytes()
-        for key in ((0, "a"), (0, "b"), (1, "a"), (0, "a", 1), (0, "a", 2), (1, "a", 1), (2**70, "a"), (0, "a 0"), (0, ""))
+        for key in (
+            (0, "a"),
+            (0, "b"),
+            (1, "a"),
+            (0, "a", 1),
+            (0, "a", 2),
+            (1, "a", 1),
+            (2**70, "a"),
+            (0, "a 0"),
+            (0, ""),
+        )
     }
     assert len(set(drawn.values())) == len(drawn)
     generator(0, "a").standard_normal(100)

@@ -56,8 +56,13 @@ def test_a_run_prints_a_table_and_writes_a_page(short, tmp_path, capsys):
     folder = tmp_path / "new" / "folder"
     assert printed.err == ""
     assert printed.out.startswith("routing: 80 rounds, seed 0\n")
-    assert all(word in printed.out for word in (*DEFAULT_LEARNERS, "regret", "violation", "seconds"))
-    said = "DriftPlusPenalty sees whole functions, BanditPrimalDual sees two numbers a round; the others see gradients."
+    assert all(
+        word in printed.out for word in (*DEFAULT_LEARNERS, "regret", "violation", "seconds")
+    )
+    said = (
+        "DriftPlusPenalty sees whole functions, BanditPrimalDual sees two numbers a round; the "
+        "others see gradients."
+    )
     assert said in printed.out.replace("\n", " ").replace("  ", " ")
     assert "left out" not in printed.out
     assert printed.out.endswith(f"report: {folder / 'report.html'}\n")
@@ -68,16 +73,28 @@ def test_a_run_prints_a_table_and_writes_a_page(short, tmp_path, capsys):
 
 
 def test_the_papers_learners_play_unless_told_otherwise():
-    assert set(DEFAULT_LEARNERS) >= {"LyapunovDescent", "SinhaVaze", "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual"}
+    assert set(DEFAULT_LEARNERS) >= {
+        "LyapunovDescent",
+        "SinhaVaze",
+        "DriftPlusPenalty",
+        "PrimalDual",
+        "BanditPrimalDual",
+    }
     assert set(_CONTESTANTS) >= set(DEFAULT_LEARNERS)
 
 
 def test_a_usual_learner_that_refuses_the_problem_is_left_out_and_that_is_said(tmp_path, capsys):
     """LogWealth is not defined outside the set, where DriftPlusPenalty looks."""
-    asked, page = ["run", "portfolio", "--rounds", "20", "--out", str(tmp_path)], tmp_path / "report.html"
+    asked, page = (
+        ["run", "portfolio", "--rounds", "20", "--out", str(tmp_path)],
+        tmp_path / "report.html",
+    )
     assert main(asked) == 0
     rows = capsys.readouterr().out
-    assert "DriftPlusPenalty: left out. DriftPlusPenalty evaluates functions outside the set" in rows.replace("\n", " ").replace("  ", " ")
+    assert (
+        "DriftPlusPenalty: left out. DriftPlusPenalty evaluates functions outside the set"
+        in rows.replace("\n", " ").replace("  ", " ")
+    )
     for again in (["resume", str(tmp_path), "--json"], ["report", str(tmp_path), "--quiet"]):
         assert "left out. DriftPlusPenalty evaluates" in page.read_text()
         page.unlink()
@@ -85,10 +102,16 @@ def test_a_usual_learner_that_refuses_the_problem_is_left_out_and_that_is_said(t
         assert "left out. DriftPlusPenalty evaluates" in page.read_text()
         if "--json" in again:
             told = json.loads(capsys.readouterr().out)
-            assert [run["learner"] for run in told["runs"]] == [name for name in DEFAULT_LEARNERS if name != "DriftPlusPenalty"]
+            assert [run["learner"] for run in told["runs"]] == [
+                name for name in DEFAULT_LEARNERS if name != "DriftPlusPenalty"
+            ]
             assert list(told["left_out"]) == ["DriftPlusPenalty"]
-    assert main([*asked, "--force", "--learner", "DriftPlusPenalty", "--quiet"]) == 2, "who is named and refuses is an error"
-    assert capsys.readouterr().err.startswith("DriftPlusPenalty evaluates functions outside the set")
+    assert main([*asked, "--force", "--learner", "DriftPlusPenalty", "--quiet"]) == 2, (
+        "who is named and refuses is an error"
+    )
+    assert capsys.readouterr().err.startswith(
+        "DriftPlusPenalty evaluates functions outside the set"
+    )
 
 
 def test_json_is_all_that_is_printed(short, capsys):
@@ -106,7 +129,10 @@ def test_json_is_all_that_is_printed(short, capsys):
 def test_the_same_seed_gives_the_same_run(quick, capsys):
     def records(seed):
         assert main([*quick, "--json", "--seed", seed, "--force"]) == 0
-        return [{key: each[key] for key in KEYS if key != "seconds"} for each in json.loads(capsys.readouterr().out)["runs"]]
+        return [
+            {key: each[key] for key in KEYS if key != "seconds"}
+            for each in json.loads(capsys.readouterr().out)["runs"]
+        ]
 
     assert records("1") == records("1")
     assert records("1") != records("2")
@@ -129,7 +155,13 @@ def test_a_table_of_80_columns_is_not_wrapped(short, capsys, monkeypatch):
 
 
 def test_no_escape_codes_in_a_pipe(quick):
-    done = subprocess.run([sys.executable, "-c", PROGRAM, *quick], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *quick],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert "\x1b" not in done.stdout
     assert done.stderr == ""
@@ -138,7 +170,11 @@ def test_no_escape_codes_in_a_pipe(quick):
 def seen_on_a_terminal(arguments, **environment):
     """What the command writes to a stderr that is a terminal."""
     terminal, end = pty.openpty()
-    settings = {"stdout": subprocess.PIPE, "stderr": end, "env": {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", **environment}}
+    settings = {
+        "stdout": subprocess.PIPE,
+        "stderr": end,
+        "env": {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", **environment},
+    }
     with subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], **settings) as process:
         os.close(end)
         seen = b""
@@ -153,7 +189,10 @@ def seen_on_a_terminal(arguments, **environment):
 
 def test_a_terminal_sees_progress(short):
     seen = seen_on_a_terminal([*short, "--learner", "LyapunovDescent"])
-    assert all(word in seen for word in ("LyapunovDescent", "rounds/s", "calls a round", "regret", "violation"))
+    assert all(
+        word in seen
+        for word in ("LyapunovDescent", "rounds/s", "calls a round", "regret", "violation")
+    )
 
 
 def test_no_color_is_honoured():
@@ -282,10 +321,20 @@ def test_what_keeps_the_laws_is_said_to_in_a_line_each(mine, member, shown, caps
     printed = capsys.readouterr()
     assert printed.err == ""
     assert len(printed.out.splitlines()) == len(shown)
-    assert all(line.startswith(said) and line.endswith(" laws.") for line, said in zip(printed.out.splitlines(), shown, strict=True))
+    assert all(
+        line.startswith(said) and line.endswith(" laws.")
+        for line, said in zip(printed.out.splitlines(), shown, strict=True)
+    )
 
 
-@pytest.mark.parametrize("name", ["tidewolf.rivals:SinhaVaze", "tidewolf.functions:LogWealth", "tidewolf.learners:LyapunovFrankWolfe"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tidewolf.rivals:SinhaVaze",
+        "tidewolf.functions:LogWealth",
+        "tidewolf.learners:LyapunovFrankWolfe",
+    ],
+)
 def test_classes_are_checked_by_their_examples(name, capsys):
     assert main(["check", name]) == 0
     assert len(capsys.readouterr().out.splitlines()) >= 3
@@ -294,9 +343,15 @@ def test_classes_are_checked_by_their_examples(name, capsys):
 def test_a_broken_law_is_named_with_its_example(mine, capsys):
     assert main(["check", f"{mine}:Wrong"]) == 2
     printed = capsys.readouterr()
-    assert printed.out.splitlines() == ["Wrong(n=1) keeps all 24 laws.", "Wrong(n=4) fails after 5 laws."]
+    assert printed.out.splitlines() == [
+        "Wrong(n=1) keeps all 24 laws.",
+        "Wrong(n=4) fails after 5 laws.",
+    ]
     (sentence,) = printed.err.splitlines()
-    assert sentence.startswith("Example 2 of 2: Wrong(n=4) breaks the law that no member is better than the oracle's answer: in direction")
+    assert sentence.startswith(
+        "Example 2 of 2: Wrong(n=4) breaks the law that no member is better than the oracle's "
+        "answer: in direction"
+    )
     assert main(["check", f"{mine}:Wrong", "--quiet"]) == 2
     assert capsys.readouterr() == ("", printed.err)
 
@@ -304,7 +359,11 @@ def test_a_broken_law_is_named_with_its_example(mine, capsys):
 def test_an_error_of_the_users_code_is_a_sentence_too(mine, capsys):
     assert main(["check", f"{mine}:Stumbling"]) == 2
     sentence = capsys.readouterr().err
-    assert sentence == "Example 1 of 2: Stumbling(n=1) cannot be checked (center is a member): KeyError: 'no such\\nkey'.\n"
+    assert (
+        sentence
+        == "Example 1 of 2: Stumbling(n=1) cannot be checked (center is a member): KeyError: 'no"
+        " such\\nkey'.\n"
+    )
 
 
 def test_an_outcome_as_json(mine, capsys):
@@ -329,7 +388,13 @@ def test_laws_are_named_where_asked(mine, capsys):
     [
         ("", "module:Name, such as mymodule:MySet"),
         (":Crss", "Did you mean Cross?"),
-        (":number", "is of type int; a set (ConvexSet), a batch of functions (Batch) or a learner (Learner) can be checked."),
+        (
+            ":number",
+            (
+                "is of type int; a set (ConvexSet), a batch of functions (Batch) or a learner "
+                "(Learner) can be checked."
+            ),
+        ),
         (":dataclass", "is of type function"),
         (":Torso", "Torso is no complete set: it lacks center, examples, excess, radius, shape."),
         (":Unmade", "The examples of Unmade cannot be made: TypeError: "),
@@ -351,13 +416,18 @@ def test_what_cannot_be_checked_is_refused_in_a_sentence(mine, member, said, cap
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("import no_such_package_anywhere", "ModuleNotFoundError: No module named 'no_such_package_anywhere'."),
+        (
+            "import no_such_package_anywhere",
+            "ModuleNotFoundError: No module named 'no_such_package_anywhere'.",
+        ),
         ("1 / 0", "ZeroDivisionError: division by zero."),
         ("def f(:", "SyntaxError: "),
         ("raise SystemExit(3)", "SystemExit: 3."),
     ],
 )
-def test_a_module_that_cannot_be_imported_is_refused_with_the_reason(mine, text, said, capsys, tmp_path):
+def test_a_module_that_cannot_be_imported_is_refused_with_the_reason(
+    mine, text, said, capsys, tmp_path
+):
     (tmp_path / f"{mine}.py").write_text(text)
     assert main(["check", f"{mine}:Cross"]) == 2
     error = capsys.readouterr().err
@@ -366,8 +436,15 @@ def test_a_module_that_cannot_be_imported_is_refused_with_the_reason(mine, text,
 
 
 def test_the_current_directory_is_looked_in_from_the_shell(mine):
-    program = [sys.executable, "-P", "-c", PROGRAM]  # as for an installed command, Python itself does not look there
-    done = subprocess.run([*program, "check", f"{mine}:Cross"], capture_output=True, text=True, timeout=120, check=False)
+    # as for an installed command, Python itself does not look there
+    program = [sys.executable, "-P", "-c", PROGRAM]
+    done = subprocess.run(
+        [*program, "check", f"{mine}:Cross"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     seen = seen_on_a_terminal(["check", f"{mine}:Cross"])
     assert "example 2 of 2" in seen
@@ -388,13 +465,26 @@ def test_every_command_shows_examples(command, capsys):
 
 @pytest.mark.parametrize(
     ("line", "offered"),
-    [("re", ["resume", "report"]), ("run rou", ["routing"]), ("run routing --learner Lya", ["LyapunovDescent", "LyapunovFrankWolfe"])],
+    [
+        ("re", ["resume", "report"]),
+        ("run rou", ["routing"]),
+        ("run routing --learner Lya", ["LyapunovDescent", "LyapunovFrankWolfe"]),
+    ],
 )
 def test_the_shell_completes_commands_experiments_and_learners(line, offered):
     words = f"tidewolf {line}"
-    asked = {"_TIDEWOLF_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    asked = {
+        "_TIDEWOLF_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120, env={**os.environ, **asked}, check=False
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, **asked},
+        check=False,
     )
     assert sorted(done.stdout.split()) == sorted(offered)
 
@@ -407,21 +497,40 @@ def test_the_version(capsys):
 def test_the_list_names_everything_there_is(capsys):
     assert main(["list"]) == 0
     words = capsys.readouterr().out.split()
-    names = [*problems.every(), *learners.every(), *rivals.every(), *(each.__name__ for each in sets.every())]
+    names = [
+        *problems.every(),
+        *learners.every(),
+        *rivals.every(),
+        *(each.__name__ for each in sets.every()),
+    ]
     assert set(names) <= set(words)
 
 
 @pytest.mark.parametrize("package", ["typer", "rich", "matplotlib", "pyarrow"])
 def test_without_the_extra_one_sentence_says_so(package, short):
-    program = f"import sys; sys.modules[{package!r}] = None; from tidewolf.cli import main; sys.exit(main())"
-    done = subprocess.run([sys.executable, "-c", program, *short], capture_output=True, text=True, timeout=120, check=False)
+    program = (
+        f"import sys; sys.modules[{package!r}] = None; from tidewolf.cli import main; "
+        "sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *short],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr == f'The tidewolf command needs {package}, not installed here; type: pip install "tidewolf[app]"\n'
+    assert (
+        done.stderr
+        == f"The tidewolf command needs {package}, not installed here; type: pip install"
+        ' "tidewolf[app]"\n'
+    )
 
 
 def test_importing_tidewolf_pulls_no_app_in():
     program = (
-        "import sys, tidewolf, tidewolf.cli, tidewolf.report; sys.exit(any(m in sys.modules for m in ('typer', 'rich', 'matplotlib')))"
+        "import sys, tidewolf, tidewolf.cli, tidewolf.report; sys.exit(any(m in sys.modules for m "
+        "in ('typer', 'rich', 'matplotlib')))"
     )
     assert subprocess.run([sys.executable, "-c", program], timeout=120, check=False).returncode == 0

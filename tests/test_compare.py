@@ -1,4 +1,6 @@
-"""Tournaments: numbers of single runs, frontiers and their laws, refusals that stay alone, files, and the command."""
+"""Tournaments: numbers of single runs, frontiers and their laws, refusals that stay alone, files,
+and the command.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ scales = st.floats(0.01, 100.0)
 @given(frontiers, scales)
 def test_a_frontier_matches_itself(ours, scale):
     assert shortfall(ours, ours, scale) <= 0.0
-    assert min(gap(each, ours, scale) for each in ours) == 0.0, "nobody is above its own least regret, and someone has it"
+    assert min(gap(each, ours, scale) for each in ours) == 0.0, (
+        "nobody is above its own least regret, and someone has it"
+    )
     assert saving(ours, ours) == 1.0
 
 
@@ -74,37 +78,53 @@ def test_more_of_both_is_a_gap(ours, scale, regret, factor):
 @given(frontiers, frontiers)
 def test_savings_are_inverse_to_each_other(ours, rival):
     there, back = saving(ours, rival), saving(rival, ours)
-    assert there == pytest.approx(1.0 / back if 0.0 < back < math.inf else {0.0: math.inf, math.inf: 0.0}[back])
+    assert there == pytest.approx(
+        1.0 / back if 0.0 < back < math.inf else {0.0: math.inf, math.inf: 0.0}[back]
+    )
 
 
 @given(frontiers, frontiers, scales, st.floats(0.1, 10.0))
 def test_shares_do_not_depend_on_units(ours, rival, scale, unit):
     scaled = [[point(unit * p.regret, p.violation) for p in side] for side in (ours, rival)]
-    assert gap(scaled[0][0], scaled[1], unit * scale) == pytest.approx(gap(ours[0], rival, scale), abs=1e-9)
-    assert shortfall(*scaled, unit * scale) == pytest.approx(shortfall(ours, rival, scale), abs=1e-9)
+    assert gap(scaled[0][0], scaled[1], unit * scale) == pytest.approx(
+        gap(ours[0], rival, scale), abs=1e-9
+    )
+    assert shortfall(*scaled, unit * scale) == pytest.approx(
+        shortfall(ours, rival, scale), abs=1e-9
+    )
 
 
 def test_the_gap_by_hand():
     rival = [point(5.0, 1.0), point(3.0, 2.0), point(1.0, 4.0)]
     assert gap(point(3.5, 2.0), rival, 10.0) == pytest.approx(0.05)
-    assert gap(point(3.5, 1.9), rival, 10.0) == pytest.approx(0.05), "1.1 times our violation reaches the second point"
+    assert gap(point(3.5, 1.9), rival, 10.0) == pytest.approx(0.05), (
+        "1.1 times our violation reaches the second point"
+    )
     assert gap(point(3.5, 1.7), rival, 10.0) == pytest.approx(-0.15)
-    assert gap(point(6.0, 0.1), rival, 10.0) == pytest.approx(0.1), "more careful than all: the most careful one counts"
+    assert gap(point(6.0, 0.1), rival, 10.0) == pytest.approx(0.1), (
+        "more careful than all: the most careful one counts"
+    )
     assert gap(point(6.0, 0.1), rival, 0.0) == math.inf
     assert gap(point(5.0, 0.1), rival, 0.0) == 0.0
 
 
 def test_the_shortfall_by_hand():
     rival = [point(5.0, 1.0), point(1.0, 4.0)]
-    assert shortfall([point(5.5, 1.1), point(0.0, 9.0)], rival, 10.0) == pytest.approx(0.45), "4.5 above the second, 0.5 above the first"
+    assert shortfall([point(5.5, 1.1), point(0.0, 9.0)], rival, 10.0) == pytest.approx(0.45), (
+        "4.5 above the second, 0.5 above the first"
+    )
     assert shortfall([point(-9.0, 1.2)], rival, 10.0) == math.inf, "nothing as careful as the first"
     assert shortfall([point(0.0, 0.5)], rival, 10.0) == pytest.approx(-0.1)
 
 
 def test_the_saving_by_hand():
     rival = [point(0.0, 8.0), point(1.0, 4.0), point(2.0, 2.0)]
-    assert saving([point(1.0, 1.0)], rival) == pytest.approx(math.sqrt(8.0)), "4x at regret 1, 2x at regret 2; 0 is out of reach"
-    assert saving([point(-1.0, 16.0), point(1.5, 1.0)], rival) == pytest.approx(1.0), "0.5x at 0, 0.25x at 1, 4x at 1.5, 2x at 2"
+    assert saving([point(1.0, 1.0)], rival) == pytest.approx(math.sqrt(8.0)), (
+        "4x at regret 1, 2x at regret 2; 0 is out of reach"
+    )
+    assert saving([point(-1.0, 16.0), point(1.5, 1.0)], rival) == pytest.approx(1.0), (
+        "0.5x at 0, 0.25x at 1, 4x at 1.5, 2x at 2"
+    )
     assert saving([point(0.0, 0.0)], [point(0.0, 1.0)]) == math.inf
     assert saving([point(0.0, 0.0)], [point(0.0, 0.0)]) == 1.0
 
@@ -112,20 +132,36 @@ def test_the_saving_by_hand():
 @pytest.fixture(scope="module")
 def compared():
     learners = [LyapunovDescent, SinhaVaze, PrimalDual]
-    return tw.compare(learners, [partial(routing, ROUNDS)], cautions=CAUTIONS, budgets=(1, 10), seeds=(0, 1))
+    return tw.compare(
+        learners, [partial(routing, ROUNDS)], cautions=CAUTIONS, budgets=(1, 10), seeds=(0, 1)
+    )
 
 
 def test_the_numbers_are_those_of_single_runs(compared):
     problem = routing(ROUNDS, seed=1)
-    (entry,) = [e for e in compared.entries if (e.learner, e.caution, e.budget, e.seed) == ("LyapunovDescent", 10.0, 1.0, 1)]
-    run = tw.run(LyapunovDescent(problem.K, horizon=ROUNDS, caution=10.0, calls_per_round=1.0), problem.stream)
+    (entry,) = [
+        e
+        for e in compared.entries
+        if (e.learner, e.caution, e.budget, e.seed) == ("LyapunovDescent", 10.0, 1.0, 1)
+    ]
+    run = tw.run(
+        LyapunovDescent(problem.K, horizon=ROUNDS, caution=10.0, calls_per_round=1.0),
+        problem.stream,
+    )
     assert entry.regret == (run.regret[0] / ROUNDS, run.regret[1] / ROUNDS)
     assert entry.violation == run.violations.mean()
     assert entry.loss == run.losses.mean()
     assert entry.calls == run.oracle_calls / ROUNDS
-    assert (entry.excess, entry.certificate, entry.failure) == (run.max_excess, run.certificate.holds, "")
+    assert (entry.excess, entry.certificate, entry.failure) == (
+        run.max_excess,
+        run.certificate.holds,
+        "",
+    )
     (venue,) = [v for v in compared.venues if v.seed == 1]
-    assert (venue.lower, venue.upper) == (run.comparator.lower / ROUNDS, run.comparator.upper / ROUNDS)
+    assert (venue.lower, venue.upper) == (
+        run.comparator.lower / ROUNDS,
+        run.comparator.upper / ROUNDS,
+    )
 
 
 def test_the_comparator_is_computed_once(monkeypatch):
@@ -133,7 +169,10 @@ def test_the_comparator_is_computed_once(monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr("tidewolf.evaluation.run.best_in_hindsight", twice)
-    assert all(e.regret is not None for e in tw.compare([LyapunovDescent, SinhaVaze], adversarial(30)).entries)
+    assert all(
+        e.regret is not None
+        for e in tw.compare([LyapunovDescent, SinhaVaze], adversarial(30)).entries
+    )
 
 
 def test_seconds_are_those_of_a_round():
@@ -150,14 +189,21 @@ def test_what_is_not_swept_is_as_the_learner_has_it():
 
 def test_the_regret_counts_by_its_upper_end():
     venue = Venue("s", 0, 5, 1.0, math.inf, None)
-    found = tw.Comparison((venue,), (Entry("s", "L", 0, None, None, 1.0, (-math.inf, 2.0), 0.5, 0.0, 0.0, 0.0, None),))
+    found = tw.Comparison(
+        (venue,), (Entry("s", "L", 0, None, None, 1.0, (-math.inf, 2.0), 0.5, 0.0, 0.0, 0.0, None),)
+    )
     assert [(p.regret, p.violation) for p in found.frontier("s", "L")] == [(2.0, 0.5)]
     assert found.scale("s") == 1.0, "the lower end, where no feasible point is known"
 
 
 def test_each_plays_what_it_has_a_setting_for(compared):
-    played = {name: {(e.caution, e.budget) for e in compared.entries if e.learner == name} for name in compared.learners}
-    assert played["LyapunovDescent"] == {(caution, budget) for caution in CAUTIONS for budget in (1.0, 10.0)}
+    played = {
+        name: {(e.caution, e.budget) for e in compared.entries if e.learner == name}
+        for name in compared.learners
+    }
+    assert played["LyapunovDescent"] == {
+        (caution, budget) for caution in CAUTIONS for budget in (1.0, 10.0)
+    }
     assert played["SinhaVaze"] == {(caution, None) for caution in CAUTIONS}
     assert played["PrimalDual"] == {(None, 1.0), (None, 10.0)}
     assert len(compared.entries) == 2 * (6 + 3 + 2)
@@ -166,18 +212,26 @@ def test_each_plays_what_it_has_a_setting_for(compared):
 def test_points_are_means_over_seeds(compared):
     found = compared.frontier("routing", "LyapunovDescent", 10.0)
     assert [(p.caution, p.budget) for p in found] == [(caution, 10.0) for caution in CAUTIONS]
-    group = [e for e in compared.entries if (e.learner, e.caution, e.budget) == ("LyapunovDescent", 1.0, 10.0)]
+    group = [
+        e
+        for e in compared.entries
+        if (e.learner, e.caution, e.budget) == ("LyapunovDescent", 1.0, 10.0)
+    ]
     assert len(group) == 2
     assert found[0].regret == pytest.approx(np.mean([e.regret[1] for e in group]))
     assert found[0].violation == pytest.approx(np.mean([e.violation for e in group]))
     assert len(compared.frontier("routing", "LyapunovDescent")) == 6
-    assert compared.frontier("routing", "SinhaVaze", 10.0) == compared.frontier("routing", "SinhaVaze")
+    assert compared.frontier("routing", "SinhaVaze", 10.0) == compared.frontier(
+        "routing", "SinhaVaze"
+    )
 
 
 def test_time_limits_both_sides(compared):
     every = compared.frontier("routing", "LyapunovDescent")
     middle = sorted(p.seconds for p in every)[2]
-    assert compared.frontier("routing", "LyapunovDescent", seconds=middle) == tuple(p for p in every if p.seconds <= middle)
+    assert compared.frontier("routing", "LyapunovDescent", seconds=middle) == tuple(
+        p for p in every if p.seconds <= middle
+    )
     assert compared.frontier("routing", "SinhaVaze", seconds=0.0) == ()
     assert compared.on_frontier("routing", "LyapunovDescent", seconds=0.0) is None
     assert compared.gaps("routing", "LyapunovDescent", seconds=0.0) is None
@@ -191,12 +245,19 @@ def test_learners_are_held_against_the_rival(compared):
     assert compared.rival == "SinhaVaze"
     assert compared.scale("routing") == pytest.approx(scale)
     assert compared.gaps("routing", "PrimalDual") == tuple(gap(p, theirs, scale) for p in ours)
-    assert compared.on_frontier("routing", "PrimalDual") == max(compared.gaps("routing", "PrimalDual"))
+    assert compared.on_frontier("routing", "PrimalDual") == max(
+        compared.gaps("routing", "PrimalDual")
+    )
     assert compared.shortfall("routing", "PrimalDual") == shortfall(ours, theirs, scale)
     assert compared.matched("routing", "PrimalDual") == saving(ours, theirs)
     assert compared.shortfall("routing", "SinhaVaze") <= 0.0
-    assert compared.matched("routing", "SinhaVaze", "PrimalDual") == pytest.approx(1.0 / compared.matched("routing", "PrimalDual"))
-    by_caution = [compared.on_frontier("routing", "LyapunovDescent", budget=1.0, caution=caution) for caution in CAUTIONS]
+    assert compared.matched("routing", "SinhaVaze", "PrimalDual") == pytest.approx(
+        1.0 / compared.matched("routing", "PrimalDual")
+    )
+    by_caution = [
+        compared.on_frontier("routing", "LyapunovDescent", budget=1.0, caution=caution)
+        for caution in CAUTIONS
+    ]
     assert tuple(by_caution) == compared.gaps("routing", "LyapunovDescent", budget=1.0)
     assert compared.on_frontier("routing", "LyapunovDescent", caution=7.0) is None
 
@@ -219,9 +280,15 @@ def test_a_refused_run_stays_alone():
             raise NotSupported(f"No caution of {caution:g} here.")
         return LyapunovDescent(K, horizon=horizon, caution=caution)
 
-    found = tw.compare({"picky": picky, "LyapunovDescent": LyapunovDescent}, adversarial(30), cautions=(1.0, 10.0))
+    found = tw.compare(
+        {"picky": picky, "LyapunovDescent": LyapunovDescent}, adversarial(30), cautions=(1.0, 10.0)
+    )
     (failed,) = found.failures
-    assert (failed.learner, failed.caution, failed.failure) == ("picky", 10.0, "No caution of 10 here.")
+    assert (failed.learner, failed.caution, failed.failure) == (
+        "picky",
+        10.0,
+        "No caution of 10 here.",
+    )
     assert failed.regret is failed.violation is failed.seconds is failed.certificate is None
     assert [p.caution for p in found.frontier("adversarial", "picky")] == [1.0]
     assert len(found.frontier("adversarial", "LyapunovDescent")) == 2
@@ -278,7 +345,9 @@ def test_runs_stand_where_the_comparator_fails(monkeypatch):
 
     monkeypatch.setattr("tidewolf.evaluation.compare.best_in_hindsight", fails)
     found = tw.compare([LyapunovDescent, SinhaVaze], adversarial(20))
-    assert [(e.failure, e.regret, e.violation is None) for e in found.entries] == 2 * [("", None, False)]
+    assert [(e.failure, e.regret, e.violation is None) for e in found.entries] == 2 * [
+        ("", None, False)
+    ]
     assert found.frontier("adversarial", "SinhaVaze") == ()
     assert "adversarial: No luck today." in repr(found)
     assert json.dumps(found.summary(), allow_nan=False)
@@ -297,7 +366,11 @@ def test_a_point_counts_where_every_seed_was_run():
 
 def test_a_seed_that_changes_nothing_is_not_played_again():
     found = tw.compare([LyapunovDescent, BanditPrimalDual], adversarial(40), seeds=(3, 4))
-    assert [(e.learner, e.seed) for e in found.entries] == [("LyapunovDescent", 3), ("BanditPrimalDual", 3), ("BanditPrimalDual", 4)]
+    assert [(e.learner, e.seed) for e in found.entries] == [
+        ("LyapunovDescent", 3),
+        ("BanditPrimalDual", 3),
+        ("BanditPrimalDual", 4),
+    ]
     dice = [e.loss for e in found.entries if e.learner == "BanditPrimalDual"]
     assert dice[0] != dice[1]
     assert len(found.venues) == 1
@@ -305,19 +378,42 @@ def test_a_seed_that_changes_nothing_is_not_played_again():
 
 def test_progress_tells_which_run_is_under_way():
     told = []
-    tw.compare([LyapunovDescent, SinhaVaze], adversarial(30), cautions=(1.0, 2.0), progress=lambda *news: told.append(news))
-    ends = [(step.learner, step.caution, step.number, step.runs) for step, moment in told if moment.rounds_done == 30]
-    assert ends == [("LyapunovDescent", 1.0, 1, 4), ("LyapunovDescent", 2.0, 2, 4), ("SinhaVaze", 1.0, 3, 4), ("SinhaVaze", 2.0, 4, 4)]
+    tw.compare(
+        [LyapunovDescent, SinhaVaze],
+        adversarial(30),
+        cautions=(1.0, 2.0),
+        progress=lambda *news: told.append(news),
+    )
+    ends = [
+        (step.learner, step.caution, step.number, step.runs)
+        for step, moment in told
+        if moment.rounds_done == 30
+    ]
+    assert ends == [
+        ("LyapunovDescent", 1.0, 1, 4),
+        ("LyapunovDescent", 2.0, 2, 4),
+        ("SinhaVaze", 1.0, 3, 4),
+        ("SinhaVaze", 2.0, 4, 4),
+    ]
 
 
 def test_files_give_the_same_comparison_again(compared, tmp_path):
     compared.save(tmp_path / "new" / "folder")
-    assert sorted(each.name for each in (tmp_path / "new" / "folder").iterdir()) == ["comparison.csv", "comparison.json"]
+    assert sorted(each.name for each in (tmp_path / "new" / "folder").iterdir()) == [
+        "comparison.csv",
+        "comparison.json",
+    ]
     back = tw.Comparison.load(tmp_path / "new" / "folder")
     assert back == compared
     assert repr(back) == repr(compared)
-    assert back.summary() == compared.summary() == json.loads(json.dumps(compared.summary(), allow_nan=False))
-    assert len((tmp_path / "new" / "folder" / "comparison.csv").read_text().splitlines()) == 1 + len(compared.entries)
+    assert (
+        back.summary()
+        == compared.summary()
+        == json.loads(json.dumps(compared.summary(), allow_nan=False))
+    )
+    assert len(
+        (tmp_path / "new" / "folder" / "comparison.csv").read_text().splitlines()
+    ) == 1 + len(compared.entries)
 
 
 def test_infinite_ends_survive_the_file(tmp_path):
@@ -373,7 +469,11 @@ def test_pandas_has_a_row_for_each_run(compared, monkeypatch):
         ({"streams": []}, InvalidInput, "no streams"),
         ({"streams": [3]}, WrongType, "a Problem"),
         ({"streams": [(Simplex(3), adversarial(5).stream)]}, InvalidInput, "mapping"),
-        ({"streams": [adversarial(5), adversarial(6)]}, InvalidInput, "Two streams are called 'adversarial'"),
+        (
+            {"streams": [adversarial(5), adversarial(6)]},
+            InvalidInput,
+            "Two streams are called 'adversarial'",
+        ),
         ({"cautions": []}, InvalidInput, "no cautions"),
         ({"cautions": [0.0]}, InvalidInput, "A caution must be greater than 0"),
         ({"budgets": [math.nan]}, InvalidInput, "A budget"),
@@ -385,7 +485,9 @@ def test_bad_input_is_refused_before_anything_is_played(given, error, said):
         raise AssertionError
 
     with pytest.raises(error, match=said):
-        tw.compare(**{"learners": [LyapunovDescent], "streams": adversarial(5), "progress": never} | given)
+        tw.compare(
+            **{"learners": [LyapunovDescent], "streams": adversarial(5), "progress": never} | given
+        )
 
 
 def test_unknown_names_are_refused(compared):
@@ -395,7 +497,7 @@ def test_unknown_names_are_refused(compared):
         compared.on_frontier("routing", "LyapunovDescent", "Sinha")
 
 
-# --- the page and the command ---------------------------------------------------------------------------------------------------------
+# --- the page and the command ---------------------------------------------------------------------
 
 
 def test_the_page_stands_alone_and_says_every_standing(compared):
@@ -412,20 +514,27 @@ def test_the_page_stands_alone_and_says_every_standing(compared):
 
 
 def test_nothing_given_becomes_markup():
-    found = tw.compare({"<i>": LyapunovDescent, "refused": lambda K, horizon: SinhaVaze(3)}, {"<script>": adversarial(20)})
+    found = tw.compare(
+        {"<i>": LyapunovDescent, "refused": lambda K, horizon: SinhaVaze(3)},
+        {"<script>": adversarial(20)},
+    )
     text = report.page(found, date=datetime(2026, 1, 2, tzinfo=UTC))
     assert text.count("<script>") == 1
     assert "<i>" not in text
     assert "refused on &lt;script&gt;, 1 run: SinhaVaze needs a set" in text
 
 
-@pytest.mark.parametrize("violations", [[0.0, 0.0], [1e-9, 0.3, 0.0], [0.02, 0.021], [0.5], [1e-12, 1e12], []])
+@pytest.mark.parametrize(
+    "violations", [[0.0, 0.0], [1e-9, 0.3, 0.0], [0.02, 0.021], [0.5], [1e-12, 1e12], []]
+)
 def test_frontiers_are_drawn_at_any_scale(violations):
     drawn = [Curve("a", violations, [float(i) for i in range(len(violations))]), Curve("b", [], [])]
     assert png(plot_frontiers({"title": drawn})).startswith(b"\x89PNG")
     made = frontier_drawing(drawn, "spoken")
     assert made.svg.startswith("<svg")
-    assert [0 <= x <= 400 and 0 <= y <= 270 for x, y, _, _ in made.told["dots"]] == [True] * len(violations)
+    assert [0 <= x <= 400 and 0 <= y <= 270 for x, y, _, _ in made.told["dots"]] == [True] * len(
+        violations
+    )
 
 
 @given(st.floats(-12.0, 12.0), st.floats(0.0, 12.0))
@@ -439,7 +548,16 @@ def test_ticks_are_few_and_inside(low, decades):
 
 @pytest.fixture
 def short(tmp_path):
-    return ["compare", "adversarial", "--rounds", "40", "--cautions", "1,10", "--out", str(tmp_path / "new" / "folder")]
+    return [
+        "compare",
+        "adversarial",
+        "--rounds",
+        "40",
+        "--cautions",
+        "1,10",
+        "--out",
+        str(tmp_path / "new" / "folder"),
+    ]
 
 
 def test_the_command_prints_a_table_and_fills_a_folder(short, tmp_path, capsys, monkeypatch):
@@ -454,10 +572,20 @@ def test_the_command_prints_a_table_and_fills_a_folder(short, tmp_path, capsys, 
     names = ["comparison.csv", "comparison.html", "comparison.json", "frontier-adversarial.png"]
     assert sorted(each.name for each in folder.iterdir()) == names
     found = tw.Comparison.load(folder)
-    assert found.learners == ("LyapunovDescent", "LyapunovFrankWolfe", "SinhaVaze", "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
+    assert found.learners == (
+        "LyapunovDescent",
+        "LyapunovFrankWolfe",
+        "SinhaVaze",
+        "DriftPlusPenalty",
+        "PrimalDual",
+        "BanditPrimalDual",
+    )
     assert {e.caution for e in found.entries if e.learner in found.learners[:3]} == {1.0, 10.0}
     assert {e.learner: e.sees for e in found.entries}["BanditPrimalDual"] == "two numbers a round"
-    said = "DriftPlusPenalty sees whole functions, BanditPrimalDual sees two numbers a round; the others see gradients."
+    said = (
+        "DriftPlusPenalty sees whole functions, BanditPrimalDual sees two numbers a round; the "
+        "others see gradients."
+    )
     assert said in printed.out.replace("\n", " ").replace("  ", " ")
     assert said in repr(found)
     for html in ((folder / "comparison.html").read_text(), found._repr_html_()):
@@ -479,12 +607,17 @@ def test_a_file_of_format_1_says_nothing_of_what_learners_saw(compared, tmp_path
 
 
 def test_the_command_prints_json_alone_or_nothing(short, tmp_path, capsys):
-    assert main([*short, "--json", "--learner", "PrimalDual", "--budgets", "1,2", "--seeds", "3"]) == 0
+    assert (
+        main([*short, "--json", "--learner", "PrimalDual", "--budgets", "1,2", "--seeds", "3"]) == 0
+    )
     printed = capsys.readouterr()
     data = json.loads(printed.out)
     assert printed.err == ""
     assert data == json.loads((tmp_path / "new" / "folder" / "comparison.json").read_text())
-    assert [(run["learner"], run["budget"], run["seed"]) for run in data["runs"]] == [("PrimalDual", 1.0, 3), ("PrimalDual", 2.0, 3)]
+    assert [(run["learner"], run["budget"], run["seed"]) for run in data["runs"]] == [
+        ("PrimalDual", 1.0, 3),
+        ("PrimalDual", 2.0, 3),
+    ]
     assert main([*short, "--learner", "PrimalDual", "--quiet", "--force"]) == 0
     assert capsys.readouterr() == ("", "")
 
@@ -516,7 +649,9 @@ def test_the_command_overwrites_nothing_unless_forced(short, tmp_path, capsys):
         (["routing", "--out", os.devnull], os.devnull),
     ],
 )
-def test_bad_arguments_are_one_sentence_and_exit_code_2(arguments, said, capsys, monkeypatch, tmp_path):
+def test_bad_arguments_are_one_sentence_and_exit_code_2(
+    arguments, said, capsys, monkeypatch, tmp_path
+):
     monkeypatch.chdir(tmp_path)
     assert main(["compare", *arguments]) == 2
     printed = capsys.readouterr()

@@ -1,4 +1,6 @@
-"""Online matrix completion: squared errors and bounds on entries, the best point in hindsight under them, and the problem end to end."""
+"""Online matrix completion: squared errors and bounds on entries, the best point in hindsight under
+them, and the problem end to end.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,23 @@ from tidewolf.testing import check_function
 seeds = st.integers(0, 2**32)
 
 
-# --- functions of entries -------------------------------------------------------------------------------------------------------------
+# --- functions of entries -------------------------------------------------------------------------
 
 
-def ragged(rng: np.random.Generator, shape: tuple[int, ...], rounds: int, least: int) -> list[tuple]:
+def ragged(
+    rng: np.random.Generator, shape: tuple[int, ...], rounds: int, least: int
+) -> list[tuple]:
     """Some entries each round, each once, with two numbers for each."""
     drawn = []
     for _ in range(rounds):
         places = rng.permutation(math.prod(shape))[: int(rng.integers(least, math.prod(shape) + 1))]
-        drawn.append((np.unravel_index(places, shape), rng.integers(-2, 3, len(places)) / 2, rng.random(len(places))))
+        drawn.append(
+            (
+                np.unravel_index(places, shape),
+                rng.integers(-2, 3, len(places)) / 2,
+                rng.random(len(places)),
+            )
+        )
     return drawn
 
 
@@ -41,8 +51,17 @@ def ragged(rng: np.random.Generator, shape: tuple[int, ...], rounds: int, least:
 @settings(max_examples=25)
 def test_random_batches_keep_every_law(seed, m, n, rounds):
     rng = np.random.default_rng(seed)
-    check_function(Squared.of([(where, low) for where, low, _ in ragged(rng, (m, n), rounds, 0)], (m, n)), seed=seed)
-    check_function(Range.of([(where, low, low + more) for where, low, more in ragged(rng, (m, n), rounds, 1)], (m, n)), seed=seed)
+    check_function(
+        Squared.of([(where, low) for where, low, _ in ragged(rng, (m, n), rounds, 0)], (m, n)),
+        seed=seed,
+    )
+    check_function(
+        Range.of(
+            [(where, low, low + more) for where, low, more in ragged(rng, (m, n), rounds, 1)],
+            (m, n),
+        ),
+        seed=seed,
+    )
 
 
 @given(seed=seeds, dtype=st.sampled_from([np.float32, np.float64]))
@@ -55,7 +74,11 @@ def test_a_sparse_subgradient_is_the_dense_one_and_a_direction(seed, dtype):
     np.testing.assert_allclose(G.toarray(), f.subgradient(x, w), atol=1e-5)
     assert G.nnz <= (f.places >= 0).sum()
     K = NuclearBall((4, 5))
-    np.testing.assert_allclose(np.vdot(K.lmo(G), G.toarray()), np.vdot(K.lmo(f.subgradient(x, w)), f.subgradient(x, w)), rtol=1e-4)
+    np.testing.assert_allclose(
+        np.vdot(K.lmo(G), G.toarray()),
+        np.vdot(K.lmo(f.subgradient(x, w)), f.subgradient(x, w)),
+        rtol=1e-4,
+    )
 
 
 def test_only_matrices_have_sparse_subgradients():
@@ -65,7 +88,9 @@ def test_only_matrices_have_sparse_subgradients():
 
 def test_rounds_of_one_width_are_joined_and_of_one_shape_only():
     one, two = Squared.one(([0], [1]), [2.0], (2, 2)), Squared.one(([1], [1]), [0.5], (2, 2))
-    assert Squared.joined([one, two]) == Squared.of([(([0], [1]), [2.0]), (([1], [1]), [0.5])], (2, 2))
+    assert Squared.joined([one, two]) == Squared.of(
+        [(([0], [1]), [2.0]), (([1], [1]), [0.5])], (2, 2)
+    )
     assert Squared.joined([one, Squared.one(([0], [1]), [2.0], (2, 3))]) is None
     bounds = [Range.one(([0], [1]), -1.0, 1.0, shape) for shape in ((2, 2), (2, 3))]
     assert Range.joined(bounds) is None
@@ -73,10 +98,20 @@ def test_rounds_of_one_width_are_joined_and_of_one_shape_only():
 
 
 def test_of_many_bounds_on_an_entry_the_tightest_is_kept():
-    g = Range.of([(([0, 1], [0, 1]), -1.0, [3.0, 1.0]), (([0], [0]), -2.0, 2.0), (([1], [1]), -0.5, 4.0)], (2, 2))
+    g = Range.of(
+        [(([0, 1], [0, 1]), -1.0, [3.0, 1.0]), (([0], [0]), -2.0, 2.0), (([1], [1]), -0.5, 4.0)],
+        (2, 2),
+    )
     A, b, rounds = g.halfspaces()
-    rows = {(int(A.indices[i]), float(A.data[i])): (float(b[i]), int(rounds[i])) for i in range(len(b))}
-    assert rows == {(0, 1.0): (2.0, 1), (0, -1.0): (1.0, 0), (3, 1.0): (1.0, 0), (3, -1.0): (0.5, 2)}
+    rows = {
+        (int(A.indices[i]), float(A.data[i])): (float(b[i]), int(rounds[i])) for i in range(len(b))
+    }
+    assert rows == {
+        (0, 1.0): (2.0, 1),
+        (0, -1.0): (1.0, 0),
+        (3, 1.0): (1.0, 0),
+        (3, -1.0): (0.5, 2),
+    }
 
 
 @pytest.mark.parametrize(
@@ -85,21 +120,48 @@ def test_of_many_bounds_on_an_entry_the_tightest_is_kept():
         (
             lambda: Squared([1.0], [0], (2,)),
             WrongShape,
-            r"The targets of a Squared batch have shape \(rounds, most entries a round\), not \(1,\)",
+            (
+                r"The targets of a Squared batch have shape \(rounds, most entries a round\), not "
+                r"\(1,\)"
+            ),
         ),
         (
             lambda: Squared([[1.0]], [[0, 1]], (2,)),
             WrongShape,
             r"places of a Squared batch have shape \(1, 2\); the numbers .* shape \(1, 1\)",
         ),
-        (lambda: Squared([[1.0]], [[2]], (2,)), InvalidInput, "The places of a Squared batch are whole numbers from 0 to 1, or -1"),
+        (
+            lambda: Squared([[1.0]], [[2]], (2,)),
+            InvalidInput,
+            "The places of a Squared batch are whole numbers from 0 to 1, or -1",
+        ),
         (lambda: Squared([[1.0]], [[-2]], (2,)), InvalidInput, "or -1 where there is none"),
         (lambda: Squared([[1.0]], [[0.5]], (2,)), InvalidInput, "whole numbers"),
-        (lambda: Squared([[np.nan]], [[0]], (2,)), NotFinite, "The targets of a Squared batch holds nan"),
-        (lambda: Squared([[1.0, 2.0]], [[1, 1]], (2,)), InvalidInput, "name an entry twice in round 0; an entry comes once a round"),
-        (lambda: Squared([[1.0]], [[0]], 2), WrongShape, r"a shape such as \(users, items\); 2 was given"),
-        (lambda: Squared([[1.0]], [[0]], (2, 0)), InvalidInput, "A side of the points of a Squared batch must be at least 1"),
-        (lambda: Squared.of([], (2,)), InvalidInput, "There is no round for a Squared batch; give at least one"),
+        (
+            lambda: Squared([[np.nan]], [[0]], (2,)),
+            NotFinite,
+            "The targets of a Squared batch holds nan",
+        ),
+        (
+            lambda: Squared([[1.0, 2.0]], [[1, 1]], (2,)),
+            InvalidInput,
+            "name an entry twice in round 0; an entry comes once a round",
+        ),
+        (
+            lambda: Squared([[1.0]], [[0]], 2),
+            WrongShape,
+            r"a shape such as \(users, items\); 2 was given",
+        ),
+        (
+            lambda: Squared([[1.0]], [[0]], (2, 0)),
+            InvalidInput,
+            "A side of the points of a Squared batch must be at least 1",
+        ),
+        (
+            lambda: Squared.of([], (2,)),
+            InvalidInput,
+            "There is no round for a Squared batch; give at least one",
+        ),
         (
             lambda: Squared.one(([0], [3]), [1.0], (2, 2)),
             InvalidInput,
@@ -110,9 +172,21 @@ def test_of_many_bounds_on_an_entry_the_tightest_is_kept():
             WrongShape,
             r"Round 0 of a Squared batch has 2 entries and numbers of shape \(1,\)",
         ),
-        (lambda: Range([[0.0]], [[1.0]], [[-1]], (2,)), InvalidInput, "Round 0 of a Range batch has no entry; it needs at least one"),
-        (lambda: Range([[2.0]], [[1.0]], [[0]], (2,)), InvalidInput, "bounds of entry 0 of round 0 of a Range batch leave nothing: 2 > 1"),
-        (lambda: Range([[0.0]], [[1.0, 2.0]], [[0]], (2,)), WrongShape, r"upper bounds of a Range batch needs shape \(1, 1\)"),
+        (
+            lambda: Range([[0.0]], [[1.0]], [[-1]], (2,)),
+            InvalidInput,
+            "Round 0 of a Range batch has no entry; it needs at least one",
+        ),
+        (
+            lambda: Range([[2.0]], [[1.0]], [[0]], (2,)),
+            InvalidInput,
+            "bounds of entry 0 of round 0 of a Range batch leave nothing: 2 > 1",
+        ),
+        (
+            lambda: Range([[0.0]], [[1.0, 2.0]], [[0]], (2,)),
+            WrongShape,
+            r"upper bounds of a Range batch needs shape \(1, 1\)",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_in_a_sentence(make, error, sentence):
@@ -134,12 +208,19 @@ def test_blocks_of_entries_can_be_kept_and_saved():
     assert whole.max_excess <= 1e-9
 
 
-# --- the best point in hindsight ------------------------------------------------------------------------------------------------------
+# --- the best point in hindsight ------------------------------------------------------------------
 
 
-def a_stream(rng: np.random.Generator, shape: tuple[int, ...], rounds: int, size: float = 1.0) -> tw.Stream:
-    losses = Squared.of([(where, size * low) for where, low, _ in ragged(rng, shape, rounds, 0)], shape)
-    limits = [(where, -size * (0.1 + more), size * (0.1 + more[::-1])) for where, _, more in ragged(rng, shape, rounds, 1)]
+def a_stream(
+    rng: np.random.Generator, shape: tuple[int, ...], rounds: int, size: float = 1.0
+) -> tw.Stream:
+    losses = Squared.of(
+        [(where, size * low) for where, low, _ in ragged(rng, shape, rounds, 0)], shape
+    )
+    limits = [
+        (where, -size * (0.1 + more), size * (0.1 + more[::-1]))
+        for where, _, more in ragged(rng, shape, rounds, 1)
+    ]
     return tw.Stream(losses, Range.of(limits, shape))
 
 
@@ -147,7 +228,11 @@ def a_stream(rng: np.random.Generator, shape: tuple[int, ...], rounds: int, size
 @settings(max_examples=25)
 def test_the_bracket_is_narrow_and_no_feasible_member_is_below_it(seed, rounds, kind):
     rng = np.random.default_rng(seed)
-    K = {"nuclear": NuclearBall((3, 4), 1.5), "ball": L2Ball((3, 4), 1.5), "box": Box(-np.full((3, 4), 0.3), np.full((3, 4), 0.4))}[kind]
+    K = {
+        "nuclear": NuclearBall((3, 4), 1.5),
+        "ball": L2Ball((3, 4), 1.5),
+        "box": Box(-np.full((3, 4), 0.3), np.full((3, 4), 0.4)),
+    }[kind]
     stream = a_stream(rng, (3, 4), rounds)
     best = best_in_hindsight(K, stream)
     assert splitting.fits(curved.curved_of(K, stream))
@@ -156,7 +241,9 @@ def test_the_bracket_is_narrow_and_no_feasible_member_is_below_it(seed, rounds, 
     assert best.upper - best.lower <= 2e-6 * max(best.upper, 1e-3 * start)
     assert K.excess(best.point) <= 1e-9
     assert stream.constraints.values(best.point).max() <= 1e-9
-    assert float(stream.losses.values(best.point).sum()) == pytest.approx(best.upper, abs=1e-12 * max(1.0, start))
+    assert float(stream.losses.values(best.point).sum()) == pytest.approx(
+        best.upper, abs=1e-12 * max(1.0, start)
+    )
     for far in (0.1, 1.0, 3.0):
         x = K.project(best.point + far * rng.standard_normal((3, 4)))
         breach = max(0.0, float(stream.constraints.values(x).max()))
@@ -172,16 +259,26 @@ def test_without_a_binding_set_it_is_clipped_means(seed):
     best = best_in_hindsight(NuclearBall((3, 3), 100.0), stream)
     seen, size = stream.losses.places >= 0, 9
     n = np.bincount(stream.losses.places[seen], minlength=size)
-    mean = np.bincount(stream.losses.places[seen], stream.losses.targets[seen], size) / np.maximum(n, 1)
+    mean = np.bincount(stream.losses.places[seen], stream.losses.targets[seen], size) / np.maximum(
+        n, 1
+    )
     A, b, _ = stream.constraints.halfspaces()
     low, high = np.full(size, -np.inf), np.full(size, np.inf)
     high[A.indices[A.data > 0]], low[A.indices[A.data < 0]] = b[A.data > 0], -b[A.data < 0]
-    np.testing.assert_allclose(best.point.reshape(-1)[n > 0], np.clip(mean, low, high)[n > 0], atol=2e-3)
-    assert best.upper == pytest.approx(float(stream.losses.values(np.clip(mean, low, high).reshape(3, 3)).sum()), rel=1e-5, abs=1e-5)
+    np.testing.assert_allclose(
+        best.point.reshape(-1)[n > 0], np.clip(mean, low, high)[n > 0], atol=2e-3
+    )
+    assert best.upper == pytest.approx(
+        float(stream.losses.values(np.clip(mean, low, high).reshape(3, 3)).sum()),
+        rel=1e-5,
+        abs=1e-5,
+    )
 
 
 def test_it_agrees_with_a_slow_twin():
-    """A factorisation X = A B' with |A|^2 + |B|^2 <= 2 tau has |X|_* <= tau, and every such X has one: a smooth program for SciPy."""
+    """A factorisation X = A B' with |A|^2 + |B|^2 <= 2 tau has |X|_* <= tau, and every such X has
+    one: a smooth program for SciPy.
+    """
     stream, K = a_stream(np.random.default_rng(5), (3, 3), 6), NuclearBall((3, 3), 0.8)
     best = best_in_hindsight(K, stream)
 
@@ -195,7 +292,13 @@ def test_it_agrees_with_a_slow_twin():
     ]
     starts = 0.3 * np.random.default_rng(0).standard_normal((4, 18))
     total = min(
-        minimize(lambda z: stream.losses.values(point(z)).sum(), z, constraints=limits, options={"maxiter": 500}).fun for z in starts
+        minimize(
+            lambda z: stream.losses.values(point(z)).sum(),
+            z,
+            constraints=limits,
+            options={"maxiter": 500},
+        ).fun
+        for z in starts
     )
     assert best.lower - 1e-6 <= total <= best.upper + 1e-3
 
@@ -203,7 +306,9 @@ def test_it_agrees_with_a_slow_twin():
 @pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
 def test_it_knows_no_units(size):
     K, stream = NuclearBall((3, 4), size), a_stream(np.random.default_rng(3), (3, 4), 4, size)
-    unit = best_in_hindsight(NuclearBall((3, 4), 1.0), a_stream(np.random.default_rng(3), (3, 4), 4))
+    unit = best_in_hindsight(
+        NuclearBall((3, 4), 1.0), a_stream(np.random.default_rng(3), (3, 4), 4)
+    )
     best = best_in_hindsight(K, stream)
     assert best.upper / size**2 == pytest.approx(unit.upper, rel=1e-5)
     assert best.lower / size**2 == pytest.approx(unit.lower, rel=1e-5)
@@ -223,12 +328,19 @@ def test_other_tasks_go_elsewhere():
         best = best_in_hindsight(K, tw.Stream(losses, limits))
         assert best.feasible
         assert best.upper - best.lower <= 1e-4
-    far = best_in_hindsight(Spectraplex(2), tw.Stream(losses, Range.one(([0], [0]), 2.0, 3.0, shape)))
+    far = best_in_hindsight(
+        Spectraplex(2), tw.Stream(losses, Range.one(([0], [0]), 2.0, 3.0, shape))
+    )
     assert far.feasible is False
-    assert not splitting.fits(curved.curved_of(Simplex(2), tw.Stream(tw.functions.Linear([[1.0, 0.0]]), Range.one([[0]], 0.0, 1.0, (2,)))))
+    assert not splitting.fits(
+        curved.curved_of(
+            Simplex(2),
+            tw.Stream(tw.functions.Linear([[1.0, 0.0]]), Range.one([[0]], 0.0, 1.0, (2,))),
+        )
+    )
 
 
-# --- the problem ----------------------------------------------------------------------------------------------------------------------
+# --- the problem ----------------------------------------------------------------------------------
 
 
 def test_the_first_rounds_do_not_depend_on_how_many_follow_and_seeds_differ():
@@ -246,7 +358,12 @@ def test_its_limits_can_be_kept_and_bind(seed):
     best = best_in_hindsight(K, stream)
     assert best.upper - best.lower <= 1e-6 * best.upper
     assert stream.constraints.values(K.center).max() <= -MILD + 1e-12
-    far = Range(stream.constraints.low - 100, stream.constraints.high + 100, stream.constraints.places, K.shape)
+    far = Range(
+        stream.constraints.low - 100,
+        stream.constraints.high + 100,
+        stream.constraints.places,
+        K.shape,
+    )
     free = best_in_hindsight(K, tw.Stream(stream.losses, far))
     assert float(np.mean(stream.constraints.values(free.point) > 1e-9)) > 0.3
     nothing = float(stream.losses.values(K.center).sum())
@@ -265,26 +382,51 @@ def test_users_arrive_and_rate_some_of_what_they_are_shown():
     assert len(np.unique(user[:PACE])) <= JOIN
     assert len(np.unique(user)) == USERS
     rated = losses.places >= 0
-    assert (np.bincount(rated.sum(axis=1)) > 0).tolist() == [False] * FEW + [True] * (SHOWN - FEW + 1)
+    assert (np.bincount(rated.sum(axis=1)) > 0).tolist() == [False] * FEW + [True] * (
+        SHOWN - FEW + 1
+    )
     np.testing.assert_array_equal(losses.places[rated], limits.places[rated])
     shows = np.bincount((limits.places % ITEMS).reshape(-1))
     assert shows[0] > 1.3 * shows[-1]
-    assert (limits.high.min(), limits.high.max()) == (pytest.approx(MILD, abs=0.01), pytest.approx(BOLD, abs=0.01))
+    assert (limits.high.min(), limits.high.max()) == (
+        pytest.approx(MILD, abs=0.01),
+        pytest.approx(BOLD, abs=0.01),
+    )
     np.testing.assert_array_equal(limits.low, -limits.high)
 
 
 def test_tastes_turn():
-    """Ratings of late rounds are fitted worse by what fits early ones than by what fits themselves."""
+    """Ratings of late rounds are fitted worse by what fits early ones than by what fits
+    themselves.
+    """
     stream = problems.completion(4000).stream
-    wide = Range(stream.constraints.low - 100, stream.constraints.high + 100, stream.constraints.places, stream.shape)
+    wide = Range(
+        stream.constraints.low - 100,
+        stream.constraints.high + 100,
+        stream.constraints.places,
+        stream.shape,
+    )
     late = tw.Stream(stream.losses, wide)[3000:]
-    early, own = (best_in_hindsight(NuclearBall(stream.shape, 100.0), part) for part in (tw.Stream(stream.losses, wide)[300:1300], late))
+    early, own = (
+        best_in_hindsight(NuclearBall(stream.shape, 100.0), part)
+        for part in (tw.Stream(stream.losses, wide)[300:1300], late)
+    )
     assert late.losses.values(early.point).sum() > 3 * own.upper
-    halfway = stream.losses[1500:1650]  # a quarter turn: tastes have become the other ones, not nothing
+    # a quarter turn: tastes have become the other ones, not nothing
+    halfway = stream.losses[1500:1650]
     assert halfway.targets[halfway.places >= 0].std() > 0.5
 
 
-@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.LyapunovFrankWolfe, tw.PrimalDual, tw.DriftPlusPenalty, tw.rivals.SinhaVaze])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        tw.LyapunovDescent,
+        tw.LyapunovFrankWolfe,
+        tw.PrimalDual,
+        tw.DriftPlusPenalty,
+        tw.rivals.SinhaVaze,
+    ],
+)
 def test_learners_complete_the_matrix(kind):
     problem = problems.completion(300)
     run = tw.run(kind(problem.K, horizon=300), problem.stream)

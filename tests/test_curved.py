@@ -14,7 +14,14 @@ from tidewolf.hindsight import newton as curved
 from tidewolf.problems.portfolio import LOOSE, STRICT, TURN
 from tidewolf.sets import BoundedPSD, Box, CappedSimplex, FlowPolytope, L2Ball, Simplex
 
-SETS = [Simplex(4), Simplex(1), CappedSimplex(5, 0.4), Box([-1.0, 0.0], [2.0, 3.0]), L2Ball((3,), 2.0), FlowPolytope.examples()[0]]
+SETS = [
+    Simplex(4),
+    Simplex(1),
+    CappedSimplex(5, 0.4),
+    Box([-1.0, 0.0], [2.0, 3.0]),
+    L2Ball((3,), 2.0),
+    FlowPolytope.examples()[0],
+]
 seeds = st.integers(0, 2**32 - 1)
 
 
@@ -55,15 +62,23 @@ def test_the_bracket_holds_every_feasible_member_and_is_narrow(K, seed):
     P = root @ root.swapaxes(1, 2) / n
     inner = K.center
     margins = rng.uniform(0.01, 0.3, k)
-    quadratic = Quadratic(P, 0 * (P @ inner), -(np.einsum("i,tij,j->t", inner, P, inner) / 2 + margins))
+    quadratic = Quadratic(
+        P, 0 * (P @ inner), -(np.einsum("i,tij,j->t", inner, P, inner) / 2 + margins)
+    )
     cuts = rng.standard_normal((k, 2, n))
     for losses in (nearest(K, rng.standard_normal(n), k), Linear(rng.standard_normal((k, n)))):
-        for limits in (quadratic, MaxAffine(cuts, cuts @ inner + margins[:, None]), Capacity(inner + rng.uniform(0.01, 0.3, (k, n)))):
+        for limits in (
+            quadratic,
+            MaxAffine(cuts, cuts @ inner + margins[:, None]),
+            Capacity(inner + rng.uniform(0.01, 0.3, (k, n))),
+        ):
             best = tw.best_in_hindsight(K, tw.Stream(losses, limits))
             assert best.feasible
             assert limits.values(best.point).max() <= 1e-8
             assert best.upper == pytest.approx(losses.values(best.point).sum(), abs=1e-9)
-            size = float(np.abs(losses.gradients(inner).sum(axis=0)).sum()) * (K.radius + 1e-3) + abs(best.upper)
+            size = float(np.abs(losses.gradients(inner).sum(axis=0)).sum()) * (
+                K.radius + 1e-3
+            ) + abs(best.upper)
             assert best.upper - best.lower <= 1e-5 * size
             for x in members(K, rng, 60):
                 x = inner + 0.3 * (x - inner)
@@ -85,7 +100,8 @@ def test_units_do_not_matter(K, scale):
 
 def test_limits_that_exclude_each_other_are_proved_to():
     K = Simplex(2)
-    limits = Quadratic(np.eye(2), [[-1.0, 0.0], [0.0, -1.0], [0.0, 0.0]], [0.4, 0.4, -5.0])  # near (1, 0); near (0, 1); anywhere
+    # near (1, 0); near (0, 1); anywhere
+    limits = Quadratic(np.eye(2), [[-1.0, 0.0], [0.0, -1.0], [0.0, 0.0]], [0.4, 0.4, -5.0])
     stream = tw.Stream(Linear(np.ones((3, 2))), limits)
     best = tw.best_in_hindsight(K, stream, 0, 3)
     assert (best.feasible, best.point, best.lower) == (False, None, np.inf)
@@ -106,7 +122,9 @@ def test_a_single_feasible_point_leaves_the_verdict_open_or_right():
     assert best.lower <= 1.0 + 1e-6
 
 
-@pytest.mark.parametrize("K", [Simplex(3), CappedSimplex(4, 0.5), FlowPolytope.examples()[0]], ids=repr)
+@pytest.mark.parametrize(
+    "K", [Simplex(3), CappedSimplex(4, 0.5), FlowPolytope.examples()[0]], ids=repr
+)
 def test_limits_without_room_inside_are_met(K):
     y = np.arange(1.0, K.shape[0] + 1)
     flat = K.center - K.tangent(K.center)  # constant on the set's hull
@@ -119,14 +137,19 @@ def test_limits_without_room_inside_are_met(K):
 
 
 def test_functions_are_asked_in_their_domain_only():
-    losses = LogWealth([[3.0, 0.0, 1.0], [0.0, 2.0, 1.0], [0.0, 2.5, 0.0]])  # any asset alone is lost in some round
+    # any asset alone is lost in some round
+    losses = LogWealth([[3.0, 0.0, 1.0], [0.0, 2.0, 1.0], [0.0, 2.5, 0.0]])
     towards_a_vertex = Affine(np.tile([-1.0, 0.0, 0.0], (3, 1)), np.full(3, -0.2))
     for limits in (Quadratic(np.eye(3), np.zeros((3, 3)), np.full(3, -0.4)), towards_a_vertex):
         best = tw.best_in_hindsight(Simplex(3), tw.Stream(losses, limits))
         assert best.feasible
         assert best.upper - best.lower <= 1e-6
         search = curved._Search(curved.curved_of(Simplex(3), tw.Stream(losses, limits)))
-        assert search._height(np.eye(3)[0], 0.0, costs=True) == search._height(np.eye(3)[0], 0.0, costs=False) == np.inf
+        assert (
+            search._height(np.eye(3)[0], 0.0, costs=True)
+            == search._height(np.eye(3)[0], 0.0, costs=False)
+            == np.inf
+        )
 
 
 def test_kinked_losses_have_a_true_bracket():
@@ -144,7 +167,10 @@ def test_matrices_and_chains():
     A = rng.standard_normal((6, 4, 4))
     A = A + A.swapaxes(1, 2)
     halves = Chain((Linear(A[:3]), Linear(A[3:])))
-    best, linear = (tw.best_in_hindsight(K, tw.Stream(f, Affine(A, np.full(6, 1.0)))) for f in (halves, Linear(A)))
+    best, linear = (
+        tw.best_in_hindsight(K, tw.Stream(f, Affine(A, np.full(6, 1.0))))
+        for f in (halves, Linear(A))
+    )
     assert best.lower <= linear.upper + 1e-9
     assert best.upper >= linear.lower - 1e-9
     assert best.upper - best.lower <= 1e-3 * abs(best.lower)
@@ -153,7 +179,9 @@ def test_matrices_and_chains():
 def test_the_lower_bound_holds_at_any_member_and_multipliers():
     K, rng = Simplex(3), np.random.default_rng(4)
     returns = rng.uniform(0.5, 2.0, (7, 3))
-    stream = tw.Stream(LogWealth(returns), Quadratic(np.eye(3), np.zeros((7, 3)), np.full(7, -0.25)))
+    stream = tw.Stream(
+        LogWealth(returns), Quadratic(np.eye(3), np.zeros((7, 3)), np.full(7, -0.25))
+    )
     task, best = curved.curved_of(K, stream), tw.best_in_hindsight(K, stream)
     assert best.upper - best.lower <= 1e-6
     for x in members(K, rng, 20):
@@ -162,16 +190,27 @@ def test_the_lower_bound_holds_at_any_member_and_multipliers():
         assert K.excess(vertex) == 0
     for lam in (np.zeros(7), rng.uniform(0, 1, 7)):
         assert task.least(best.point, lam)[0] <= min(
-            float(stream.losses.values(x).sum() + lam @ stream.constraints.values(x)) for x in members(K, rng, 300)
+            float(stream.losses.values(x).sum() + lam @ stream.constraints.values(x))
+            for x in members(K, rng, 300)
         )
 
 
 def test_what_the_search_proposes_is_not_believed(monkeypatch):
-    K, stream = Simplex(2), tw.Stream(nearest(None, np.zeros(2)), Quadratic(np.eye(2), [[0.0, 0.0]], [-0.3]))
+    K, stream = (
+        Simplex(2),
+        tw.Stream(nearest(None, np.zeros(2)), Quadratic(np.eye(2), [[0.0, 0.0]], [-0.3])),
+    )
     true = tw.best_in_hindsight(K, stream)
     outside, breaching, member = np.array([0.4, 0.4]), np.array([1.0, 0.0]), np.array([0.5, 0.5])
-    for point, weights in ((outside, None), (breaching, None), (None, np.ones(1)), (None, np.zeros(1))):
-        monkeypatch.setattr(curved, "guess", lambda task, p=point, w=weights: curved.Found(p, member, np.ones(1), w))
+    for point, weights in (
+        (outside, None),
+        (breaching, None),
+        (None, np.ones(1)),
+        (None, np.zeros(1)),
+    ):
+        monkeypatch.setattr(
+            curved, "guess", lambda task, p=point, w=weights: curved.Found(p, member, np.ones(1), w)
+        )
         best = tw.best_in_hindsight(K, stream)
         assert (best.point, best.upper, best.feasible) == (None, np.inf, None)
         assert best.lower <= true.upper
@@ -184,7 +223,9 @@ def test_what_the_search_proposes_is_not_believed(monkeypatch):
 def test_the_portfolio_has_a_certified_comparator_and_its_cap_binds(seed):
     problem = tw.problems.portfolio(seed=seed)
     best = tw.best_in_hindsight(problem.K, problem.stream)
-    free = tw.best_in_hindsight(problem.K, tw.Stream(problem.stream.losses, loose(problem.K, len(problem))))
+    free = tw.best_in_hindsight(
+        problem.K, tw.Stream(problem.stream.losses, loose(problem.K, len(problem)))
+    )
     assert best.feasible
     assert best.upper - best.lower <= 1e-6 * abs(best.upper)
     assert free.upper < best.lower - 0.1

@@ -1,4 +1,6 @@
-"""The documentation is true: its Python runs and prints what is shown, and the files and tests it names exist."""
+"""The documentation is true: its Python runs and prints what is shown, and the files and tests it
+names exist.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_blocks_run_and_print_what_is_shown(page: Path) -> None:
     names: dict[str, object] = {}
-    for code, _, shown in re.findall(r"```python\n(.*?)```\n(\n```text\n(.*?)```)?", page.read_text(), flags=re.DOTALL):
+    for code, _, shown in re.findall(
+        r"```python\n(.*?)```\n(\n```text\n(.*?)```)?", page.read_text(), flags=re.DOTALL
+    ):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(code, page.name, "exec"), names)
@@ -32,10 +36,15 @@ def test_blocks_run_and_print_what_is_shown(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_files_and_tests_that_are_named_exist(page: Path) -> None:
-    for path, test in re.findall(r"`((?:tests|benchmarks|docs|src)/[\w/]+\.(?:py|md))(?:::(\w+))?`", page.read_text()):
+    for path, test in re.findall(
+        r"`((?:tests|benchmarks|docs|src)/[\w/]+\.(?:py|md))(?:::(\w+))?`", page.read_text()
+    ):
         assert (ROOT / path).exists(), path
         assert not test or f"def {test}(" in (ROOT / path).read_text(), f"{path}::{test}"
-    for module in re.findall(r"`((?:core|sets|functions|projection|steps|learners|rivals|evaluation)/[\w/]+\.py)`", page.read_text()):
+    for module in re.findall(
+        r"`((?:core|sets|functions|projection|steps|learners|rivals|evaluation)/[\w/]+\.py)`",
+        page.read_text(),
+    ):
         assert (ROOT / "src" / "tidewolf" / module).exists(), module
 
 
@@ -43,7 +52,9 @@ def test_the_shell_says_of_your_own_set_what_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (ROOT / "docs" / "sets.md").read_text()
-    ((name, shown),) = re.findall(r"```console\n\$ tidewolf check (\S+)\n(.*?)```", text, flags=re.DOTALL)
+    ((name, shown),) = re.findall(
+        r"```console\n\$ tidewolf check (\S+)\n(.*?)```", text, flags=re.DOTALL
+    )
     (code,) = re.findall(r"```python\n(from dataclasses.*?)\n\n\nfor K in", text, flags=re.DOTALL)
     (tmp_path / "mymodule.py").write_text(f"import numpy as np\nimport tidewolf as tw\n{code}\n")
     monkeypatch.chdir(tmp_path)
@@ -53,7 +64,7 @@ def test_the_shell_says_of_your_own_set_what_is_shown(
     sys.modules.pop("mymodule")
 
 
-# --- the table of sets ---------------------------------------------------------------------------------------------------------------
+# --- the table of sets ----------------------------------------------------------------------------
 
 GIFTS = {"project": sets.Projectable, "description": sets.Polyhedral, "relax": sets.Relaxable}
 LINES = [
@@ -84,6 +95,10 @@ def test_a_line_says_what_the_class_says(line: list[str]) -> None:
     for given in found[3].split(", "):
         setting, _, default = given.partition("=")
         assert setting in settings, f"{found[1]} has no setting {setting}"
-        assert not default or settings[setting].default == ast.literal_eval(default), f"{setting} of {found[1]} is not {default}"
-    assert set(brings.split(", ")) == {gift for gift, base in GIFTS.items() if issubclass(kind, base)}
+        assert not default or settings[setting].default == ast.literal_eval(default), (
+            f"{setting} of {found[1]} is not {default}"
+        )
+    assert set(brings.split(", ")) == {
+        gift for gift, base in GIFTS.items() if issubclass(kind, base)
+    }
     assert geometry.startswith("exact") == ("Geometry exact" in kind.__doc__)

@@ -33,7 +33,9 @@ PUBLIC = {path: thing for path, thing in PUBLIC.items() if path.rpartition(".")[
 @pytest.mark.parametrize("path", PUBLIC)
 def test_every_public_name_has_a_docstring_with_an_example_that_runs(path: str) -> None:
     thing = PUBLIC[path]
-    tests = doctest.DocTestParser().get_doctest(inspect.cleandoc(thing.__doc__ or ""), {"tw": tw, "np": np}, path, None, None)
+    tests = doctest.DocTestParser().get_doctest(
+        inspect.cleandoc(thing.__doc__ or ""), {"tw": tw, "np": np}, path, None, None
+    )
     assert tests.examples, "it has no >>> example"
     said: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
@@ -50,7 +52,12 @@ def test_every_parameter_of_a_public_name_is_explained(path: str) -> None:
         return
     wanted = [name for name in inspect.signature(thing).parameters if not name.startswith("_")]
     explained = entries(sections(thing.__doc__ or "").get("Parameters", ""))
-    names = [name.strip(" *") for head in explained if head for name in head.partition(" :")[0].split(",")]
+    names = [
+        name.strip(" *")
+        for head in explained
+        if head
+        for name in head.partition(" :")[0].split(",")
+    ]
     assert names == wanted
     assert all(explained[head] for head in explained if head)
 

@@ -1,4 +1,6 @@
-"""Drift-plus-penalty: laws, bounds on every interval, units, blocks, the frozen regime, and what is kept while a block is open."""
+"""Drift-plus-penalty: laws, bounds on every interval, units, blocks, the frozen regime, and what is
+kept while a block is open.
+"""
 
 from __future__ import annotations
 
@@ -33,22 +35,35 @@ from tidewolf.testing import check_learner
 DIAMOND = FlowPolytope.examples()[0]
 HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
 POINT = VertexHull(np.ones((1, 2)))
-SETS = [Simplex(4), DIAMOND, CappedSimplex(6, 0.5), Box([-1.0, 0.0], [1.0, 3.0]), HULL, L2Ball((2, 2), 3.0), Simplex(1), POINT]
+SETS = [
+    Simplex(4),
+    DIAMOND,
+    CappedSimplex(6, 0.5),
+    Box([-1.0, 0.0], [1.0, 3.0]),
+    HULL,
+    L2Ball((2, 2), 3.0),
+    Simplex(1),
+    POINT,
+]
 FIELDS = Tally._fields
 
 
 def opposed(K: Any, rounds: int, seed: int, turns: int = 4) -> tw.Stream:
-    """Losses that turn round and limits that oppose them; what keeps the limits of one turn breaks those of the next."""
+    """Losses that turn round and limits that oppose them; what keeps the limits of one turn breaks
+    those of the next.
+    """
     rng = np.random.default_rng(seed)
     phase = np.arange(rounds) * turns // rounds
-    stars = np.array([0.5 * K.center + 0.5 * K.lmo(rng.standard_normal(K.shape)) for _ in range(turns)])[phase]
+    stars = np.array(
+        [0.5 * K.center + 0.5 * K.lmo(rng.standard_normal(K.shape)) for _ in range(turns)]
+    )[phase]
     sign = np.where(phase % 2, -1.0, 1.0)[:, None]
     C = sign * rng.standard_normal(K.shape) + 0.3 * rng.standard_normal((rounds, *K.shape))
     A = np.stack([-C, C], axis=1) + 0.2 * rng.standard_normal((rounds, 2, *K.shape))
     return tw.Stream(Linear(C), MaxAffine(A, np.einsum("tpi,ti->tp", A, stars)))
 
 
-# --- laws -------------------------------------------------------------------------------------------------------------------------
+# --- laws -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", range(len(SETS)), ids=lambda number: repr(SETS[number]))
@@ -65,13 +80,19 @@ def test_the_theorem_keeps_the_laws_on_every_set(number):
 )
 @settings(max_examples=6)
 def test_the_laws_hold_for_any_block_horizon_and_budget(seed, horizon, block, calls):
-    check_learner(DriftPlusPenalty(HULL, horizon=horizon, block=block, calls_per_round=calls), seed=seed)
+    check_learner(
+        DriftPlusPenalty(HULL, horizon=horizon, block=block, calls_per_round=calls), seed=seed
+    )
 
 
-# --- every interval ---------------------------------------------------------------------------------------------------------------
+# --- every interval -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{"block": 3}, {"block": 4, "calls_per_round": 0.5, "horizon": 20}, {"block": 1}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{"block": 3}, {"block": 4, "calls_per_round": 0.5, "horizon": 20}, {"block": 1}],
+    ids=str,
+)
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=4)
 def test_regret_and_violation_of_every_interval_are_below_their_bounds(options, seed):
@@ -105,7 +126,9 @@ def test_an_interval_without_a_whole_block_costs_slopes_times_diameter():
     learner = DriftPlusPenalty(DIAMOND, horizon=40, block=10)
     run = tw.run(learner, opposed(DIAMOND, 40, 2))
     steepest = run.final_state.steepest_loss, run.final_state.steepest_constraint
-    assert learner.bound_between(run, 12, 19)[:2] == pytest.approx(tuple(7 * s * DIAMOND.diameter for s in steepest))
+    assert learner.bound_between(run, 12, 19)[:2] == pytest.approx(
+        tuple(7 * s * DIAMOND.diameter for s in steepest)
+    )
 
 
 @pytest.mark.parametrize("K", [L2Ball(3), Simplex(4)], ids=repr)
@@ -117,7 +140,9 @@ def test_bounds_below_the_trivial_hold_and_measured_ones_are_below_the_promise(K
     A = -C + 0.2 * rng.standard_normal(C.shape)
     C, A = (M / np.linalg.norm(M, axis=1, keepdims=True) for M in (C, A))
     stream = tw.Stream(Linear(C), Affine(A, A @ star))
-    learner = DriftPlusPenalty(K, horizon=T, calls_per_round=4.0, loss_lipschitz=1.0, constraint_lipschitz=1.0)
+    learner = DriftPlusPenalty(
+        K, horizon=T, calls_per_round=4.0, loss_lipschitz=1.0, constraint_lipschitz=1.0
+    )
     run = tw.run(learner, stream)
     regret = run.losses.sum() - stream.losses.values(star).sum()
     assert regret <= run.bound.regret <= learner.promise().regret
@@ -129,7 +154,9 @@ def test_bounds_below_the_trivial_hold_and_measured_ones_are_below_the_promise(K
 @pytest.mark.parametrize("looks", [1, 2, 60])
 @pytest.mark.parametrize("K", [Simplex(4), HULL], ids=lambda K: type(K).__name__)
 def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
-    """Three stretches, slopes that grow, steps from rough to exact: what each block costs, and what a factor that grows costs."""
+    """Three stretches, slopes that grow, steps from rough to exact: what each block costs, and what
+    a factor that grows costs.
+    """
     answers: list[Any] = []
 
     def seen(task: Any, accuracy: float, budget: int) -> Any:
@@ -139,19 +166,34 @@ def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
     monkeypatch.setattr("tidewolf.methods.steps.drift.solve", seen)
     T, growth = 100, np.logspace(-1.0, 0.5, 100)
     stream = opposed(K, T, 4)
-    A, b = stream.constraints.A * growth[:, None, None], stream.constraints.b * growth[:, None] + 0.02
+    A, b = (
+        stream.constraints.A * growth[:, None, None],
+        stream.constraints.b * growth[:, None] + 0.02,
+    )
     stream = tw.Stream(Linear(growth[:, None] * stream.losses.C), MaxAffine(A, b))
     learner = DriftPlusPenalty(K, horizon=16, block=3, calls_per_round=0.5)
     run = tw.run(learner, stream)
     answers.clear()
     played = list(tw.play(learner, stream))
-    R, D, before, t, G_f, steps, stretches = K.radius, K.diameter, learner.start(), 0, 0.0, iter(answers), [16, 48, 112]
+    R, D, before, t, G_f, steps, stretches = (
+        K.radius,
+        K.diameter,
+        learner.start(),
+        0,
+        0.0,
+        iter(answers),
+        [16, 48, 112],
+    )
     price = growths = need = climbs = apart = spread = last_weight = last_hold = 0.0
     deltas = []
     for p in played:
         n = len(p.losses)
         if t in stretches:
-            before, last_weight, last_hold = before._replace(y=before.active.x, distance=0.0), 0.0, 0.0
+            before, last_weight, last_hold = (
+                before._replace(y=before.active.x, distance=0.0),
+                0.0,
+                0.0,
+            )
         x, y, block = before.active.x, before.y, stream[t : t + n]
         if p.state.open.rounds:  # a block that was not finished
             break
@@ -173,7 +215,10 @@ def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
         deltas.append(delta)
         before, t = p.state, t + n
     E = need + climbs
-    steepest = [max(np.linalg.norm(K.tangent(row)) for row in rows) for rows in (stream.losses.C, _breached_slopes(played, stream))]
+    steepest = [
+        max(np.linalg.norm(K.tangent(row)) for row in rows)
+        for rows in (stream.losses.C, _breached_slopes(played, stream))
+    ]
     regret = price + growths + (T - t) * steepest[0] * D
     violation = E / min(deltas) + apart + math.sqrt(2.0 * E * spread) + (T - t) * steepest[1] * D
     assert t > 48
@@ -210,7 +255,9 @@ def test_gaps_are_kept_for_every_block_and_enter_the_bound():
     gaps = run.measures[:, FIELDS.index("gap")]
     assert len(gaps) == len(run.ends) == 9
     assert ((gaps >= 0.0) & (gaps < 1e-8)).all()
-    curved = tw.Stream(Linear(np.ones((60, 4)) * [1.0, -1.0, 0.0, 2.0]), Custom(_cone, _cone_slope, 4, rounds=60))
+    curved = tw.Stream(
+        Linear(np.ones((60, 4)) * [1.0, -1.0, 0.0, 2.0]), Custom(_cone, _cone_slope, 4, rounds=60)
+    )
     rough = tw.run(DriftPlusPenalty(Simplex(4), horizon=60, block=7), curved)
     assert np.isfinite(rough.measures[:, FIELDS.index("gap")]).all()
     assert rough.bound.regret is not None
@@ -226,7 +273,7 @@ def _cone_slope(t: int, x: Any) -> Any:
     return away / size if size > 0 else 0.0 * away
 
 
-# --- blocks, horizons, units ------------------------------------------------------------------------------------------------------
+# --- blocks, horizons, units ----------------------------------------------------------------------
 
 
 def test_blocks_are_as_long_as_they_should_be_and_the_last_is_ragged_and_costs_no_call():
@@ -244,24 +291,37 @@ def test_past_the_horizon_it_restarts_with_twice_as_much_and_says_so():
     learner = DriftPlusPenalty(DIAMOND, horizon=20)
     run = tw.run(learner, opposed(DIAMOND, 70, 0))
     assert (run.final_state.began, run.final_state.horizon) == (60, 80)
-    assert run.notes == ("The horizon of 20 rounds was passed: after round 60 the learner restarted with 80.",)
+    assert run.notes == (
+        "The horizon of 20 rounds was passed: after round 60 the learner restarted with 80.",
+    )
     unknown = tw.run(DriftPlusPenalty(DIAMOND), opposed(DIAMOND, 300, 0))
     assert (unknown.final_state.began, unknown.final_state.horizon, unknown.notes) == (256, 512, ())
 
 
-@pytest.mark.parametrize("options", [{}, {"block": 1}, {"block": 3, "calls_per_round": 0.4}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"block": 1}, {"block": 3, "calls_per_round": 0.4}], ids=str
+)
 def test_powers_of_two_in_the_units_change_no_bit_of_a_decision(options):
     points = np.random.default_rng(3).standard_normal((7, 3))
     stream = opposed(VertexHull(points), 60, 5)
 
     def decisions(x: float, f: float, g: float) -> np.ndarray[Any, Any]:
         learner = DriftPlusPenalty(VertexHull(x * points), horizon=40, **options)
-        C, A, b = stream.losses.C * (f / x), stream.constraints.A * (g / x), stream.constraints.b * g
+        C, A, b = (
+            stream.losses.C * (f / x),
+            stream.constraints.A * (g / x),
+            stream.constraints.b * g,
+        )
         return np.array([p.x for p in tw.play(learner, tw.Stream(Linear(C), MaxAffine(A, b)))]) / x
 
     plain = decisions(1.0, 1.0, 1.0)
     assert np.ptp(plain, axis=0).max() > 0.05
-    for units in ((8.0, 1.0, 1.0), (1.0, 0.25, 1.0), (1.0, 1.0, 2.0**20), (2.0**-12, 2.0**30, 2.0**-7)):
+    for units in (
+        (8.0, 1.0, 1.0),
+        (1.0, 0.25, 1.0),
+        (1.0, 1.0, 2.0**20),
+        (2.0**-12, 2.0**30, 2.0**-7),
+    ):
         assert decisions(*units).tobytes() == plain.tobytes(), units
 
 
@@ -276,17 +336,21 @@ def test_the_budget_always_reaches_the_tolerance(seed, calls):
     assert run.oracle_calls <= calls * T
 
 
-# --- an open block ----------------------------------------------------------------------------------------------------------------
+# --- an open block --------------------------------------------------------------------------------
 
 
 def rounds_of(stream: tw.Stream) -> list[FullInformation]:
-    return [FullInformation(stream.losses[t : t + 1], stream.constraints[t : t + 1]) for t in range(len(stream))]
+    return [
+        FullInformation(stream.losses[t : t + 1], stream.constraints[t : t + 1])
+        for t in range(len(stream))
+    ]
 
 
 @pytest.mark.parametrize("K", SETS[:5], ids=repr)
 def test_one_round_at_a_time_does_what_a_whole_block_does(K):
     stream = opposed(K, 40, 8)
-    learner = DriftPlusPenalty(K, horizon=40, block=7, calls_per_round=100.0, tolerance=1e-12)  # or rounding decides where searches stop
+    # or rounding decides where searches stop
+    learner = DriftPlusPenalty(K, horizon=40, block=7, calls_per_round=100.0, tolerance=1e-12)
     state = learner.start()
     for seen in rounds_of(stream):
         state = learner.update(state, seen)
@@ -337,7 +401,13 @@ def test_callables_cannot_be_saved_in_an_open_block_and_can_after_it():
 
 
 @pytest.mark.parametrize(
-    "kind", [Quadratic.one(np.eye(4), np.ones(4), -1.2), Affine.one([1.0, 0.0, 0.0, 0.0], 0.2), Capacity.one(np.full(4, 0.24))], ids=repr
+    "kind",
+    [
+        Quadratic.one(np.eye(4), np.ones(4), -1.2),
+        Affine.one([1.0, 0.0, 0.0, 0.0], 0.2),
+        Capacity.one(np.full(4, 0.24)),
+    ],
+    ids=repr,
 )
 def test_single_rounds_of_any_kind_fill_a_block_and_survive_a_file(kind, tmp_path):
     learner = DriftPlusPenalty(Simplex(4), horizon=50, block=7)
@@ -351,7 +421,9 @@ def test_single_rounds_of_any_kind_fill_a_block_and_survive_a_file(kind, tmp_pat
 
 
 def test_curved_limits_stop_where_rounding_ends():
-    """A gap that has stopped to fall ends the step before its budget does: what is left are cuts of the size of rounding."""
+    """A gap that has stopped to fall ends the step before its budget does: what is left are cuts of
+    the size of rounding.
+    """
     n, T, rng = 60, 100, np.random.default_rng(0)
     centers, C = 0.1 * rng.standard_normal((T, n)), rng.standard_normal((T, n))
     balls = Custom(
@@ -376,23 +448,38 @@ def test_the_slopes_of_an_open_block_count():
     C = 1e-3 * np.random.default_rng(0).standard_normal((100, 3))
     C[90:] = [1.0, -1.0, 0.0]
     stream = tw.Stream(Linear(C), Affine(np.zeros((100, 3)), np.ones(100)))
-    for learner in (DriftPlusPenalty(Simplex(3), horizon=1000), tw.PrimalDual(Simplex(3), horizon=9000)):
+    for learner in (
+        DriftPlusPenalty(Simplex(3), horizon=1000),
+        tw.PrimalDual(Simplex(3), horizon=9000),
+    ):
         run = tw.run(learner, stream)
         assert run.regret[0] <= run.certificate.regret.trivial
 
 
 def test_neighbours_of_one_kind_are_kept_as_one():
-    limits = Limits().and_then(Capacity.one([1.0])).and_then(Capacity.one([2.0])).and_then(Affine.one([1.0], 0.0))
+    limits = (
+        Limits()
+        .and_then(Capacity.one([1.0]))
+        .and_then(Capacity.one([2.0]))
+        .and_then(Affine.one([1.0], 0.0))
+    )
     whole = limits.whole()
     assert isinstance(whole, Chain)
-    assert [(type(part).__name__, len(part)) for part in whole.parts] == [("Capacity", 2), ("Affine", 1)]
+    assert [(type(part).__name__, len(part)) for part in whole.parts] == [
+        ("Capacity", 2),
+        ("Affine", 1),
+    ]
     assert limits.whole(Affine.one([2.0], 0.0)).parts[-1] == Affine([[1.0], [2.0]], [0.0, 0.0])
 
 
 def test_bad_feedback_is_refused_with_a_sentence():
-    learner = DriftPlusPenalty(Simplex(2), horizon=30, block=2, loss_lipschitz=1.0, constraint_lipschitz=1.0)
+    learner = DriftPlusPenalty(
+        Simplex(2), horizon=30, block=2, loss_lipschitz=1.0, constraint_lipschitz=1.0
+    )
     state, one = learner.start(), Linear.one([1.0, 0.0])
-    with pytest.raises(InvalidInput, match=r"A loss of slope 3\.5\d+ was seen, above loss_lipschitz = 1"):
+    with pytest.raises(
+        InvalidInput, match=r"A loss of slope 3\.5\d+ was seen, above loss_lipschitz = 1"
+    ):
         learner.update(state, FullInformation(Linear.one([5.0, 0.0]), one))
     with pytest.raises(InvalidInput, match="above constraint_lipschitz = 1"):
         learner.update(state, FullInformation(one, Affine.one([5.0, 0.0], -1.0)))
@@ -401,24 +488,30 @@ def test_bad_feedback_is_refused_with_a_sentence():
     with pytest.raises(WrongType, match="FullInformation feedback is due"):
         learner.update(state, FullInformation(one, np.ones(2)))
     with pytest.raises(NotFinite):
-        learner.update(state, FullInformation(Linear.one([1e200, 0.0]), Linear.one([1e200, -1e200])))
+        learner.update(
+            state, FullInformation(Linear.one([1e200, 0.0]), Linear.one([1e200, -1e200]))
+        )
 
 
 def test_functions_defined_on_the_set_alone_are_refused_by_name():
     fenced = Linear.one([1.0, 0.0])
     object.__setattr__(fenced, "domain", "points whose entries are all positive")
     learner = DriftPlusPenalty(Simplex(2), horizon=30)
-    with pytest.raises(NotSupported, match="Linear is only defined on points whose entries are all positive"):
+    with pytest.raises(
+        NotSupported, match="Linear is only defined on points whose entries are all positive"
+    ):
         learner.update(learner.start(), FullInformation(fenced, Linear.one([1.0, 0.0])))
 
 
-# --- the theorem ------------------------------------------------------------------------------------------------------------------
+# --- the theorem ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("K", [L2Ball(3), DIAMOND, HULL], ids=repr)
 def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(K):
     with pytest.warns(FrozenRegime, match=r"unless the horizon is at least 8529325\."):
-        learner = DriftPlusPenalty.theorem(K, horizon=900, loss_lipschitz=9.0, constraint_lipschitz=9.0)
+        learner = DriftPlusPenalty.theorem(
+            K, horizon=900, loss_lipschitz=9.0, constraint_lipschitz=9.0
+        )
     run = tw.run(learner, opposed(K, 900, 0))
     assert run.oracle_calls == 0
     assert run.final_state.active.x.tobytes() == K.center.tobytes()
@@ -428,7 +521,9 @@ def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(
 def test_above_the_thaw_it_moves():
     K, T = L2Ball(3), 400_000
     start = np.array([1.0, 0.0, 0.0])
-    learner = DriftPlusPenalty.theorem(K, horizon=T, loss_lipschitz=1.0, constraint_lipschitz=1.0, start=start)
+    learner = DriftPlusPenalty.theorem(
+        K, horizon=T, loss_lipschitz=1.0, constraint_lipschitz=1.0, start=start
+    )
     C, A = np.broadcast_to([1.0, 0.0, 0.0], (T, 3)), np.broadcast_to([0.0, 1.0, 0.0], (T, 3))
     run = tw.run(learner, tw.Stream(Linear(C), Affine(A, np.zeros(T))))
     assert 0 < run.oracle_calls <= T
@@ -446,4 +541,8 @@ def test_what_is_no_set_is_refused_with_a_sentence():
 def test_the_settings_are_the_theorems():
     learner = TheoremDriftPlusPenalty(L2Ball(2, 2.0), 10_000, 3.0, 5.0)
     block, alpha, delta = learner._settings(10_000, 3.0, 5.0)
-    assert (block, 3.0 * alpha, 3.0 * delta) == (100, pytest.approx(3.0 / 2.0 * 10.0), pytest.approx(100.0))
+    assert (block, 3.0 * alpha, 3.0 * delta) == (
+        100,
+        pytest.approx(3.0 / 2.0 * 10.0),
+        pytest.approx(100.0),
+    )

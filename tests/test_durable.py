@@ -1,4 +1,6 @@
-"""Durable sessions: killed or closed they go on bit for bit, what was acknowledged is there, and whatever is wrong gets a sentence."""
+"""Durable sessions: killed or closed they go on bit for bit, what was acknowledged is there, and
+whatever is wrong gets a sentence.
+"""
 
 from __future__ import annotations
 
@@ -86,12 +88,16 @@ def told_again(seen: Any) -> Any:
     return _retold(checkpoint.unpacked(checkpoint.packed(_told(seen)), np.zeros(1)))
 
 
-# --- never having stopped -----------------------------------------------------------------------------------------------------------------
+# --- never having stopped -------------------------------------------------------------------------
 
 
 @every_learner
 @settings(max_examples=12)
-@given(st.lists(st.tuples(st.integers(0, ROUNDS), st.booleans()), max_size=5), st.integers(1, ROUNDS + 1), st.booleans())
+@given(
+    st.lists(st.tuples(st.integers(0, ROUNDS), st.booleans()), max_size=5),
+    st.integers(1, ROUNDS + 1),
+    st.booleans(),
+)
 def test_closed_or_killed_it_goes_on_bit_for_bit(name, stops, snapshot_every, keep_history):
     learner, how = LEARNERS[name], {"snapshot_every": snapshot_every, "keep_history": keep_history}
     with tempfile.TemporaryDirectory(dir=MEMORY) as place:
@@ -115,7 +121,11 @@ def test_closed_or_killed_it_goes_on_bit_for_bit(name, stops, snapshot_every, ke
 @every_learner
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.soak)])
 def test_killed_at_any_instruction_it_loses_nothing_acknowledged(name, seed, tmp_path):
-    script, database, kills = Path(__file__).with_name("killed.py"), tmp_path / "session.db", 200 if seed else 15
+    script, database, kills = (
+        Path(__file__).with_name("killed.py"),
+        tmp_path / "session.db",
+        200 if seed else 15,
+    )
     command = [sys.executable, "-W", "error", script, database, name, str(kills), str(seed)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
@@ -125,7 +135,10 @@ def test_killed_at_any_instruction_it_loses_nothing_acknowledged(name, seed, tmp
 
 
 def test_what_is_told_in_any_memory_layout_comes_again_in_the_same_bits(tmp_path):
-    learner, rng = tw.DriftPlusPenalty(tw.sets.Simplex(23), horizon=50, block=4), np.random.default_rng(0)
+    learner, rng = (
+        tw.DriftPlusPenalty(tw.sets.Simplex(23), horizon=50, block=4),
+        np.random.default_rng(0),
+    )
     session = tw.Session.open(tmp_path / "session.db", learner, snapshot_every=100)
     for _ in range(11):
         wide, A = rng.standard_normal((46, 3)), rng.standard_normal((23, 23))
@@ -138,11 +151,15 @@ def test_what_is_told_in_any_memory_layout_comes_again_in_the_same_bits(tmp_path
     again.close()
 
 
-@pytest.mark.parametrize("kind", [kind for kind in tw.functions.every() if kind is not Custom], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind",
+    [kind for kind in tw.functions.every() if kind is not Custom],
+    ids=lambda kind: kind.__name__,
+)
 def test_every_function_made_of_arrays_comes_back(kind):
     for f in kind.examples():
         for batch in (f, f[len(f) - 1 :], Chain((f, Chain((f[:1], f))))):
-            (loss, constraint) = told_again(FullInformation(batch, f))
+            loss, constraint = told_again(FullInformation(batch, f))
             assert (loss, constraint) == (batch, f)
             x = np.full(f.shape, 0.3)
             assert loss.values(x).tobytes() == batch.values(x).tobytes()
@@ -150,7 +167,11 @@ def test_every_function_made_of_arrays_comes_back(kind):
 
 
 @pytest.mark.parametrize(
-    "seen", [FirstOrder(np.ones((1, 3), np.float32), 0.1, np.zeros((1, 3)), 2, 0.0, 3), Bandit(np.ones(2), np.zeros(2))]
+    "seen",
+    [
+        FirstOrder(np.ones((1, 3), np.float32), 0.1, np.zeros((1, 3)), 2, 0.0, 3),
+        Bandit(np.ones(2), np.zeros(2)),
+    ],
 )
 def test_feedback_comes_back(seen):
     again = told_again(seen)
@@ -166,7 +187,9 @@ def test_a_set_of_another_library_goes_on_in_it(tmp_path):
     session, ours = tw.Session.open(tmp_path / "session.db", learner), tw.Session(learner)
     for t in range(9):
         for each in (session, ours):
-            each.observe(loss_gradient=COSTS[t], constraint_value=0.5, constraint_gradient=LIMITS[t].tolist())
+            each.observe(
+                loss_gradient=COSTS[t], constraint_value=0.5, constraint_gradient=LIMITS[t].tolist()
+            )
     again = tw.Session.open(as_if_killed(tmp_path / "session.db"), learner)
     assert type(again.play()) is type(strict.zeros(1))
     assert saved(again) == saved(session) == saved(ours)
@@ -174,14 +197,18 @@ def test_a_set_of_another_library_goes_on_in_it(tmp_path):
     again.close()
 
 
-# --- what was observed --------------------------------------------------------------------------------------------------------------------
+# --- what was observed ----------------------------------------------------------------------------
 
 
 def test_history_is_what_the_learner_was_told(tmp_path, monkeypatch):
     monkeypatch.setattr("tidewolf.durable._AT_ONCE", 20)
     with tw.Session.open(tmp_path / "first order.db", LEARNER, snapshot_every=3) as session:
-        session.observe(loss_gradient=COSTS[0], constraint_value=0.25, constraint_gradient=LIMITS[0])
-        session.observe(loss=Custom.one(lambda x: x @ x, lambda x: 2 * x, 5), constraint=Capacity.one(LIMITS[1]))
+        session.observe(
+            loss_gradient=COSTS[0], constraint_value=0.25, constraint_gradient=LIMITS[0]
+        )
+        session.observe(
+            loss=Custom.one(lambda x: x @ x, lambda x: 2 * x, 5), constraint=Capacity.one(LIMITS[1])
+        )
         told, reduced = session.history()
         assert (told.loss_gradient.tolist(), told.violation, told.constraint_gradient.tolist()) == (
             COSTS[0].tolist(),
@@ -193,8 +220,12 @@ def test_history_is_what_the_learner_was_told(tmp_path, monkeypatch):
         session.observe(loss_value=2.0, constraint_value=-1.0)
         (told,) = session.history()
         assert (told.loss_values.tolist(), told.constraint_values.tolist()) == ([2.0], [-1.0])
-    with tw.Session.open(kept(tmp_path / "full.db", 60, "DriftPlusPenalty"), LEARNERS["DriftPlusPenalty"]) as session:
-        expected = [FullInformation(Linear.one(COSTS[t]), Capacity.one(LIMITS[t])) for t in range(60)]
+    with tw.Session.open(
+        kept(tmp_path / "full.db", 60, "DriftPlusPenalty"), LEARNERS["DriftPlusPenalty"]
+    ) as session:
+        expected = [
+            FullInformation(Linear.one(COSTS[t]), Capacity.one(LIMITS[t])) for t in range(60)
+        ]
         assert list(session.history()) == expected
 
 
@@ -216,7 +247,10 @@ def test_without_history_the_file_stays_small(tmp_path):
 def test_every_commit_is_flushed_to_a_log_that_readers_can_look_beside(tmp_path):
     with tw.Session.open(tmp_path / "session.db", LEARNER) as session:
         db = session._journal._db
-        assert [db.execute(f"PRAGMA {name}").fetchone() for name in ("journal_mode", "synchronous", "fullfsync")] == [("wal",), (2,), (1,)]
+        assert [
+            db.execute(f"PRAGMA {name}").fetchone()
+            for name in ("journal_mode", "synchronous", "fullfsync")
+        ] == [("wal",), (2,), (1,)]
 
 
 def test_what_is_refused_is_not_kept(tmp_path):
@@ -238,7 +272,11 @@ def test_functions_of_ones_own_are_refused_where_they_would_have_to_be_kept(tmp_
     with tw.Session.open(tmp_path / "session.db", learner) as session:
         for loss in (mine, Chain((mine,))):
             with pytest.raises(
-                NotSupported, match=r"A durable session keeps the functions .* as kinds and arrays; a Custom cannot be kept so\. Use"
+                NotSupported,
+                match=(
+                    r"A durable session keeps the functions .* as kinds and arrays; a Custom "
+                    r"cannot be kept so\. Use"
+                ),
             ):
                 session.observe(loss=loss, constraint=Capacity.one(LIMITS[0]))
         assert saved(session) == EXPECTED["DriftPlusPenalty"][0]
@@ -246,7 +284,7 @@ def test_functions_of_ones_own_are_refused_where_they_would_have_to_be_kept(tmp_
         assert saved(session) == EXPECTED["DriftPlusPenalty"][1]
 
 
-# --- one writer, many readers -------------------------------------------------------------------------------------------------------------
+# --- one writer, many readers ---------------------------------------------------------------------
 
 OPEN = """
 import sys, tidewolf as tw
@@ -263,18 +301,28 @@ def test_a_second_writer_is_refused_and_readers_look(tmp_path):
     path = tmp_path / "session.db"
     session = tw.Session.open(path, LEARNER)
     observe(session, 0)
-    sentence = r"Another session, of this process or of another, writes to .*session\.db: close it first, or look with read_only=True\."
+    sentence = (
+        r"Another session, of this process or of another, writes to .*session\.db: close it first, "
+        r"or look with read_only=True\."
+    )
     for same in (path, str(path), tmp_path / ".." / tmp_path.name / "session.db"):
         with pytest.raises(InUse, match=sentence):
             tw.Session.open(same, LEARNER)
-    done = subprocess.run([sys.executable, "-c", OPEN, path, Path(__file__).parent], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", OPEN, path, Path(__file__).parent],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert done.returncode == 1
     assert done.stderr.startswith("Another session")
     with tw.Session.open(path, LEARNER, read_only=True) as reader:
         assert saved(reader) == saved(session)
         observe(session, 1)
         assert reader.rounds == len(list(reader.history())) == 1
-        with pytest.raises(CheckpointError, match=r"was opened to look, with read_only=True: it observes nothing\."):
+        with pytest.raises(
+            CheckpointError, match=r"was opened to look, with read_only=True: it observes nothing\."
+        ):
             observe(reader, 1)
         assert reader.rounds == 1
     session.close()
@@ -283,7 +331,12 @@ def test_a_second_writer_is_refused_and_readers_look(tmp_path):
 
 
 def test_a_reader_makes_nothing(tmp_path):
-    with pytest.raises(CheckpointError, match=r"No session can be opened at .*session\.db: unable to open database file\. Give a path"):
+    with pytest.raises(
+        CheckpointError,
+        match=(
+            r"No session can be opened at .*session\.db: unable to open database file\. Give a path"
+        ),
+    ):
         tw.Session.open(tmp_path / "session.db", LEARNER, read_only=True)
     assert os.listdir(tmp_path) == []
 
@@ -295,7 +348,10 @@ def test_closed_it_plays_and_observes_no_more(tmp_path):
     session.close()
     assert saved(session) == EXPECTED["LyapunovDescent"][1]
     for refused in (lambda: observe(session, 1), lambda: list(session.history())):
-        with pytest.raises(CheckpointError, match=r"The session in .*session\.db is closed: open it again with Session\.open\."):
+        with pytest.raises(
+            CheckpointError,
+            match=r"The session in .*session\.db is closed: open it again with Session\.open\.",
+        ):
             refused()
     assert sorted(os.listdir(tmp_path)) == ["session.db", "session.db-lock"]
 
@@ -303,7 +359,10 @@ def test_closed_it_plays_and_observes_no_more(tmp_path):
 def test_a_session_in_memory_has_no_file():
     with tw.Session(LEARNER) as session:
         observe(session, 0)
-        with pytest.raises(NotSupported, match=r"A session in memory keeps no history; Session\.open\(path, learner\) does\."):
+        with pytest.raises(
+            NotSupported,
+            match=r"A session in memory keeps no history; Session\.open\(path, learner\) does\.",
+        ):
             session.history()
     observe(session, 1)
     assert saved(session) == EXPECTED["LyapunovDescent"][2]
@@ -313,7 +372,10 @@ def test_a_fork_is_refused(tmp_path, monkeypatch):
     with tw.Session.open(tmp_path / "session.db", LEARNER) as session:
         with monkeypatch.context() as forked:
             forked.setattr(os, "getpid", lambda: -1)
-            with pytest.raises(CheckpointError, match=r"belongs to the process that opened it, and this is a fork of that\."):
+            with pytest.raises(
+                CheckpointError,
+                match=r"belongs to the process that opened it, and this is a fork of that\.",
+            ):
                 observe(session, 0)
         observe(session, 0)
         assert session.rounds == 1
@@ -333,7 +395,7 @@ def test_threads_take_turns(tmp_path):
         assert saved(session) == told
 
 
-# --- what goes wrong ----------------------------------------------------------------------------------------------------------------------
+# --- what goes wrong ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("after", [True, False])
@@ -360,7 +422,10 @@ def test_an_interrupt_counts_the_observation_where_it_was_kept(after, tmp_path, 
 def test_a_full_disk_refuses_the_observation_and_nothing_else(tmp_path):
     path, limits = tmp_path / "session.db", resource.getrlimit(resource.RLIMIT_FSIZE)
     session = tw.Session.open(path, LEARNER, snapshot_every=5)
-    sentence = r"The observation was not kept in .*session\.db: .*\. All before it is there; mend that and observe it again\."
+    sentence = (
+        r"The observation was not kept in .*session\.db: .*\. All before it is there; mend that "
+        r"and observe it again\."
+    )
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
         with pytest.raises(CheckpointError, match=sentence):
@@ -388,7 +453,11 @@ def test_a_disk_too_full_to_begin_leaves_nothing_half_made(tmp_path):
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (6_000, limits[1]))
         with pytest.raises(
-            CheckpointError, match=r"No session can be opened at .*session\.db: .*\. Give a path in a folder where files can be made\."
+            CheckpointError,
+            match=(
+                r"No session can be opened at .*session\.db: .*\. Give a path in a folder where "
+                r"files can be made\."
+            ),
         ):
             tw.Session.open(tmp_path / "session.db", LEARNER)
     finally:
@@ -397,7 +466,9 @@ def test_a_disk_too_full_to_begin_leaves_nothing_half_made(tmp_path):
     kept(tmp_path / "session.db", 3)
 
 
-def refused(path: Path, error: type[CheckpointError], sentence: str, learner: Any = LEARNER) -> None:
+def refused(
+    path: Path, error: type[CheckpointError], sentence: str, learner: Any = LEARNER
+) -> None:
     """Refused, writing and reading, with the file as it was."""
     before = path.read_bytes()
     for read_only in (False, True):
@@ -410,7 +481,18 @@ def refused(path: Path, error: type[CheckpointError], sentence: str, learner: An
 def test_a_truncated_file_is_refused(tmp_path):
     path = kept(tmp_path / "session.db", 30)
     whole = path.read_bytes()
-    for size in (0, 1, 99, 100, 4095, 4096, 8192, len(whole) // 2, len(whole) - 4096, len(whole) - 1):
+    for size in (
+        0,
+        1,
+        99,
+        100,
+        4095,
+        4096,
+        8192,
+        len(whole) // 2,
+        len(whole) - 4096,
+        len(whole) - 1,
+    ):
         path.write_bytes(whole[:size])
         refused(path, BrokenFile, r"session\.db is .*\.")
     path.write_bytes(whole)
@@ -442,7 +524,11 @@ def test_a_log_that_was_lost_or_cut_short_is_noticed(tmp_path):
         assert saved(session) == EXPECTED["LyapunovDescent"][6]
     lock.write_text("not a lock" * 1000)
     with pytest.raises(
-        CheckpointError, match=r"session\.db-lock cannot be locked: file is not a database\. Remove it, if no session is open"
+        CheckpointError,
+        match=(
+            r"session\.db-lock cannot be locked: file is not a database\. Remove it, if no session "
+            r"is open"
+        ),
     ):
         tw.Session.open(path, LEARNER)
     lock.unlink()
@@ -492,7 +578,10 @@ def test_a_flipped_byte_is_refused_or_changes_nothing(tmp_path):
 
 
 TAMPERED = {
-    "an observation": "UPDATE observations SET data = (SELECT data FROM observations WHERE number = 4) WHERE number = 3",
+    "an observation": (
+        "UPDATE observations SET data = (SELECT data FROM observations WHERE number = 4) WHERE "
+        "number = 3"
+    ),
     "an old observation": "UPDATE observations SET data = zeroblob(100) WHERE number = 1",
     "text": "UPDATE observations SET data = 'text' WHERE number = 12",
     "the last is gone": "DELETE FROM observations WHERE number = 12",
@@ -501,7 +590,10 @@ TAMPERED = {
     "all are gone": "DELETE FROM observations",
     "one more": "INSERT INTO observations SELECT 13, data FROM observations WHERE number = 12",
     "another number": "UPDATE observations SET number = 20 WHERE number = 12",
-    "in another order": "UPDATE observations SET data = (SELECT o.data FROM observations o WHERE o.number = 13 - observations.number)",
+    "in another order": (
+        "UPDATE observations SET data = (SELECT o.data FROM observations o WHERE o.number = 13 - "
+        "observations.number)"
+    ),
     "the state": "UPDATE snapshot SET state = zeroblob(100)",
     "the state is text": "UPDATE snapshot SET state = 'text'",
     "no state": "DELETE FROM snapshot",
@@ -526,7 +618,11 @@ def test_a_tampered_file_is_refused(statement, tmp_path):
     path = as_if_killed(path)
     session.close()
     changed(path, statement)
-    refused(path, BrokenFile, r"session\.db is .*truncated,? or was changed: .*\. Go back to an earlier copy\.")
+    refused(
+        path,
+        BrokenFile,
+        r"session\.db is .*truncated,? or was changed: .*\. Go back to an earlier copy\.",
+    )
 
 
 def test_the_state_of_another_moment_is_refused(tmp_path):
@@ -539,7 +635,12 @@ def test_a_file_changed_while_it_is_open_takes_no_more(tmp_path):
     path = kept(tmp_path / "session.db", 3)
     session = tw.Session.open(path, LEARNER)
     changed(path, "UPDATE head SET last = 7")
-    with pytest.raises(CheckpointError, match=r"session\.db was changed while this session had it open: close it and open it again\."):
+    with pytest.raises(
+        CheckpointError,
+        match=(
+            r"session\.db was changed while this session had it open: close it and open it again\."
+        ),
+    ):
         observe(session, 3)
     assert saved(session) == EXPECTED["LyapunovDescent"][3]
     session.close()
@@ -547,26 +648,51 @@ def test_a_file_changed_while_it_is_open_takes_no_more(tmp_path):
 
 def test_other_settings_are_refused(tmp_path):
     path = kept(tmp_path / "session.db", 3)
-    sentence = r"session\.db: The saved state was written by a LyapunovDescent with other settings\. Make the learner as it was"
-    for other in (tw.LyapunovDescent(tw.sets.Simplex(5), horizon=201), LEARNERS["DriftPlusPenalty"]):
+    sentence = (
+        r"session\.db: The saved state was written by a LyapunovDescent with other settings\. Make "
+        r"the learner as it was"
+    )
+    for other in (
+        tw.LyapunovDescent(tw.sets.Simplex(5), horizon=201),
+        LEARNERS["DriftPlusPenalty"],
+    ):
         refused(path, OtherSettings, sentence, other)
 
 
 def test_files_of_another_kind_are_refused(tmp_path):
     path = tmp_path / "session.db"
     changed(path, "CREATE TABLE observations (number INTEGER PRIMARY KEY, data BLOB)")
-    refused(path, BrokenFile, r"session\.db is a file, but not one of a durable session\. Give the path of one, or a new path\.")
+    refused(
+        path,
+        BrokenFile,
+        r"session\.db is a file, but not one of a durable session\. Give the path of one, or a new "
+        r"path\.",
+    )
     tw.Session(LEARNER).save(path)
-    refused(path, BrokenFile, r"session\.db is no durable session, is truncated, or was changed: file is not a database\.")
+    refused(
+        path,
+        BrokenFile,
+        r"session\.db is no durable session, is truncated, or was changed: file is not a "
+        r"database\.",
+    )
     assert os.listdir(tmp_path) == ["session.db"]
     path.write_text("rounds,costs\n" * 500)
-    refused(path, BrokenFile, r"session\.db is no durable session, is truncated, or was changed: file is not a database\.")
+    refused(
+        path,
+        BrokenFile,
+        r"session\.db is no durable session, is truncated, or was changed: file is not a "
+        r"database\.",
+    )
 
 
 def test_a_newer_format_is_refused(tmp_path):
     path = kept(tmp_path / "session.db", 3)
     changed(path, "PRAGMA user_version = 2")
-    refused(path, NewerFormat, r"session\.db has format 2; this tidewolf reads up to 1\. Install a newer tidewolf\.")
+    refused(
+        path,
+        NewerFormat,
+        r"session\.db has format 2; this tidewolf reads up to 1\. Install a newer tidewolf\.",
+    )
 
 
 def test_a_function_of_a_newer_tidewolf_is_refused(tmp_path, monkeypatch):
@@ -577,11 +703,20 @@ def test_a_function_of_a_newer_tidewolf_is_refused(tmp_path, monkeypatch):
     session.close()
     changed(path, "PRAGMA wal_checkpoint")
     monkeypatch.setattr("tidewolf.durable._kinds", lambda: {"Linear": Linear})
-    refused(path, NewerFormat, r"session\.db: A function of the kind Capacity was observed, which this tidewolf does not know\.", learner)
+    refused(
+        path,
+        NewerFormat,
+        r"session\.db: A function of the kind Capacity was observed, which this tidewolf does not "
+        r"know\.",
+        learner,
+    )
 
 
 def test_places_where_no_file_can_be_are_refused(tmp_path):
-    sentence = r"No session can be opened at .*: unable to open database file\. Give a path in a folder where files can be made\."
+    sentence = (
+        r"No session can be opened at .*: unable to open database file\. Give a path in a folder "
+        r"where files can be made\."
+    )
     for path in (tmp_path, tmp_path / "nowhere" / "session.db"):
         with pytest.raises(CheckpointError, match=sentence):
             tw.Session.open(path, LEARNER)
@@ -600,7 +735,9 @@ def test_leftovers_of_a_file_that_was_removed_do_no_harm(tmp_path):
 
 
 def test_bad_arguments_are_refused_before_a_file_is_made(tmp_path):
-    with pytest.raises(WrongType, match=r"A session plays a learner such as LyapunovDescent\(K\), not .*\."):
+    with pytest.raises(
+        WrongType, match=r"A session plays a learner such as LyapunovDescent\(K\), not .*\."
+    ):
         tw.Session.open(tmp_path / "session.db", "LyapunovDescent")
     with pytest.raises(InvalidInput, match=r"snapshot_every must be at least 1, not 0\."):
         tw.Session.open(tmp_path / "session.db", LEARNER, snapshot_every=0)

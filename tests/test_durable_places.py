@@ -1,4 +1,6 @@
-"""Durable sessions where files are not as they were: folders without write permission, deleted databases, other versions, other hands."""
+"""Durable sessions where files are not as they were: folders without write permission, deleted
+databases, other versions, other hands.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ LEARNER = LEARNERS["LyapunovDescent"]
 @pytest.fixture
 def place():
     """A folder that others may look into."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
+    with tempfile.TemporaryDirectory(
+        dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    ) as folder:
         os.chmod(folder, 0o755)
         yield Path(folder)
 
@@ -39,7 +43,7 @@ def observed(path: Path, rounds: int, name: str = "LyapunovDescent", **how: Any)
     return session
 
 
-# --- folders that cannot be written -------------------------------------------------------------------------------------------------------
+# --- folders that cannot be written ---------------------------------------------------------------
 
 LOOKER = """
 import os, sys, tempfile
@@ -65,9 +69,18 @@ def seen_by_nobody(*paths: Path) -> list[tuple[int, int, bytes]]:
     if os.geteuid() != 0:
         pytest.skip("only root can become a user who may not write here")
     here = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
-    done = subprocess.run([sys.executable, "-W", "error", "-c", LOOKER, *paths], capture_output=True, text=True, env=here, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", LOOKER, *paths],
+        capture_output=True,
+        text=True,
+        env=here,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
-    return [(int(rounds), int(told), bytes.fromhex(state)) for rounds, told, state in map(str.split, done.stdout.splitlines())]
+    return [
+        (int(rounds), int(told), bytes.fromhex(state))
+        for rounds, told, state in map(str.split, done.stdout.splitlines())
+    ]
 
 
 def test_a_session_is_looked_at_from_a_folder_that_cannot_be_written(place):
@@ -75,7 +88,8 @@ def test_a_session_is_looked_at_from_a_folder_that_cannot_be_written(place):
         (place / name).mkdir()
     observed(place / "closed" / "session.db", 12, snapshot_every=5).close()
     session = observed(place / "open" / "session.db", 12, snapshot_every=5)
-    for name in ("session.db", "session.db-wal"):  # after a kill, part of what was acknowledged is in the log alone
+    # after a kill, part of what was acknowledged is in the log alone
+    for name in ("session.db", "session.db-wal"):
         shutil.copy(place / "open" / name, place / "killed" / name)
     assert (place / "killed" / "session.db-wal").stat().st_size > 0
     before = sorted(place.rglob("*"))
@@ -107,7 +121,7 @@ def test_a_copy_is_taken_of_one_moment(place, monkeypatch):
     session.close()
 
 
-# --- deleted under its writer -------------------------------------------------------------------------------------------------------------
+# --- deleted under its writer ---------------------------------------------------------------------
 
 
 def moved(path: Path) -> None:
@@ -135,7 +149,13 @@ def test_a_database_deleted_under_an_open_session_is_noticed(gone, place):
     point, state = session.play(), session.state
     gone(path)
     for _ in range(2):
-        with pytest.raises(CheckpointError, match=r"session\.db, or its log, was deleted or replaced .* the observation was not kept\."):
+        with pytest.raises(
+            CheckpointError,
+            match=(
+                r"session\.db, or its log, was deleted or replaced .* the observation was not "
+                r"kept\."
+            ),
+        ):
             observe(session, 7)
         assert session.rounds == 7
         assert session.state is state
@@ -166,7 +186,7 @@ def test_a_database_deleted_before_the_first_observation_is_noticed(place):
     session.close()
 
 
-# --- other versions -----------------------------------------------------------------------------------------------------------------------
+# --- other versions -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["python", "numpy", "numba", "scipy", "tidewolf"])
@@ -179,7 +199,10 @@ def test_a_state_of_other_versions_says_so_when_it_is_opened(name, place, monkey
     session.save(place / "state")
     data = LEARNER.save(session.state)
     monkeypatch.undo()
-    sentence = rf"was written under {name} 0\.9\.1 \(here {here[name]}\): it goes on, and its bits may differ\."
+    sentence = (
+        rf"was written under {name} 0\.9\.1 \(here {here[name]}\): it goes on, and its bits may "
+        r"differ\."
+    )
     with pytest.warns(OtherVersions, match=f"session.db {sentence}") as said:
         again = tw.Session.open(place / "session.db", LEARNER)
     assert len(said) == 1
@@ -195,10 +218,17 @@ def test_a_state_of_other_versions_says_so_when_it_is_opened(name, place, monkey
 
 def test_several_versions_are_one_sentence(monkeypatch):
     here = checkpoint.writer()
-    monkeypatch.setattr(checkpoint, "writer", lambda: {**here, "python": "2.7", "numpy": "1.0", "threads": "999", "machine": "z80"})
+    monkeypatch.setattr(
+        checkpoint,
+        "writer",
+        lambda: {**here, "python": "2.7", "numpy": "1.0", "threads": "999", "machine": "z80"},
+    )
     data = LEARNER.save(LEARNER.start())
     monkeypatch.undo()
-    expected = rf"under python 2\.7 \(here {here['python']}\) and numpy 1\.0 \(here {here['numpy']}\): it goes on"
+    expected = (
+        rf"under python 2\.7 \(here {here['python']}\) and numpy 1\.0 \(here {here['numpy']}\): it "
+        r"goes on"
+    )
     with pytest.warns(OtherVersions, match=expected):
         LEARNER.load(data)
 
@@ -207,7 +237,7 @@ def test_the_same_versions_say_nothing():
     LEARNER.load(LEARNER.save(LEARNER.start()))  # warnings are errors here
 
 
-# --- other hands, right checksums ---------------------------------------------------------------------------------------------------------
+# --- other hands, right checksums -----------------------------------------------------------------
 
 
 def rewritten(path: Path, change: Any) -> None:
@@ -215,7 +245,10 @@ def rewritten(path: Path, change: Any) -> None:
     db = sqlite3.connect(path)
     with db:
         (base,) = db.execute("SELECT base FROM head").fetchone()
-        link, rows = base, db.execute("SELECT number, data FROM observations ORDER BY number").fetchall()
+        link, rows = (
+            base,
+            db.execute("SELECT number, data FROM observations ORDER BY number").fetchall(),
+        )
         (snapshot,) = db.execute("SELECT snapshot FROM head").fetchone()
         for number, data in rows:
             data = change(data) if number == rows[-1][0] else data
@@ -266,7 +299,10 @@ def test_a_hand_made_observation_is_refused(data, place):
     path = unclosed(place)
     rewritten(path, lambda _: data)
     for read_only in (True, False):
-        with pytest.raises(BrokenFile, match=r"killed\.db has right checksums and holds what no LyapunovDescent observes: "):
+        with pytest.raises(
+            BrokenFile,
+            match=r"killed\.db has right checksums and holds what no LyapunovDescent observes: ",
+        ):
             tw.Session.open(path, LEARNER, read_only=read_only)
 
 
@@ -317,8 +353,8 @@ def test_a_view_in_place_of_a_table_is_not_asked(place):
     with db:
         db.execute("ALTER TABLE observations RENAME TO kept")
         db.execute(
-            "CREATE VIEW observations AS WITH RECURSIVE n(number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM n) "
-            "SELECT number, zeroblob(1000000) AS data FROM n"
+            "CREATE VIEW observations AS WITH RECURSIVE n(number) AS (SELECT 1 UNION ALL SELECT "
+            "number + 1 FROM n) SELECT number, zeroblob(1000000) AS data FROM n"
         )
     db.close()
     with pytest.raises(BrokenFile, match="its tables are not those of a session"):

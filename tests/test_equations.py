@@ -112,7 +112,9 @@ def test_the_bracket_holds_what_was_planted(kind, seed, n, more):
     assert got.upper - got.lower <= 2 * slack
 
 
-@pytest.mark.parametrize(("n", "more"), [(50, 0), (50, 150), (100, 0), pytest.param(100, 200, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("n", "more"), [(50, 0), (50, 150), (100, 0), pytest.param(100, 200, marks=pytest.mark.soak)]
+)
 @pytest.mark.parametrize("kind", ["full", "spectraplex"])
 def test_many_equations_take_a_narrow_bracket(kind, n, more):
     K, stream, _, value = planted(1, n, more, kind)

@@ -1,4 +1,6 @@
-"""Experiment files: what they say is what runs, what they cannot say is refused with its line and column."""
+"""Experiment files: what they say is what runs, what they cannot say is refused with its line and
+column.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,15 @@ from tidewolf.experiments.experiment import (
 from tidewolf.experiments.template import template
 from tidewolf.experiments.toml import parse, written
 
-LINKS = [("SEA", "DEN"), ("SEA", "SFO"), ("SFO", "DEN"), ("SFO", "HOU"), ("DEN", "NYC"), ("HOU", "NYC"), ("DEN", "HOU")]
+LINKS = [
+    ("SEA", "DEN"),
+    ("SEA", "SFO"),
+    ("SFO", "DEN"),
+    ("SFO", "HOU"),
+    ("DEN", "NYC"),
+    ("HOU", "NYC"),
+    ("DEN", "HOU"),
+]
 NAMES = [f"{tail} > {head}" for tail, head in LINKS]
 ROUNDS = 40
 NETWORK = """\
@@ -45,7 +55,10 @@ SMALL = '[stream]\nproblem = "adversarial"\n'
 
 def table(names, values, times=True):
     head = ["time"] * times + list(names)
-    rows = [[f"2024-01-{i // 24 + 1:02d}T{i % 24:02d}:00"] * times + [repr(x) for x in row] for i, row in enumerate(values.tolist())]
+    rows = [
+        [f"2024-01-{i // 24 + 1:02d}T{i % 24:02d}:00"] * times + [repr(x) for x in row]
+        for i, row in enumerate(values.tolist())
+    ]
     return "\n".join(",".join(row) for row in (head, *rows)) + "\n"
 
 
@@ -57,9 +70,14 @@ def numbers():
 
 @pytest.fixture
 def network(tmp_path, monkeypatch, numbers):
-    """What a network engineer has: an edge list, a table of costs, a table of capacities, and eight lines that name them."""
+    """What a network engineer has: an edge list, a table of costs, a table of capacities, and eight
+    lines that name them.
+    """
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "links.csv").write_text("tail,head,km\n" + "".join(f"{tail},{head},{i + 1}\n" for i, (tail, head) in enumerate(LINKS)))
+    (tmp_path / "links.csv").write_text(
+        "tail,head,km\n"
+        + "".join(f"{tail},{head},{i + 1}\n" for i, (tail, head) in enumerate(LINKS))
+    )
     for name, values in zip(("costs", "capacities"), numbers, strict=True):
         (tmp_path / f"{name}.csv").write_text(table(NAMES, values))
     (tmp_path / "network.toml").write_text(NETWORK)
@@ -96,7 +114,10 @@ def test_an_edge_list_and_two_tables_become_a_report_without_python(network, num
     assert "One flow from SEA to NYC over all 7 links of links.csv." in page
 
     K = tw.sets.FlowPolytope.from_edges(LINKS, source="SEA", target="NYC")
-    run = tw.run(tw.LyapunovDescent(K, horizon=ROUNDS), tw.Stream(tw.functions.Linear(numbers[0]), tw.functions.Capacity(numbers[1])))
+    run = tw.run(
+        tw.LyapunovDescent(K, horizon=ROUNDS),
+        tw.Stream(tw.functions.Linear(numbers[0]), tw.functions.Capacity(numbers[1])),
+    )
     rows = parquet.read_table(network / "results" / "rounds.parquet").to_pydict()
     ours = [i for i, name in enumerate(rows["learner"]) if name == "LyapunovDescent"]
     np.testing.assert_array_equal([rows["loss"][i] for i in ours], run.losses)
@@ -110,10 +131,16 @@ def test_an_edge_list_and_two_tables_become_a_report_without_python(network, num
 
 def test_names_of_links_and_order_of_columns_are_the_files_business(network, numbers):
     plain = load("network.toml").problem(0)
-    (network / "links.csv").write_text("from,to,name\n" + "".join(f"{tail},{head},l{i}\n" for i, (tail, head) in enumerate(LINKS)))
+    (network / "links.csv").write_text(
+        "from,to,name\n" + "".join(f"{tail},{head},l{i}\n" for i, (tail, head) in enumerate(LINKS))
+    )
     order = [3, 0, 6, 1, 5, 2, 4]
-    (network / "costs.csv").write_text(table([f"l{i}" for i in order], numbers[0][:, order], times=False))
-    (network / "capacities.csv").write_text(table([NAMES[i].replace(" > ", "->") for i in order], numbers[1][:, order]))
+    (network / "costs.csv").write_text(
+        table([f"l{i}" for i in order], numbers[0][:, order], times=False)
+    )
+    (network / "capacities.csv").write_text(
+        table([NAMES[i].replace(" > ", "->") for i in order], numbers[1][:, order])
+    )
     named = load("network.toml").problem(0)
     assert named.stream == plain.stream
     assert named.K == plain.K
@@ -128,7 +155,9 @@ def test_tables_in_parquet_and_npz_are_the_same_tables(network, numbers):
     plain = load("network.toml").problem(0)
     parquet.write_table(pyarrow.table(dict(zip(NAMES, numbers[0].T, strict=True))), "costs.parquet")
     np.savez("capacities.npz", values=numbers[1])
-    (network / "network.toml").write_text(NETWORK.replace("costs.csv", "costs.parquet").replace("capacities.csv", "capacities.npz"))
+    (network / "network.toml").write_text(
+        NETWORK.replace("costs.csv", "costs.parquet").replace("capacities.csv", "capacities.npz")
+    )
     assert load("network.toml").problem(0).stream == plain.stream
 
 
@@ -143,7 +172,9 @@ def test_graphml_is_a_graph_too(network, numbers):
 
 
 def test_cables_both_ways_share_a_column_and_circles_are_cut(network, numbers):
-    (network / "network.toml").write_text(NETWORK.replace("[stream]", 'directed = false\nlengths = "km"\n[stream]'))
+    (network / "network.toml").write_text(
+        NETWORK.replace("[stream]", 'directed = false\nlengths = "km"\n[stream]')
+    )
     problem = load("network.toml").problem(0)
     assert set(problem.labels) < {*NAMES, *(f"{head} > {tail}" for tail, head in LINKS)}
     assert f"the {len(problem.labels)} of 14 links that lead away and on" in problem.title
@@ -164,53 +195,137 @@ def test_other_sets_and_limits(network, numbers):
     (network / "budgets.csv").write_text(table(["budget"], np.full((ROUNDS, 1), 0.9)))
     (network / "capacities.csv").write_text(table([NAMES[i] for i in order], numbers[1][:, order]))
     (network / "place.toml").write_text(
-        '[set]\nkind = "CappedSimplex"\ncap = 0.5\n[stream]\ncosts = "costs.csv"\nweights = "capacities.csv"\nbudgets = "budgets.csv"\n'
+        '[set]\nkind = "CappedSimplex"\ncap = 0.5\n[stream]\ncosts = "costs.csv"\nweights = '
+        '"capacities.csv"\nbudgets = "budgets.csv"\n'
     )
     problem = load("place.toml").problem(0)
     assert tw.sets.CappedSimplex(len(LINKS), 0.5) == problem.K
     assert problem.stream.constraints == tw.functions.Affine(numbers[1], np.full(ROUNDS, 0.9))
-    (network / "box.toml").write_text('[stream]\nproblem = "adversarial"\n[set]\nkind = "Box"\nlower = [0, 0]\nupper = [1, 2.5]\n')
+    (network / "box.toml").write_text(
+        '[stream]\nproblem = "adversarial"\n[set]\nkind = "Box"\nlower = [0, 0]\nupper = [1, 2.5]\n'
+    )
     assert tw.sets.Box(np.zeros(2), np.array([1.0, 2.5])) == load("box.toml").problem(0).K
 
 
 @pytest.mark.parametrize(
     ("file", "old", "new", "said"),
     [
-        ("costs.csv", "T03:00,", "T03:00,,", "costs.csv, line 5: 9 cells where the header names 8 columns."),
+        (
+            "costs.csv",
+            "T03:00,",
+            "T03:00,,",
+            "costs.csv, line 5: 9 cells where the header names 8 columns.",
+        ),
         ("costs.csv", "T03:00,1", "T03:00,one", 'costs.csv, line 5, column "SEA > DEN": \'one'),
-        ("costs.csv", "T03:00,1.", "T03:00,nan #", 'costs.csv, line 5, column "SEA > DEN": \'nan #'),
-        ("costs.csv", "T03:00", "T01:30", "costs.csv, line 5: the time 2024-01-01T01:30:00.000000 does not come after"),
-        ("costs.csv", "T03:00", "T02:30", "capacities.csv, line 5: the time is 2024-01-01T03:00:00.000000, where costs.csv has"),
-        ("costs.csv", "SFO > DEN", "SFO > DNE", "costs.csv, line 1: the column 'SFO > DNE' names the node 'DNE', which no link"),
+        (
+            "costs.csv",
+            "T03:00,1.",
+            "T03:00,nan #",
+            'costs.csv, line 5, column "SEA > DEN": \'nan #',
+        ),
+        (
+            "costs.csv",
+            "T03:00",
+            "T01:30",
+            "costs.csv, line 5: the time 2024-01-01T01:30:00.000000 does not come after",
+        ),
+        (
+            "costs.csv",
+            "T03:00",
+            "T02:30",
+            "capacities.csv, line 5: the time is 2024-01-01T03:00:00.000000, where costs.csv has",
+        ),
+        (
+            "costs.csv",
+            "SFO > DEN",
+            "SFO > DNE",
+            "costs.csv, line 1: the column 'SFO > DNE' names the node 'DNE', which no link",
+        ),
         ("costs.csv", "SFO > DEN", "SFO > DNE", "Did you mean DEN?"),
-        ("costs.csv", "SFO > DEN", "SFO > NYC", "costs.csv, line 1: the column 'SFO > NYC' is no link of links.csv"),
-        ("links.csv", "DEN,NYC", "DEN,BOS", "costs.csv, line 1: the column 'DEN > NYC' is no link of links.csv"),
-        ("links.csv", "DEN,HOU", "DEN,", 'links.csv, line 8, column "head": the cell is empty; a link has two ends.'),
-        ("links.csv", "DEN,HOU", "SEA,DEN", "links.csv, line 8: 'SEA > DEN' is the link of links.csv, line 2 too; give links names"),
+        (
+            "costs.csv",
+            "SFO > DEN",
+            "SFO > NYC",
+            "costs.csv, line 1: the column 'SFO > NYC' is no link of links.csv",
+        ),
+        (
+            "links.csv",
+            "DEN,NYC",
+            "DEN,BOS",
+            "costs.csv, line 1: the column 'DEN > NYC' is no link of links.csv",
+        ),
+        (
+            "links.csv",
+            "DEN,HOU",
+            "DEN,",
+            'links.csv, line 8, column "head": the cell is empty; a link has two ends.',
+        ),
+        (
+            "links.csv",
+            "DEN,HOU",
+            "SEA,DEN",
+            "links.csv, line 8: 'SEA > DEN' is the link of links.csv, line 2 too; give links names",
+        ),
         (
             "links.csv",
             "DEN,HOU,7",
             "DEN,HOU,7\nDEN,MIA,8",
             "there is no column 'DEN > MIA' for the link of links.csv, line 9.",
         ),
-        ("links.csv", "NYC", "BOS", "network.toml, line 4, column 1: no link of links.csv touches the node 'NYC', the target."),
+        (
+            "links.csv",
+            "NYC",
+            "BOS",
+            (
+                "network.toml, line 4, column 1: no link of links.csv touches the node 'NYC', the "
+                "target."
+            ),
+        ),
         (
             "network.toml",
             '"SEA"',
             '"SAE"',
-            "network.toml, line 3, column 1: no link of links.csv touches the node 'SAE', the source. Did",
+            (
+                "network.toml, line 3, column 1: no link of links.csv touches the node 'SAE', the "
+                "source. Did"
+            ),
         ),
-        ("network.toml", '"NYC"', '"SEA"', "network.toml, line 4, column 1: Source and target are the same node 'SEA'"),
-        ("network.toml", "costs.csv", "cost.csv", "network.toml, line 7, column 1: there is no file cost.csv"),
-        ("network.toml", "links.csv", "link.csv", "network.toml, line 2, column 1: there is no file link.csv"),
+        (
+            "network.toml",
+            '"NYC"',
+            '"SEA"',
+            "network.toml, line 4, column 1: Source and target are the same node 'SEA'",
+        ),
+        (
+            "network.toml",
+            "costs.csv",
+            "cost.csv",
+            "network.toml, line 7, column 1: there is no file cost.csv",
+        ),
+        (
+            "network.toml",
+            "links.csv",
+            "link.csv",
+            "network.toml, line 2, column 1: there is no file link.csv",
+        ),
         (
             "network.toml",
             "[set]",
             "rounds = 41\n[set]",
             "network.toml, line 1, column 1: 41 rounds are asked for, and costs.csv has 40",
         ),
-        ("network.toml", "[stream]", "demand = 0\n[stream]", "network.toml, line 6, column 1: The demand must be greater than 0, not 0."),
-        ("network.toml", "[stream]", 'lengths = "kn"\n[stream]', "links.csv has no column called 'kn'; it has tail, head, km."),
+        (
+            "network.toml",
+            "[stream]",
+            "demand = 0\n[stream]",
+            "network.toml, line 6, column 1: The demand must be greater than 0, not 0.",
+        ),
+        (
+            "network.toml",
+            "[stream]",
+            'lengths = "kn"\n[stream]',
+            "links.csv has no column called 'kn'; it has tail, head, km.",
+        ),
         (
             "network.toml",
             '"capacities.csv"',
@@ -222,7 +337,9 @@ def test_other_sets_and_limits(network, numbers):
 def test_what_is_wrong_with_a_network_is_said_with_its_place(network, capsys, file, old, new, said):
     text = (network / file).read_text()
     assert old in text
-    (network / file).write_text(text.replace(old, new) if old == "NYC" else text.replace(old, new, 1))
+    (network / file).write_text(
+        text.replace(old, new) if old == "NYC" else text.replace(old, new, 1)
+    )
     assert main(["run", "network.toml", "--out", "results"]) == 2
     printed = capsys.readouterr()
     assert said in printed.err
@@ -233,8 +350,13 @@ def test_what_is_wrong_with_a_network_is_said_with_its_place(network, capsys, fi
 
 def test_tables_of_different_lengths_or_clocks(network, numbers):
     (network / "costs.csv").write_text(table(NAMES, numbers[0][:-3]))
-    assert refused(NETWORK) == "capacities.csv has 40 rows and costs.csv has 37; a round is a row of each."
-    (network / "costs.csv").write_text("time," + table(NAMES, numbers[0], times=False).replace("\n", "\n0,", 1))
+    assert (
+        refused(NETWORK)
+        == "capacities.csv has 40 rows and costs.csv has 37; a round is a row of each."
+    )
+    (network / "costs.csv").write_text(
+        "time," + table(NAMES, numbers[0], times=False).replace("\n", "\n0,", 1)
+    )
     assert "costs.csv, line 3: 7 cells where the header names 8 columns" in refused(NETWORK)
 
 
@@ -244,42 +366,91 @@ def test_tables_of_different_lengths_or_clocks(network, numbers):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("sedes = [1]\n" + SMALL, "line 1, column 1: an experiment has no key 'sedes'; it takes format, name"),
+        (
+            "sedes = [1]\n" + SMALL,
+            "line 1, column 1: an experiment has no key 'sedes'; it takes format, name",
+        ),
         ("sedes = [1]\n" + SMALL, "Did you mean seeds?"),
         (
             SMALL + "knd = 'moving'\n",
-            "line 3, column 1: The problem adversarial has no setting called 'knd'; it takes kind, phase. Did you mean kind?",
+            (
+                "line 3, column 1: The problem adversarial has no setting called 'knd'; it takes "
+                "kind, phase. Did you mean kind?"
+            ),
         ),
         (SMALL + "kind = 'hostile'\n", "line 3, column 1: There is no adversary called 'hostile'"),
         (SMALL + "kind = 3\n", "line 3, column 1: kind is text, not 3."),
         (SMALL + "phase = 0\n", "line 3, column 1: A phase must be at least 1, not 0."),
         (SMALL + "phase = true\n", "line 3, column 1: phase is a whole number, not true."),
         ('[stream]\nproblem = "routng"\n', "line 2, column 1: There is no problem called 'routng'"),
-        ('[stream]\nproblem = "routing"\nfeasible = 1\n', "line 3, column 1: feasible is true or false, not 1."),
-        ('[stream]\nproblem = "routing"\n[set]\nkind = "Simplex"\nn = 2\n', "line 3, column 1: the problem routing has a set of its own"),
-        (SMALL + 'costs = "c.csv"\n', "line 3, column 1: a stream is a problem or tables, not both"),
-        (SMALL + '[set]\nkind = "Simplx"\n', "line 4, column 1: there is no set called 'Simplx' that a file can describe"),
+        (
+            '[stream]\nproblem = "routing"\nfeasible = 1\n',
+            "line 3, column 1: feasible is true or false, not 1.",
+        ),
+        (
+            '[stream]\nproblem = "routing"\n[set]\nkind = "Simplex"\nn = 2\n',
+            "line 3, column 1: the problem routing has a set of its own",
+        ),
+        (
+            SMALL + 'costs = "c.csv"\n',
+            "line 3, column 1: a stream is a problem or tables, not both",
+        ),
+        (
+            SMALL + '[set]\nkind = "Simplx"\n',
+            "line 4, column 1: there is no set called 'Simplx' that a file can describe",
+        ),
         (SMALL + '[set]\nkind = "Simplex"\n', "line 3, column 1: Simplex needs n, a whole number."),
-        (SMALL + '[set]\nkind = "Simplex"\nn = 0\n', "line 5, column 1: The size n of a simplex must be at least 1, not 0."),
-        (SMALL + '[set]\nkind = "Box"\nlower = [0, [1]]\nupper = [1, 1]\n', "line 5, column 1: lower is a list of numbers, not a list."),
+        (
+            SMALL + '[set]\nkind = "Simplex"\nn = 0\n',
+            "line 5, column 1: The size n of a simplex must be at least 1, not 0.",
+        ),
+        (
+            SMALL + '[set]\nkind = "Box"\nlower = [0, [1]]\nupper = [1, 1]\n',
+            "line 5, column 1: lower is a list of numbers, not a list.",
+        ),
         (SMALL + "[set]\nn = 3\n", "line 3, column 1: [set] needs a kind; there are Birkhoff"),
-        (SMALL + "[[learners]]\nname = 'LyapunovDecsent'\n", "line 4, column 1: There is no learner called 'LyapunovDecsent'"),
+        (
+            SMALL + "[[learners]]\nname = 'LyapunovDecsent'\n",
+            "line 4, column 1: There is no learner called 'LyapunovDecsent'",
+        ),
         (SMALL + "[[learners]]\ncaution = 3\n", "line 3, column 1: a learner has a name"),
         (
-            SMALL + "[[learners]]\nname = 'SinhaVaze'\n[[learners]]\nname = 'PrimalDual'\nblok = 2\n",
+            SMALL
+            + "[[learners]]\nname = 'SinhaVaze'\n[[learners]]\nname = 'PrimalDual'\nblok = 2\n",
             "line 7, column 1: PrimalDual has no setting called 'blok'",
         ),
-        (SMALL + "[[learners]]\nname = 'PrimalDual'\nblock = 0\n", "line 5, column 1: The block must be at least 1, not 0."),
-        ("learners = ['SinhaVaze',\n  'Lyapunov']\n" + SMALL, "line 2, column 3: There is no learner called 'Lyapunov'"),
+        (
+            SMALL + "[[learners]]\nname = 'PrimalDual'\nblock = 0\n",
+            "line 5, column 1: The block must be at least 1, not 0.",
+        ),
+        (
+            "learners = ['SinhaVaze',\n  'Lyapunov']\n" + SMALL,
+            "line 2, column 3: There is no learner called 'Lyapunov'",
+        ),
         ("learners = 3\n" + SMALL, "line 1, column 1: learners are tables"),
-        ("rounds = 0\n" + SMALL, "line 1, column 1: The number of rounds must be at least 1, not 0."),
+        (
+            "rounds = 0\n" + SMALL,
+            "line 1, column 1: The number of rounds must be at least 1, not 0.",
+        ),
         ("rounds = 1.5\n" + SMALL, "line 1, column 1: rounds is a whole number, not 1.5."),
         ("seeds = [0, -1]\n" + SMALL, "line 1, column 13: A seed must be at least 0, not -1."),
         ("seeds = []\n" + SMALL, "line 1, column 1: seeds is an empty list"),
-        ("caution = [1,\n 'x']\n" + SMALL, "line 2, column 2: caution are numbers, such as caution = [1, 10], not 'x'."),
-        ("caution = 0\n" + SMALL, "line 1, column 1: A value of caution must be greater than 0, not 0."),
-        (SMALL + "[outputs]\ncheckpoint_seconds = 0\n", "line 4, column 1: checkpoint_seconds must be greater than 0, not 0."),
-        (SMALL + "[outputs]\nfoldr = 'x'\n", "line 4, column 1: [outputs] has no setting called 'foldr'"),
+        (
+            "caution = [1,\n 'x']\n" + SMALL,
+            "line 2, column 2: caution are numbers, such as caution = [1, 10], not 'x'.",
+        ),
+        (
+            "caution = 0\n" + SMALL,
+            "line 1, column 1: A value of caution must be greater than 0, not 0.",
+        ),
+        (
+            SMALL + "[outputs]\ncheckpoint_seconds = 0\n",
+            "line 4, column 1: checkpoint_seconds must be greater than 0, not 0.",
+        ),
+        (
+            SMALL + "[outputs]\nfoldr = 'x'\n",
+            "line 4, column 1: [outputs] has no setting called 'foldr'",
+        ),
         ("stream = 3\n", "line 1, column 1: stream is a table, [stream], not 3."),
         ("", "bad.toml: an experiment needs a [stream]"),
         ('[stream]\ncosts = "c.csv"\ncapacities = "k.csv"\n', "bad.toml: tables need a [set]"),
@@ -294,13 +465,18 @@ def test_what_is_wrong_with_a_file_is_said_with_line_and_column(tmp_path, monkey
 
 def test_files_that_are_none(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InvalidInput, match=r"No experiment can be read from none\.toml: No such file"):
+    with pytest.raises(
+        InvalidInput, match=r"No experiment can be read from none\.toml: No such file"
+    ):
         load("none.toml")
     (tmp_path / "latin.toml").write_bytes(b"name = '\xe9'\n")
     with pytest.raises(InvalidInput, match=r"latin\.toml cannot be read as text in UTF-8"):
         load("latin.toml")
     (tmp_path / "newer.toml").write_text("format = 2\n" + SMALL)
-    with pytest.raises(NewerFormat, match=r"newer\.toml, line 1, column 1: this tidewolf reads formats up to 1, not 2\."):
+    with pytest.raises(
+        NewerFormat,
+        match=r"newer\.toml, line 1, column 1: this tidewolf reads formats up to 1, not 2\.",
+    ):
         load("newer.toml")
 
 
@@ -309,11 +485,17 @@ def test_the_knob_runs_every_learner_that_has_it_at_every_value(tmp_path):
     path.write_text(
         "caution = [1, 100]\nseeds = [3, 4]\nrounds = 30\n"
         + SMALL
-        + "[[learners]]\nname = 'LyapunovDescent'\n[[learners]]\nname = 'SinhaVaze'\ncaution = 7\n[[learners]]\nname = 'BanditPrimalDual'\n"
+        + "[[learners]]\nname = 'LyapunovDescent'\n[[learners]]\nname = 'SinhaVaze'\ncaution ="
+        " 7\n[[learners]]\nname = 'BanditPrimalDual'\n"
     )
     experiment = load(path)
     told = [(each.name, each.given.get("caution")) for each in experiment.entrants()]
-    assert told == [("LyapunovDescent", 1.0), ("LyapunovDescent", 100.0), ("SinhaVaze", 7.0), ("BanditPrimalDual", None)]
+    assert told == [
+        ("LyapunovDescent", 1.0),
+        ("LyapunovDescent", 100.0),
+        ("SinhaVaze", 7.0),
+        ("BanditPrimalDual", None),
+    ]
     problem = experiment.problem(4)
     made = [experiment.learner(each, problem, 4) for each in experiment.entrants()]
     assert made[1] == tw.LyapunovDescent(problem.K, horizon=30, caution=100)
@@ -321,10 +503,18 @@ def test_the_knob_runs_every_learner_that_has_it_at_every_value(tmp_path):
     assert experiment.seeds == (3, 4)
 
 
-@pytest.mark.parametrize("name", ["routing", "sdp", "completion", "portfolio", "scheduling", "adversarial"])
+@pytest.mark.parametrize(
+    "name", ["routing", "sdp", "completion", "portfolio", "scheduling", "adversarial"]
+)
 def test_resolving_says_all_and_changes_nothing(name, tmp_path):
-    everyone = tuple(Choice(each) for each in (*learners.every(), *rivals.every()) if each not in ("Resolve", "WarmUp"))
-    experiment = Experiment(name, Choice(name), learners=everyone, rounds=12, cautions=(2.0,), seeds=(5,))
+    everyone = tuple(
+        Choice(each)
+        for each in (*learners.every(), *rivals.every())
+        if each not in ("Resolve", "WarmUp")
+    )
+    experiment = Experiment(
+        name, Choice(name), learners=everyone, rounds=12, cautions=(2.0,), seeds=(5,)
+    )
     resolved = experiment.resolved()
     path = tmp_path / f"{name}.toml"
     path.write_text(resolved.toml())
@@ -361,7 +551,9 @@ def test_the_commented_file_loads_as_it_is(tmp_path, problem):
 
 def test_the_commented_file_explains_every_key_and_no_other():
     text = template("mine", "adversarial")
-    keys = set(re.findall(r"^(?:# )?(\w+) = ", text, re.MULTILINE)) | set(re.findall(r"^(?:# )?\[+(\w+)\]+$", text, re.MULTILINE))
+    keys = set(re.findall(r"^(?:# )?(\w+) = ", text, re.MULTILINE)) | set(
+        re.findall(r"^(?:# )?\[+(\w+)\]+$", text, re.MULTILINE)
+    )
     known = {*_TOP, *TABLES, *FLOW, *_OUTPUTS, "problem", "kind", "phase", "horizons"}
     assert known <= keys
     assert keys - known == {"cap", "total", "calls_per_round"}
@@ -372,19 +564,32 @@ def test_the_networks_part_of_the_commented_file_runs_when_its_marks_are_taken_a
     text = template("mine", "routing")
     blocks = re.findall(r"(?:^# .*\n)+", text.replace("#\n", "\n"), re.MULTILINE)
     stream = next(block for block in blocks if block.startswith("# [stream]") and "costs" in block)
-    flow = next(block for block in blocks if block.startswith("# [set]") and "FlowPolytope" in block)
-    lines = [line.removeprefix("# ") for line in (stream + flow).splitlines() if not line.startswith(("# weights", "# budgets"))]
-    (network / "mine.toml").write_text("\n".join(line for line in lines if not line.startswith(("#", "or "))) + "\n")
+    flow = next(
+        block for block in blocks if block.startswith("# [set]") and "FlowPolytope" in block
+    )
+    lines = [
+        line.removeprefix("# ")
+        for line in (stream + flow).splitlines()
+        if not line.startswith(("# weights", "# budgets"))
+    ]
+    (network / "mine.toml").write_text(
+        "\n".join(line for line in lines if not line.startswith(("#", "or "))) + "\n"
+    )
     assert len(load("mine.toml").problem(0)) == ROUNDS
 
 
 def test_new_writes_once(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["new", "mine", "--problem", "adversarial"]) == 0
-    assert capsys.readouterr().out == "mine.toml is written; edit it, then: tidewolf run mine.toml\n"
+    assert (
+        capsys.readouterr().out == "mine.toml is written; edit it, then: tidewolf run mine.toml\n"
+    )
     (tmp_path / "mine.toml").write_text("# my own\n")
     assert main(["new", "mine"]) == 2
-    assert capsys.readouterr().err == "mine.toml is there already; choose another name, or overwrite it with --force.\n"
+    assert (
+        capsys.readouterr().err
+        == "mine.toml is there already; choose another name, or overwrite it with --force.\n"
+    )
     assert (tmp_path / "mine.toml").read_text() == "# my own\n"
     assert main(["new", "mine", "--force", "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
@@ -395,7 +600,9 @@ def test_new_writes_once(tmp_path, monkeypatch, capsys):
 
 # TOML and places
 
-KEYS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(["a", "b-c", "x_1", "a.b", '"', "#", "["])
+KEYS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(
+    ["a", "b-c", "x_1", "a.b", '"', "#", "["]
+)
 LEAVES = (
     st.integers(-(2**63), 2**63 - 1)
     | st.floats(allow_nan=False)
@@ -419,8 +626,16 @@ def test_what_is_written_is_read_and_every_key_is_where_it_is_said_to_be(data):
             key = rest.partition("]")[0].lstrip("[") if rest.startswith("[") else rest
             assert rest.startswith("[") or _key(key) == path[-1]
     paths = {(key,) for key, value in data.items() if not _lists_tables(value)}
-    paths |= {(key, i, name) for key, value in data.items() if _lists_tables(value) for i, each in enumerate(value) for name in each}
-    paths |= {(key, name) for key, value in data.items() if isinstance(value, dict) for name in value}
+    paths |= {
+        (key, i, name)
+        for key, value in data.items()
+        if _lists_tables(value)
+        for i, each in enumerate(value)
+        for name in each
+    }
+    paths |= {
+        (key, name) for key, value in data.items() if isinstance(value, dict) for name in value
+    }
     assert paths <= set(document.places)
 
 
@@ -434,9 +649,10 @@ def _key(text):
 
 def test_places_in_the_ways_people_write(tmp_path):
     text = (
-        '# [no]\nname = "x # [y]"\n"odd key" = \'v\'\nlong = """\n[not.a.table]\nk = 1\n"""\na.b = 3\n'
-        'list = [1, # one ]\n  [2, 3], {q = 1, "r s" = "]"}]\n'
-        "when = 1979-05-27 07:32:00\n[ set ]\r\n  n = 3\n[[learners]]\nname = 'a'\n[[learners]]\n  name = 'b'\n[learners.more]\nz = 1\n"
+        '# [no]\nname = "x # [y]"\n"odd key" = \'v\'\nlong = """\n[not.a.table]\nk = 1\n"""\na.b = '
+        '3\nlist = [1, # one ]\n  [2, 3], {q = 1, "r s" = "]"}]\nwhen = 1979-05-27 07:32:00\n[ set'
+        " ]\r\n  n = 3\n[[learners]]\nname = 'a'\n[[learners]]\n  name = "
+        "'b'\n[learners.more]\nz = 1\n"
     )
     places = parse(text, "f.toml").places
     told = {

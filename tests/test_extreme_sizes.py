@@ -1,4 +1,6 @@
-"""A set of any size has the geometry of the same set at size 1, in other units: nothing is squared before it is scaled."""
+"""A set of any size has the geometry of the same set at size 1, in other units: nothing is squared
+before it is scaled.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +24,40 @@ def resized(K: Any, factor: float) -> sets.ConvexSet:
     """factor K, by K's own settings where it has a size."""
     given = K.fields()
     sized = {
-        sets.BoundedPSD: ("tau",), sets.Box: ("lower", "upper"), sets.CappedSimplex: ("cap", "total"), sets.GroupBall: ("tau",),
-        sets.KNormBall: ("tau",), sets.KSparse: ("tau",), sets.Knapsack: ("total", "upper"), sets.L1Ball: ("tau",),
-        sets.L2Ball: ("radius", "center"), sets.LpBall: ("tau",), sets.NuclearBall: ("tau",), sets.OrderedWeightedBall: ("tau",),
-        sets.Permutahedron: ("weights",), sets.Polytope: ("b_ub", "b_eq", "bounds"), sets.Simplex: ("total",), sets.Spectraplex: ("tau",),
+        sets.BoundedPSD: ("tau",), sets.Box: ("lower", "upper"),
+        sets.CappedSimplex: ("cap", "total"), sets.GroupBall: ("tau",),
+        sets.KNormBall: ("tau",), sets.KSparse: ("tau",), sets.Knapsack: ("total", "upper"),
+        sets.L1Ball: ("tau",),
+        sets.L2Ball: ("radius", "center"), sets.LpBall: ("tau",), sets.NuclearBall: ("tau",),
+        sets.OrderedWeightedBall: ("tau",),
+        sets.Permutahedron: ("weights",), sets.Polytope: ("b_ub", "b_eq", "bounds"),
+        sets.Simplex: ("total",), sets.Spectraplex: ("tau",),
         sets.Transportation: ("rows", "columns"), sets.VertexHull: ("points",),
     }  # fmt: skip
     for kind, names in sized.items():
         if isinstance(K, kind):
-            return kind(**{**given, **{name: factor * given[name] for name in names if given[name] is not None}})
+            return kind(
+                **{
+                    **given,
+                    **{name: factor * given[name] for name in names if given[name] is not None},
+                }
+            )
     if isinstance(K, sets.MultiFlow):
-        return sets.MultiFlow(**{**given, "demands": tuple(factor * demand for demand in K.demands)})
+        return sets.MultiFlow(
+            **{**given, "demands": tuple(factor * demand for demand in K.demands)}
+        )
     if isinstance(K, sets.CapacitatedFlow):
         net = K.network
-        return sets.CapacitatedFlow(Network(net.tails, net.heads, factor * net.lower, factor * net.upper, factor * net.supply, net.nodes))
+        return sets.CapacitatedFlow(
+            Network(
+                net.tails,
+                net.heads,
+                factor * net.lower,
+                factor * net.upper,
+                factor * net.supply,
+                net.nodes,
+            )
+        )
     if isinstance(K, sets.Translated):
         return sets.Translated(resized(K.K, factor), factor * K.shift)
     if isinstance(K, sets.Scaled):
@@ -47,7 +69,11 @@ def resized(K: Any, factor: float) -> sets.ConvexSet:
     return sets.Scaled(K, factor)
 
 
-EVERY = [pytest.param(K, id=f"{kind.__name__}-{i}") for kind in sets.every() for i, K in enumerate(kind.examples())]
+EVERY = [
+    pytest.param(K, id=f"{kind.__name__}-{i}")
+    for kind in sets.every()
+    for i, K in enumerate(kind.examples())
+]
 
 
 def same_but_for_size(K: Any, small: Any, factor: float) -> None:
@@ -57,21 +83,34 @@ def same_but_for_size(K: Any, small: Any, factor: float) -> None:
     for name in ("radius", "diameter", "inner_radius"):
         one, other = getattr(K, name), getattr(small, name)
         assert (one is None) == (other is None), name
-        assert one is None or other == pytest.approx(factor * one, rel=1e-6, abs=1e-9 * factor * K.radius), name
+        assert one is None or other == pytest.approx(
+            factor * one, rel=1e-6, abs=1e-9 * factor * K.radius
+        ), name
         assert one is None or one <= 1e-9 * K.radius or other > 0.0, name
     center = to_numpy(K.center)
-    np.testing.assert_allclose(to_numpy(small.center) / factor, center, rtol=1e-6, atol=1e-9 * (K.radius + np.abs(center).max()))
+    np.testing.assert_allclose(
+        to_numpy(small.center) / factor,
+        center,
+        rtol=1e-6,
+        atol=1e-9 * (K.radius + np.abs(center).max()),
+    )
     near = 1e-6 * (K.radius + float(np.abs(center).max()))
     for _ in range(2):
         d = rng.standard_normal(K.shape)
         best = float(np.sum(d * K.lmo(d)))
         for length in (1.0, *SIZES):
             found = to_numpy(small.lmo(length * d)) / factor
-            error = 0.02 * K.radius * np.linalg.norm(d) * np.sqrt(d.size) if isinstance(K, SPECTRAL) else 0.0
+            error = (
+                0.02 * K.radius * np.linalg.norm(d) * np.sqrt(d.size)
+                if isinstance(K, SPECTRAL)
+                else 0.0
+            )
             assert float(np.sum(d * found)) <= best + error + near * np.abs(d).sum()
             assert small.excess(factor * found) <= 1e-9 * factor * (K.radius + np.abs(found).max())
             t = to_numpy(small.tangent(length * d)) / length
-            np.testing.assert_allclose(t, to_numpy(K.tangent(d)), rtol=1e-9, atol=1e-9 * np.abs(d).max())
+            np.testing.assert_allclose(
+                t, to_numpy(K.tangent(d)), rtol=1e-9, atol=1e-9 * np.abs(d).max()
+            )
         x = center + 2.0 * (1.0 + K.radius) * d
         assert small.excess(factor * x) == pytest.approx(factor * K.excess(x), rel=1e-6)
 

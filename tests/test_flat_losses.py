@@ -1,6 +1,8 @@
-"""Losses that are flat leave the limits alone to follow, and a limit that the start breaks comes to be kept.
+"""Losses that are flat leave the limits alone to follow, and a limit that the start breaks comes to
+be kept.
 
-Weights and prices of limits are in units of G_f/G_g, which says nothing while no loss has had a slope:
+Weights and prices of limits are in units of G_f/G_g, which says nothing while no loss has had a
+slope:
 read as 0, limits would weigh nothing.
 """
 
@@ -21,7 +23,9 @@ KINDS = [LyapunovDescent, LyapunovFrankWolfe, SinhaVaze, WangWanZhang, OnlineFra
 ROUNDS = 300
 
 
-@pytest.mark.parametrize("K", [Simplex(4), FlowPolytope.examples()[0]], ids=lambda K: type(K).__name__)
+@pytest.mark.parametrize(
+    "K", [Simplex(4), FlowPolytope.examples()[0]], ids=lambda K: type(K).__name__
+)
 @pytest.mark.parametrize("flat", ["zero", "across the hull"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_limits_are_followed_where_losses_are_flat(kind: Any, flat: str, K: Any) -> None:
@@ -31,7 +35,9 @@ def test_limits_are_followed_where_losses_are_flat(kind: Any, flat: str, K: Any)
     a /= np.linalg.norm(a)
     best = float(a @ K.lmo(a))
     b = best + 0.2 * (float(a @ K.center) - best)
-    seen = tw.Stream(Linear(np.tile(across, (ROUNDS, 1))), Affine(np.tile(a, (ROUNDS, 1)), np.full(ROUNDS, b)))
+    seen = tw.Stream(
+        Linear(np.tile(across, (ROUNDS, 1))), Affine(np.tile(a, (ROUNDS, 1)), np.full(ROUNDS, b))
+    )
     run = tw.run(kind(K, horizon=ROUNDS), seen)
     assert run.violations[0] == pytest.approx(float(a @ K.center) - b)
     assert run.violations[ROUNDS // 2 :].mean() < 0.25 * run.violations[0]

@@ -1,4 +1,6 @@
-"""Flow polytopes against networkx, linear programs and brute force, and everything a graph may be refused for."""
+"""Flow polytopes against networkx, linear programs and brute force, and everything a graph may be
+refused for.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ graphs = st.builds(random_flow_polytope, seeds, st.integers(2, 8), st.sampled_fr
 
 @pytest.fixture(scope="module")
 def networkx():
-    return pytest.importorskip("networkx", reason='networkx is not installed; pip install "tidewolf[graph]" runs this test')
+    return pytest.importorskip(
+        "networkx", reason='networkx is not installed; pip install "tidewolf[graph]" runs this test'
+    )
 
 
 def edges_of(K: FlowPolytope) -> list[tuple[object, object]]:
@@ -53,7 +57,7 @@ def useful_of(K: FlowPolytope) -> np.ndarray:
     return vertices_of(K).any(axis=0)
 
 
-# --- the oracle -------------------------------------------------------------------------------------------------------------------------
+# --- the oracle -----------------------------------------------------------------------------------
 
 
 @given(K=graphs, seed=seeds)
@@ -73,7 +77,9 @@ def test_the_oracle_agrees_with_bellman_ford_on_negative_weights(networkx, K, se
         known = graph.get_edge_data(tail, head, {"weight": math.inf})["weight"]
         graph.add_edge(tail, head, weight=min(weight, known))
     source, target = K.nodes[K.source], K.nodes[K.target]
-    assert d @ K.lmo(d) == pytest.approx(networkx.bellman_ford_path_length(graph, source, target), abs=1e-12)
+    assert d @ K.lmo(d) == pytest.approx(
+        networkx.bellman_ford_path_length(graph, source, target), abs=1e-12
+    )
 
 
 @given(K=graphs, seed=seeds)
@@ -83,8 +89,14 @@ def test_the_longest_path_is_that_of_networkx(networkx, K, seed):
     graph = networkx.DiGraph()
     for (tail, head), length, on_a_path in zip(edges_of(K), lengths, useful, strict=True):
         if on_a_path:
-            graph.add_edge(tail, head, weight=max(length, graph.get_edge_data(tail, head, {"weight": 0.0})["weight"]))
-    assert lengths @ K.lmo(-lengths) == pytest.approx(networkx.dag_longest_path_length(graph), abs=1e-12)
+            graph.add_edge(
+                tail,
+                head,
+                weight=max(length, graph.get_edge_data(tail, head, {"weight": 0.0})["weight"]),
+            )
+    assert lengths @ K.lmo(-lengths) == pytest.approx(
+        networkx.dag_longest_path_length(graph), abs=1e-12
+    )
 
 
 @given(K=graphs, seed=seeds)
@@ -93,7 +105,9 @@ def test_the_oracle_agrees_with_a_linear_program_over_the_description(K, seed):
     lower, upper, A_eq, b_eq, A_ub, b_ub, lift, shift = K.description()
     assert A_ub is b_ub is lift is shift is None
     d = np.random.default_rng(seed).standard_normal(K.shape)
-    found = linprog(d, A_eq=A_eq, b_eq=b_eq, bounds=np.stack([lower, upper], axis=1), method="highs")
+    found = linprog(
+        d, A_eq=A_eq, b_eq=b_eq, bounds=np.stack([lower, upper], axis=1), method="highs"
+    )
     assert found.status == 0
     assert d @ K.lmo(d) == pytest.approx(found.fun, abs=1e-9)
     assert np.linalg.matrix_rank(A_eq.toarray()) == A_eq.shape[0]
@@ -103,7 +117,9 @@ def test_the_oracle_agrees_with_a_linear_program_over_the_description(K, seed):
 
 
 def naive_shortest(K: FlowPolytope, weights: np.ndarray) -> list[int]:
-    """Every path by walking; ties at each node go to the earlier arc, as the pass over arcs sorted by head sees them."""
+    """Every path by walking; ties at each node go to the earlier arc, as the pass over arcs sorted
+    by head sees them.
+    """
     dag = K.dag
     dist, into = {0: 0.0}, {}
     for v in range(1, len(dag.order)):
@@ -129,7 +145,9 @@ def test_the_kernels_are_their_source_and_agree_with_naive_twins(K, seed, ties):
     found = []
     for kernel in (covering_flow, covering_flow.plain):
         flow = np.empty(len(dag.arcs))
-        found.append((kernel(dag.tails, dag.heads, dag.first, dag.by_tail, dag.first_out, flow), *flow))
+        found.append(
+            (kernel(dag.tails, dag.heads, dag.first, dag.by_tail, dag.first_out, flow), *flow)
+        )
     np.testing.assert_array_equal(found[0], found[1])
     x, incidence = rng.standard_normal(K.shape), np.zeros((nodes, len(dag.arcs)))
     incidence[dag.tails, np.arange(len(dag.arcs))] += 1.0
@@ -138,7 +156,9 @@ def test_the_kernels_are_their_source_and_agree_with_naive_twins(K, seed, ties):
     supply[0], supply[-1] = 1.0, -1.0
     naive = max(0.0, -x[dag.arcs].min(), np.abs(incidence @ x[dag.arcs] - supply).max())
     for kernel in (flow_excess, flow_excess.plain):
-        assert kernel(x, dag.arcs, dag.tails, dag.heads, supply.copy()) == pytest.approx(naive, abs=1e-12)
+        assert kernel(x, dag.arcs, dag.tails, dag.heads, supply.copy()) == pytest.approx(
+            naive, abs=1e-12
+        )
 
 
 @given(K=graphs)
@@ -154,7 +174,9 @@ def test_the_covering_flow_sends_at_least_one_unit_over_every_arc(K):
 def test_ties_go_to_the_earlier_arc():
     K = FlowPolytope.from_edges([(0, 1), (0, 1), (1, 2), (1, 2), (0, 2)], source=0, target=2)
     np.testing.assert_array_equal(K.lmo(np.zeros(5)), [1.0, 0.0, 1.0, 0.0, 0.0])
-    np.testing.assert_array_equal(K.lmo(np.array([0.0, -1.0, 0.0, -1.0, -2.0])), [0.0, 1.0, 0.0, 1.0, 0.0])
+    np.testing.assert_array_equal(
+        K.lmo(np.array([0.0, -1.0, 0.0, -1.0, -2.0])), [0.0, 1.0, 0.0, 1.0, 0.0]
+    )
 
 
 def test_parallel_arcs_dead_ends_and_a_single_path():
@@ -162,7 +184,9 @@ def test_parallel_arcs_dead_ends_and_a_single_path():
     assert parallel.dimension == 2
     np.testing.assert_array_equal(parallel.lmo(np.array([1.0, -1.0, 0.0])), [0.0, 1.0, 0.0])
     np.testing.assert_allclose(parallel.center, np.full(3, 1 / 3))
-    dead = FlowPolytope.from_edges([("s", "x"), ("s", "t"), ("y", "t"), ("x", "z"), ("p", "q")], source="s", target="t")
+    dead = FlowPolytope.from_edges(
+        [("s", "x"), ("s", "t"), ("y", "t"), ("x", "z"), ("p", "q")], source="s", target="t"
+    )
     assert (dead.dimension, dead.radius, dead.diameter, dead.inner_radius) == (0, 0.0, 0.0, 0.0)
     np.testing.assert_array_equal(dead.lmo(-np.ones(5)), [0.0, 1.0, 0.0, 0.0, 0.0])
     np.testing.assert_array_equal(dead.tangent(np.ones(5)), np.zeros(5))
@@ -185,7 +209,7 @@ def test_directions_of_other_kinds_are_answered_alike():
         np.testing.assert_allclose(np.asarray(K.tangent(other)), K.tangent(d), atol=1e-6)
 
 
-# --- geometry ---------------------------------------------------------------------------------------------------------------------------
+# --- geometry -------------------------------------------------------------------------------------
 
 
 @given(K=graphs)
@@ -220,7 +244,9 @@ def test_the_tangent_space_is_spanned_by_differences_of_paths(K):
 
 @given(K=graphs)
 def test_the_inner_ball_touches_the_nearest_facet_and_stays_inside(K):
-    """The distance from the center, within the hull, to x_e = 0: least squares over the paths' affine hull, arc by arc."""
+    """The distance from the center, within the hull, to x_e = 0: least squares over the paths'
+    affine hull, arc by arc.
+    """
     if K.dimension == 0:
         assert K.inner_radius == 0.0
         return
@@ -230,7 +256,10 @@ def test_the_inner_ball_touches_the_nearest_facet_and_stays_inside(K):
     lengths = np.linalg.norm(basis, axis=0)
     nearest = min(K.center[e] / lengths[e] for e in range(len(lengths)) if lengths[e] > 1e-9)
     assert K.inner_radius == pytest.approx(nearest, abs=1e-12)
-    closest = min((e for e in range(len(lengths)) if lengths[e] > 1e-9), key=lambda e: K.center[e] / lengths[e])
+    closest = min(
+        (e for e in range(len(lengths)) if lengths[e] > 1e-9),
+        key=lambda e: K.center[e] / lengths[e],
+    )
     towards = -basis.T @ basis[:, closest] / lengths[closest]
     assert K.excess(K.center + K.inner_radius * towards) <= 1e-12
     assert K.excess(K.center + 1.01 * K.inner_radius * towards) > 1e-4 * K.inner_radius
@@ -257,7 +286,7 @@ def test_excess_is_zero_for_mixtures_of_paths_only(K, seed):
         assert K.excess(x + 10 * out / np.abs(out).max()) > 1.0
 
 
-# --- splitting a flow into paths ------------------------------------------------------------------------------------------------------
+# --- splitting a flow into paths ------------------------------------------------------------------
 
 
 @given(K=graphs, seed=seeds, sharp=st.sampled_from([0.05, 1.0]))
@@ -281,7 +310,9 @@ def test_paths_recombine_to_the_flow(K, seed, sharp):
 
 
 def test_a_path_is_its_own_split_and_the_widest_comes_first():
-    K = FlowPolytope.from_edges([("s", "a"), ("s", "b"), ("a", "t"), ("b", "t")], source="s", target="t")
+    K = FlowPolytope.from_edges(
+        [("s", "a"), ("s", "b"), ("a", "t"), ("b", "t")], source="s", target="t"
+    )
     (path,) = K.paths(np.array([1.0, 0.0, 1.0, 0.0]))
     assert path == (1.0, (0, 2), ("s", "a", "t"))
     first, second = K.paths([0.25, 0.75, 0.25, 0.75])
@@ -292,7 +323,9 @@ def test_a_path_is_its_own_split_and_the_widest_comes_first():
 
 
 def test_a_flow_that_thins_out_along_some_ways_is_split_along_others():
-    """At each node a tenth goes on and nine tenths go straight to t: the way on is as wide as the others, and narrows."""
+    """At each node a tenth goes on and nine tenths go straight to t: the way on is as wide as the
+    others, and narrows.
+    """
     edges = [(i, i + 1 if j == 0 and i < 10 else "t") for i in range(11) for j in range(10)]
     x = np.array([0.1 ** (i + 1) for i in range(11) for _ in range(10)])
     K = FlowPolytope.from_edges(edges, source=0, target="t")
@@ -307,20 +340,37 @@ def test_the_widest_path_is_the_widest_of_all_and_flows_are_relaxed_to_their_box
     flow, dag, paths = np.random.default_rng(seed).random(K.shape), K.dag, vertices_of(K)
     for kernel in (widest_path, widest_path.plain):
         path = np.empty(len(dag.order) - 1, dtype=np.int32)
-        begin = kernel(flow, dag.arcs, dag.tails, dag.first, np.empty(len(dag.order)), np.empty(len(dag.order), dtype=np.int32), path)
+        begin = kernel(
+            flow,
+            dag.arcs,
+            dag.tails,
+            dag.first,
+            np.empty(len(dag.order)),
+            np.empty(len(dag.order), dtype=np.int32),
+            path,
+        )
         assert flow[path[begin:]].min() == max(flow[arcs > 0].min() for arcs in paths)
-    np.testing.assert_array_equal(K.relax(3 * flow - 1), np.clip(3 * flow - 1, 0, paths.max(axis=0)))
+    np.testing.assert_array_equal(
+        K.relax(3 * flow - 1), np.clip(3 * flow - 1, 0, paths.max(axis=0))
+    )
 
 
 def test_what_does_not_split_gets_a_sentence():
     K = layered(2, 2)
-    with pytest.raises(NotAMember, match=r"Only a unit flow splits into paths; this point misses being one by 0\.5\."):
+    with pytest.raises(
+        NotAMember,
+        match=r"Only a unit flow splits into paths; this point misses being one by 0\.5\.",
+    ):
         K.paths(1.5 * K.center)
     with pytest.raises(NotAMember, match=r"misses being one by 1\."):
         K.paths(np.zeros(K.shape))
-    with pytest.raises(WrongShape, match=r"The flow has shape \(2,\); the set's points have shape \(9,\)\."):
+    with pytest.raises(
+        WrongShape, match=r"The flow has shape \(2,\); the set's points have shape \(9,\)\."
+    ):
         K.paths(np.zeros(2))
-    with pytest.raises(InvalidInput, match=r"No path carries more than the tolerance 0\.9; choose a smaller one\."):
+    with pytest.raises(
+        InvalidInput, match=r"No path carries more than the tolerance 0\.9; choose a smaller one\."
+    ):
         K.paths(K.center, tolerance=0.9)
 
 
@@ -333,7 +383,7 @@ def test_a_flow_with_rounding_still_splits():
     np.testing.assert_allclose(again, K.center, atol=1e-6)
 
 
-# --- the projection on circulations -----------------------------------------------------------------------------------------------------
+# --- the projection on circulations ---------------------------------------------------------------
 
 
 def three_ways(K: FlowPolytope, monkeypatch) -> list[HullProjection]:
@@ -347,7 +397,14 @@ def three_ways(K: FlowPolytope, monkeypatch) -> list[HullProjection]:
     return ways
 
 
-@pytest.mark.parametrize("K", [*EXAMPLES, pytest.param(layered(5, 4), id="layers"), pytest.param(random_flow_polytope(3, 12), id="random")])
+@pytest.mark.parametrize(
+    "K",
+    [
+        *EXAMPLES,
+        pytest.param(layered(5, 4), id="layers"),
+        pytest.param(random_flow_polytope(3, 12), id="random"),
+    ],
+)
 def test_all_three_ways_to_project_agree(K, monkeypatch):
     ways = three_ways(K, monkeypatch)
     assert [way.method for way in ways] == ["dense inverse", "sparse factor", "conjugate gradients"]
@@ -356,7 +413,11 @@ def test_all_three_ways_to_project_agree(K, monkeypatch):
         np.testing.assert_allclose(factor, dense, atol=1e-12)
         np.testing.assert_allclose(iterative, dense, atol=1e-10)
     assert ways[1].unit_norms() is None
-    np.testing.assert_allclose(ways[0].unit_norms(), [np.linalg.norm(ways[0](unit)) for unit in np.eye(K.shape[0])[K.dag.arcs]], atol=1e-7)
+    np.testing.assert_allclose(
+        ways[0].unit_norms(),
+        [np.linalg.norm(ways[0](unit)) for unit in np.eye(K.shape[0])[K.dag.arcs]],
+        atol=1e-7,
+    )
 
 
 def test_without_unit_norms_the_inner_radius_is_a_lower_bound(monkeypatch):
@@ -373,8 +434,14 @@ def a_long_ladder(layers: int, width: int) -> FlowPolytope:
     tails = np.repeat(grid[:-1], width, axis=1).reshape(-1)
     heads = np.tile(grid[1:], width).reshape(-1)
     last = layers * width + 1
-    edges = [(0, node) for node in grid[0]], zip(tails, heads, strict=True), [(node, last) for node in grid[-1]]
-    return FlowPolytope.from_edges([(int(a), int(b)) for a, b in itertools.chain(*edges)], source=0, target=last)
+    edges = (
+        [(0, node) for node in grid[0]],
+        zip(tails, heads, strict=True),
+        [(node, last) for node in grid[-1]],
+    )
+    return FlowPolytope.from_edges(
+        [(int(a), int(b)) for a, b in itertools.chain(*edges)], source=0, target=last
+    )
 
 
 @pytest.fixture(scope="module")
@@ -402,7 +469,9 @@ def test_a_hundred_thousand_arcs_are_projected_in_no_time(hundred_thousand):
 
 
 def test_a_hundred_paths_on_a_hundred_thousand_arcs_cost_a_hundred_paths(hundred_thousand):
-    """12 bytes an arc of a path, its share of room to grow, and the Gram matrix; one dense row would be 800 kB."""
+    """12 bytes an arc of a path, its share of room to grow, and the Gram matrix; one dense row
+    would be 800 kB.
+    """
     K, rng = hundred_thousand, np.random.default_rng(1)
     vertices = [K.answer(rng.standard_normal(K.shape)).vertex for _ in range(100)]
     table = vertices[0].table()
@@ -414,7 +483,10 @@ def test_a_hundred_paths_on_a_hundred_thousand_arcs_cost_a_hundred_paths(hundred
     assert table.indices.nbytes + table.values.nbytes <= 2 * 12 * arcs
     assert table.gram.nbytes + table.starts.nbytes <= 8 * (128**2 + 256)
     weights = rng.dirichlet(np.ones(100))
-    np.testing.assert_allclose(table.combine(weights, K.center), sum(w * v.dense(K.center) for w, v in zip(weights, vertices, strict=True)))
+    np.testing.assert_allclose(
+        table.combine(weights, K.center),
+        sum(w * v.dense(K.center) for w, v in zip(weights, vertices, strict=True)),
+    )
 
 
 def cholesky_entries(matrix: np.ndarray) -> int:
@@ -427,7 +499,12 @@ def cholesky_entries(matrix: np.ndarray) -> int:
     return entries
 
 
-@given(seed=seeds, n=st.integers(1, 25), density=st.sampled_from([0.05, 0.2, 0.6]), limit=st.integers(0, 400))
+@given(
+    seed=seeds,
+    n=st.integers(1, 25),
+    density=st.sampled_from([0.05, 0.2, 0.6]),
+    limit=st.integers(0, 400),
+)
 @settings(max_examples=60)
 def test_factor_entries_counts_the_cholesky_factor_and_stops_at_its_limit(seed, n, density, limit):
     from scipy.sparse import csc_array
@@ -440,7 +517,9 @@ def test_factor_entries_counts_the_cholesky_factor_and_stops_at_its_limit(seed, 
     sparse = csc_array(matrix)
     for kernel in (factor_entries, factor_entries.plain):
         work = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-        assert kernel(sparse.indptr, sparse.indices, 10**9, *work) == cholesky_entries(matrix.copy())
+        assert kernel(sparse.indptr, sparse.indices, 10**9, *work) == cholesky_entries(
+            matrix.copy()
+        )
         counted = kernel(sparse.indptr, sparse.indices, limit, *work)
         assert (counted > limit) == (cholesky_entries(matrix.copy()) > limit)
         assert counted <= limit + n or counted <= cholesky_entries(matrix.copy())
@@ -448,7 +527,7 @@ def test_factor_entries_counts_the_cholesky_factor_and_stops_at_its_limit(seed, 
             assert counted <= limit + n
 
 
-# --- ways in ----------------------------------------------------------------------------------------------------------------------------
+# --- ways in --------------------------------------------------------------------------------------
 
 
 def test_from_networkx_takes_edges_in_their_order(networkx):
@@ -476,7 +555,10 @@ def test_undirected_graphs_are_refused(networkx, kind):
 
 def test_without_networkx_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "networkx", None)
-    with pytest.raises(MissingExtra, match=r'Reading a networkx graph needs networkx: pip install "tidewolf\[graph\]"\.'):
+    with pytest.raises(
+        MissingExtra,
+        match=r'Reading a networkx graph needs networkx: pip install "tidewolf\[graph\]"\.',
+    ):
         FlowPolytope.from_networkx([(0, 1)], source=0, target=1)
 
 
@@ -494,14 +576,22 @@ def test_nodes_may_be_anything_hashable_and_edges_any_iterable():
 
 def test_names_do_not_decide_and_order_does():
     K = FlowPolytope.from_edges([("s", "a"), ("a", "t"), ("s", "t")], source="s", target="t")
-    assert FlowPolytope.from_edges([("s", "a"), ("a", "t"), ("s", "t")], source="s", target="t") == K
-    assert hash(K) == hash(FlowPolytope.from_edges([("s", "a"), ("a", "t"), ("s", "t")], source="s", target="t"))
-    assert FlowPolytope.from_edges([("s", "t"), ("s", "a"), ("a", "t")], source="s", target="t") != K
-    assert FlowPolytope.from_edges([("s", "a"), ("a", "t"), ("s", "t")], source="a", target="t") != K
+    assert (
+        FlowPolytope.from_edges([("s", "a"), ("a", "t"), ("s", "t")], source="s", target="t") == K
+    )
+    assert hash(K) == hash(
+        FlowPolytope.from_edges([("s", "a"), ("a", "t"), ("s", "t")], source="s", target="t")
+    )
+    assert (
+        FlowPolytope.from_edges([("s", "t"), ("s", "a"), ("a", "t")], source="s", target="t") != K
+    )
+    assert (
+        FlowPolytope.from_edges([("s", "a"), ("a", "t"), ("s", "t")], source="a", target="t") != K
+    )
     assert repr(K) == "FlowPolytope('s' -> 't', 3 arcs, 3 nodes, dimension 1)"
 
 
-# --- what is refused, and how -----------------------------------------------------------------------------------------------------------
+# --- what is refused, and how ---------------------------------------------------------------------
 
 
 @given(seed=seeds, nodes=st.integers(2, 9), long=st.integers(1, 6))
@@ -531,7 +621,10 @@ def test_a_cycle_is_named_and_is_one(seed, nodes, long):
     ids=["self-loop", "there and back", "elsewhere", "long"],
 )
 def test_cycles_of_every_length_get_the_sentence(edges, cycle):
-    sentence = r"The graph has a cycle, .* -> .*; paths need a graph without one\. Keep only the links that lead away from the source, with"
+    sentence = (
+        r"The graph has a cycle, .* -> .*; paths need a graph without one\. Keep only the links "
+        r"that lead away from the source, with"
+    )
     with pytest.raises(CyclicGraph, match=sentence) as caught:
         FlowPolytope.from_edges(edges, source="s", target="t")
     assert set(caught.value.cycle) == cycle
@@ -541,12 +634,48 @@ def test_cycles_of_every_length_get_the_sentence(edges, cycle):
 @pytest.mark.parametrize(
     ("edges", "source", "target", "error", "sentence"),
     [
-        ([], "s", "t", EmptyGraph, r"The graph has no edges; a flow needs at least one from the source to the target\."),
-        ([("s", "t")], "a", "t", UnknownNode, r"The source 'a' is not a node of the graph, whose nodes are 's', 't'\."),
-        ([("s", "t")], "s", 7, UnknownNode, r"The target 7 is not a node of the graph, whose nodes are 's', 't'\."),
-        ([(i, i + 1) for i in range(9)], "s", 9, UnknownNode, r"whose nodes are 0, 1, 2, 3, 4, 5 and 4 more\."),
-        ([("s", "t")], "s", "s", InvalidInput, r"Source and target are the same node 's'; a flow leads from one node to another\."),
-        ([("t", "s")], "s", "t", UnreachableTarget, r"No path leads from 's' to 't': the target cannot be reached along the edges\."),
+        (
+            [],
+            "s",
+            "t",
+            EmptyGraph,
+            r"The graph has no edges; a flow needs at least one from the source to the target\.",
+        ),
+        (
+            [("s", "t")],
+            "a",
+            "t",
+            UnknownNode,
+            r"The source 'a' is not a node of the graph, whose nodes are 's', 't'\.",
+        ),
+        (
+            [("s", "t")],
+            "s",
+            7,
+            UnknownNode,
+            r"The target 7 is not a node of the graph, whose nodes are 's', 't'\.",
+        ),
+        (
+            [(i, i + 1) for i in range(9)],
+            "s",
+            9,
+            UnknownNode,
+            r"whose nodes are 0, 1, 2, 3, 4, 5 and 4 more\.",
+        ),
+        (
+            [("s", "t")],
+            "s",
+            "s",
+            InvalidInput,
+            r"Source and target are the same node 's'; a flow leads from one node to another\.",
+        ),
+        (
+            [("t", "s")],
+            "s",
+            "t",
+            UnreachableTarget,
+            r"No path leads from 's' to 't': the target cannot be reached along the edges\.",
+        ),
         ([("s", "a"), ("b", "t")], "s", "t", UnreachableTarget, r"No path leads from 's' to 't'"),
         (
             [("s", "t"), ("s", "t", 3.0)],
@@ -557,9 +686,21 @@ def test_cycles_of_every_length_get_the_sentence(edges, cycle):
         ),
         ([("s",)], "s", "t", WrongType, r"Edge 0 is \('s',\); an edge is a pair"),
         ([7], "s", "t", WrongType, r"Edge 0 is 7; an edge is a pair"),
-        ([("s", ["t"])], "s", "t", WrongType, r"Edge 0 is \('s', \['t'\]\); an edge is a pair \(tail, head\) of hashable names\."),
+        (
+            [("s", ["t"])],
+            "s",
+            "t",
+            WrongType,
+            r"Edge 0 is \('s', \['t'\]\); an edge is a pair \(tail, head\) of hashable names\.",
+        ),
         ([("s", "t")], ["s"], "t", UnknownNode, r"The source \['s'\] is not a node of the graph"),
-        ([("s", "t")], "s", ("t", []), UnknownNode, r"The target \('t', \[\]\) is not a node of the graph"),
+        (
+            [("s", "t")],
+            "s",
+            ("t", []),
+            UnknownNode,
+            r"The target \('t', \[\]\) is not a node of the graph",
+        ),
         (7, "s", "t", WrongType, r"The edges must be an iterable of pairs \(tail, head\), not 7\."),
     ],
 )
@@ -578,7 +719,9 @@ def test_a_word_is_not_a_pair_of_letters():
 def test_directions_of_the_wrong_shape_never_reach_the_kernels():
     K = FlowPolytope.examples()[0]
     for asked in (K.tangent, K.answer, K.lmo):
-        with pytest.raises(WrongShape, match=r"has shape \(1,\); the set's points have shape \(5,\)"):
+        with pytest.raises(
+            WrongShape, match=r"has shape \(1,\); the set's points have shape \(5,\)"
+        ):
             asked(np.ones(1))
     np.testing.assert_allclose(K.tangent([1, 0, 0, 0, 0]), K.tangent(np.eye(5)[0]))
 

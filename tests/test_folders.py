@@ -1,4 +1,6 @@
-"""Run folders: whole, versioned, never overwritten unasked, killed at any moment and resumed bit for bit."""
+"""Run folders: whole, versioned, never overwritten unasked, killed at any moment and resumed bit
+for bit.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,14 @@ PROGRAM = "import sys; from tidewolf.cli import main; sys.exit(main())"
 SHORT = 'rounds = 60\nseeds = [0, 3]\n[stream]\nproblem = "adversarial"\nkind = "moving"\n'
 TWO = 'learners = ["LyapunovDescent", "SinhaVaze"]\n'
 LONG = TWO + 'rounds = 4000\n[stream]\nproblem = "routing"\n[outputs]\ncheckpoint_seconds = 0.01\n'
-FILES = ["checkpoints", "experiment.toml", "report-seed-3.html", "report.html", "rounds.parquet", "summary.json"]
+FILES = [
+    "checkpoints",
+    "experiment.toml",
+    "report-seed-3.html",
+    "report.html",
+    "rounds.parquet",
+    "summary.json",
+]
 
 
 @pytest.fixture
@@ -75,15 +84,33 @@ def test_a_folder_holds_everything_and_every_file_its_format_and_version(folder)
     from pyarrow import parquet
 
     assert sorted(path.name for path in folder.iterdir()) == FILES
-    labels = ["01-LyapunovDescent-seed-0", "02-SinhaVaze-seed-0", "03-LyapunovDescent-seed-3", "04-SinhaVaze-seed-3"]
+    labels = [
+        "01-LyapunovDescent-seed-0",
+        "02-SinhaVaze-seed-0",
+        "03-LyapunovDescent-seed-3",
+        "04-SinhaVaze-seed-3",
+    ]
     assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == labels
-    assert (folder / "experiment.toml").read_text().startswith(f"# tidewolf run 1, written by tidewolf {__version__}, sha256 ")
+    assert (
+        (folder / "experiment.toml")
+        .read_text()
+        .startswith(f"# tidewolf run 1, written by tidewolf {__version__}, sha256 ")
+    )
     summary = json.loads((folder / "summary.json").read_text())
     assert (summary["format"], summary["rounds"], summary["seeds"]) == (1, 60, [0, 3])
     assert summary["versions"] == checkpoint.writer()
     table = parquet.read_table(folder / "rounds.parquet")
     assert json.loads(table.schema.metadata[b"tidewolf"])["format"] == 1
-    assert table.column_names == ["run", "learner", "seed", "round", "loss", "violation", "calls", "distance"]
+    assert table.column_names == [
+        "run",
+        "learner",
+        "seed",
+        "round",
+        "loss",
+        "violation",
+        "calls",
+        "distance",
+    ]
     assert table.num_rows == 4 * 60
     for name in ("report.html", "report-seed-3.html"):
         assert '<meta name="tidewolf-format"' in (folder / name).read_text()
@@ -95,9 +122,14 @@ def test_the_numbers_of_a_folder_are_those_of_plain_runs(folder):
     from pyarrow import parquet
 
     rows = parquet.read_table(folder / "rounds.parquet").to_pandas()
-    for number, (seed, name) in enumerate([(0, "LyapunovDescent"), (0, "SinhaVaze"), (3, "LyapunovDescent"), (3, "SinhaVaze")], start=1):
+    for number, (seed, name) in enumerate(
+        [(0, "LyapunovDescent"), (0, "SinhaVaze"), (3, "LyapunovDescent"), (3, "SinhaVaze")],
+        start=1,
+    ):
         problem = problems.adversarial(rounds=60, seed=seed, kind="moving")
-        plain = run({**learners.every(), **rivals.every()}[name](problem.K, horizon=60), problem.stream)
+        plain = run(
+            {**learners.every(), **rivals.every()}[name](problem.K, horizon=60), problem.stream
+        )
         kept = rows[rows["run"] == number]
         assert set(kept["learner"]) == {name}
         assert set(kept["seed"]) == {seed}
@@ -120,12 +152,20 @@ def test_nothing_is_overwritten_without_force(folder, here, capsys):
     (folder / "notes.txt").write_text("mine")
     before = results(folder)
     said = refused(capsys, "run", "short.toml", "--out", "whole", "--seed", "5")
-    assert said.startswith("whole holds experiment.toml, report-seed-3.html, report.html, rounds.parquet, summary.json already;")
+    assert said.startswith(
+        "whole holds experiment.toml, report-seed-3.html, report.html, rounds.parquet, "
+        "summary.json already;"
+    )
     assert results(folder) == before
     assert main(["run", "short.toml", "--out", "whole", "--seed", "5", "--quiet", "--force"]) == 0
-    assert {path.name for path in folder.iterdir()} == {*FILES, "notes.txt"} - {"report-seed-3.html"}
+    assert {path.name for path in folder.iterdir()} == {*FILES, "notes.txt"} - {
+        "report-seed-3.html"
+    }
     assert (folder / "notes.txt").read_text() == "mine"
-    assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == ["01-LyapunovDescent-seed-5", "02-SinhaVaze-seed-5"]
+    assert sorted(path.name for path in (folder / "checkpoints").iterdir()) == [
+        "01-LyapunovDescent-seed-5",
+        "02-SinhaVaze-seed-5",
+    ]
     assert json.loads((folder / "summary.json").read_text())["seeds"] == [5]
 
 
@@ -144,11 +184,26 @@ def test_a_file_may_name_its_folder(here):
 
 
 def test_the_command_line_overrules_the_file(here, capsys):
-    arguments = ["--rounds", "20", "--seed", "9", "--learner", "SinhaVaze", "--learner", "PrimalDual", "--json"]
-    (here / "short.toml").write_text(SHORT + "[[learners]]\nname = 'SinhaVaze'\ncaution = 3\n[[learners]]\nname = 'LyapunovDescent'\n")
+    arguments = [
+        "--rounds",
+        "20",
+        "--seed",
+        "9",
+        "--learner",
+        "SinhaVaze",
+        "--learner",
+        "PrimalDual",
+        "--json",
+    ]
+    (here / "short.toml").write_text(
+        SHORT
+        + "[[learners]]\nname = 'SinhaVaze'\ncaution = 3\n[[learners]]\nname = 'LyapunovDescent'\n"
+    )
     assert main(["run", "short.toml", *arguments]) == 0
     runs = json.loads(capsys.readouterr().out)["runs"]
-    assert [(each["learner"], each["rounds"], each["seed"], each["experiment"]) for each in runs] == [
+    assert [
+        (each["learner"], each["rounds"], each["seed"], each["experiment"]) for each in runs
+    ] == [
         ("SinhaVaze", 20, 9, "short"),
         ("PrimalDual", 20, 9, "short"),
     ]
@@ -173,7 +228,9 @@ def stop_after(rounds):
 @given(stops=st.lists(st.integers(0, 70), min_size=1, max_size=3))
 def test_stopping_anywhere_and_going_on_changes_nothing(tmp_path_factory, stops):
     here = tmp_path_factory.mktemp("stops")
-    (here / "e.toml").write_text(SHORT + "[[learners]]\nname = 'LyapunovDescent'\n[[learners]]\nname = 'BanditPrimalDual'\n")
+    (here / "e.toml").write_text(
+        SHORT + "[[learners]]\nname = 'LyapunovDescent'\n[[learners]]\nname = 'BanditPrimalDual'\n"
+    )
     resolved = load(here / "e.toml").resolved()
     whole = RunFolder.create(here / "whole", resolved)
     RunFolder.create(here / "cut", resolved)
@@ -183,7 +240,9 @@ def test_stopping_anywhere_and_going_on_changes_nothing(tmp_path_factory, stops)
             RunFolder.open(here / "cut").play(stopping=stop_after(stop))
     cut = RunFolder.open(here / "cut")
     cut.write_rounds(cut.play())
-    assert (here / "cut" / "rounds.parquet").read_bytes() == (here / "whole" / "rounds.parquet").read_bytes()
+    assert (here / "cut" / "rounds.parquet").read_bytes() == (
+        here / "whole" / "rounds.parquet"
+    ).read_bytes()
 
 
 EVERY = {**learners.every(), **rivals.every()}
@@ -205,7 +264,9 @@ def test_a_learner_refuses_a_stream_in_a_sentence(place, name):
         run(EVERY[name](problem.K, horizon=24), problem.stream)
 
 
-@pytest.mark.parametrize(("place", "name"), [pair for pair in itertools.product(PLACES, EVERY) if pair not in REFUSED])
+@pytest.mark.parametrize(
+    ("place", "name"), [pair for pair in itertools.product(PLACES, EVERY) if pair not in REFUSED]
+)
 def test_every_learner_goes_on_from_its_recording(place, name):
     problem = problems.named(place)(rounds=24, seed=2)
     learner = EVERY[name](problem.K, horizon=24)
@@ -226,7 +287,12 @@ def test_every_learner_goes_on_from_its_recording(place, name):
 def begun(here, *arguments):
     """A child that plays, seen to have written its first checkpoint."""
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    child = subprocess.Popen([sys.executable, "-c", PROGRAM, *arguments], stderr=subprocess.PIPE, text=True, env=environment)
+    child = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
     deadline = time.monotonic() + 120
     while not list((here / "cut" / "checkpoints").glob("0*")):
         assert child.poll() is None, child.stderr.read()
@@ -242,9 +308,15 @@ def test_a_child_that_is_killed_is_resumed_bit_for_bit(here, capsys):
     assert child.returncode == -signal.SIGKILL
     assert not (here / "cut" / "summary.json").exists()
     said = refused(capsys, "run", "long.toml", "--out", "cut")
-    assert said == "cut holds a run that is not complete: `tidewolf resume cut` goes on with it, --force begins anew."
+    assert (
+        said
+        == "cut holds a run that is not complete: `tidewolf resume cut` goes on with it, --force"
+        " begins anew."
+    )
     assert "tidewolf resume cut` goes on with it" in refused(capsys, "report", "cut")
-    (here / "cut" / "checkpoints" / ".01-LyapunovDescent-seed-0.4711.part").write_bytes(b"half a checkpo")
+    (here / "cut" / "checkpoints" / ".01-LyapunovDescent-seed-0.4711.part").write_bytes(
+        b"half a checkpo"
+    )
     assert main(["resume", "cut", "--quiet"]) == 0
     assert main(["run", "long.toml", "--out", "whole", "--quiet"]) == 0
     assert results(here / "cut") == results(here / "whole")
@@ -261,7 +333,9 @@ def test_children_killed_at_random_moments_end_where_one_ends_that_was_not(here)
         for _ in range(8):
             before = marks(here)
             environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-            child = subprocess.Popen([sys.executable, "-c", PROGRAM, "resume", "cut", "--quiet"], env=environment)
+            child = subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, "resume", "cut", "--quiet"], env=environment
+            )
             while marks(here) == before and child.poll() is None:
                 time.sleep(0.001)
             time.sleep(rng.uniform(0.0, 0.2))
@@ -274,7 +348,9 @@ def test_children_killed_at_random_moments_end_where_one_ends_that_was_not(here)
 
 def marks(here):
     """When each checkpoint was last replaced."""
-    return {path.name: path.stat().st_mtime_ns for path in (here / "cut" / "checkpoints").glob("0*")}
+    return {
+        path.name: path.stat().st_mtime_ns for path in (here / "cut" / "checkpoints").glob("0*")
+    }
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -284,7 +360,11 @@ def test_an_interrupted_child_says_one_sentence_and_leaves_a_folder_to_resume(he
         child.send_signal(number)
         said = child.stderr.read()
     assert child.returncode == 130
-    assert re.fullmatch(r"Interrupted after [\d,]+ of 4,000 rounds of \w+; `tidewolf resume cut` goes on from there\.\n", said)
+    assert re.fullmatch(
+        r"Interrupted after [\d,]+ of 4,000 rounds of \w+; `tidewolf resume cut` goes on from "
+        r"there\.\n",
+        said,
+    )
     folder = RunFolder.open(here / "cut")
     assert not folder.complete
     (done,) = [int(words.replace(",", "")) for words in re.findall(r"after ([\d,]+) of", said)]
@@ -293,7 +373,14 @@ def test_an_interrupted_child_says_one_sentence_and_leaves_a_folder_to_resume(he
     for i, entrant in enumerate(folder.experiment.entrants(), start=1):
         file = here / "cut" / "checkpoints" / f"0{i}-{entrant.name}-seed-0"
         if file.exists():
-            ends.append(Recording.load(file.read_bytes(), folder.experiment.learner(entrant, problem, 0), problem.stream, "It").t)
+            ends.append(
+                Recording.load(
+                    file.read_bytes(),
+                    folder.experiment.learner(entrant, problem, 0),
+                    problem.stream,
+                    "It",
+                ).t
+            )
     assert ends[-1] == done
 
 
@@ -305,7 +392,9 @@ def test_a_complete_folder_is_shown_again_and_its_page_written_again(folder, cap
     page = (folder / "report.html").read_text()
     (folder / "report.html").unlink()
     assert main(["report", "whole"]) == 0
-    assert capsys.readouterr().out == "report: whole/report.html\nreport: whole/report-seed-3.html\n"
+    assert (
+        capsys.readouterr().out == "report: whole/report.html\nreport: whole/report-seed-3.html\n"
+    )
     written = re.compile(r"\d\d\d\d-\d\d-\d\d \d\d:\d\d UTC")
     assert written.sub("", (folder / "report.html").read_text()) == written.sub("", page)
     assert main(["resume", "whole", "--json"]) == 0
@@ -320,23 +409,49 @@ def edited(path, edit):
 @pytest.mark.parametrize(
     ("file", "edit", "said"),
     [
-        ("checkpoints/02-SinhaVaze-seed-0", lambda data: data[:-5], "is truncated or was changed: its checksum does not match"),
-        ("checkpoints/02-SinhaVaze-seed-0", lambda data: data[:300] + b"!" + data[301:], "is truncated or was changed"),
+        (
+            "checkpoints/02-SinhaVaze-seed-0",
+            lambda data: data[:-5],
+            "is truncated or was changed: its checksum does not match",
+        ),
+        (
+            "checkpoints/02-SinhaVaze-seed-0",
+            lambda data: data[:300] + b"!" + data[301:],
+            "is truncated or was changed",
+        ),
         ("checkpoints/02-SinhaVaze-seed-0", lambda data: b"", "is not a tidewolf state"),
         (
             "checkpoints/02-SinhaVaze-seed-0",
             lambda data: data.replace(b"state 1\n", b"state 7\n", 1),
             "has format 7; this tidewolf reads up to 1",
         ),
-        ("experiment.toml", lambda data: data[:-9], "whole/experiment.toml is truncated or was changed"),
-        ("experiment.toml", lambda data: data.replace(b"caution = 10.0", b"caution = 11.0"), "is truncated or was changed"),
-        ("experiment.toml", lambda data: data.partition(b"\n")[2], "whole/experiment.toml, line 1: no run begins its experiment so"),
-        ("experiment.toml", lambda data: data.replace(b"run 1,", b"run 7,", 1), "has format 7; this tidewolf reads up to 1"),
+        (
+            "experiment.toml",
+            lambda data: data[:-9],
+            "whole/experiment.toml is truncated or was changed",
+        ),
+        (
+            "experiment.toml",
+            lambda data: data.replace(b"caution = 10.0", b"caution = 11.0"),
+            "is truncated or was changed",
+        ),
+        (
+            "experiment.toml",
+            lambda data: data.partition(b"\n")[2],
+            "whole/experiment.toml, line 1: no run begins its experiment so",
+        ),
+        (
+            "experiment.toml",
+            lambda data: data.replace(b"run 1,", b"run 7,", 1),
+            "has format 7; this tidewolf reads up to 1",
+        ),
         ("experiment.toml", lambda data: b"\xff" + data, "whole/experiment.toml cannot be read"),
     ],
 )
 @pytest.mark.parametrize("command", ["resume", "report"])
-def test_files_that_were_tampered_with_are_refused_in_a_sentence(folder, capsys, command, file, edit, said):
+def test_files_that_were_tampered_with_are_refused_in_a_sentence(
+    folder, capsys, command, file, edit, said
+):
     edited(folder / file, edit)
     assert said in refused(capsys, command, "whole")
 
@@ -346,9 +461,16 @@ def test_a_checkpoint_of_other_settings_or_other_data_is_refused(folder, here, c
     assert main(["run", "other.toml", "--out", "other", "--quiet"]) == 0
     name = "checkpoints/01-LyapunovDescent-seed-0"
     edited(folder / name, lambda data: (here / "other" / name).read_bytes())
-    assert refused(capsys, "resume", "whole").startswith(f"whole/{name} belongs to another learner or other data")
-    edited(folder / name, lambda data: (here / "whole" / "checkpoints" / "02-SinhaVaze-seed-0").read_bytes())
-    assert refused(capsys, "resume", "whole").startswith(f"whole/{name} belongs to another learner or other data")
+    assert refused(capsys, "resume", "whole").startswith(
+        f"whole/{name} belongs to another learner or other data"
+    )
+    edited(
+        folder / name,
+        lambda data: (here / "whole" / "checkpoints" / "02-SinhaVaze-seed-0").read_bytes(),
+    )
+    assert refused(capsys, "resume", "whole").startswith(
+        f"whole/{name} belongs to another learner or other data"
+    )
 
 
 def test_a_learners_own_state_is_no_recording(here):
@@ -361,9 +483,14 @@ def test_a_learners_own_state_is_no_recording(here):
 
 
 def test_folders_that_are_none(here, capsys):
-    assert refused(capsys, "resume", "nowhere") == "nowhere is no run folder: it has no experiment.toml. `tidewolf run` makes one."
+    assert (
+        refused(capsys, "resume", "nowhere")
+        == "nowhere is no run folder: it has no experiment.toml. `tidewolf run` makes one."
+    )
     assert "is no run folder" in refused(capsys, "report", ".")
-    assert "is a file; a folder is needed" in refused(capsys, "run", "adversarial", "--out", "short.toml")
+    assert "is a file; a folder is needed" in refused(
+        capsys, "run", "adversarial", "--out", "short.toml"
+    )
 
 
 def test_a_full_disk_is_a_sentence_and_what_was_written_stays_good(here, monkeypatch, capsys):
@@ -375,16 +502,20 @@ def test_a_full_disk_is_a_sentence_and_what_was_written_stays_good(here, monkeyp
         RunFolder.create(here / "cut", resolved)
         patched.setattr(os, "fsync", full)
         said = refused(capsys, "resume", "cut")
-    assert said == "cut/checkpoints/01-LyapunovDescent-seed-0 cannot be used: No space left on device."
+    assert (
+        said == "cut/checkpoints/01-LyapunovDescent-seed-0 cannot be used: No space left on device."
+    )
     assert main(["resume", "cut", "--quiet"]) == 0
 
 
 def test_a_folder_that_cannot_be_written_is_a_sentence(here, capsys):
     (here / "file").write_text("")
-    assert "cannot be used" in refused(capsys, "run", "adversarial", "--rounds", "5", "--out", "file/sub")
+    assert "cannot be used" in refused(
+        capsys, "run", "adversarial", "--rounds", "5", "--out", "file/sub"
+    )
 
 
-# --- one process at a time ----------------------------------------------------------------------------------------------------------------
+# --- one process at a time ------------------------------------------------------------------------
 
 HOLDER = """
 import sys, time
@@ -399,7 +530,12 @@ with locked(Path(sys.argv[1]), "run"):
 @contextlib.contextmanager
 def another_process_in(folder):
     """Another process at work there; it is let go, or killed, by leaving."""
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert holder.stdout.readline() == "held\n"
     try:
         yield holder
@@ -411,10 +547,18 @@ def test_a_folder_that_another_process_plays_in_is_refused(folder, here, capsys)
     before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
     (folder / "checkpoints" / ".half.part").write_bytes(b"of the other process")
     with another_process_in(folder) as other:
-        for words in (["run", "short.toml", "--out", "whole", "--force"], ["resume", "whole"], ["report", "whole"]):
+        for words in (
+            ["run", "short.toml", "--out", "whole", "--force"],
+            ["resume", "whole"],
+            ["report", "whole"],
+        ):
             assert main([*words, "--quiet"]) == 2
             said = capsys.readouterr().err
-            assert said == "Another process is at work on the run in whole; wait for it, or name another folder.\n"
+            assert (
+                said
+                == "Another process is at work on the run in whole; wait for it, or name another"
+                " folder.\n"
+            )
         with pytest.raises(InvalidInput, match="Another process is at work on the run"):
             RunFolder.open(folder).play()
         assert (folder / "checkpoints" / ".half.part").exists()
@@ -446,5 +590,7 @@ def test_two_threads_do_not_play_in_one_folder(folder):
 def test_checkpoints_of_other_versions_say_so(folder, monkeypatch):
     here = checkpoint.writer()
     monkeypatch.setattr(checkpoint, "writer", lambda: {**here, "numba": "0.0.1"})
-    with pytest.warns(OtherVersions, match=r"-seed-\d was written under numba .* \(here 0\.0\.1\): it goes on"):
+    with pytest.warns(
+        OtherVersions, match=r"-seed-\d was written under numba .* \(here 0\.0\.1\): it goes on"
+    ):
         RunFolder.open(folder).play()

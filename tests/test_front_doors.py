@@ -1,4 +1,6 @@
-"""Whatever a public callable is given, it answers with a value or with a sentence of tidewolf's own: no foreign exception, no warning."""
+"""Whatever a public callable is given, it answers with a value or with a sentence of tidewolf's
+own: no foreign exception, no warning.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,24 @@ from doors import Door, doors, hostile, knock
 from tidewolf import experiments, learners, sets
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 
-PARTS = ("experiments", "functions", "learners", "problems", "projection", "rivals", "sets", "sets.graph_tools", "testing")
+PARTS = (
+    "experiments",
+    "functions",
+    "learners",
+    "problems",
+    "projection",
+    "rivals",
+    "sets",
+    "sets.graph_tools",
+    "testing",
+)
 RECORDS = {
-    "Certificate", "Comparator", "Intervals", "Rates", "Run",  # what tidewolf gives, and nobody makes
-    "Projected", "Halfspaces", "LinearDescription", "Graph", "Table", "ActiveSet", "Comparison", "RunFolder",
-    "Builder", "Batch", "Compiled", "ConvexSet", "DearMembership", "LinearTotal", "PiecewiseLinear", "Polyhedral", "Projectable",
+    # what tidewolf gives, and nobody makes
+    "Certificate", "Comparator", "Intervals", "Rates", "Run",
+    "Projected", "Halfspaces", "LinearDescription", "Graph", "Table", "ActiveSet", "Comparison",
+    "RunFolder",
+    "Builder", "Batch", "Compiled", "ConvexSet", "DearMembership", "LinearTotal", "PiecewiseLinear",
+    "Polyhedral", "Projectable",
     "Relaxable",  # abstract
     "every",  # takes nothing
 }  # fmt: skip
@@ -48,7 +63,11 @@ def findings(door: Door, replaced: dict[str, tuple[str, object]]) -> list[str]:
 
 
 def all_at_once(door: Door, rng: random.Random) -> dict[str, tuple[str, object]]:
-    return {name: rng.choice(list(hostile(value))) for name, value in door.given.items() if name not in door.fixed}
+    return {
+        name: rng.choice(list(hostile(value)))
+        for name, value in door.given.items()
+        if name not in door.fixed
+    }
 
 
 def test_every_public_callable_has_a_door(every_door) -> None:
@@ -56,7 +75,9 @@ def test_every_public_callable_has_a_door(every_door) -> None:
     for part in ("", *PARTS):
         module = importlib.import_module(f"tidewolf.{part}".rstrip("."))
         for name in module.__all__:
-            assert name in met | RECORDS or not callable(getattr(module, name)), f"tidewolf.{part}.{name} is not tried"
+            assert name in met | RECORDS or not callable(getattr(module, name)), (
+                f"tidewolf.{part}.{name} is not tried"
+            )
 
 
 def test_a_function_that_makes_no_learner_is_an_entry_that_failed() -> None:
@@ -66,7 +87,9 @@ def test_a_function_that_makes_no_learner_is_an_entry_that_failed() -> None:
 
 
 def test_front_doors_show_no_foreign_exception_on_a_slice(every_door) -> None:
-    """One call of each kind as it is meant, a few hostile values for each argument, and everything at once."""
+    """One call of each kind as it is meant, a few hostile values for each argument, and everything
+    at once.
+    """
     first, found, rng = dict[str, Door](), list[str](), random.Random(0)
     for door in every_door:
         first.setdefault(door.name, door)
@@ -89,7 +112,12 @@ def test_front_doors_show_no_foreign_exception(every_door, share) -> None:
         met[door.name] += 1
         if met[door.name] > OFTEN or sum(map(ord, door.name)) % SHARES != share:
             continue
-        tried = [{name: bad} for name, value in door.given.items() if name not in door.fixed for bad in hostile(value)]
+        tried = [
+            {name: bad}
+            for name, value in door.given.items()
+            if name not in door.fixed
+            for bad in hostile(value)
+        ]
         for replaced in (*tried, *(all_at_once(door, rng) for _ in range(20))):
             for sentence in findings(door, replaced):
                 found[sentence.rpartition("[")[2]].append(sentence)
@@ -100,17 +128,57 @@ def test_front_doors_show_no_foreign_exception(every_door, share) -> None:
     ("call", "kind", "sentence"),
     [
         (lambda: tw.compare(-1, 1.5), WrongType, "The learners of compare must be a list such as"),
-        (lambda: tw.compare([learners.LyapunovDescent], 1.5), WrongType, "The streams of compare must be a list such as"),
-        (lambda: sets.LpBall(5, [1, 2]), WrongType, r"The power p of an Lp ball must be a number, not \[1, 2\]"),
+        (
+            lambda: tw.compare([learners.LyapunovDescent], 1.5),
+            WrongType,
+            "The streams of compare must be a list such as",
+        ),
+        (
+            lambda: sets.LpBall(5, [1, 2]),
+            WrongType,
+            r"The power p of an Lp ball must be a number, not \[1, 2\]",
+        ),
         (lambda: sets.GroupBall([[1, 2], [3]]), WrongType, "the rows given have different lengths"),
-        (lambda: sets.CapacitatedFlow(sets.Simplex(4)), WrongType, "made by CapacitatedFlow.from_edges"),
-        (lambda: experiments.Experiment.builtin(3), WrongType, "The name of a problem must be text, not 3"),
-        (lambda: experiments.Experiment.builtin("abilene", shore=1.0), InvalidInput, "no setting called 'shore'.*Did you mean share"),
-        (lambda: tw.Session(learners.LyapunovDescent(sets.Simplex(2))).save(7), WrongType, "must be given as text or a pathlib.Path"),
-        (lambda: learners.LyapunovDescent(sets.Simplex(2)).act(None), WrongType, "goes on from a state of its own"),
-        (lambda: learners.LyapunovDescent(sets.Scaled(sets.Simplex(2), 1e200)), InvalidInput, "give the points in other units"),
-        (lambda: sets.FlowPolytope(np.array([0, 9]), np.array([1, 1]), 0, 1, ("s", "t")), WrongType, "whole numbers from 0 to 1"),
-        (lambda: tw.functions.Capacity([[1.0, 2.0]]).values([3.0]), WrongShape, r"has shape \(1,\)"),
+        (
+            lambda: sets.CapacitatedFlow(sets.Simplex(4)),
+            WrongType,
+            "made by CapacitatedFlow.from_edges",
+        ),
+        (
+            lambda: experiments.Experiment.builtin(3),
+            WrongType,
+            "The name of a problem must be text, not 3",
+        ),
+        (
+            lambda: experiments.Experiment.builtin("abilene", shore=1.0),
+            InvalidInput,
+            "no setting called 'shore'.*Did you mean share",
+        ),
+        (
+            lambda: tw.Session(learners.LyapunovDescent(sets.Simplex(2))).save(7),
+            WrongType,
+            "must be given as text or a pathlib.Path",
+        ),
+        (
+            lambda: learners.LyapunovDescent(sets.Simplex(2)).act(None),
+            WrongType,
+            "goes on from a state of its own",
+        ),
+        (
+            lambda: learners.LyapunovDescent(sets.Scaled(sets.Simplex(2), 1e200)),
+            InvalidInput,
+            "give the points in other units",
+        ),
+        (
+            lambda: sets.FlowPolytope(np.array([0, 9]), np.array([1, 1]), 0, 1, ("s", "t")),
+            WrongType,
+            "whole numbers from 0 to 1",
+        ),
+        (
+            lambda: tw.functions.Capacity([[1.0, 2.0]]).values([3.0]),
+            WrongShape,
+            r"has shape \(1,\)",
+        ),
     ],
 )
 def test_doors_that_were_found_open(call, kind, sentence) -> None:

@@ -1,4 +1,6 @@
-"""What the flagship must reach: one oracle call a round, members only, and the frontier of exact projection."""
+"""What the flagship must reach: one oracle call a round, members only, and the frontier of exact
+projection.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ def test_the_default_is_on_the_frontier_of_exact_projection_at_one_call_a_round(
         problem = tw.problems.named(name)()
     except InvalidInput as missing:
         pytest.skip(str(missing))
-    found = tw.compare({"SinhaVaze": tw.rivals.SinhaVaze, "by default": by_default}, problem, cautions=decades(13))
+    found = tw.compare(
+        {"SinhaVaze": tw.rivals.SinhaVaze, "by default": by_default}, problem, cautions=decades(13)
+    )
     (ours,) = found.frontier(name, "by default")
     assert ours.calls <= 1.0
     assert ours.excess <= 1e-9
@@ -26,15 +30,22 @@ def test_the_default_is_on_the_frontier_of_exact_projection_at_one_call_a_round(
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_oracle_calls_on_routing(seed: int) -> None:
-    """Calls are exact: a budget is kept, unspent calls are banked, and the default needs fewer than its one a round."""
+    """Calls are exact: a budget is kept, unspent calls are banked, and the default needs fewer than
+    its one a round.
+    """
     problem = tw.problems.routing(rounds=1000, seed=seed)
-    learners = {rate: tw.LyapunovDescent(problem.K, horizon=1000, calls_per_round=rate) for rate in (0.1, 0.5, 1.0, 3.0)}
+    learners = {
+        rate: tw.LyapunovDescent(problem.K, horizon=1000, calls_per_round=rate)
+        for rate in (0.1, 0.5, 1.0, 3.0)
+    }
     runs = {rate: tw.run(learner, problem.stream) for rate, learner in learners.items()}
     for rate, run in runs.items():
         assert (np.cumsum(run.calls) <= rate * np.arange(1, 1001) + 1e-6).all()
         assert run.max_excess <= 1e-9
     assert runs[1.0].oracle_calls <= 950
-    assert runs[3.0].oracle_calls <= 2.0 * runs[1.0].oracle_calls, "more calls than the projection needs are not spent"
+    assert runs[3.0].oracle_calls <= 2.0 * runs[1.0].oracle_calls, (
+        "more calls than the projection needs are not spent"
+    )
     assert runs[0.1].oracle_calls >= 95
 
 
@@ -42,5 +53,8 @@ def test_quality_comes_with_calls_on_routing() -> None:
     """At one call a round it is on the frontier of exact projection, whatever the caution."""
     problem, ours = tw.problems.routing(rounds=2000), {"LyapunovDescent": tw.LyapunovDescent}
     rival = tw.compare([tw.rivals.SinhaVaze], problem, cautions=decades(9))
-    found = tw.Comparison(rival.venues, rival.entries + tw.compare(ours, problem, cautions=(1.0, 3.0, 10.0, 30.0)).entries)
+    found = tw.Comparison(
+        rival.venues,
+        rival.entries + tw.compare(ours, problem, cautions=(1.0, 3.0, 10.0, 30.0)).entries,
+    )
     assert found.on_frontier("routing", "LyapunovDescent") <= ALLOWED

@@ -1,4 +1,6 @@
-"""Batches of functions: the laws on every example, twins by hand, sentences, and laws that catch what is broken."""
+"""Batches of functions: the laws on every example, twins by hand, sentences, and laws that catch
+what is broken.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ each_example = pytest.mark.parametrize("f", EXAMPLES, ids=lambda f: f"{type(f)._
 
 
 def moved(f: Batch, make: Any) -> Batch:
-    return type(f)(**{name: make(part) if is_array(part) else part for name, part in f.fields().items()})
+    return type(f)(
+        **{name: make(part) if is_array(part) else part for name, part in f.fields().items()}
+    )
 
 
 def inside(f: Batch, seed: int = 0) -> list[Array] | None:
@@ -57,14 +61,27 @@ def inside(f: Batch, seed: int = 0) -> list[Array] | None:
     if f.domain is None:
         return None
     reference = next(part for part in f.fields().values() if is_array(part))
-    return [like(x, reference) for x in np.random.default_rng(seed).uniform(0.1, 3.0, (4, *f.shape))]
+    return [
+        like(x, reference) for x in np.random.default_rng(seed).uniform(0.1, 3.0, (4, *f.shape))
+    ]
 
 
-# ------------------------------------------------------------------------------------------------------------------- laws
+# --------------------------------------------------------------------------------------------- laws
 
 
 def test_every_lists_the_public_classes_in_order() -> None:
-    assert functions.every() == (Affine, Capacity, Chain, Custom, Linear, LogWealth, MaxAffine, Quadratic, Range, Squared)
+    assert functions.every() == (
+        Affine,
+        Capacity,
+        Chain,
+        Custom,
+        Linear,
+        LogWealth,
+        MaxAffine,
+        Quadratic,
+        Range,
+        Squared,
+    )
     assert functions.__all__ == sorted(functions.__all__)
 
 
@@ -84,17 +101,23 @@ def test_laws_hold_in_float32(f: Batch) -> None:
 @pytest.mark.parametrize("f", ARRAY_EXAMPLES, ids=repr)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_laws_hold_in_another_array_library(f: Batch, dtype: str) -> None:
-    f = moved(f, lambda part: array_api_strict.asarray(part, dtype=getattr(array_api_strict, dtype)))
+    f = moved(
+        f, lambda part: array_api_strict.asarray(part, dtype=getattr(array_api_strict, dtype))
+    )
     check_function(f, points=inside(f))
 
 
 def test_custom_works_in_another_array_library() -> None:
-    points = [array_api_strict.asarray(x) for x in (np.zeros(3), np.ones(3), np.array([-1.0, 0.5, 4.0]))]
+    points = [
+        array_api_strict.asarray(x) for x in (np.zeros(3), np.ones(3), np.array([-1.0, 0.5, 4.0]))
+    ]
     check_function(Custom.examples()[0], points=points)
 
 
 @settings(max_examples=25, deadline=None)
-@given(seed=seeds, k=st.integers(1, 40), p=st.integers(1, 5), n=st.integers(1, 6), ties=st.booleans())
+@given(
+    seed=seeds, k=st.integers(1, 40), p=st.integers(1, 5), n=st.integers(1, 6), ties=st.booleans()
+)
 def test_random_batches_keep_every_law(seed: int, k: int, p: int, n: int, ties: bool) -> None:
     rng = np.random.default_rng(seed)
 
@@ -102,8 +125,17 @@ def test_random_batches_keep_every_law(seed: int, k: int, p: int, n: int, ties: 
         return rng.integers(-2, 3, shape).astype(float) if ties else rng.normal(size=shape)
 
     root = draw(k, n, n)
-    batches = (Linear(draw(k, n)), Affine(draw(k, n), draw(k)), MaxAffine(draw(k, p, n), draw(k, p)), Capacity(draw(k, n)))
-    for f in (*batches, Quadratic(root @ root.swapaxes(1, 2), draw(k, n), draw(k)), Quadratic(root[0] @ root[0].T, draw(k, n))):
+    batches = (
+        Linear(draw(k, n)),
+        Affine(draw(k, n), draw(k)),
+        MaxAffine(draw(k, p, n), draw(k, p)),
+        Capacity(draw(k, n)),
+    )
+    for f in (
+        *batches,
+        Quadratic(root @ root.swapaxes(1, 2), draw(k, n), draw(k)),
+        Quadratic(root[0] @ root[0].T, draw(k, n)),
+    ):
         check_function(f, seed=seed)
 
 
@@ -111,7 +143,7 @@ def test_long_batches_are_checked_without_looking_at_every_gradient() -> None:
     check_function(Linear(np.random.default_rng(0).normal(size=(20_000, 3))))
 
 
-# ------------------------------------------------------------------------------------------------------------------ twins
+# -------------------------------------------------------------------------------------------- twins
 
 
 def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarray[Any, Any]]:
@@ -131,7 +163,14 @@ def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarra
             return max(over), gradient.reshape(x.shape)
         case Quadratic(P, q, r):
             P = P if P.ndim == 2 else P[t]
-            return float(0.5 * sum(x[i] * P[i, j] * x[j] for i in range(x.size) for j in range(x.size)) + q[t] @ x + r[t]), P @ x + q[t]
+            return (
+                float(
+                    0.5 * sum(x[i] * P[i, j] * x[j] for i in range(x.size) for j in range(x.size))
+                    + q[t] @ x
+                    + r[t]
+                ),
+                P @ x + q[t],
+            )
         case LogWealth(returns):
             growth = float((returns[t] * x).sum())
             return -math.log(growth), -returns[t] / growth
@@ -159,15 +198,34 @@ def test_batches_agree_with_the_formula(f: Batch, seed: int, whole: bool) -> Non
     w = rng.uniform(size=len(f))
     values, gradients = zip(*(by_hand(f, t, x) for t in range(len(f))), strict=True)
     np.testing.assert_allclose(f.values(x), values, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(f.subgradient(x, w), sum(s * g for s, g in zip(w, gradients, strict=True)), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        f.subgradient(x, w),
+        sum(s * g for s, g in zip(w, gradients, strict=True)),
+        rtol=1e-12,
+        atol=1e-12,
+    )
     np.testing.assert_allclose(f.gradients(x), gradients, rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(f.slopes(x), [np.linalg.norm(g) for g in gradients], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        f.slopes(x), [np.linalg.norm(g) for g in gradients], rtol=1e-12, atol=1e-12
+    )
 
 
 def test_wealth_that_is_lost_has_no_logarithm() -> None:
     f = LogWealth([[1.0, 2.0], [0.5, -1.0]])
-    for ask in (f.values, f.gradients, f.slopes, lambda x: f.values_at(np.stack([x, x])), lambda x: f.subgradient(x, np.ones(2))):
-        with pytest.raises(InvalidInput, match=r"defined on points with <r, x> > 0 .* at this point <r, x> is -0\.25 in round 1 of it"):
+    for ask in (
+        f.values,
+        f.gradients,
+        f.slopes,
+        lambda x: f.values_at(np.stack([x, x])),
+        lambda x: f.subgradient(x, np.ones(2)),
+    ):
+        with pytest.raises(
+            InvalidInput,
+            match=(
+                r"defined on points with <r, x> > 0 .* at this point <r, x> is -0\.25 in round 1 "
+                r"of it"
+            ),
+        ):
             ask(np.array([0.5, 0.5]))
     assert f[:0].values(np.array([0.5, 0.5])).shape == (0,)
 
@@ -175,8 +233,13 @@ def test_wealth_that_is_lost_has_no_logarithm() -> None:
 def test_ties_go_to_the_first_piece_whatever_the_number_of_rounds() -> None:
     f = MaxAffine([[[1.0], [-1.0]], [[-1.0], [1.0]]], [[0.0, 0.0], [0.0, 0.0]])
     assert f.subgradient(np.zeros(1), np.array([1.0, 10.0])) == -9.0
-    assert [float(f[t : t + 1].subgradient(np.zeros(1), np.ones(1))[0]) for t in range(2)] == [1.0, -1.0]
-    np.testing.assert_array_equal(Capacity(np.zeros((3, 2))).subgradient(np.zeros(2), np.ones(3)), [3.0, 0.0])
+    assert [float(f[t : t + 1].subgradient(np.zeros(1), np.ones(1))[0]) for t in range(2)] == [
+        1.0,
+        -1.0,
+    ]
+    np.testing.assert_array_equal(
+        Capacity(np.zeros((3, 2))).subgradient(np.zeros(2), np.ones(3)), [3.0, 0.0]
+    )
 
 
 def test_capacity_halfspaces_keep_only_the_smallest_capacity_and_its_round() -> None:
@@ -206,10 +269,15 @@ def test_nothing_given_is_copied(f: Batch) -> None:
 def test_one_is_a_batch_of_a_single_round() -> None:
     assert Linear.one([1.0, 2.0]) == Linear([[1.0, 2.0]])
     assert Affine.one([1.0, 2.0], 3) == Affine([[1.0, 2.0]], [3.0])
-    assert MaxAffine.one([[1.0, 2.0], [0.0, 1.0]], [3.0, 0.0]) == MaxAffine([[[1.0, 2.0], [0.0, 1.0]]], [[3.0, 0.0]])
+    assert MaxAffine.one([[1.0, 2.0], [0.0, 1.0]], [3.0, 0.0]) == MaxAffine(
+        [[[1.0, 2.0], [0.0, 1.0]]], [[3.0, 0.0]]
+    )
     assert Capacity.one([1.0, 2.0]) == Capacity([[1.0, 2.0]])
     assert Quadratic.one(np.eye(2), [1.0, 2.0]) == Quadratic(np.eye(2), [[1.0, 2.0]], [0.0])
-    assert Affine.one(np.ones(2, dtype=np.float32), 3).values(np.ones(2, dtype=np.float32)).dtype == np.float32
+    assert (
+        Affine.one(np.ones(2, dtype=np.float32), 3).values(np.ones(2, dtype=np.float32)).dtype
+        == np.float32
+    )
 
 
 def test_offsets_take_the_library_and_dtype_of_the_coefficients() -> None:
@@ -217,7 +285,7 @@ def test_offsets_take_the_library_and_dtype_of_the_coefficients() -> None:
     assert type(Affine(array_api_strict.ones((2, 3)), [1, 2]).b) is type(array_api_strict.ones(1))
 
 
-# ----------------------------------------------------------------------------------------------------------------- custom
+# ------------------------------------------------------------------------------------------- custom
 
 
 def test_custom_counts_rounds_from_where_it_was_made() -> None:
@@ -241,37 +309,107 @@ def test_custom_skips_rounds_without_weight() -> None:
     assert f.subgradient(np.zeros(1), np.array([0.0, 2.0])) == 2.0
 
 
-# -------------------------------------------------------------------------------------------------------------- sentences
+# ---------------------------------------------------------------------------------------- sentences
 
 
 @pytest.mark.parametrize(
     ("make", "error", "sentence"),
     [
-        (lambda: Linear([1.0, 2.0]), WrongShape, "C of a Linear batch needs at least 2 axes, rounds first; .* use `.one"),
-        (lambda: Linear(np.zeros((3, 0))), WrongShape, r"shape \(3, 0\): every round needs at least one entry"),
-        (lambda: Affine([[1.0, 2.0]], [1.0, 2.0]), WrongShape, r"b of an Affine batch needs shape \(1,\); it has shape \(2,\)"),
-        (lambda: Affine([[1.0, np.nan]], [1.0]), NotFinite, r"A of an Affine batch holds nan at \(0, 1\)"),
-        (lambda: Affine.one([1.0], "much"), WrongType, "offset b of an Affine function must be a number, not 'much'"),
-        (lambda: MaxAffine(np.ones((2, 3)), np.ones(2)), WrongShape, "A of a MaxAffine batch needs at least 3 axes"),
-        (lambda: MaxAffine(np.ones((2, 3, 4)), np.ones((2, 4))), WrongShape, r"needs shape \(2, 3\); it has shape \(2, 4\)"),
+        (
+            lambda: Linear([1.0, 2.0]),
+            WrongShape,
+            "C of a Linear batch needs at least 2 axes, rounds first; .* use `.one",
+        ),
+        (
+            lambda: Linear(np.zeros((3, 0))),
+            WrongShape,
+            r"shape \(3, 0\): every round needs at least one entry",
+        ),
+        (
+            lambda: Affine([[1.0, 2.0]], [1.0, 2.0]),
+            WrongShape,
+            r"b of an Affine batch needs shape \(1,\); it has shape \(2,\)",
+        ),
+        (
+            lambda: Affine([[1.0, np.nan]], [1.0]),
+            NotFinite,
+            r"A of an Affine batch holds nan at \(0, 1\)",
+        ),
+        (
+            lambda: Affine.one([1.0], "much"),
+            WrongType,
+            "offset b of an Affine function must be a number, not 'much'",
+        ),
+        (
+            lambda: MaxAffine(np.ones((2, 3)), np.ones(2)),
+            WrongShape,
+            "A of a MaxAffine batch needs at least 3 axes",
+        ),
+        (
+            lambda: MaxAffine(np.ones((2, 3, 4)), np.ones((2, 4))),
+            WrongShape,
+            r"needs shape \(2, 3\); it has shape \(2, 4\)",
+        ),
         (lambda: Capacity([[np.inf]]), NotFinite, "capacities c of a Capacity batch holds inf"),
-        (lambda: Quadratic(np.eye(2), np.ones((1, 2, 1))), WrongShape, "takes vectors, so q has shape"),
-        (lambda: Quadratic(np.eye(3), np.ones((2, 2))), WrongShape, r"P of a Quadratic batch needs shape \(2, 2\)"),
-        (lambda: Quadratic([np.eye(2)] * 3, np.ones((2, 2))), WrongShape, r"needs shape \(2, 2, 2\); it has shape \(3, 2, 2\)"),
-        (lambda: Quadratic([[1.0, 2.0], [2.0, 1.0]], [[0.0, 0.0]]), NotConvex, "The matrix P has eigenvalue -1; a convex quadratic"),
-        (lambda: Quadratic([np.eye(2), -0.5 * np.eye(2)], np.ones((2, 2))), NotConvex, "matrix P of round 1 has eigenvalue -0.5"),
-        (lambda: Quadratic([[1.0, 0.5], [0.0, 1.0]], [[0.0, 0.0]]), InvalidInput, r"not symmetric: .* differ by 0.5. Give \(P \+ P'\) / 2"),
-        (lambda: Custom(3, lambda t, x: x, 2), WrongType, r"The value of a Custom batch is a callable of \(t, x\), not 3"),
-        (lambda: Custom.one(lambda x: 0.0, None, 2), WrongType, "The subgradient of a Custom function is a callable of x, not None"),
-        (lambda: Custom(lambda t, x: 0.0, lambda t, x: x, 0), InvalidInput, "side of the shape of a Custom batch must be at least 1"),
+        (
+            lambda: Quadratic(np.eye(2), np.ones((1, 2, 1))),
+            WrongShape,
+            "takes vectors, so q has shape",
+        ),
+        (
+            lambda: Quadratic(np.eye(3), np.ones((2, 2))),
+            WrongShape,
+            r"P of a Quadratic batch needs shape \(2, 2\)",
+        ),
+        (
+            lambda: Quadratic([np.eye(2)] * 3, np.ones((2, 2))),
+            WrongShape,
+            r"needs shape \(2, 2, 2\); it has shape \(3, 2, 2\)",
+        ),
+        (
+            lambda: Quadratic([[1.0, 2.0], [2.0, 1.0]], [[0.0, 0.0]]),
+            NotConvex,
+            "The matrix P has eigenvalue -1; a convex quadratic",
+        ),
+        (
+            lambda: Quadratic([np.eye(2), -0.5 * np.eye(2)], np.ones((2, 2))),
+            NotConvex,
+            "matrix P of round 1 has eigenvalue -0.5",
+        ),
+        (
+            lambda: Quadratic([[1.0, 0.5], [0.0, 1.0]], [[0.0, 0.0]]),
+            InvalidInput,
+            r"not symmetric: .* differ by 0.5. Give \(P \+ P'\) / 2",
+        ),
+        (
+            lambda: Custom(3, lambda t, x: x, 2),
+            WrongType,
+            r"The value of a Custom batch is a callable of \(t, x\), not 3",
+        ),
+        (
+            lambda: Custom.one(lambda x: 0.0, None, 2),
+            WrongType,
+            "The subgradient of a Custom function is a callable of x, not None",
+        ),
+        (
+            lambda: Custom(lambda t, x: 0.0, lambda t, x: x, 0),
+            InvalidInput,
+            "side of the shape of a Custom batch must be at least 1",
+        ),
         (lambda: Linear([[1.0]])[0], WrongType, r"taken by a slice such as f\[3:4\], not by 0"),
         (lambda: Linear([[1.0]])[::2], InvalidInput, "a step of 2 is not"),
         (lambda: check_function(3), WrongType, "takes a batch of functions"),
         (lambda: check_function(Linear([[1.0]])[:0]), InvalidInput, "at least one round"),
-        (lambda: check_function(Linear([[1.0]]), points=[[1.0]]), InvalidInput, "at least two points"),
+        (
+            lambda: check_function(Linear([[1.0]]), points=[[1.0]]),
+            InvalidInput,
+            "at least two points",
+        ),
     ],
 )
-def test_bad_input_is_refused_in_a_sentence(make: Any, error: type[Exception], sentence: str) -> None:
+def test_bad_input_is_refused_in_a_sentence(
+    make: Any, error: type[Exception], sentence: str
+) -> None:
     with pytest.raises(error, match=sentence) as refused:
         make()
     assert str(refused.value)[0].isupper() or str(refused.value).startswith("check_function")
@@ -281,18 +419,32 @@ def test_bad_input_is_refused_in_a_sentence(make: Any, error: type[Exception], s
 @pytest.mark.parametrize(
     ("value", "subgradient", "sentence"),
     [
-        (lambda t, x: np.nan if t == 3 else 0.0, lambda t, x: x, "The value of round 3 of a Custom batch must be finite, not nan."),
-        (lambda t, x: "high", lambda t, x: x, "The value of round 2 of a Custom batch must be a number, not 'high'."),
+        (
+            lambda t, x: np.nan if t == 3 else 0.0,
+            lambda t, x: x,
+            "The value of round 3 of a Custom batch must be finite, not nan.",
+        ),
+        (
+            lambda t, x: "high",
+            lambda t, x: x,
+            "The value of round 2 of a Custom batch must be a number, not 'high'.",
+        ),
         (
             lambda t, x: 0.0,
             lambda t, x: x[:1],
             r"The subgradient of round 2 of a Custom batch has shape \(1,\); its points have shape",
         ),
-        (lambda t, x: 0.0, lambda t, x: x / (3 - t), "The subgradient of round 3 of a Custom batch holds inf at 0"),
+        (
+            lambda t, x: 0.0,
+            lambda t, x: x / (3 - t),
+            "The subgradient of round 3 of a Custom batch holds inf at 0",
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero")
-def test_what_custom_callables_answer_is_checked(value: Any, subgradient: Any, sentence: str) -> None:
+def test_what_custom_callables_answer_is_checked(
+    value: Any, subgradient: Any, sentence: str
+) -> None:
     f = Custom(value, subgradient, 2, rounds=5)[2:]
     with pytest.raises(InvalidInput, match=sentence):
         f.values(np.ones(2)), f.subgradient(np.ones(2), np.ones(3))
@@ -300,7 +452,7 @@ def test_what_custom_callables_answer_is_checked(value: Any, subgradient: Any, s
         f.values(np.ones(3))
 
 
-# -------------------------------------------------------------------------------------------- a user's own, right and wrong
+# -------------------------------------------------------------------- a user's own, right and wrong
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -481,7 +633,10 @@ BROKEN = [
     (HalfGradient, "grad f_t.*: in round"),
     (WrongSign, "grad f_t.*: in round"),
     (SquaredSlopes, "slopes are the norms .*: in round .* the slope is"),
-    (OtherGradients, "gradients are the rounds' subgradients.*under the same weights they differ by"),
+    (
+        OtherGradients,
+        "gradients are the rounds' subgradients.*under the same weights they differ by",
+    ),
     (IgnoresWeights, "weighted sum"),
     (NeverZero, "weights of zero do not give zero"),
     (ChangesThePoint, "stays unchanged: the point changed"),
@@ -541,7 +696,10 @@ def test_a_batch_without_settings_is_told_what_to_do() -> None:
 
 def test_a_domain_needs_points_of_it() -> None:
     f = Root(np.zeros((2, 2)))
-    with pytest.raises(InvalidInput, match="defined on nonnegative vectors only; give check_function at least two points"):
+    with pytest.raises(
+        InvalidInput,
+        match="defined on nonnegative vectors only; give check_function at least two points",
+    ):
         check_function(f)
     check_function(f, points=[[1.0, 2.0], [0.5, 0.1], [3.0, 3.0]])
 
@@ -550,4 +708,6 @@ def test_values_of_a_thousand_rounds_are_those_of_each_round() -> None:
     rng = np.random.default_rng(1)
     f = MaxAffine(rng.normal(size=(1000, 3, 5)), rng.normal(size=(1000, 3)))
     x = rng.normal(size=5)
-    np.testing.assert_allclose(f.values(x), [float(to_numpy(f[t : t + 1].values(x))[0]) for t in range(1000)], rtol=1e-12)
+    np.testing.assert_allclose(
+        f.values(x), [float(to_numpy(f[t : t + 1].values(x))[0]) for t in range(1000)], rtol=1e-12
+    )

@@ -1,4 +1,6 @@
-"""From links to graphs without cycles: brute force on small graphs, every network of the Topology Zoo, and what is refused."""
+"""From links to graphs without cycles: brute force on small graphs, every network of the Topology
+Zoo, and what is refused.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def distances(links, lengths, source, nodes):
 
 
 @given(seed=seeds, nodes=st.integers(2, 9), count=st.integers(0, 25))
-def test_links_that_lead_away_make_a_graph_without_cycles_that_keeps_shortest_paths(seed, nodes, count):
+def test_links_that_lead_away_make_a_graph_without_cycles_that_keeps_shortest_paths(
+    seed, nodes, count
+):
     links, lengths = any_links(seed, nodes, count)
     far = distances(links, lengths, 0, nodes)
     distance, _ = shortest(links, lengths, 0)
@@ -58,7 +62,9 @@ def test_links_that_lead_away_make_a_graph_without_cycles_that_keeps_shortest_pa
     walks = list(paths_of([links[i] for i in kept], 0, nodes - 1))
     assert on_the_way == sorted({kept[i] for walk in walks for i in walk})
     K = FlowPolytope.from_edges([links[i] for i in on_the_way], source=0, target=nodes - 1)
-    assert K.lmo(np.array(lengths)[on_the_way]) @ np.array(lengths)[on_the_way] == pytest.approx(far[-1])
+    assert K.lmo(np.array(lengths)[on_the_way]) @ np.array(lengths)[on_the_way] == pytest.approx(
+        far[-1]
+    )
     assert count_paths([links[i] for i in kept], source=0, target=nodes - 1) == len(walks)
 
 
@@ -71,7 +77,15 @@ def test_useful_links_are_those_some_path_takes(seed, nodes, density):
 
 
 def test_useful_links_may_go_round_in_circles():
-    links = [("s", "a"), ("a", "b"), ("b", "a"), ("b", "t"), ("t", "x"), ("y", "a"), ("a", "dead end")]
+    links = [
+        ("s", "a"),
+        ("a", "b"),
+        ("b", "a"),
+        ("b", "t"),
+        ("t", "x"),
+        ("y", "a"),
+        ("a", "dead end"),
+    ]
     assert useful(links, source="s", target="t") == [0, 1, 2, 3]
     assert useful(iter(links), source="a", target="t") == [1, 2, 3]
 
@@ -86,23 +100,51 @@ def test_any_number_of_paths_is_counted_exactly():
     ("call", "error", "sentence"),
     [
         (lambda: away([(0, 1)], source=2, target=1), UnknownNode, r"No link touches the node 2\."),
-        (lambda: away([(0, 1)], source=0, target="x"), UnknownNode, r"No link touches the node 'x'\."),
-        (lambda: leading_away([(0, 1)], source=[0]), UnknownNode, r"No link touches the node \[0\]\."),
-        (lambda: away([(0, 1), (2, 3)], source=0, target=3), UnreachableTarget, r"No way leads from 0 to 3: 2 of 4 nodes can be reached"),
-        (lambda: useful([(0, 1), (2, 1)], source=0, target=2), UnreachableTarget, r"No way leads from 0 to 2: 2 of 3 nodes"),
+        (
+            lambda: away([(0, 1)], source=0, target="x"),
+            UnknownNode,
+            r"No link touches the node 'x'\.",
+        ),
+        (
+            lambda: leading_away([(0, 1)], source=[0]),
+            UnknownNode,
+            r"No link touches the node \[0\]\.",
+        ),
+        (
+            lambda: away([(0, 1), (2, 3)], source=0, target=3),
+            UnreachableTarget,
+            r"No way leads from 0 to 3: 2 of 4 nodes can be reached",
+        ),
+        (
+            lambda: useful([(0, 1), (2, 1)], source=0, target=2),
+            UnreachableTarget,
+            r"No way leads from 0 to 2: 2 of 3 nodes",
+        ),
         (
             lambda: away([(0, 1)], source=0, target=1, lengths=[0.0]),
             InvalidInput,
             r"positive and finite; that of link 0 is 0\.",
         ),
-        (lambda: leading_away([(0, 1)], source=0, lengths=[np.nan]), InvalidInput, r"lengths of the links holds nan at 0"),
+        (
+            lambda: leading_away([(0, 1)], source=0, lengths=[np.nan]),
+            InvalidInput,
+            r"lengths of the links holds nan at 0",
+        ),
         (
             lambda: leading_away([(0, 1)], source=0, lengths=[1.0, 2.0]),
             WrongShape,
             r"lengths have shape \(2,\); 1 links need one each\.",
         ),
-        (lambda: count_paths([(0, 1), (1, 0), (1, 2)], source=0, target=2), CyclicGraph, r"The graph has a cycle, .* -> "),
-        (lambda: count_paths([(0, 1), (2, 1)], source=0, target=2), UnreachableTarget, r"No path leads from 0 to 2"),
+        (
+            lambda: count_paths([(0, 1), (1, 0), (1, 2)], source=0, target=2),
+            CyclicGraph,
+            r"The graph has a cycle, .* -> ",
+        ),
+        (
+            lambda: count_paths([(0, 1), (2, 1)], source=0, target=2),
+            UnreachableTarget,
+            r"No path leads from 0 to 2",
+        ),
     ],
 )
 def test_what_cannot_be_done_gets_its_sentence(call, error, sentence):
@@ -110,7 +152,7 @@ def test_what_cannot_be_done_gets_its_sentence(call, error, sentence):
         call()
 
 
-# --- every network of the Topology Zoo ------------------------------------------------------------------------------------------------
+# --- every network of the Topology Zoo ------------------------------------------------------------
 
 
 def networks() -> dict[str, list[tuple[str, str, str]]]:
@@ -123,11 +165,16 @@ def networks() -> dict[str, list[tuple[str, str, str]]]:
 
 
 def as_gml(links) -> str:
-    """As the Zoo's own files are: not directed, without a word on parallel links, speeds where they are known."""
+    """As the Zoo's own files are: not directed, without a word on parallel links, speeds where they
+    are known.
+    """
     nodes = sorted({int(node) for u, v, _ in links for node in (u, v)})
     speeds = [f"LinkSpeedRaw {float(speed)}" if speed else "" for _, _, speed in links]
     lines = [f'  node [ id {node} label "{node}" ]' for node in nodes]
-    lines += [f"  edge [ source {u} target {v} {speed} ]" for (u, v, _), speed in zip(links, speeds, strict=True)]
+    lines += [
+        f"  edge [ source {u} target {v} {speed} ]"
+        for (u, v, _), speed in zip(links, speeds, strict=True)
+    ]
     return "\n".join(["graph [", "  directed 0", *lines, "]"])
 
 
@@ -144,14 +191,18 @@ def test_every_network_of_the_zoo_is_read_alike_from_gml_and_csv(tmp_path):
         (tmp_path / f"{name}.gml").write_text(as_gml(links))
         (tmp_path / f"{name}.csv").write_text(as_csv(links))
         gml = read_graph(tmp_path / f"{name}.gml", numbers=["LinkSpeedRaw"], missing=1.0)
-        table = read_graph(tmp_path / f"{name}.csv", numbers=["LinkSpeedRaw"], missing=1.0, directed=False)
+        table = read_graph(
+            tmp_path / f"{name}.csv", numbers=["LinkSpeedRaw"], missing=1.0, directed=False
+        )
         for graph in (gml, table):
             assert graph.loops == len(links) - len(between)
             assert len(graph.links) == 2 * len(between)
-            assert Counter(frozenset(link) for link in graph.links) == Counter(frozenset(link) for link in between * 2)
-        assert Counter(zip(map(frozenset, gml.links), gml.numbers["LinkSpeedRaw"], strict=True)) == Counter(
-            zip(map(frozenset, table.links), table.numbers["LinkSpeedRaw"], strict=True)
-        )
+            assert Counter(frozenset(link) for link in graph.links) == Counter(
+                frozenset(link) for link in between * 2
+            )
+        assert Counter(
+            zip(map(frozenset, gml.links), gml.numbers["LinkSpeedRaw"], strict=True)
+        ) == Counter(zip(map(frozenset, table.links), table.numbers["LinkSpeedRaw"], strict=True))
         source = table.links[0][0]
         distance, _ = shortest(table.links, [1.0] * len(table.links), source)
         nodes = {node for link in table.links for node in link}
@@ -162,7 +213,10 @@ def test_every_network_of_the_zoo_is_read_alike_from_gml_and_csv(tmp_path):
         K = FlowPolytope.from_edges([table.links[i] for i in kept], source=source, target=target)
         assert K.lmo(np.ones(K.shape)).sum() == distance[target]
         assert len(K.dag.arcs) == len(kept)
-        assert count_paths([table.links[i] for i in kept], source=source, target=target) >= K.dimension + 1
+        assert (
+            count_paths([table.links[i] for i in kept], source=source, target=target)
+            >= K.dimension + 1
+        )
         for other in nodes - set(distance):
             with pytest.raises(UnreachableTarget, match=r"The graph is in several parts"):
                 table.dag(source, other)

@@ -1,4 +1,6 @@
-"""The best point in hindsight against enumeration, its bracket against a lying solver, and the proof that there is none."""
+"""The best point in hindsight against enumeration, its bracket against a lying solver, and the
+proof that there is none.
+"""
 
 from __future__ import annotations
 
@@ -46,11 +48,24 @@ class Corners(ConvexSet, Polyhedral):
 
     @property
     def radius(self) -> float:
-        return max(norm(self.points[i, ...] + self.shift - self.center) for i in range(self.points.shape[0]))
+        return max(
+            norm(self.points[i, ...] + self.shift - self.center)
+            for i in range(self.points.shape[0])
+        )
 
     def lmo(self, direction: Array) -> Array:
         xp = namespace(direction)
-        return self.points[int(xp.argmin(xp.sum(self.points * direction, axis=tuple(range(1, self.points.ndim))))), ...] + self.shift
+        return (
+            self.points[
+                int(
+                    xp.argmin(
+                        xp.sum(self.points * direction, axis=tuple(range(1, self.points.ndim)))
+                    )
+                ),
+                ...,
+            ]
+            + self.shift
+        )
 
     def excess(self, x: Array) -> float:
         from scipy.optimize import nnls
@@ -63,7 +78,12 @@ class Corners(ConvexSet, Polyhedral):
         corners = to_numpy(self.points).reshape(self.points.shape[0], -1)
         m = len(corners)
         return LinearDescription(
-            np.zeros(m), np.ones(m), A_eq=np.ones((1, m)), b_eq=np.ones(1), lift=corners.T, shift=to_numpy(self.shift).reshape(-1)
+            np.zeros(m),
+            np.ones(m),
+            A_eq=np.ones((1, m)),
+            b_eq=np.ones(1),
+            lift=corners.T,
+            shift=to_numpy(self.shift).reshape(-1),
         )
 
     @classmethod
@@ -72,7 +92,9 @@ class Corners(ConvexSet, Polyhedral):
 
 
 def by_enumeration(corners: np.ndarray[Any, Any], stream: Stream) -> float:
-    """The least total over every vertex of {weights of the corners} cut by the constraints; infinite where there is none."""
+    """The least total over every vertex of {weights of the corners} cut by the constraints;
+    infinite where there is none.
+    """
     assert isinstance(stream.constraints, PiecewiseLinear)
     A, b, _ = stream.constraints.halfspaces()
     A = A.toarray() if hasattr(A, "toarray") else A
@@ -90,7 +112,9 @@ def by_enumeration(corners: np.ndarray[Any, Any], stream: Stream) -> float:
 
 
 def a_stream(seed: int, n: int, k: int, room: float) -> Stream:
-    """Random affine losses; constraints that the centre of the simplex keeps with `room` to spare on average."""
+    """Random affine losses; constraints that the centre of the simplex keeps with `room` to spare
+    on average.
+    """
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(k, 2, n))
     b = A.mean(axis=2) + room + 0.1 * rng.normal(size=(k, 2))
@@ -98,24 +122,44 @@ def a_stream(seed: int, n: int, k: int, room: float) -> Stream:
     losses = Affine(rng.normal(size=(k, n)), rng.normal(size=k))
     if kind == 0:
         return Stream(losses, MaxAffine(A, b))
-    return Stream(losses, Affine(A[:, 0], b[:, 0]) if kind == 1 else Capacity(1 / n + room / 2 + 0.1 * rng.normal(size=(k, n))))
+    return Stream(
+        losses,
+        (
+            Affine(A[:, 0], b[:, 0])
+            if kind == 1
+            else Capacity(1 / n + room / 2 + 0.1 * rng.normal(size=(k, n)))
+        ),
+    )
 
 
-def proves(proof: Infeasibility, K: ConvexSet, stream: Stream, members: np.ndarray[Any, Any]) -> None:
-    """The proof read again from its parts: weighted rows, and the rounds they come from, at these members."""
+def proves(
+    proof: Infeasibility, K: ConvexSet, stream: Stream, members: np.ndarray[Any, Any]
+) -> None:
+    """The proof read again from its parts: weighted rows, and the rounds they come from, at these
+    members.
+    """
     assert isinstance(stream.constraints, PiecewiseLinear)
     A, b, rounds = stream.constraints.halfspaces()
     assert (proof.weights > 0).all()
     assert proof.weights.sum() == pytest.approx(1.0)
     np.testing.assert_array_equal(proof.rounds, rounds[proof.rows])
     d = A[proof.rows].T @ proof.weights
-    assert float((K.lmo(d.reshape(K.shape)).reshape(-1) * d).sum() - proof.weights @ b[proof.rows]) >= proof.bound > 0
+    assert (
+        float((K.lmo(d.reshape(K.shape)).reshape(-1) * d).sum() - proof.weights @ b[proof.rows])
+        >= proof.bound
+        > 0
+    )
     for x in members:
         assert proof.weights @ np.asarray(stream.constraints.values(x))[proof.rounds] >= proof.bound
 
 
 @quick
-@given(seed=seeds, n=st.integers(1, 3), k=st.integers(1, 4), room=st.sampled_from([-0.3, 0.0, 0.2, 1.0]))
+@given(
+    seed=seeds,
+    n=st.integers(1, 3),
+    k=st.integers(1, 4),
+    room=st.sampled_from([-0.3, 0.0, 0.2, 1.0]),
+)
 def test_the_bracket_holds_the_enumerated_minimum(seed: int, n: int, k: int, room: float) -> None:
     stream = a_stream(seed, n, k, room)
     best, got = by_enumeration(np.eye(n), stream), best_in_hindsight(Simplex(n), stream)
@@ -124,7 +168,12 @@ def test_the_bracket_holds_the_enumerated_minimum(seed: int, n: int, k: int, roo
         assert got.upper == math.inf
         if got.infeasibility is not None:
             assert (got.feasible, got.lower, got.point) == (False, math.inf, None)
-            proves(got.infeasibility, Simplex(n), stream, np.random.default_rng(seed).dirichlet(np.ones(n), 20))
+            proves(
+                got.infeasibility,
+                Simplex(n),
+                stream,
+                np.random.default_rng(seed).dirichlet(np.ones(n), 20),
+            )
         return
     assert got.feasible
     assert got.infeasibility is None
@@ -150,7 +199,12 @@ def test_lifted_and_shifted_sets_work_too(seed: int, room: float, square: bool) 
     assume(math.isinf(best) or abs(best) > 0)
     if math.isinf(best):
         assert got.infeasibility is not None
-        proves(got.infeasibility, K, stream, (rng.dirichlet(np.ones(4), 20) @ corners + shift).reshape(20, *shape))
+        proves(
+            got.infeasibility,
+            K,
+            stream,
+            (rng.dirichlet(np.ones(4), 20) @ corners + shift).reshape(20, *shape),
+        )
     else:
         assert got.feasible
         assert got.lower - 1e-8 <= best <= got.upper + 1e-8
@@ -162,19 +216,29 @@ def test_lifted_and_shifted_sets_work_too(seed: int, room: float, square: bool) 
 def test_a_set_in_another_array_library() -> None:
     xp = array_api_strict
     K = Corners(xp.asarray([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), xp.asarray([0.5, 0.0]))
-    got = best_in_hindsight(K, Stream(Linear(xp.asarray([[-1.0, -2.0]])), Affine(xp.asarray([[0.0, 1.0]]), xp.asarray([0.25]))))
+    got = best_in_hindsight(
+        K,
+        Stream(
+            Linear(xp.asarray([[-1.0, -2.0]])), Affine(xp.asarray([[0.0, 1.0]]), xp.asarray([0.25]))
+        ),
+    )
     assert got.feasible
     np.testing.assert_allclose(got.point, [1.25, 0.25], atol=1e-9)
     assert got.lower == pytest.approx(-1.75)
 
 
 def test_a_known_minimum() -> None:
-    stream = Stream(Linear([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]), Capacity([[0.5, 1.0, 1.0], [1.0, 0.25, 1.0]]))
+    stream = Stream(
+        Linear([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]), Capacity([[0.5, 1.0, 1.0], [1.0, 0.25, 1.0]])
+    )
     got = best_in_hindsight(Simplex(3), stream)
     np.testing.assert_allclose(got.point, [0.5, 0.25, 0.25], atol=1e-9)
     assert got.upper == pytest.approx(3.5, abs=1e-12)
     assert got.lower == pytest.approx(3.5, abs=1e-12)
-    shown = "point=[0.5, 0.25, 0.25], lower=3.5, upper=3.5, feasible=True, infeasibility=None, method='linear program'"
+    shown = (
+        "point=[0.5, 0.25, 0.25], lower=3.5, upper=3.5, feasible=True, infeasibility=None, "
+        "method='linear program'"
+    )
     assert repr(got) == f"Comparator({shown})"
     assert got == best_in_hindsight(Simplex(3), stream)
 
@@ -182,7 +246,9 @@ def test_a_known_minimum() -> None:
 def test_start_and_stop_choose_the_rounds() -> None:
     stream = a_stream(3, 3, 12, 0.5)
     assert best_in_hindsight(Simplex(3), stream, 3, 8) == best_in_hindsight(Simplex(3), stream[3:8])
-    assert best_in_hindsight(Simplex(3), stream, stop=8) == best_in_hindsight(Simplex(3), stream[:8])
+    assert best_in_hindsight(Simplex(3), stream, stop=8) == best_in_hindsight(
+        Simplex(3), stream[:8]
+    )
     assert best_in_hindsight(Simplex(3), stream, -4) == best_in_hindsight(Simplex(3), stream[8:])
 
 
@@ -199,21 +265,29 @@ def test_two_rounds_that_exclude_each_other_are_named() -> None:
     np.testing.assert_array_equal(got.infeasibility.rows, [2, 5])
     np.testing.assert_allclose(got.infeasibility.weights, [0.75, 0.25])
     assert got.infeasibility.bound == pytest.approx(0.075)
-    assert got.infeasibility.sentence == (
-        "No point of the set satisfies every constraint: "
+    assert (
+        got.infeasibility.sentence == "No point of the set satisfies every constraint: "
         "those of rounds 4, 7, weighted 0.75, 0.25, add up to at least 0.075 everywhere on it."
     )
     assert "infeasibility=Infeasibility(weights=[0.75, 0.25], rounds=[4, 7]" in repr(got)
 
 
 def test_one_round_may_be_enough_and_many_are_cut_short() -> None:
-    alone = best_in_hindsight(Simplex(2), Stream(Linear(np.ones((3, 2))), Capacity([[1.0, 1.0], [0.3, 0.3], [1.0, 1.0]])))
+    alone = best_in_hindsight(
+        Simplex(2), Stream(Linear(np.ones((3, 2))), Capacity([[1.0, 1.0], [0.3, 0.3], [1.0, 1.0]]))
+    )
     assert alone.infeasibility is not None
-    assert "every constraint: that of round 1 is at least 0.2 everywhere" in alone.infeasibility.sentence
+    assert (
+        "every constraint: that of round 1 is at least 0.2 everywhere"
+        in alone.infeasibility.sentence
+    )
     tight = np.where(np.eye(9) > 0, 0.1, 1.0)
     many = best_in_hindsight(Simplex(9), Stream(Linear(np.ones((9, 9))), Capacity(tight)))
     assert many.infeasibility is not None
-    assert "those of rounds 0, 1, 2, 3, 4, 5 and 3 more, weighted, add up to at least 0.0111" in many.infeasibility.sentence
+    assert (
+        "those of rounds 0, 1, 2, 3, 4, 5 and 3 more, weighted, add up to at least 0.0111"
+        in many.infeasibility.sentence
+    )
 
 
 def test_a_constraint_that_no_point_can_meet_at_all() -> None:
@@ -235,7 +309,9 @@ def test_units_do_not_matter(unit: float) -> None:
         got, want = best_in_hindsight(Simplex(3), scaled), best_in_hindsight(Simplex(3), stream)
         assert got.feasible is want.feasible is (room > 0)
         if want.feasible:
-            np.testing.assert_allclose([got.lower, got.upper], [unit * want.lower, unit * want.upper], rtol=1e-8)
+            np.testing.assert_allclose(
+                [got.lower, got.upper], [unit * want.lower, unit * want.upper], rtol=1e-8
+            )
         else:
             assert got.infeasibility is not None
             assert want.infeasibility is not None
@@ -245,14 +321,21 @@ def test_units_do_not_matter(unit: float) -> None:
 def test_long_and_wide_streams() -> None:
     rng = np.random.default_rng(0)
     A = rng.uniform(0.2, 1.0, (17_544, 13))
-    long = best_in_hindsight(Simplex(13), Stream(Linear(rng.uniform(size=A.shape)), Affine(A, np.full(len(A), 0.92))))
-    wide = best_in_hindsight(Simplex(456), Stream(Linear(rng.uniform(size=(336, 456))), Capacity(rng.uniform(0.003, 0.01, (336, 456)))))
+    long = best_in_hindsight(
+        Simplex(13), Stream(Linear(rng.uniform(size=A.shape)), Affine(A, np.full(len(A), 0.92)))
+    )
+    wide = best_in_hindsight(
+        Simplex(456),
+        Stream(
+            Linear(rng.uniform(size=(336, 456))), Capacity(rng.uniform(0.003, 0.01, (336, 456)))
+        ),
+    )
     for got in (long, wide):
         assert got.feasible
         assert 0 <= got.upper - got.lower <= 1e-11 * got.upper
 
 
-# ------------------------------------------------------------------------------------------------ no solver is believed
+# ---------------------------------------------------------------------------- no solver is believed
 
 
 @quick
@@ -262,7 +345,9 @@ def test_any_multipliers_give_a_lower_bound(seed: int) -> None:
     truth = best_in_hindsight(Simplex(3), stream)
     assume(truth.feasible)
     task = task_of(Simplex(3), stream)
-    lam = np.random.default_rng(seed).exponential(size=len(task.b)) * np.random.default_rng(seed + 1).integers(0, 2, len(task.b))
+    lam = np.random.default_rng(seed).exponential(size=len(task.b)) * np.random.default_rng(
+        seed + 1
+    ).integers(0, 2, len(task.b))
     assert task.least(task.c, task.constant, lam) <= truth.upper
 
 
@@ -274,7 +359,9 @@ def test_any_multipliers_give_a_lower_bound(seed: int) -> None:
         np.array([-0.2, 1.2]),
     ],
 )
-def test_a_point_that_breaks_a_rule_is_no_upper_bound(lie: np.ndarray[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_point_that_breaks_a_rule_is_no_upper_bound(
+    lie: np.ndarray[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(linear_program, "solved", lambda task, _: (lie, np.full(len(task.b), 7.0)))
     got = best_in_hindsight(Simplex(2), Stream(Linear([[1.0, 2.0]]), Capacity([[0.7, 1.0]])))
     assert got.upper == math.inf
@@ -283,7 +370,9 @@ def test_a_point_that_breaks_a_rule_is_no_upper_bound(lie: np.ndarray[Any, Any],
     assert got.lower <= 1.3
 
 
-def test_a_solver_that_gives_up_leaves_the_bound_without_constraints(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_solver_that_gives_up_leaves_the_bound_without_constraints(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(linear_program, "_linprog", lambda *_: None)
     got = best_in_hindsight(Simplex(2), Stream(Linear([[1.0, 2.0]]), Capacity([[0.7, 1.0]])))
     assert got == Comparator(None, got.lower, math.inf, None, method=linear_program.METHOD)
@@ -297,7 +386,7 @@ def test_a_false_verdict_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> Non
     assert got.infeasibility is None
 
 
-# -------------------------------------------------------------------------------------------------------------- sentences
+# ---------------------------------------------------------------------------------------- sentences
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -317,11 +406,16 @@ class Disc(ConvexSet):
         return (cls(),)
 
 
-LINEAR, CAPACITY, CUSTOM = Linear([[1.0, 2.0]]), Capacity([[1.0, 1.0]]), Custom(lambda t, x: 0.0, lambda t, x: 0.0 * x, (2,), 1)
+LINEAR, CAPACITY, CUSTOM = (
+    Linear([[1.0, 2.0]]),
+    Capacity([[1.0, 1.0]]),
+    Custom(lambda t, x: 0.0, lambda t, x: 0.0 * x, (2,), 1),
+)
 
 
 @pytest.mark.parametrize(
-    ("losses", "constraints"), [(CUSTOM, CAPACITY), (LINEAR, CUSTOM), (Chain((LINEAR, CUSTOM)), Chain((CUSTOM, LINEAR)))]
+    ("losses", "constraints"),
+    [(CUSTOM, CAPACITY), (LINEAR, CUSTOM), (Chain((LINEAR, CUSTOM)), Chain((CUSTOM, LINEAR)))],
 )
 def test_what_is_missing_is_named(losses: Batch, constraints: Batch) -> None:
     with pytest.raises(NotSupported, match="not known for Custom functions"):
@@ -331,5 +425,8 @@ def test_what_is_missing_is_named(losses: Batch, constraints: Batch) -> None:
 def test_rounds_and_shapes_are_checked() -> None:
     with pytest.raises(InvalidInput, match="no round between start and stop"):
         best_in_hindsight(Simplex(2), Stream(LINEAR, CAPACITY), 1)
-    with pytest.raises(WrongShape, match=r"points of shape \(3,\); the stream's functions take points of shape \(2,\)"):
+    with pytest.raises(
+        WrongShape,
+        match=r"points of shape \(3,\); the stream's functions take points of shape \(2,\)",
+    ):
         best_in_hindsight(Simplex(3), Stream(LINEAR, CAPACITY))

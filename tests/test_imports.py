@@ -6,31 +6,47 @@ import subprocess
 import sys
 import textwrap
 
-HEAVY = {"scipy", "numba", "pandas", "matplotlib", "typer", "rich", "networkx", "torch", "piqp", "pyarrow"}
+HEAVY = {
+    "scipy",
+    "numba",
+    "pandas",
+    "matplotlib",
+    "typer",
+    "rich",
+    "networkx",
+    "torch",
+    "piqp",
+    "pyarrow",
+}
 
 
 def python(code: str) -> str:
     """What a fresh interpreter prints."""
-    done = subprocess.run([sys.executable, "-W", "error", "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def test_importing_tidewolf_imports_nothing_heavy():
-    loaded = python("import tidewolf, sys; print(*{name.partition('.')[0] for name in sys.modules})")
+    loaded = python(
+        "import tidewolf, sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    )
     assert not HEAVY & set(loaded.split())
 
 
 def test_sets_functions_and_learners_import_nothing_heavy():
-    loaded = python(
-        """
+    loaded = python("""
         import sys
         import tidewolf as tw
         for part in (tw.sets, tw.functions, tw.learners, tw.projection, tw.LyapunovDescent, tw.Stream, tw.play):
             assert part
         print(*{name.partition('.')[0] for name in sys.modules})
-        """
-    )
+        """)
     assert not HEAVY & set(loaded.split())
 
 

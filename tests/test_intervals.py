@@ -1,4 +1,6 @@
-"""Interval regret and violation: the family, its comparators, verdicts, and the learners' promises for parts of a run."""
+"""Interval regret and violation: the family, its comparators, verdicts, and the learners' promises
+for parts of a run.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,11 @@ from tidewolf.problems.adversarial import KINDS
 from tidewolf.sets import Box, Simplex
 
 EVERY = {**learners.every(), **rivals.every()}
-PROMISING = [name for name, kind in EVERY.items() if kind.bound_between is not Learner.bound_between]
-SILENT = ["LyapunovDescent", "PrimalDual", "SinhaVaze"]  # these promise nothing for a part of the rounds
+PROMISING = [
+    name for name, kind in EVERY.items() if kind.bound_between is not Learner.bound_between
+]
+# these promise nothing for a part of the rounds
+SILENT = ["LyapunovDescent", "PrimalDual", "SinhaVaze"]
 K = Simplex(6)
 
 
@@ -88,7 +93,11 @@ def test_promises_for_intervals_are_kept(name, kind):
     """On a dense family, for every learner that promises something for a part of the rounds."""
     rounds = 256
     kind_of, slopes = EVERY[name], {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
-    learner = kind_of(K, horizon=rounds, **{key: value for key, value in slopes.items() if key in kind_of.__dataclass_fields__})
+    learner = kind_of(
+        K,
+        horizon=rounds,
+        **{key: value for key, value in slopes.items() if key in kind_of.__dataclass_fields__},
+    )
     found = tw.intervals(played(kind, rounds, 64, learner), 8)
     assert found.holds is (None if name in SILENT else True), found.failures
 
@@ -97,7 +106,9 @@ def test_promises_for_intervals_are_kept(name, kind):
 def test_bounds_of_long_intervals_say_something_and_are_kept(kind):
     """Where the bound is below what no run of members can exceed."""
     rounds = 4096
-    learner = tw.DriftPlusPenalty(K, horizon=rounds, calls_per_round=4.0, loss_lipschitz=1.0, constraint_lipschitz=1.0)
+    learner = tw.DriftPlusPenalty(
+        K, horizon=rounds, calls_per_round=4.0, loss_lipschitz=1.0, constraint_lipschitz=1.0
+    )
     found = tw.intervals(played(kind, rounds, 1024, learner), 512)
     assert found.holds, found.failures
     feasible = [each for each in found.every if each.feasible]
@@ -108,15 +119,19 @@ def test_bounds_of_long_intervals_say_something_and_are_kept(kind):
 
 
 def test_after_a_deadlock_drift_plus_penalty_keeps_a_guarantee_that_the_others_break():
-    """No point is common, but the second half has one. Weights that grow with all violation so far are too large to listen to losses
-    by then, and a damped multiplier forgets slowly; the bound of DriftPlusPenalty for these rounds is below what they lose."""
+    """No point is common, but the second half has one. Weights that grow with all violation so far
+    are too large to listen to losses by then, and a damped multiplier forgets slowly; the bound of
+    DriftPlusPenalty for these rounds is below what they lose.
+    """
     line, rounds = Box([-1.0], [1.0]), 4096
     stream = tw.problems.adversarial(rounds, kind="deadlock", K=line, phase=rounds // 2).stream
     regrets, bounds = {}, {}
     for name in (*PROMISING, *SILENT):
         found = tw.intervals(tw.run(EVERY[name](line, horizon=rounds), stream), rounds // 4)
         assert found.every[-1].feasible is False
-        (second,) = [each for each in found.every if (each.start, each.stop) == (rounds // 2, rounds)]
+        (second,) = [
+            each for each in found.every if (each.start, each.stop) == (rounds // 2, rounds)
+        ]
         assert second.feasible
         assert found.holds is not False
         regrets[name] = second.regret[0] / (line.diameter * second.length)
@@ -125,11 +140,16 @@ def test_after_a_deadlock_drift_plus_penalty_keeps_a_guarantee_that_the_others_b
     assert regrets["SinhaVaze"] > 0.75
     assert regrets["PrimalDual"] < 0.5
     assert regrets["DriftPlusPenalty"] < bounds["DriftPlusPenalty"] < 0.4
-    assert min(regrets[name] for name in ("LyapunovDescent", "SinhaVaze", "PrimalDual")) > bounds["DriftPlusPenalty"]
+    assert (
+        min(regrets[name] for name in ("LyapunovDescent", "SinhaVaze", "PrimalDual"))
+        > bounds["DriftPlusPenalty"]
+    )
 
 
 class Bold(tw.LyapunovDescent):  # type: ignore[misc]
-    """A learner that promises for every interval what no run of members can exceed, or a share of it."""
+    """A learner that promises for every interval what no run of members can exceed, or a share of
+    it.
+    """
 
     def bound_between(self, record: Any, start: int, stop: int) -> Bound:
         most = SHARE * self.K.diameter * (stop - start)
@@ -150,7 +170,9 @@ def test_promises_are_judged(share, holds, monkeypatch):
 
 
 def test_without_an_exact_comparator_violations_are_still_counted():
-    stream = tw.Stream(Custom(lambda t, x: x @ x / 2, lambda t, x: x, (3,), 40), Capacity(np.full((40, 3), 0.3)))
+    stream = tw.Stream(
+        Custom(lambda t, x: x @ x / 2, lambda t, x: x, (3,), 40), Capacity(np.full((40, 3), 0.3))
+    )
     found = tw.intervals(tw.run(tw.LyapunovDescent(Simplex(3), horizon=40), stream))
     assert found.worst_regret is None
     assert found.worst_violation == found.every[-1]
@@ -160,13 +182,19 @@ def test_without_an_exact_comparator_violations_are_still_counted():
 
 def test_progress_is_told_and_the_summary_is_plain():
     told: list[tuple[int, int]] = []
-    found = tw.intervals(played("moving", 100, 20), 30, progress=lambda done, of: told.append((done, of)))
+    found = tw.intervals(
+        played("moving", 100, 20), 30, progress=lambda done, of: told.append((done, of))
+    )
     assert told == [(i + 1, len(found.every)) for i in range(len(found.every))]
     summary = json.loads(json.dumps(found.summary(), allow_nan=False))
     assert len(summary["intervals"]) == len(found.every)
     assert summary["learner"] == "LyapunovDescent"
     head = repr(found).splitlines()[1].split("  ")
-    assert [word.strip() for word in head if word.strip()][:3] == ["rounds", "intervals", "infeasible"]
+    assert [word.strip() for word in head if word.strip()][:3] == [
+        "rounds",
+        "intervals",
+        "infeasible",
+    ]
 
 
 def test_by_default_there_are_a_few_hundred_intervals_at_most():
@@ -175,7 +203,9 @@ def test_by_default_there_are_a_few_hundred_intervals_at_most():
 
 
 def test_what_is_no_run_is_refused():
-    with pytest.raises(WrongType, match=r"intervals takes a run, as tidewolf\.run gives it, not a int"):
+    with pytest.raises(
+        WrongType, match=r"intervals takes a run, as tidewolf\.run gives it, not a int"
+    ):
         tw.intervals(3)
     with pytest.raises(InvalidInput, match="The shortest interval must be at least 1, not 0"):
         tw.intervals(played("moving", 10, 5), 0)

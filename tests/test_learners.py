@@ -1,4 +1,6 @@
-"""Learners and rivals: the laws on every one and every set, units, bounds on hostile streams, extremes, and learners broken on purpose."""
+"""Learners and rivals: the laws on every one and every set, units, bounds on hostile streams,
+extremes, and learners broken on purpose.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,12 @@ LYAPUNOV = {
     "SinhaVaze": SinhaVaze,
     "WangWanZhang": WangWanZhang,
 }
-TAKES = {name: [(where, K) for where, K in SETS if name != "BanditPrimalDual" or K.inner_radius is not None] for name in EVERY}
+TAKES = {
+    name: [
+        (where, K) for where, K in SETS if name != "BanditPrimalDual" or K.inner_radius is not None
+    ]
+    for name in EVERY
+}
 """The sets each learner is tried on: one that explores needs a ball inside."""
 
 
@@ -73,7 +80,8 @@ KINDS_OF_SETS = [kind.__name__ for kind in sets.every()]
 
 
 def cases():
-    """Every learner on every second kind of set, a rival on every fourth: on one of its examples, which take turns from learner to learner.
+    """Every learner on every second kind of set, a rival on every fourth: on one of its examples,
+    which take turns from learner to learner.
 
     All pairs are met in the long run.
     """
@@ -86,7 +94,13 @@ def cases():
                 order = KINDS_OF_SETS.index(where.rpartition("-")[0]) + turn
                 often = order % (2 if name in learners.every() else 4) == 0
                 soon = often and (place - turn) % examples == 0 and seed == number + turn % 2
-                yield pytest.param(kind, K, seed, id=f"{name}-{where}-{seed - number}", marks=() if soon else pytest.mark.soak)
+                yield pytest.param(
+                    kind,
+                    K,
+                    seed,
+                    id=f"{name}-{where}-{seed - number}",
+                    marks=() if soon else pytest.mark.soak,
+                )
 
 
 CASES = list(cases())
@@ -95,16 +109,22 @@ DIAMOND = FlowPolytope.examples()[0]
 HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
 
 
-# --- the laws, on everything exported -----------------------------------------------------------------------------------------------
+# --- the laws, on everything exported -------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True, scope="module")
 def every_program_solved_once():
-    """The laws play the same rounds over and over; that a program's answer depends on its question alone has a test of its own."""
+    """The laws play the same rounds over and over; that a program's answer depends on its question
+    alone has a test of its own.
+    """
     solve, answers = BestPoint.__call__, {}
 
     def remembered(best, losses, constraints):
-        question = fingerprint((best.K, losses, constraints)), str(best.K.center.dtype), type(best.K.center)
+        question = (
+            fingerprint((best.K, losses, constraints)),
+            str(best.K.center.dtype),
+            type(best.K.center),
+        )
         if question not in answers:
             answers[question] = solve(best, losses, constraints)
         return answers[question]
@@ -119,7 +139,10 @@ def test_who_refuses_a_set_says_so_in_a_sentence():
         if takes(kind, K):
             assert kind.examples(K, 20)
             continue
-        with pytest.raises(NotSupported, match=rf"^({kind.__name__} |No exact projection on {type(K).__name__}).*\.$"):
+        with pytest.raises(
+            NotSupported,
+            match=rf"^({kind.__name__} |No exact projection on {type(K).__name__}).*\.$",
+        ):
             kind.examples(K, 20)
 
 
@@ -129,16 +152,28 @@ def test_every_learner_keeps_every_law_on_every_set(kind, K, seed):
     check_learner(examples[seed % len(examples)], seed=seed)
 
 
-def test_a_learner_that_explores_takes_every_set_with_a_ball_inside_and_refuses_the_others_with_a_sentence(monkeypatch):
+def test_a_learner_that_explores_takes_every_set_with_a_ball_inside_and_refuses_the_others_with_a_sentence(
+    monkeypatch,
+):
     refused = [K for where, K in SETS if where not in dict(TAKES["BanditPrimalDual"])]
     monkeypatch.setattr(VertexHull, "inner_radius", None)
     for K in [VertexHull(HULL.points), *refused]:
-        with pytest.raises(NotSupported, match=r"explores within a ball .* knows of none: its inner_radius is None\. Give a set with an"):
+        with pytest.raises(
+            NotSupported,
+            match=(
+                r"explores within a ball .* knows of none: its inner_radius is None\. Give a set "
+                r"with an"
+            ),
+        ):
             EVERY["BanditPrimalDual"].examples(K, 20)
 
 
 @pytest.mark.parametrize("kind", EVERY.values(), ids=EVERY.keys())
-@given(seed=seeds, K=st.sampled_from([DIAMOND, HULL, CappedSimplex(5, 0.5), L2Ball((2, 2))]), horizon=st.sampled_from([1, 2, 7, 300]))
+@given(
+    seed=seeds,
+    K=st.sampled_from([DIAMOND, HULL, CappedSimplex(5, 0.5), L2Ball((2, 2))]),
+    horizon=st.sampled_from([1, 2, 7, 300]),
+)
 @settings(max_examples=6)
 def test_the_laws_hold_for_any_seed_and_horizon(kind, seed, K, horizon):
     K = DIAMOND if K is HULL and kind is learners.BanditPrimalDual else K
@@ -151,12 +186,18 @@ def test_the_laws_hold_for_any_seed_and_horizon(kind, seed, K, horizon):
 @pytest.mark.parametrize(
     ("kind", "K"),
     [
-        pytest.param(kind, K, id=f"{name}-{K!r}", marks=pytest.mark.soak if isinstance(K, BoundedPSD) else ())
-        for (name, kind), K in itertools.product(EVERY.items(), [Simplex(4), HULL, DIAMOND, L2Ball(3), BoundedPSD.examples()[3]])
+        pytest.param(
+            kind, K, id=f"{name}-{K!r}", marks=pytest.mark.soak if isinstance(K, BoundedPSD) else ()
+        )
+        for (name, kind), K in itertools.product(
+            EVERY.items(), [Simplex(4), HULL, DIAMOND, L2Ball(3), BoundedPSD.examples()[3]]
+        )
         if takes(kind, K) or (K is HULL and kind is learners.BanditPrimalDual)
     ],
 )
-@pytest.mark.parametrize("reference", [np.zeros(1, dtype=np.float32), strict.zeros(1)], ids=["float32", "strict"])
+@pytest.mark.parametrize(
+    "reference", [np.zeros(1, dtype=np.float32), strict.zeros(1)], ids=["float32", "strict"]
+)
 def test_the_laws_hold_in_other_libraries_and_dtypes(kind, K, reference):
     K = CappedSimplex(4, 0.4) if K is HULL and kind is learners.BanditPrimalDual else K
     check_learner(kind.examples(K.to(reference), 20)[1], seed=1)
@@ -175,12 +216,18 @@ def test_blocks_go_on_past_the_horizon(block):
 @given(seed=seeds, block=st.integers(2, 7), horizon=st.integers(1, 40))
 @settings(max_examples=8)
 def test_blocks_are_rounds_bit_for_bit_when_sums_are_added_in_order(K, seed, block, horizon):
-    learner, stream = LyapunovDescent(K, horizon=horizon, block=block), hostile("switching", K, 40, seed)
+    learner, stream = (
+        LyapunovDescent(K, horizon=horizon, block=block),
+        hostile("switching", K, 40, seed),
+    )
     t, alone, whole = 0, learner.start(), learner.start()
     while t < 40:
         k, x = min(learner.rounds_left(whole), 40 - t), learner.act(whole)
         parts = [stream[s : s + 1] for s in range(t, t + k)]
-        seen = [first_order(part.losses, part.constraints, x, part.constraints.values(x)) for part in parts]
+        seen = [
+            first_order(part.losses, part.constraints, x, part.constraints.values(x))
+            for part in parts
+        ]
         whole = learner.update(whole, together(seen))
         for one in seen:
             alone = learner.update(alone, one)
@@ -205,13 +252,23 @@ def test_what_is_given_to_an_open_block_is_copied():
 
 def test_check_learner_refuses_what_is_no_learner_or_no_stream():
     learner = LyapunovDescent(Simplex(3))
-    with pytest.raises(WrongType, match=r"check_learner takes a learner, an instance of a subclass of Learner, not 3\."):
+    with pytest.raises(
+        WrongType,
+        match=r"check_learner takes a learner, an instance of a subclass of Learner, not 3\.",
+    ):
         check_learner(3)
-    with pytest.raises(WrongType, match=r"A learner plays a Stream\(losses, constraints\), not int\."):
+    with pytest.raises(
+        WrongType, match=r"A learner plays a Stream\(losses, constraints\), not int\."
+    ):
         check_learner(learner, 3)
-    with pytest.raises(WrongShape, match=r"take points of shape \(2,\); the learner's set has points of shape \(3,\)\."):
+    with pytest.raises(
+        WrongShape,
+        match=r"take points of shape \(2,\); the learner's set has points of shape \(3,\)\.",
+    ):
         check_learner(learner, hostile("switching", Simplex(2), 5, 0))
-    with pytest.raises(InvalidInput, match=r"check_learner needs a stream of at least 2 rounds; this one has 1\."):
+    with pytest.raises(
+        InvalidInput, match=r"check_learner needs a stream of at least 2 rounds; this one has 1\."
+    ):
         check_learner(learner, hostile("switching", Simplex(3), 1, 0))
     check_learner(learner, hostile("switching", Simplex(3), 2, 0))
 
@@ -219,11 +276,31 @@ def test_check_learner_refuses_what_is_no_learner_or_no_stream():
 @pytest.mark.parametrize(
     ("make", "error", "sentence"),
     [
-        (lambda kind: kind(Simplex(2), horizon=0), InvalidInput, r"The horizon must be at least 1, not 0\."),
-        (lambda kind: kind(Simplex(2), horizon=2.5), InvalidInput, r"The horizon must be a whole number, not 2\.5\."),
-        (lambda kind: kind(Simplex(2), caution=0), InvalidInput, r"caution must be greater than 0, not 0\."),
-        (lambda kind: kind(Simplex(2), loss_lipschitz=-1), InvalidInput, r"loss_lipschitz must be greater than 0, not -1\."),
-        (lambda kind: kind(Simplex(2), constraint_lipschitz="x"), WrongType, r"constraint_lipschitz must be a number, not 'x'\."),
+        (
+            lambda kind: kind(Simplex(2), horizon=0),
+            InvalidInput,
+            r"The horizon must be at least 1, not 0\.",
+        ),
+        (
+            lambda kind: kind(Simplex(2), horizon=2.5),
+            InvalidInput,
+            r"The horizon must be a whole number, not 2\.5\.",
+        ),
+        (
+            lambda kind: kind(Simplex(2), caution=0),
+            InvalidInput,
+            r"caution must be greater than 0, not 0\.",
+        ),
+        (
+            lambda kind: kind(Simplex(2), loss_lipschitz=-1),
+            InvalidInput,
+            r"loss_lipschitz must be greater than 0, not -1\.",
+        ),
+        (
+            lambda kind: kind(Simplex(2), constraint_lipschitz="x"),
+            WrongType,
+            r"constraint_lipschitz must be a number, not 'x'\.",
+        ),
     ],
 )
 @pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
@@ -241,7 +318,11 @@ def test_a_lipschitz_constant_that_does_not_hold_is_named(kind):
     ):
         learner = kind(K, horizon=5, **{f"{name}_lipschitz": 4.9})
         with pytest.raises(
-            InvalidInput, match=rf"A {name} of slope 5 was seen, above {name}_lipschitz = 4\.9; give a larger one, or none\."
+            InvalidInput,
+            match=(
+                rf"A {name} of slope 5 was seen, above {name}_lipschitz = 4\.9; give a larger one, "
+                r"or none\."
+            ),
         ):
             learner.update(learner.start(), seen)
 
@@ -258,7 +339,9 @@ def test_nothing_restarts_and_nothing_is_said_past_the_horizon(kind, horizon):
 
 @pytest.mark.parametrize("kind", [LyapunovDescent, SinhaVaze])
 def test_a_horizon_only_holds_the_exponent_still(kind):
-    """Limits that are kept leave nothing for a horizon to change; past a horizon of 16 there is none."""
+    """Limits that are kept leave nothing for a horizon to change; past a horizon of 16 there is
+    none.
+    """
     K = Simplex(4)
     kept = tw.Stream(hostile("switching", K, 80, 1).losses, Capacity(np.full((80, 4), 2.0)))
     np.testing.assert_array_equal(actions(kind(K, horizon=80), kept), actions(kind(K), kept))
@@ -267,7 +350,7 @@ def test_a_horizon_only_holds_the_exponent_still(kind):
     assert (actions(kind(K, horizon=80), stream) != actions(kind(K), stream)).any()
 
 
-# --- units --------------------------------------------------------------------------------------------------------------------------
+# --- units ----------------------------------------------------------------------------------------
 
 
 def scaled_sets(s: float) -> dict[str, Any]:
@@ -288,7 +371,9 @@ def actions(learner: Learner[Any], stream: tw.Stream) -> np.ndarray:
 
 
 def rescaled(name: str, make: Any, x: float, f: float, g: float, rounds: int) -> np.ndarray:
-    """The actions, in the old units, where points are x times as large, losses f times and constraints g times."""
+    """The actions, in the old units, where points are x times as large, losses f times and
+    constraints g times.
+    """
     rng, K = np.random.default_rng(5), scaled_sets(x)[name]
     plain = scaled_sets(1.0)[name]
     C, A = rng.standard_normal((rounds, *K.shape)), rng.standard_normal((rounds, *K.shape))
@@ -312,24 +397,33 @@ MAKES = {
 @pytest.mark.parametrize("make", MAKES.values(), ids=MAKES.keys())
 def test_powers_of_two_in_the_units_change_no_bit_of_a_decision(name, make):
     plain = rescaled(name, make, 1.0, 1.0, 1.0, 60)
-    for x, f, g in ((8.0, 1.0, 1.0), (1.0, 0.25, 1.0), (1.0, 1.0, 2.0**20), (2.0**-12, 2.0**30, 2.0**-7)):
+    for x, f, g in (
+        (8.0, 1.0, 1.0),
+        (1.0, 0.25, 1.0),
+        (1.0, 1.0, 2.0**20),
+        (2.0**-12, 2.0**30, 2.0**-7),
+    ):
         assert rescaled(name, make, x, f, g, 60).tobytes() == plain.tobytes(), (x, f, g)
 
 
 @pytest.mark.parametrize("name", scaled_sets(1.0))
 @pytest.mark.parametrize("make", MAKES.values(), ids=MAKES.keys())
 def test_other_units_change_decisions_by_rounding_only(name, make):
-    """The oracle of a box, a hypersimplex or a hull may answer with another corner when rounding breaks a tie: there exact rivals only."""
+    """The oracle of a box, a hypersimplex or a hull may answer with another corner when rounding
+    breaks a tie: there exact rivals only.
+    """
     exact = make in (MAKES["rival"], MAKES["primal-dual rival"])
     if not exact and name in ("box", "capped", "hull"):
         return
     plain = rescaled(name, make, 1.0, 1.0, 1.0, 30)
     for x, f, g in ((3.7, 1.0, 1.0), (1.0, 1e-5, 1.0), (1.0, 1.0, 123.0), (1e3, 7e-3, 1e6)):
         tolerance = 1e-4 if not exact else 1e-6 if name == "hull" else 1e-9
-        np.testing.assert_allclose(rescaled(name, make, x, f, g, 30), plain, atol=tolerance * scaled_sets(1.0)[name].radius)
+        np.testing.assert_allclose(
+            rescaled(name, make, x, f, g, 30), plain, atol=tolerance * scaled_sets(1.0)[name].radius
+        )
 
 
-# --- theory is executable -------------------------------------------------------------------------------------------------------------
+# --- theory is executable -------------------------------------------------------------------------
 
 
 def hostile(kind: str, K: Any, rounds: int, seed: int) -> tw.Stream:
@@ -349,7 +443,9 @@ def hostile(kind: str, K: Any, rounds: int, seed: int) -> tw.Stream:
     elif kind == "losses that grow":
         C = C * np.logspace(-3, 3, rounds).reshape(column)
     elif kind == "capacities":
-        return tw.Stream(Linear(-rng.random(C.shape)), Capacity(star + K.radius * 0.1 * rng.random(C.shape)))
+        return tw.Stream(
+            Linear(-rng.random(C.shape)), Capacity(star + K.radius * 0.1 * rng.random(C.shape))
+        )
     else:
         assert kind == "switching"
     A = A * size.reshape(column)
@@ -395,7 +491,10 @@ def beyond_the_bound(learner: Learner[Any], stream: tw.Stream) -> list[str]:
     beyond = []
     if float(run.losses.sum()) - run.comparator.upper > run.bound.regret + slack:
         beyond.append("regret")
-    if run.bound.violation is not None and float(run.violations.sum()) > run.bound.violation + slack:
+    if (
+        run.bound.violation is not None
+        and float(run.violations.sum()) > run.bound.violation + slack
+    ):
         beyond.append("violation")
     return beyond
 
@@ -409,7 +508,13 @@ def test_what_is_measured_stays_below_what_is_promised(K, kind):
         assert beyond_the_bound(learner, stream) == [], name
 
 
-@given(seed=seeds, kind=st.sampled_from(KINDS), K=st.sampled_from(THEORY), T=st.integers(1, 60), caution=st.sampled_from([0.01, 1.0, 1e4]))
+@given(
+    seed=seeds,
+    kind=st.sampled_from(KINDS),
+    K=st.sampled_from(THEORY),
+    T=st.integers(1, 60),
+    caution=st.sampled_from([0.01, 1.0, 1e4]),
+)
 @settings(max_examples=40)
 def test_bounds_hold_on_short_streams_of_any_seed(seed, kind, K, T, caution):
     stream = hostile(kind, K, T, seed)
@@ -422,15 +527,24 @@ def test_bounds_hold_on_short_streams_of_any_seed(seed, kind, K, T, caution):
 
 
 def plain_bounds(learner: Learner[Any], stream: tw.Stream) -> tuple[float, float]:
-    """Both bounds from the formulas of steps/, written plainly, given the points and companions a learner with blocks of one round had."""
-    K, states = learner.hard_set, [learner.start(), *(played.state for played in tw.play(learner, stream))]
+    """Both bounds from the formulas of steps/, written plainly, given the points and companions a
+    learner with blocks of one round had.
+    """
+    K, states = (
+        learner.hard_set,
+        [learner.start(), *(played.state for played in tw.play(learner, stream))],
+    )
     descent, theta, c, D = isinstance(learner, LyapunovDescent), 0.5, 2.0, learner.hard_set.diameter
     V, rho = 1 / learner.caution, math.inf
     G_f = G_g = B = paid = norms = S = sigma = Q = 0.0
     for t in range(len(stream)):
         x = learner.act(states[t])
         y = states[t].y if descent else x
-        C, A, breach = K.tangent(stream.losses.C[t]), K.tangent(stream.constraints.A[t]), float(stream.constraints.values(x)[t])
+        C, A, breach = (
+            K.tangent(stream.losses.C[t]),
+            K.tangent(stream.constraints.A[t]),
+            float(stream.constraints.values(x)[t]),
+        )
         G_f, norms, g = max(G_f, float(np.linalg.norm(C))), norms + float(np.linalg.norm(C)), V * C
         e = theta * max(t + 1, learner.horizon or 16) ** -0.5
         if breach > 0:
@@ -442,7 +556,9 @@ def plain_bounds(learner: Learner[Any], stream: tw.Stream) -> tuple[float, float
         last, sigma = sigma, max(sigma, math.sqrt(S / 2) / D_t)
         B += (sigma - last) * D_t**2 + float(g @ g) / (4 * sigma) + float(g @ (x - y))
     unit = c * G_g * D / e
-    return (B - paid) / V, unit * math.log1p((B + V * D * norms) / (rho * theta * unit)) if Q > 0 else 0.0
+    return (B - paid) / V, (
+        unit * math.log1p((B + V * D * norms) / (rho * theta * unit)) if Q > 0 else 0.0
+    )
 
 
 @pytest.mark.parametrize("kind", ["switching", "rare and huge", "steady", "losses that grow"])
@@ -457,7 +573,9 @@ def test_bounds_are_those_of_the_formulas_written_plainly(K, kind):
         SinhaVaze(K),
     ):
         bound = tw.run(learner, stream).bound
-        assert (bound.regret, bound.violation) == pytest.approx(plain_bounds(learner, stream), rel=1e-6)
+        assert (bound.regret, bound.violation) == pytest.approx(
+            plain_bounds(learner, stream), rel=1e-6
+        )
 
 
 @pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
@@ -471,10 +589,14 @@ def test_a_given_slope_gives_a_bound_on_the_violation(kind):
 
 @pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
 def test_curved_losses_have_a_bound_on_the_violation_without_a_given_slope(kind):
-    """Limits of 0.45 on both sides of the diamond are broken at first and can be kept; away from the path played losses are steep."""
+    """Limits of 0.45 on both sides of the diamond are broken at first and can be kept; away from
+    the path played losses are steep.
+    """
     T, rng = 400, np.random.default_rng(0)
     K = DIAMOND
-    losses = tw.functions.Quadratic(30.0 * np.eye(5), -30.0 * K.lmo(rng.normal(size=5)) + rng.random((T, 5)))
+    losses = tw.functions.Quadratic(
+        30.0 * np.eye(5), -30.0 * K.lmo(rng.normal(size=5)) + rng.random((T, 5))
+    )
     limit = np.maximum(K.center, 0.1) + 0.02
     run = tw.run(kind(K), tw.Stream(losses, Capacity(np.tile(limit, (T, 1)))))
     assert run.comparator.feasible
@@ -493,13 +615,17 @@ def test_a_block_that_is_still_open_has_its_bound(rounds):
     state, open_rounds = run.final_state, rounds % 3
     assert state.open.rounds == open_rounds
     if open_rounds:
-        closed = learner._closed(state._replace(open=learner.start().open, t=state.t - open_rounds), state.open)
+        closed = learner._closed(
+            state._replace(open=learner.start().open, t=state.t - open_rounds), state.open
+        )
         assert run.bound == learner._weights.bound(closed.ledger, closed.surrogate_bound)
 
 
 def beyond_somewhere() -> set[str]:
     found = [
-        beyond_the_bound(LyapunovDescent(K, horizon=400, calls_per_round=calls), hostile(kind, K, 400, 4))
+        beyond_the_bound(
+            LyapunovDescent(K, horizon=400, calls_per_round=calls), hostile(kind, K, 400, 4)
+        )
         for K in (Simplex(4), DIAMOND)
         for kind in ("switching", "steady")
         for calls in (0.02, 1.0)
@@ -530,7 +656,7 @@ def test_the_bounds_catch_mistakes(mistake, monkeypatch):
     assert "regret" in beyond_somewhere()
 
 
-# --- extremes -------------------------------------------------------------------------------------------------------------------------
+# --- extremes -------------------------------------------------------------------------------------
 
 
 def naive_sinha_vaze(K: Any, stream: tw.Stream, horizon: int, caution: float) -> np.ndarray:
@@ -555,15 +681,21 @@ def naive_sinha_vaze(K: Any, stream: tw.Stream, horizon: int, caution: float) ->
 def test_the_rival_agrees_with_its_formulas_written_plainly(K, caution):
     stream = hostile("switching", K, 200, 7)
     np.testing.assert_allclose(
-        actions(SinhaVaze(K, horizon=200, caution=caution), stream), naive_sinha_vaze(K, stream, 200, caution), atol=1e-9
+        actions(SinhaVaze(K, horizon=200, caution=caution), stream),
+        naive_sinha_vaze(K, stream, 200, caution),
+        atol=1e-9,
     )
 
 
 def breached(K: Any, rounds: int, depth: float) -> tw.Stream:
-    """Limits that no point keeps, breached by at least `depth` every round, whose gradients still say where it is least."""
+    """Limits that no point keeps, breached by at least `depth` every round, whose gradients still
+    say where it is least.
+    """
     rng = np.random.default_rng(8)
     A = rng.random((rounds, *K.shape))
-    return tw.Stream(Linear(rng.standard_normal((rounds, *K.shape))), Affine(A, A @ K.center - depth))
+    return tw.Stream(
+        Linear(rng.standard_normal((rounds, *K.shape))), Affine(A, A @ K.center - depth)
+    )
 
 
 @pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
@@ -578,43 +710,68 @@ def test_the_unit_in_which_weights_are_kept_changes_nothing_but_rounding(kind, s
     stepped = tw.run(learner, stream)
     assert whole.final_state.ledger.exponent == 0
     assert stepped.final_state.ledger.exponent >= 2 * stride
-    np.testing.assert_allclose(stepped.losses, whole.losses, atol=1e-5)  # between equal vertices rounding chooses, and a small step follows
+    # between equal vertices rounding chooses, and a small step follows
+    np.testing.assert_allclose(stepped.losses, whole.losses, atol=1e-5)
     assert learner.bound(stepped).regret == pytest.approx(learner.bound(whole).regret, rel=1e-6)
 
 
 @pytest.mark.parametrize("shift", [256, 768, -512])
 def test_a_bound_is_the_same_in_every_unit(shift):
     weights = lyapunov.LyapunovWeights(Simplex(4), caution=10.0)
-    ledger = weights.start()._replace(rounds=90, violation=3.0, loss_slope=1.0, constraint_slope=2.0, least_ratio=0.3, loss_norms=70.0)
+    ledger = weights.start()._replace(
+        rounds=90,
+        violation=3.0,
+        loss_slope=1.0,
+        constraint_slope=2.0,
+        least_ratio=0.3,
+        loss_norms=70.0,
+    )
     for B, paid in ((5.0, 1.0), (-2.0, 0.5), (1.0, 40.0)):
         plain = weights.bound(ledger._replace(paid=paid), B)
-        moved = weights.bound(ledger._replace(paid=math.ldexp(paid, -shift), exponent=shift), math.ldexp(B, -shift))
+        moved = weights.bound(
+            ledger._replace(paid=math.ldexp(paid, -shift), exponent=shift), math.ldexp(B, -shift)
+        )
         assert moved[:2] == pytest.approx(plain[:2])
         assert (plain.violation is None) == (paid == 40.0)
 
 
 @pytest.mark.parametrize("kind", [LyapunovDescent, SinhaVaze])
 def test_seasons_that_exclude_each_other_are_proved_hopeless_by_what_was_paid(kind):
-    """By turns x_0 <= 0.2 and x_0 >= 0.8, each kept by many points: most stays far above 0, and is less than what was paid."""
+    """By turns x_0 <= 0.2 and x_0 >= 0.8, each kept by many points: most stays far above 0, and is
+    less than what was paid.
+    """
     T, K = 4000, Simplex(3)
     sign = np.where(np.arange(T) // 50 % 2, -1.0, 1.0)
     A = sign[:, None] * np.eye(3)[0]
-    stream = tw.Stream(Linear(np.tile([0.0, 0.1, 0.2], (T, 1))), Affine(A, np.where(sign > 0, 0.2, -0.8)))
+    stream = tw.Stream(
+        Linear(np.tile([0.0, 0.1, 0.2], (T, 1))), Affine(A, np.where(sign > 0, 0.2, -0.8))
+    )
     run = tw.run(kind(K, caution=100.0), stream)
     assert run.comparator.feasible is False
     state = run.final_state
-    assert 0.0 < state.surrogate_bound + 0.01 * K.diameter * state.ledger.loss_norms < 0.9 * state.ledger.paid
+    assert (
+        0.0
+        < state.surrogate_bound + 0.01 * K.diameter * state.ledger.loss_norms
+        < 0.9 * state.ledger.paid
+    )
     assert run.learner.bound(run) == Bound(run.learner.bound(run).regret, None, HOPELESS)
 
 
 @pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
 def test_one_absurd_breach_does_not_silence_the_losses(kind):
-    """A breach beyond slope times diameter proves that no point kept that limit, and counts as no more, however large it is."""
+    """A breach beyond slope times diameter proves that no point kept that limit, and counts as no
+    more, however large it is.
+    """
     T, K = 100, Simplex(3)
     stream = hostile("switching", K, T, 0)
     shifts = 1e3 * np.eye(T)[5], 1e12 * np.eye(T)[5]
-    large, absurd = (tw.Stream(stream.losses, Affine(stream.constraints.A, stream.constraints.b - shift)) for shift in shifts)
-    np.testing.assert_array_equal(actions(kind(K, horizon=T), absurd), actions(kind(K, horizon=T), large))
+    large, absurd = (
+        tw.Stream(stream.losses, Affine(stream.constraints.A, stream.constraints.b - shift))
+        for shift in shifts
+    )
+    np.testing.assert_array_equal(
+        actions(kind(K, horizon=T), absurd), actions(kind(K, horizon=T), large)
+    )
     spoilt = tw.run(kind(K, horizon=T), absurd)
     assert spoilt.learner.bound(spoilt).reason == HOPELESS
 
@@ -636,7 +793,9 @@ def test_hopeless_limits_never_overflow(kind, depth):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("kind", [LyapunovDescent, SinhaVaze])
 def test_a_breach_that_no_decision_can_change_leaves_the_learner_alive(kind, dtype):
-    """The only way passes a link over its capacity: rounding of its flat gradient must not swallow everything else."""
+    """The only way passes a link over its capacity: rounding of its flat gradient must not swallow
+    everything else.
+    """
     K = FlowPolytope.examples()[4].to(np.zeros(1, dtype=dtype))
     names = ["s-m", "m-a", "m-b", "a-n", "b-n", "n-t"]
     capacity = np.full((400, 6), 2.0)
@@ -654,18 +813,27 @@ def test_a_breach_that_no_decision_can_change_leaves_the_learner_alive(kind, dty
 @pytest.mark.parametrize("g", [1e-100, 1e100])
 def test_tiny_and_huge_slopes_are_only_units(kind, f, g):
     K, plain = Simplex(4), hostile("switching", Simplex(4), 40, 3)
-    stream = tw.Stream(Linear(f * plain.losses.C), Affine(g * plain.constraints.A, g * plain.constraints.b))
-    np.testing.assert_allclose(actions(kind(K, horizon=40), stream), actions(kind(K, horizon=40), plain), atol=1e-5)
+    stream = tw.Stream(
+        Linear(f * plain.losses.C), Affine(g * plain.constraints.A, g * plain.constraints.b)
+    )
+    np.testing.assert_allclose(
+        actions(kind(K, horizon=40), stream), actions(kind(K, horizon=40), plain), atol=1e-5
+    )
 
 
 def test_gradients_whose_squares_overflow_are_refused():
     learner = LyapunovDescent(Simplex(2), horizon=5)
-    sentence = r"A loss of slope 1e\+200 was given, whose square would overflow; slopes from 1e-140 to 1e\+140 are accepted"
+    sentence = (
+        r"A loss of slope 1e\+200 was given, whose square would overflow; slopes from 1e-140 to "
+        r"1e\+140 are accepted"
+    )
     with pytest.raises(InvalidInput, match=sentence):
-        learner.update(learner.start(), FirstOrder(np.array([1e200, 0.0]), 0.0, np.zeros(2), 1e200, 0.0, 1))
+        learner.update(
+            learner.start(), FirstOrder(np.array([1e200, 0.0]), 0.0, np.zeros(2), 1e200, 0.0, 1)
+        )
 
 
-# --- learners broken on purpose -------------------------------------------------------------------------------------------------------
+# --- learners broken on purpose -------------------------------------------------------------------
 
 
 class Log(Stored):
@@ -697,7 +865,9 @@ class Walk(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Walker(Learner[Walk]):
-    """Follows the leader by one oracle call every two rounds, right in everything; each broken learner below changes one thing."""
+    """Follows the leader by one oracle call every two rounds, right in everything; each broken
+    learner below changes one thing.
+    """
 
     needs: ClassVar = FirstOrder
     state_type: ClassVar = Walk
@@ -722,14 +892,19 @@ class Walker(Learner[Walk]):
 
     def update(self, state, seen):
         self.look(state, seen)
-        rounds, open = state.rounds + seen.rounds, frozen(state.open + seen.loss_gradient + seen.constraint_gradient)
+        rounds, open = (
+            state.rounds + seen.rounds,
+            frozen(state.open + seen.loss_gradient + seen.constraint_gradient),
+        )
         if rounds < 2:
             return state._replace(t=state.t + seen.rounds, open=open, rounds=rounds)
         return self.close(state, frozen(state.total + open), state.t + seen.rounds)
 
     def close(self, state, total, t):
         x = state.x + 2.0 / (t + 2.0) * (self.K.lmo(total) - state.x)
-        return state._replace(t=t, x=frozen(x), total=total, open=frozen(0.0 * total), rounds=0, calls=state.calls + 1)
+        return state._replace(
+            t=t, x=frozen(x), total=total, open=frozen(0.0 * total), rounds=0, calls=state.calls + 1
+        )
 
     def look(self, state, seen):
         require_first_order(seen, self.K.shape, self.rounds_left(state))
@@ -741,7 +916,9 @@ class Walker(Learner[Walk]):
         return Bound(None, None, "Nothing is promised.")
 
     def notes(self, state):
-        return () if self.horizon is None or state.t <= self.horizon else ("The horizon was passed.",)
+        return (
+            () if self.horizon is None or state.t <= self.horizon else ("The horizon was passed.",)
+        )
 
     @classmethod
     def examples(cls, K, horizon):
@@ -777,7 +954,9 @@ class ForgetsTheStateInAct(Walker):
 
 class ActsOtherwiseAhead(Walker):
     def acts(self, state, k):
-        return np.array([state.x, *[self.K.center] * (k - 1)]) if state.t else super().acts(state, k)
+        return (
+            np.array([state.x, *[self.K.center] * (k - 1)]) if state.t else super().acts(state, k)
+        )
 
 
 class ActWrites(Walker):
@@ -824,14 +1003,22 @@ class RollsDice(Walker):
     dice: ClassVar = np.random.default_rng(0)
 
     def close(self, state, total, t):
-        return super().close(state, frozen(total + 1e3 * self.dice.standard_normal(3)), t)._replace(total=total)
+        return (
+            super()
+            .close(state, frozen(total + 1e3 * self.dice.standard_normal(3)), t)
+            ._replace(total=total)
+        )
 
 
 class RemembersEarlierRuns(Walker):
     def close(self, state, total, t):
         runs = self.__dict__.setdefault("runs", [0])
         runs[0] += 1
-        return super().close(state, frozen(total + 1e3 * np.roll([0.0, 1.0, 2.0], runs[0])), t)._replace(total=total)
+        return (
+            super()
+            .close(state, frozen(total + 1e3 * np.roll([0.0, 1.0, 2.0], runs[0])), t)
+            ._replace(total=total)
+        )
 
 
 class LosesDigitsWhenSaved(Walker):
@@ -992,43 +1179,128 @@ class Undecorated(Learner[Walk]):
 
 
 BROKEN = {
-    PlaysOutside: r"every action is a read-only member of the set: in round 0 it is \[0\.5 0\.5 0\.5\], with excess 0\.5\.",
-    PlaysNaN: r"every action is a read-only member of the set: in round 2 it is \[nan nan nan\], with excess inf\.",
-    PlaysInSinglePrecision: r"every action is a read-only member of the set: in round 0 it is a ndarray of float32, the set lives",
-    LeavesTheDoorOpen: r"every action is a read-only member of the set: in round 0 it can be written to; set x\.flags\.writeable = False\.",
-    ForgetsTheStateInAct: r"act gives the point of its state, as often as it is asked, .*: (in round 0 it gives|acts\(state, 1\) differs)",
-    ActsOtherwiseAhead: r"acts the same for the rounds to come: acts\(state, 2\) differs from act\(state\) in round",
+    PlaysOutside: (
+        r"every action is a read-only member of the set: in round 0 it is \[0\.5 0\.5 0\.5\], with "
+        r"excess 0\.5\."
+    ),
+    PlaysNaN: (
+        r"every action is a read-only member of the set: in round 2 it is \[nan nan nan\], with "
+        r"excess inf\."
+    ),
+    PlaysInSinglePrecision: (
+        r"every action is a read-only member of the set: in round 0 it is a ndarray of float32, "
+        r"the set lives"
+    ),
+    LeavesTheDoorOpen: (
+        r"every action is a read-only member of the set: in round 0 it can be written to; set "
+        r"x\.flags\.writeable = False\."
+    ),
+    ForgetsTheStateInAct: (
+        r"act gives the point of its state, as often as it is asked, .*: (in round 0 it "
+        r"gives|acts\(state, 1\) differs)"
+    ),
+    ActsOtherwiseAhead: (
+        r"acts the same for the rounds to come: acts\(state, 2\) differs from act\(state\) in round"
+    ),
     ActWrites: r"acts the same for the rounds to come: act or acts changed the state of round 1\.",
-    KeepsTheCallersArray: r"of its state_type, with arrays that are read-only: its open can be written to; set flags\.writeable = False\.",
+    KeepsTheCallersArray: (
+        r"of its state_type, with arrays that are read-only: its open can be written to; set "
+        r"flags\.writeable = False\."
+    ),
     CountsTwice: r"t counts the rounds, .*: t is 3 after 2 rounds\.",
     ForgetsCalls: r"t counts the rounds, .*: calls went from 1 to 0 in round 4\.",
-    IgnoresTheBudget: r"calls stay within calls_per_round: 3 calls were made in 2 rounds, 0\.5 a round are allowed\.",
+    IgnoresTheBudget: (
+        r"calls stay within calls_per_round: 3 calls were made in 2 rounds, 0\.5 a round are "
+        r"allowed\."
+    ),
     HasNoDistance: r"t counts the rounds, .*: distance is nan after 2 rounds\.",
-    TakesNoRounds: r"cannot be checked \(actions are members\): .* takes 0 rounds in round 0; rounds_left is at least 1\.",
-    RollsDice: r"the same rounds give the same run: played again, \[.*\] is played in place of \[.*\] before round",
-    RemembersEarlierRuns: r"the same rounds give the same run: played .*, \[.*\] is played in place of \[.*\] before round",
-    LosesDigitsWhenSaved: r"load\(save\(state\)\) goes on bit for bit: saved again after round \d+, it is other bytes\.",
-    ForgetsTheOpenBlockWhenSaved: r"load\(save\(state\)\) goes on bit for bit: saved again after round 1, it is other bytes\.",
+    TakesNoRounds: (
+        r"cannot be checked \(actions are members\): .* takes 0 rounds in round 0; rounds_left is "
+        r"at least 1\."
+    ),
+    RollsDice: (
+        r"the same rounds give the same run: played again, \[.*\] is played in place of \[.*\] "
+        r"before round"
+    ),
+    RemembersEarlierRuns: (
+        r"the same rounds give the same run: played .*, \[.*\] is played in place of \[.*\] before "
+        r"round"
+    ),
+    LosesDigitsWhenSaved: (
+        r"load\(save\(state\)\) goes on bit for bit: saved again after round \d+, it is other "
+        r"bytes\."
+    ),
+    ForgetsTheOpenBlockWhenSaved: (
+        r"load\(save\(state\)\) goes on bit for bit: saved again after round 1, it is other bytes\."
+    ),
     ComesBackAsATuple: r"load\(save\(state\)\) goes on bit for bit: a Walk comes back as a tuple\.",
-    WritesIntoTheOldState: r"breaks the law that .*: (in round|the state|with two branches|acts|act|played again)",
-    SharesATableWithoutForking: r"update leaves the old state as it was, whatever is done with the new one: with two branches",
-    TakesABlockForARound: r"feedback on k rounds at once does what it does one round at a time, .*: in round 2, \[.*\] is played",
-    TakesNaN: r"bad feedback is refused at once .*: a NaN in the loss_gradient, in round 0, was taken\.",
-    RefusesTooLate: r"bad feedback is refused at once .*: a NaN in the loss_gradient, in round 0, was taken\.",
-    TakesTooManyRounds: r"bad feedback is refused at once .*: feedback on 0 rounds where 1 to 2 are due, in round 0, was taken\.",
-    TakesNegativeViolations: r"bad feedback is refused at once .*: a violation of -1\.0, in round 0, was taken\.",
-    StumblesOverNone: r"bad feedback is refused at once .*: nothing \(None\), in round 0, raised AttributeError: .*\.",
-    TakesOtherSettings: r"a state saved under other settings, or broken, is refused: it was taken with horizon = 21 in place of 10\.",
-    TakesBrokenBytes: r"a state saved under other settings, or broken, is refused: a state without its last byte was taken\.",
-    PromisesNaN: r"bound\(record\) states a number or a reason for having none, and no NaN: its regret is nan\.",
-    PromisesNothingWithoutAReason: r"bound\(record\) states .*: its violation is None without a reason\.",
+    WritesIntoTheOldState: (
+        r"breaks the law that .*: (in round|the state|with two branches|acts|act|played again)"
+    ),
+    SharesATableWithoutForking: (
+        r"update leaves the old state as it was, whatever is done with the new one: with two "
+        r"branches"
+    ),
+    TakesABlockForARound: (
+        r"feedback on k rounds at once does what it does one round at a time, .*: in round 2, "
+        r"\[.*\] is played"
+    ),
+    TakesNaN: (
+        r"bad feedback is refused at once .*: a NaN in the loss_gradient, in round 0, was taken\."
+    ),
+    RefusesTooLate: (
+        r"bad feedback is refused at once .*: a NaN in the loss_gradient, in round 0, was taken\."
+    ),
+    TakesTooManyRounds: (
+        r"bad feedback is refused at once .*: feedback on 0 rounds where 1 to 2 are due, in round "
+        r"0, was taken\."
+    ),
+    TakesNegativeViolations: (
+        r"bad feedback is refused at once .*: a violation of -1\.0, in round 0, was taken\."
+    ),
+    StumblesOverNone: (
+        r"bad feedback is refused at once .*: nothing \(None\), in round 0, raised AttributeError: "
+        r".*\."
+    ),
+    TakesOtherSettings: (
+        r"a state saved under other settings, or broken, is refused: it was taken with horizon = "
+        r"21 in place of 10\."
+    ),
+    TakesBrokenBytes: (
+        r"a state saved under other settings, or broken, is refused: a state without its last byte "
+        r"was taken\."
+    ),
+    PromisesNaN: (
+        r"bound\(record\) states a number or a reason for having none, and no NaN: its regret is "
+        r"nan\."
+    ),
+    PromisesNothingWithoutAReason: (
+        r"bound\(record\) states .*: its violation is None without a reason\."
+    ),
     PromisesANumber: r"bound\(record\) states .*: it is 3\.0, no Bound\.",
-    StopsAtTheHorizon: r"cannot be checked \((the horizon may be passed|states do not grow)\): The horizon is over\.",
-    LeavesAfterTheHorizon: r"rounds past the horizon are played, and a restart is said in a note: in round \d+ it is .*, with excess",
-    SaysNothingOfTheHorizon: r"a restart is said in a note: after \d+ rounds with a horizon of 10 there is no",
-    Mumbles: r"rounds past the horizon are played, and a restart is said in a note: the note 'horizon' is no sentence\.",
-    Hoards: r"a saved state does not grow with the rounds, but for those of an open block: it has up to \d+ bytes in the first",
-    ComparesByTuple: r"it prints and compares as what it is: it does not compare arrays by content; declare the dataclass with eq=False\.",
+    StopsAtTheHorizon: (
+        r"cannot be checked \((the horizon may be passed|states do not grow)\): The horizon is "
+        r"over\."
+    ),
+    LeavesAfterTheHorizon: (
+        r"rounds past the horizon are played, and a restart is said in a note: in round \d+ it is "
+        r".*, with excess"
+    ),
+    SaysNothingOfTheHorizon: (
+        r"a restart is said in a note: after \d+ rounds with a horizon of 10 there is no"
+    ),
+    Mumbles: (
+        r"rounds past the horizon are played, and a restart is said in a note: the note 'horizon' "
+        r"is no sentence\."
+    ),
+    Hoards: (
+        r"a saved state does not grow with the rounds, but for those of an open block: it has up "
+        r"to \d+ bytes in the first"
+    ),
+    ComparesByTuple: (
+        r"it prints and compares as what it is: it does not compare arrays by content; declare the "
+        r"dataclass with eq=False\."
+    ),
     Undecorated: r"it prints and compares as what it is: it is no dataclass; declare it one",
 }
 

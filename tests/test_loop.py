@@ -103,7 +103,9 @@ def test_a_run_records_what_play_yields():
     learner = LyapunovDescent(CappedSimplex(4, 0.5), horizon=10, block=4)
     run, played = tw.run(learner, STREAM), list(tw.play(learner, STREAM))
     np.testing.assert_array_equal(run.losses, np.concatenate([p.losses for p in played]))
-    np.testing.assert_array_equal(run.violations, np.maximum(0, np.concatenate([p.constraints for p in played])))
+    np.testing.assert_array_equal(
+        run.violations, np.maximum(0, np.concatenate([p.constraints for p in played]))
+    )
     assert run.calls.sum() == run.oracle_calls == played[-1].state.calls
     assert run.rounds == len(STREAM)
     assert learner.save(run.final_state) == learner.save(played[-1].state)
@@ -112,7 +114,11 @@ def test_a_run_records_what_play_yields():
 def test_first_order_feedback_is_the_sums_over_the_rounds():
     learner = Listener(Simplex(4))
     x = learner.hard_set.center
-    for constraints in (STREAM.constraints, Affine(RNG.standard_normal((23, 4)), np.zeros(23)), Affine(0.0 * STREAM.losses.C, np.ones(23))):
+    for constraints in (
+        STREAM.constraints,
+        Affine(RNG.standard_normal((23, 4)), np.zeros(23)),
+        Affine(0.0 * STREAM.losses.C, np.ones(23)),
+    ):
         list(tw.play(learner, tw.Stream(STREAM.losses, constraints)))
         assert [seen.rounds for seen in learner.heard] == [3] * 7 + [2]
         for i, seen in enumerate(learner.heard):
@@ -120,30 +126,50 @@ def test_first_order_feedback_is_the_sums_over_the_rounds():
             parts = [constraints[t : t + 1] for t in rounds]
             breached = [part for part in parts if part.values(x)[0] > 0]
             one = np.ones(1)
-            np.testing.assert_allclose(seen.loss_gradient, STREAM.losses.C[rounds.start : rounds.stop].sum(axis=0))
+            np.testing.assert_allclose(
+                seen.loss_gradient, STREAM.losses.C[rounds.start : rounds.stop].sum(axis=0)
+            )
             assert seen.violation == pytest.approx(sum(part.values(x)[0] for part in breached))
             np.testing.assert_allclose(
-                seen.constraint_gradient, sum((part.subgradient(x, one) for part in breached), np.zeros(4)), atol=1e-15
+                seen.constraint_gradient,
+                sum((part.subgradient(x, one) for part in breached), np.zeros(4)),
+                atol=1e-15,
             )
-            assert seen.loss_slope == pytest.approx(max(np.linalg.norm(STREAM.losses.C[t]) for t in rounds))
-            assert seen.constraint_slope == pytest.approx(max((np.linalg.norm(part.subgradient(x, one)) for part in breached), default=0.0))
+            assert seen.loss_slope == pytest.approx(
+                max(np.linalg.norm(STREAM.losses.C[t]) for t in rounds)
+            )
+            assert seen.constraint_slope == pytest.approx(
+                max((np.linalg.norm(part.subgradient(x, one)) for part in breached), default=0.0)
+            )
 
 
 @pytest.mark.parametrize(
     "stream",
     [
         STREAM,
-        tw.Stream(Quadratic(np.eye(4), RNG.standard_normal((6, 4))), MaxAffine(RNG.standard_normal((6, 3, 4)), np.zeros((6, 3)))),
-        tw.Stream(Affine(RNG.standard_normal((5, 4)), np.ones(5)), Affine(RNG.standard_normal((5, 4)), -np.ones(5))),
+        tw.Stream(
+            Quadratic(np.eye(4), RNG.standard_normal((6, 4))),
+            MaxAffine(RNG.standard_normal((6, 3, 4)), np.zeros((6, 3))),
+        ),
+        tw.Stream(
+            Affine(RNG.standard_normal((5, 4)), np.ones(5)),
+            Affine(RNG.standard_normal((5, 4)), -np.ones(5)),
+        ),
     ],
 )
 def test_single_rounds_add_up_to_several(stream):
     x = RNG.dirichlet(np.ones(4))
     whole = first_order(stream.losses, stream.constraints, x, stream.constraints.values(x))
     parts = [stream[t : t + 1] for t in range(len(stream))]
-    singles = [first_order(part.losses, part.constraints, x, part.constraints.values(x)) for part in parts]
-    np.testing.assert_allclose(whole.loss_gradient, sum(seen.loss_gradient for seen in singles), atol=1e-12)
-    np.testing.assert_allclose(whole.constraint_gradient, sum(seen.constraint_gradient for seen in singles), atol=1e-12)
+    singles = [
+        first_order(part.losses, part.constraints, x, part.constraints.values(x)) for part in parts
+    ]
+    np.testing.assert_allclose(
+        whole.loss_gradient, sum(seen.loss_gradient for seen in singles), atol=1e-12
+    )
+    np.testing.assert_allclose(
+        whole.constraint_gradient, sum(seen.constraint_gradient for seen in singles), atol=1e-12
+    )
     assert whole.violation == pytest.approx(sum(seen.violation for seen in singles))
     assert whole.loss_slope == pytest.approx(max(seen.loss_slope for seen in singles))
     assert whole.constraint_slope == pytest.approx(max(seen.constraint_slope for seen in singles))
@@ -169,8 +195,16 @@ def test_bandit_feedback_is_two_values_a_round_each_at_its_own_point(monkeypatch
         assert type(seen) is Bandit
         for i in range(seen.rounds):
             t = 3 * number + i
-            assert seen.loss_values[i] == p.losses[i] == pytest.approx(STREAM.losses[t : t + 1].values(points[t])[0])
-            assert seen.constraint_values[i] == p.constraints[i] == pytest.approx(STREAM.constraints[t : t + 1].values(points[t])[0])
+            assert (
+                seen.loss_values[i]
+                == p.losses[i]
+                == pytest.approx(STREAM.losses[t : t + 1].values(points[t])[0])
+            )
+            assert (
+                seen.constraint_values[i]
+                == p.constraints[i]
+                == pytest.approx(STREAM.constraints[t : t + 1].values(points[t])[0])
+            )
     outside = points + np.where(np.arange(23) == 11, 1.0, 0.0)[:, None]
     monkeypatch.setattr(Listener, "acts", lambda self, state, k: outside[state.t : state.t + k])
     assert tw.run(learner, STREAM).max_excess == pytest.approx(4.0)
@@ -178,18 +212,40 @@ def test_bandit_feedback_is_two_values_a_round_each_at_its_own_point(monkeypatch
 
 def test_what_cannot_be_played_is_refused_with_a_sentence(monkeypatch):
     learner = LyapunovDescent(Simplex(4))
-    with pytest.raises(WrongType, match=r"A learner plays a Stream\(losses, constraints\), not Linear\."):
+    with pytest.raises(
+        WrongType, match=r"A learner plays a Stream\(losses, constraints\), not Linear\."
+    ):
         tw.play(learner, STREAM.losses)
-    with pytest.raises(WrongShape, match=r"take points of shape \(4,\); the learner's set has points of shape \(3,\)\."):
+    with pytest.raises(
+        WrongShape,
+        match=r"take points of shape \(4,\); the learner's set has points of shape \(3,\)\.",
+    ):
         tw.play(LyapunovDescent(Simplex(3)), STREAM)
-    with pytest.raises(WrongType, match=r"The losses of a stream are a batch of functions such as functions\.Linear\(C\), not 3\."):
+    with pytest.raises(
+        WrongType,
+        match=(
+            r"The losses of a stream are a batch of functions such as functions\.Linear\(C\), "
+            r"not 3\."
+        ),
+    ):
         tw.Stream(3, STREAM.constraints)
-    with pytest.raises(WrongShape, match=r"one loss and one constraint a round; 23 losses and 22 constraints were given\."):
+    with pytest.raises(
+        WrongShape,
+        match=r"one loss and one constraint a round; 23 losses and 22 constraints were given\.",
+    ):
         tw.Stream(STREAM.losses, STREAM.constraints[1:])
-    with pytest.raises(WrongShape, match=r"The losses take points of shape \(4,\) and the constraints points of shape \(2,\)\."):
+    with pytest.raises(
+        WrongShape,
+        match=(
+            r"The losses take points of shape \(4,\) and the constraints points of shape \(2,\)\."
+        ),
+    ):
         tw.Stream(STREAM.losses, Capacity(np.ones((23, 2))))
     monkeypatch.setattr(Listener, "left", 0)
-    with pytest.raises(InvalidInput, match=r"Listener\(K=Simplex.* takes 0 rounds in round 0; rounds_left is at least 1\."):
+    with pytest.raises(
+        InvalidInput,
+        match=r"Listener\(K=Simplex.* takes 0 rounds in round 0; rounds_left is at least 1\.",
+    ):
         list(tw.play(Listener(Simplex(4)), STREAM))
 
 
@@ -198,16 +254,36 @@ def test_what_cannot_be_played_is_refused_with_a_sentence(monkeypatch):
     [
         ({"rounds": 0}, InvalidInput, r"Feedback on 0 rounds was given where 1 is due\."),
         ({"rounds": 2}, InvalidInput, r"Feedback on 2 rounds was given where 1 is due\."),
-        ({"loss_gradient": np.ones(3)}, WrongShape, r"A gradient of shape \(3,\) was given; the set's points have shape \(4,\)\."),
+        (
+            {"loss_gradient": np.ones(3)},
+            WrongShape,
+            r"A gradient of shape \(3,\) was given; the set's points have shape \(4,\)\.",
+        ),
         (
             {"constraint_gradient": np.ones((4, 1))},
             WrongShape,
             r"A gradient of shape \(4, 1\) was given; the set's points have shape \(4,\)\.",
         ),
-        ({"violation": -0.5}, InvalidInput, r"The violation must be a finite number of at least 0, not -0\.5\."),
-        ({"violation": np.nan}, InvalidInput, r"The violation must be a finite number of at least 0, not nan\."),
-        ({"loss_gradient": np.full(4, np.nan)}, InvalidInput, r"The loss gradient holds a NaN or an infinite number"),
-        ({"constraint_gradient": np.full(4, np.inf)}, InvalidInput, r"The constraint gradient holds a NaN or an infinite number"),
+        (
+            {"violation": -0.5},
+            InvalidInput,
+            r"The violation must be a finite number of at least 0, not -0\.5\.",
+        ),
+        (
+            {"violation": np.nan},
+            InvalidInput,
+            r"The violation must be a finite number of at least 0, not nan\.",
+        ),
+        (
+            {"loss_gradient": np.full(4, np.nan)},
+            InvalidInput,
+            r"The loss gradient holds a NaN or an infinite number",
+        ),
+        (
+            {"constraint_gradient": np.full(4, np.inf)},
+            InvalidInput,
+            r"The constraint gradient holds a NaN or an infinite number",
+        ),
     ],
 )
 def test_bad_feedback_is_refused_with_a_sentence(spoilt, error, sentence):

@@ -1,4 +1,6 @@
-"""The mistakes of `make mutants` still apply to the code, each in one place, and the laws that they name exist."""
+"""The mistakes of `make mutants` still apply to the code, each in one place, and the laws that they
+name exist.
+"""
 
 from __future__ import annotations
 

@@ -26,25 +26,61 @@ STREAM = tw.Stream(tw.functions.Linear(np.eye(3)), tw.functions.Capacity(np.full
 @pytest.mark.parametrize(
     ("typed", "error", "sentence"),
     [
-        (lambda: tw.LyapunovDescent([1, 2]), WrongType, r"LyapunovDescent needs a set such as sets.Simplex\(3\)"),
+        (
+            lambda: tw.LyapunovDescent([1, 2]),
+            WrongType,
+            r"LyapunovDescent needs a set such as sets.Simplex\(3\)",
+        ),
         (lambda: tw.LyapunovDescent(tw.sets.Simplex), WrongType, "or one of your own"),
         (lambda: tw.rivals.SinhaVaze("K"), WrongType, "SinhaVaze needs a set"),
-        (lambda: tw.LyapunovDescent(K, horizon="100"), WrongType, "The horizon must be a number, not '100'"),
+        (
+            lambda: tw.LyapunovDescent(K, horizon="100"),
+            WrongType,
+            "The horizon must be a number, not '100'",
+        ),
         (lambda: tw.LyapunovDescent(K, horizon=True), WrongType, "must be a number, not True"),
         (lambda: tw.LyapunovDescent(K, horizon=10**400), NotFinite, "too large to compute with"),
-        (lambda: tw.LyapunovDescent(K, horizon=2.5), InvalidInput, "must be a whole number, not 2.5"),
-        (lambda: tw.LyapunovDescent(K, caution=0), InvalidInput, "caution must be greater than 0, not 0"),
-        (lambda: tw.run("learner", STREAM), WrongType, "played by a learner such as LyapunovDescent"),
+        (
+            lambda: tw.LyapunovDescent(K, horizon=2.5),
+            InvalidInput,
+            "must be a whole number, not 2.5",
+        ),
+        (
+            lambda: tw.LyapunovDescent(K, caution=0),
+            InvalidInput,
+            "caution must be greater than 0, not 0",
+        ),
+        (
+            lambda: tw.run("learner", STREAM),
+            WrongType,
+            "played by a learner such as LyapunovDescent",
+        ),
         (lambda: tw.run(tw.LyapunovDescent(K), [1]), WrongType, "plays a Stream"),
-        (lambda: list(tw.play(tw.LyapunovDescent(K), STREAM, (1, 2))), WrongType, "from a state of its own, not from a tuple"),
+        (
+            lambda: list(tw.play(tw.LyapunovDescent(K), STREAM, (1, 2))),
+            WrongType,
+            "from a state of its own, not from a tuple",
+        ),
         (lambda: tw.LyapunovDescent(K).load("text"), WrongType, "A saved state is bytes"),
-        (lambda: tw.LyapunovDescent(K).acts(tw.LyapunovDescent(K).start(), 50), InvalidInput, "The next 50 points were asked for"),
+        (
+            lambda: tw.LyapunovDescent(K).acts(tw.LyapunovDescent(K).start(), 50),
+            InvalidInput,
+            "The next 50 points were asked for",
+        ),
         (lambda: tw.best_in_hindsight(K, [1]), WrongType, "that of a Stream"),
-        (lambda: tw.projection.afp(K, [3.0, 3, 3], [3.0, 3, 3], tol=0.1), NotAMember, "not a member of the set: its excess is 8"),
+        (
+            lambda: tw.projection.afp(K, [3.0, 3, 3], [3.0, 3, 3], tol=0.1),
+            NotAMember,
+            "not a member of the set: its excess is 8",
+        ),
         (lambda: tw.functions.Linear([[1.0, np.nan]]), NotFinite, r"holds nan at \(0, 1\)"),
         (lambda: tw.functions.Linear([1.0, 2.0]), WrongShape, r"use `\.one\(\.\.\.\)`"),
         (lambda: tw.functions.Linear(np.eye(3))[0], WrongType, r"by a slice such as f\[3:4\]"),
-        (lambda: tw.Stream(np.eye(3), STREAM.constraints), WrongType, r"such as functions.Linear\(C\)"),
+        (
+            lambda: tw.Stream(np.eye(3), STREAM.constraints),
+            WrongType,
+            r"such as functions.Linear\(C\)",
+        ),
     ],
 )
 def test_a_sentence_comes_back(typed: Any, error: type[Exception], sentence: str) -> None:
@@ -54,8 +90,13 @@ def test_a_sentence_comes_back(typed: Any, error: type[Exception], sentence: str
 
 def test_functions_and_sets_of_two_libraries_are_told_how_to_meet() -> None:
     strict = pytest.importorskip("array_api_strict")
-    stream = tw.Stream(tw.functions.Linear(strict.asarray(np.eye(3))), tw.functions.Capacity(strict.asarray(np.ones((3, 3)))))
-    with pytest.raises(WrongType, match=r"live in one array library and dtype; `K.to\(array\)` moves a set"):
+    stream = tw.Stream(
+        tw.functions.Linear(strict.asarray(np.eye(3))),
+        tw.functions.Capacity(strict.asarray(np.ones((3, 3)))),
+    )
+    with pytest.raises(
+        WrongType, match=r"live in one array library and dtype; `K.to\(array\)` moves a set"
+    ):
         tw.run(tw.LyapunovDescent(K), stream)
 
 
@@ -63,7 +104,9 @@ class Segment(tw.sets.ConvexSet):
     """The points (t, 1 - t); not a dataclass, and told so only where that matters."""
 
     shape, center, radius, diameter = (2,), np.array([0.5, 0.5]), 0.5**0.5, 2.0**0.5
-    answers: Any = staticmethod(lambda first: np.array([1.0, 0.0]) if first else np.array([0.0, 1.0]))
+    answers: Any = staticmethod(
+        lambda first: np.array([1.0, 0.0]) if first else np.array([0.0, 1.0])
+    )
 
     def lmo(self, direction: Any) -> Any:
         return self.answers(direction[0] <= direction[1])
@@ -78,7 +121,9 @@ class Segment(tw.sets.ConvexSet):
 
 def a_run(K: tw.sets.ConvexSet) -> tw.Run:
     rng = np.random.default_rng(0)
-    stream = tw.Stream(tw.functions.Linear(rng.normal(size=(40, 2))), tw.functions.Capacity(np.full((40, 2), 0.8)))
+    stream = tw.Stream(
+        tw.functions.Linear(rng.normal(size=(40, 2))), tw.functions.Capacity(np.full((40, 2), 0.8))
+    )
     return tw.run(tw.LyapunovDescent(K, horizon=40), stream)
 
 
@@ -86,7 +131,9 @@ def test_a_plain_class_runs_and_prints_but_cannot_be_saved() -> None:
     run = a_run(Segment())
     assert "Segment(...)" in repr(run)
     assert run.oracle_calls > 0
-    with pytest.raises(NotSupported, match=r"must be a dataclass\(frozen=True, eq=False, repr=False\)"):
+    with pytest.raises(
+        NotSupported, match=r"must be a dataclass\(frozen=True, eq=False, repr=False\)"
+    ):
         run.learner.save(run.final_state)
 
 
@@ -95,7 +142,11 @@ def test_a_plain_class_runs_and_prints_but_cannot_be_saved() -> None:
     [
         lambda first: [1, 0] if first else [0, 1],
         lambda first: np.array([1, 0]) if first else np.array([0, 1]),
-        lambda first: np.array([1.0, 0.0], dtype=np.float32) if first else np.array([0.0, 1.0], dtype=np.float32),
+        lambda first: (
+            np.array([1.0, 0.0], dtype=np.float32)
+            if first
+            else np.array([0.0, 1.0], dtype=np.float32)
+        ),
     ],
     ids=["lists", "integers", "float32"],
 )
@@ -143,7 +194,9 @@ def test_the_comparator_knows_no_units(size: float) -> None:
     C, c = rng.random((50, 4)), 0.4 + 0.2 * rng.random((50, 4))
     stream = tw.Stream(tw.functions.Linear(C), tw.functions.Capacity(size * c))
     best = tw.best_in_hindsight(tw.sets.Simplex(4, total=size), stream)
-    unit = tw.best_in_hindsight(tw.sets.Simplex(4), tw.Stream(tw.functions.Linear(C), tw.functions.Capacity(c)))
+    unit = tw.best_in_hindsight(
+        tw.sets.Simplex(4), tw.Stream(tw.functions.Linear(C), tw.functions.Capacity(c))
+    )
     assert best.feasible is True
     assert best.lower / size == pytest.approx(unit.lower, rel=1e-9)
     assert best.upper / size == pytest.approx(unit.upper, rel=1e-9)
@@ -156,8 +209,12 @@ def test_the_users_functions_are_called_once_a_round() -> None:
         asked.append(t)
         return float(x[0])
 
-    losses = tw.functions.Custom(value, lambda t, x: np.array([1.0, 0.0, 0.0]), shape=(3,), rounds=5)
-    tw.run(tw.LyapunovDescent(K, horizon=5), tw.Stream(losses, tw.functions.Capacity(np.ones((5, 3)))))
+    losses = tw.functions.Custom(
+        value, lambda t, x: np.array([1.0, 0.0, 0.0]), shape=(3,), rounds=5
+    )
+    tw.run(
+        tw.LyapunovDescent(K, horizon=5), tw.Stream(losses, tw.functions.Capacity(np.ones((5, 3))))
+    )
     assert asked == [0, 1, 2, 3, 4]
 
 

@@ -1,4 +1,6 @@
-"""A fresh notebook, run by a real kernel: runs, comparisons and their plots show themselves, with nothing set up before."""
+"""A fresh notebook, run by a real kernel: runs, comparisons and their plots show themselves, with
+nothing set up before.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,13 @@ CELLS = ("run.plot()", "found.plot()", "run", "found", "import matplotlib.pyplot
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
     """What each cell shows: data by kind."""
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in (PRELUDE, *CELLS)])
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(source) for source in (PRELUDE, *CELLS)]
+    )
     folder = str(tmp_path_factory.mktemp("notebook"))
-    NotebookClient(notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
+    NotebookClient(
+        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": folder}}
+    ).execute()
     assert notebook.cells[0].outputs == []
     outputs = [cell.outputs for cell in notebook.cells[1:]]
     assert [len(each) for each in outputs] == [1] * len(CELLS)

@@ -1,4 +1,6 @@
-"""Orders, matchings, trees and polytopes: against every vertex by brute force, a linear program, and kernels' plain twins."""
+"""Orders, matchings, trees and polytopes: against every vertex by brute force, a linear program,
+and kernels' plain twins.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ from tidewolf.testing import check_learner, check_set
 seeds = st.integers(0, 2**32)
 
 
-# --- every vertex ---------------------------------------------------------------------------------------------------------------------
+# --- every vertex ---------------------------------------------------------------------------------
 
 
 def trees_of(edges: np.ndarray, nodes: int) -> list[tuple[int, ...]]:
@@ -60,7 +62,9 @@ def trees_of(edges: np.ndarray, nodes: int) -> list[tuple[int, ...]]:
 
 
 def plans_of(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Every vertex of a transportation polytope: the plan of each tree of rows and columns, where it is not negative."""
+    """Every vertex of a transportation polytope: the plan of each tree of rows and columns, where
+    it is not negative.
+    """
     m, n = len(rows), len(columns)
     cells = np.array(list(itertools.product(range(m), range(m, m + n))))
     plans = []
@@ -93,13 +97,22 @@ def vertices_of(K: ConvexSet) -> np.ndarray:
     if isinstance(K, Transportation):
         return plans_of(K.rows, K.columns)
     if isinstance(K, SpanningTrees):
-        return np.array([np.isin(np.arange(len(K.edges)), tree) for tree in trees_of(K.edges, len(K.nodes))], dtype=float)
+        return np.array(
+            [np.isin(np.arange(len(K.edges)), tree) for tree in trees_of(K.edges, len(K.nodes))],
+            dtype=float,
+        )
     if isinstance(K, Polytope):
         G, h, E, f, *_ = K._rows
         return corners_of(np.vstack([G, E, -E]), np.concatenate([h, f, -f]))
     assert isinstance(K, Matching)
     every = np.array(list(itertools.product((0.0, 1.0), repeat=len(K.edges))))
-    degrees = np.stack([every @ (K.edges[:, side] == v) for side, names in ((0, K.lefts), (1, K.rights)) for v in range(len(names))])
+    degrees = np.stack(
+        [
+            every @ (K.edges[:, side] == v)
+            for side, names in ((0, K.lefts), (1, K.rights))
+            for v in range(len(names))
+        ]
+    )
     return every[((degrees == 1.0) if K.perfect else (degrees <= 1.0)).all(axis=0)]
 
 
@@ -124,10 +137,16 @@ def small(kind: str, rng: np.random.Generator) -> ConvexSet:
         return Matching(rng.integers(0, 4, (int(rng.integers(1, 9)), 2)))
     if kind == "perfect":
         n = int(rng.integers(1, 5))
-        edges = [*zip(range(n), rng.permutation(n).tolist(), strict=True), *rng.integers(0, n, (int(rng.integers(0, 6)), 2)).tolist()]
+        edges = [
+            *zip(range(n), rng.permutation(n).tolist(), strict=True),
+            *rng.integers(0, n, (int(rng.integers(0, 6)), 2)).tolist(),
+        ]
         return Matching(edges, perfect=True)
     n = int(rng.integers(1, 4))
-    A, inside = rng.integers(-2, 3, (int(rng.integers(0, 4)), n)).astype(float), rng.integers(-1, 2, n)
+    A, inside = (
+        rng.integers(-2, 3, (int(rng.integers(0, 4)), n)).astype(float),
+        rng.integers(-1, 2, n),
+    )
     equal = rng.integers(-1, 2, (int(rng.integers(0, 2)), n)).astype(float)
     room = rng.integers(0, 3, len(A)) if rng.random() < 0.5 else rng.random(len(A)) + 0.5
     return Polytope(A, A @ inside + room, equal, equal @ inside, bounds=(-2.0, 2.0 + rng.random()))
@@ -140,7 +159,15 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 def directions(rng: np.random.Generator, shape: tuple[int, ...]) -> list[np.ndarray]:
     """Random, tied, zero, huge, tiny, and of mixed size."""
     d, ties = rng.standard_normal(shape), rng.integers(-1, 2, shape).astype(float)
-    return [d, ties, np.zeros(shape), np.ones(shape), 1e150 * d, 1e-150 * d, d * 10.0 ** rng.integers(-12, 12, shape)]
+    return [
+        d,
+        ties,
+        np.zeros(shape),
+        np.ones(shape),
+        1e150 * d,
+        1e-150 * d,
+        d * 10.0 ** rng.integers(-12, 12, shape),
+    ]
 
 
 @every_kind
@@ -156,7 +183,10 @@ def test_the_oracle_is_the_best_of_all_vertices(kind, seed):
         warm, best = answer.warm, float((rows @ d.reshape(-1)).min())
         for v in (K.lmo(d), answer.vertex.dense(d)):
             assert best - 1e-12 * size <= np.vdot(v, d) <= best + answer.error + 1e-12 * size
-            assert np.abs(rows - v.reshape(-1)).sum(axis=1).min() <= 1e-9 * max(1.0, np.abs(v).max()) or kind == "polytope"
+            assert (
+                np.abs(rows - v.reshape(-1)).sum(axis=1).min() <= 1e-9 * max(1.0, np.abs(v).max())
+                or kind == "polytope"
+            )
             assert not v.flags.writeable
         np.testing.assert_array_equal(d, before)
 
@@ -167,7 +197,10 @@ def test_the_oracle_is_the_best_of_all_vertices(kind, seed):
 def test_sizes_are_those_of_all_vertices(kind, seed):
     K = small(kind, np.random.default_rng(seed))
     rows, c = vertices_of(K).reshape(-1, math.prod(K.shape)), K.center.reshape(-1)
-    radius, diameter = np.linalg.norm(rows - c, axis=1).max(), np.linalg.norm(rows[:, None] - rows[None], axis=2).max()
+    radius, diameter = (
+        np.linalg.norm(rows - c, axis=1).max(),
+        np.linalg.norm(rows[:, None] - rows[None], axis=2).max(),
+    )
     _, sizes, basis = np.linalg.svd(rows - rows.mean(axis=0))
     rank = int((sizes > 1e-9 * max(1.0, np.abs(rows).max())).sum())
     assert K.dimension == rank
@@ -203,19 +236,28 @@ def test_the_description_has_the_same_minima(kind, seed):
     lower, upper, A_eq, b_eq, A_ub, b_ub, lift, shift = K.description()
     for d in rng.standard_normal((3, *K.shape)):
         flat = d.reshape(-1)
-        found = linprog(flat if lift is None else lift.T @ flat, A_ub, b_ub, A_eq, b_eq, np.stack([lower, upper], axis=1))
+        found = linprog(
+            flat if lift is None else lift.T @ flat,
+            A_ub,
+            b_ub,
+            A_eq,
+            b_eq,
+            np.stack([lower, upper], axis=1),
+        )
         assert found.status == 0
         value = found.fun + (0.0 if shift is None else flat @ shift)
         assert np.vdot(d, K.lmo(d)) == pytest.approx(value, abs=1e-7 * max(1.0, K.radius))
 
 
-@pytest.mark.parametrize("kind", ["transportation", "trees", "perfect", "permutahedron", "birkhoff", "polytope"])
+@pytest.mark.parametrize(
+    "kind", ["transportation", "trees", "perfect", "permutahedron", "birkhoff", "polytope"]
+)
 @pytest.mark.parametrize("number", range(2))
 def test_learners_play_on_them_and_resume(kind, number):
     check_learner(tw.LyapunovDescent(small(kind, np.random.default_rng(number)), horizon=60))
 
 
-# --- permutahedron ---------------------------------------------------------------------------------------------------------------------
+# --- permutahedron --------------------------------------------------------------------------------
 
 
 @given(seed=seeds, n=st.integers(1, 12), far=st.sampled_from([0.1, 1.0, 30.0]))
@@ -230,7 +272,9 @@ def test_the_projection_on_a_permutahedron_agrees_with_isotonic_regression(seed,
 @pytest.mark.parametrize("far", [1e9, 1e20, 1e150])
 def test_a_projection_from_far_away_keeps_its_ties(far):
     K = Permutahedron([4.0, 2.0, 1.0, 1.0])
-    np.testing.assert_array_equal(K.project(far * np.array([1.0, 5.0, 1.0, -2.0])), [1.5, 4.0, 1.5, 1.0])
+    np.testing.assert_array_equal(
+        K.project(far * np.array([1.0, 5.0, 1.0, -2.0])), [1.5, 4.0, 1.5, 1.0]
+    )
 
 
 def test_weights_come_in_any_order_and_ties_go_to_the_earlier_entry():
@@ -238,7 +282,7 @@ def test_weights_come_in_any_order_and_ties_go_to_the_earlier_entry():
     np.testing.assert_array_equal(Permutahedron([1.0, 3.0, 2.0]).lmo(np.zeros(3)), [3.0, 2.0, 1.0])
 
 
-# --- transportation ---------------------------------------------------------------------------------------------------------------------
+# --- transportation -------------------------------------------------------------------------------
 
 
 @given(seed=seeds, m=st.integers(1, 12), n=st.integers(1, 12), whole=st.booleans())
@@ -247,12 +291,21 @@ def test_transport_is_as_cheap_as_a_linear_program_from_any_start(seed, m, n, wh
     rng = np.random.default_rng(seed)
     plan = rng.integers(0, 3, (m, n)).astype(float) if whole else rng.random((m, n))
     plan[0, 0] += 1.0
-    K, c, warm = Transportation(plan.sum(axis=1), plan.sum(axis=0)), rng.standard_normal((m, n)), None
+    K, c, warm = (
+        Transportation(plan.sum(axis=1), plan.sum(axis=0)),
+        rng.standard_normal((m, n)),
+        None,
+    )
     told = K.description()
     for _ in range(3):
         c = c + 0.3 * rng.standard_normal((m, n))
         warmed, cold = K.answer(c, warm), K.answer(c)
-        value = linprog(c.reshape(-1), A_eq=told.A_eq, b_eq=told.b_eq, bounds=np.stack([told.lower, told.upper], axis=1)).fun
+        value = linprog(
+            c.reshape(-1),
+            A_eq=told.A_eq,
+            b_eq=told.b_eq,
+            bounds=np.stack([told.lower, told.upper], axis=1),
+        ).fun
         for answer in (warmed, cold):
             assert answer.vertex.inner(c) == pytest.approx(value, abs=1e-8)
             assert K.excess(answer.vertex.dense(c)) <= 1e-13 * plan.sum()
@@ -261,7 +314,14 @@ def test_transport_is_as_cheap_as_a_linear_program_from_any_start(seed, m, n, wh
 
 
 @pytest.mark.parametrize(
-    "warm", [np.zeros(4, dtype=np.int32), np.array([0, 4, 8, 99, -1]), np.array([0, 0, 0, 0, 0]), np.arange(5), np.zeros(5)]
+    "warm",
+    [
+        np.zeros(4, dtype=np.int32),
+        np.array([0, 4, 8, 99, -1]),
+        np.array([0, 0, 0, 0, 0]),
+        np.arange(5),
+        np.zeros(5),
+    ],
 )
 def test_a_basis_that_is_none_is_not_used(warm):
     K, c = Transportation([1.0, 2.0, 3.0], [2.0, 2.0, 2.0]), np.arange(9.0).reshape(3, 3) % 4
@@ -270,7 +330,10 @@ def test_a_basis_that_is_none_is_not_used(warm):
 
 def test_a_transportation_problem_out_of_exchanges_is_named(monkeypatch):
     monkeypatch.setattr(transport_simplex, "_EXCHANGES", 0)
-    with pytest.raises(SolverFailed, match=r"A transportation problem of 4 rows and 4 columns needed more than 0 exchanges\."):
+    with pytest.raises(
+        SolverFailed,
+        match=r"A transportation problem of 4 rows and 4 columns needed more than 0 exchanges\.",
+    ):
         Transportation(np.ones(4), np.ones(4)).answer(np.random.default_rng(0).random((4, 4)))
 
 
@@ -285,7 +348,7 @@ def test_forty_equal_rows_and_columns_are_an_assignment():
     np.testing.assert_array_equal(v, Birkhoff(40).lmo(d))
 
 
-# --- spanning trees ---------------------------------------------------------------------------------------------------------------------
+# --- spanning trees -------------------------------------------------------------------------------
 
 
 @given(seed=seeds)
@@ -297,9 +360,16 @@ def test_blocks_agree_with_networkx(seed):
     graph.add_nodes_from(range(n))
     graph.add_edges_from((a, b) for a, b in ends.tolist() if a != b)
     part = {v: i for i, nodes in enumerate(nx.connected_components(graph)) for v in nodes}
-    block = {frozenset(edge): i for i, edges in enumerate(nx.biconnected_component_edges(graph)) for edge in edges}
+    block = {
+        frozenset(edge): i
+        for i, edges in enumerate(nx.biconnected_component_edges(graph))
+        for edge in edges
+    }
     label = [block.get(frozenset(edge), -1 - i) for i, edge in enumerate(ends.tolist())]
-    for mine, theirs in ((found.of_edge.tolist(), label), (found.part_of_node.tolist(), [part[v] for v in range(n)])):
+    for mine, theirs in (
+        (found.of_edge.tolist(), label),
+        (found.part_of_node.tolist(), [part[v] for v in range(n)]),
+    ):
         assert len(set(zip(mine, theirs, strict=True))) == len(set(mine)) == len(set(theirs))
     assert found.number == len(set(label))
 
@@ -318,11 +388,17 @@ def kruskal(d: np.ndarray, edges: list) -> list[int]:
 @given(seed=seeds, n=st.integers(2, 30))
 def test_trees_are_as_light_as_networkx_finds(seed, n):
     rng = np.random.default_rng(seed)
-    edges = [(v, int(rng.integers(v))) for v in range(1, n)] + rng.integers(0, n, (2 * n, 2)).tolist()
+    edges = [(v, int(rng.integers(v))) for v in range(1, n)] + rng.integers(
+        0, n, (2 * n, 2)
+    ).tolist()
     K, d = SpanningTrees(edges), rng.standard_normal(len(edges))
     graph = nx.MultiGraph()
-    graph.add_weighted_edges_from((*edge, weight) for edge, weight in zip(edges, d.tolist(), strict=True))
-    assert d @ K.lmo(d) == pytest.approx(nx.minimum_spanning_tree(graph).size(weight="weight"), abs=1e-9)
+    graph.add_weighted_edges_from(
+        (*edge, weight) for edge, weight in zip(edges, d.tolist(), strict=True)
+    )
+    assert d @ K.lmo(d) == pytest.approx(
+        nx.minimum_spanning_tree(graph).size(weight="weight"), abs=1e-9
+    )
     assert K.excess(K.lmo(d)) <= 1e-12
     ties = d.round()
     np.testing.assert_array_equal(np.flatnonzero(K.lmo(ties)), kruskal(ties, edges))
@@ -338,7 +414,9 @@ def test_the_excess_of_trees_is_the_worst_over_all_sets_of_nodes(seed, far):
     loops, n = K.edges[:, 0] == K.edges[:, 1], len(K.nodes)
     taken = np.where(loops, 0.0, np.maximum(x, 0.0))
     inside = [
-        taken[np.isin(K.edges, S).all(axis=1)].sum() - size + 1 for size in range(1, n + 1) for S in itertools.combinations(range(n), size)
+        taken[np.isin(K.edges, S).all(axis=1)].sum() - size + 1
+        for size in range(1, n + 1)
+        for S in itertools.combinations(range(n), size)
     ]
     worst = max(-x.min(), abs(x.sum() - n + 1), np.max(x[loops], initial=0.0), *inside)
     assert K.excess(x) == pytest.approx(worst, abs=1e-12)
@@ -353,7 +431,9 @@ def test_the_center_of_trees_is_their_mean(seed):
 @given(seed=seeds, n=st.integers(3, 9))
 def test_the_room_around_the_center_of_a_large_block_is_a_lower_bound(seed, n):
     rng = np.random.default_rng(seed)
-    edges = [(v, (v + 1) % n) for v in range(n)] + rng.integers(0, n, (int(rng.integers(0, 8)), 2)).tolist()
+    edges = [(v, (v + 1) % n) for v in range(n)] + rng.integers(
+        0, n, (int(rng.integers(0, 8)), 2)
+    ).tolist()
     K = SpanningTrees(edges)
     bounds = []
     for block in K._choices():
@@ -365,7 +445,7 @@ def test_the_room_around_the_center_of_a_large_block_is_a_lower_bound(seed, n):
     assert all(0.0 < bound <= exact * (1 + 1e-9) for bound, exact in bounds)
 
 
-# --- matchings ---------------------------------------------------------------------------------------------------------------------------
+# --- matchings ------------------------------------------------------------------------------------
 
 
 def test_names_on_either_side_are_nodes_of_their_own():
@@ -379,7 +459,9 @@ def test_names_on_either_side_are_nodes_of_their_own():
 def test_of_parallel_edges_the_cheapest_is_taken_and_the_earlier_of_equals():
     K = Matching([(0, 0), (0, 0), (0, 0)], perfect=True)
     np.testing.assert_array_equal(K.lmo(np.array([2.0, 1.0, 1.0])), [0.0, 1.0, 0.0])
-    np.testing.assert_array_equal(Matching([(0, 0), (0, 0)]).lmo(np.array([-1.0, -1.0])), [1.0, 0.0])
+    np.testing.assert_array_equal(
+        Matching([(0, 0), (0, 0)]).lmo(np.array([-1.0, -1.0])), [1.0, 0.0]
+    )
 
 
 def test_a_large_hull_of_perfect_matchings_settles_for_a_lower_bound(monkeypatch):
@@ -389,7 +471,7 @@ def test_a_large_hull_of_perfect_matchings_settles_for_a_lower_bound(monkeypatch
     assert 0.0 < Matching(edges, perfect=True).inner_radius < exact
 
 
-# --- polytopes ---------------------------------------------------------------------------------------------------------------------------
+# --- polytopes ------------------------------------------------------------------------------------
 
 
 @given(seed=seeds, size=st.sampled_from([1e-8, 1.0, 1e8]), far=st.sampled_from([0.0, 1e6]))
@@ -403,18 +485,25 @@ def test_neither_the_size_nor_the_place_of_a_polytope_matters(seed, size, far):
     K, room = Polytope(A, size * (1.0 + A @ shift), bounds=size * bounds), 1e-9 * max(1.0, far)
     for d in rng.standard_normal((3, n)):
         assert d @ K.lmo(d) / size - d @ shift == pytest.approx(d @ plain.lmo(d), abs=room)
-    assert (K.radius / size, K.inner_radius / size) == pytest.approx((plain.radius, plain.inner_radius), abs=room)
+    assert (K.radius / size, K.inner_radius / size) == pytest.approx(
+        (plain.radius, plain.inner_radius), abs=room
+    )
 
 
 def test_a_bound_that_is_far_away_changes_nothing():
-    near, far = (Polytope([[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [1.0, 0.0, 0.0], bounds=bounds) for bounds in (None, (-1e9, 1e9)))
+    near, far = (
+        Polytope([[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [1.0, 0.0, 0.0], bounds=bounds)
+        for bounds in (None, (-1e9, 1e9))
+    )
     assert far.inner_radius == pytest.approx(near.inner_radius, rel=1e-9)
     assert far.radius == pytest.approx(near.radius, rel=1e-6)
     np.testing.assert_allclose(far.lmo(np.array([-1.0, -2.0])), [0.0, 1.0], atol=1e-12)
 
 
 def test_equations_hidden_among_inequalities_are_found():
-    K = Polytope([[1.0, 1.0, 0.0], [-1.0, -1.0, 0.0], [0.0, 0.0, 1.0]], [1.0, -1.0, 0.0], bounds=(0.0, 1.0))
+    K = Polytope(
+        [[1.0, 1.0, 0.0], [-1.0, -1.0, 0.0], [0.0, 0.0, 1.0]], [1.0, -1.0, 0.0], bounds=(0.0, 1.0)
+    )
     assert (K.dimension, K.inner_radius) == (1, pytest.approx(math.sqrt(0.5)))
     np.testing.assert_allclose(K.center, [0.5, 0.5, 0.0], atol=1e-12)
     np.testing.assert_allclose(K.tangent(np.array([1.0, 0.0, 5.0])), [0.5, -0.5, 0.0], atol=1e-12)
@@ -422,7 +511,10 @@ def test_equations_hidden_among_inequalities_are_found():
 
 def test_a_warm_basis_saves_all_exchanges_and_a_wrong_one_does_no_harm():
     rng = np.random.default_rng(0)
-    K, d = Polytope(rng.random((20, 40)), np.full(20, 8.0), bounds=(0.0, 1.0)), rng.standard_normal(40)
+    K, d = (
+        Polytope(rng.random((20, 40)), np.full(20, 8.0), bounds=(0.0, 1.0)),
+        rng.standard_normal(40),
+    )
     first, solver = K.answer(d), K._program._solver
     exchanges = []
     for warm in (None, first.warm):
@@ -430,13 +522,22 @@ def test_a_warm_basis_saves_all_exchanges_and_a_wrong_one_does_no_harm():
         exchanges.append(solver.getInfo().simplex_iteration_count)
     assert exchanges[0] > exchanges[1] == 0
     assert not first.warm.flags.writeable
-    for wrong in (np.zeros(60, dtype=np.int8), np.full(60, 9), np.zeros(3), np.ones(60, dtype=np.int8)):
-        np.testing.assert_allclose(K.answer(d, wrong).vertex.dense(d), first.vertex.dense(d), atol=1e-12)
+    for wrong in (
+        np.zeros(60, dtype=np.int8),
+        np.full(60, 9),
+        np.zeros(3),
+        np.ones(60, dtype=np.int8),
+    ):
+        np.testing.assert_allclose(
+            K.answer(d, wrong).vertex.dense(d), first.vertex.dense(d), atol=1e-12
+        )
 
 
 def test_sparse_rows_are_welcome():
     A = [[1.0, 2.0, 0.0], [0.0, 1.0, 1.0]]
-    assert Polytope(csr_array(A), [1.0, 1.0], bounds=(0, 1)) == Polytope(A, [1.0, 1.0], bounds=(0, 1))
+    assert Polytope(csr_array(A), [1.0, 1.0], bounds=(0, 1)) == Polytope(
+        A, [1.0, 1.0], bounds=(0, 1)
+    )
 
 
 def test_without_highspy_scipy_solves(monkeypatch):
@@ -470,21 +571,34 @@ def test_what_the_solver_says_is_not_believed():
     assert K.excess(answer.vertex.dense(d)) <= 1e-14
     assert 0.0 < answer.vertex.inner(d) - best <= answer.error <= 1e-6
     K.__dict__["_program"] = Liar(program, lambda found: found._replace(x=np.zeros(3)))
-    with pytest.raises(SolverFailed, match=r"HiGHS left an error of 1\.25 at size .*; rescale the rows of the polytope to a common size\."):
+    with pytest.raises(
+        SolverFailed,
+        match=(
+            r"HiGHS left an error of 1\.25 at size .*; rescale the rows of the polytope to a "
+            r"common size\."
+        ),
+    ):
         K.answer(d)
-    K.__dict__["_program"] = Liar(program, lambda found: found._replace(multipliers=-found.multipliers))
+    K.__dict__["_program"] = Liar(
+        program, lambda found: found._replace(multipliers=-found.multipliers)
+    )
     with pytest.raises(SolverFailed, match=r"HiGHS left an error of"):
         K.answer(d)
-    upwards = np.array([0.5 * math.sqrt(3.0)])  # a multiplier of the wrong sign would make (0.2, 0.2, 0.2) look best
-    K.__dict__["_program"] = Liar(program, lambda found: found._replace(x=np.full(3, 0.2), multipliers=upwards))
+    # a multiplier of the wrong sign would make (0.2, 0.2, 0.2) look best
+    upwards = np.array([0.5 * math.sqrt(3.0)])
+    K.__dict__["_program"] = Liar(
+        program, lambda found: found._replace(x=np.full(3, 0.2), multipliers=upwards)
+    )
     with pytest.raises(SolverFailed, match=r"HiGHS left an error of 0\.6 at size"):
         K.answer(np.ones(3))
     K.__dict__["_program"] = Liar(program, lambda found: None)
-    with pytest.raises(SolverFailed, match=r"HiGHS found a polytope empty or unbounded that is neither"):
+    with pytest.raises(
+        SolverFailed, match=r"HiGHS found a polytope empty or unbounded that is neither"
+    ):
         K.answer(d)
 
 
-# --- hulls of points --------------------------------------------------------------------------------------------------------------------
+# --- hulls of points ------------------------------------------------------------------------------
 
 
 @given(seed=seeds, k=st.integers(2, 9), n=st.integers(1, 4))
@@ -518,51 +632,127 @@ def test_facets_qhull_cannot_find_leave_the_bound(monkeypatch):
     assert vertex_hull._nearest_facet(np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])) == 0.0
 
 
-# --- sentences --------------------------------------------------------------------------------------------------------------------------
+# --- sentences ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("make", "error", "sentence"),
     [
-        (lambda: Permutahedron([[1.0, 2.0]]), WrongShape, r"The weights of a permutahedron have shape \(1, 2\); give a vector"),
+        (
+            lambda: Permutahedron([[1.0, 2.0]]),
+            WrongShape,
+            r"The weights of a permutahedron have shape \(1, 2\); give a vector",
+        ),
         (lambda: Permutahedron([]), WrongShape, r"The permutahedron has points of shape \(0,\)"),
-        (lambda: Permutahedron([1.0, np.nan]), NotFinite, r"The weights of a permutahedron holds nan at 1"),
-        (lambda: Birkhoff(0), InvalidInput, r"The size n of a Birkhoff polytope must be at least 1, not 0\."),
-        (lambda: Birkhoff(2.5), InvalidInput, r"The size n of a Birkhoff polytope must be a whole number, not 2\.5\."),
-        (lambda: Transportation([1, 2], [1, 1]), EmptySet, r"The rows sum to 3 and the columns to 2; what is sent must arrive: scale one"),
-        (lambda: Transportation([2, -1], [1]), EmptySet, r"Nonnegative entries cannot sum to -1, the sum asked of rows at 1: make it"),
-        (lambda: Transportation([0], [0, 0]), InvalidInput, r"All rows and columns sum to 0, so that nothing can be sent"),
-        (lambda: Transportation([[1]], [1]), WrongShape, r"The sums of the rows have shape \(1, 1\); give a vector, one sum for each\."),
-        (lambda: Transportation([1], []), WrongShape, r"The vector of sums of the columns has points of shape \(0,\)"),
-        (lambda: SpanningTrees([]), EmptyGraph, r"The graph has no edges; a spanning tree needs at least one\."),
+        (
+            lambda: Permutahedron([1.0, np.nan]),
+            NotFinite,
+            r"The weights of a permutahedron holds nan at 1",
+        ),
+        (
+            lambda: Birkhoff(0),
+            InvalidInput,
+            r"The size n of a Birkhoff polytope must be at least 1, not 0\.",
+        ),
+        (
+            lambda: Birkhoff(2.5),
+            InvalidInput,
+            r"The size n of a Birkhoff polytope must be a whole number, not 2\.5\.",
+        ),
+        (
+            lambda: Transportation([1, 2], [1, 1]),
+            EmptySet,
+            r"The rows sum to 3 and the columns to 2; what is sent must arrive: scale one",
+        ),
+        (
+            lambda: Transportation([2, -1], [1]),
+            EmptySet,
+            r"Nonnegative entries cannot sum to -1, the sum asked of rows at 1: make it",
+        ),
+        (
+            lambda: Transportation([0], [0, 0]),
+            InvalidInput,
+            r"All rows and columns sum to 0, so that nothing can be sent",
+        ),
+        (
+            lambda: Transportation([[1]], [1]),
+            WrongShape,
+            r"The sums of the rows have shape \(1, 1\); give a vector, one sum for each\.",
+        ),
+        (
+            lambda: Transportation([1], []),
+            WrongShape,
+            r"The vector of sums of the columns has points of shape \(0,\)",
+        ),
+        (
+            lambda: SpanningTrees([]),
+            EmptyGraph,
+            r"The graph has no edges; a spanning tree needs at least one\.",
+        ),
         (
             lambda: SpanningTrees([("a", "b"), ("c", "d"), ("d", "e"), ("f", "f")]),
             GraphError,
-            r"falls into 3 parts \('a', 'b'; 'c', 'd', 'e'; 'f'\), and no tree spans it: connect them, or make a set of each\.",
+            (
+                r"falls into 3 parts \('a', 'b'; 'c', 'd', 'e'; 'f'\), and no tree spans it: "
+                r"connect them, or make a set of each\."
+            ),
         ),
-        (lambda: SpanningTrees([(v, v) for v in range(9)]), GraphError, r"falls into 9 parts \(0; 1; 2; and 6 more\)"),
-        (lambda: SpanningTrees([(1, 2, 3)]), WrongType, r"Edge 0 is \(1, 2, 3\); an edge is a pair"),
+        (
+            lambda: SpanningTrees([(v, v) for v in range(9)]),
+            GraphError,
+            r"falls into 9 parts \(0; 1; 2; and 6 more\)",
+        ),
+        (
+            lambda: SpanningTrees([(1, 2, 3)]),
+            WrongType,
+            r"Edge 0 is \(1, 2, 3\); an edge is a pair",
+        ),
         (lambda: SpanningTrees(7), WrongType, r"The edges must be an iterable of pairs"),
-        (lambda: Matching([]), EmptyGraph, r"The graph has no edges; a matching needs at least one to choose from\."),
+        (
+            lambda: Matching([]),
+            EmptyGraph,
+            r"The graph has no edges; a matching needs at least one to choose from\.",
+        ),
         (lambda: Matching(["ab"]), WrongType, r"Edge 0 is 'ab'; an edge is a pair"),
-        (lambda: Matching([("a", 1), ("b", 1)], perfect=True), EmptySet, r"There are 2 nodes on the left and 1 on the right; a perfect"),
+        (
+            lambda: Matching([("a", 1), ("b", 1)], perfect=True),
+            EmptySet,
+            r"There are 2 nodes on the left and 1 on the right; a perfect",
+        ),
         (
             lambda: Matching([("a", 1), ("b", 1), ("c", 1), ("c", 2), ("c", 3)], perfect=True),
             EmptySet,
-            r"No matching is perfect: the 2 left nodes '[ab]', '[ab]' have only 1 right nodes between them\.",
+            (
+                r"No matching is perfect: the 2 left nodes '[ab]', '[ab]' have only 1 right nodes "
+                r"between them\."
+            ),
         ),
         (
             lambda: Polytope([[1, 1], [-1, -1], [5, 0]], [1, -2, 3], bounds=(0, 5)),
             EmptySet,
-            r"The polytope is empty: row 0 of A_ub and row 1 of A_ub cannot all hold; every point is 0\.354 or more away from",
+            (
+                r"The polytope is empty: row 0 of A_ub and row 1 of A_ub cannot all hold; every "
+                r"point is 0\.354 or more away from"
+            ),
         ),
         (
             lambda: Polytope(A_eq=[[1, 1]], b_eq=[3], bounds=(0, 1)),
             EmptySet,
-            r"the upper bound of entry 0, the upper bound of entry 1 and row 0 of A_eq cannot all hold",
+            (
+                r"the upper bound of entry 0, the upper bound of entry 1 and row 0 of A_eq cannot "
+                r"all hold"
+            ),
         ),
-        (lambda: Polytope([[0, 0]], [-1], bounds=(0, 1)), EmptySet, r"row 0 of A_ub is all zeros and asks that 0 be at most -1\."),
-        (lambda: Polytope(A_eq=[[0, 0]], b_eq=[2], bounds=(0, 1)), EmptySet, r"row 0 of A_eq is all zeros and asks that 0 be 2\."),
+        (
+            lambda: Polytope([[0, 0]], [-1], bounds=(0, 1)),
+            EmptySet,
+            r"row 0 of A_ub is all zeros and asks that 0 be at most -1\.",
+        ),
+        (
+            lambda: Polytope(A_eq=[[0, 0]], b_eq=[2], bounds=(0, 1)),
+            EmptySet,
+            r"row 0 of A_eq is all zeros and asks that 0 be 2\.",
+        ),
         (
             lambda: Polytope([[1, -1]], [1], bounds=(0, None)),
             InvalidInput,
@@ -573,19 +763,74 @@ def test_facets_qhull_cannot_find_leave_the_bound(monkeypatch):
             InvalidInput,
             r"unbounded: entry 0 can grow without end; give it a bound\.",
         ),
-        (lambda: Polytope([[1.0]], [1.0]), InvalidInput, r"unbounded: entry 0 can fall without end; give it a bound\."),
-        (lambda: Polytope(A_eq=[[1, 1, 1]], b_eq=[1]), InvalidInput, r"unbounded: entry [012] can (grow|fall) without end"),
-        (lambda: Polytope([[0.0]], [1.0]), InvalidInput, r"unbounded: entry 0 can (grow|fall) without end"),
-        (lambda: Polytope(), InvalidInput, r"A polytope needs inequalities \(A_ub, b_ub\), equations \(A_eq, b_eq\) or bounds; none was"),
-        (lambda: Polytope(bounds=(0, 1)), WrongShape, r"The bounds have shape \(2,\); give a pair \(lower, upper\) for each entry"),
-        (lambda: Polytope([[1, 1]], [1, 2]), WrongShape, r"A_ub has shape \(1, 2\) and b_ub \(2,\); they must be \(p, n\) and \(p,\)"),
-        (lambda: Polytope([[1, 1]]), InvalidInput, r"A polytope got A_ub without b_ub; give both or neither\."),
-        (lambda: Polytope(b_eq=[1]), InvalidInput, r"A polytope got b_eq without A_eq; give both or neither\."),
-        (lambda: Polytope([[1, 1]], [1], bounds=[(0, 1)] * 3), WrongShape, r"different numbers: A_ub of 2, bounds of 3\."),
-        (lambda: Polytope([[1, 1]], [1], bounds=[(0, 1), (2, 1)]), EmptySet, r"entry 1 has the lower bound 2 and the upper bound 1\."),
-        (lambda: Polytope([[1, np.nan]], [1], bounds=(0, 1)), NotFinite, r"A_ub holds nan at \(0, 1\); every entry must be finite\."),
-        (lambda: Polytope([[1, 1]], [1], bounds=(0, np.nan)), NotFinite, r"The bounds hold a NaN; a bound is a number, or None"),
-        (lambda: Polytope([[1, 1]], [1], bounds="all"), WrongType, r"The bounds must be pairs \(lower, upper\) of numbers, with None"),
+        (
+            lambda: Polytope([[1.0]], [1.0]),
+            InvalidInput,
+            r"unbounded: entry 0 can fall without end; give it a bound\.",
+        ),
+        (
+            lambda: Polytope(A_eq=[[1, 1, 1]], b_eq=[1]),
+            InvalidInput,
+            r"unbounded: entry [012] can (grow|fall) without end",
+        ),
+        (
+            lambda: Polytope([[0.0]], [1.0]),
+            InvalidInput,
+            r"unbounded: entry 0 can (grow|fall) without end",
+        ),
+        (
+            lambda: Polytope(),
+            InvalidInput,
+            (
+                r"A polytope needs inequalities \(A_ub, b_ub\), equations \(A_eq, b_eq\) or "
+                r"bounds; none was"
+            ),
+        ),
+        (
+            lambda: Polytope(bounds=(0, 1)),
+            WrongShape,
+            r"The bounds have shape \(2,\); give a pair \(lower, upper\) for each entry",
+        ),
+        (
+            lambda: Polytope([[1, 1]], [1, 2]),
+            WrongShape,
+            r"A_ub has shape \(1, 2\) and b_ub \(2,\); they must be \(p, n\) and \(p,\)",
+        ),
+        (
+            lambda: Polytope([[1, 1]]),
+            InvalidInput,
+            r"A polytope got A_ub without b_ub; give both or neither\.",
+        ),
+        (
+            lambda: Polytope(b_eq=[1]),
+            InvalidInput,
+            r"A polytope got b_eq without A_eq; give both or neither\.",
+        ),
+        (
+            lambda: Polytope([[1, 1]], [1], bounds=[(0, 1)] * 3),
+            WrongShape,
+            r"different numbers: A_ub of 2, bounds of 3\.",
+        ),
+        (
+            lambda: Polytope([[1, 1]], [1], bounds=[(0, 1), (2, 1)]),
+            EmptySet,
+            r"entry 1 has the lower bound 2 and the upper bound 1\.",
+        ),
+        (
+            lambda: Polytope([[1, np.nan]], [1], bounds=(0, 1)),
+            NotFinite,
+            r"A_ub holds nan at \(0, 1\); every entry must be finite\.",
+        ),
+        (
+            lambda: Polytope([[1, 1]], [1], bounds=(0, np.nan)),
+            NotFinite,
+            r"The bounds hold a NaN; a bound is a number, or None",
+        ),
+        (
+            lambda: Polytope([[1, 1]], [1], bounds="all"),
+            WrongType,
+            r"The bounds must be pairs \(lower, upper\) of numbers, with None",
+        ),
     ],
 )
 def test_what_cannot_be_a_set_is_refused_with_a_sentence(make, error, sentence):
@@ -594,6 +839,12 @@ def test_what_cannot_be_a_set_is_refused_with_a_sentence(make, error, sentence):
 
 
 def test_they_print_as_what_they_are():
-    assert repr(SpanningTrees([(0, 1), (1, 2), (2, 0)])) == "SpanningTrees(3 edges, 3 nodes, dimension 2)"
-    assert repr(Matching([(0, 1), (1, 0)], perfect=True)) == "Matching(perfect, 2 edges, 2 and 2 nodes, dimension 0)"
+    assert (
+        repr(SpanningTrees([(0, 1), (1, 2), (2, 0)]))
+        == "SpanningTrees(3 edges, 3 nodes, dimension 2)"
+    )
+    assert (
+        repr(Matching([(0, 1), (1, 0)], perfect=True))
+        == "Matching(perfect, 2 edges, 2 and 2 nodes, dimension 0)"
+    )
     assert SpanningTrees([("a", "b")]) == SpanningTrees(np.array([[0, 1]]), nodes=("a", "b"))

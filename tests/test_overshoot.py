@@ -16,7 +16,9 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def step(seed, n, owed, kept, size=1.0):
-    """A step y' = y - eta (a + P) from a random place, what it becomes, and everything it was made of."""
+    """A step y' = y - eta (a + P) from a random place, what it becomes, and everything it was made
+    of.
+    """
     rng = np.random.default_rng(seed)
     y, x, a, push = size * rng.normal(size=(4, n))
     eta = rng.exponential()
@@ -24,17 +26,36 @@ def step(seed, n, owed, kept, size=1.0):
     return rng, y, x, a, push, eta, plain, given_back(plain, x, push, owed, eta, kept)
 
 
-@given(seed=seeds, n=st.integers(1, 6), owed=st.sampled_from([0.0, 1e-3, 1.0, 30.0]), kept=st.floats(0.0, 1.0))
-def test_no_point_that_keeps_the_limit_ends_up_farther_than_a_plain_step_may_leave_it(seed, n, owed, kept):
+@given(
+    seed=seeds,
+    n=st.integers(1, 6),
+    owed=st.sampled_from([0.0, 1e-3, 1.0, 30.0]),
+    kept=st.floats(0.0, 1.0),
+)
+def test_no_point_that_keeps_the_limit_ends_up_farther_than_a_plain_step_may_leave_it(
+    seed, n, owed, kept
+):
     rng, y, x, a, push, eta, _, moved = step(seed, n, owed, kept)
     for z in 3.0 * rng.normal(size=(40, n)):
         broken = owed + push @ (z - x)
-        z = z - (max(0.0, broken) / (push @ push)) * push  # onto the limit, where it is tight, if it was past it
-        allowed = (y - z) @ (y - z) - 2 * eta * (a @ (y - z) + owed + push @ (y - x)) + eta**2 * ((a + push) @ (a + push))
-        assert (moved - z) @ (moved - z) <= allowed + 1e-9 * (1.0 + abs(allowed) + (moved - z) @ (moved - z))
+        # onto the limit, where it is tight, if it was past it
+        z = z - (max(0.0, broken) / (push @ push)) * push
+        allowed = (
+            (y - z) @ (y - z)
+            - 2 * eta * (a @ (y - z) + owed + push @ (y - x))
+            + eta**2 * ((a + push) @ (a + push))
+        )
+        assert (moved - z) @ (moved - z) <= allowed + 1e-9 * (
+            1.0 + abs(allowed) + (moved - z) @ (moved - z)
+        )
 
 
-@given(seed=seeds, n=st.integers(1, 6), owed=st.sampled_from([0.0, 1e-3, 1.0, 30.0]), kept=st.floats(0.0, 1.0))
+@given(
+    seed=seeds,
+    n=st.integers(1, 6),
+    owed=st.sampled_from([0.0, 1e-3, 1.0, 30.0]),
+    kept=st.floats(0.0, 1.0),
+)
 def test_what_is_given_back_is_that_share_of_what_was_too_much(seed, n, owed, kept):
     _, _, x, _, push, eta, plain, moved = step(seed, n, owed, kept)
     least = given_back(plain, x, push, owed, eta, 0.0)
@@ -47,7 +68,9 @@ def test_what_is_given_back_is_that_share_of_what_was_too_much(seed, n, owed, ke
         losses_alone = plain + eta * push
         held_back = owed + push @ (losses_alone - x) <= 0.0
         np.testing.assert_allclose(least, losses_alone if held_back else least, atol=1e-9)
-        assert held_back or after == pytest.approx(0.0, abs=1e-9 * (1.0 + abs(before))), "and reaches it, unless no push was needed"
+        assert held_back or after == pytest.approx(0.0, abs=1e-9 * (1.0 + abs(before))), (
+            "and reaches it, unless no push was needed"
+        )
 
 
 def test_a_push_of_nothing_gives_nothing_back():
@@ -56,7 +79,9 @@ def test_a_push_of_nothing_gives_nothing_back():
 
 
 def test_the_flagship_goes_less_far_past_a_limit_the_less_cautious_it_is():
-    """One broken limit, no losses: the next point moves away from it by what is needed, and by more the larger the caution."""
+    """One broken limit, no losses: the next point moves away from it by what is needed, and by more
+    the larger the caution.
+    """
     K = tw.sets.Box([0.0], [1.0])
     constraint = tw.functions.Affine([[1.0]], [0.45])
     plays = []

@@ -1,4 +1,6 @@
-"""The step of drift-plus-penalty by bundles: what is certified holds against everything sampled, and against a conic solver."""
+"""The step of drift-plus-penalty by bundles: what is certified holds against everything sampled,
+and against a conic solver.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ SETS = {
     "ball": L2Ball(5, 2.0, [1.0, 0.0, 0.0, -4.0, 0.0]),
     "matrices": L2Ball((2, 3)),
     "simplex": Simplex(6),
-    "flow": FlowPolytope.from_edges([tuple(edge) for edge in ("ab", "ab", "ac", "bc", "bd", "cd", "cd")], source="a", target="d"),
+    "flow": FlowPolytope.from_edges(
+        [tuple(edge) for edge in ("ab", "ab", "ac", "bc", "bd", "cd", "cd")], source="a", target="d"
+    ),
     "interval": Box([-2.0], [1.0]),
 }
 seeds = st.integers(0, 2**32 - 1)
@@ -36,15 +40,36 @@ def member(K: Any, rng: np.random.Generator, far: float) -> np.ndarray[Any, Any]
 
 
 def pieces(K: Any, rng: np.random.Generator, b: int, p: int, ties: bool) -> MaxAffine:
-    """Maxima of affine pieces, some breached near the center and some not; `ties`: few different numbers, so that cuts coincide."""
-    A = rng.integers(-1, 2, (b, p, *K.shape)).astype(float) if ties else rng.normal(size=(b, p, *K.shape))
+    """Maxima of affine pieces, some breached near the center and some not; `ties`: few different
+    numbers, so that cuts coincide.
+    """
+    A = (
+        rng.integers(-1, 2, (b, p, *K.shape)).astype(float)
+        if ties
+        else rng.normal(size=(b, p, *K.shape))
+    )
     at_center = A.reshape(b, p, -1) @ K.center.reshape(-1)
     level = rng.integers(-1, 2, (b, p)).astype(float) if ties else rng.normal(size=(b, p))
     return MaxAffine(A, at_center + 0.3 * K.radius * (level + 0.5))
 
 
-def posed(K: Any, constraints: Batch, rng: np.random.Generator, delta: float, alpha: float, far: float = 0.8) -> Task:
-    return Task(K, constraints, member(K, rng, far), K.tangent(rng.normal(size=K.shape)), delta, alpha, np.array(K.center))
+def posed(
+    K: Any,
+    constraints: Batch,
+    rng: np.random.Generator,
+    delta: float,
+    alpha: float,
+    far: float = 0.8,
+) -> Task:
+    return Task(
+        K,
+        constraints,
+        member(K, rng, far),
+        K.tangent(rng.normal(size=K.shape)),
+        delta,
+        alpha,
+        np.array(K.center),
+    )
 
 
 def h(task: Task, x: np.ndarray[Any, Any]) -> float:
@@ -56,8 +81,12 @@ def scale(task: Task) -> float:
     return abs(h(task, task.y)) + float(np.linalg.norm(task.d)) * task.K.radius
 
 
-def honest(task: Task, solved: Solved, rng: np.random.Generator, *others: np.ndarray[Any, Any]) -> None:
-    """The answer is in the ball and hull, its numbers are its own, and nothing sampled is below the quadratic that certifies it."""
+def honest(
+    task: Task, solved: Solved, rng: np.random.Generator, *others: np.ndarray[Any, Any]
+) -> None:
+    """The answer is in the ball and hull, its numbers are its own, and nothing sampled is below the
+    quadratic that certifies it.
+    """
     K, reach = task.K, float(np.linalg.norm(task.center)) + task.K.radius
     off = solved.x - task.center
     assert np.linalg.norm(off) <= K.radius + 1e-12 * reach
@@ -67,13 +96,17 @@ def honest(task: Task, solved: Solved, rng: np.random.Generator, *others: np.nda
     assert solved.looks >= 1
     bound = h(task, solved.x) - solved.gap
     around = [member(K, rng, far) for far in (0.0, 0.3, 0.9, 1.0, 1.0)]
-    near = [solved.x + step * (member(K, rng, 1.0) - solved.x) for step in (1.0, 0.5, 1e-2, 1e-4, 1e-6)]
+    near = [
+        solved.x + step * (member(K, rng, 1.0) - solved.x) for step in (1.0, 0.5, 1e-2, 1e-4, 1e-6)
+    ]
     for z in (*around, *near, *others, task.y):
         away = float(np.linalg.norm(z - task.y))
         size = away * (float(np.linalg.norm(task.d)) + task.alpha * away)
         assert bound <= h(task, z) + 1e-15 * size
         beyond = max(0.0, float(np.linalg.norm(z - solved.x)) - solved.off)
-        assert bound + 0.5 * task.alpha * beyond**2 <= h(task, z) + 1e-13 * (size + task.alpha * beyond**2 + abs(bound))
+        assert bound + 0.5 * task.alpha * beyond**2 <= h(task, z) + 1e-13 * (
+            size + task.alpha * beyond**2 + abs(bound)
+        )
 
 
 @each_set
@@ -102,13 +135,18 @@ def test_piecewise_linear_blocks_are_solved_to_the_accuracy_asked_for(
 
 @each_set
 @given(seed=seeds, alpha=st.sampled_from([1e-2, 1.0, 1e2]), delta=st.sampled_from([0.1, 1.0, 1e2]))
-def test_half_a_block_and_a_block_twice_are_the_same_step(K: Any, seed: int, alpha: float, delta: float) -> None:
+def test_half_a_block_and_a_block_twice_are_the_same_step(
+    K: Any, seed: int, alpha: float, delta: float
+) -> None:
     rng = np.random.default_rng(seed)
     block = pieces(K, rng, 4, 3, False)
     twice = MaxAffine(np.concatenate([block.A, block.A]), np.concatenate([block.b, block.b]))
     task = posed(K, block, rng, delta, alpha)
     accuracy = 1e-11 * scale(task)
-    once, again = solve(task, accuracy), solve(task._replace(constraints=twice, delta=delta / 2), accuracy)
+    once, again = (
+        solve(task, accuracy),
+        solve(task._replace(constraints=twice, delta=delta / 2), accuracy),
+    )
     assert abs(h(task, once.x) - h(task, again.x)) <= once.gap + again.gap + 1e-13 * scale(task)
     apart = np.sqrt(2 * once.gap / alpha) + np.sqrt(2 * again.gap / alpha) + 1e-7 * K.radius
     assert np.linalg.norm(once.x - again.x) <= apart
@@ -123,12 +161,26 @@ def test_units_do_not_matter(kind: str, by: float, seed: int) -> None:
     block = pieces(K, rng, 6, 3, False)
     task = posed(K, block, rng, 3.0, 0.5)
     if kind == "length":  # x by `by`: slopes shrink, values stay
-        other = Task(L2Ball(4, by), MaxAffine(block.A / by, block.b), task.y * by, task.d / by, task.delta, task.alpha / by**2, task.center)
+        other = Task(
+            L2Ball(4, by),
+            MaxAffine(block.A / by, block.b),
+            task.y * by,
+            task.d / by,
+            task.delta,
+            task.alpha / by**2,
+            task.center,
+        )
         there = 1.0 / by
     elif kind == "loss":  # h by `by`
-        other, there = task._replace(d=task.d * by, delta=task.delta * by, alpha=task.alpha * by), 1.0
+        other, there = (
+            task._replace(d=task.d * by, delta=task.delta * by, alpha=task.alpha * by),
+            1.0,
+        )
     else:
-        other, there = task._replace(constraints=MaxAffine(block.A * by, block.b * by), delta=task.delta / by), 1.0
+        other, there = (
+            task._replace(constraints=MaxAffine(block.A * by, block.b * by), delta=task.delta / by),
+            1.0,
+        )
     ours, theirs = solve(task, 1e-9 * scale(task)), solve(other, 1e-9 * scale(other))
     assert theirs.gap <= 1e-9 * scale(other)
     close = 2 * np.sqrt(2 * 1e-9 * scale(task) / task.alpha)
@@ -144,7 +196,10 @@ def test_capacities_are_maxima_of_coordinates(name: str, seed: int, b: int, delt
     coordinates = np.broadcast_to(np.eye(n), (b, n, n)).reshape(b, n, *K.shape)
     task = posed(K, Capacity(c), rng, delta, 0.7)
     accuracy = 1e-10 * scale(task)
-    one, other = solve(task, accuracy), solve(task._replace(constraints=MaxAffine(coordinates, c.reshape(b, n))), accuracy)
+    one, other = (
+        solve(task, accuracy),
+        solve(task._replace(constraints=MaxAffine(coordinates, c.reshape(b, n))), accuracy),
+    )
     assert max(one.gap, other.gap) <= accuracy
     assert abs(h(task, one.x) - h(task, other.x)) <= accuracy
 
@@ -153,7 +208,10 @@ def test_capacities_are_maxima_of_coordinates(name: str, seed: int, b: int, delt
 def test_linear_and_affine_blocks_are_blocks_of_one_piece(seed: int) -> None:
     rng, K = np.random.default_rng(seed), SETS["simplex"]
     C = rng.normal(size=(9, 6))
-    for block, same in ((Linear(C), MaxAffine(C[:, None], np.zeros((9, 1)))), (Affine(C, C[:, 0]), MaxAffine(C[:, None], C[:, :1]))):
+    for block, same in (
+        (Linear(C), MaxAffine(C[:, None], np.zeros((9, 1)))),
+        (Affine(C, C[:, 0]), MaxAffine(C[:, None], C[:, :1])),
+    ):
         task = posed(K, block, np.random.default_rng(seed), 2.0, 0.3)
         one, other = solve(task, 1e-10), solve(task._replace(constraints=same), 1e-10)
         assert max(one.gap, other.gap) <= 1e-10
@@ -161,14 +219,27 @@ def test_linear_and_affine_blocks_are_blocks_of_one_piece(seed: int) -> None:
 
 
 @each_set
-@given(seed=seeds, b=st.sampled_from([1, 6]), alpha=st.sampled_from([1e-2, 1.0, 1e2]), delta=st.sampled_from([0.1, 10.0]))
-def test_quadratics_reach_a_stated_gap(K: Any, seed: int, b: int, alpha: float, delta: float) -> None:
+@given(
+    seed=seeds,
+    b=st.sampled_from([1, 6]),
+    alpha=st.sampled_from([1e-2, 1.0, 1e2]),
+    delta=st.sampled_from([0.1, 10.0]),
+)
+def test_quadratics_reach_a_stated_gap(
+    K: Any, seed: int, b: int, alpha: float, delta: float
+) -> None:
     if len(K.shape) > 1:
         return
     rng, n = np.random.default_rng(seed), K.shape[0]
     root = rng.normal(size=(b, n, n)) / np.sqrt(n)
     P = root @ root.swapaxes(1, 2)
-    task = posed(K, Quadratic(P, rng.normal(size=(b, n)) - P @ K.center, rng.normal(size=b)), rng, delta, alpha)
+    task = posed(
+        K,
+        Quadratic(P, rng.normal(size=(b, n)) - P @ K.center, rng.normal(size=b)),
+        rng,
+        delta,
+        alpha,
+    )
     accuracy = 1e-6 * scale(task)
     solved = solve(task, accuracy)
     honest(task, solved, rng)
@@ -176,7 +247,9 @@ def test_quadratics_reach_a_stated_gap(K: Any, seed: int, b: int, alpha: float, 
 
 
 def cones(K: Any, rng: np.random.Generator, b: int) -> Custom:
-    """Distances from points, less some length: curved, kinked, and known only by their values and subgradients."""
+    """Distances from points, less some length: curved, kinked, and known only by their values and
+    subgradients.
+    """
     points = [member(K, rng, 0.9) for _ in range(b)]
 
     def value(t: int, x: np.ndarray[Any, Any]) -> float:
@@ -191,7 +264,9 @@ def cones(K: Any, rng: np.random.Generator, b: int) -> Custom:
 
 @each_set
 @given(seed=seeds, budget=st.sampled_from([1, 2, 5, 12]))
-def test_unknown_functions_stop_at_the_budget_with_an_honest_gap(K: Any, seed: int, budget: int) -> None:
+def test_unknown_functions_stop_at_the_budget_with_an_honest_gap(
+    K: Any, seed: int, budget: int
+) -> None:
     rng = np.random.default_rng(seed)
     task = posed(K, cones(K, rng, 5), rng, 20.0, 0.1)
     solved, longer = solve(task, 0.0, budget), solve(task, 1e-6 * scale(task))
@@ -203,7 +278,9 @@ def test_unknown_functions_stop_at_the_budget_with_an_honest_gap(K: Any, seed: i
 
 
 def test_an_answer_found_before_its_certificate_is_off_from_where_that_is_least() -> None:
-    """Stopped early, a quadratic around the answer itself would be above h somewhere: the one that is below is around another point."""
+    """Stopped early, a quadratic around the answer itself would be above h somewhere: the one that
+    is below is around another point.
+    """
     K, refuted = SETS["ball"], 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
@@ -213,8 +290,16 @@ def test_an_answer_found_before_its_certificate_is_off_from_where_that_is_least(
             solved = solve(task, 0.0, budget)
             honest(task, solved, rng, exact)
             points = [exact, *(member(K, rng, far) for far in np.linspace(0.0, 1.0, 20))]
-            around = [h(task, solved.x) - solved.gap + 0.5 * task.alpha * float(np.linalg.norm(z - solved.x)) ** 2 for z in points]
-            refuted += any(value > h(task, z) + 1e-6 * scale(task) for value, z in zip(around, points, strict=True))
+            around = [
+                h(task, solved.x)
+                - solved.gap
+                + 0.5 * task.alpha * float(np.linalg.norm(z - solved.x)) ** 2
+                for z in points
+            ]
+            refuted += any(
+                value > h(task, z) + 1e-6 * scale(task)
+                for value, z in zip(around, points, strict=True)
+            )
     assert refuted > 0
 
 
@@ -237,10 +322,16 @@ def test_looks_are_counted_and_more_of_them_are_never_worse() -> None:
 
 
 @pytest.mark.parametrize("infeasible", [False, True])
-def test_curved_constraints_that_cuts_alone_describe_badly_are_solved_in_few_looks(infeasible: bool) -> None:
+def test_curved_constraints_that_cuts_alone_describe_badly_are_solved_in_few_looks(
+    infeasible: bool,
+) -> None:
     rng, n, b = np.random.default_rng(0), 20, 32
     root = rng.normal(size=(b, n, n)) / np.sqrt(n)
-    block = Quadratic(root @ root.swapaxes(1, 2), rng.normal(size=(b, n)) / np.sqrt(n), np.full(b, 1.0 if infeasible else -0.1))
+    block = Quadratic(
+        root @ root.swapaxes(1, 2),
+        rng.normal(size=(b, n)) / np.sqrt(n),
+        np.full(b, 1.0 if infeasible else -0.1),
+    )
     task = posed(L2Ball(n), block, rng, 32.0, 1e-3, 0.9)
     solved = solve(task, 1e-6 * scale(task))
     assert solved.gap <= 1e-6 * scale(task)
@@ -275,19 +366,31 @@ def test_a_set_of_one_point_has_one_answer() -> None:
 
 def test_full_rounds_push_with_delta() -> None:
     K = L2Ball(2, 10.0)
-    task = Task(K, Affine([[1.0, 0.0], [0.0, 1.0]], [-50.0, -50.0]), np.zeros(2), np.zeros(2), 3.0, 2.0, np.zeros(2))
+    task = Task(
+        K,
+        Affine([[1.0, 0.0], [0.0, 1.0]], [-50.0, -50.0]),
+        np.zeros(2),
+        np.zeros(2),
+        3.0,
+        2.0,
+        np.zeros(2),
+    )
     np.testing.assert_allclose(solve(task, 1e-12).x, [-1.5, -1.5])
 
 
 def test_without_drift_the_nearest_point_that_keeps_the_constraint_is_found() -> None:
     K = L2Ball(2, 10.0)
-    task = Task(K, Affine.one([3.0, 4.0], 5.0), np.array([3.0, 4.0]), np.zeros(2), 1e3, 1.0, np.zeros(2))
+    task = Task(
+        K, Affine.one([3.0, 4.0], 5.0), np.array([3.0, 4.0]), np.zeros(2), 1e3, 1.0, np.zeros(2)
+    )
     np.testing.assert_allclose(solve(task, 1e-12).x, [0.6, 0.8], atol=1e-9)
 
 
 @each_set
 @given(seed=seeds, rounds=st.integers(1, 4), k=st.sampled_from([1e-3, 1.0, 1e3]))
-def test_multipliers_are_feasible_and_no_feasible_ones_are_better(K: Any, seed: int, rounds: int, k: float) -> None:
+def test_multipliers_are_feasible_and_no_feasible_ones_are_better(
+    K: Any, seed: int, rounds: int, k: float
+) -> None:
     rng, n, m = np.random.default_rng(seed), int(np.prod(K.shape)), 9
     of = rng.integers(0, rounds, m)
     cuts = no_cuts(n).joined(of, rng.integers(-1, 2, (m, n)).astype(float), rng.normal(size=m))
@@ -322,8 +425,13 @@ def test_a_conic_solver_agrees(name: str, delta: float, alpha: float) -> None:
         if block is linear:
             terms = [cp.pos(cp.max(linear.A[t] @ x - linear.b[t])) for t in range(b)]
         else:
-            terms = [cp.pos(0.5 * cp.sum_squares(root[t].T @ x) + curved.q[t] @ x + curved.r[t]) for t in range(b)]
-        cost = task.d @ (x - task.y) + delta * cp.sum(terms) + alpha / 2 * cp.sum_squares(x - task.y)
+            terms = [
+                cp.pos(0.5 * cp.sum_squares(root[t].T @ x) + curved.q[t] @ x + curved.r[t])
+                for t in range(b)
+            ]
+        cost = (
+            task.d @ (x - task.y) + delta * cp.sum(terms) + alpha / 2 * cp.sum_squares(x - task.y)
+        )
         inside = [cp.norm(x - task.center) <= K.radius, x - task.center == hull @ (x - task.center)]
         best = cp.Problem(cp.Minimize(cost), inside).solve(solver=cp.CLARABEL)
         solved = solve(task, 1e-8 * scale(task))

@@ -1,4 +1,6 @@
-"""The drift-plus-penalty step for capacities: certificates that no solver is needed to check, every stage, every kind of hull, twins."""
+"""The drift-plus-penalty step for capacities: certificates that no solver is needed to check, every
+stage, every kind of hull, twins.
+"""
 
 from __future__ import annotations
 
@@ -44,13 +46,22 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def random_task(K: Any, seed: int) -> Task:
-    """A step of any kind: y inside or on the border, capacities loose, tight, negative, tied, out of reach; any weights."""
+    """A step of any kind: y inside or on the border, capacities loose, tight, negative, tied, out
+    of reach; any weights.
+    """
     rng = np.random.default_rng(seed)
     c, R = np.asarray(K.center, dtype=float), K.radius
     way = np.asarray(K.tangent(rng.normal(size=K.shape)))
     y = c + R * rng.choice([0.0, 0.3, 0.9, 1.0]) * way / np.linalg.norm(way)
-    d = np.asarray(K.tangent(rng.normal(size=K.shape))) * 10.0 ** rng.uniform(-3, 3) * rng.choice([0, 1, 1])
-    C = c + R * (rng.normal(size=(rng.choice([1, 2, 5, 20]), *K.shape)) * rng.choice([0.1, 0.5, 2.0]) + rng.choice([-1.0, 0.0, 0.3, 5.0]))
+    d = (
+        np.asarray(K.tangent(rng.normal(size=K.shape)))
+        * 10.0 ** rng.uniform(-3, 3)
+        * rng.choice([0, 1, 1])
+    )
+    C = c + R * (
+        rng.normal(size=(rng.choice([1, 2, 5, 20]), *K.shape)) * rng.choice([0.1, 0.5, 2.0])
+        + rng.choice([-1.0, 0.0, 0.3, 5.0])
+    )
     match rng.integers(6):
         case 0:
             C = R * np.round(4.0 * C / R) / 4.0
@@ -64,7 +75,11 @@ def random_task(K: Any, seed: int) -> Task:
 def scale(task: Task) -> float:
     """What h is made of at y and at the end of the ball."""
     R = task.K.radius
-    return task.delta * task.breach(task.y) + float(np.linalg.norm(task.d)) * R + 1e-6 * task.alpha * R**2
+    return (
+        task.delta * task.breach(task.y)
+        + float(np.linalg.norm(task.d)) * R
+        + 1e-6 * task.alpha * R**2
+    )
 
 
 def members(task: Task, x: np.ndarray, seed: int, count: int = 40) -> list[np.ndarray]:
@@ -81,7 +96,7 @@ def h(task: Task, x: np.ndarray) -> float:
     return task.value(x, task.breach(x))
 
 
-# -------------------------------------------------------------------------------------------------------------- certificates
+# ------------------------------------------------------------------------------------- certificates
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -94,22 +109,34 @@ def test_answers_are_as_good_as_certified_and_as_asked(name, seed):
     assert 0.0 <= gap <= accuracy
     assert looks >= 1
     assert breach == pytest.approx(task.breach(x), rel=1e-12)
-    assert np.linalg.norm(x - task.center) <= task.K.radius * (1 + 1e-12) + 1e-15 * np.linalg.norm(task.center)
+    assert np.linalg.norm(x - task.center) <= task.K.radius * (1 + 1e-12) + 1e-15 * np.linalg.norm(
+        task.center
+    )
     across = (x - task.center) - np.asarray(task.K.tangent(x - task.center))
     assert np.abs(across).max() <= 1e-11 * (task.K.radius + np.abs(task.center).max())
     for z in (*members(task, x, seed), task.y):
-        assert h(task, x) + 0.5 * task.alpha * max(0.0, float(np.linalg.norm(z - x)) - off) ** 2 <= h(task, z) + gap + blur
+        assert (
+            h(task, x) + 0.5 * task.alpha * max(0.0, float(np.linalg.norm(z - x)) - off) ** 2
+            <= h(task, z) + gap + blur
+        )
 
 
 @pytest.mark.parametrize("name", SETS)
 @given(seed=seeds)
 def test_the_gap_is_that_of_the_bound_of_the_task(name, seed):
-    """What is certified is h(x) - task.lower(s, e), only summed so that nothing cancels, and the bound is below h everywhere."""
+    """What is certified is h(x) - task.lower(s, e), only summed so that nothing cancels, and the
+    bound is below h everywhere.
+    """
     task = random_task(SETS[name], seed)
     search = Search(task, 0.0, 1)
     rng = np.random.default_rng(seed)
     S = np.unique(rng.integers(0, len(search.z), 3))
-    u = rng.exponential(size=(len(search.C), len(S))) * search.rho / len(S) * rng.choice([0.01, 1.0])
+    u = (
+        rng.exponential(size=(len(search.C), len(S)))
+        * search.rho
+        / len(S)
+        * rng.choice([0.01, 1.0])
+    )
     part = Part(search, 1.0)
     part.offer(Proposal(S, u, None))
     lam = task.alpha * Proposal(S, u, None).within(search.rho).u
@@ -120,9 +147,18 @@ def test_the_gap_is_that_of_the_bound_of_the_task(name, seed):
     e = float(np.vdot(lam, finite))
     lower = task.lower(s, e)
     best = search.best
-    sizes = abs(h(task, best.x)) + abs(e) + float(np.linalg.norm(s)) * task.K.radius + float(np.abs(lam * finite).sum())
+    sizes = (
+        abs(h(task, best.x))
+        + abs(e)
+        + float(np.linalg.norm(s)) * task.K.radius
+        + float(np.abs(lam * finite).sum())
+    )
     assert best.gap == pytest.approx(h(task, best.x) - lower, rel=1e-9, abs=1e-11 * sizes)
-    assert np.allclose(best.x, task.nearest(s), atol=1e-11 * (task.K.radius + np.abs(search.z).max() + np.abs(w).max() / task.alpha))
+    assert np.allclose(
+        best.x,
+        task.nearest(s),
+        atol=1e-11 * (task.K.radius + np.abs(search.z).max() + np.abs(w).max() / task.alpha),
+    )
     assert all(lower <= h(task, z) + 1e-11 * sizes for z in members(task, best.x, seed, 10))
 
 
@@ -133,7 +169,12 @@ def test_every_stage_that_answers_gives_the_same_point(name, seed):
     task = random_task(SETS[name], seed)
     accuracy = 1e-8 * scale(task)
     whole = capacities.capacities(task, accuracy, 1000)
-    for stages in ((closed_form,), (dual_ascent,), (interior_point,), (closed_form, interior_point)):
+    for stages in (
+        (closed_form,),
+        (dual_ascent,),
+        (interior_point,),
+        (closed_form, interior_point),
+    ):
         search = Search(task, accuracy, 1000)
         part = Part(search, 1.0)
         for stage in stages:
@@ -144,20 +185,31 @@ def test_every_stage_that_answers_gives_the_same_point(name, seed):
         if search.best.gap <= accuracy:
             apart = np.linalg.norm(search.best.x - whole.x)
             assert apart <= 2.0 * np.sqrt(2.0 * accuracy / task.alpha) * (1 + 1e-9)
-        assert h(task, search.best.x) - search.best.gap <= h(task, whole.x) + 1e-12 * scale(task) + 1e-12 * abs(h(task, whole.x))
+        assert h(task, search.best.x) - search.best.gap <= h(task, whole.x) + 1e-12 * scale(
+            task
+        ) + 1e-12 * abs(h(task, whole.x))
 
 
-@given(seed=seeds, factor=st.sampled_from([1e-8, 1e-3, 1e8]), name=st.sampled_from(["a box", "a simplex", "flows"]))
+@given(
+    seed=seeds,
+    factor=st.sampled_from([1e-8, 1e-3, 1e8]),
+    name=st.sampled_from(["a box", "a simplex", "flows"]),
+)
 def test_units_of_h_do_not_matter(seed, factor, name):
     task = random_task(SETS[name], seed)
     accuracy = 1e-8 * scale(task)
     other = task._replace(d=factor * task.d, delta=factor * task.delta, alpha=factor * task.alpha)
-    one, two = capacities.capacities(task, accuracy, 1000), capacities.capacities(other, factor * accuracy, 1000)
+    one, two = (
+        capacities.capacities(task, accuracy, 1000),
+        capacities.capacities(other, factor * accuracy, 1000),
+    )
     assert two.gap <= factor * accuracy
     assert np.linalg.norm(one.x - two.x) <= 2.0 * np.sqrt(2.0 * accuracy / task.alpha)
 
 
-@pytest.mark.parametrize("name", ["a box", "a simplex", "flows", "layers", "a hull of vertices", "a ball"])
+@pytest.mark.parametrize(
+    "name", ["a box", "a simplex", "flows", "layers", "a hull of vertices", "a ball"]
+)
 @pytest.mark.parametrize("alpha", [1e-12, 1e-6, 1e6, 1e12])
 @settings(max_examples=8)
 @given(seed=seeds)
@@ -169,13 +221,15 @@ def test_extreme_weights_leave_certificates_honest(name, alpha, seed):
     assert h(task, x) <= min(h(task, z) for z in members(task, x, seed, 20)) + gap + blur
 
 
-# ---------------------------------------------------------------------------------------------------------------- by hand
+# ------------------------------------------------------------------------------------------ by hand
 
 
 def test_closed_form_by_hand():
     K = Box(np.zeros(3), np.full(3, 10.0))
     c = np.array([[4.0, 9.0, 9.0], [9.0, 3.0, 9.0]])
-    task = Task(K, Capacity(c), np.full(3, 5.0), np.array([0.0, 0.0, 1.0]), 10.0, 2.0, np.full(3, 5.0))
+    task = Task(
+        K, Capacity(c), np.full(3, 5.0), np.array([0.0, 0.0, 1.0]), 10.0, 2.0, np.full(3, 5.0)
+    )
     search = Search(task, 1e-12, 10)
     answer = search.run()
     assert search.stage == "closed_form"
@@ -186,7 +240,9 @@ def test_closed_form_by_hand():
 
 def test_a_saturated_round_by_hand():
     """One round, rho = 0.5: 1/2 (x - 1)^2 + 0.5 x^+ has its least value at 0.5."""
-    task = Task(Box([-3.0], [3.0]), Capacity.one([0.0]), np.array([1.0]), np.zeros(1), 1.0, 2.0, np.zeros(1))
+    task = Task(
+        Box([-3.0], [3.0]), Capacity.one([0.0]), np.array([1.0]), np.zeros(1), 1.0, 2.0, np.zeros(1)
+    )
     x, breach, gap, _, _ = capacities.capacities(task, 1e-12, 100)
     assert x[0] == pytest.approx(0.5, abs=1e-6)
     assert breach == pytest.approx(0.5, abs=1e-6)
@@ -196,13 +252,19 @@ def test_a_saturated_round_by_hand():
 def test_the_ball_by_hand():
     """A pull along the first axis ends on the ball; a capacity there holds it back."""
     K = L2Ball(2)
-    task = Task(K, Capacity.one([5.0, 5.0]), np.zeros(2), np.array([-30.0, -40.0]), 1.0, 1.0, np.zeros(2))
+    task = Task(
+        K, Capacity.one([5.0, 5.0]), np.zeros(2), np.array([-30.0, -40.0]), 1.0, 1.0, np.zeros(2)
+    )
     assert capacities.capacities(task, 1e-9, 100).x == pytest.approx([0.6, 0.8], abs=1e-6)
-    held = capacities.capacities(task._replace(constraints=Capacity.one([0.28, 5.0]), delta=100.0), 1e-9, 100)
+    held = capacities.capacities(
+        task._replace(constraints=Capacity.one([0.28, 5.0]), delta=100.0), 1e-9, 100
+    )
     assert held.x == pytest.approx([0.28, 0.96], abs=1e-5)
 
 
-@pytest.mark.parametrize("K", [FlowPolytope.examples()[3], Box([0.5, -0.5], [0.5, -0.5]), CappedSimplex(2, 0.5)])
+@pytest.mark.parametrize(
+    "K", [FlowPolytope.examples()[3], Box([0.5, -0.5], [0.5, -0.5]), CappedSimplex(2, 0.5)]
+)
 def test_one_point_is_the_answer(K):
     c = np.asarray(K.center, dtype=float)
     task = Task(K, Capacity(np.stack([c - 1.0, c + 1.0])), c, np.zeros(K.shape), 2.0, 1.0, c)
@@ -215,7 +277,15 @@ def test_one_point_is_the_answer(K):
 def test_ties_are_shared_among_rounds():
     """Twenty rounds with the same capacities carry together what one cannot."""
     K = Box(np.zeros(4), np.ones(4))
-    task = Task(K, Capacity(np.full((20, 4), 0.25)), np.full(4, 0.75), np.zeros(4), 0.11, 1.0, np.full(4, 0.5))
+    task = Task(
+        K,
+        Capacity(np.full((20, 4), 0.25)),
+        np.full(4, 0.75),
+        np.zeros(4),
+        0.11,
+        1.0,
+        np.full(4, 0.5),
+    )
     search = Search(task, 1e-12, 10)
     assert search.run().x == pytest.approx(np.full(4, 0.25))
     assert search.stage == "closed_form"
@@ -224,7 +294,9 @@ def test_ties_are_shared_among_rounds():
 @pytest.mark.parametrize("rounds", [4, 40])
 @pytest.mark.parametrize("delta", [0.05, 2.0, 100.0])
 def test_an_outage_is_answered(rounds, delta):
-    """Capacities near zero on many arcs, from a flow that uses them: no stage may be left without an answer."""
+    """Capacities near zero on many arcs, from a flow that uses them: no stage may be left without
+    an answer.
+    """
     K, rng = layered(5, 5), np.random.default_rng(0)
     c = np.asarray(K.center)
     C = c * rng.uniform(1.0, 3.0, (rounds, len(c)))
@@ -248,7 +320,10 @@ def test_nothing_given_is_changed():
     task = random_task(SETS["a simplex"], 1)
     before = [np.array(a) for a in (task.constraints.c, task.y, task.d, task.center)]
     capacities.capacities(task, 1e-9, 100)
-    assert all(np.array_equal(a, b) for a, b in zip(before, (task.constraints.c, task.y, task.d, task.center), strict=True))
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(before, (task.constraints.c, task.y, task.d, task.center), strict=True)
+    )
 
 
 @pytest.mark.parametrize("name", ["a box", "a simplex", "flows", "a hull of vertices", "a ball"])
@@ -257,18 +332,22 @@ def test_a_conic_solver_agrees(name, seed):
     cp = pytest.importorskip("cvxpy", reason="cvxpy is not installed")
     task = random_task(SETS[name], 1000 + seed)._replace(alpha=1.0 / SETS[name].radius, delta=0.3)
     n = task.y.size
-    P = np.array([np.asarray(task.K.tangent(e.reshape(task.y.shape))).reshape(-1) for e in np.eye(n)])
+    P = np.array(
+        [np.asarray(task.K.tangent(e.reshape(task.y.shape))).reshape(-1) for e in np.eye(n)]
+    )
     x, y = cp.Variable(n), task.y.reshape(-1)
     c = task.constraints.c.reshape(len(task.constraints), -1)
     breach = sum(cp.pos(cp.max(x - np.minimum(row, 1e3))) for row in c)
-    value = task.d.reshape(-1) @ (x - y) + task.delta * breach + task.alpha / 2 * cp.sum_squares(x - y)
+    value = (
+        task.d.reshape(-1) @ (x - y) + task.delta * breach + task.alpha / 2 * cp.sum_squares(x - y)
+    )
     within = [cp.norm(x - task.center.reshape(-1)) <= task.K.radius, (np.eye(n) - P) @ (x - y) == 0]
     best = cp.Problem(cp.Minimize(value), within).solve(solver=cp.CLARABEL)
     answer = capacities.capacities(task, 1e-9 * scale(task), 500)
     assert h(task, answer.x) == pytest.approx(best, abs=1e-6 * scale(task))
 
 
-# ------------------------------------------------------------------------------------------------------------------- hulls
+# -------------------------------------------------------------------------------------------- hulls
 
 
 @pytest.mark.parametrize("name", SETS)
@@ -301,7 +380,7 @@ def test_binding_entries_are_solved_for(name, columns, monkeypatch):
     assert H(w)[S] == pytest.approx(r, abs=1e-9)
 
 
-# ------------------------------------------------------------------------------------------------------------------- twins
+# -------------------------------------------------------------------------------------------- twins
 
 
 def naive_round(a: np.ndarray, rho: float) -> np.ndarray:
@@ -313,7 +392,11 @@ def naive_round(a: np.ndarray, rho: float) -> np.ndarray:
     return np.maximum(a - taus[np.flatnonzero(down > taus)[-1]], 0.0)
 
 
-@given(seed=seeds, hull_kind=st.sampled_from(["whole", "few", "columns"]), rho=st.sampled_from([0.01, 0.3, 5.0]))
+@given(
+    seed=seeds,
+    hull_kind=st.sampled_from(["whole", "few", "columns"]),
+    rho=st.sampled_from([0.01, 0.3, 5.0]),
+)
 def test_ascent_is_its_naive_twin(seed, hull_kind, rho):
     rng = np.random.default_rng(seed)
     b, m = rng.integers(1, 6), rng.integers(1, 7)
@@ -364,7 +447,8 @@ def test_shares_add_up_and_go_to_the_rounds_that_attain_the_minimum(seed):
         assert u.sum(axis=0) == pytest.approx(w)
         assert (u >= 0.0).all()
         assert (u[C.min(axis=0) < C] == 0.0).all()
-        only = (C.min(axis=0) == C).all(axis=0).all()  # every round ties everywhere: no order of filling can fail
+        # every round ties everywhere: no order of filling can fail
+        only = (C.min(axis=0) == C).all(axis=0).all()
         if only and w.sum() <= b * rho:
             assert u.sum(axis=1).max() <= rho + 1e-12
 
@@ -373,7 +457,12 @@ def test_shares_add_up_and_go_to_the_rounds_that_attain_the_minimum(seed):
 def test_the_kernels_of_interior_point_are_their_formulas(seed, corrector):
     rng = np.random.default_rng(seed)
     b, m = rng.integers(1, 5), rng.integers(1, 5)
-    u, s, ds, du = rng.random((b, m)), rng.random((b, m)) + 0.1, rng.normal(size=(b, m)), rng.normal(size=(b, m))
+    u, s, ds, du = (
+        rng.random((b, m)),
+        rng.random((b, m)) + 0.1,
+        rng.normal(size=(b, m)),
+        rng.normal(size=(b, m)),
+    )
     D, dtau, dx = u / s, rng.normal(size=b), rng.normal(size=m)
     g_expected = (0.3 - corrector * ds * du) / s - u
     away = dtau[:, None] - dx

@@ -1,4 +1,6 @@
-"""The primal-dual learners: laws, the theorem's frozen regime, thresholds, units, condition (C), and bounds on hostile streams."""
+"""The primal-dual learners: laws, the theorem's frozen regime, thresholds, units, condition (C),
+and bounds on hostile streams.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,19 @@ from tidewolf.testing import check_learner
 DIAMOND = FlowPolytope.examples()[0]
 HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
 POINT = VertexHull(np.ones((1, 2)))
-SETS = [Simplex(4), DIAMOND, CappedSimplex(6, 0.5), Box([-1.0, 0.0], [1.0, 3.0]), HULL, L2Ball((2, 2), 3.0), Simplex(1), POINT]
+SETS = [
+    Simplex(4),
+    DIAMOND,
+    CappedSimplex(6, 0.5),
+    Box([-1.0, 0.0], [1.0, 3.0]),
+    HULL,
+    L2Ball((2, 2), 3.0),
+    Simplex(1),
+    POINT,
+]
 
 
-# --- laws -------------------------------------------------------------------------------------------------------------------------
+# --- laws -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", range(len(SETS)), ids=lambda number: repr(SETS[number]))
@@ -66,19 +77,30 @@ def test_settings_and_slopes_are_refused_with_a_sentence():
         PrimalDual(DIAMOND, block=0)
     with pytest.raises(InvalidInput, match=r"calls_per_round must be greater than 0, not 0\."):
         PrimalDual(DIAMOND, calls_per_round=0)
-    with pytest.raises(NotAMember, match=r"The starting point is not a member of the set: its excess is 1\."):
-        PrimalDual.theorem(L2Ball(2), horizon=9, loss_lipschitz=1.0, constraint_lipschitz=1.0, start=[2.0, 0.0])
+    with pytest.raises(
+        NotAMember, match=r"The starting point is not a member of the set: its excess is 1\."
+    ):
+        PrimalDual.theorem(
+            L2Ball(2), horizon=9, loss_lipschitz=1.0, constraint_lipschitz=1.0, start=[2.0, 0.0]
+        )
     steep = FirstOrder(np.array([3.0, 4.0]), 0.0, np.zeros(2), 5.0, 0.0, 1)
-    for learner in (PrimalDual(L2Ball(2), 50, loss_lipschitz=4.9), TheoremPrimalDual(L2Ball(2), 50, 4.9, 1.0)):
-        with pytest.raises(InvalidInput, match=r"A loss of slope 5 was seen, above loss_lipschitz = 4\.9"):
+    for learner in (
+        PrimalDual(L2Ball(2), 50, loss_lipschitz=4.9),
+        TheoremPrimalDual(L2Ball(2), 50, 4.9, 1.0),
+    ):
+        with pytest.raises(
+            InvalidInput, match=r"A loss of slope 5 was seen, above loss_lipschitz = 4\.9"
+        ):
             learner.update(learner.start(), steep)
 
 
-# --- blocks, horizons, budgets ----------------------------------------------------------------------------------------------------
+# --- blocks, horizons, budgets --------------------------------------------------------------------
 
 
 def hostile(K: Any, rounds: int, seed: int, turns: int = 7) -> tw.Stream:
-    """Losses that turn round and constraints that oppose them, all kept by one point of K; slopes of at most 1."""
+    """Losses that turn round and constraints that oppose them, all kept by one point of K; slopes
+    of at most 1.
+    """
     rng = np.random.default_rng(seed)
     star = 0.7 * K.center + 0.3 * K.lmo(rng.standard_normal(K.shape))
     sign = np.where(np.arange(rounds) * turns // rounds % 2, -1.0, 1.0)[:, None]
@@ -104,13 +126,19 @@ def test_past_the_horizon_it_restarts_with_twice_as_much_and_says_so():
     learner = PrimalDual(DIAMOND, horizon=20)
     run = tw.run(learner, hostile(DIAMOND, 70, 0))
     assert (run.final_state.began, run.final_state.horizon) == (60, 80)
-    assert run.notes == ("The horizon of 20 rounds was passed: after round 60 the learner restarted with 80.",)
+    assert run.notes == (
+        "The horizon of 20 rounds was passed: after round 60 the learner restarted with 80.",
+    )
     assert tw.run(learner, hostile(DIAMOND, 20, 0)).notes == ()
     unknown = tw.run(PrimalDual(DIAMOND), hostile(DIAMOND, 300, 0))
     assert (unknown.final_state.began, unknown.final_state.horizon, unknown.notes) == (256, 512, ())
 
 
-@given(seed=st.integers(0, 2**32), calls=st.sampled_from([0.3, 1.0, 3.7]), T=st.sampled_from([400, 1000]))
+@given(
+    seed=st.integers(0, 2**32),
+    calls=st.sampled_from([0.3, 1.0, 3.7]),
+    T=st.sampled_from([400, 1000]),
+)
 @settings(max_examples=8)
 def test_the_budget_always_reaches_the_tolerance(seed, calls, T):
     K = (HULL, DIAMOND, CappedSimplex(6, 0.5))[seed % 3]
@@ -121,25 +149,40 @@ def test_the_budget_always_reaches_the_tolerance(seed, calls, T):
     assert run.oracle_calls <= calls * T
 
 
-# --- units ------------------------------------------------------------------------------------------------------------------------
+# --- units ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{}, {"block": 1}, {"block": 3, "calls_per_round": 0.4}, {"calls_per_round": 8.0}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"block": 1}, {"block": 3, "calls_per_round": 0.4}, {"calls_per_round": 8.0}],
+    ids=str,
+)
 def test_powers_of_two_in_the_units_change_no_bit_of_a_decision(options):
     points = np.random.default_rng(3).standard_normal((7, 3))
     stream = hostile(VertexHull(points), 90, 5)
 
     def decisions(x: float, f: float, g: float) -> bytes:
         learner = PrimalDual(VertexHull(x * points), horizon=60, **options)
-        C, A, b = stream.losses.C * (f / x), stream.constraints.A * (g / x), stream.constraints.b * g
-        return np.array([p.x for p in tw.play(learner, tw.Stream(Linear(C), Affine(A, b)))] / np.float64(x)).tobytes()
+        C, A, b = (
+            stream.losses.C * (f / x),
+            stream.constraints.A * (g / x),
+            stream.constraints.b * g,
+        )
+        return np.array(
+            [p.x for p in tw.play(learner, tw.Stream(Linear(C), Affine(A, b)))] / np.float64(x)
+        ).tobytes()
 
     plain = decisions(1.0, 1.0, 1.0)
-    for units in ((8.0, 1.0, 1.0), (1.0, 0.25, 1.0), (1.0, 1.0, 2.0**20), (2.0**-12, 2.0**30, 2.0**-7)):
+    for units in (
+        (8.0, 1.0, 1.0),
+        (1.0, 0.25, 1.0),
+        (1.0, 1.0, 2.0**20),
+        (2.0**-12, 2.0**30, 2.0**-7),
+    ):
         assert decisions(*units) == plain, units
 
 
-# --- condition (C) ----------------------------------------------------------------------------------------------------------------
+# --- condition (C) --------------------------------------------------------------------------------
 
 
 @given(st.integers(1, 10**9), st.sampled_from([0.1, 1.0, 7.0]))
@@ -162,20 +205,28 @@ def test_the_damping_is_the_smallest_root(T, B):
 def test_what_is_promised_has_the_stated_constants():
     for B in (0.5, 1.0, 4.0):
         for T in (int(calls / B) for calls in (1e4, 1e5, 1e6, 1e8)):
-            regret, violation, reason = PrimalDual(L2Ball(2, 3.0), T, B, loss_lipschitz=2.0, constraint_lipschitz=5.0).promise()
+            regret, violation, reason = PrimalDual(
+                L2Ball(2, 3.0), T, B, loss_lipschitz=2.0, constraint_lipschitz=5.0
+            ).promise()
             assert regret <= 5.9 * 6.0 * T**0.75 / B**0.25
             assert 6.0 * 15.0 * T**0.875 / B**0.125 <= violation <= 6.9 * 15.0 * T**0.875 / B**0.125
             assert reason == ""
 
 
 def test_a_promise_that_cannot_be_made_says_why():
-    assert "needs horizon, loss_lipschitz and constraint_lipschitz" in PrimalDual(DIAMOND, 10**6).promise().reason
+    assert (
+        "needs horizon, loss_lipschitz and constraint_lipschitz"
+        in PrimalDual(DIAMOND, 10**6).promise().reason
+    )
     short = PrimalDual(DIAMOND, 100, loss_lipschitz=1.0, constraint_lipschitz=1.0).promise()
     assert short[:2] == (None, None)
-    assert short.reason.startswith("With 100 rounds in blocks of 15 with 1 oracle calls a round the theorem's condition has no solution")
+    assert short.reason.startswith(
+        "With 100 rounds in blocks of 15 with 1 oracle calls a round the theorem's condition has "
+        "no solution"
+    )
 
 
-# --- theory is executable ---------------------------------------------------------------------------------------------------------
+# --- theory is executable -------------------------------------------------------------------------
 
 
 def regret_of(run: Any) -> float:
@@ -207,7 +258,11 @@ def test_slopes_that_grow_a_thousandfold_keep_the_measured_bounds():
     K, T = HULL, 200
     stream = hostile(K, T, 3)
     growth = np.logspace(-2, 1, T)
-    C, A, b = stream.losses.C * growth[:, None], stream.constraints.A * growth[:, None], stream.constraints.b * growth
+    C, A, b = (
+        stream.losses.C * growth[:, None],
+        stream.constraints.A * growth[:, None],
+        stream.constraints.b * growth,
+    )
     for options in ({}, {"block": 1}, {"calls_per_round": 0.02, "block": 2}):
         run = tw.run(PrimalDual(K, T, **options), tw.Stream(Linear(C), Affine(A, b)))
         assert regret_of(run) <= run.bound.regret
@@ -216,15 +271,22 @@ def test_slopes_that_grow_a_thousandfold_keep_the_measured_bounds():
 
 @pytest.mark.parametrize("K", [L2Ball(3), Simplex(4)], ids=repr)
 def test_bounds_below_the_trivial_hold_and_measured_ones_are_below_the_promise(K):
-    """Twelve functions that alternate, so that the comparator is a small problem; the best of many feasible points stands in for it."""
+    """Twelve functions that alternate, so that the comparator is a small problem; the best of many
+    feasible points stands in for it.
+    """
     T, rng = 60_000, np.random.default_rng(4)
     few = hostile(K, 12, 4, turns=2)
     rounds = np.arange(T) // 50 % 12
-    stream = tw.Stream(Linear(few.losses.C[rounds]), Affine(few.constraints.A[rounds], few.constraints.b[rounds]))
+    stream = tw.Stream(
+        Linear(few.losses.C[rounds]), Affine(few.constraints.A[rounds], few.constraints.b[rounds])
+    )
     learner = PrimalDual(K, T, loss_lipschitz=1.0, constraint_lipschitz=1.0)
     run = tw.run(learner, stream)
     star = 0.7 * K.center + 0.3 * K.lmo(np.random.default_rng(4).standard_normal(K.shape))
-    candidates = [star, *(star + s * (K.lmo(rng.standard_normal(K.shape)) - star) for s in np.logspace(-3, 0, 40))]
+    candidates = [
+        star,
+        *(star + s * (K.lmo(rng.standard_normal(K.shape)) - star) for s in np.logspace(-3, 0, 40)),
+    ]
     feasible = [z for z in candidates if few.constraints.values(z).max() <= 1e-12]
     best = min(float(stream.losses.values(z).sum()) for z in feasible)
     promise = learner.promise()
@@ -234,13 +296,20 @@ def test_bounds_below_the_trivial_hold_and_measured_ones_are_below_the_promise(K
     assert run.violations.sum() <= run.bound.violation <= promise.violation
 
 
-@pytest.mark.parametrize("options", [{}, {"block": 1}, {"block": 3, "calls_per_round": 0.3}, {"loss_lipschitz": 9.0}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"block": 1}, {"block": 3, "calls_per_round": 0.3}, {"loss_lipschitz": 9.0}],
+    ids=str,
+)
 @pytest.mark.parametrize("K", [DIAMOND, HULL], ids=lambda K: type(K).__name__)
 def test_bounds_are_those_of_the_files_written_plainly(K, options):
-    """Three stretches, slopes that grow: what each block costs, what a G_f that grows costs, what a stretch leaves behind."""
+    """Three stretches, slopes that grow: what each block costs, what a G_f that grows costs, what a
+    stretch leaves behind.
+    """
     stream, growth = hostile(K, 130, 7), np.logspace(-1, 0.5, 130)
     stream = tw.Stream(
-        Linear(growth[:, None] * stream.losses.C), Affine(growth[:, None] * stream.constraints.A, growth * stream.constraints.b)
+        Linear(growth[:, None] * stream.losses.C),
+        Affine(growth[:, None] * stream.constraints.A, growth * stream.constraints.b),
     )
     learner = PrimalDual(K, 20, **options)
     run, R, D = tw.run(learner, stream), K.radius, K.diameter
@@ -260,12 +329,18 @@ def test_bounds_are_those_of_the_files_written_plainly(K, options):
             before = before._replace(y=before.active.x, lam=0.0, distance=0.0)
         s, n = steps_for(T, learner.calls_per_round, learner.block), len(played.losses)
         x, y, lam, rounds = before.active.x, before.y, before.lam, slice(t, t + n)
-        C, A, g = stream.losses.C[rounds], stream.constraints.A[rounds], stream.constraints[rounds].values(x)
+        C, A, g = (
+            stream.losses.C[rounds],
+            stream.constraints.A[rounds],
+            stream.constraints[rounds].values(x),
+        )
         grad_f, grad_g = K.tangent(C.sum(0)), K.tangent(A[g > 0].sum(0))
         G_f, G_g = max(G_f, np.linalg.norm(grad_f) / n), max(G_g, np.linalg.norm(grad_g) / n)
         d, q = grad_f / G_f + lam * grad_g / (G_g or 1.0), g[g > 0].sum() / ((G_g or 1.0) * R)
         price = d @ (x - y) / R + s.eta * d @ d / 2.0 - lam * q
-        energy += price + lam * q + s.nu * (q - n * s.theta * lam) ** 2 / 2.0 - n * s.theta * lam**2 / 2.0
+        energy += (
+            price + lam * q + s.nu * (q - n * s.theta * lam) ** 2 / 2.0 - n * s.theta * lam**2 / 2.0
+        )
         reach = R if t == 0 else min(2.0 * R, D + np.linalg.norm(x - y))
         regret += G_f * R * price + (G_f - paid_for) * reach**2 / (2.0 * s.eta * R)
         paid_for, before, t = G_f, played.state, t + n
@@ -286,13 +361,16 @@ def test_a_run_that_stops_within_a_block_has_its_bound():
 
 
 def test_curved_losses_need_no_given_slope_for_the_violation():
-    stream = tw.Stream(Quadratic(np.eye(5), -np.random.default_rng(0).random((50, 5))), hostile(DIAMOND, 50, 0).constraints)
+    stream = tw.Stream(
+        Quadratic(np.eye(5), -np.random.default_rng(0).random((50, 5))),
+        hostile(DIAMOND, 50, 0).constraints,
+    )
     run = tw.run(PrimalDual(DIAMOND, 50), stream)
     assert run.bound.reason == ""
     assert run.violations.sum() <= run.bound.violation
 
 
-# --- the theorem ------------------------------------------------------------------------------------------------------------------
+# --- the theorem ----------------------------------------------------------------------------------
 
 
 def test_the_thresholds_are_those_of_the_errata():
@@ -311,7 +389,10 @@ def test_the_condition_holds_from_its_threshold_on_and_not_just_before(R, G_g):
     T = thresholds.primal_dual_condition(R, G_g)
     assert not thresholds.condition_at(T - 1, R, G_g)
     assert all(thresholds.condition_at(T + k, R, G_g) for k in range(5000))
-    assert all(thresholds.condition_at(k * k, R, G_g) for k in range(math.isqrt(T) + 1, math.isqrt(T) + 3000))
+    assert all(
+        thresholds.condition_at(k * k, R, G_g)
+        for k in range(math.isqrt(T) + 1, math.isqrt(T) + 3000)
+    )
 
 
 def test_the_settings_are_the_theorems():
@@ -324,7 +405,13 @@ def test_the_settings_are_the_theorems():
 
 @pytest.mark.parametrize("K", [L2Ball(3), DIAMOND, HULL], ids=repr)
 def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(K):
-    with pytest.warns(FrozenRegime, match=r"unless the horizon is at least 8529325\. .* its condition holds from a horizon of \d+ on\."):
+    with pytest.warns(
+        FrozenRegime,
+        match=(
+            r"unless the horizon is at least 8529325\. .* its condition holds from a horizon of \d+"
+            r" on\."
+        ),
+    ):
         learner = PrimalDual.theorem(K, horizon=2000, loss_lipschitz=1.0, constraint_lipschitz=1.0)
     run = tw.run(learner, hostile(K, 2000, 0))
     assert run.oracle_calls == 0
@@ -337,8 +424,12 @@ def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(
 def test_above_the_thaw_it_moves_and_only_the_condition_is_missing():
     K, T = L2Ball(3), 400_000
     start = np.array([1.0, 0.0, 0.0])
-    with pytest.warns(ShortHorizon, match="its condition holds from a horizon of 679601 on") as caught:
-        learner = PrimalDual.theorem(K, horizon=T, loss_lipschitz=1.0, constraint_lipschitz=1.0, start=start)
+    with pytest.warns(
+        ShortHorizon, match="its condition holds from a horizon of 679601 on"
+    ) as caught:
+        learner = PrimalDual.theorem(
+            K, horizon=T, loss_lipschitz=1.0, constraint_lipschitz=1.0, start=start
+        )
     assert [w.category for w in caught] == [ShortHorizon]
     C, A = np.broadcast_to([1.0, 0.0, 0.0], (T, 3)), np.broadcast_to([0.0, 1.0, 0.0], (T, 3))
     run = tw.run(learner, tw.Stream(Linear(C), Affine(A, np.zeros(T))))
@@ -351,12 +442,16 @@ def test_above_the_thaw_it_moves_and_only_the_condition_is_missing():
 def test_where_the_condition_holds_there_is_a_promise_and_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        learner = PrimalDual.theorem(L2Ball(2), horizon=10**7, loss_lipschitz=1.0, constraint_lipschitz=1.0)
+        learner = PrimalDual.theorem(
+            L2Ball(2), horizon=10**7, loss_lipschitz=1.0, constraint_lipschitz=1.0
+        )
     assert learner.notes(learner.start()) == ()
     T, s = 10**7, thresholds.TheoremSteps(10**7, 1.0, 1.0)
     A = 2.0 / s.eta + 5.0 * s.eta * s.block * T + math.sqrt(s.tol) * 1.25 * T
     assert learner.promise().regret == pytest.approx(A)
-    assert learner.promise().violation == pytest.approx(math.sqrt(2 * (s.delta * s.eta * T + 1 / s.eta) * (A + 2 * T)))
+    assert learner.promise().violation == pytest.approx(
+        math.sqrt(2 * (s.delta * s.eta * T + 1 / s.eta) * (A + 2 * T))
+    )
 
 
 def naive_theorem(K: L2Ball, stream: tw.Stream, T: int, start: np.ndarray) -> list[np.ndarray]:
@@ -365,7 +460,11 @@ def naive_theorem(K: L2Ball, stream: tw.Stream, T: int, start: np.ndarray) -> li
     x, y, lam, played = start, start, 0.0, []
     for first in range(0, T, s.block):
         rounds = slice(first, min(first + s.block, T))
-        C, A, b = stream.losses.C[rounds], stream.constraints.A[rounds], stream.constraints.b[rounds]
+        C, A, b = (
+            stream.losses.C[rounds],
+            stream.constraints.A[rounds],
+            stream.constraints.b[rounds],
+        )
         played.append(x)
         breach = np.maximum(A @ x - b, 0.0)
         y = y - s.eta * (C.sum(0) + lam * A[breach > 0].sum(0))
@@ -387,7 +486,8 @@ def test_the_theorem_is_algorithm_4_written_plainly(monkeypatch):
     monkeypatch.setattr(thresholds.TheoremSteps, "__init__", finer)
     K, T = L2Ball(3), 500
     stream, start = hostile(K, T, 9), np.array([0.0, 0.6, 0.0])
-    hopeless = tw.Stream(stream.losses, Affine(stream.constraints.A, stream.constraints.b - 5.0))  # breached by more than G_g D: not cut
+    # breached by more than G_g D: not cut
+    hopeless = tw.Stream(stream.losses, Affine(stream.constraints.A, stream.constraints.b - 5.0))
     for played in (stream, hopeless):
         ours = [p.x for p in tw.play(TheoremPrimalDual(K, T, 1.0, 1.0, start), played)]
         theirs = naive_theorem(K, played, T, start)

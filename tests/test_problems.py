@@ -23,7 +23,11 @@ from tidewolf.sets.graph_tools import away, shortest
 
 RECORDS = data_folder()
 needs_records = pytest.mark.skipif(
-    not RECORDS.is_dir(), reason=f"the recorded streams are not in {RECORDS}; set TIDEWOLF_DATA to the folder that holds them"
+    not RECORDS.is_dir(),
+    reason=(
+        f"the recorded streams are not in {RECORDS}; set TIDEWOLF_DATA to the folder that holds "
+        "them"
+    ),
 )
 
 
@@ -35,7 +39,9 @@ def flow_lp(problem, source, target, most=1.0):
     """The best fixed flow with x_e <= most_e, by scipy, from the labels alone."""
     links = arcs(problem)
     nodes = sorted({node for link in links for node in link})
-    balance = np.array([[(node == tail) - (node == head) for tail, head in links] for node in nodes], dtype=float)
+    balance = np.array(
+        [[(node == tail) - (node == head) for tail, head in links] for node in nodes], dtype=float
+    )
     supply = np.array([(node == source) - (node == target) for node in nodes], dtype=float)
     bounds = np.stack([np.zeros(len(links)), np.broadcast_to(most, len(links))], axis=1)
     return linprog(problem.stream.losses.C.mean(axis=0), A_eq=balance, b_eq=supply, bounds=bounds)
@@ -46,7 +52,11 @@ def tightest(problem):
 
 
 def count_paths(links, source, target):
-    return 1 if source == target else sum(count_paths(links, head, target) for tail, head in links if tail == source)
+    return (
+        1
+        if source == target
+        else sum(count_paths(links, head, target) for tail, head in links if tail == source)
+    )
 
 
 def breached(problem, x):
@@ -57,14 +67,27 @@ def breached(problem, x):
 # graphs
 
 
-SQUARE = [("a", "b"), ("b", "a"), ("a", "c"), ("b", "d"), ("c", "d"), ("b", "c"), ("d", "z"), ("z", "a"), ("b", "dead end")]
+SQUARE = [
+    ("a", "b"),
+    ("b", "a"),
+    ("a", "c"),
+    ("b", "d"),
+    ("c", "d"),
+    ("b", "c"),
+    ("d", "z"),
+    ("z", "a"),
+    ("b", "dead end"),
+]
 LENGTHS = [1.0, 1.0, 3.0, 4.0, 1.0, 1.5, 1.0, 9.0, 1.0]
 
 
 def test_shortest_distances_and_last_links():
     distance, arrival = shortest(SQUARE, LENGTHS, "a")
     assert distance == {"a": 0.0, "b": 1.0, "c": 2.5, "d": 3.5, "z": 4.5, "dead end": 2.0}
-    assert {node: SQUARE[i] for node, i in arrival.items() if node in "cd"} == {"c": ("b", "c"), "d": ("c", "d")}
+    assert {node: SQUARE[i] for node, i in arrival.items() if node in "cd"} == {
+        "c": ("b", "c"),
+        "d": ("c", "d"),
+    }
 
 
 def test_away_keeps_what_leads_away_on_a_way_to_the_target():
@@ -81,7 +104,12 @@ def test_loads_follow_shortest_paths():
     nodes = ["a", "b", "c", "d"]
     traffic = np.zeros((2, 4, 4))
     traffic[0, 0, 3], traffic[1, 1, 0] = 5.0, 2.0
-    load = graphs.loads([*SQUARE[:7], ("d", "b"), ("c", "b"), ("z", "d")], [*LENGTHS[:7], 4.0, 1.5, 1.0], nodes, traffic)
+    load = graphs.loads(
+        [*SQUARE[:7], ("d", "b"), ("c", "b"), ("z", "d")],
+        [*LENGTHS[:7], 4.0, 1.5, 1.0],
+        nodes,
+        traffic,
+    )
     assert load[0].tolist() == [5, 0, 0, 0, 5, 5, 0, 0, 0, 0]
     assert load[1].tolist() == [0, 2, 0, 0, 0, 0, 0, 0, 0, 0]
 
@@ -91,7 +119,13 @@ def test_spread_gives_paths_exponential_shares():
     links, lengths = [SQUARE[i] for i in kept], [LENGTHS[i] for i in kept]
     shares = np.exp(-np.array([5.0, 4.0, 3.5]) / 2.0)  # a b d, a c d, a b c d
     abd, acd, abcd = shares / shares.sum()
-    expected = {("a", "b"): abd + abcd, ("a", "c"): acd, ("b", "d"): abd, ("c", "d"): acd + abcd, ("b", "c"): abcd}
+    expected = {
+        ("a", "b"): abd + abcd,
+        ("a", "c"): acd,
+        ("b", "d"): abd,
+        ("c", "d"): acd + abcd,
+        ("b", "c"): abcd,
+    }
     flow = graphs.spread(links, lengths, "a", "d", scale=2.0)
     assert dict(zip(links, flow.tolist(), strict=True)) == pytest.approx(expected)
 
@@ -139,7 +173,9 @@ def test_an_outage_leaves_no_flow_for_its_rounds():
     lost = problem.stream.constraints.c[:, out].sum(axis=1) < 1
     assert lost.sum() == 3 * 16
     whole = problems.routing()
-    np.testing.assert_array_equal(problem.stream.constraints.c[~lost], whole.stream.constraints.c[~lost])
+    np.testing.assert_array_equal(
+        problem.stream.constraints.c[~lost], whole.stream.constraints.c[~lost]
+    )
     assert problem.stream.constraints.c.min() >= 0
 
 
@@ -163,7 +199,8 @@ def test_traffic_has_days_and_weekends(routing):
 
     assert echo(96) > 0.7 > 0 > echo(48)
     assert max(range(60, 140), key=echo) in range(92, 101)
-    days = routing.stream.losses.C[32 : 32 + 14 * 96].sum(axis=1).reshape(14, 96).mean(axis=1)  # from midnight in Palo Alto
+    # from midnight in Palo Alto
+    days = routing.stream.losses.C[32 : 32 + 14 * 96].sum(axis=1).reshape(14, 96).mean(axis=1)
     assert days[[5, 6, 12, 13]].max() < days[[0, 1, 2, 3, 4, 7, 8, 9, 10, 11]].min()
 
 
@@ -201,8 +238,15 @@ def test_the_first_days_do_not_depend_on_how_many_follow_and_seeds_differ():
 @needs_records
 def test_abilene_anchors():
     problem = problems.abilene()
-    free, best = flow_lp(problem, "LOSAng", "WASHng"), flow_lp(problem, "LOSAng", "WASHng", tightest(problem))
-    assert (len(problem), problem.shape, count_paths(arcs(problem), "LOSAng", "WASHng")) == (336, (14,), 7)
+    free, best = (
+        flow_lp(problem, "LOSAng", "WASHng"),
+        flow_lp(problem, "LOSAng", "WASHng", tightest(problem)),
+    )
+    assert (len(problem), problem.shape, count_paths(arcs(problem), "LOSAng", "WASHng")) == (
+        336,
+        (14,),
+        7,
+    )
     assert (round(free.fun, 5), round(best.fun, 5)) == (4.43035, 4.74032)
     assert breached(problem, free.x) == 1.0
 
@@ -228,7 +272,11 @@ def test_carbon_anchors():
     cost, limits = problem.stream.losses.C.mean(axis=0), problem.stream.constraints
     plain = {"A_eq": np.ones((1, 13)), "b_eq": [1.0], "bounds": (0, 0.25)}
     free, best = linprog(cost, **plain), linprog(cost, A_ub=limits.A, b_ub=limits.b, **plain)
-    assert (len(problem), problem.shape, problem.K.excess(best.x)) == (17544, (13,), pytest.approx(0, abs=1e-9))
+    assert (len(problem), problem.shape, problem.K.excess(best.x)) == (
+        17544,
+        (13,),
+        pytest.approx(0, abs=1e-9),
+    )
     assert (round(free.fun, 5), round(best.fun, 5)) == (0.52241, 0.59222)
     assert round(breached(problem, free.x), 3) == 0.998
 
@@ -248,7 +296,9 @@ def test_records_end():
 
 def test_a_missing_record_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("TIDEWOLF_DATA", str(tmp_path))
-    with pytest.raises(InvalidInput, match=r"losloop_u8\.npz is not in .*; set TIDEWOLF_DATA to the folder"):
+    with pytest.raises(
+        InvalidInput, match=r"losloop_u8\.npz is not in .*; set TIDEWOLF_DATA to the folder"
+    ):
         problems.freeway()
 
 
@@ -256,7 +306,9 @@ def test_a_missing_record_is_named(tmp_path, monkeypatch):
 def test_a_broken_record_is_named(tmp_path, monkeypatch, content):
     monkeypatch.setenv("TIDEWOLF_DATA", str(tmp_path))
     (tmp_path / "carbon_ci_u16.npz").write_bytes(content)
-    with pytest.raises(InvalidInput, match=r"carbon_ci_u16\.npz cannot be read .*; set TIDEWOLF_DATA"):
+    with pytest.raises(
+        InvalidInput, match=r"carbon_ci_u16\.npz cannot be read .*; set TIDEWOLF_DATA"
+    ):
         problems.carbon()
 
 
@@ -279,7 +331,10 @@ def test_every_problem_is_exported_and_has_a_sentence():
 def test_an_unknown_name_lists_the_known_ones_and_the_nearest():
     with pytest.raises(
         InvalidInput,
-        match=r"no problem called 'rooting'; the built-in ones are routing, sdp, .*abilene, .*\. Did you mean routing\?",
+        match=(
+            r"no problem called 'rooting'; the built-in ones are routing, sdp, .*abilene, .*\. Did "
+            r"you mean routing\?"
+        ),
     ):
         problems.named("rooting")
     with pytest.raises(InvalidInput, match=r"carbon, geant, uunet, zoo\.$"):
@@ -288,7 +343,9 @@ def test_an_unknown_name_lists_the_known_ones_and_the_nearest():
 
 def test_a_problem_fits_together():
     stream = Stream(Linear(np.ones((3, 2))), Linear(np.ones((3, 2))))
-    with pytest.raises(WrongShape, match=r"points of shape \(2,\); the points of its set have shape \(3,\)"):
+    with pytest.raises(
+        WrongShape, match=r"points of shape \(2,\); the points of its set have shape \(3,\)"
+    ):
         Problem("small", Simplex(3), stream, "A small problem.")
     with pytest.raises(WrongShape, match="has 3 labels"):
         Problem("small", Simplex(2), stream, "A small problem.", ("a", "b", "c"))
@@ -313,7 +370,8 @@ def test_hostile_gradients_have_slope_1_within_the_hull(kind, K):
     stream = problems.adversarial(60, 3, kind=kind, K=K, phase=10).stream
     for batch in (stream.losses.C, stream.constraints.A):
         lengths = np.array([np.linalg.norm(K.tangent(row)) for row in batch])
-        across = (lengths <= 1e-12) & (kind == "random signs")  # signs that all agree may point across the hull
+        # signs that all agree may point across the hull
+        across = (lengths <= 1e-12) & (kind == "random signs")
         assert across.mean() < 0.5
         assert lengths[~across] == pytest.approx(np.ones(np.count_nonzero(~across)), abs=1e-5)
 
@@ -325,15 +383,21 @@ def test_some_point_keeps_all_hostile_constraints_unless_they_exclude_each_other
     e = stream.constraints.A[0] if kind in ("moving", "excluding", "opposing") else None
     if kind == "excluding":
         low, high = (0.6 * K.lmo(d) + 0.4 * K.center for d in (e, -e))
-        values = np.array([stream.constraints.values(point) for point in (low, high)]).reshape(2, 6, 10)
+        values = np.array([stream.constraints.values(point) for point in (low, high)]).reshape(
+            2, 6, 10
+        )
         assert (values[0, ::2] <= 1e-9).all()
         assert (values[1, 1::2] <= 1e-9).all()
         assert (values[0, 1::2] > 0.1).all()
         mean = (stream.constraints.A[0] + stream.constraints.A[10]) / 2.0
         assert abs(mean).max() <= 1e-12
-        assert (stream.constraints.b[0] + stream.constraints.b[10]) < 0.0, "their average is above 0 everywhere"
+        assert (stream.constraints.b[0] + stream.constraints.b[10]) < 0.0, (
+            "their average is above 0 everywhere"
+        )
     elif kind == "deadlock":
-        assert stream.constraints.b[0] + stream.constraints.b[1] < 0.0, "their average is above 0 everywhere"
+        assert stream.constraints.b[0] + stream.constraints.b[1] < 0.0, (
+            "their average is above 0 everywhere"
+        )
         easy = 0.95 * K.lmo(stream.losses.C[-1]) + 0.05 * K.center
         assert (stream.constraints[10:].values(easy) <= 1e-9).all()
     elif K.shape != (2, 2):
@@ -353,8 +417,14 @@ def test_hostile_streams_repeat_differ_and_do_not_depend_on_what_follows():
     for kind in KINDS:
         short, long = (problems.adversarial(n, 3, kind=kind).stream for n in (101, 450))
         assert short == long[:101]
-        assert problems.adversarial(50, 1, kind=kind) == problems.adversarial(50, 1, kind=kind) != problems.adversarial(50, 2, kind=kind)
-    with pytest.raises(InvalidInput, match="There is no adversary called 'kind'; there are switching, opposing"):
+        assert (
+            problems.adversarial(50, 1, kind=kind)
+            == problems.adversarial(50, 1, kind=kind)
+            != problems.adversarial(50, 2, kind=kind)
+        )
+    with pytest.raises(
+        InvalidInput, match="There is no adversary called 'kind'; there are switching, opposing"
+    ):
         problems.adversarial(kind="kind")
     with pytest.raises(InvalidInput, match="needs a set of two points or more"):
         problems.adversarial(K=Simplex(1))

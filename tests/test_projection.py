@@ -1,4 +1,6 @@
-"""Approximately feasible projections: their three promises on every vertex, their counts, and the arithmetic of active sets."""
+"""Approximately feasible projections: their three promises on every vertex, their counts, and the
+arithmetic of active sets.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ POLYTOPES = {
     "hull": VertexHull(np.random.default_rng(3).standard_normal((9, 4))),
     "matrices": VertexHull(np.random.default_rng(4).standard_normal((6, 2, 3))),
     "polygon": VertexHull([[math.cos(t), math.sin(t)] for t in np.linspace(0.0, 2 * math.pi, 24)]),
-    "duplicates": VertexHull([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]),
+    "duplicates": VertexHull(
+        [[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]
+    ),
     "collinear": VertexHull([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [2.0, 2.0, 2.0], [1.0, 1.0, 1.0]]),
     **{f"flow {i}": K for i, K in enumerate(FlowPolytope.examples())},
     "layers": layered(3, 3),
@@ -73,12 +77,16 @@ POLYTOPES = {
 METHODS = {
     "one shot": afp,
     "paper": afp_paper,
-    "active set": lambda K, y, x0, *, tol, **limit: ActiveSet.start(K, x0).project(K, y, tol=tol, **limit),
+    "active set": (
+        lambda K, y, x0, *, tol, **limit: ActiveSet.start(K, x0).project(K, y, tol=tol, **limit)
+    ),
 }
 FRUGAL = ["one shot", "active set"]
 WHERE = ["face", "vertex", "across", "half", "ball", "twice", "far", "inside", "start"]
 seeds = st.integers(0, 2**32)
-polytopes = pytest.mark.parametrize("K", [pytest.param(K, id=name) for name, K in POLYTOPES.items()])
+polytopes = pytest.mark.parametrize(
+    "K", [pytest.param(K, id=name) for name, K in POLYTOPES.items()]
+)
 
 
 class Task(NamedTuple):
@@ -102,7 +110,10 @@ def a_unit(K: ConvexSet, rng: np.random.Generator) -> np.ndarray:
 
 
 def a_task(K: ConvexSet, where: str, seed: int) -> Task:
-    """y where it is hardest: just outside, 1.2 sqrt(tol) along a normal of a face. From afar wrong formulas pass."""
+    """y where it is hardest: just outside, 1.2 sqrt(tol) along a normal of a face.
+
+    From afar wrong formulas pass.
+    """
     rng = np.random.default_rng(seed)
     tol = float(rng.choice([0.3, 1e-2, 1e-3])) * (K.radius**2 or 1.0)
     x0 = [K.center, K.lmo(rng.standard_normal(K.shape)), a_member(K, rng)][rng.integers(3)]
@@ -114,7 +125,9 @@ def a_task(K: ConvexSet, where: str, seed: int) -> Task:
         face = vertices[np.abs((vertices * u).reshape(len(vertices), -1).sum(axis=1) - best) < 1e-9]
         y = np.tensordot(rng.dirichlet(np.ones(len(face))), face, axes=1) + 1.2 * math.sqrt(tol) * u
     elif where == "across":
-        y = K.lmo(-u) + 0.9 * math.sqrt(tol) * (u + rng.standard_normal(K.shape) / math.sqrt(u.size))
+        y = K.lmo(-u) + 0.9 * math.sqrt(tol) * (
+            u + rng.standard_normal(K.shape) / math.sqrt(u.size)
+        )
     else:
         y = {
             "vertex": K.lmo(-u) + 1.2 * math.sqrt(tol) * u,
@@ -128,7 +141,9 @@ def a_task(K: ConvexSet, where: str, seed: int) -> Task:
     return Task(y, x0, tol)
 
 
-def require_promises(K: ConvexSet, y: np.ndarray, done, tol: float = math.inf, eps: float = 1e-13) -> None:
+def require_promises(
+    K: ConvexSet, y: np.ndarray, done, tol: float = math.inf, eps: float = 1e-13
+) -> None:
     """I on every vertex and exactly, II with its measured distance, III, and x a member."""
     size2 = max(1.0, float(np.vdot(y, y)), float(np.vdot(K.center, K.center)), K.radius**2)
     vertices, room = vertices_of(K), eps * size2
@@ -151,7 +166,7 @@ def most_calls(K: ConvexSet, y: np.ndarray, x0: np.ndarray, tol: float) -> float
     return sharp
 
 
-# --- the three promises ---------------------------------------------------------------------------------------------------------------
+# --- the three promises ---------------------------------------------------------------------------
 
 
 @polytopes
@@ -174,7 +189,8 @@ def test_calls_stay_under_their_bounds_and_one_shot_never_needs_more_than_the_pa
     d2 = float(distances2(x0[None], y)[0])
     assert calls["one shot"] <= most_calls(K, y, x0, tol)
     assert calls["active set"] <= most_calls(K, y, x0, tol)
-    assert K.radius == 0 or calls["paper"] <= paper_calls(K.radius, d2, tol)  # the lemma needs tol <= R^2
+    # the lemma needs tol <= R^2
+    assert K.radius == 0 or calls["paper"] <= paper_calls(K.radius, d2, tol)
     assert calls["one shot"] <= calls["paper"]
     if d2 <= tol:
         assert calls == {"one shot": 0, "paper": 0, "active set": 0}
@@ -200,7 +216,12 @@ def test_a_budget_is_kept_and_costs_nothing_but_distance(K, where, seed, budget)
 
 
 @polytopes
-@given(seed=seeds, tol=st.sampled_from([1e-1, 1e-3]), speed=st.sampled_from([0.05, 0.5, 5.0]), budget=st.sampled_from([None, 0, 1, 2]))
+@given(
+    seed=seeds,
+    tol=st.sampled_from([1e-1, 1e-3]),
+    speed=st.sampled_from([0.05, 0.5, 5.0]),
+    budget=st.sampled_from([None, 0, 1, 2]),
+)
 @settings(max_examples=10)
 def test_a_chain_of_drifting_targets_keeps_every_promise(K, seed, tol, speed, budget):
     rng = np.random.default_rng(seed)
@@ -208,21 +229,29 @@ def test_a_chain_of_drifting_targets_keeps_every_promise(K, seed, tol, speed, bu
     active = ActiveSet.start(K)
     y = K.center
     for _ in range(12):
-        y = y + speed * math.sqrt(tol) * (a_unit(K, rng) + 0.2 * rng.standard_normal(K.shape) / math.sqrt(y.size))
+        y = y + speed * math.sqrt(tol) * (
+            a_unit(K, rng) + 0.2 * rng.standard_normal(K.shape) / math.sqrt(y.size)
+        )
         done = active.project(K, y, tol=tol, budget=budget)
         require_promises(K, y, done, tol if budget is None else math.inf)
-        assert done.calls <= min(most_calls(K, y, np.asarray(active.x), tol), math.inf if budget is None else budget)
+        assert done.calls <= min(
+            most_calls(K, y, np.asarray(active.x), tol), math.inf if budget is None else budget
+        )
         active, y = done.active, done.y
         np.testing.assert_array_equal(active.x, done.x)
 
 
 def test_the_budgets_last_call_is_not_wasted():
-    """y is pulled, and then x goes to the point of the segment to the vertex that is nearest to the pulled y."""
+    """y is pulled, and then x goes to the point of the segment to the vertex that is nearest to the
+    pulled y.
+    """
     K, y = Simplex(3), np.array([2.0, 0.0, 0.0])
     one_shot, active = (METHODS[name](K, y, K.center, tol=1e-12, budget=1) for name in FRUGAL)
     np.testing.assert_allclose(one_shot.x, K.center)
     np.testing.assert_allclose(active.y, one_shot.y, atol=1e-15)
-    segment = K.center + np.linspace(0.0, 1.0, 10_001)[:, None] * (np.array([1.0, 0.0, 0.0]) - K.center)
+    segment = K.center + np.linspace(0.0, 1.0, 10_001)[:, None] * (
+        np.array([1.0, 0.0, 0.0]) - K.center
+    )
     assert active.distance2 <= distances2(segment, active.y).min()
     assert active.distance2 < 0.5 * one_shot.distance2
 
@@ -256,7 +285,9 @@ def test_without_corrective_steps_the_active_set_is_the_one_shot_method(name, wh
 
 
 def test_one_call_projects_on_the_half_space_it_shows():
-    """From x = (0, 0) against y = (3, 0) the answer (1, 1) says z_1 <= 1 for every member: y' = (1, 0)."""
+    """From x = (0, 0) against y = (3, 0) the answer (1, 1) says z_1 <= 1 for every member:
+    y' = (1, 0).
+    """
     K = VertexHull([[1.0, 1.0], [1.0, -1.0], [-1.0, 0.0]])
     done = afp(K, np.array([3.0, 0.0]), np.zeros(2), tol=1e-9, budget=1)
     np.testing.assert_allclose(done.y, [1.0, 0.0], atol=1e-15)
@@ -266,7 +297,9 @@ def test_one_call_projects_on_the_half_space_it_shows():
 
 
 def test_the_papers_pull_goes_two_thirds_of_the_way():
-    """The first gap is 0, so every call only tells to pull: |x - y| falls by a factor 3 until it meets sqrt(tol)."""
+    """The first gap is 0, so every call only tells to pull: |x - y| falls by a factor 3 until it
+    meets sqrt(tol).
+    """
     K, y, x0 = Simplex(2), np.array([5.0, 0.0]), np.array([1.0, 0.0])
     done = afp_paper(K, y, x0, tol=0.1)
     np.testing.assert_allclose(done.y, [1.0 + 4.0 / 27.0, 0.0], atol=1e-15)
@@ -279,18 +312,24 @@ def test_exactness_in_the_limit():
     for K in (Simplex(4), CappedSimplex(5, 0.5), Box([-1.0, 0.0], [1.0, 5.0])):
         for _ in range(5):
             y = K.center + 2 * K.radius * rng.standard_normal(K.shape)
-            np.testing.assert_allclose(ActiveSet.start(K).project(K, y, tol=1e-14).x, K.project(y), atol=1e-6)
+            np.testing.assert_allclose(
+                ActiveSet.start(K).project(K, y, tol=1e-14).x, K.project(y), atol=1e-6
+            )
 
 
-# --- counts -----------------------------------------------------------------------------------------------------------------------------
+# --- counts ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("K", [pytest.param(layered(6, 5), id="136 arcs"), pytest.param(layered(11, 10), id="1021 arcs")])
+@pytest.mark.parametrize(
+    "K", [pytest.param(layered(6, 5), id="136 arcs"), pytest.param(layered(11, 10), id="1021 arcs")]
+)
 @pytest.mark.parametrize("radii", [0.5, 1.0, 2.0])
 def test_on_flows_one_shot_needs_a_fifth_of_the_papers_calls(K, radii):
-    """Where learners keep y, in the ball of radius R around the center and up to 2 R: seen are 7-34 calls against 556-867.
+    """Where learners keep y, in the ball of radius R around the center and up to 2 R: seen are 7-34
+    calls against 556-867.
 
-    Far away, at 30 R, a vertex or two tell all there is to know and both need few calls: the ratio may fall to 3.5 (2 against 7).
+    Far away, at 30 R, a vertex or two tell all there is to know and both need few calls: the ratio
+    may fall to 3.5 (2 against 7).
     """
     rng, tol = np.random.default_rng(1), 0.003 * K.radius**2
     for _ in range(4):
@@ -318,7 +357,10 @@ def test_an_active_set_that_is_kept_needs_fewer_calls_than_starting_anew():
 @pytest.mark.parametrize("away", [1e4, 1e8, 1e12])
 def test_far_from_the_origin_rounding_costs_distance_but_not_eternity(name, away):
     rng = np.random.default_rng(3)
-    for K in (Translated(Simplex(4), np.full(4, away)), VertexHull(rng.standard_normal((30, 4)) + away)):
+    for K in (
+        Translated(Simplex(4), np.full(4, away)),
+        VertexHull(rng.standard_normal((30, 4)) + away),
+    ):
         tol = 1e-2 * K.radius**2
         y = K.center + K.radius * a_unit(K, rng)
         done = METHODS[name](K, y, K.center, tol=tol)
@@ -328,12 +370,14 @@ def test_far_from_the_origin_rounding_costs_distance_but_not_eternity(name, away
 
 
 def test_the_papers_bound_on_calls_is_the_lemmas():
-    assert paper_calls(2.0, 3.0 * math.e, 9.0) == pytest.approx(27 * 4 / 3 * (2.25 * (math.log(3 * math.e / 3)) + 1))
+    assert paper_calls(2.0, 3.0 * math.e, 9.0) == pytest.approx(
+        27 * 4 / 3 * (2.25 * (math.log(3 * math.e / 3)) + 1)
+    )
     assert paper_calls(1.0, 1e-9, 1.0) == 0.0
     assert paper_calls(1.0, 0.0, 1.0) == 0.0
 
 
-# --- oracles that err, and oracles that lie ---------------------------------------------------------------------------------------------
+# --- oracles that err, and oracles that lie -------------------------------------------------------
 
 
 class Wrapped:
@@ -374,12 +418,16 @@ def test_an_oracle_that_errs_and_says_so_breaks_no_promise(K, where, seed, rank,
 
 
 def test_an_error_counts_in_the_gap():
-    """The answer is x itself and may be worse than the best by 2: y may be pulled to z_1 <= 2 only, not to x."""
+    """The answer is x itself and may be worse than the best by 2: y may be pulled to z_1 <= 2 only,
+    not to x.
+    """
     K = VertexHull([[0.0, 0.0], [2.0, 1.0], [2.0, -1.0]])
     x0, y = np.zeros(2), np.array([2.5, 0.0])
     honest = Wrapped(K, lambda K, d: Answer(Dense(np.zeros(2)), error=5.0))
     for name in FRUGAL:
-        np.testing.assert_allclose(METHODS[name](honest, y, x0, tol=1e-3, budget=1).y, [2.0, 0.0], atol=1e-12)
+        np.testing.assert_allclose(
+            METHODS[name](honest, y, x0, tol=1e-3, budget=1).y, [2.0, 0.0], atol=1e-12
+        )
 
 
 def test_a_small_stated_error_still_meets_the_tolerance():
@@ -387,7 +435,12 @@ def test_a_small_stated_error_still_meets_the_tolerance():
     for _ in range(10):
         y = K.center + K.radius * a_unit(K, rng)
         tol = 1e-2 * K.radius**2
-        careful = Wrapped(K, lambda K, d: K.answer(d)._replace(error=0.1 * math.sqrt(1e-2) * K.radius * float(np.linalg.norm(d))))
+        careful = Wrapped(
+            K,
+            lambda K, d: K.answer(d)._replace(
+                error=0.1 * math.sqrt(1e-2) * K.radius * float(np.linalg.norm(d))
+            ),
+        )
         for name in FRUGAL:
             require_promises(K, y, METHODS[name](careful, y, K.center, tol=tol), tol)
 
@@ -401,13 +454,19 @@ def nothing_known(K, direction):
 
 
 @pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("K", [Simplex(4), POLYTOPES["hull"], layered(2, 2)], ids=["simplex", "hull", "flow"])
+@pytest.mark.parametrize(
+    "K", [Simplex(4), POLYTOPES["hull"], layered(2, 2)], ids=["simplex", "hull", "flow"]
+)
 @pytest.mark.parametrize("lie", [worst, nothing_known])
 def test_an_oracle_that_lies_is_found_out(name, K, lie):
     y, x0 = K.center + 2 * K.radius * a_unit(K, np.random.default_rng(6)), K.center.copy()
     kept = y.copy(), x0.copy()
     with pytest.raises(
-        OracleError, match=r"worse than .* at a known member of the set: it does not minimise\. `tidewolf\.testing\.check_set`"
+        OracleError,
+        match=(
+            r"worse than .* at a known member of the set: it does not minimise\. "
+            r"`tidewolf\.testing\.check_set`"
+        ),
     ):
         METHODS[name](Wrapped(K, lie), y, x0, tol=1e-3)
     np.testing.assert_array_equal((y, x0), kept)
@@ -438,10 +497,29 @@ class Newcomer(ConvexSet):
 @pytest.mark.parametrize(
     ("told", "error", "sentence"),
     [
-        ([2.0], OracleError, r"The oracle of Newcomer answered a point outside its set: excess 1\."),
-        ([math.nan], NotFinite, r"The answer of the oracle of Newcomer holds nan at 0; every entry must be finite\."),
-        ([1.0, 1.0], WrongShape, r"The oracle of Newcomer answered with shape \(2,\); its points have shape \(1,\)\."),
-        ([-1.0], OracleError, r"The oracle answered with <d, v> = 3 \(error 0\), worse than -?0 at a known member of the set"),
+        (
+            [2.0],
+            OracleError,
+            r"The oracle of Newcomer answered a point outside its set: excess 1\.",
+        ),
+        (
+            [math.nan],
+            NotFinite,
+            r"The answer of the oracle of Newcomer holds nan at 0; every entry must be finite\.",
+        ),
+        (
+            [1.0, 1.0],
+            WrongShape,
+            r"The oracle of Newcomer answered with shape \(2,\); its points have shape \(1,\)\.",
+        ),
+        (
+            [-1.0],
+            OracleError,
+            (
+                r"The oracle answered with <d, v> = 3 \(error 0\), worse than -?0 at a known "
+                r"member of the set"
+            ),
+        ),
     ],
 )
 def test_a_newcomers_oracle_is_looked_at(name, told, error, sentence):
@@ -465,7 +543,7 @@ def test_a_lie_leaves_the_active_set_as_it_was():
     np.testing.assert_array_equal(active.atoms.combine(active.weights, y), active.x)
 
 
-# --- sets with a compiled oracle ----------------------------------------------------------------------------------------------------------
+# --- sets with a compiled oracle ------------------------------------------------------------------
 
 
 COMPILED = {name: K for name, K in POLYTOPES.items() if isinstance(K, Compiled)}
@@ -476,14 +554,21 @@ def a_walk(K: ConvexSet, seed: int, tol: float, speed: float, rounds: int):
     """Active sets along a drift, each with the target that comes next."""
     rng, active, y = np.random.default_rng(seed), ActiveSet.start(K), K.center
     for _ in range(rounds):
-        y = y + speed * math.sqrt(tol) * (a_unit(K, rng) + 0.2 * rng.standard_normal(K.shape) / math.sqrt(y.size))
+        y = y + speed * math.sqrt(tol) * (
+            a_unit(K, rng) + 0.2 * rng.standard_normal(K.shape) / math.sqrt(y.size)
+        )
         yield active, y
         done = active.project(K, y, tol=tol)
         active, y = done.active, done.y
 
 
 @compiled
-@given(seed=seeds, tol=st.sampled_from([1e-1, 1e-3]), speed=st.sampled_from([0.05, 0.5, 5.0]), budget=st.sampled_from([None, 0, 1, 2]))
+@given(
+    seed=seeds,
+    tol=st.sampled_from([1e-1, 1e-3]),
+    speed=st.sampled_from([0.05, 0.5, 5.0]),
+    budget=st.sampled_from([None, 0, 1, 2]),
+)
 @settings(max_examples=10)
 def test_the_compiled_search_is_the_search_through_answers(K, seed, tol, speed, budget):
     tol *= K.radius**2 or 1.0
@@ -495,7 +580,9 @@ def test_the_compiled_search_is_the_search_through_answers(K, seed, tol, speed, 
         np.testing.assert_allclose(one.y, other.y, atol=1e-9)
         assert one.distance2 == pytest.approx(other.distance2, rel=1e-6, abs=1e-12)
         np.testing.assert_allclose(one.active.weights, other.active.weights, atol=1e-7)
-        for mine, theirs in zip(one.active.parts()["vertices"], other.active.parts()["vertices"], strict=True):
+        for mine, theirs in zip(
+            one.active.parts()["vertices"], other.active.parts()["vertices"], strict=True
+        ):
             assert mine.key() == theirs.key()
 
 
@@ -510,18 +597,34 @@ def test_the_compiled_search_is_its_source_bit_for_bit(K, seed):
             state = active.weights.copy(), active.x.copy(), y.copy()
             vertex = np.zeros(K.most_entries, dtype=np.int32), np.zeros(K.most_entries)
             rows = table.starts, table.indices, table.values, table.gram
-            found.append((*search(*rows, *state, K.facts, *vertex, tol, 3.0, STEPS, STOP * tol, 0, False), *state, *vertex))
+            found.append(
+                (
+                    *search(*rows, *state, K.facts, *vertex, tol, 3.0, STEPS, STOP * tol, 0, False),
+                    *state,
+                    *vertex,
+                )
+            )
         for one, other in zip(*found, strict=True):
             np.testing.assert_array_equal(one, other)
 
 
 def test_a_row_is_found_by_all_its_entries():
-    starts, rows, entries = np.array([0, 2, 3, 3, 5]), np.array([0, 2, 1, 0, 2], dtype=np.int32), np.array([1.0, 1.0, 2.0, 1.0, 1.0])
+    starts, rows, entries = (
+        np.array([0, 2, 3, 3, 5]),
+        np.array([0, 2, 1, 0, 2], dtype=np.int32),
+        np.array([1.0, 1.0, 2.0, 1.0, 1.0]),
+    )
     for find in (row_of, row_of.plain):
 
         def row(count, *vertex, find=find):
             return find(
-                starts, rows, entries, count, np.array([i for i, _ in vertex] + [7]), np.array([v for _, v in vertex] + [7.0]), len(vertex)
+                starts,
+                rows,
+                entries,
+                count,
+                np.array([i for i, _ in vertex] + [7]),
+                np.array([v for _, v in vertex] + [7.0]),
+                len(vertex),
             )
 
         assert row(4, (0, 1.0), (2, 1.0)) == 0
@@ -529,7 +632,12 @@ def test_a_row_is_found_by_all_its_entries():
         assert row(4) == 2
         assert row(2) == -1
         assert row(1, (1, 2.0)) == -1
-        for stranger in ([(0, 1.0)], [(0, 1.0), (1, 1.0)], [(0, 1.0), (2, 2.0)], [(1, 2.0), (2, 1.0)]):
+        for stranger in (
+            [(0, 1.0)],
+            [(0, 1.0), (1, 1.0)],
+            [(0, 1.0), (2, 2.0)],
+            [(1, 2.0), (2, 1.0)],
+        ):
             assert row(4, *stranger) == -1
 
 
@@ -567,20 +675,29 @@ class Liar(Compiled):
 def test_a_compiled_oracle_that_lies_is_found_out():
     K, y = Simplex(4), np.array([2.0, 0.0, 0.0, 0.0])
     active = ActiveSet.start(K)
-    with pytest.raises(OracleError, match=r"The oracle answered with <d, v> = 0\.25 \(error 0\), worse than -0\.25 at a known member"):
+    with pytest.raises(
+        OracleError,
+        match=(
+            r"The oracle answered with <d, v> = 0\.25 \(error 0\), worse than -0\.25 at a known "
+            r"member"
+        ),
+    ):
         active.project(Liar(K), y, tol=1e-3)
     np.testing.assert_array_equal(active.x, K.center)
     assert len(active.atoms) == 1
 
 
-# --- what goes in and what comes out --------------------------------------------------------------------------------------------------
+# --- what goes in and what comes out --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("radii", [0.0, 0.1, 2.0])
 def test_results_are_read_only_and_inputs_stay_the_callers(name, radii):
     for K in (Simplex(4), POLYTOPES["hull"], L2Ball(3, center=[1.0, 0.0, 0.0]), layered(2, 3)):
-        y, x0 = K.center + radii * K.radius * a_unit(K, np.random.default_rng(0)), np.array(K.center)
+        y, x0 = (
+            K.center + radii * K.radius * a_unit(K, np.random.default_rng(0)),
+            np.array(K.center),
+        )
         kept = y.copy(), x0.copy()
         done = METHODS[name](K, y, x0, tol=1e-3)
         for given_array, copy in zip((y, x0), kept, strict=True):
@@ -621,7 +738,10 @@ def test_other_libraries_are_served_in_their_own_arrays(name, K, dtype, eps):
     moved, rng = K.to(strict.zeros(1, dtype=dtype)), np.random.default_rng(12)
     for radii in (0.0, 0.3, 1.0, 3.0):
         y = K.center + radii * K.radius * a_unit(K, rng)
-        here, there = METHODS[name](K, y, K.center, tol=1e-2), METHODS[name](moved, strict.asarray(y, dtype=dtype), moved.center, tol=1e-2)
+        here, there = (
+            METHODS[name](K, y, K.center, tol=1e-2),
+            METHODS[name](moved, strict.asarray(y, dtype=dtype), moved.center, tol=1e-2),
+        )
         assert type(there.x) is type(there.y) is type(moved.center)
         assert there.x.dtype == there.y.dtype == dtype
         if not isinstance(K, L2Ball):
@@ -637,12 +757,48 @@ def test_other_libraries_are_served_in_their_own_arrays(name, K, dtype, eps):
 @pytest.mark.parametrize(
     ("y", "x0", "tol", "error", "sentence"),
     [
-        ([np.nan, 0.0], [1.0, 0.0], 0.1, NotFinite, r"The point to project holds nan at 0; every entry must be finite\."),
-        ([1.0, np.inf], [1.0, 0.0], 0.1, NotFinite, r"The point to project holds inf at 1; every entry must be finite\."),
-        ([1.0, 0.0, 0.0], [1.0, 0.0], 0.1, WrongShape, r"The point to project has shape \(3,\); the set's points have shape \(2,\)\."),
-        ([1.0, 2.0], [1.0], 0.1, WrongShape, r"The starting point has shape \(1,\); the set's points have shape \(2,\)\."),
-        ([1.0, 2.0], [1.0, np.nan], 0.1, NotFinite, r"The starting point holds nan at 1; every entry must be finite\."),
-        ("here", [1.0, 0.0], 0.1, WrongType, r"The point to project must be an array of real numbers"),
+        (
+            [np.nan, 0.0],
+            [1.0, 0.0],
+            0.1,
+            NotFinite,
+            r"The point to project holds nan at 0; every entry must be finite\.",
+        ),
+        (
+            [1.0, np.inf],
+            [1.0, 0.0],
+            0.1,
+            NotFinite,
+            r"The point to project holds inf at 1; every entry must be finite\.",
+        ),
+        (
+            [1.0, 0.0, 0.0],
+            [1.0, 0.0],
+            0.1,
+            WrongShape,
+            r"The point to project has shape \(3,\); the set's points have shape \(2,\)\.",
+        ),
+        (
+            [1.0, 2.0],
+            [1.0],
+            0.1,
+            WrongShape,
+            r"The starting point has shape \(1,\); the set's points have shape \(2,\)\.",
+        ),
+        (
+            [1.0, 2.0],
+            [1.0, np.nan],
+            0.1,
+            NotFinite,
+            r"The starting point holds nan at 1; every entry must be finite\.",
+        ),
+        (
+            "here",
+            [1.0, 0.0],
+            0.1,
+            WrongType,
+            r"The point to project must be an array of real numbers",
+        ),
         ([1.0, 2.0], [1.0, 0.0], 0.0, InvalidInput, r"tol must be greater than 0, not 0\."),
         ([1.0, 2.0], [1.0, 0.0], "small", WrongType, r"tol must be a number, not 'small'\."),
     ],
@@ -654,9 +810,13 @@ def test_bad_input_gets_its_sentence(name, y, x0, tol, error, sentence):
 
 @pytest.mark.parametrize("name", FRUGAL)
 def test_bad_budgets_get_their_sentence(name):
-    with pytest.raises(InvalidInput, match=r"A budget of oracle calls must be at least 0, not -1\."):
+    with pytest.raises(
+        InvalidInput, match=r"A budget of oracle calls must be at least 0, not -1\."
+    ):
         METHODS[name](Simplex(2), [1.0, 2.0], [1.0, 0.0], tol=0.1, budget=-1)
-    with pytest.raises(InvalidInput, match=r"A budget of oracle calls must be a whole number, not 1\.5\."):
+    with pytest.raises(
+        InvalidInput, match=r"A budget of oracle calls must be a whole number, not 1\.5\."
+    ):
         METHODS[name](Simplex(2), [1.0, 2.0], [1.0, 0.0], tol=0.1, budget=1.5)
 
 
@@ -668,7 +828,10 @@ def test_lists_and_integers_are_points():
 
 def test_an_active_set_starts_from_members_only_and_prints():
     for outside in ([3.0, 0.0], [0.5, 0.6]):
-        with pytest.raises(NotAMember, match=r"The starting point is not a member of the set: its excess is (2|0\.1)\."):
+        with pytest.raises(
+            NotAMember,
+            match=r"The starting point is not a member of the set: its excess is (2|0\.1)\.",
+        ):
             ActiveSet.start(Simplex(2), outside)
     active = ActiveSet.start(Simplex(3))
     assert repr(active) == "ActiveSet(1 atoms)"
@@ -676,7 +839,7 @@ def test_an_active_set_starts_from_members_only_and_prints():
     np.testing.assert_array_equal(active.x, Simplex(3).center)
 
 
-# --- weights ----------------------------------------------------------------------------------------------------------------------------
+# --- weights --------------------------------------------------------------------------------------
 
 
 def table_of(points: np.ndarray, kind):
@@ -686,7 +849,9 @@ def table_of(points: np.ndarray, kind):
     return table
 
 
-def naive_steps(points: np.ndarray, weights: np.ndarray, y: np.ndarray, steps: int, stop: float) -> np.ndarray:
+def naive_steps(
+    points: np.ndarray, weights: np.ndarray, y: np.ndarray, steps: int, stop: float
+) -> np.ndarray:
     """Pairwise steps with everything recomputed from the dense points each time."""
     w = weights.copy()
     slopes = points @ (w @ points - y)
@@ -712,7 +877,11 @@ def a_combination(seed: int, count: int, n: int):
 
 
 @given(
-    seed=seeds, count=st.integers(1, 12), n=st.integers(1, 6), steps=st.sampled_from([0, 1, 2, 30]), stop=st.sampled_from([1e-6, 1e-3, 0.5])
+    seed=seeds,
+    count=st.integers(1, 12),
+    n=st.integers(1, 6),
+    steps=st.sampled_from([0, 1, 2, 30]),
+    stop=st.sampled_from([1e-6, 1e-3, 0.5]),
 )
 @settings(max_examples=80)
 def test_pairwise_steps_agree_with_their_naive_twin(seed, count, n, steps, stop):
@@ -739,7 +908,9 @@ def test_both_ways_to_correct_agree_with_the_naive_twin(seed, count, n, steps):
         done = way(table, weights, y, steps, 1e-6)
         np.testing.assert_allclose(done.weights, expected, atol=1e-10)
         np.testing.assert_allclose(done.x, expected @ points, atol=1e-10)
-        assert done.distance2 == pytest.approx(((expected @ points - y) ** 2).sum(), rel=1e-9, abs=1e-12)
+        assert done.distance2 == pytest.approx(
+            ((expected @ points - y) ** 2).sum(), rel=1e-9, abs=1e-12
+        )
         assert done.distance2 <= ((weights @ points - y) ** 2).sum() + 1e-12
         assert done.weights.sum() == pytest.approx(1.0, abs=1e-14)
         np.testing.assert_array_equal(done.weights > 0, expected > 0)
@@ -753,7 +924,9 @@ def test_compiled_kernels_are_their_source_bit_for_bit(seed, count, n, steps):
     table, found = table_of(points, Sparse.of), []
     for kernel in (sparse_correct, sparse_correct.plain):
         w, x = weights.copy(), np.empty(n)
-        distance2 = kernel(table.starts, table.indices, table.values, table.gram, w, y, steps, 1e-9, x)
+        distance2 = kernel(
+            table.starts, table.indices, table.values, table.gram, w, y, steps, 1e-9, x
+        )
         found.append((w, x, distance2))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -765,7 +938,9 @@ def test_compiled_kernels_are_their_source_bit_for_bit(seed, count, n, steps):
     np.testing.assert_array_equal(found[0], found[1])
 
 
-@pytest.mark.parametrize(("kind", "way"), [(Sparse.of, correct), (Sparse.of, correct_any), (Dense, correct)])
+@pytest.mark.parametrize(
+    ("kind", "way"), [(Sparse.of, correct), (Sparse.of, correct_any), (Dense, correct)]
+)
 def test_weights_of_rounding_size_are_dropped_and_the_rest_sum_to_one_again(kind, way):
     points, weights = np.eye(4), 1.001 * np.array([0.7, 0.3 - 1e-6, 1e-6, 0.5 * DROP])
     done = way(table_of(points, kind), weights, np.zeros(4), 0, 1e-9)
@@ -775,14 +950,18 @@ def test_weights_of_rounding_size_are_dropped_and_the_rest_sum_to_one_again(kind
 
 def test_ties_move_weight_between_the_earlier_atoms():
     points = np.array([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
-    done = correct(table_of(points, Dense), np.array([0.25, 0.25, 0.25, 0.25]), np.array([0.0, 5.0]), 1, 1e-9)
+    done = correct(
+        table_of(points, Dense), np.array([0.25, 0.25, 0.25, 0.25]), np.array([0.0, 5.0]), 1, 1e-9
+    )
     np.testing.assert_allclose(done.weights, [0.5, 0.25, 0.0, 0.25])
 
 
 @given(seed=seeds, count=st.integers(2, 12), n=st.integers(1, 6))
 @settings(max_examples=60)
 def test_rounding_does_not_choose_between_atoms_that_tie(seed, count, n):
-    """Products off by a last digit, as another library or machine may compute them, lead to the same weights."""
+    """Products off by a last digit, as another library or machine may compute them, lead to the
+    same weights.
+    """
     points, weights, y = a_combination(seed, count, n)
     gram = points @ points.T
     found, rng = [], np.random.default_rng(seed)
@@ -803,22 +982,36 @@ def test_corrective_steps_alone_reach_the_nearest_point_of_the_active_hull():
 
 
 def require_sound(active: ActiveSet, K: ConvexSet) -> None:
-    """Weights of at least 0 that sum to 1, x their combination, no more atoms than needed, and no table that outgrows them."""
+    """Weights of at least 0 that sum to 1, x their combination, no more atoms than needed, and no
+    table that outgrows them.
+    """
     assert (active.weights >= 0).all()
     assert active.weights.sum() == pytest.approx(1.0, abs=1e-13)
-    dense = np.stack([np.asarray(active.atoms.vertices[row].dense(np.zeros(K.shape))) for row in range(len(active.weights))])
+    dense = np.stack(
+        [
+            np.asarray(active.atoms.vertices[row].dense(np.zeros(K.shape)))
+            for row in range(len(active.weights))
+        ]
+    )
     np.testing.assert_allclose(np.tensordot(active.weights, dense, axes=1), active.x, atol=1e-13)
     assert (active.weights > 0).sum() == len(active) <= K.dimension + 1 + SPARE
     assert len(active.weights) <= 2 * (K.dimension + 1 + SPARE) + 2 * SPARE
 
 
 @pytest.mark.parametrize(
-    "K", [layered(3, 3), VertexHull(np.random.default_rng(0).standard_normal((40, 4))), L2Ball(3)], ids=["flow", "hull", "ball"]
+    "K",
+    [layered(3, 3), VertexHull(np.random.default_rng(0).standard_normal((40, 4))), L2Ball(3)],
+    ids=["flow", "hull", "ball"],
 )
 def test_nothing_drifts_and_nothing_grows_over_ten_thousand_projections(K):
     rng, tol = np.random.default_rng(9), 1e-4 * K.radius**2
     active, y = ActiveSet.start(K), K.center
-    steps = 0.1 * K.radius * np.array([K.tangent(d) for d in rng.standard_normal((10_000, *K.shape))]) / math.sqrt(K.dimension)
+    steps = (
+        0.1
+        * K.radius
+        * np.array([K.tangent(d) for d in rng.standard_normal((10_000, *K.shape))])
+        / math.sqrt(K.dimension)
+    )
     asked, longest = 0, 0
     for i, d in enumerate(steps):
         away = y + d - K.center
@@ -852,12 +1045,16 @@ def test_a_vertex_that_comes_back_takes_its_old_row():
     assert len(active.weights) == 4
 
 
-@pytest.mark.parametrize("K", [layered(3, 3), POLYTOPES["hull"], POLYTOPES["moved"]], ids=["flow", "hull", "moved"])
+@pytest.mark.parametrize(
+    "K", [layered(3, 3), POLYTOPES["hull"], POLYTOPES["moved"]], ids=["flow", "hull", "moved"]
+)
 @given(seed=seeds)
 @settings(max_examples=10)
 def test_two_ways_on_from_one_active_set_do_not_disturb_each_other(K, seed):
     rng = np.random.default_rng(seed)
-    shared, *ways = (K.center + K.radius * np.array([a_unit(K, rng) for _ in range(6)]) for _ in range(3))
+    shared, *ways = (
+        K.center + K.radius * np.array([a_unit(K, rng) for _ in range(6)]) for _ in range(3)
+    )
 
     def follow(active, targets):
         passed = []
@@ -892,10 +1089,14 @@ def affine_rank(points: np.ndarray) -> int:
     seed=seeds,
     count=st.integers(1, 60),
     n=st.integers(1, 5),
-    kind=st.sampled_from(["general", "grid", "duplicates", "flat", "same", "zero", "tiny", "shifted"]),
+    kind=st.sampled_from(
+        ["general", "grid", "duplicates", "flat", "same", "zero", "tiny", "shifted"]
+    ),
 )
 @settings(max_examples=200)
-def test_caratheodory_keeps_the_point_with_as_few_atoms_as_the_dimension_allows(seed, count, n, kind):
+def test_caratheodory_keeps_the_point_with_as_few_atoms_as_the_dimension_allows(
+    seed, count, n, kind
+):
     rng = np.random.default_rng(seed)
     points = rng.standard_normal((count, n))
     points = {
@@ -912,7 +1113,9 @@ def test_caratheodory_keeps_the_point_with_as_few_atoms_as_the_dimension_allows(
     before = weights.copy()
     new = caratheodory(points @ points.T, weights)
     np.testing.assert_array_equal(weights, before)
-    np.testing.assert_allclose(new @ points, weights @ points, atol=1e-9 * max(1.0, float(np.abs(points).max())))
+    np.testing.assert_allclose(
+        new @ points, weights @ points, atol=1e-9 * max(1.0, float(np.abs(points).max()))
+    )
     assert (new >= 0).all()
     assert new.sum() == pytest.approx(1.0, abs=1e-14)
     scale = float(np.abs(points).max()) or 1.0
@@ -930,10 +1133,14 @@ def test_too_many_atoms_are_reduced_at_the_same_point(kind):
     assert len(reduced.weights) == len(reduced.atoms) == len(reduced)
     np.testing.assert_allclose(reduced.x, crowded.x, atol=1e-10)
     require_sound(reduced, K)
-    done = ActiveSet(table_of(K.points, Dense), weights, weights @ K.points).project(K, np.array([1.1, 0.3]), tol=1e-3)
+    done = ActiveSet(table_of(K.points, Dense), weights, weights @ K.points).project(
+        K, np.array([1.1, 0.3]), tol=1e-3
+    )
     require_promises(K, np.array([1.1, 0.3]), done, 1e-3)
     require_sound(done.active, K)
-    still = ActiveSet(table_of(K.points, kind), weights, weights @ K.points).project(K, weights @ K.points, tol=1e-3)
+    still = ActiveSet(table_of(K.points, kind), weights, weights @ K.points).project(
+        K, weights @ K.points, tol=1e-3
+    )
     away = still.x - still.y
     assert len(still.active) <= 3
     assert still.distance2 == float(away.dot(away)), "measured again after the reduction"

@@ -1,6 +1,7 @@
 """Every promise is its formula, restated here with the letters of the proofs.
 
-Settings are such that nothing is 1 by accident, and promises are compared to the ninth digit: no constant
+Settings are such that nothing is 1 by accident, and promises are compared to the ninth digit: no
+constant
 of them, nor of the settings that they rest on, can change unnoticed.
 """
 
@@ -64,7 +65,9 @@ def test_primal_dual(T, B, block):
     close(learner.promise(), A * G_f * R, sqrt(2 * (theta * T + 1 / nu) * (A + 2 * T)) * G_g * R)
 
 
-@pytest.mark.parametrize(("T", "B", "block"), [*SETTINGS, (50, 1.0, None), (1_000, 1.005, 12), (30, 9.0, 77)], ids=str)
+@pytest.mark.parametrize(
+    ("T", "B", "block"), [*SETTINGS, (50, 1.0, None), (1_000, 1.005, 12), (30, 9.0, 77)], ids=str
+)
 def test_drift_plus_penalty(T, B, block):
     """Blocks that do not fill T count as whole ones: T/b is M = ceil(T/b)."""
     K, G_f, G_g, R = L2Ball(3, 0.7), 2.3, 5.1, 0.7
@@ -78,8 +81,12 @@ def of_drift(T, b, alpha, delta, distance, R, G_f, G_g):
     M = ceil(T / b)
     regret = 4 * b * G_f * R + 2 * b * R**2 * alpha + G_f**2 * T / (2 * alpha) + G_f * distance * T
     a = sqrt(G_g**2 * T / (4 * R * (G_f * M * b / alpha + R * b)))  # the best of all a > 0
-    violation = G_g**2 * T / (2 * a) + 2 * a * R * (G_f * M * b / alpha + R * b) + 2 * alpha * R**2 / delta
-    violation += (G_f / alpha + 4 * R) * G_f * M / (2 * delta) + 4 * b * R * G_g + G_g * distance * T
+    violation = (
+        G_g**2 * T / (2 * a) + 2 * a * R * (G_f * M * b / alpha + R * b) + 2 * alpha * R**2 / delta
+    )
+    violation += (
+        (G_f / alpha + 4 * R) * G_f * M / (2 * delta) + 4 * b * R * G_g + G_g * distance * T
+    )
     return regret, violation
 
 
@@ -88,7 +95,10 @@ def test_the_theorem_of_drift_plus_penalty(T):
     G_f, G_g, R = 2.3, 5.1, 0.7
     eps = 61 * R**2 * T**-0.5 * log(T)
     learner = TheoremDriftPlusPenalty(L2Ball(3, R), T, G_f, G_g)
-    close(learner.promise(), *of_drift(T, isqrt(T), G_f / R * T**0.25, sqrt(T), sqrt(3 * eps), R, G_f, G_g))
+    close(
+        learner.promise(),
+        *of_drift(T, isqrt(T), G_f / R * T**0.25, sqrt(T), sqrt(3 * eps), R, G_f, G_g),
+    )
 
 
 @pytest.mark.parametrize("T", [10**10, 12_345_678_901])
@@ -96,50 +106,112 @@ def test_the_theorem_of_primal_dual(T):
     G_f, G_g, R = 2.3, 1.7, 0.7
     b, eta, eps = isqrt(T), T**-0.75, 61 * R**2 * T**-0.5 * log(T)
     delta = 32 * (G_g**2 + G_g * R) * T**0.5 * sqrt(log(T))
-    assert delta**2 * eta**3 * b**2 + eta * b**2 * G_g**2 + G_g * sqrt(3 * eps) * b <= eta * b * delta / 2
-    A = 2 * R**2 / eta + (G_f**2 + 4 * G_g**2 * R**2) * eta * b * T + sqrt(3 * eps) * (G_f + G_g / 4) * T
-    close(TheoremPrimalDual(L2Ball(3, R), T, G_f, G_g).promise(), A, sqrt(2 * (delta * eta * T + 1 / eta) * (A + 2 * R * G_f * T)))
+    assert (
+        delta**2 * eta**3 * b**2 + eta * b**2 * G_g**2 + G_g * sqrt(3 * eps) * b
+        <= eta * b * delta / 2
+    )
+    A = (
+        2 * R**2 / eta
+        + (G_f**2 + 4 * G_g**2 * R**2) * eta * b * T
+        + sqrt(3 * eps) * (G_f + G_g / 4) * T
+    )
+    close(
+        TheoremPrimalDual(L2Ball(3, R), T, G_f, G_g).promise(),
+        A,
+        sqrt(2 * (delta * eta * T + 1 / eta) * (A + 2 * R * G_f * T)),
+    )
 
 
-@pytest.mark.parametrize("sizes", [(2.0, 3.0, 0.5, 9.0), (0.4, 3.0, 5.0, 1.1), (7.0, 0.2, 0.3, 0.1), (0.1, 0.2, 0.9, 4.0)], ids=str)
-@pytest.mark.parametrize(("T", "B", "block"), [*SETTINGS, (3_000, 1.0, None), (200, 1.0, None), (1_000, 1.005, 12)], ids=str)
+@pytest.mark.parametrize(
+    "sizes",
+    [(2.0, 3.0, 0.5, 9.0), (0.4, 3.0, 5.0, 1.1), (7.0, 0.2, 0.3, 0.1), (0.1, 0.2, 0.9, 4.0)],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    ("T", "B", "block"),
+    [*SETTINGS, (3_000, 1.0, None), (200, 1.0, None), (1_000, 1.005, 12)],
+    ids=str,
+)
 def test_bandit_primal_dual(sizes, T, B, block):
     """n = 4 dimensions, an inner ball of 1/sqrt(20) in an outer one of sqrt(4/5).
 
     In 3,000 rounds mu is r/2, in 200 (C) has no root.
     """
     K, (G_f, G_g, M_f, M_g) = Simplex(5), sizes
-    learner = BanditPrimalDual(K, T, B, loss_lipschitz=G_f, constraint_lipschitz=G_g, loss_size=M_f, constraint_size=M_g, block=block)
+    learner = BanditPrimalDual(
+        K,
+        T,
+        B,
+        loss_lipschitz=G_f,
+        constraint_lipschitz=G_g,
+        loss_size=M_f,
+        constraint_size=M_g,
+        block=block,
+    )
     n, R, r = 4, sqrt(4 / 5), sqrt(1 / 20) / sqrt(4 / 5)
     b, _, nu, theta, tol = of_primal_dual(T, B, block)
     k_f, k_g, mu, tau = G_f * R / M_f, G_g * R / M_g, min(sqrt(n * r) * T**-0.25, r / 2), sqrt(tol)
     a = mu * k_g + mu / r * min(1, k_g)
     C = 2 * sqrt(2) * sqrt(n**2 / mu**2 + b * k_g**2) + (tau * k_g + a) * sqrt(T)
-    A = 2 * sqrt(2) * sqrt(T * (4 * n**2 / mu**2 + b * k_f**2)) + tau * k_f * T + nu * b * T / 2 + 2 * min(1, k_f)
+    A = (
+        2 * sqrt(2) * sqrt(T * (4 * n**2 / mu**2 + b * k_f**2))
+        + tau * k_f * T
+        + nu * b * T / 2
+        + 2 * min(1, k_f)
+    )
     A += C**2 / (2 * theta * (1 - nu * b * theta))
     violation = sqrt(2 * (theta * T + 1 / nu) * (A + 2 * T * min(1, k_f)))
     close(learner.promise(), M_f * (A + T * mu * k_f * (1 + 1 / r)), M_g * violation)
 
 
-@pytest.mark.parametrize("K", [Simplex(5), L2Ball(2, 0.9), L2Ball(4, 40.0), L2Ball(1, 0.2)], ids=repr)
-@pytest.mark.parametrize("sizes", [(2.0, 3.0, 0.5, 1.5), (0.4, 0.3, 1.1, 2.0), (3.5, 0.2, 0.3, 0.1)], ids=str)
+@pytest.mark.parametrize(
+    "K", [Simplex(5), L2Ball(2, 0.9), L2Ball(4, 40.0), L2Ball(1, 0.2)], ids=repr
+)
+@pytest.mark.parametrize(
+    "sizes", [(2.0, 3.0, 0.5, 1.5), (0.4, 0.3, 1.1, 2.0), (3.5, 0.2, 0.3, 0.1)], ids=str
+)
 def test_the_theorem_of_bandit_primal_dual(K, sizes):
     T, n, R, r, (G_f, G_g, M_f, M_g) = 9 * 10**18, K.dimension, K.radius, K.inner_radius, sizes
     G = max(sizes)
-    b, eps, mu, eta = isqrt(T), 61 * R**2 * T**-0.5 * log(T), sqrt(n * r) * T**-0.25, R / (sqrt(n) * G) * T**-0.75
-    delta = 24 * sqrt(183) * G**2 * max(n / r, n / sqrt(r), sqrt(n), n / (sqrt(r) * R)) * T**0.5 * sqrt(log(T))
+    b, eps, mu, eta = (
+        isqrt(T),
+        61 * R**2 * T**-0.5 * log(T),
+        sqrt(n * r) * T**-0.25,
+        R / (sqrt(n) * G) * T**-0.75,
+    )
+    delta = (
+        24
+        * sqrt(183)
+        * G**2
+        * max(n / r, n / sqrt(r), sqrt(n), n / (sqrt(r) * R))
+        * T**0.5
+        * sqrt(log(T))
+    )
     tau = sqrt(3 * eps)
-    A = 2 * R**2 / eta + T * (tau * n * (M_g / 4 + M_f) / (mu * sqrt(b)) + G_g / 4 * (tau + mu) + mu * M_g / (4 * r) + tau * G_f)
+    A = 2 * R**2 / eta + T * (
+        tau * n * (M_g / 4 + M_f) / (mu * sqrt(b))
+        + G_g / 4 * (tau + mu)
+        + mu * M_g / (4 * r)
+        + tau * G_f
+    )
     A += T * (eta * n**2 * M_f**2 / mu**2 + eta * b * (G_f**2 + M_g**2) + mu * G_f)
     violation = sqrt(2 * (delta * eta * T + 1 / eta) * (A + 2 * R * G_f * T)) + mu * G_g * T
-    close(TheoremBanditPrimalDual(K, T, G_f, G_g, M_f, M_g).promise(), A + T * mu * G_f * (1 + R / r), violation)
+    close(
+        TheoremBanditPrimalDual(K, T, G_f, G_g, M_f, M_g).promise(),
+        A + T * mu * G_f * (1 + R / r),
+        violation,
+    )
 
 
 def of_lyapunov(T, caution, G_f, G_g, D, p, c, c_base):
-    """Weights with c, theta = 1/2 and V = 1/caution on a base learner whose regret is at most c_base D M T^p."""
+    """Weights with c, theta = 1/2 and V = 1/caution on a base learner whose regret is at most
+    c_base D M T^p.
+    """
     V, theta = 1 / caution, 1 / 2 * c_base / c
     regret = G_f * D * T**p * (c_base + c * theta / V)
-    return regret, c * G_g * D * T**p / (1 / 2) * log((1 + c_base / c * V + V * T ** (1 - p) / c) / (1 - theta))
+    return regret, c * G_g * D * T**p / (1 / 2) * log(
+        (1 + c_base / c * V + V * T ** (1 - p) / c) / (1 - theta)
+    )
 
 
 @pytest.mark.parametrize("T", [1, 300, 10**7])
@@ -148,16 +220,26 @@ def test_lyapunov_weights(T, caution):
     given = {"horizon": T, "caution": caution, "loss_lipschitz": 2.3, "constraint_lipschitz": 5.1}
     for K in (L2Ball(3, 1.7), Simplex(5)):
         R, D = K.radius, K.diameter
-        close(LyapunovFrankWolfe(K, **given).promise(), *of_lyapunov(T, caution, 2.3, 5.1, D, 3 / 4, 2.65, 2.65))
-        close(SinhaVaze(K, **given).promise(), *of_lyapunov(T, caution, 2.3, 5.1, D, 1 / 2, 2, sqrt(2)))
+        close(
+            LyapunovFrankWolfe(K, **given).promise(),
+            *of_lyapunov(T, caution, 2.3, 5.1, D, 3 / 4, 2.65, 2.65),
+        )
+        close(
+            SinhaVaze(K, **given).promise(),
+            *of_lyapunov(T, caution, 2.3, 5.1, D, 1 / 2, 2, sqrt(2)),
+        )
         for b, share in ((1, 0.02), (2, 0.001)):
             e = sqrt(share / T) * R
             beyond = min(2 * R, D + e)
             c_base = sqrt(b / 2) * (beyond**2 / D**2 + beyond / D) + e * sqrt(T) / D
             enough = (8 * R**2 / e**2 + 4) / b
-            learner = LyapunovDescent(K, calls_per_round=(1 + 1e-9) * enough, tolerance=share / T, block=b, **given)
+            learner = LyapunovDescent(
+                K, calls_per_round=(1 + 1e-9) * enough, tolerance=share / T, block=b, **given
+            )
             close(learner.promise(), *of_lyapunov(T, caution, 2.3, 5.1, D, 1 / 2, 2, c_base))
-            learner = LyapunovDescent(K, calls_per_round=(1 - 1e-9) * enough, tolerance=share / T, block=b, **given)
+            learner = LyapunovDescent(
+                K, calls_per_round=(1 - 1e-9) * enough, tolerance=share / T, block=b, **given
+            )
             assert "no distance of x and y can be promised" in learner.promise().reason
 
 
@@ -168,16 +250,32 @@ def test_theta_reaches_1_where_promises_end():
 
 
 @pytest.mark.parametrize("T", [None, 40, 100])
-@pytest.mark.parametrize("K", [Simplex(4), FlowPolytope.examples()[0]], ids=lambda K: type(K).__name__)
+@pytest.mark.parametrize(
+    "K", [Simplex(4), FlowPolytope.examples()[0]], ids=lambda K: type(K).__name__
+)
 def test_lyapunov_frank_wolfe_does_what_its_promise_rests_on(K, T):
-    """Its steps and its measured bounds written plainly, with a horizon that is passed, one that is not, and none."""
+    """Its steps and its measured bounds written plainly, with a horizon that is passed, one that is
+    not, and none.
+    """
     rounds, V, theta, c, D, x = 100, 1 / 3, 1 / 2, 3.3 if T is None else 2.65, K.diameter, K.center
     rng = np.random.default_rng(6)
     star = 0.6 * K.center + 0.4 * K.lmo(rng.standard_normal(K.shape))
     C = rng.standard_normal(K.shape) + rng.standard_normal((rounds, *K.shape))
     A = -0.5 * C + rng.standard_normal(C.shape)
-    run = tw.run(LyapunovFrankWolfe(K, horizon=T, caution=3.0), tw.Stream(Linear(C), Affine(A, A @ star)))
-    total, M, G_f, G_g, Q, paid, strayed, losses, rho = np.zeros(K.shape), 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, inf
+    run = tw.run(
+        LyapunovFrankWolfe(K, horizon=T, caution=3.0), tw.Stream(Linear(C), Affine(A, A @ star))
+    )
+    total, M, G_f, G_g, Q, paid, strayed, losses, rho = (
+        np.zeros(K.shape),
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+        inf,
+    )
     for t in range(1, rounds + 1):
         np.testing.assert_allclose(run.trail.means[t - 1], x, atol=1e-9)
         grad_f, breach = K.tangent(C[t - 1]), A[t - 1] @ (x - star)
@@ -190,7 +288,11 @@ def test_lyapunov_frank_wolfe_does_what_its_promise_rests_on(K, T):
             w = theta * G_f / G_g * exp(grown * Q / (c * G_g * D))
             s, paid, rho = s + w * grad_g, paid + w * breach, min(rho, G_f / G_g)
         total, M = total + s, max(M, np.linalg.norm(s))
-        L = (1.055 * T**0.75 if T and t <= T else max(1.055 * (T or 0) ** 0.75, 1.31 * t**0.75)) * M / D
+        L = (
+            (1.055 * T**0.75 if T and t <= T else max(1.055 * (T or 0) ** 0.75, 1.31 * t**0.75))
+            * M
+            / D
+        )
         grad = total + L * (x - K.center)
         v = K.lmo(grad)
         gap = grad @ (x - v)
@@ -203,5 +305,8 @@ def test_lyapunov_frank_wolfe_does_what_its_promise_rests_on(K, T):
 
 
 def test_letters_are_those_of_the_sets():
-    assert (Simplex(5).radius, Simplex(5).inner_radius) == (pytest.approx(sqrt(4 / 5)), pytest.approx(sqrt(1 / 20)))
+    assert (Simplex(5).radius, Simplex(5).inner_radius) == (
+        pytest.approx(sqrt(4 / 5)),
+        pytest.approx(sqrt(1 / 20)),
+    )
     assert L2Ball(3, 0.7).diameter < inf

@@ -1,4 +1,6 @@
-"""Positive semidefinite matrices: low-rank vertices against dense twins, the oracle and its error against a dense eigensolver, geometry."""
+"""Positive semidefinite matrices: low-rank vertices against dense twins, the oracle and its error
+against a dense eigensolver, geometry.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def symmetric(rng: np.random.Generator, n: int) -> np.ndarray:
     return G + G.T
 
 
-# --- low-rank vertices ----------------------------------------------------------------------------------------------------------------
+# --- low-rank vertices ----------------------------------------------------------------------------
 
 
 def low_rank(rng: np.random.Generator, n: int, dtype=np.float64) -> LowRank:
@@ -40,18 +42,32 @@ def low_rank(rng: np.random.Generator, n: int, dtype=np.float64) -> LowRank:
 
 def naive(vertex: LowRank) -> np.ndarray:
     rows = np.asarray(vertex.rows, dtype=np.float64)
-    return vertex.ridge * np.eye(vertex.n) + sum((np.outer(f, f) for f in rows), np.zeros((vertex.n, vertex.n)))
+    return vertex.ridge * np.eye(vertex.n) + sum(
+        (np.outer(f, f) for f in rows), np.zeros((vertex.n, vertex.n))
+    )
 
 
-@given(seed=seeds, n=sizes, step=st.floats(0.0, 1.0), dtype=st.sampled_from([np.float64, np.float32]), order=st.sampled_from("CF"))
+@given(
+    seed=seeds,
+    n=sizes,
+    step=st.floats(0.0, 1.0),
+    dtype=st.sampled_from([np.float64, np.float32]),
+    order=st.sampled_from("CF"),
+)
 def test_a_low_rank_vertex_is_its_dense_point(seed, n, step, dtype, order):
     rng = np.random.default_rng(seed)
     vertex, room = low_rank(rng, n, dtype), 1e-11 if dtype == np.float64 else 1e-3
-    point, G, x = naive(vertex), rng.standard_normal((n, n)).astype(dtype), np.asarray(symmetric(rng, n), dtype=dtype, order=order)
+    point, G, x = (
+        naive(vertex),
+        rng.standard_normal((n, n)).astype(dtype),
+        np.asarray(symmetric(rng, n), dtype=dtype, order=order),
+    )
     before = x.copy()
     np.testing.assert_allclose(vertex.dense(x), point, atol=room)
     assert vertex.inner(G) == pytest.approx(np.vdot(point, G), abs=room * n)
-    assert vertex.distance2(x, float(np.vdot(x, x))) == pytest.approx(np.vdot(x - point, x - point), abs=10 * n * room)
+    assert vertex.distance2(x, float(np.vdot(x, x))) == pytest.approx(
+        np.vdot(x - point, x - point), abs=10 * n * room
+    )
     assert vertex.square == pytest.approx(np.vdot(point, point), abs=10 * n * room)
     blended = vertex.blend(x, step)
     assert blended.dtype == dtype
@@ -67,19 +83,29 @@ def test_a_table_of_them_agrees_with_dense_arithmetic(seed, n, count, library):
     vertices = [low_rank(rng, n) for _ in range(count)]
     points = np.stack([naive(vertex) for vertex in vertices]).reshape(count, -1)
     if library is strict:
-        vertices = [LowRank(strict.asarray(vertex.rows.copy()), vertex.ridge) for vertex in vertices]
+        vertices = [
+            LowRank(strict.asarray(vertex.rows.copy()), vertex.ridge) for vertex in vertices
+        ]
     table = vertices[0].table()
     for row, vertex in enumerate(vertices):
         table = table.append(vertex, row)
     first, G = int(rng.integers(1, count + 1)), rng.standard_normal((n, n))
     weights, reference = rng.standard_normal(first), library.asarray(G)
-    np.testing.assert_allclose(table.inner(reference, first), points[:first] @ G.reshape(-1), atol=1e-10)
-    np.testing.assert_allclose(np.asarray(table.combine(weights, reference)).reshape(-1), weights @ points[:first], atol=1e-10)
+    np.testing.assert_allclose(
+        table.inner(reference, first), points[:first] @ G.reshape(-1), atol=1e-10
+    )
+    np.testing.assert_allclose(
+        np.asarray(table.combine(weights, reference)).reshape(-1),
+        weights @ points[:first],
+        atol=1e-10,
+    )
     positive = np.asarray(table.combine(np.abs(weights), reference))
     np.testing.assert_array_equal(positive, positive.T)
     np.testing.assert_allclose(table.gram[:count, :count], points @ points.T, atol=1e-9)
     np.testing.assert_allclose(
-        lengths(table.only(np.arange(first)[::-1]).gram[:first, :first]), lengths(points[:first][::-1] @ points[:first][::-1].T), atol=1e-9
+        lengths(table.only(np.arange(first)[::-1]).gram[:first, :first]),
+        lengths(points[:first][::-1] @ points[:first][::-1].T),
+        atol=1e-9,
     )
     fork = table.append(vertices[0], first) if first < count else table
     np.testing.assert_allclose(table.inner(reference, count), points @ G.reshape(-1), atol=1e-10)
@@ -90,9 +116,14 @@ def test_a_table_of_them_agrees_with_dense_arithmetic(seed, n, count, library):
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_rank_one_update_reaches_the_array_it_is_meant_for(order, dtype):
-    f, x = np.array([[1.0, -2.0, 0.5]], dtype=dtype), np.asarray(np.arange(9.0).reshape(3, 3), dtype=dtype, order=order)
+    f, x = (
+        np.array([[1.0, -2.0, 0.5]], dtype=dtype),
+        np.asarray(np.arange(9.0).reshape(3, 3), dtype=dtype, order=order),
+    )
     np.testing.assert_allclose(LowRank(f).blend(x, 0.25), 0.75 * x + 0.25 * f.T @ f, rtol=1e-6)
-    np.testing.assert_allclose(LowRank(f).blend(x[::-1, ::-1], 0.25), 0.75 * x[::-1, ::-1] + 0.25 * f.T @ f, rtol=1e-6)
+    np.testing.assert_allclose(
+        LowRank(f).blend(x[::-1, ::-1], 0.25), 0.75 * x[::-1, ::-1] + 0.25 * f.T @ f, rtol=1e-6
+    )
 
 
 def test_the_sign_of_a_factor_does_not_matter_and_parts_come_back():
@@ -119,7 +150,7 @@ def test_any_member_is_an_atom_of_its_own_rank(seed, n, rank):
     assert center.ridge == BoundedPSD(n).inner_radius
 
 
-# --- geometry -------------------------------------------------------------------------------------------------------------------------
+# --- geometry -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
@@ -172,7 +203,7 @@ def test_wrong_settings_are_refused_in_a_sentence(make, sentence):
         make()
 
 
-# --- the oracle against a dense eigensolver -------------------------------------------------------------------------------------------
+# --- the oracle against a dense eigensolver -------------------------------------------------------
 
 
 def direction(kind: str, rng: np.random.Generator, n: int) -> np.ndarray:
@@ -192,15 +223,30 @@ def direction(kind: str, rng: np.random.Generator, n: int) -> np.ndarray:
     return kinds[kind]
 
 
-KINDS = ["random", "psd", "negative", "identity", "minus identity", "zero", "antisymmetric", "clustered", "huge", "tiny"]
+KINDS = [
+    "random",
+    "psd",
+    "negative",
+    "identity",
+    "minus identity",
+    "zero",
+    "antisymmetric",
+    "clustered",
+    "huge",
+    "tiny",
+]
 MODES = {"dense": {}, "likely": {"dense": 0}, "certified": {"dense": 0, "certified": True}}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", MODES)
-@given(seed=seeds, n=st.sampled_from([1, 2, 3, 8, 40]), tolerance=st.sampled_from([1e-1, 1e-3, 1e-6]))
+@given(
+    seed=seeds, n=st.sampled_from([1, 2, 3, 8, 40]), tolerance=st.sampled_from([1e-1, 1e-3, 1e-6])
+)
 @settings(max_examples=15)
-def test_the_answer_is_as_good_as_a_dense_eigensolvers_up_to_its_error(kind, mode, seed, n, tolerance):
+def test_the_answer_is_as_good_as_a_dense_eigensolvers_up_to_its_error(
+    kind, mode, seed, n, tolerance
+):
     K = BoundedPSD(n, 2.0, tolerance=tolerance, **MODES[mode])
     rng = np.random.default_rng(seed)
     D = direction(kind, rng, n)
@@ -232,7 +278,7 @@ def test_an_answer_is_a_function_of_direction_and_warm_start():
     np.testing.assert_allclose(other.vertex.dense(D), first.vertex.dense(D), atol=1e-4)
 
 
-# --- what the error is worth ----------------------------------------------------------------------------------------------------------
+# --- what the error is worth ----------------------------------------------------------------------
 
 
 @given(seed=seeds, n=st.integers(2, 30), k=st.integers(1, 30))
@@ -245,7 +291,11 @@ def test_no_eigenvalue_is_ruled_out_at_the_mass_it_has(seed, n, k):
     space = lanczos.Krylov(A, b)
     while space.k < k and not space.exhausted:
         space.grow()
-    theta = float(np.linalg.eigvalsh(np.diag(space.alpha) + np.diag(space.beta[:-1], 1) + np.diag(space.beta[:-1], -1))[-1])
+    theta = float(
+        np.linalg.eigvalsh(
+            np.diag(space.alpha) + np.diag(space.beta[:-1], 1) + np.diag(space.beta[:-1], -1)
+        )[-1]
+    )
     assert theta <= values[-1] + 1e-12 * n
     if theta < values[-1] - 1e-7:
         assert not space.rules_out(float(values[-1]), 0.999 * mass)
@@ -286,12 +336,17 @@ def test_a_residual_is_no_proof_and_a_cholesky_factor_is():
 
 
 def test_where_the_proof_fails_the_dense_eigensolver_answers(monkeypatch):
-    monkeypatch.setattr(lanczos.Krylov, "seems_settled", lambda *_: True)  # one product is thought enough
-    K, D = BoundedPSD(40, dense=0, certified=True, tolerance=1e-4), symmetric(np.random.default_rng(3), 40)
+    # one product is thought enough
+    monkeypatch.setattr(lanczos.Krylov, "seems_settled", lambda *_: True)
+    K, D = (
+        BoundedPSD(40, dense=0, certified=True, tolerance=1e-4),
+        symmetric(np.random.default_rng(3), 40),
+    )
     answer = K.answer(D)
     assert answer.error == 0.0
     assert answer.vertex.inner(D) == pytest.approx(np.linalg.eigvalsh(D)[0])
-    monkeypatch.setattr(lanczos, "is_above", lambda *_: True)  # and a proof that proves nothing is found out by the laws
+    # and a proof that proves nothing is found out by the laws
+    monkeypatch.setattr(lanczos, "is_above", lambda *_: True)
     with pytest.raises(LawBroken, match="is worse than"):
         check_set(BoundedPSD(6, dense=0, certified=True, tolerance=1e-4))
 
@@ -319,7 +374,11 @@ def drift(n: int, steps: int, spike: float):
 @pytest.mark.parametrize("spike", [0.0, 3.0])
 def test_warm_starts_need_few_products_on_a_drift(spike, monkeypatch):
     products, grow = [0], lanczos.Krylov.grow
-    monkeypatch.setattr(lanczos.Krylov, "grow", lambda self: (products.__setitem__(-1, products[-1] + 1), grow(self))[1])
+    monkeypatch.setattr(
+        lanczos.Krylov,
+        "grow",
+        lambda self: (products.__setitem__(-1, products[-1] + 1), grow(self))[1],
+    )
     K, warm = BoundedPSD(150, dense=0, certified=True, tolerance=1e-3), None
     for D in drift(150, 8, spike):
         answer = K.answer(D, warm)
@@ -335,17 +394,20 @@ def test_a_repeated_leading_eigenvalue_is_found():
     K = BoundedPSD(16)
     for seed in range(60):
         factor = np.random.default_rng(seed).standard_normal((16, 3))
-        D = 0.0125 * factor @ factor.T - np.eye(16)  # -1 thirteen times: in some of these LAPACK finds no largest eigenvalue at all
+        # -1 thirteen times: in some of these LAPACK finds no largest eigenvalue at all
+        D = 0.0125 * factor @ factor.T - np.eye(16)
         assert K.lmo(D).ravel() @ D.ravel() == pytest.approx(-1.0)
 
 
-# --- in other libraries, moved, and as an active set ----------------------------------------------------------------------------------
+# --- in other libraries, moved, and as an active set ----------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("K", BoundedPSD.examples(), ids=repr)
 def test_the_laws_hold_on_torch(K, dtype):
-    torch = pytest.importorskip("torch", reason='torch is not installed; pip install "tidewolf[torch]" runs this test')
+    torch = pytest.importorskip(
+        "torch", reason='torch is not installed; pip install "tidewolf[torch]" runs this test'
+    )
     check_set(K.to(torch.zeros(1, dtype=getattr(torch, dtype))))
 
 

@@ -11,7 +11,16 @@ import pytest
 
 import tidewolf as tw
 
-PARTS = ("experiments", "functions", "learners", "problems", "projection", "rivals", "sets", "testing")
+PARTS = (
+    "experiments",
+    "functions",
+    "learners",
+    "problems",
+    "projection",
+    "rivals",
+    "sets",
+    "testing",
+)
 
 
 def test_everything_promised_is_there() -> None:

@@ -1,4 +1,6 @@
-"""Growth exponents: those of exact powers, their intervals, totals without a logarithm, and runs of learners."""
+"""Growth exponents: those of exact powers, their intervals, totals without a logarithm, and runs of
+learners.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def test_the_interval_is_that_of_the_textbook():
 def test_the_interval_holds_the_exponent_as_often_as_it_says():
     rng, held = np.random.default_rng(1), 0
     for _ in range(400):
-        low, high = growth(HORIZONS * 3, np.array(HORIZONS * 3) ** 0.75 * np.exp(0.3 * rng.standard_normal(12))).interval
+        low, high = growth(
+            HORIZONS * 3, np.array(HORIZONS * 3) ** 0.75 * np.exp(0.3 * rng.standard_normal(12))
+        ).interval
         held += low <= 0.75 <= high
     assert 0.92 <= held / 400 <= 0.98
 
@@ -51,13 +55,20 @@ def test_totals_at_or_below_zero_have_no_exponent_and_say_so():
     found = growth([100, 200, 400], [1.0, 0.0, -3.0], 0.75)
     assert found == (None, None, 0.75, "at or below zero in 2 of 3 runs, so no exponent.")
     assert found.slower is None
-    assert growth([100, 200, 400], [1.0, 0.0, 2.0]).reason == "at or below zero in 1 of 3 runs, so no exponent."
+    assert (
+        growth([100, 200, 400], [1.0, 0.0, 2.0]).reason
+        == "at or below zero in 1 of 3 runs, so no exponent."
+    )
     assert "not known for 1 of 3 runs" in growth([100, 200, 400], [1.0, None, 2.0]).reason
 
 
 def test_two_runs_leave_nothing_to_judge_by():
     found = growth([100, 400], [10.0, 20.0], 0.75)
-    assert (found.exponent, found.interval, found.slower) == (pytest.approx(0.5), (-math.inf, math.inf), None)
+    assert (found.exponent, found.interval, found.slower) == (
+        pytest.approx(0.5),
+        (-math.inf, math.inf),
+        None,
+    )
 
 
 def test_slower_than_theory_is_said_where_the_interval_decides():
@@ -69,7 +80,11 @@ def test_slower_than_theory_is_said_where_the_interval_decides():
 
 
 def runs(kind, horizons=(60, 120, 240)):
-    streams = [tw.problems.adversarial(T, seed, kind="opposing", phase=T // 8).stream for T in horizons for seed in (0, 1)]
+    streams = [
+        tw.problems.adversarial(T, seed, kind="opposing", phase=T // 8).stream
+        for T in horizons
+        for seed in (0, 1)
+    ]
     return [tw.run(kind(Simplex(6), horizon=len(stream)), stream) for stream in streams]
 
 
@@ -90,13 +105,21 @@ def test_rates_of_runs():
 
 def test_the_regret_counts_by_its_upper_end():
     found = runs(LyapunovDescent, (20, 40, 80))
-    wide = [replace(run, known=tw.Comparator(None, float(run.losses.sum()) - run.rounds**0.5, math.inf, None)) for run in found]
+    wide = [
+        replace(
+            run,
+            known=tw.Comparator(None, float(run.losses.sum()) - run.rounds**0.5, math.inf, None),
+        )
+        for run in found
+    ]
     assert tw.rates(wide).regret.exponent == pytest.approx(0.5)
 
 
 def test_runs_that_do_not_belong_together_are_refused():
     short = runs(LyapunovDescent, (20,))
-    with pytest.raises(InvalidInput, match="runs of one learner; LyapunovDescent, PrimalDual were given"):
+    with pytest.raises(
+        InvalidInput, match="runs of one learner; LyapunovDescent, PrimalDual were given"
+    ):
         tw.rates([*short, *runs(PrimalDual, (30,))])
     with pytest.raises(InvalidInput, match="at least two lengths above 0; 20 were given"):
         tw.rates(short)

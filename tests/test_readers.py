@@ -40,7 +40,13 @@ def refused(path, match, read=read_table, error=InvalidInput, **options):
 
 @pytest.mark.parametrize(
     "content",
-    [GOOD, "\ufeff" + GOOD, GOOD.replace("\n", "\r\n"), GOOD + "\n\n", 'Time,"a",b\n0 ,1,2\n1,3.5,"-400"\n'],
+    [
+        GOOD,
+        "\ufeff" + GOOD,
+        GOOD.replace("\n", "\r\n"),
+        GOOD + "\n\n",
+        'Time,"a",b\n0 ,1,2\n1,3.5,"-400"\n',
+    ],
 )
 def test_csv_is_read(tmp_path, content):
     table = read_table(written(tmp_path, "t.csv", content))
@@ -56,7 +62,11 @@ def test_tables_without_times_and_compressed_ones(tmp_path):
 
 def test_dates_are_times(tmp_path):
     table = read_table(
-        written(tmp_path, "t.csv", "Date,x\n2024-01-31,1\n2024-01-31T06:00,2\n2024-01-31T08:00+01:00,3\n2024-01-31T08:00Z,4\n")
+        written(
+            tmp_path,
+            "t.csv",
+            "Date,x\n2024-01-31,1\n2024-01-31T06:00,2\n2024-01-31T08:00+01:00,3\n2024-01-31T08:00Z,4\n",
+        )
     )
     hours = (table.times - table.times[0]) / np.timedelta64(1, "h")
     np.testing.assert_array_equal(hours, [0, 6, 7, 8])
@@ -76,8 +86,14 @@ def test_dates_are_times(tmp_path):
         ("a,b\n-inf,1\n", "line 2, column \"a\": '-inf' is not a finite number"),
         ("time,a\n2,1\n1,1\n", "line 3: the time 1.0 does not come after 2.0; sort the rows"),
         ("time,a\n2,1\n2,1\n", "line 3: the time 2.0 does not come after 2.0"),
-        ("time,a\n2024-01-02,1\n2024-01-01,1\n", "line 3: the time 2024-01-01.* does not come after 2024-01-02"),
-        ("time,a\n2024-01-02,1\nsoon,1\n", "line 3, column \"time\": 'soon' is neither a number nor a date"),
+        (
+            "time,a\n2024-01-02,1\n2024-01-01,1\n",
+            "line 3: the time 2024-01-01.* does not come after 2024-01-02",
+        ),
+        (
+            "time,a\n2024-01-02,1\nsoon,1\n",
+            "line 3, column \"time\": 'soon' is neither a number nor a date",
+        ),
         ("time,a\n1,1\n2024-01-02,1\n", "line 3, column \"time\": '2024-01-02' is not a number"),
         ("time,a\n1,1\n,1\n", 'line 3, column "time": the cell is empty'),
         ("a,a\n1,2\n", "two columns are called 'a'"),
@@ -93,13 +109,20 @@ def test_what_is_wrong_with_a_csv_is_said_with_its_place(tmp_path, content, matc
 def test_files_that_are_no_tables(tmp_path):
     pytest.importorskip("pyarrow")
     refused(tmp_path / "none.csv", "There is no table at")
-    refused(written(tmp_path, "t.xlsx", ""), "none of the tables that can be read: .csv, .csv.gz, .npz, .parquet")
+    refused(
+        written(tmp_path, "t.xlsx", ""),
+        "none of the tables that can be read: .csv, .csv.gz, .npz, .parquet",
+    )
     refused(written(tmp_path, "t.csv.gz", b"plain"), "cannot be read as CSV")
     refused(written(tmp_path, "t.npz", b"plain"), "cannot be read as NPZ")
     refused(written(tmp_path, "t.parquet", b"plain"), "cannot be read as Parquet")
 
 
-@given(rows=st.lists(st.tuples(*[st.floats(allow_nan=False, allow_infinity=False)] * 3), min_size=1, max_size=6))
+@given(
+    rows=st.lists(
+        st.tuples(*[st.floats(allow_nan=False, allow_infinity=False)] * 3), min_size=1, max_size=6
+    )
+)
 def test_every_number_survives_every_format(tmp_path_factory, rows):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet
@@ -107,10 +130,16 @@ def test_every_number_survives_every_format(tmp_path_factory, rows):
     folder, values = tmp_path_factory.mktemp("tables"), np.array(rows)
     times = np.arange(len(rows)) * 2.0
     (folder / "t.csv").write_text(
-        "time,a,b,c\n" + "".join(f"{t!r},{a!r},{b!r},{c!r}\n" for t, (a, b, c) in zip(times.tolist(), rows, strict=True))
+        "time,a,b,c\n"
+        + "".join(
+            f"{t!r},{a!r},{b!r},{c!r}\n" for t, (a, b, c) in zip(times.tolist(), rows, strict=True)
+        )
     )
     np.savez(folder / "t.npz", values=values, times=times, columns=["a", "b", "c"])
-    parquet.write_table(pyarrow.table({"time": times} | dict(zip("abc", values.T, strict=True))), folder / "t.parquet")
+    parquet.write_table(
+        pyarrow.table({"time": times} | dict(zip("abc", values.T, strict=True))),
+        folder / "t.parquet",
+    )
     for name in ("t.csv", "t.npz", "t.parquet"):
         table = read_table(folder / name)
         assert table.columns == ("a", "b", "c")
@@ -124,14 +153,35 @@ def test_npz_tables(tmp_path):
         return tmp_path / "t.npz"
 
     assert read_table(saved(load=np.ones((2, 3), dtype=np.int16))).columns == ("0", "1", "2")
-    dated = read_table(saved(values=np.ones((2, 1)), other=np.ones((2, 2)), times=np.array(["2024-01-01", "2024-01-02"])))
+    dated = read_table(
+        saved(
+            values=np.ones((2, 1)),
+            other=np.ones((2, 2)),
+            times=np.array(["2024-01-01", "2024-01-02"]),
+        )
+    )
     assert dated.times.dtype.kind == "M"
-    refused(saved(x=np.ones((2, 1)), y=np.ones((2, 1))), r"holds x \(2, 1\), y \(2, 1\); a table is an array `values`")
+    refused(
+        saved(x=np.ones((2, 1)), y=np.ones((2, 1))),
+        r"holds x \(2, 1\), y \(2, 1\); a table is an array `values`",
+    )
     refused(saved(values=np.array([["a"]])), "array values: the table holds <U1, not numbers")
-    refused(saved(values=np.array([[1.0, np.nan]]), columns=["a", "b"]), 'row 0, column "b": nan is not a finite number')
-    refused(saved(values=np.ones((2, 2)), columns=["a"]), "1 name in `columns` for a table with 2 columns")
-    refused(saved(values=np.ones((2, 2)), times=np.ones(3)), "3 times in `times` for a table with 2 rows")
-    refused(saved(values=np.ones((2, 2)), times=np.array([2.0, 1.0])), "row 1: the time 1.0 does not come after 2.0")
+    refused(
+        saved(values=np.array([[1.0, np.nan]]), columns=["a", "b"]),
+        'row 0, column "b": nan is not a finite number',
+    )
+    refused(
+        saved(values=np.ones((2, 2)), columns=["a"]),
+        "1 name in `columns` for a table with 2 columns",
+    )
+    refused(
+        saved(values=np.ones((2, 2)), times=np.ones(3)),
+        "3 times in `times` for a table with 2 rows",
+    )
+    refused(
+        saved(values=np.ones((2, 2)), times=np.array([2.0, 1.0])),
+        "row 1: the time 1.0 does not come after 2.0",
+    )
     refused(saved(values=np.ones((2, 2)), times=np.array([2.0, np.nan])), "every row needs a time")
     refused(saved(values=np.ones((0, 2))), "no rows")
 
@@ -148,7 +198,10 @@ def test_parquet_tables(tmp_path):
     assert read_table(saved({"date": days, "x": [1, 2]})).times.dtype.kind == "M"
     refused(saved({"x": [1.0, None]}), 'row 1, column "x": the cell is empty')
     refused(saved({"x": ["a", "b"]}), 'column "x": it holds object, not numbers')
-    refused(saved({"date": days[::-1], "x": [1, 2]}), "row 1: the time 2024-01-01.* does not come after 2024-01-02")
+    refused(
+        saved({"date": days[::-1], "x": [1, 2]}),
+        "row 1: the time 2024-01-01.* does not come after 2024-01-02",
+    )
     refused(saved({}), "has no columns")
 
 
@@ -166,7 +219,11 @@ def without(monkeypatch, *names):
 def test_csv_and_npz_need_no_extras_and_the_others_name_theirs(tmp_path, monkeypatch):
     np.savez(tmp_path / "t.npz", values=np.ones((2, 2)))
     without(monkeypatch, "pyarrow", "pandas", "networkx")
-    assert len(read_table(tmp_path / "t.npz").values) == len(read_table(written(tmp_path, "t.csv", GOOD)).values) == 2
+    assert (
+        len(read_table(tmp_path / "t.npz").values)
+        == len(read_table(written(tmp_path, "t.csv", GOOD)).values)
+        == 2
+    )
     assert len(read_graph(written(tmp_path, "g.csv", "u,v\n1,2\n")).links) == 1
     with pytest.raises(MissingExtra, match=r'Parquet needs pyarrow: pip install "tidewolf\[app\]"'):
         read_table(written(tmp_path, "t.parquet", b""))
@@ -199,11 +256,16 @@ def test_an_edge_list_becomes_a_flow(tmp_path):
     assert (graph.numbers["km"].tolist(), graph.loops) == ([1, 2, 1, 1], 1)
     kept = graph.dag("a", "c", "km")
     assert kept == [0, 1, 2]
-    assert FlowPolytope.from_edges([graph.links[i] for i in kept], source="a", target="c").dimension == 1
+    assert (
+        FlowPolytope.from_edges([graph.links[i] for i in kept], source="a", target="c").dimension
+        == 1
+    )
 
 
 def test_cables_go_both_ways_when_told(tmp_path):
-    graph = read_graph(written(tmp_path, "g.csv", "u,v,km\n1,2,5\n2,3,6\n"), numbers=["km"], directed=False)
+    graph = read_graph(
+        written(tmp_path, "g.csv", "u,v,km\n1,2,5\n2,3,6\n"), numbers=["km"], directed=False
+    )
     assert graph.links == (("1", "2"), ("2", "3"), ("2", "1"), ("3", "2"))
     assert graph.numbers["km"].tolist() == [5, 6, 5, 6]
     assert graph.dag("3", "1") == [2, 3]
@@ -239,7 +301,9 @@ def test_a_gml_file_with_a_graph_in_comments_alone_is_refused(tmp_path):
 @pytest.mark.parametrize("flags", ["", "multigraph 1", "directed 0", "directed 1\n  multigraph 0"])
 def test_gml_with_parallel_links_is_read_whatever_its_flags(tmp_path, flags):
     pytest.importorskip("networkx")
-    graph = read_graph(written(tmp_path, "g.gml", GML.format(flags=flags, third="c")), numbers=["km"], missing=9.0)
+    graph = read_graph(
+        written(tmp_path, "g.gml", GML.format(flags=flags, third="c")), numbers=["km"], missing=9.0
+    )
     there, km = (("a", "b"), ("a", "b"), ("b", "c")), [1.5, 2.0, 9.0]
     back = () if "directed 1" in flags else tuple((head, tail) for tail, head in there)
     assert graph.links == there + back
@@ -248,7 +312,9 @@ def test_gml_with_parallel_links_is_read_whatever_its_flags(tmp_path, flags):
 
 def test_labels_that_are_not_unique_give_way_to_ids(tmp_path):
     pytest.importorskip("networkx")
-    assert read_graph(written(tmp_path, "g.gml", GML.format(flags="directed 1", third="a"))).links == ((0, 1), (0, 1), (1, 2))
+    assert read_graph(
+        written(tmp_path, "g.gml", GML.format(flags="directed 1", third="a"))
+    ).links == ((0, 1), (0, 1), (1, 2))
 
 
 @pytest.mark.parametrize("default", ["directed", "undirected"])
@@ -267,7 +333,15 @@ def test_graphml_is_read(tmp_path, default):
 @pytest.mark.parametrize(
     ("name", "content", "match", "options"),
     [
-        ("g.csv", "a,b\n1,2\n", "has the columns a, b; an edge list needs tail and head, or source and target, or from and to", {}),
+        (
+            "g.csv",
+            "a,b\n1,2\n",
+            (
+                "has the columns a, b; an edge list needs tail and head, or source and target, or "
+                "from and to"
+            ),
+            {},
+        ),
         ("g.csv", "u,v\n1,\n", 'line 2, column "v": the cell is empty; a link has two ends', {}),
         ("g.csv", "u,v,km\n1,2,\n", "line 2 has no km; give `missing=`", {"numbers": ["km"]}),
         ("g.csv", "u,v,km\n1,2,far\n", "line 2, km: 'far' is not a number", {"numbers": ["km"]}),
@@ -286,9 +360,16 @@ def test_what_is_wrong_with_a_graph_is_said(tmp_path, name, content, match, opti
 
 def test_graphs_that_are_missing_empty_or_in_parts(tmp_path):
     refused(tmp_path / "g.csv", "There is no graph at", read_graph)
-    refused(written(tmp_path, "e.csv", "u,v\n"), "no link between two nodes", read_graph, error=EmptyGraph)
+    refused(
+        written(tmp_path, "e.csv", "u,v\n"),
+        "no link between two nodes",
+        read_graph,
+        error=EmptyGraph,
+    )
     parts = read_graph(written(tmp_path, "g.csv", "u,v\n1,2\n3,4\n"))
-    with pytest.raises(UnreachableTarget, match="No way leads from '1' to '4': 2 of 4 nodes can be reached"):
+    with pytest.raises(
+        UnreachableTarget, match="No way leads from '1' to '4': 2 of 4 nodes can be reached"
+    ):
         parts.dag("1", "4")
     with pytest.raises(UnknownNode, match="No link touches the node 'x'"):
         parts.dag("1", "x")

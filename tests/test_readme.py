@@ -1,4 +1,6 @@
-"""The README's Python runs as it stands, top to bottom, and its tables are those of the runs they show (`make readme` writes them)."""
+"""The README's Python runs as it stands, top to bottom, and its tables are those of the runs they
+show (`make readme` writes them).
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def test_the_tables_are_those_of_the_runs(example: str) -> None:
     assert "BanditPrimalDual sees two numbers a round" in shown.replace("\n", " ")
     best = best_in_hindsight(problem.K, problem.stream)
     for name, regret, _, _, violation, calls, _, _ in rows:
-        again = run(learner_named(name)(problem.K, horizon=len(problem)), problem.stream, comparator=best)
+        again = run(
+            learner_named(name)(problem.K, horizon=len(problem)), problem.stream, comparator=best
+        )
         scale = abs(best.upper)
         assert again.regret is not None
         assert abs(again.regret[1] - float(regret)) <= 1e-3 * scale, name

@@ -1,4 +1,6 @@
-"""The report page: it stands alone, says the numbers in words, and is honest when there is no best point in hindsight."""
+"""The report page: it stands alone, says the numbers in words, and is honest when there is no best
+point in hindsight.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,20 @@ from tidewolf.report.styles import Look, looks
 from tidewolf.rivals import SinhaVaze
 from tidewolf.sets import Simplex
 
-ABOUT = {"name": "routing", "about": "One flow across a backbone.", "seed": 3, "date": datetime(2026, 1, 2, tzinfo=UTC)}
+ABOUT = {
+    "name": "routing",
+    "about": "One flow across a backbone.",
+    "seed": 3,
+    "date": datetime(2026, 1, 2, tzinfo=UTC),
+}
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 
 def both(problem):
-    return [run(learner(problem.K, horizon=len(problem)), problem.stream) for learner in (LyapunovDescent, SinhaVaze)]
+    return [
+        run(learner(problem.K, horizon=len(problem)), problem.stream)
+        for learner in (LyapunovDescent, SinhaVaze)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +114,10 @@ def test_the_page_says_whether_the_certificate_holds_and_what_fails(runs):
     broken = [replace(runs[0], membership=outside), runs[1]]
     text = Reader(report.page(broken, **ABOUT)).text
     assert text.count("certificate fails") == 1
-    assert any("It does not hold that every played point is a member of the set: 1 was measured" in part for part in text)
+    assert any(
+        "It does not hold that every played point is a member of the set: 1 was measured" in part
+        for part in text
+    )
 
 
 def test_what_was_measured_is_called_a_measured_bound_and_no_promise(runs, capsys):
@@ -112,12 +125,20 @@ def test_what_was_measured_is_called_a_measured_bound_and_no_promise(runs, capsy
     assert ours.bound.regret is not None
     assert ours.certificate.regret.promise is None
     screen.show_results([ours], "routing", Path("report.html"), {})
-    for shown in (report.page([ours], **ABOUT), ours._repr_html_(), capsys.readouterr().out, repr(ours)):
+    for shown in (
+        report.page([ours], **ABOUT),
+        ours._repr_html_(),
+        capsys.readouterr().out,
+        repr(ours),
+    ):
         assert "promis" not in shown.lower()
     for shown in (report.page([ours], **ABOUT), ours._repr_html_()):
         assert f"measured bound: at most {number(ours.bound.regret)}" in Reader(shown).text
         assert f"measured bound: at most {number(ours.bound.violation)}" in Reader(shown).text
-        assert any(text.startswith(f"measured bound {number(ours.bound.violation)}, ") for text in Reader(shown).text), "in the legend"
+        assert any(
+            text.startswith(f"measured bound {number(ours.bound.violation)}, ")
+            for text in Reader(shown).text
+        ), "in the legend"
     lines = [line.split() for line in str(ours).splitlines()]
     (row,) = [line for line in lines if line[0] == "regret"]
     assert ["measured", "measured", "bound", "promise", "bound/trivial"] in lines
@@ -180,9 +201,17 @@ def test_without_a_feasible_point_the_page_says_so(infeasible):
 
 
 def test_drawings_leave_their_colours_to_the_page():
-    drawn = drawing([Line(np.linspace(0.0, 1.0, 50), (0.9, 1.1)), Line(np.linspace(0.0, -1.0, 50), look=Look(hue=1))], "Two <lines>").svg
+    drawn = drawing(
+        [
+            Line(np.linspace(0.0, 1.0, 50), (0.9, 1.1)),
+            Line(np.linspace(0.0, -1.0, 50), look=Look(hue=1)),
+        ],
+        "Two <lines>",
+    ).svg
     assert "#" not in drawn
-    assert {"currentColor", "var(--line-0)", "var(--line-1)"} <= set(drawn.replace(";", " ").replace('"', " ").split()) | {"var(--line-0)"}
+    assert {"currentColor", "var(--line-0)", "var(--line-1)"} <= set(
+        drawn.replace(";", " ").replace('"', " ").split()
+    ) | {"var(--line-0)"}
     assert 'aria-label="Two &lt;lines&gt;"' in drawn
     assert ">0.5</text>" in drawn
 
@@ -197,7 +226,9 @@ def test_long_series_are_thinned_and_keep_their_ends():
     made = drawing([Line(values)], "")
     assert len(made.svg) < 30_000
     assert (made.told["at"][0], made.told["at"][-1], len(made.told["at"])) == (1, 200_000, 200)
-    assert made.told["lines"][0] == [pytest.approx(values[t - 1], rel=1e-4) for t in made.told["at"]]
+    assert made.told["lines"][0] == [
+        pytest.approx(values[t - 1], rel=1e-4) for t in made.told["at"]
+    ]
 
 
 @pytest.mark.parametrize("values", [[3.0], [0.0, 0.0], [1e-9, 2e-9, 3e-9], [-5e12, 5e12]])
@@ -219,9 +250,18 @@ def test_the_experiment_as_resolved_is_shown(runs):
 
 def test_cautions_that_move_name_the_runs_and_draw_their_frontier():
     problem = routing(rounds=60, seed=1)
-    swept = [run(LyapunovDescent(problem.K, horizon=60, caution=caution), problem.stream) for caution in (1.0, 30.0)]
+    swept = [
+        run(LyapunovDescent(problem.K, horizon=60, caution=caution), problem.stream)
+        for caution in (1.0, 30.0)
+    ]
     text = Reader(report.page(swept, **ABOUT)).text
-    assert {"LyapunovDescent, caution 1", "LyapunovDescent, caution 30", "Frontier", "caution 1", "caution 30"} <= set(text)
+    assert {
+        "LyapunovDescent, caution 1",
+        "LyapunovDescent, caution 30",
+        "Frontier",
+        "caution 1",
+        "caution 30",
+    } <= set(text)
     assert number(float(swept[1].violations.mean())) in text
     other = run(SinhaVaze(problem.K, horizon=60), problem.stream)
     seen = looks([*swept, other])
@@ -246,7 +286,14 @@ def test_a_run_of_no_rounds_has_a_page():
 
 @pytest.mark.parametrize(
     ("x", "said"),
-    [(0.0, "0"), (12345.6, "12,346"), (1.23456, "1.235"), (-0.0123456, "-0.01235"), (1.2e-13, "1.2e-13"), (None, "unknown")],
+    [
+        (0.0, "0"),
+        (12345.6, "12,346"),
+        (1.23456, "1.235"),
+        (-0.0123456, "-0.01235"),
+        (1.2e-13, "1.2e-13"),
+        (None, "unknown"),
+    ],
 )
 def test_numbers_are_said_to_four_digits(x, said):
     assert number(x) == said
@@ -259,4 +306,10 @@ def test_an_interval_is_a_number_and_its_error_where_digits_cannot_tell():
 
 
 def test_ticks_are_short():
-    assert [short(x) for x in (0.0, 250.0, 2500.0, -1e6, 0.05)] == ["0", "250", "2.5k", "-1M", "0.05"]
+    assert [short(x) for x in (0.0, 250.0, 2500.0, -1e6, 0.05)] == [
+        "0",
+        "250",
+        "2.5k",
+        "-1M",
+        "0.05",
+    ]

@@ -42,7 +42,7 @@ def trail_of(means):
     return kept
 
 
-# --- heat maps ------------------------------------------------------------------------------------------------------------------------
+# --- heat maps ------------------------------------------------------------------------------------
 
 
 @given(st.integers(1, 30), st.integers(1, 60), st.integers(0, 2**16))
@@ -53,7 +53,9 @@ def test_strokes_and_told_values_are_the_entries(parts, entries, seed):
     element = heat.element(shown, 0, scale)
     rows = min(entries, heat.ROWS)
     drawn = np.zeros((rows, parts))
-    for negative, opacity, d in re.findall(r'<path( class=neg)? stroke-opacity="([\d.]+)" d="([^"]*)"/>', element):
+    for negative, opacity, d in re.findall(
+        r'<path( class=neg)? stroke-opacity="([\d.]+)" d="([^"]*)"/>', element
+    ):
         for x, y, width in re.findall(r"M(\d+) (\d+)h(\d+)", d):
             assert (drawn[int(y), int(x) : int(x) + int(width)] == 0).all()
             drawn[int(y), int(x) : int(x) + int(width)] = float(opacity) * (-1 if negative else 1)
@@ -85,7 +87,7 @@ def test_the_table_says_what_the_map_shows(problem, run):
     assert number(float(shown.values[4].max())) in table
 
 
-# --- networks -------------------------------------------------------------------------------------------------------------------------
+# --- networks -------------------------------------------------------------------------------------
 
 FLOWS = [*FlowPolytope.examples(), *MultiFlow.examples(), *CapacitatedFlow.examples()]
 
@@ -110,7 +112,12 @@ def test_every_network_is_laid_out(K):
 @given(st.integers(2, 12), st.integers(0, 2**16))
 def test_random_dags_keep_their_nodes_apart(count, seed):
     rng = np.random.default_rng(seed)
-    edges = [(i, j) for i in range(count) for j in range(i + 1, count) if j == i + 1 or rng.random() < 0.3]
+    edges = [
+        (i, j)
+        for i in range(count)
+        for j in range(i + 1, count)
+        if j == i + 1 or rng.random() < 0.3
+    ]
     K = FlowPolytope.from_edges(edges, source=0, target=count - 1)
     net = network.network_of(K, K.center)
     plan = network.layout(net)
@@ -122,7 +129,11 @@ def test_random_dags_keep_their_nodes_apart(count, seed):
 def test_loads_and_paths_are_those_of_the_point(problem, run):
     net = network.network_of(problem.K, run.trail.mean)
     assert net.loads == tuple(run.trail.mean)
-    out = sum(load for tail, load in zip(net.tails, net.loads, strict=True) if net.nodes[tail] == "Palo Alto")
+    out = sum(
+        load
+        for tail, load in zip(net.tails, net.loads, strict=True)
+        if net.nodes[tail] == "Palo Alto"
+    )
     assert out == pytest.approx(1.0, abs=1e-9)
     paths = network.paths_in_use(problem.K, run.trail.means[-1])
     assert sum(path.weight for path in paths) == pytest.approx(1.0)
@@ -133,7 +144,9 @@ def test_loads_and_paths_are_those_of_the_point(problem, run):
 def test_links_of_several_commodities_add_up():
     K = MultiFlow.examples()[1]
     assert network.network_of(K, K.center).loads == pytest.approx(K.loads(K.center))
-    assert sum(path.weight for path in network.paths_in_use(K, K.center)) == pytest.approx(sum(K.demands), rel=0.05)
+    assert sum(path.weight for path in network.paths_in_use(K, K.center)) == pytest.approx(
+        sum(K.demands), rel=0.05
+    )
 
 
 def test_of_a_large_network_the_busy_links_are_drawn():
@@ -151,7 +164,7 @@ def test_other_sets_have_no_network():
     assert network.paths_in_use(Simplex(3), np.ones(3) / 3) == []
 
 
-# --- worst intervals ------------------------------------------------------------------------------------------------------------------
+# --- worst intervals ------------------------------------------------------------------------------
 
 
 def test_worst_intervals_are_those_of_the_family(run):
@@ -161,7 +174,10 @@ def test_worst_intervals_are_those_of_the_family(run):
     for length in {each.length for each in found.every}:
         (row,) = re.findall(rf"<tr><td>{length:,}</td>.*?</tr>", text)
         these = [each for each in found.every if each.length == length]
-        regret, violation = max(these, key=lambda each: each.regret[1]), max(these, key=lambda each: each.violation)
+        regret, violation = (
+            max(these, key=lambda each: each.regret[1]),
+            max(these, key=lambda each: each.violation),
+        )
         cells = [re.sub("<svg.*?</svg>|<[^>]*>", "", cell) for cell in row.split("<td>")[2:]]
         where = [f"{each.start + 1:,}&ndash;{each.stop:,}" for each in (regret, violation)]
         assert cells == [interval(regret.regret), where[0], number(violation.violation), where[1]]
@@ -170,18 +186,29 @@ def test_worst_intervals_are_those_of_the_family(run):
 
 def test_intervals_are_left_out_where_they_take_long(monkeypatch, run):
     matrices = tw.problems.sdp(rounds=10)
-    assert worst.quick_intervals([tw.run(tw.LyapunovDescent(matrices.K, horizon=10), matrices.stream)]) == []
+    assert (
+        worst.quick_intervals([tw.run(tw.LyapunovDescent(matrices.K, horizon=10), matrices.stream)])
+        == []
+    )
     monkeypatch.setattr(worst, "_QUICK", 100)
     assert worst.quick_intervals([run]) == []
 
 
-# --- pictures and notebooks -----------------------------------------------------------------------------------------------------------
+# --- pictures and notebooks -----------------------------------------------------------------------
 
 
 def test_every_figure_is_written_as_png_and_svg(problem, run, tmp_path):
     files = write_figures(tmp_path / "new" / "figures", [run], entries=problem.labels)
-    names = ["regret", "violation", "oracle-calls", "points-of-LyapunovDescent", "network-of-LyapunovDescent"]
-    assert [file.name for file in files] == [f"{name}.{ending}" for name in names for ending in ("png", "svg")]
+    names = [
+        "regret",
+        "violation",
+        "oracle-calls",
+        "points-of-LyapunovDescent",
+        "network-of-LyapunovDescent",
+    ]
+    assert [file.name for file in files] == [
+        f"{name}.{ending}" for name in names for ending in ("png", "svg")
+    ]
     again = write_figures(tmp_path / "again", [run], entries=problem.labels)
     for one, other in zip(files, again, strict=True):
         data = one.read_bytes()
@@ -192,8 +219,12 @@ def test_every_figure_is_written_as_png_and_svg(problem, run, tmp_path):
 
 def test_a_run_plots_its_series(run):
     figure = run.plot()
-    assert [axes.get_title() for axes in figure.axes] == ["Cumulative regret", "Cumulative violation", "Cumulative oracle calls"]
-    (drawn, *_) = figure.axes[1].get_lines()
+    assert [axes.get_title() for axes in figure.axes] == [
+        "Cumulative regret",
+        "Cumulative violation",
+        "Cumulative oracle calls",
+    ]
+    drawn, *_ = figure.axes[1].get_lines()
     assert drawn.get_ydata()[-1] == pytest.approx(run.violations.sum())
     with pytest.raises(InvalidInput, match="no rounds"):
         tw.run(run.learner, run.stream[:0]).plot()
@@ -205,11 +236,17 @@ def test_a_run_shows_itself_in_notebooks(run):
     assert html.count("<figure") == 3
     assert "<script" not in html
     assert ":root" not in html
-    assert not re.search(r"^(?!\.tidewolf|@media|\s|})[^\s<].*\{", html.split("<style>")[1].split("</style>")[0], flags=re.MULTILINE)
+    assert not re.search(
+        r"^(?!\.tidewolf|@media|\s|})[^\s<].*\{",
+        html.split("<style>")[1].split("</style>")[0],
+        flags=re.MULTILINE,
+    )
 
 
 def test_a_comparison_shows_itself_in_notebooks():
-    found = tw.compare([tw.LyapunovDescent], {"a & b": tw.problems.adversarial(30)}, cautions=[1.0, 10.0])
+    found = tw.compare(
+        [tw.LyapunovDescent], {"a & b": tw.problems.adversarial(30)}, cautions=[1.0, 10.0]
+    )
     html = found._repr_html_()
     assert html.count("<figure") == 1
     assert "a &amp; b" in html
@@ -230,7 +267,10 @@ def test_a_run_is_a_data_frame(run):
 def test_matrices_and_several_runs_have_pages():
     problem = tw.problems.sdp(rounds=30)
     best = tw.best_in_hindsight(problem.K, problem.stream)
-    learners = [tw.LyapunovDescent(problem.K, horizon=30, caution=c) for c in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)]
+    learners = [
+        tw.LyapunovDescent(problem.K, horizon=30, caution=c)
+        for c in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)
+    ]
     runs = [tw.run(learner, problem.stream, comparator=best) for learner in learners]
     text = page(runs, name="sdp", about="", seed=0, date=datetime(2026, 1, 2, tzinfo=UTC))
     assert "The first 6 of 7 runs are shown." in text

@@ -1,4 +1,6 @@
-"""Exact projections: against enumeration, against sets' own methods, and by the variational inequality; and each rival by its formulas."""
+"""Exact projections: against enumeration, against sets' own methods, and by the variational
+inequality; and each rival by its formulas.
+"""
 
 from __future__ import annotations
 
@@ -48,12 +50,18 @@ from tidewolf.sets.base import membership_tolerance
 from tidewolf.testing.learners import hostile_stream
 
 seeds = st.integers(0, 2**32)
-SETS = [pytest.param(K, id=f"{kind.__name__}-{i}") for kind in sets.every() for i, K in enumerate(kind.examples())]
+SETS = [
+    pytest.param(K, id=f"{kind.__name__}-{i}")
+    for kind in sets.every()
+    for i, K in enumerate(kind.examples())
+]
 DESCRIBED = [case for case in SETS if isinstance(case.values[0], Polyhedral)]
 
 
 def by_faces(points: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The nearest point of a hull: the best projection on the affine hull of a subset that has nonnegative weights."""
+    """The nearest point of a hull: the best projection on the affine hull of a subset that has
+    nonnegative weights.
+    """
     best, nearest = math.inf, points[0]
     for size in range(1, len(points) + 1):
         for chosen in itertools.combinations(points, size):
@@ -76,12 +84,24 @@ def test_the_projection_on_a_hull_is_the_best_over_its_faces(seed, k, n, far):
     rng = np.random.default_rng(seed)
     points = rng.integers(-2, 3, (k, n)).astype(float)
     y = far * rng.standard_normal(n)
-    np.testing.assert_allclose(ExactProjection(VertexHull(points))(y), by_faces(points, y), atol=2e-5)
-    assert np.linalg.norm(ExactProjection(VertexHull(points))(y) - y) <= np.linalg.norm(by_faces(points, y) - y) + 1e-9
+    np.testing.assert_allclose(
+        ExactProjection(VertexHull(points))(y), by_faces(points, y), atol=2e-5
+    )
+    assert (
+        np.linalg.norm(ExactProjection(VertexHull(points))(y) - y)
+        <= np.linalg.norm(by_faces(points, y) - y) + 1e-9
+    )
 
 
 @pytest.mark.parametrize(
-    "K", [Box([-1.0, 0.0], [1.0, 3.0]), Simplex(4), Simplex(3, 2.0, at_most=True), CappedSimplex(5, 0.4), CappedSimplex(2, 0.5)]
+    "K",
+    [
+        Box([-1.0, 0.0], [1.0, 3.0]),
+        Simplex(4),
+        Simplex(3, 2.0, at_most=True),
+        CappedSimplex(5, 0.4),
+        CappedSimplex(2, 0.5),
+    ],
 )
 @given(seed=seeds, far=st.sampled_from([0.01, 1.0, 30.0]))
 @settings(max_examples=10)
@@ -99,7 +119,13 @@ def test_a_sets_own_projection_is_used_where_there_is_one(K, monkeypatch):
         monkeypatch.setattr(ExactProjection, "_quadratic_program", None)
         np.testing.assert_array_equal(ExactProjection(K)(y), K.project(y))
     elif not isinstance(K, Polyhedral):
-        with pytest.raises(NotSupported, match=r"No exact projection on \w+: it offers neither `project` nor a linear description\."):
+        with pytest.raises(
+            NotSupported,
+            match=(
+                r"No exact projection on \w+: it offers neither `project` nor a linear "
+                r"description\."
+            ),
+        ):
             ExactProjection(K)
     else:
         np.testing.assert_array_equal(ExactProjection(K)(y), program(K, y))
@@ -107,12 +133,17 @@ def test_a_sets_own_projection_is_used_where_there_is_one(K, monkeypatch):
 
 def layered(layers: int, width: int) -> FlowPolytope:
     """A graph of full layers between a source and a target."""
-    inner = [((i, a), (i + 1, b)) for i in range(layers - 1) for a in range(width) for b in range(width)]
+    inner = [
+        ((i, a), (i + 1, b)) for i in range(layers - 1) for a in range(width) for b in range(width)
+    ]
     ends = [edge for a in range(width) for edge in (("s", (0, a)), ((layers - 1, a), "t"))]
     return FlowPolytope.from_edges([*inner, *ends], source="s", target="t")
 
 
-@pytest.mark.parametrize("K", [*DESCRIBED, pytest.param(layered(5, 6), id="layers"), pytest.param(layered(20, 4), id="long")])
+@pytest.mark.parametrize(
+    "K",
+    [*DESCRIBED, pytest.param(layered(5, 6), id="layers"), pytest.param(layered(20, 4), id="long")],
+)
 def test_no_member_is_nearer(K):
     """<y - p, v - p> <= 0 at the member v for which it is largest."""
     rng, P = np.random.default_rng(1), ExactProjection(K)
@@ -120,7 +151,9 @@ def test_no_member_is_nearer(K):
         y = K.center + far * rng.standard_normal(K.shape)
         p = P(y)
         assert K.excess(p) <= max(1e-12, membership_tolerance(p, K.radius))
-        assert float(np.vdot(y - p, K.lmo(p - y) - p)) <= 1e-7 * max(1.0, float(np.linalg.norm(y - p)))
+        assert float(np.vdot(y - p, K.lmo(p - y) - p)) <= 1e-7 * max(
+            1.0, float(np.linalg.norm(y - p))
+        )
 
 
 @pytest.mark.parametrize("K", DESCRIBED)
@@ -133,7 +166,11 @@ def test_members_stay_where_they_are(K):
 @pytest.mark.parametrize("K", DESCRIBED)
 def test_the_answer_depends_on_the_question_alone(K):
     rng, P = np.random.default_rng(3), ExactProjection(K)
-    questions = [K.center + far * rng.standard_normal(K.shape) for far in (0.01, 1.0, 1.0, 100.0) for _ in range(3)]
+    questions = [
+        K.center + far * rng.standard_normal(K.shape)
+        for far in (0.01, 1.0, 1.0, 100.0)
+        for _ in range(3)
+    ]
     first = [P._quadratic_program(y.reshape(-1)).tobytes() for y in questions]
     again = [P._quadratic_program(y.reshape(-1)).tobytes() for y in reversed(questions)]
     alone = [program(K, y).tobytes() for y in questions]
@@ -144,11 +181,16 @@ def test_the_answer_depends_on_the_question_alone(K):
 def test_the_size_of_a_hull_does_not_matter(size):
     rng = np.random.default_rng(4)
     points, y = rng.standard_normal((12, 3)), 2.0 * rng.standard_normal(3)
-    np.testing.assert_allclose(program(VertexHull(size * points), size * y) / size, by_faces(points, y), atol=1e-6)
+    np.testing.assert_allclose(
+        program(VertexHull(size * points), size * y) / size, by_faces(points, y), atol=1e-6
+    )
 
 
 def test_the_answer_comes_in_the_dtype_of_the_question():
-    assert ExactProjection(FlowPolytope.examples()[0])(np.ones(5, dtype=np.float32)).dtype == np.float32
+    assert (
+        ExactProjection(FlowPolytope.examples()[0])(np.ones(5, dtype=np.float32)).dtype
+        == np.float32
+    )
 
 
 def test_a_set_that_cannot_be_projected_on_is_refused_with_a_sentence():
@@ -162,7 +204,10 @@ def test_a_set_that_cannot_be_projected_on_is_refused_with_a_sentence():
         def lmo(self, direction):
             return self.center
 
-    with pytest.raises(NotSupported, match=r"No exact projection on Fog: it offers neither `project` nor a linear description\."):
+    with pytest.raises(
+        NotSupported,
+        match=r"No exact projection on Fog: it offers neither `project` nor a linear description\.",
+    ):
         ExactProjection(Fog())
     with pytest.raises(NotSupported, match=r"No exact projection on Fog"):
         SinhaVaze(Fog(), horizon=3)
@@ -191,12 +236,14 @@ def test_the_published_setting_has_weight_one_on_the_losses():
 
 
 def test_the_rival_asks_no_oracle():
-    run = tw.run(SinhaVaze(L2Ball(3), horizon=5), tw.Stream(Linear(np.eye(3)), Capacity(np.zeros((3, 3)))))
+    run = tw.run(
+        SinhaVaze(L2Ball(3), horizon=5), tw.Stream(Linear(np.eye(3)), Capacity(np.zeros((3, 3))))
+    )
     assert run.oracle_calls == 0
     assert "exactly" in " ".join(run.notes)
 
 
-# --- the other rivals ---------------------------------------------------------------------------------------------------------------
+# --- the other rivals -----------------------------------------------------------------------------
 
 DIAMOND = FlowPolytope.examples()[0]
 SWEPT = [OnlineFrankWolfe, ProjectedPrimalDual, ProximalPenalty, SinhaVaze, WangWanZhang]
@@ -206,7 +253,9 @@ def actions(learner: Any, stream: tw.Stream) -> np.ndarray:
     return np.array([played.x for played in tw.play(learner, stream)])
 
 
-def slopes_at(K: Any, stream: tw.Stream, t: int, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+def slopes_at(
+    K: Any, stream: tw.Stream, t: int, x: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
     """grad f_t and grad g_t^+ within aff(K), and the breach."""
     losses, constraints = stream.losses[t : t + 1], stream.constraints[t : t + 1]
     breach = max(0.0, float(constraints.values(x)[0]))
@@ -214,8 +263,12 @@ def slopes_at(K: Any, stream: tw.Stream, t: int, x: np.ndarray) -> tuple[np.ndar
     return K.tangent(grad_f), K.tangent(grad_g) if breach > 0 else 0.0 * grad_g, breach
 
 
-def naive_frank_wolfe(K: Any, stream: tw.Stream, weights: Callable[[float, float, float], tuple[float, float]]) -> tuple[np.ndarray, float]:
-    """Online Frank-Wolfe with a doubling guess, written plainly, and its regret bound; weights(G_f, G_g, violation so far)."""
+def naive_frank_wolfe(
+    K: Any, stream: tw.Stream, weights: Callable[[float, float, float], tuple[float, float]]
+) -> tuple[np.ndarray, float]:
+    """Online Frank-Wolfe with a doubling guess, written plainly, and its regret bound; weights(G_f,
+    G_g, violation so far).
+    """
     x, total, guess, age, played = K.center, 0.0 * K.center, 0.0, 0, []
     T, G_f, G_g, Q, B = len(stream), 0.0, 0.0, 0.0, 0.0
     for t in range(T):
@@ -302,7 +355,14 @@ def test_the_primal_dual_rival_agrees_with_its_formulas_written_plainly(K, cauti
 
 def naive_proximal_penalty(K: Any, stream: tw.Stream, caution: float) -> np.ndarray:
     """One half-space a round: the step's multiplier by halving."""
-    x, G_f, G_g, k, R, played = K.center, 0.0, 0.0, caution / 10 * math.sqrt(len(stream)), K.radius, []
+    x, G_f, G_g, k, R, played = (
+        K.center,
+        0.0,
+        0.0,
+        caution / 10 * math.sqrt(len(stream)),
+        K.radius,
+        [],
+    )
     for C, A, b in zip(stream.losses.C, stream.constraints.A, stream.constraints.b, strict=True):
         played.append(x)
         d, a = K.tangent(C), K.tangent(A)
@@ -326,10 +386,14 @@ def test_the_proximal_rival_agrees_with_its_formulas_written_plainly(K, caution)
     stream = hostile_stream(K, 60, 2)
     learner = ProximalPenalty(K, horizon=60, caution=caution)
     ours = actions(learner, stream)
-    np.testing.assert_allclose(ours, naive_proximal_penalty(K, stream, caution), atol=1e-4 * K.radius)
+    np.testing.assert_allclose(
+        ours, naive_proximal_penalty(K, stream, caution), atol=1e-4 * K.radius
+    )
     slopes = [np.linalg.norm(slopes_at(K, stream, t, x)[1]) for t, x in enumerate(ours)]
     alpha = caution / 10 * math.sqrt(60) / (2 * K.radius)
-    assert tw.run(learner, stream).final_state.tally.spread == pytest.approx(np.sum(np.square(slopes)) / alpha)
+    assert tw.run(learner, stream).final_state.tally.spread == pytest.approx(
+        np.sum(np.square(slopes)) / alpha
+    )
 
 
 @pytest.mark.parametrize("caution", [0.5, 10.0, 300.0])
@@ -351,13 +415,26 @@ def test_the_proximal_rival_keeps_its_bounds_on_every_interval(K, seed, caution)
 
 def test_functions_with_a_domain_are_refused_by_the_proximal_rival():
     class Fenced(Batch):
-        domain, shape, values, subgradient, view, examples = "points within the fence", (3,), None, None, None, None
+        domain, shape, values, subgradient, view, examples = (
+            "points within the fence",
+            (3,),
+            None,
+            None,
+            None,
+            None,
+        )
 
         def __len__(self):
             return 1
 
     learner = ProximalPenalty(Simplex(3), horizon=5)
-    with pytest.raises(NotSupported, match=r"evaluates functions outside the set, and Fenced is only defined on points within the fence\."):
+    with pytest.raises(
+        NotSupported,
+        match=(
+            r"evaluates functions outside the set, and Fenced is only defined on points within the "
+            r"fence\."
+        ),
+    ):
         learner.update(learner.start(), FullInformation(Linear(np.ones((1, 3))), Fenced()))
 
 
@@ -367,7 +444,9 @@ def test_published_settings():
     assert steps.nu == pytest.approx(0.01)
     assert steps.eta == pytest.approx(0.01 / math.sqrt(2))
     assert steps.theta == pytest.approx(0.01 / math.sqrt(2), rel=0.01)
-    assert ProximalPenalty.published(DIAMOND, horizon=9) == ProximalPenalty(DIAMOND, horizon=9, caution=10.0)
+    assert ProximalPenalty.published(DIAMOND, horizon=9) == ProximalPenalty(
+        DIAMOND, horizon=9, caution=10.0
+    )
     assert OnlineFrankWolfe.blind(DIAMOND).caution == 0.0
 
 
@@ -375,7 +454,9 @@ def test_published_settings():
 def test_caution_moves_violation_down_and_losses_up(kind):
     problem = tw.problems.routing(rounds=1000)
     cautions = (10.0, 1000.0) if kind is ProximalPenalty else (0.1, 10.0)
-    bold, careful = (tw.run(kind(problem.K, horizon=1000, caution=c), problem.stream) for c in cautions)
+    bold, careful = (
+        tw.run(kind(problem.K, horizon=1000, caution=c), problem.stream) for c in cautions
+    )
     assert careful.violations.sum() < bold.violations.sum()
     assert careful.losses.sum() >= bold.losses.sum()
 
@@ -390,16 +471,24 @@ def test_rivals_refuse_bad_settings_with_a_sentence(kind):
         kind(DIAMOND, horizon=0)
 
 
-# --- linear programs ----------------------------------------------------------------------------------------------------------------
+# --- linear programs ------------------------------------------------------------------------------
 
 HULL = VertexHull(np.random.default_rng(3).standard_normal((4, 2)))
-PLANE = [DIAMOND, HULL, Simplex(3), Translated(Simplex(3), np.array([5.0, -2.0, 0.0])), Shrunk(HULL, 0.4)]
+PLANE = [
+    DIAMOND,
+    HULL,
+    Simplex(3),
+    Translated(Simplex(3), np.array([5.0, -2.0, 0.0])),
+    Shrunk(HULL, 0.4),
+]
 
 
 def fine_grid(K: Any) -> np.ndarray:
     """Members of a set with at most four corners, flattened, a fiftieth of the way apart."""
     rng = np.random.default_rng(0)
-    corners = np.unique(np.round([K.lmo(rng.standard_normal(K.shape)) for _ in range(60)], 9), axis=0)
+    corners = np.unique(
+        np.round([K.lmo(rng.standard_normal(K.shape)) for _ in range(60)], 9), axis=0
+    )
     assert len(corners) <= 4
     shares = [w for w in itertools.product(range(51), repeat=len(corners) - 1) if sum(w) <= 50]
     return np.array([[*w, 50 - sum(w)] for w in shares]) / 50 @ corners
@@ -408,7 +497,9 @@ def fine_grid(K: Any) -> np.ndarray:
 @pytest.mark.parametrize("K", PLANE, ids=repr)
 @pytest.mark.parametrize("room", [-0.6, -0.05, 0.3])
 def test_no_member_does_better_than_the_best_point(K, room):
-    """Among those that keep the limits; where none does, among those that breach the worst of them least."""
+    """Among those that keep the limits; where none does, among those that breach the worst of them
+    least.
+    """
     rng, grid = np.random.default_rng(4), fine_grid(K)
     for rounds in (1, 1, 4):
         losses = Linear(rng.standard_normal((rounds, *K.shape)))
@@ -419,7 +510,11 @@ def test_no_member_does_better_than_the_best_point(K, room):
         breach = np.array([limits.values(z).max() for z in grid])
         least, cost = max(0.0, float(limits.values(x).max())), float(losses.values(x).sum())
         assert least <= max(0.0, float(breach.min())) + 1e-8
-        assert cost <= min((float(losses.values(z).sum()) for z in grid[breach <= least]), default=math.inf) + 1e-7
+        assert (
+            cost
+            <= min((float(losses.values(z).sum()) for z in grid[breach <= least]), default=math.inf)
+            + 1e-7
+        )
         assert room < 0.2 or least <= 1e-8
 
 
@@ -439,14 +534,18 @@ def test_the_best_point_has_no_units(size):
 def test_the_size_of_a_set_does_not_matter_to_a_program(size):
     losses, limits = Linear.one([-1.0, -2.0, -3.0]), Capacity.one([size, 0.3 * size, 0.5 * size])
     for K in (Simplex(3, total=size), CappedSimplex(3, 0.9 * size, size)):
-        np.testing.assert_allclose(BestPoint(K, "A test")(losses, limits) / size, [0.2, 0.3, 0.5], atol=1e-9)
+        np.testing.assert_allclose(
+            BestPoint(K, "A test")(losses, limits) / size, [0.2, 0.3, 0.5], atol=1e-9
+        )
 
 
 def test_an_answer_that_is_a_member_up_to_tolerances_is_projected(monkeypatch):
     solve = BestPoint._linprog
     monkeypatch.setattr(BestPoint, "_linprog", lambda self, program: solve(self, program) + 1e-8)
     for K in (DIAMOND, Simplex(3)):
-        x = BestPoint(K, "A test")(Linear(np.arange(1.0, 1.0 + K.shape[0])[None]), Capacity(np.full((1, *K.shape), 0.7)))
+        x = BestPoint(K, "A test")(
+            Linear(np.arange(1.0, 1.0 + K.shape[0])[None]), Capacity(np.full((1, *K.shape), 0.7))
+        )
         assert K.excess(x) <= membership_tolerance(x, K.radius)
 
 
@@ -456,7 +555,10 @@ def test_a_programs_answer_depends_on_its_question_alone():
     questions = [(stream.losses[t : t + 3], stream.constraints[t : t + 3]) for t in range(10)]
     first = [best(*question).tobytes() for question in questions]
     again = [best(*question).tobytes() for question in reversed(questions)]
-    alone = [pickle.loads(pickle.dumps(BestPoint(DIAMOND, "A test")))(*question).tobytes() for question in questions]
+    alone = [
+        pickle.loads(pickle.dumps(BestPoint(DIAMOND, "A test")))(*question).tobytes()
+        for question in questions
+    ]
     assert first == again[::-1] == alone
 
 
@@ -472,13 +574,22 @@ def test_resolve_plays_the_best_point_of_the_round_before():
     played = actions(Resolve(DIAMOND), stream)
     np.testing.assert_array_equal(played[0], DIAMOND.center)
     for t in range(1, 20):
-        np.testing.assert_array_equal(played[t], best(stream.losses[t - 1 : t], stream.constraints[t - 1 : t]))
+        np.testing.assert_array_equal(
+            played[t], best(stream.losses[t - 1 : t], stream.constraints[t - 1 : t])
+        )
 
 
 @pytest.mark.parametrize("K", [DIAMOND, CappedSimplex(5, 0.5)], ids=repr)
 def test_warm_up_plays_the_best_point_of_its_window(K):
-    stream = tw.Stream(hostile_stream(K, 60, 1).losses, Capacity(K.center + 0.1 + 0.1 * np.random.default_rng(6).random((60, *K.shape))))
-    for learner, window in ((WarmUp(K, horizon=60), 3), (WarmUp(K, horizon=60, window=20), 20), (WarmUp(K), 13)):
+    stream = tw.Stream(
+        hostile_stream(K, 60, 1).losses,
+        Capacity(K.center + 0.1 + 0.1 * np.random.default_rng(6).random((60, *K.shape))),
+    )
+    for learner, window in (
+        (WarmUp(K, horizon=60), 3),
+        (WarmUp(K, horizon=60, window=20), 20),
+        (WarmUp(K), 13),
+    ):
         known = tw.best_in_hindsight(K, stream, 0, window)
         state = tw.run(learner, stream).final_state
         np.testing.assert_array_equal(actions(learner, stream)[0], K.center)
@@ -492,11 +603,17 @@ def test_warm_up_plays_the_best_point_of_its_window(K):
 def test_a_window_is_the_same_one_round_at_a_time():
     learner, best = WarmUp(DIAMOND, horizon=30, window=9), BestPoint(DIAMOND, "A test")
     rng = np.random.default_rng(12)
-    stream = tw.Stream(Linear(rng.standard_normal((30, 5))), Capacity(DIAMOND.center + rng.uniform(0.1, 0.4, (30, 5))))
+    stream = tw.Stream(
+        Linear(rng.standard_normal((30, 5))),
+        Capacity(DIAMOND.center + rng.uniform(0.1, 0.4, (30, 5))),
+    )
     state, whole = learner.start(), tw.run(learner, stream).final_state
-    assert not np.allclose(whole.x, best(stream.losses[8:9], stream.constraints[:9]))  # every round of the window counts
+    # every round of the window counts
+    assert not np.allclose(whole.x, best(stream.losses[8:9], stream.constraints[:9]))
     for t in range(30):
-        state = learner.update(state, FullInformation(stream.losses[t : t + 1], stream.constraints[t : t + 1]))
+        state = learner.update(
+            state, FullInformation(stream.losses[t : t + 1], stream.constraints[t : t + 1])
+        )
     np.testing.assert_allclose(state.x, whole.x, atol=1e-12)
     np.testing.assert_allclose(state.x, best(stream.losses[:9], stream.constraints[:9]), atol=1e-12)
 
@@ -504,14 +621,25 @@ def test_a_window_is_the_same_one_round_at_a_time():
 @pytest.mark.parametrize("kind", [Resolve, WarmUp])
 def test_what_makes_no_linear_program_is_refused_with_a_sentence(kind):
     name, one = kind.__name__, Linear(np.ones((1, 3)))
-    with pytest.raises(NotSupported, match=rf"{name} solves linear programs, and L2Ball has no linear description\."):
+    with pytest.raises(
+        NotSupported,
+        match=rf"{name} solves linear programs, and L2Ball has no linear description\.",
+    ):
         kind(L2Ball(3))
     with pytest.raises(WrongType, match=rf"{name} needs a set such as sets\.Simplex\(3\)"):
         kind("K")
     learner, curved = kind(Simplex(3), horizon=100), Quadratic(np.eye(3), np.ones((1, 3)))
-    with pytest.raises(NotSupported, match=rf"{name} solves linear programs; Quadratic losses do not add up to a linear function\."):
+    with pytest.raises(
+        NotSupported,
+        match=(
+            rf"{name} solves linear programs; Quadratic losses do not add up to a linear function\."
+        ),
+    ):
         learner.update(learner.start(), FullInformation(curved, one))
-    with pytest.raises(NotSupported, match=rf"{name} solves linear programs; Quadratic constraints are not half-spaces\."):
+    with pytest.raises(
+        NotSupported,
+        match=rf"{name} solves linear programs; Quadratic constraints are not half-spaces\.",
+    ):
         learner.update(learner.start(), FullInformation(one, Chain((curved,))))
     with pytest.raises(InvalidInput, match=r"The horizon must be at least 1, not 0\."):
         kind(Simplex(3), horizon=0)
@@ -520,7 +648,10 @@ def test_what_makes_no_linear_program_is_refused_with_a_sentence(kind):
 def test_a_program_that_is_not_solved_is_named(monkeypatch):
     best = BestPoint(Simplex(3), "A test")
     monkeypatch.setattr(BestPoint, "_linprog", lambda self, program: None)
-    with pytest.raises(SolverFailed, match=r"HiGHS could not find the best point of Simplex\(n=3, .*\) for these rounds\."):
+    with pytest.raises(
+        SolverFailed,
+        match=r"HiGHS could not find the best point of Simplex\(n=3, .*\) for these rounds\.",
+    ):
         best(Linear(np.ones((1, 3))), Capacity(np.ones((1, 3))))
 
 
@@ -535,7 +666,9 @@ def test_practitioners_promise_nothing_and_say_so(kind):
 
 
 def test_a_projection_that_stalls_counts_where_the_oracle_proves_it_near():
-    """The lift of spanning trees is degenerate: the solver stops short of its accuracy now and then, with a good answer."""
+    """The lift of spanning trees is degenerate: the solver stops short of its accuracy now and
+    then, with a good answer.
+    """
     K = sets.SpanningTrees.examples()[4]
     project, rng = ExactProjection(K), np.random.default_rng(0)
     for _ in range(40):

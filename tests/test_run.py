@@ -22,20 +22,28 @@ def run(problem: tw.problems.Problem) -> tw.Run:
     return tw.run(tw.LyapunovDescent(problem.K, horizon=300), problem.stream)
 
 
-def test_losses_and_violations_are_those_of_the_played_points(problem: tw.problems.Problem, run: tw.Run) -> None:
+def test_losses_and_violations_are_those_of_the_played_points(
+    problem: tw.problems.Problem, run: tw.Run
+) -> None:
     played = [p.x for p in tw.play(run.learner, problem.stream)]
     t = 137
-    assert run.losses[t] == pytest.approx(float(problem.stream.losses[t : t + 1].values(played[t])[0]), rel=1e-15)
+    assert run.losses[t] == pytest.approx(
+        float(problem.stream.losses[t : t + 1].values(played[t])[0]), rel=1e-15
+    )
     breach = float(problem.stream.constraints[t : t + 1].values(played[t])[0])
     assert run.violations[t] == pytest.approx(max(breach, 0.0), rel=1e-15)
     assert run.oracle_calls == run.final_state.calls == run.calls.sum()
     assert run.max_excess == max(problem.K.excess(x) for x in played)
 
 
-def test_distances_are_those_of_the_played_points(problem: tw.problems.Problem, run: tw.Run) -> None:
+def test_distances_are_those_of_the_played_points(
+    problem: tw.problems.Problem, run: tw.Run
+) -> None:
     state, t = run.learner.start(), 0
     for played in tw.play(run.learner, problem.stream):
-        assert run.distances[t] == pytest.approx(np.linalg.norm(state.active.x - state.y), abs=1e-12)
+        assert run.distances[t] == pytest.approx(
+            np.linalg.norm(state.active.x - state.y), abs=1e-12
+        )
         state, t = played.state, t + 1
 
 
@@ -49,7 +57,10 @@ def test_regret_is_an_interval_around_the_comparators_point(run: tw.Run) -> None
 
 
 def test_the_summary_is_plain_data_with_the_documented_keys(run: tw.Run) -> None:
-    keys = "learner rounds regret violation oracle_calls calls_per_round seconds max_excess feasible_in_hindsight hindsight_method "
+    keys = (
+        "learner rounds regret violation oracle_calls calls_per_round seconds max_excess "
+        "feasible_in_hindsight hindsight_method "
+    )
     keys += "bound certificate unseen each_violation"
     summary = json.loads(json.dumps(run.summary(), allow_nan=False))
     assert list(summary) == keys.split()
@@ -71,7 +82,10 @@ def test_no_regret_where_no_point_keeps_every_limit() -> None:
 
 def test_regret_is_none_where_no_exact_comparator_applies() -> None:
     K = tw.sets.Simplex(3)
-    stream = tw.Stream(tw.functions.Custom(lambda t, x: x @ x, lambda t, x: 2 * x, (3,), 20), tw.functions.Capacity(np.full((20, 3), 0.5)))
+    stream = tw.Stream(
+        tw.functions.Custom(lambda t, x: x @ x, lambda t, x: 2 * x, (3,), 20),
+        tw.functions.Capacity(np.full((20, 3), 0.5)),
+    )
     run = tw.run(tw.LyapunovDescent(K, horizon=20), stream)
     assert run.comparator is None
     assert run.regret is None
@@ -80,18 +94,32 @@ def test_regret_is_none_where_no_exact_comparator_applies() -> None:
 
 def test_progress_is_told_and_ends_at_the_end(problem: tw.problems.Problem) -> None:
     moments: list[Moment] = []
-    run = tw.run(tw.LyapunovDescent(problem.K, horizon=300), problem.stream, progress=moments.append)
-    assert moments[-1] == Moment(300, 300, run.oracle_calls, pytest.approx(run.losses.sum()), pytest.approx(run.violations.sum()))
+    run = tw.run(
+        tw.LyapunovDescent(problem.K, horizon=300), problem.stream, progress=moments.append
+    )
+    assert moments[-1] == Moment(
+        300,
+        300,
+        run.oracle_calls,
+        pytest.approx(run.losses.sum()),
+        pytest.approx(run.violations.sum()),
+    )
 
 
 def test_a_known_comparator_is_not_computed_again(problem: tw.problems.Problem) -> None:
     comparator = tw.best_in_hindsight(problem.K, problem.stream)
-    assert tw.run(tw.LyapunovDescent(problem.K), problem.stream, comparator=comparator).comparator is comparator
+    assert (
+        tw.run(tw.LyapunovDescent(problem.K), problem.stream, comparator=comparator).comparator
+        is comparator
+    )
 
 
 def test_streams_that_do_not_fit_get_a_sentence(problem: tw.problems.Problem) -> None:
     learner = tw.LyapunovDescent(tw.sets.Simplex(3))
-    with pytest.raises(WrongShape, match=r"take points of shape \(19,\); the learner's set has points of shape \(3,\)"):
+    with pytest.raises(
+        WrongShape,
+        match=r"take points of shape \(19,\); the learner's set has points of shape \(3,\)",
+    ):
         tw.run(learner, problem.stream)
     with pytest.raises(WrongType, match="plays a Stream"):
         tw.run(learner, [1, 2])  # type: ignore[arg-type]
@@ -99,7 +127,9 @@ def test_streams_that_do_not_fit_get_a_sentence(problem: tw.problems.Problem) ->
 
 def test_passing_the_horizon_is_said(problem: tw.problems.Problem) -> None:
     run = tw.run(tw.PrimalDual(problem.K, horizon=100), problem.stream)
-    assert run.notes == ("The horizon of 100 rounds was passed: after round 100 the learner restarted with 200.",)
+    assert run.notes == (
+        "The horizon of 100 rounds was passed: after round 100 the learner restarted with 200.",
+    )
     assert run.bound.regret >= run.regret[1]
 
 
@@ -126,8 +156,13 @@ def test_each_of_several_limits_has_a_total_of_its_own(learner):
 
 
 def test_one_limit_a_round_needs_no_second_total():
-    stream = tw.Stream(tw.functions.Linear(np.ones((3, 2))), tw.functions.Affine(np.ones((3, 2)), np.zeros(3)))
+    stream = tw.Stream(
+        tw.functions.Linear(np.ones((3, 2))), tw.functions.Affine(np.ones((3, 2)), np.zeros(3))
+    )
     assert tw.run(tw.LyapunovDescent(tw.sets.Simplex(2), horizon=3), stream).each_violation is None
-    kept = tw.run(tw.LyapunovDescent(tw.sets.Simplex(2), horizon=3), tw.Stream(stream.losses, tw.functions.Capacity(np.ones((3, 2)))))
+    kept = tw.run(
+        tw.LyapunovDescent(tw.sets.Simplex(2), horizon=3),
+        tw.Stream(stream.losses, tw.functions.Capacity(np.ones((3, 2)))),
+    )
     assert kept.each_violation.tolist() == [0.0, 0.0]
     assert "broken most" not in repr(kept)

@@ -1,4 +1,6 @@
-"""Comparators where there is no linear program: brackets around what is known otherwise, two methods beside each other, and Example II."""
+"""Comparators where there is no linear program: brackets around what is known otherwise, two
+methods beside each other, and Example II.
+"""
 
 from __future__ import annotations
 
@@ -38,25 +40,38 @@ def known(solver, K, stream) -> Comparator:
 def a_stream(seed: int, n: int, k: int, room: float) -> Stream:
     """Random losses and two random half-spaces a round, kept by 0 with `room` to spare."""
     rng = np.random.default_rng(seed)
-    return Stream(Affine(rng.normal(size=(k, n, n)), rng.normal(size=k)), MaxAffine(rng.normal(size=(k, 2, n, n)), np.full((k, 2), room)))
+    return Stream(
+        Affine(rng.normal(size=(k, n, n)), rng.normal(size=k)),
+        MaxAffine(rng.normal(size=(k, 2, n, n)), np.full((k, 2), room)),
+    )
 
 
 def diagonal(seed: int, n: int, k: int, room: float) -> tuple[Stream, Stream]:
     """The same rounds for matrices, of which only the diagonal counts, and for vectors."""
     rng = np.random.default_rng(seed)
     c, a, b = rng.normal(size=(k, n)), rng.normal(size=(k, 2, n)), room + 0.2 * rng.random((k, 2))
-    return Stream(Linear(c[..., None] * np.eye(n)), MaxAffine(a[..., None] * np.eye(n), b)), Stream(Linear(c), MaxAffine(a, b))
+    return Stream(Linear(c[..., None] * np.eye(n)), MaxAffine(a[..., None] * np.eye(n), b)), Stream(
+        Linear(c), MaxAffine(a, b)
+    )
 
 
-# --- against what is known otherwise --------------------------------------------------------------------------------------------------
+# --- against what is known otherwise --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@given(seed=seeds, n=st.integers(1, 4), k=st.integers(1, 6), room=st.sampled_from([-0.3, -0.1, 0.05, 0.3]))
+@given(
+    seed=seeds,
+    n=st.integers(1, 4),
+    k=st.integers(1, 6),
+    room=st.sampled_from([-0.3, -0.1, 0.05, 0.3]),
+)
 @few
 def test_diagonal_rounds_are_a_linear_program(solver, seed, n, k, room):
     matrices, vectors = diagonal(seed, n, k, room)
-    want, got = best_in_hindsight(Simplex(n, 1.5, at_most=True), vectors), known(solver, BoundedPSD(n, 1.5), matrices)
+    want, got = (
+        best_in_hindsight(Simplex(n, 1.5, at_most=True), vectors),
+        known(solver, BoundedPSD(n, 1.5), matrices),
+    )
     assert got.feasible == want.feasible
     if want.feasible:
         assert got.lower <= want.upper + 1e-9
@@ -79,7 +94,11 @@ def test_a_ball_and_a_half_space_have_a_closed_form(seed, offset, far):
     a /= np.linalg.norm(a)
     across = c - (c @ a) * a
     free = -c / np.linalg.norm(c)
-    x = free if free @ a <= offset else offset * a - math.sqrt(1 - offset**2) * across / np.linalg.norm(across)
+    x = (
+        free
+        if free @ a <= offset
+        else offset * a - math.sqrt(1 - offset**2) * across / np.linalg.norm(across)
+    )
     stream = Stream(Linear.one(c), Affine.one(a, offset + float(a @ shift)))
     got = best_in_hindsight(Translated(L2Ball(3), shift), stream)
     best = float(c @ (x + shift))
@@ -88,7 +107,9 @@ def test_a_ball_and_a_half_space_have_a_closed_form(seed, offset, far):
     assert got.upper - got.lower <= 1e-5 * max(1.0, abs(best))
 
 
-@given(seed=seeds, n=st.integers(1, 5), k=st.integers(1, 12), room=st.sampled_from([-0.2, 0.1, 1.0]))
+@given(
+    seed=seeds, n=st.integers(1, 5), k=st.integers(1, 12), room=st.sampled_from([-0.2, 0.1, 1.0])
+)
 @few
 def test_both_methods_agree_within_their_brackets(seed, n, k, room):
     K, stream = BoundedPSD(n, 2.0), a_stream(seed, n, k, room)
@@ -102,9 +123,17 @@ def test_both_methods_agree_within_their_brackets(seed, n, k, room):
     for got in (sdp, lmo):
         if got.infeasibility is not None:
             for x in members:
-                assert got.infeasibility.weights @ stream.constraints.values(x)[got.infeasibility.rounds] >= got.infeasibility.bound - 1e-12
+                assert (
+                    got.infeasibility.weights
+                    @ stream.constraints.values(x)[got.infeasibility.rounds]
+                    >= got.infeasibility.bound - 1e-12
+                )
         else:
-            totals = [float(stream.losses.values(x).sum()) for x in members if stream.constraints.values(x).max() <= 0]
+            totals = [
+                float(stream.losses.values(x).sum())
+                for x in members
+                if stream.constraints.values(x).max() <= 0
+            ]
             assert all(total >= got.lower - 1e-9 for total in totals)
 
 
@@ -112,7 +141,9 @@ def test_both_methods_agree_within_their_brackets(seed, n, k, room):
 def test_of_many_rows_those_that_matter_are_found(solver):
     rng = np.random.default_rng(0)
     rows = np.eye(3) + 0.02 * rng.normal(size=(300, 1, 3, 3))
-    stream = Stream(Linear(-np.ones((300, 3, 3))), MaxAffine(rows, 0.7 + 0.01 * rng.random((300, 1))))
+    stream = Stream(
+        Linear(-np.ones((300, 3, 3))), MaxAffine(rows, 0.7 + 0.01 * rng.random((300, 1)))
+    )
     got, some = known(solver, BoundedPSD(3), stream), known(solver, BoundedPSD(3), stream[:100])
     assert got.feasible
     assert got.upper - got.lower <= 1e-5 * abs(got.lower)
@@ -126,22 +157,26 @@ def test_units_do_not_matter(solver, unit):
     for room in (-0.3, 0.2):
         stream = a_stream(5, 3, 6, room)
         scaled = Stream(
-            Affine(unit * stream.losses.A, unit * stream.losses.b), MaxAffine(unit * stream.constraints.A, unit * stream.constraints.b)
+            Affine(unit * stream.losses.A, unit * stream.losses.b),
+            MaxAffine(unit * stream.constraints.A, unit * stream.constraints.b),
         )
         got, want = known(solver, K, scaled), known(solver, K, stream)
         assert got.feasible is want.feasible is (room > 0)
         if room > 0:
-            np.testing.assert_allclose([got.lower, got.upper], [unit * want.lower, unit * want.upper], rtol=1e-5)
+            np.testing.assert_allclose(
+                [got.lower, got.upper], [unit * want.lower, unit * want.upper], rtol=1e-5
+            )
 
 
 def test_a_set_that_touches_the_limits_in_one_point_gets_a_bracket():
-    stream = Stream(Linear.one(-np.eye(2)), Affine.one(np.eye(2), 0.0))  # trace <= 0: the zero matrix alone
+    # trace <= 0: the zero matrix alone
+    stream = Stream(Linear.one(-np.eye(2)), Affine.one(np.eye(2), 0.0))
     got = best_in_hindsight(BoundedPSD(2), stream)
     assert got.feasible is not False
     assert got.lower <= 0.0 <= got.upper
 
 
-# --- no method is believed ------------------------------------------------------------------------------------------------------------
+# --- no method is believed ------------------------------------------------------------------------
 
 
 def test_a_lying_solver_is_passed_over(monkeypatch):
@@ -186,11 +221,13 @@ def test_the_bracket_reports_what_it_reached(monkeypatch):
 
 def test_hindsight_asks_an_oracle_that_does_not_err():
     stream = a_stream(4, 3, 5, 0.3)
-    rough, exact = (best_in_hindsight(BoundedPSD(3, dense=dense, tolerance=0.5), stream) for dense in (0, 3))
+    rough, exact = (
+        best_in_hindsight(BoundedPSD(3, dense=dense, tolerance=0.5), stream) for dense in (0, 3)
+    )
     assert rough.lower == exact.lower
 
 
-# --- Example II -----------------------------------------------------------------------------------------------------------------------
+# --- Example II -----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +240,9 @@ def test_its_first_rounds_do_not_depend_on_how_many_there_are(problem):
     np.testing.assert_array_equal(short.stream.losses.C, problem.stream.losses.C[:70])
     np.testing.assert_array_equal(short.stream.constraints.A, problem.stream.constraints.A[:70])
     np.testing.assert_array_equal(short.stream.constraints.b, problem.stream.constraints.b[:70])
-    assert not np.array_equal(tw.problems.sdp(rounds=5, seed=1).stream.losses.C, problem.stream.losses.C[:5])
+    assert not np.array_equal(
+        tw.problems.sdp(rounds=5, seed=1).stream.losses.C, problem.stream.losses.C[:5]
+    )
 
 
 def test_its_limits_bind_and_can_be_met(problem):

@@ -1,4 +1,6 @@
-"""Sessions: the same as a run, resumed as if never stopped, and a sentence for everything that cannot be observed."""
+"""Sessions: the same as a run, resumed as if never stopped, and a sentence for everything that
+cannot be observed.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,10 @@ SINGLE = [
     SinhaVaze(FLOW, horizon=30),
     SinhaVaze(Simplex(5)),
 ]
-BLOCKS = [LyapunovDescent(FLOW, horizon=30, block=3), LyapunovDescent(Simplex(5), horizon=31, block=3, calls_per_round=0.4)]
+BLOCKS = [
+    LyapunovDescent(FLOW, horizon=30, block=3),
+    LyapunovDescent(Simplex(5), horizon=31, block=3, calls_per_round=0.4),
+]
 RNG = np.random.default_rng(0)
 COSTS, LIMITS = RNG.standard_normal((ROUNDS, 5)), RNG.uniform(0.1, 1.0, (ROUNDS, 5))
 STREAM = tw.Stream(Linear(COSTS), Capacity(LIMITS))
@@ -111,7 +116,7 @@ class Listener(Learner[Step]):
         return (cls(K),)
 
 
-# --- the same as a run ----------------------------------------------------------------------------------------------------------------
+# --- the same as a run ----------------------------------------------------------------------------
 
 
 @single_learner
@@ -128,7 +133,11 @@ def test_round_by_round_it_is_the_run_bit_for_bit(learner):
     assert run.violations.any()
     assert not run.violations.all()
     assert saved(session) == learner.save(run.final_state)
-    assert (session.rounds, session.oracle_calls, session.notes) == (ROUNDS, run.oracle_calls, run.notes)
+    assert (session.rounds, session.oracle_calls, session.notes) == (
+        ROUNDS,
+        run.oracle_calls,
+        run.notes,
+    )
 
 
 @pytest.mark.parametrize("learner", BLOCKS, ids=named)
@@ -148,14 +157,22 @@ def test_gradients_lists_and_feedback_do_what_functions_do(learner):
     breaches = 0
     for t in range(ROUNDS):
         x, one = functions.play(), STREAM[t : t + 1]
-        value, grad_g = float(one.constraints.values(x)[0]), one.constraints.subgradient(x, np.ones(1))
+        value, grad_g = (
+            float(one.constraints.values(x)[0]),
+            one.constraints.subgradient(x, np.ones(1)),
+        )
         breaches += value > 0
         observe(functions, t)
-        gradients.observe(loss_gradient=COSTS[t], constraint_value=value, constraint_gradient=grad_g)
+        gradients.observe(
+            loss_gradient=COSTS[t], constraint_value=value, constraint_gradient=grad_g
+        )
         told = {"constraint_gradient": grad_g.tolist()} if value > 0 else {}
         lists.observe(loss_gradient=COSTS[t].tolist(), constraint_value=value, **told)
         seen = first_order(one.losses, one.constraints, x, one.constraints.values(x))
-        listed = {"loss_gradient": seen.loss_gradient.tolist(), "constraint_gradient": seen.constraint_gradient.tolist()}
+        listed = {
+            "loss_gradient": seen.loss_gradient.tolist(),
+            "constraint_gradient": seen.constraint_gradient.tolist(),
+        }
         reduced.observe(seen if t % 2 else seen._replace(**listed))
         full.observe(FullInformation(one.losses, one.constraints))
         assert len({saved(session) for session in sessions}) == 1
@@ -166,7 +183,10 @@ def test_functions_of_any_kind_are_observed():
     learner = LyapunovDescent(Simplex(5), horizon=30)
     session = tw.Session(learner)
     session.observe(loss=Quadratic.one(np.eye(5), COSTS[0]), constraint=Affine.one(LIMITS[0], 0.1))
-    session.observe(loss=Custom.one(lambda x: x @ x, lambda x: 2 * x, 5), constraint=Capacity.one(LIMITS[1].tolist()))
+    session.observe(
+        loss=Custom.one(lambda x: x @ x, lambda x: 2 * x, 5),
+        constraint=Capacity.one(LIMITS[1].tolist()),
+    )
     assert session.rounds == 2
     assert learner.K.excess(session.play()) <= 1e-12
 
@@ -176,12 +196,14 @@ def test_a_set_of_another_library_takes_lists():
     session, ours = tw.Session(learner), tw.Session(LyapunovDescent(Simplex(5), horizon=30))
     for t in range(5):
         for each in (session, ours):
-            each.observe(loss_gradient=COSTS[t], constraint_value=0.5, constraint_gradient=LIMITS[t].tolist())
+            each.observe(
+                loss_gradient=COSTS[t], constraint_value=0.5, constraint_gradient=LIMITS[t].tolist()
+            )
     assert type(session.play()) is type(strict.zeros(1))
     np.testing.assert_allclose([float(entry) for entry in session.play()], ours.play(), atol=1e-9)
 
 
-# --- play, observe, look --------------------------------------------------------------------------------------------------------------
+# --- play, observe, look --------------------------------------------------------------------------
 
 
 @every_learner
@@ -207,8 +229,12 @@ def test_a_session_tells_where_it_stands():
         observe(session, t)
     assert session.rounds == session.state.t == 12
     assert 0 < session.oracle_calls == session.state.calls <= 60
-    assert session.notes == ("The horizon of 10 rounds was passed: after round 10 the learner restarted with 20.",)
-    assert repr(session) == f"Session of {learner!r}: 12 rounds, {session.oracle_calls} oracle calls"
+    assert session.notes == (
+        "The horizon of 10 rounds was passed: after round 10 the learner restarted with 20.",
+    )
+    assert (
+        repr(session) == f"Session of {learner!r}: 12 rounds, {session.oracle_calls} oracle calls"
+    )
 
 
 def test_sessions_branch_from_a_state():
@@ -224,7 +250,9 @@ def test_a_full_information_learner_hears_the_functions():
     session = tw.Session(Listener(Simplex(5)))
     session.observe(loss=STREAM.losses[:2], constraint=STREAM.constraints[:2])
     session.observe(FullInformation(STREAM.losses[2:5], STREAM.constraints[2:5]))
-    assert Listener.heard == [FullInformation(STREAM.losses[s:e], STREAM.constraints[s:e]) for s, e in ((0, 2), (2, 5))]
+    assert Listener.heard == [
+        FullInformation(STREAM.losses[s:e], STREAM.constraints[s:e]) for s, e in ((0, 2), (2, 5))
+    ]
     assert session.rounds == 5
 
 
@@ -243,7 +271,7 @@ def test_gradients_of_a_round_are_its_first_order_feedback(monkeypatch):
             np.testing.assert_array_equal(ours, theirs)
 
 
-# --- files ----------------------------------------------------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------------
 
 
 @every_learner
@@ -272,7 +300,10 @@ def test_a_saved_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full_disk)
     session = advanced(SINGLE[0], 5)
-    with pytest.raises(CheckpointError, match=r"The session cannot be saved to .*session: No space left on device\."):
+    with pytest.raises(
+        CheckpointError,
+        match=r"The session cannot be saved to .*session: No space left on device\.",
+    ):
         session.save(path)
     assert tw.Session.load(path, SINGLE[0]).rounds == 3
     assert session.rounds == 5
@@ -282,8 +313,16 @@ def test_a_saved_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
 def test_files_that_cannot_be_resumed_are_refused_by_name(tmp_path):
     path, learner = tmp_path / "session", SINGLE[0]
     advanced(learner, 5).save(path)
-    other = r"session: The saved state was written by a LyapunovDescent with other settings\. Make the learner as it was"
-    for wrong in (LyapunovDescent(FLOW, horizon=31), BLOCKS[0], SINGLE[1], SinhaVaze(FLOW, horizon=30)):
+    other = (
+        r"session: The saved state was written by a LyapunovDescent with other settings\. Make the "
+        r"learner as it was"
+    )
+    for wrong in (
+        LyapunovDescent(FLOW, horizon=31),
+        BLOCKS[0],
+        SINGLE[1],
+        SinhaVaze(FLOW, horizon=30),
+    ):
         with pytest.raises(OtherSettings, match=other):
             tw.Session.load(path, wrong)
     data = path.read_bytes()
@@ -294,24 +333,37 @@ def test_files_that_cannot_be_resumed_are_refused_by_name(tmp_path):
     with pytest.raises(BrokenFile, match=r"session: The saved state is not a tidewolf state"):
         tw.Session.load(path, learner)
     path.write_bytes(data.replace(b"state 1\n", b"state 2\n", 1))
-    with pytest.raises(NewerFormat, match=r"session: The saved state has format 2; .* Install a newer tidewolf\."):
+    with pytest.raises(
+        NewerFormat, match=r"session: The saved state has format 2; .* Install a newer tidewolf\."
+    ):
         tw.Session.load(path, learner)
     path.write_bytes(data)
     assert tw.Session.load(path, learner).rounds == 5
 
 
 def test_files_that_are_not_there_are_refused(tmp_path):
-    with pytest.raises(CheckpointError, match=r"No session can be read from .*nowhere: No such file or directory\. Give the path it was"):
+    with pytest.raises(
+        CheckpointError,
+        match=(
+            r"No session can be read from .*nowhere: No such file or directory\. Give the path "
+            r"it was"
+        ),
+    ):
         tw.Session.load(tmp_path / "nowhere", SINGLE[0])
     with pytest.raises(CheckpointError, match=r"No session can be read from .*: Is a directory\."):
         tw.Session.load(tmp_path, SINGLE[0])
-    with pytest.raises(CheckpointError, match=r"The session cannot be saved to .*nowhere/session: No such file or directory\."):
+    with pytest.raises(
+        CheckpointError,
+        match=r"The session cannot be saved to .*nowhere/session: No such file or directory\.",
+    ):
         tw.Session(SINGLE[0]).save(tmp_path / "nowhere" / "session")
 
 
 @pytest.mark.parametrize("wrong", [LyapunovDescent, FLOW, None, "LyapunovDescent"])
 def test_a_session_needs_a_learner(wrong):
-    with pytest.raises(WrongType, match=r"A session plays a learner such as LyapunovDescent\(K\), not .*\."):
+    with pytest.raises(
+        WrongType, match=r"A session plays a learner such as LyapunovDescent\(K\), not .*\."
+    ):
         tw.Session(wrong)
     with pytest.raises(WrongType, match=r"A session plays a learner"):
         tw.Session.load(Path("nowhere"), wrong)
@@ -319,46 +371,97 @@ def test_a_session_needs_a_learner(wrong):
 
 @pytest.mark.parametrize("wrong", ["routing.state", SINGLE[3].start(), 3])
 def test_a_session_goes_on_from_its_learners_states_only(wrong):
-    with pytest.raises(WrongType, match=r"A session of LyapunovDescent goes on from a state of it, not from a (str|State|int)\."):
+    with pytest.raises(
+        WrongType,
+        match=(
+            r"A session of LyapunovDescent goes on from a state of it, not from a (str|State|int)\."
+        ),
+    ):
         tw.Session(SINGLE[0], wrong)
 
 
-# --- what cannot be observed ----------------------------------------------------------------------------------------------------------
+# --- what cannot be observed ----------------------------------------------------------------------
 
 ONE, LIMIT = Linear.one(COSTS[0]), Capacity.one(LIMITS[0])
 NAN = [0.0, np.nan, 0.0, 0.0, 0.0]
 GOOD = FirstOrder(np.ones(5), 1.0, np.arange(5.0), 2.0, 4.0, 1)
 NEEDS = (
-    r"; LyapunovDescent needs FirstOrder feedback, or loss= and constraint=, or loss_gradient= and constraint_value=, "
+    r"; LyapunovDescent needs FirstOrder feedback, or loss= and constraint=, or loss_gradient= and "
+    r"constraint_value=, "
     r"with constraint_gradient= where that value is positive\."
 )
-GRADIENTS = {"loss_gradient": np.ones(5), "constraint_value": 0.5, "constraint_gradient": np.ones(5)}
+GRADIENTS = {
+    "loss_gradient": np.ones(5),
+    "constraint_value": 0.5,
+    "constraint_gradient": np.ones(5),
+}
 REFUSED = {
     "nothing": ((), {}, InvalidInput, "observe was given nothing" + NEEDS),
     "loss": ((), {"loss": ONE}, InvalidInput, "observe was given loss" + NEEDS),
     "constraint": ((), {"constraint": LIMIT}, InvalidInput, "observe was given constraint" + NEEDS),
-    "loss, gradient": ((), {"loss": ONE, "loss_gradient": COSTS[0]}, InvalidInput, "observe was given loss and loss_gradient" + NEEDS),
-    "loss, value": ((), {"loss": ONE, "constraint_value": 0.1}, InvalidInput, "observe was given loss and constraint_value" + NEEDS),
-    "gradient": ((), {"loss_gradient": COSTS[0]}, InvalidInput, "observe was given loss_gradient" + NEEDS),
+    "loss, gradient": (
+        (),
+        {"loss": ONE, "loss_gradient": COSTS[0]},
+        InvalidInput,
+        "observe was given loss and loss_gradient" + NEEDS,
+    ),
+    "loss, value": (
+        (),
+        {"loss": ONE, "constraint_value": 0.1},
+        InvalidInput,
+        "observe was given loss and constraint_value" + NEEDS,
+    ),
+    "gradient": (
+        (),
+        {"loss_gradient": COSTS[0]},
+        InvalidInput,
+        "observe was given loss_gradient" + NEEDS,
+    ),
     "values, gradient": (
         (),
         {**GRADIENTS, "loss_value": 1.0},
         InvalidInput,
-        "observe was given loss_gradient and constraint_value and constraint_gradient and loss_value" + NEEDS,
+        "observe was given loss_gradient and constraint_value and constraint_gradient and "
+        "loss_value" + NEEDS,
     ),
-    "feedback, loss": ((GOOD,), {"loss": ONE}, InvalidInput, "observe was given a FirstOrder and loss" + NEEDS),
+    "feedback, loss": (
+        (GOOD,),
+        {"loss": ONE},
+        InvalidInput,
+        "observe was given a FirstOrder and loss" + NEEDS,
+    ),
     "array": ((COSTS[0],), {}, InvalidInput, "observe was given a ndarray" + NEEDS),
     "stream": ((STREAM,), {}, InvalidInput, "observe was given a Stream" + NEEDS),
-    "bandit values": ((), {"loss_value": 1.0, "constraint_value": 0.1}, NotSupported, "Bandit feedback was given" + NEEDS),
-    "bandit": ((Bandit(np.ones(1), np.ones(1)),), {}, NotSupported, "Bandit feedback was given" + NEEDS),
+    "bandit values": (
+        (),
+        {"loss_value": 1.0, "constraint_value": 0.1},
+        NotSupported,
+        "Bandit feedback was given" + NEEDS,
+    ),
+    "bandit": (
+        (Bandit(np.ones(1), np.ones(1)),),
+        {},
+        NotSupported,
+        "Bandit feedback was given" + NEEDS,
+    ),
     "array as loss": (
         (),
         {"loss": COSTS[0], "constraint": LIMIT},
         WrongType,
         r"The loss is a function such as functions\.Linear\.one\(costs\), not a ndarray\.",
     ),
-    "number as constraint": ((), {"loss": ONE, "constraint": 0.5}, WrongType, r"The constraint is a function such as .*, not a float\."),
-    "text in feedback": ((FullInformation(ONE, "up"),), {}, WrongType, r"The constraint is a function such as .*, not a str\."),
+    "number as constraint": (
+        (),
+        {"loss": ONE, "constraint": 0.5},
+        WrongType,
+        r"The constraint is a function such as .*, not a float\.",
+    ),
+    "text in feedback": (
+        (FullInformation(ONE, "up"),),
+        {},
+        WrongType,
+        r"The constraint is a function such as .*, not a str\.",
+    ),
     "unequal rounds": (
         (),
         {"loss": STREAM.losses[:2], "constraint": LIMIT},
@@ -375,7 +478,10 @@ REFUSED = {
         (),
         {"loss": Linear.one(np.ones(3)), "constraint": Capacity.one(np.ones(3))},
         WrongShape,
-        r"The functions take points of shape \(3,\); the learner's set has points of shape \(5,\)\.",
+        (
+            r"The functions take points of shape \(3,\); the learner's set has points of shape "
+            r"\(5,\)\."
+        ),
     ),
     "no rounds": (
         (),
@@ -393,42 +499,129 @@ REFUSED = {
         (),
         {"loss_gradient": COSTS[0], "constraint_value": 0.5},
         InvalidInput,
-        r"constraint_value is 0\.5, a breach: give constraint_gradient, that of the constraint, too\.",
+        (
+            r"constraint_value is 0\.5, a breach: give constraint_gradient, that of the "
+            r"constraint, too\."
+        ),
     ),
-    "nan value": ((), {**GRADIENTS, "constraint_value": np.nan}, NotFinite, r"constraint_value must be finite, not nan\."),
-    "infinite value": ((), {**GRADIENTS, "constraint_value": -np.inf}, NotFinite, r"constraint_value must be finite, not -inf\."),
-    "text value": ((), {**GRADIENTS, "constraint_value": "much"}, WrongType, r"constraint_value must be a number, not 'much'\."),
-    "nan": ((), {**GRADIENTS, "loss_gradient": NAN}, NotFinite, r"loss_gradient holds nan at 1; every entry must be finite\."),
-    "nan of g": ((), {**GRADIENTS, "constraint_gradient": NAN}, NotFinite, r"constraint_gradient holds nan at 1; every entry must be"),
-    "unused nan": ((), {**GRADIENTS, "constraint_value": -1.0, "constraint_gradient": NAN}, NotFinite, r"constraint_gradient holds nan"),
+    "nan value": (
+        (),
+        {**GRADIENTS, "constraint_value": np.nan},
+        NotFinite,
+        r"constraint_value must be finite, not nan\.",
+    ),
+    "infinite value": (
+        (),
+        {**GRADIENTS, "constraint_value": -np.inf},
+        NotFinite,
+        r"constraint_value must be finite, not -inf\.",
+    ),
+    "text value": (
+        (),
+        {**GRADIENTS, "constraint_value": "much"},
+        WrongType,
+        r"constraint_value must be a number, not 'much'\.",
+    ),
+    "nan": (
+        (),
+        {**GRADIENTS, "loss_gradient": NAN},
+        NotFinite,
+        r"loss_gradient holds nan at 1; every entry must be finite\.",
+    ),
+    "nan of g": (
+        (),
+        {**GRADIENTS, "constraint_gradient": NAN},
+        NotFinite,
+        r"constraint_gradient holds nan at 1; every entry must be",
+    ),
+    "unused nan": (
+        (),
+        {**GRADIENTS, "constraint_value": -1.0, "constraint_gradient": NAN},
+        NotFinite,
+        r"constraint_gradient holds nan",
+    ),
     "gradient's shape": (
         (),
         {**GRADIENTS, "loss_gradient": np.ones(4)},
         WrongShape,
         r"loss_gradient has shape \(4,\); the set's points have shape \(5,\)\.",
     ),
-    "a number": ((), {**GRADIENTS, "constraint_gradient": 1.0}, WrongShape, r"constraint_gradient has shape \(\); the set's points"),
-    "text": ((), {**GRADIENTS, "loss_gradient": ["a"] * 5}, WrongType, r"loss_gradient must be an array of real numbers, not of dtype"),
-    "ragged": ((), {**GRADIENTS, "loss_gradient": [[1.0], 2.0]}, WrongType, r"loss_gradient must be an array of numbers; the rows"),
+    "a number": (
+        (),
+        {**GRADIENTS, "constraint_gradient": 1.0},
+        WrongShape,
+        r"constraint_gradient has shape \(\); the set's points",
+    ),
+    "text": (
+        (),
+        {**GRADIENTS, "loss_gradient": ["a"] * 5},
+        WrongType,
+        r"loss_gradient must be an array of real numbers, not of dtype",
+    ),
+    "ragged": (
+        (),
+        {**GRADIENTS, "loss_gradient": [[1.0], 2.0]},
+        WrongType,
+        r"loss_gradient must be an array of numbers; the rows",
+    ),
     "feedback's nan": (
         (GOOD._replace(loss_gradient=NAN),),
         {},
         NotFinite,
         r"The loss gradient holds nan at 1; every entry must be",
     ),
-    "feedback's shape": ((GOOD._replace(constraint_gradient=[1.0]),), {}, WrongShape, r"The constraint gradient has shape \(1,\); the set"),
-    "feedback's violation": ((GOOD._replace(violation=-1.0),), {}, InvalidInput, r"The violation must be at least 0, not -1\."),
-    "violation nan": ((GOOD._replace(violation=np.nan),), {}, NotFinite, r"The violation must be finite, not nan\."),
-    "violation text": ((GOOD._replace(violation="a"),), {}, WrongType, r"The violation must be a number, not 'a'\."),
-    "feedback's rounds": ((GOOD._replace(rounds=4),), {}, InvalidInput, r"Feedback on 4 rounds was given where 1 (is|to \d are) due\."),
-    "rounds text": ((GOOD._replace(rounds="a"),), {}, WrongType, r"The number of rounds must be a number, not 'a'\."),
-    "no round": ((GOOD._replace(rounds=0),), {}, InvalidInput, r"The number of rounds must be at least 1, not 0\."),
+    "feedback's shape": (
+        (GOOD._replace(constraint_gradient=[1.0]),),
+        {},
+        WrongShape,
+        r"The constraint gradient has shape \(1,\); the set",
+    ),
+    "feedback's violation": (
+        (GOOD._replace(violation=-1.0),),
+        {},
+        InvalidInput,
+        r"The violation must be at least 0, not -1\.",
+    ),
+    "violation nan": (
+        (GOOD._replace(violation=np.nan),),
+        {},
+        NotFinite,
+        r"The violation must be finite, not nan\.",
+    ),
+    "violation text": (
+        (GOOD._replace(violation="a"),),
+        {},
+        WrongType,
+        r"The violation must be a number, not 'a'\.",
+    ),
+    "feedback's rounds": (
+        (GOOD._replace(rounds=4),),
+        {},
+        InvalidInput,
+        r"Feedback on 4 rounds was given where 1 (is|to \d are) due\.",
+    ),
+    "rounds text": (
+        (GOOD._replace(rounds="a"),),
+        {},
+        WrongType,
+        r"The number of rounds must be a number, not 'a'\.",
+    ),
+    "no round": (
+        (GOOD._replace(rounds=0),),
+        {},
+        InvalidInput,
+        r"The number of rounds must be at least 1, not 0\.",
+    ),
 }
 
 
 @pytest.mark.parametrize("learner", [SINGLE[0], BLOCKS[0]], ids=named)
-@pytest.mark.parametrize(("args", "kwargs", "error", "sentence"), REFUSED.values(), ids=REFUSED.keys())
-def test_what_cannot_be_observed_gets_a_sentence_and_changes_nothing(learner, args, kwargs, error, sentence):
+@pytest.mark.parametrize(
+    ("args", "kwargs", "error", "sentence"), REFUSED.values(), ids=REFUSED.keys()
+)
+def test_what_cannot_be_observed_gets_a_sentence_and_changes_nothing(
+    learner, args, kwargs, error, sentence
+):
     for rounds in (0, 7):
         session = advanced(learner, rounds)
         before, x = saved(session), session.play().copy()
@@ -452,7 +645,10 @@ def test_an_error_of_ones_own_function_changes_nothing():
 
 def test_a_gradient_too_large_to_square_changes_nothing():
     session = advanced(SINGLE[1], 4)
-    overflows = r"A loss of slope 2.24e\+200 was given, whose square would overflow; slopes from 1e-140 to 1e\+140 are accepted"
+    overflows = (
+        r"A loss of slope 2.24e\+200 was given, whose square would overflow; slopes from 1e-140 to "
+        r"1e\+140 are accepted"
+    )
     with pytest.raises(NotFinite, match=overflows):
         session.observe(loss_gradient=np.full(5, 1e200), constraint_value=0.0)
     assert saved(session) == saved(advanced(SINGLE[1], 4))
@@ -460,7 +656,10 @@ def test_a_gradient_too_large_to_square_changes_nothing():
 
 def test_a_learner_that_needs_functions_says_so():
     session = tw.Session(Listener(Simplex(5)))
-    sentence = r"FirstOrder feedback was given; Listener needs FullInformation feedback, or loss= and constraint=\."
+    sentence = (
+        r"FirstOrder feedback was given; Listener needs FullInformation feedback, or loss= and "
+        r"constraint=\."
+    )
     for how in ({"feedback": GOOD}, GRADIENTS):
         with pytest.raises(NotSupported, match=sentence):
             session.observe(**how)
@@ -471,7 +670,8 @@ def test_a_learner_that_needs_values_gets_them_and_says_so(monkeypatch):
     monkeypatch.setattr(Listener, "needs", Bandit)
     session = tw.Session(Listener(Simplex(5)))
     accepted = (
-        r"FirstOrder feedback was given; Listener needs Bandit feedback, or loss_value= and constraint_value=, or loss= and constraint=\."
+        r"FirstOrder feedback was given; Listener needs Bandit feedback, or loss_value= and "
+        r"constraint_value=, or loss= and constraint=\."
     )
     with pytest.raises(NotSupported, match=accepted):
         session.observe(GOOD)
@@ -479,10 +679,16 @@ def test_a_learner_that_needs_values_gets_them_and_says_so(monkeypatch):
         session.observe(loss_value=np.nan, constraint_value=0.0)
     session.observe(loss_value=2, constraint_value=-0.5)
     (seen,) = Listener.heard
-    assert (seen.loss_values.tolist(), seen.constraint_values.tolist(), seen.rounds) == ([2.0], [-0.5], 1)
+    assert (seen.loss_values.tolist(), seen.constraint_values.tolist(), seen.rounds) == (
+        [2.0],
+        [-0.5],
+        1,
+    )
     points = RNG.dirichlet(np.ones(5), 3)
     monkeypatch.setattr(Listener, "acts", lambda self, state, k: points[:k])
     session.observe(loss=STREAM.losses[:2], constraint=STREAM.constraints[:2])
     seen = Listener.heard[-1]
     assert seen.loss_values.tolist() == pytest.approx([COSTS[t] @ points[t] for t in range(2)])
-    assert seen.constraint_values.tolist() == pytest.approx([(points[t] - LIMITS[t]).max() for t in range(2)])
+    assert seen.constraint_values.tolist() == pytest.approx(
+        [(points[t] - LIMITS[t]).max() for t in range(2)]
+    )

@@ -1,4 +1,6 @@
-"""Sets: the laws on every example, brute force on small ones, sentences of errors, and sets broken on purpose."""
+"""Sets: the laws on every example, brute force on small ones, sentences of errors, and sets broken
+on purpose.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,11 @@ from tidewolf.sets import (
 from tidewolf.sets.base import Compiled, LinearDescription, Relaxable
 from tidewolf.testing import check_set
 
-EXAMPLES = [pytest.param(K, id=f"{kind.__name__}-{i}") for kind in sets.every() for i, K in enumerate(kind.examples())]
+EXAMPLES = [
+    pytest.param(K, id=f"{kind.__name__}-{i}")
+    for kind in sets.every()
+    for i, K in enumerate(kind.examples())
+]
 ALTERNATE = [
     pytest.param(K, id=f"{kind.__name__}-{i}", marks=pytest.mark.soak if i % 3 else ())
     for kind in sets.every()
@@ -53,7 +59,7 @@ ALTERNATE = [
 seeds = st.integers(0, 2**32)
 
 
-# --- the laws, on everything exported -----------------------------------------------------------------------------------------------
+# --- the laws, on everything exported -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("K", EXAMPLES)
@@ -64,7 +70,9 @@ def test_every_example_keeps_every_law(K, seed):
 
 
 @pytest.mark.parametrize("K", ALTERNATE)
-@pytest.mark.parametrize("reference", [np.zeros(1, dtype=np.float32), strict.zeros(1)], ids=["float32", "strict"])
+@pytest.mark.parametrize(
+    "reference", [np.zeros(1, dtype=np.float32), strict.zeros(1)], ids=["float32", "strict"]
+)
 def test_the_laws_hold_in_other_libraries_and_dtypes(K, reference):
     moved = K.to(reference)
     assert type(moved.center) is type(reference)
@@ -107,7 +115,11 @@ def test_every_finds_all_public_sets():
 def test_compiled_oracles_and_their_sources_give_the_vertex_of_answer(n, share, seed, ties):
     rng = np.random.default_rng(seed)
     d = rng.integers(-1, 2, n).astype(float) if ties else rng.standard_normal(n)
-    for K in (Simplex(n, 2.0), Simplex(n, 2.0, at_most=True), CappedSimplex(n, 1.0, max(0.1, share * n))):
+    for K in (
+        Simplex(n, 2.0),
+        Simplex(n, 2.0, at_most=True),
+        CappedSimplex(n, 1.0, max(0.1, share * n)),
+    ):
         expected = K.answer(d).vertex.key()
         assert K.minimiser(d).key() == expected
         indices, values = np.empty(K.most_entries, dtype=np.int32), np.empty(K.most_entries)
@@ -115,7 +127,7 @@ def test_compiled_oracles_and_their_sources_give_the_vertex_of_answer(n, share, 
         assert Sparse((n,), indices[:count], values[:count]).key() == expected
 
 
-# --- brute force --------------------------------------------------------------------------------------------------------------------
+# --- brute force ----------------------------------------------------------------------------------
 
 
 def corners(K: ConvexSet) -> np.ndarray:
@@ -147,8 +159,12 @@ def test_oracle_radius_and_diameter_are_those_of_the_enumerated_vertices(K):
     rows = all_of_them.reshape(len(all_of_them), -1)
     for d in np.random.default_rng(2).standard_normal((20, *K.shape)):
         assert np.vdot(d, K.lmo(d)) == pytest.approx(float((rows @ d.reshape(-1)).min()), abs=1e-12)
-    assert K.radius == pytest.approx(np.linalg.norm(rows - K.center.reshape(-1), axis=1).max(), abs=1e-12)
-    assert K.diameter == pytest.approx(np.linalg.norm(rows[:, None] - rows[None], axis=2).max(), abs=1e-12)
+    assert K.radius == pytest.approx(
+        np.linalg.norm(rows - K.center.reshape(-1), axis=1).max(), abs=1e-12
+    )
+    assert K.diameter == pytest.approx(
+        np.linalg.norm(rows[:, None] - rows[None], axis=2).max(), abs=1e-12
+    )
     assert K.dimension == np.linalg.matrix_rank(rows - rows[0])
 
 
@@ -156,20 +172,32 @@ SHARP = [case for case in ENUMERABLE if not isinstance(case.values[0], VertexHul
 """Sets whose inner radius is exact."""
 
 
-@pytest.mark.parametrize("K", [*SHARP, *(pytest.param(K, id=f"Ball-{i}") for i, K in enumerate(L2Ball.examples()))])
+@pytest.mark.parametrize(
+    "K", [*SHARP, *(pytest.param(K, id=f"Ball-{i}") for i, K in enumerate(L2Ball.examples()))]
+)
 def test_inner_radius_is_exact_where_it_is_known(K):
     if K.inner_radius:
-        units = [K.tangent(sign * unit.reshape(K.shape)) for unit in np.eye(math.prod(K.shape)) for sign in (1.0, -1.0)]
+        units = [
+            K.tangent(sign * unit.reshape(K.shape))
+            for unit in np.eye(math.prod(K.shape))
+            for sign in (1.0, -1.0)
+        ]
         units.append(K.tangent(-np.ones(K.shape)))
         units.append(K.tangent(np.ones(K.shape)))
-        reached = [K.excess(K.center + 1.001 * K.inner_radius * u / np.linalg.norm(u)) for u in units if np.linalg.norm(u) > 1e-9]
+        reached = [
+            K.excess(K.center + 1.001 * K.inner_radius * u / np.linalg.norm(u))
+            for u in units
+            if np.linalg.norm(u) > 1e-9
+        ]
         assert max(reached) > 1e-9 * K.inner_radius
     else:
         assert K.dimension == 0
 
 
 def distance_by_faces(points: np.ndarray, x: np.ndarray) -> float:
-    """The distance to a hull: the best projection on the affine hull of a subset that has nonnegative weights."""
+    """The distance to a hull: the best projection on the affine hull of a subset that has
+    nonnegative weights.
+    """
     best = math.inf
     for size in range(1, len(points) + 1):
         for chosen in itertools.combinations(points, size):
@@ -180,7 +208,9 @@ def distance_by_faces(points: np.ndarray, x: np.ndarray) -> float:
     return best
 
 
-@given(seed=seeds, k=st.integers(1, 6), n=st.integers(1, 3), far=st.sampled_from([0.1, 1.0, 1e3, 1e6]))
+@given(
+    seed=seeds, k=st.integers(1, 6), n=st.integers(1, 3), far=st.sampled_from([0.1, 1.0, 1e3, 1e6])
+)
 def test_the_excess_of_a_hull_is_the_distance_to_it(seed, k, n, far):
     rng = np.random.default_rng(seed)
     points = rng.integers(-2, 3, (k, n)).astype(float)
@@ -190,7 +220,12 @@ def test_the_excess_of_a_hull_is_the_distance_to_it(seed, k, n, far):
     assert K.excess(inside) <= 1e-12
 
 
-@given(seed=seeds, n=st.integers(1, 9), cap=st.sampled_from([0.2, 0.5, 1.0, 3.0]), far=st.sampled_from([0.0, 0.1, 1.0, 1e9, 1e150]))
+@given(
+    seed=seeds,
+    n=st.integers(1, 9),
+    cap=st.sampled_from([0.2, 0.5, 1.0, 3.0]),
+    far=st.sampled_from([0.0, 0.1, 1.0, 1e9, 1e150]),
+)
 def test_the_projection_on_a_capped_simplex_agrees_with_plain_bisection(seed, n, cap, far):
     total = cap * n * 0.7
     y = far * np.random.default_rng(seed).standard_normal(n)
@@ -200,7 +235,9 @@ def test_the_projection_on_a_capped_simplex_agrees_with_plain_bisection(seed, n,
         low, high = y.min() - cap, y.max()
         for _ in range(200):
             middle = (low + high) / 2
-            low, high = (middle, high) if np.clip(y - middle, 0, cap).sum() >= total else (low, middle)
+            low, high = (
+                (middle, high) if np.clip(y - middle, 0, cap).sum() >= total else (low, middle)
+            )
         np.testing.assert_allclose(x, np.clip(y - low, 0, cap), atol=1e-12)
 
 
@@ -215,25 +252,43 @@ def test_a_cap_that_never_binds_leaves_the_simplex(seed, n, far):
     assert capped.inner_radius == pytest.approx(free.inner_radius, abs=1e-12)
 
 
-@pytest.mark.parametrize("K", [Simplex(3), Simplex(3, at_most=True), CappedSimplex(3, 0.5), Box(np.zeros(3), np.ones(3)), L2Ball(3)])
+@pytest.mark.parametrize(
+    "K",
+    [
+        Simplex(3),
+        Simplex(3, at_most=True),
+        CappedSimplex(3, 0.5),
+        Box(np.zeros(3), np.ones(3)),
+        L2Ball(3),
+    ],
+)
 @pytest.mark.parametrize("far", [1e9, 1e20, 1e150])
 def test_a_projection_from_far_away_is_still_a_member(K, far):
     assert K.excess(K.project(far * np.array([1.0, -2.0, 0.5]))) <= 1e-12
 
 
-# --- each set's own promises ----------------------------------------------------------------------------------------------------------
+# --- each set's own promises ----------------------------------------------------------------------
 
 
 def test_ties_go_to_the_earlier_coordinate():
-    np.testing.assert_array_equal(CappedSimplex(5, 1.0, 2.5).lmo(np.zeros(5)), [1.0, 1.0, 0.5, 0.0, 0.0])
-    np.testing.assert_array_equal(CappedSimplex(4, 1.0, 2.0).lmo(np.array([1.0, 0.0, 1.0, 1.0])), [1.0, 1.0, 0.0, 0.0])
+    np.testing.assert_array_equal(
+        CappedSimplex(5, 1.0, 2.5).lmo(np.zeros(5)), [1.0, 1.0, 0.5, 0.0, 0.0]
+    )
+    np.testing.assert_array_equal(
+        CappedSimplex(4, 1.0, 2.0).lmo(np.array([1.0, 0.0, 1.0, 1.0])), [1.0, 1.0, 0.0, 0.0]
+    )
     np.testing.assert_array_equal(Simplex(3).lmo(np.zeros(3)), [1.0, 0.0, 0.0])
     np.testing.assert_array_equal(VertexHull([[0.0, 1.0], [1.0, 0.0]]).lmo(np.ones(2)), [0.0, 1.0])
     np.testing.assert_array_equal(L2Ball(2, center=[3.0, 4.0]).lmo(np.zeros(2)), [3.0, 4.0])
 
 
 def test_a_capped_simplex_at_its_cap_is_a_single_point():
-    for K in (CappedSimplex(49, 1 / 49), CappedSimplex(10, 0.1), CappedSimplex(3, 0.1, 0.3), CappedSimplex(1, 5.0)):
+    for K in (
+        CappedSimplex(49, 1 / 49),
+        CappedSimplex(10, 0.1),
+        CappedSimplex(3, 0.1, 0.3),
+        CappedSimplex(1, 5.0),
+    ):
         assert (K.dimension, K.radius, K.diameter, K.inner_radius) == (0, 0.0, 0.0, 0.0)
         np.testing.assert_array_equal(K.lmo(np.arange(K.n)), K.center)
         assert not K.tangent(np.arange(K.n, dtype=float)).any()
@@ -282,12 +337,14 @@ def test_a_shrunk_set_leaves_room_around_its_members():
         assert K.excess(z) <= 1e-12
 
 
-# --- images have the gifts of what they are images of -------------------------------------------------------------------------------
+# --- images have the gifts of what they are images of ---------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Segment(ConvexSet):
-    """A set as a newcomer writes it: { (t, 0) : |t| <= 1 }, with a plain lmo that looks at nothing."""
+    """A set as a newcomer writes it: { (t, 0) : |t| <= 1 }, with a plain lmo that looks at
+    nothing.
+    """
 
     length: float = 1.0
 
@@ -337,7 +394,11 @@ def test_a_newcomers_set_passes_and_can_be_moved_and_shrunk():
     ],
 )
 def test_isinstance_tells_what_an_image_can_do(inside, projects, describes, relaxes):
-    for K in (Translated(inside, [1.0, 1.0]), Shrunk(inside, 0.5), Shrunk(Translated(inside, [1.0, 1.0]), 0.5)):
+    for K in (
+        Translated(inside, [1.0, 1.0]),
+        Shrunk(inside, 0.5),
+        Shrunk(Translated(inside, [1.0, 1.0]), 0.5),
+    ):
         assert isinstance(K, Projectable) is projects
         assert isinstance(K, Polyhedral) is describes
         assert isinstance(K, Relaxable) is relaxes
@@ -345,23 +406,35 @@ def test_isinstance_tells_what_an_image_can_do(inside, projects, describes, rela
         if inside != Segment():
             assert pickle.loads(pickle.dumps(K)) == K
         if not projects:
-            with pytest.raises(NotSupported, match=r"has no exact projection, because its (\w+) has none\."):
+            with pytest.raises(
+                NotSupported, match=r"has no exact projection, because its (\w+) has none\."
+            ):
                 K.project(np.zeros(2))
         if not relaxes:
-            with pytest.raises(NotSupported, match=r"has no cheap superset, because its (\w+) has none\."):
+            with pytest.raises(
+                NotSupported, match=r"has no cheap superset, because its (\w+) has none\."
+            ):
                 K.relax(np.zeros(2))
         if not describes:
-            with pytest.raises(NotSupported, match=r"has no linear description, because its (L2Ball|Segment|Translated) has none\."):
+            with pytest.raises(
+                NotSupported,
+                match=(
+                    r"has no linear description, because its (L2Ball|Segment|Translated) has none\."
+                ),
+            ):
                 K.description()
 
 
 def test_images_compare_and_print_as_what_they_are():
     assert Translated(Simplex(2), [1.0, 0.0]) == Translated(Simplex(2), np.array([1, 0]))
     assert Translated(Simplex(2), [1.0, 0.0]) != Translated(L2Ball(2), [1.0, 0.0])
-    assert repr(Shrunk(Simplex(2), 0.5)) == "Shrunk(K=Simplex(n=2, total=1, at_most=False), factor=0.5)"
+    assert (
+        repr(Shrunk(Simplex(2), 0.5))
+        == "Shrunk(K=Simplex(n=2, total=1, at_most=False), factor=0.5)"
+    )
 
 
-# --- sentences ------------------------------------------------------------------------------------------------------------------------
+# --- sentences ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -372,28 +445,84 @@ def test_images_compare_and_print_as_what_they_are():
             EmptySet,
             r"of at most 0\.2 each cannot reach the total 1: raise the cap to at least 0\.333333\.",
         ),
-        (lambda: CappedSimplex(0, 1.0), InvalidInput, r"The size n of a capped simplex must be at least 1, not 0\."),
-        (lambda: CappedSimplex(3, -1.0), InvalidInput, r"The cap of a capped simplex must be greater than 0, not -1\."),
-        (lambda: CappedSimplex(3, 1.0, 0.0), InvalidInput, r"The total of a capped simplex must be greater than 0, not 0\."),
-        (lambda: CappedSimplex(3, "much"), WrongType, r"The cap of a capped simplex must be a number, not 'much'\."),
-        (lambda: Box([0.0, 2.0], [1.0, 1.0]), EmptySet, r"lower <= upper everywhere; at entry \[1\] the lower bound is greater\."),
+        (
+            lambda: CappedSimplex(0, 1.0),
+            InvalidInput,
+            r"The size n of a capped simplex must be at least 1, not 0\.",
+        ),
+        (
+            lambda: CappedSimplex(3, -1.0),
+            InvalidInput,
+            r"The cap of a capped simplex must be greater than 0, not -1\.",
+        ),
+        (
+            lambda: CappedSimplex(3, 1.0, 0.0),
+            InvalidInput,
+            r"The total of a capped simplex must be greater than 0, not 0\.",
+        ),
+        (
+            lambda: CappedSimplex(3, "much"),
+            WrongType,
+            r"The cap of a capped simplex must be a number, not 'much'\.",
+        ),
+        (
+            lambda: Box([0.0, 2.0], [1.0, 1.0]),
+            EmptySet,
+            r"lower <= upper everywhere; at entry \[1\] the lower bound is greater\.",
+        ),
         (lambda: Box([0.0, 2.0], [1.0]), WrongShape, r"The upper bound of a box has shape \(1,\)"),
-        (lambda: Box([0.0], [np.inf]), NotFinite, r"The upper bound of a box holds inf at 0; every entry must be finite\."),
+        (
+            lambda: Box([0.0], [np.inf]),
+            NotFinite,
+            r"The upper bound of a box holds inf at 0; every entry must be finite\.",
+        ),
         (lambda: Box(0.0, 1.0), WrongShape, r"a number is a point of shape \(1,\)"),
-        (lambda: L2Ball(3, radius=0.0), InvalidInput, r"The radius of a ball must be greater than 0, not 0\."),
-        (lambda: L2Ball(3, center=[0.0]), WrongShape, r"The center of a ball has shape \(1,\); the ball's points have shape \(3,\)\."),
+        (
+            lambda: L2Ball(3, radius=0.0),
+            InvalidInput,
+            r"The radius of a ball must be greater than 0, not 0\.",
+        ),
+        (
+            lambda: L2Ball(3, center=[0.0]),
+            WrongShape,
+            r"The center of a ball has shape \(1,\); the ball's points have shape \(3,\)\.",
+        ),
         (lambda: L2Ball((2, 0)), InvalidInput, r"The size n of a ball must be at least 1, not 0\."),
-        (lambda: VertexHull(np.zeros((0, 2))), EmptySet, r"The hull of no points is empty: give at least one\."),
-        (lambda: VertexHull([1.0, 2.0]), WrongShape, r"The hull has points of shape \(\); a point needs at least one axis"),
+        (
+            lambda: VertexHull(np.zeros((0, 2))),
+            EmptySet,
+            r"The hull of no points is empty: give at least one\.",
+        ),
+        (
+            lambda: VertexHull([1.0, 2.0]),
+            WrongShape,
+            r"The hull has points of shape \(\); a point needs at least one axis",
+        ),
         (
             lambda: VertexHull([[1.0], [2.0, 3.0]]),
             WrongType,
             r"The points of a hull must be an array of numbers; the rows given",
         ),
-        (lambda: Translated(Simplex(2), [1.0]), WrongShape, r"The shift has shape \(1,\); the set's points have shape \(2,\)\."),
-        (lambda: Translated("K", [1.0]), WrongType, r"Translated needs a set .* to start from, not 'K'\."),
-        (lambda: Shrunk(Simplex(2), 1.5), InvalidInput, r"The factor of a shrunk set must be at most 1, not 1\.5\."),
-        (lambda: Shrunk(Simplex(2), 0.0), InvalidInput, r"The factor of a shrunk set must be greater than 0, not 0\."),
+        (
+            lambda: Translated(Simplex(2), [1.0]),
+            WrongShape,
+            r"The shift has shape \(1,\); the set's points have shape \(2,\)\.",
+        ),
+        (
+            lambda: Translated("K", [1.0]),
+            WrongType,
+            r"Translated needs a set .* to start from, not 'K'\.",
+        ),
+        (
+            lambda: Shrunk(Simplex(2), 1.5),
+            InvalidInput,
+            r"The factor of a shrunk set must be at most 1, not 1\.5\.",
+        ),
+        (
+            lambda: Shrunk(Simplex(2), 0.0),
+            InvalidInput,
+            r"The factor of a shrunk set must be greater than 0, not 0\.",
+        ),
     ],
 )
 def test_what_cannot_be_a_set_is_refused_with_a_sentence(make, error, sentence):
@@ -403,11 +532,18 @@ def test_what_cannot_be_a_set_is_refused_with_a_sentence(make, error, sentence):
 
 @pytest.mark.parametrize("K", EXAMPLES)
 def test_bad_directions_are_refused_with_a_sentence(K):
-    with pytest.raises(NotFinite, match=r"The direction holds nan at .*; every entry must be finite\."):
+    with pytest.raises(
+        NotFinite, match=r"The direction holds nan at .*; every entry must be finite\."
+    ):
         K.lmo(np.full(K.shape, np.nan))
-    with pytest.raises(WrongShape, match=r"The direction has shape \(99,\); the set's points have shape"):
+    with pytest.raises(
+        WrongShape, match=r"The direction has shape \(99,\); the set's points have shape"
+    ):
         K.lmo(np.ones(99))
-    with pytest.raises(WrongType, match=r"The direction must be an array of real numbers, not of dtype complex128\."):
+    with pytest.raises(
+        WrongType,
+        match=r"The direction must be an array of real numbers, not of dtype complex128\.",
+    ):
         K.lmo(np.ones(K.shape, dtype=complex))
 
 
@@ -416,11 +552,14 @@ def test_a_solver_that_gives_up_is_named(monkeypatch):
         raise RuntimeError("Maximum number of iterations reached")
 
     monkeypatch.setattr("scipy.optimize.nnls", gives_up)
-    with pytest.raises(SolverFailed, match=r"The distance to a hull of 2 points could not be computed: Maximum number"):
+    with pytest.raises(
+        SolverFailed,
+        match=r"The distance to a hull of 2 points could not be computed: Maximum number",
+    ):
         VertexHull(np.eye(2)).excess(np.zeros(2))
 
 
-# --- sets broken on purpose -----------------------------------------------------------------------------------------------------------
+# --- sets broken on purpose -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -476,7 +615,9 @@ class AnswersNaNToZero(Shares):
 class OverflowsOnHugeDirections(Shares):
     def lmo(self, direction):
         with np.errstate(over="ignore"):
-            return super().lmo(direction * np.linalg.norm(direction) ** 2 + np.arange(3.0)[::-1] * 1e-9)
+            return super().lmo(
+                direction * np.linalg.norm(direction) ** 2 + np.arange(3.0)[::-1] * 1e-9
+            )
 
 
 class AnswersAColumn(Shares):
@@ -706,31 +847,71 @@ class ComparesByTuple(Shares):
 class Undecorated(ConvexSet):
     """No dataclass at all."""
 
-    shape, dimension, radius, diameter, inner_radius = (3,), 2, Shares.radius, Shares.diameter, Shares.inner_radius
-    center, tangent, excess, lmo, examples = Shares.center, Shares.tangent, Shares.excess, Shares.lmo, Shares.examples
+    shape, dimension, radius, diameter, inner_radius = (
+        (3,),
+        2,
+        Shares.radius,
+        Shares.diameter,
+        Shares.inner_radius,
+    )
+    center, tangent, excess, lmo, examples = (
+        Shares.center,
+        Shares.tangent,
+        Shares.excess,
+        Shares.lmo,
+        Shares.examples,
+    )
 
 
 BROKEN = {
-    ErrorOfNumpy: r"a warm start is worth its word: .*: its error is a float64, not a plain number; give float\(error\)\.",
+    ErrorOfNumpy: (
+        r"a warm start is worth its word: .*: its error is a float64, not a plain number; give "
+        r"float\(error\)\."
+    ),
     WorseWhenWarm: r"a warm start is worth its word: .* it is worse than a cold answer by",
-    AnswersMinusOne: r"breaks the law that the oracle's answer is a member: the answer to \[.*\] is \[-1\.  0\.  0\.\], with excess 2\.",
+    AnswersMinusOne: (
+        r"breaks the law that the oracle's answer is a member: the answer to \[.*\] is \[-1\.  0\. "
+        r" 0\.\], with excess 2\."
+    ),
     AnswersOutside: r"the oracle's answer is a member: .* with excess 0\.5\.",
-    AnswersTheWorst: r"no member is better than the oracle's answer: in direction .* is worse than the member .* by",
-    AnswersNaNToZero: r"the oracle's answer is a member: the answer to \[0\. 0\. 0\.\] is \[nan nan nan\]\.",
+    AnswersTheWorst: (
+        r"no member is better than the oracle's answer: in direction .* is worse than the member "
+        r".* by"
+    ),
+    AnswersNaNToZero: (
+        r"the oracle's answer is a member: the answer to \[0\. 0\. 0\.\] is \[nan nan nan\]\."
+    ),
     OverflowsOnHugeDirections: r"no member is better than the oracle's answer: in direction",
-    AnswersAColumn: r"the oracle's answer is a member: the answer to \[.*\] has shape \(3, 1\), points have shape \(3,\)\.",
+    AnswersAColumn: (
+        r"the oracle's answer is a member: the answer to \[.*\] has shape \(3, 1\), points have "
+        r"shape \(3,\)\."
+    ),
     AnswersWithItsInput: r"what it is given stays unchanged and is not kept: lmo turned",
     WritesIntoItsInput: r"what it is given stays unchanged and is not kept: lmo turned",
     TangentWritesIntoItsInput: r"what it is given stays unchanged and is not kept: tangent turned",
-    AnswersWithMemoryOfItsInput: r"stays unchanged and is not kept: project answered with memory of its input; answer with a new array\.",
-    FreezesItsInput: r"what it is given stays unchanged and is not kept: atom made its input read-only\.",
+    AnswersWithMemoryOfItsInput: (
+        r"stays unchanged and is not kept: project answered with memory of its input; answer with "
+        r"a new array\."
+    ),
+    FreezesItsInput: (
+        r"what it is given stays unchanged and is not kept: atom made its input read-only\."
+    ),
     ForgetsTheSeed: r"the same direction gets the same answer: \[.*\] got \[.*\] and then \[.*\]",
-    CenterElsewhere: r"its center is a read-only member: the center \[ 1\.  1\. -1\.\] has excess 1\.",
+    CenterElsewhere: (
+        r"its center is a read-only member: the center \[ 1\.  1\. -1\.\] has excess 1\."
+    ),
     CenterCanBeWritten: r"its center is a read-only member: the center can be written to",
-    RadiusTooSmall: r"no member is farther from the center than radius: .* is 0\.816497 away, radius is 0\.8\.",
+    RadiusTooSmall: (
+        r"no member is farther from the center than radius: .* is 0\.816497 away, radius is 0\.8\."
+    ),
     RadiusNegative: r"its sizes are finite, not negative, and fit together: radius is -1\.0\.",
-    DiameterTooSmall: r"no two members are farther apart than diameter: .* are 1\.41421 apart, diameter is 1\.4\.",
-    InnerRadiusTooLarge: r"the ball of radius inner_radius around the center, within the affine hull, is in the set: inner_radius is 0\.42",
+    DiameterTooSmall: (
+        r"no two members are farther apart than diameter: .* are 1\.41421 apart, diameter is 1\.4\."
+    ),
+    InnerRadiusTooLarge: (
+        r"the ball of radius inner_radius around the center, within the affine hull, is in the "
+        r"set: inner_radius is 0\.42"
+    ),
     InnerRadiusOfTheWholeSpace: r"the ball of radius inner_radius .* has excess",
     DimensionOff: r"dimension is the rank of tangent: the rank is 2, dimension is 3\.",
     TangentTwice: r"tangent is an orthogonal projection: it is not idempotent",
@@ -739,21 +920,41 @@ BROKEN = {
     TangentTooSmall: r"members differ along the tangent space only, .* varies by",
     TangentTooLarge: r"excess is 0 for members and positive for others|no member is better",
     ExcessIsBlind: r"excess is 0 for members and positive for others: .* has excess 0\.",
-    ExcessIsBlindToTheSum: r"excess is 0 for members and positive for others: .* off the affine hull, has excess 0\.",
-    ExcessHatesMixtures: r"excess is 0 for members and positive for others: the member .* has excess 0\.1\.",
-    AnswersInDoublePrecision: r"library and floating dtype of the direction: answer of a float32 direction is float64\.",
+    ExcessIsBlindToTheSum: (
+        r"excess is 0 for members and positive for others: .* off the affine hull, has excess 0\."
+    ),
+    ExcessHatesMixtures: (
+        r"excess is 0 for members and positive for others: the member .* has excess 0\.1\."
+    ),
+    AnswersInDoublePrecision: (
+        r"library and floating dtype of the direction: answer of a float32 direction is float64\."
+    ),
     VertexWithAnotherInside: r"a structured answer agrees with its dense point: inner is off by",
-    CompiledFirstEntry: r"its compiled oracle gives the vertex of `answer`: in direction .* it is \[1\. 0\. 0\.\], and `answer` gives \[0",
+    CompiledFirstEntry: (
+        r"its compiled oracle gives the vertex of `answer`: in direction .* it is \[1\. 0\. 0\.\], "
+        r"and `answer` gives \[0"
+    ),
     AtomElsewhere: r"a table of answers agrees with their dense points: atom is off by 0\.333\.",
-    DescribedTooLarge: r"as good as a linear program over its description, and no better: .* it reaches .*, the program",
+    DescribedTooLarge: (
+        r"as good as a linear program over its description, and no better: .* it reaches .*, the "
+        r"program"
+    ),
     DescribedEmpty: r"a linear program over the description has no solution",
     ProjectsAlongTheRay: r"project gives the nearest member: .* a nearer member exists",
     ProjectsOutside: r"project gives the nearest member: .* with excess",
-    RelaxesTooFar: r"relax is a projection that keeps members and brings no point farther from any member: .* away from",
+    RelaxesTooFar: (
+        r"relax is a projection that keeps members and brings no point farther from any member: .* "
+        r"away from"
+    ),
     RelaxesHalfway: r"relax is a projection .*: relaxed twice, .* moves by another",
-    RelaxesInDoublePrecision: r"relax is a projection .*: a float64 point is answered as a ndarray of float128",
+    RelaxesInDoublePrecision: (
+        r"relax is a projection .*: a float64 point is answered as a ndarray of float128"
+    ),
     RelaxesInPlace: r"what it is given stays unchanged and is not kept: relax turned",
-    ComparesByTuple: r"it prints and compares as what it is: it does not compare arrays by content; declare the dataclass with eq=False\.",
+    ComparesByTuple: (
+        r"it prints and compares as what it is: it does not compare arrays by content; declare the "
+        r"dataclass with eq=False\."
+    ),
     Undecorated: r"it prints and compares as what it is: it is no dataclass; declare it one",
 }
 
@@ -777,7 +978,9 @@ class Stumbles(Shares):
 
 def test_an_error_that_is_not_ours_is_told_as_the_law_it_stopped():
     kept = []
-    with pytest.raises(LawBroken, match=r"Stumbles.* cannot be checked \(nothing is changed\): ZeroDivisionError\.") as caught:
+    with pytest.raises(
+        LawBroken, match=r"Stumbles.* cannot be checked \(nothing is changed\): ZeroDivisionError\."
+    ) as caught:
         check_set(Stumbles(), kept=kept.append)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert kept == ["center is a member", "sizes make sense"]
@@ -789,20 +992,33 @@ def test_what_is_true_is_true():
 
 
 def test_only_sets_are_checked():
-    with pytest.raises(WrongType, match=r"check_set takes a set, an instance of a subclass of ConvexSet, not 3\."):
+    with pytest.raises(
+        WrongType, match=r"check_set takes a set, an instance of a subclass of ConvexSet, not 3\."
+    ):
         check_set(3)
 
 
 def test_the_machinery_refuses_an_oracle_that_answers_outside():
-    with pytest.raises(OracleError, match=r"The oracle of AnswersOutside answered a point outside its set: excess 0\.5\."):
+    with pytest.raises(
+        OracleError,
+        match=r"The oracle of AnswersOutside answered a point outside its set: excess 0\.5\.",
+    ):
         AnswersOutside().answer(np.ones(3))
-    with pytest.raises(WrongShape, match=r"The oracle of AnswersAColumn answered with shape \(3, 1\); its points have shape \(3,\)\."):
+    with pytest.raises(
+        WrongShape,
+        match=(
+            r"The oracle of AnswersAColumn answered with shape \(3, 1\); its points have shape "
+            r"\(3,\)\."
+        ),
+    ):
         AnswersAColumn().answer(np.ones(3))
     assert AnswersMinusOne.answer is Shares.answer
 
 
 def test_a_set_without_an_oracle_is_refused_where_it_is_written():
-    with pytest.raises(TypeError, match=r"Mute must define lmo\(direction\) or answer\(direction, warm\)\."):
+    with pytest.raises(
+        TypeError, match=r"Mute must define lmo\(direction\) or answer\(direction, warm\)\."
+    ):
 
         class Mute(ConvexSet):
             pass

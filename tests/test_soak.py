@@ -36,7 +36,13 @@ def test_every_set_under_many_seeds(kind: type[tw.sets.ConvexSet]) -> None:
 def test_every_function_under_many_seeds(kind: type[tw.functions.Batch]) -> None:
     for f in kind.examples():
         for seed in range(100):
-            check_function(f, seed=seed, points=None if f.domain is None else np.random.default_rng(seed).uniform(0.1, 3.0, (4, *f.shape)))
+            check_function(
+                f,
+                seed=seed,
+                points=None
+                if f.domain is None
+                else np.random.default_rng(seed).uniform(0.1, 3.0, (4, *f.shape)),
+            )
 
 
 def test_measured_stays_below_the_bound_on_many_random_streams() -> None:
@@ -48,6 +54,13 @@ def test_measured_stays_below_the_bound_on_many_random_streams() -> None:
         capacities = safe + np.abs(rng.normal(scale=rng.choice([0.01, 0.1, 1.0]), size=(T, n)))
         costs = rng.normal(size=n) + rng.choice([0.1, 1.0, 10.0]) * rng.normal(size=(T, n))
         stream = tw.Stream(tw.functions.Linear(costs), tw.functions.Capacity(capacities))
-        run = tw.run(tw.LyapunovDescent(K, horizon=int(rng.choice([T, T // 3 + 1])), caution=float(rng.choice([0.1, 1, 10, 100]))), stream)
+        run = tw.run(
+            tw.LyapunovDescent(
+                K,
+                horizon=int(rng.choice([T, T // 3 + 1])),
+                caution=float(rng.choice([0.1, 1, 10, 100])),
+            ),
+            stream,
+        )
         assert run.regret[1] <= run.bound.regret
         assert run.violations.sum() <= run.bound.violation

@@ -1,4 +1,6 @@
-"""Spectraplex, Fantope and nuclear ball: answers and errors against dense solvers, directions of every kind, geometry, projections."""
+"""Spectraplex, Fantope and nuclear ball: answers and errors against dense solvers, directions of
+every kind, geometry, projections.
+"""
 
 from __future__ import annotations
 
@@ -41,29 +43,46 @@ each_mode = pytest.mark.parametrize("mode", MODES)
 EXAMPLES = [K for kind in (Spectraplex, Fantope, NuclearBall) for K in kind.examples()]
 
 
-# --- outer products -------------------------------------------------------------------------------------------------------------------
+# --- outer products -------------------------------------------------------------------------------
 
 
 def outer(rng: np.random.Generator, m: int, n: int, dtype=np.float64) -> Outer:
     """Rank 0 to 3."""
     rank = int(rng.integers(0, 4))
-    return Outer(rng.standard_normal((rank, m)).astype(dtype), rng.standard_normal((rank, n)).astype(dtype))
+    return Outer(
+        rng.standard_normal((rank, m)).astype(dtype), rng.standard_normal((rank, n)).astype(dtype)
+    )
 
 
 def naive(vertex: Outer) -> np.ndarray:
-    return sum((np.outer(l, r).astype(np.float64) for l, r in zip(vertex.left, vertex.right, strict=True)), np.zeros(vertex.shape))
+    return sum(
+        (np.outer(l, r).astype(np.float64) for l, r in zip(vertex.left, vertex.right, strict=True)),
+        np.zeros(vertex.shape),
+    )
 
 
-@given(seed=seeds, m=sizes, n=sizes, step=st.floats(0.0, 1.0), dtype=st.sampled_from([np.float64, np.float32]), order=st.sampled_from("CF"))
+@given(
+    seed=seeds,
+    m=sizes,
+    n=sizes,
+    step=st.floats(0.0, 1.0),
+    dtype=st.sampled_from([np.float64, np.float32]),
+    order=st.sampled_from("CF"),
+)
 def test_an_outer_vertex_is_its_dense_point(seed, m, n, step, dtype, order):
     rng = np.random.default_rng(seed)
     vertex, room = outer(rng, m, n, dtype), 1e-11 if dtype == np.float64 else 1e-3
-    point, (G, x) = naive(vertex), (np.asarray(rng.standard_normal((m, n)), dtype=dtype, order=order) for _ in range(2))
+    point, (G, x) = (
+        naive(vertex),
+        (np.asarray(rng.standard_normal((m, n)), dtype=dtype, order=order) for _ in range(2)),
+    )
     before = x.copy()
     np.testing.assert_allclose(vertex.dense(x), point, atol=room)
     assert not vertex.dense(x).flags.writeable
     assert vertex.inner(G) == pytest.approx(np.vdot(point, G), abs=10 * room)
-    assert vertex.distance2(x, float(np.vdot(x, x))) == pytest.approx(np.vdot(x - point, x - point), abs=100 * room)
+    assert vertex.distance2(x, float(np.vdot(x, x))) == pytest.approx(
+        np.vdot(x - point, x - point), abs=100 * room
+    )
     assert vertex.square == pytest.approx(np.vdot(point, point), abs=100 * room)
     blended = vertex.blend(x, step)
     assert blended.dtype == dtype
@@ -71,24 +90,39 @@ def test_an_outer_vertex_is_its_dense_point(seed, m, n, step, dtype, order):
     np.testing.assert_array_equal(x, before)
 
 
-@given(seed=seeds, m=sizes, n=sizes, count=st.integers(1, 20), library=st.sampled_from([np, strict]))
+@given(
+    seed=seeds, m=sizes, n=sizes, count=st.integers(1, 20), library=st.sampled_from([np, strict])
+)
 @settings(max_examples=60)
 def test_a_table_of_outer_vertices_agrees_with_dense_arithmetic(seed, m, n, count, library):
     rng = np.random.default_rng(seed)
     vertices = [outer(rng, m, n) for _ in range(count)]
     points = np.stack([naive(vertex) for vertex in vertices]).reshape(count, -1)
     if library is strict:
-        vertices = [Outer(strict.asarray(vertex.left.copy()), strict.asarray(vertex.right.copy())) for vertex in vertices]
+        vertices = [
+            Outer(strict.asarray(vertex.left.copy()), strict.asarray(vertex.right.copy()))
+            for vertex in vertices
+        ]
     table = vertices[0].table()
     for row, vertex in enumerate(vertices):
         table = table.append(vertex, row)
     first, G = int(rng.integers(1, count + 1)), rng.standard_normal((m, n))
     weights, reference = rng.standard_normal(first), library.asarray(G)
-    np.testing.assert_allclose(table.inner(reference, first), points[:first] @ G.reshape(-1), atol=1e-10)
-    np.testing.assert_allclose(np.asarray(table.combine(weights, reference)).reshape(-1), weights @ points[:first], atol=1e-10)
+    np.testing.assert_allclose(
+        table.inner(reference, first), points[:first] @ G.reshape(-1), atol=1e-10
+    )
+    np.testing.assert_allclose(
+        np.asarray(table.combine(weights, reference)).reshape(-1),
+        weights @ points[:first],
+        atol=1e-10,
+    )
     np.testing.assert_allclose(table.gram[:count, :count], points @ points.T, atol=1e-9)
     chosen = points[:first][::-1]
-    np.testing.assert_allclose(lengths(table.only(np.arange(first)[::-1]).gram[:first, :first]), lengths(chosen @ chosen.T), atol=1e-9)
+    np.testing.assert_allclose(
+        lengths(table.only(np.arange(first)[::-1]).gram[:first, :first]),
+        lengths(chosen @ chosen.T),
+        atol=1e-9,
+    )
     assert all(table.find(vertex, count) is not None for vertex in vertices)
 
 
@@ -110,24 +144,49 @@ def test_any_matrix_is_an_atom_of_its_own_rank(seed, m, n, rank):
     np.testing.assert_allclose(vertex.dense(X), X, atol=1e-12 * max(1.0, np.abs(X).max()))
 
 
-# --- answers against dense solvers ----------------------------------------------------------------------------------------------------
+# --- answers against dense solvers ----------------------------------------------------------------
 
 
 def direction(kind: str, rng: np.random.Generator, m: int, n: int) -> np.ndarray:
     G, I = rng.standard_normal((m, n)), np.eye(m, n)
     skew = np.triu(np.ones((m, n)), 1) - np.tril(np.ones((m, n)), -1)
     F = rng.standard_normal((m, 1)) @ rng.standard_normal((1, n))
-    kinds = {"random": G, "rank one": F, "identity": I, "minus identity": -I, "zero": 0 * I, "skew": skew, "clustered": -I + 1e-9 * G}
+    kinds = {
+        "random": G,
+        "rank one": F,
+        "identity": I,
+        "minus identity": -I,
+        "zero": 0 * I,
+        "skew": skew,
+        "clustered": -I + 1e-9 * G,
+    }
     return {**kinds, "huge": 1e150 * G, "tiny": 1e-150 * G, "tied": np.sign(G)}[kind]
 
 
-KINDS = ["random", "rank one", "identity", "minus identity", "zero", "skew", "clustered", "huge", "tiny", "tied"]
+KINDS = [
+    "random",
+    "rank one",
+    "identity",
+    "minus identity",
+    "zero",
+    "skew",
+    "clustered",
+    "huge",
+    "tiny",
+    "tied",
+]
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def judged(K, D, best, size, mode):
-    """Three answers in a row, each warm from the last: members, as good as their errors say, and the errors as small as was asked for."""
-    warm, before, rounding = None, D.copy(), 1e-13 * sum(D.shape) * float(np.abs(D).max()) * max(1.0, K.radius)
+    """Three answers in a row, each warm from the last: members, as good as their errors say, and
+    the errors as small as was asked for.
+    """
+    warm, before, rounding = (
+        None,
+        D.copy(),
+        1e-13 * sum(D.shape) * float(np.abs(D).max()) * max(1.0, K.radius),
+    )
     for _ in range(3):
         answer = K.answer(D, warm)
         value = answer.vertex.inner(D)
@@ -141,37 +200,69 @@ def judged(K, D, best, size, mode):
 
 @each_kind
 @each_mode
-@given(seed=seeds, n=st.sampled_from([1, 2, 3, 8, 40]), tolerance=st.sampled_from([1e-1, 1e-3, 1e-6]))
+@given(
+    seed=seeds, n=st.sampled_from([1, 2, 3, 8, 40]), tolerance=st.sampled_from([1e-1, 1e-3, 1e-6])
+)
 @settings(max_examples=10)
 def test_the_spectraplex_answers_like_a_dense_eigensolver(kind, mode, seed, n, tolerance):
     D = direction(kind, np.random.default_rng(seed), n, n)
     values = np.linalg.eigvalsh((D + D.T) / 2)
-    judged(Spectraplex(n, 2.0, tolerance=tolerance, **MODES[mode]), D, 2.0 * float(values[0]), 2.0 * float(np.abs(values).max()), mode)
+    judged(
+        Spectraplex(n, 2.0, tolerance=tolerance, **MODES[mode]),
+        D,
+        2.0 * float(values[0]),
+        2.0 * float(np.abs(values).max()),
+        mode,
+    )
 
 
 @each_kind
 @each_mode
-@given(seed=seeds, n=st.sampled_from([1, 2, 3, 8, 40]), k=st.integers(1, 5), tolerance=st.sampled_from([1e-1, 1e-3, 1e-6]))
+@given(
+    seed=seeds,
+    n=st.sampled_from([1, 2, 3, 8, 40]),
+    k=st.integers(1, 5),
+    tolerance=st.sampled_from([1e-1, 1e-3, 1e-6]),
+)
 @settings(max_examples=10)
 def test_the_fantope_answers_like_a_dense_eigensolver(kind, mode, seed, n, k, tolerance):
     k = min(k, n)
     D = direction(kind, np.random.default_rng(seed), n, n)
     values = np.linalg.eigvalsh((D + D.T) / 2)
-    judged(Fantope(n, k, tolerance=tolerance, **MODES[mode]), D, float(values[:k].sum()), k * float(np.abs(values).max()), mode)
+    judged(
+        Fantope(n, k, tolerance=tolerance, **MODES[mode]),
+        D,
+        float(values[:k].sum()),
+        k * float(np.abs(values).max()),
+        mode,
+    )
 
 
 @each_kind
 @each_mode
-@given(seed=seeds, m=st.sampled_from([1, 2, 8, 40]), n=st.sampled_from([1, 3, 8, 30]), tolerance=st.sampled_from([1e-1, 1e-3, 1e-6]))
+@given(
+    seed=seeds,
+    m=st.sampled_from([1, 2, 8, 40]),
+    n=st.sampled_from([1, 3, 8, 30]),
+    tolerance=st.sampled_from([1e-1, 1e-3, 1e-6]),
+)
 @settings(max_examples=10)
 def test_the_nuclear_ball_answers_like_a_dense_svd(kind, mode, seed, m, n, tolerance):
     D = direction(kind, np.random.default_rng(seed), m, n)
     top = float(np.linalg.norm(D / (np.abs(D).max() or 1.0), 2)) * float(np.abs(D).max())
-    judged(NuclearBall((m, n), 2.0, tolerance=tolerance, **MODES[mode]), D, -2.0 * top, 2.0 * top, mode)
+    judged(
+        NuclearBall((m, n), 2.0, tolerance=tolerance, **MODES[mode]), D, -2.0 * top, 2.0 * top, mode
+    )
 
 
 @pytest.mark.parametrize(
-    "make", [Spectraplex, BoundedPSD, lambda n, **how: Fantope(n, 3, **how), lambda n, **how: NuclearBall((n, n + 5), **how)]
+    "make",
+    [
+        Spectraplex,
+        BoundedPSD,
+        lambda n, **how: Fantope(n, 3, **how),
+        lambda n, **how: NuclearBall((n, n + 5), **how),
+    ],
 )
 def test_an_answer_is_a_function_of_direction_and_warm_start(make):
     K = make(30, dense=0)
@@ -192,7 +283,15 @@ def test_an_answer_is_a_function_of_direction_and_warm_start(make):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("K", [Spectraplex(50, dense=0), Fantope(50, 3, dense=0), NuclearBall((60, 50), dense=0), NuclearBall((50, 60))])
+@pytest.mark.parametrize(
+    "K",
+    [
+        Spectraplex(50, dense=0),
+        Fantope(50, 3, dense=0),
+        NuclearBall((60, 50), dense=0),
+        NuclearBall((50, 60)),
+    ],
+)
 def test_answers_keep_their_dtype_and_their_word(K, dtype):
     D = np.random.default_rng(1).standard_normal(K.shape).astype(dtype)
     answer = K.answer(D)
@@ -202,12 +301,16 @@ def test_answers_keep_their_dtype_and_their_word(K, dtype):
     assert again.vertex.inner(D) <= best + again.error + 1e-4
 
 
-# --- what is certain ------------------------------------------------------------------------------------------------------------------
+# --- what is certain ------------------------------------------------------------------------------
 
 
 def hiding(n: int) -> np.ndarray:
-    """A direction whose three best eigenvectors e_1, e_2, e_3 a warm start at the next ones knows nothing of."""
-    return -np.diag(np.concatenate([[1.0, 0.95, 0.95, 0.9, 0.9, 0.9], np.linspace(-0.5, 0.5, n - 6)]))
+    """A direction whose three best eigenvectors e_1, e_2, e_3 a warm start at the next ones knows
+    nothing of.
+    """
+    return -np.diag(
+        np.concatenate([[1.0, 0.95, 0.95, 0.9, 0.9, 0.9], np.linspace(-0.5, 0.5, n - 6)])
+    )
 
 
 @pytest.mark.parametrize("certified", [False, True])
@@ -249,16 +352,25 @@ def test_one_test_lets_a_fantopes_answer_pass_and_no_wrong_one(certified, monkey
     rows, gap = K._tested(A, turned, 1e-4, noise)
     assert 3e-4 <= gap <= 6e-4
     np.testing.assert_allclose(rows.T @ rows, best.T @ best, atol=1e-12)
-    np.testing.assert_allclose(np.abs(rows @ best[::-1].T), np.eye(3), atol=1e-9)  # the leading one first
-    wrong = vectors[:, [11, 10, 8]].T  # the third is missed, or only nearly met: the dense eigensolver answers
-    nearly = np.stack([vectors[:, 11], vectors[:, 10], math.cos(0.5) * vectors[:, 9] + math.sin(0.5) * vectors[:, 8]])
+    # the leading one first
+    np.testing.assert_allclose(np.abs(rows @ best[::-1].T), np.eye(3), atol=1e-9)
+    # the third is missed, or only nearly met: the dense eigensolver answers
+    wrong = vectors[:, [11, 10, 8]].T
+    nearly = np.stack(
+        [
+            vectors[:, 11],
+            vectors[:, 10],
+            math.cos(0.5) * vectors[:, 9] + math.sin(0.5) * vectors[:, 8],
+        ]
+    )
     for given_rows in (wrong, nearly):
         rows, gap = K._tested(A, given_rows, 1e-4, noise)
         assert gap == 0.0
         np.testing.assert_allclose(rows.T @ rows, best.T @ best, atol=1e-12)
     monkeypatch.setattr(fantope, "above" if certified else "_beyond", lambda *_: 0.0)
     rows, gap = K._tested(A, wrong, 1e-4, noise)
-    assert np.trace(rows @ A.dense() @ rows.T) + gap < values[-3:].sum()  # which is what the test is for
+    # which is what the test is for
+    assert np.trace(rows @ A.dense() @ rows.T) + gap < values[-3:].sum()
 
 
 def turning(m: int, n: int, steps: int):
@@ -272,7 +384,11 @@ def turning(m: int, n: int, steps: int):
 
 def test_answers_that_promise_nothing_stay_good_on_a_drift():
     """Each starts from the last of its kind, so that small errors might grow."""
-    rng, K, warm = np.random.default_rng(0), BoundedPSD(300, dense=0, failure=1.0, tolerance=1e-3), None
+    rng, K, warm = (
+        np.random.default_rng(0),
+        BoundedPSD(300, dense=0, failure=1.0, tolerance=1e-3),
+        None,
+    )
     here, there = ((G + G.T) / math.sqrt(600) for G in rng.standard_normal((2, 300, 300)))
     for t in range(12):
         D = math.cos(0.02 * t) * here + math.sin(0.02 * t) * there
@@ -284,7 +400,11 @@ def test_answers_that_promise_nothing_stay_good_on_a_drift():
 def test_an_error_of_the_nuclear_ball_covers_what_the_gap_allows(monkeypatch):
     D, K = np.diag([2.0, 1.0]), NuclearBall((2, 2), 3.0)
     unit2 = Gram(D, 2.0).unit ** 2
-    monkeypatch.setattr(Spectral, "_leading", lambda *_, **__: (lanczos.Found(np.array([0.0, 1.0]), 1.0 / unit2, 3.0 / unit2, 1), None))
+    monkeypatch.setattr(
+        Spectral,
+        "_leading",
+        lambda *_, **__: (lanczos.Found(np.array([0.0, 1.0]), 1.0 / unit2, 3.0 / unit2, 1), None),
+    )
     answer = K.answer(D)
     assert answer.vertex.inner(D) == pytest.approx(-3.0)
     assert answer.error == pytest.approx(3.0)  # the minimum is -6
@@ -299,19 +419,30 @@ def test_directions_at_the_ends_of_the_scale(size):
         (BoundedPSD(4, dense=0), [2]),
         (NuclearBall((4, 4), dense=0), [0]),
     ):
-        np.testing.assert_allclose(np.abs(np.diag(K.lmo(D * size))), np.isin(range(4), best), atol=0.1)
+        np.testing.assert_allclose(
+            np.abs(np.diag(K.lmo(D * size))), np.isin(range(4), best), atol=0.1
+        )
 
 
 @pytest.mark.parametrize(("dtype", "size"), [(np.float32, 1e37), (np.float64, 1e307)])
 def test_sums_of_huge_entries_do_not_overflow(dtype, size):
     D = np.full((200, 200), -size, dtype=dtype)
-    for K in (Spectraplex(200, dense=0), Fantope(200, 1, dense=0), BoundedPSD(200, dense=0), NuclearBall((200, 200), dense=0)):
+    for K in (
+        Spectraplex(200, dense=0),
+        Fantope(200, 1, dense=0),
+        BoundedPSD(200, dense=0),
+        NuclearBall((200, 200), dense=0),
+    ):
         np.testing.assert_allclose(K.lmo(D), 1 / 200, rtol=1e-3)
 
 
 def test_warm_starts_need_few_products_on_a_drift(monkeypatch):
     products, grow = [0], lanczos.Krylov.grow
-    monkeypatch.setattr(lanczos.Krylov, "grow", lambda self: (products.__setitem__(-1, products[-1] + 1), grow(self))[1])
+    monkeypatch.setattr(
+        lanczos.Krylov,
+        "grow",
+        lambda self: (products.__setitem__(-1, products[-1] + 1), grow(self))[1],
+    )
     for how in ({"certified": True}, {"failure": 1.0}):
         K, warm, products[:] = NuclearBall((150, 200), dense=0, tolerance=1e-3, **how), None, [0]
         for D in turning(150, 200, 8):
@@ -322,7 +453,7 @@ def test_warm_starts_need_few_products_on_a_drift(monkeypatch):
         assert max(products[1:-1]) <= 3 <= products[0]
 
 
-# --- sparse directions ----------------------------------------------------------------------------------------------------------------
+# --- sparse directions ----------------------------------------------------------------------------
 
 MATRIX_SETS = [
     *(kind(12, 1.5, **mode) for kind in (BoundedPSD, Spectraplex) for mode in MODES.values()),
@@ -337,7 +468,9 @@ MATRIX_SETS = [
 @settings(max_examples=8)
 def test_a_direction_known_by_its_parts_is_answered_like_its_array(K, dtype, seed, scale, rank):
     rng = np.random.default_rng(seed)
-    S = sparse.random_array(K.shape, density=0.3, rng=rng, dtype=np.float64).astype(dtype) * dtype(scale)
+    S = sparse.random_array(K.shape, density=0.3, rng=rng, dtype=np.float64).astype(dtype) * dtype(
+        scale
+    )
     L, R = (rng.standard_normal((side, rank)).astype(dtype) for side in K.shape)
     D = SparsePlusLowRank(S, dtype(scale) * L, R) if rank else sparse.csr_array(S)
     whole = np.asarray(S.toarray() + dtype(scale) * (L @ R.T))
@@ -362,32 +495,55 @@ def test_every_kind_of_sparse_matrix_is_taken_and_left_as_it_was(form):
     before = S.toarray()
     K = NuclearBall((6, 8))
     np.testing.assert_allclose(K.lmo(S), K.lmo(before), atol=1e-12)
-    np.testing.assert_allclose(K.lmo(sparse.csr_matrix(before.astype(int) + 1)), K.lmo(before.astype(int) + 1), atol=1e-12)
+    np.testing.assert_allclose(
+        K.lmo(sparse.csr_matrix(before.astype(int) + 1)), K.lmo(before.astype(int) + 1), atol=1e-12
+    )
     np.testing.assert_array_equal(S.toarray(), before)
 
 
 def test_entries_that_come_twice_add_up_and_nothing_is_no_trouble():
     twice = sparse.coo_array(([1.0, 2.0, -1.0], ([0, 0, 1], [0, 0, 2])), shape=(2, 3))
-    np.testing.assert_allclose(NuclearBall((2, 3), dense=0).lmo(twice), NuclearBall((2, 3)).lmo(twice.toarray()), atol=1e-12)
-    for K in (NuclearBall((2, 2), dense=0), Spectraplex(2, dense=0), Fantope(2, 1, dense=0), BoundedPSD(2, dense=0)):
+    np.testing.assert_allclose(
+        NuclearBall((2, 3), dense=0).lmo(twice),
+        NuclearBall((2, 3)).lmo(twice.toarray()),
+        atol=1e-12,
+    )
+    for K in (
+        NuclearBall((2, 2), dense=0),
+        Spectraplex(2, dense=0),
+        Fantope(2, 1, dense=0),
+        BoundedPSD(2, dense=0),
+    ):
         np.testing.assert_array_equal(K.lmo(sparse.csr_array((2, 2))), K.lmo(np.zeros((2, 2))))
-        cancelled = SparsePlusLowRank(sparse.csr_array(np.ones((2, 2))), -np.ones((2, 1)), np.ones((2, 1)))
+        cancelled = SparsePlusLowRank(
+            sparse.csr_array(np.ones((2, 2))), -np.ones((2, 1)), np.ones((2, 1))
+        )
         assert K.excess(K.lmo(cancelled)) <= 1e-12
 
 
-@pytest.mark.parametrize("K", [Spectraplex(3), Fantope(3, 2), NuclearBall((3, 3)), BoundedPSD(3)], ids=lambda K: type(K).__name__)
+@pytest.mark.parametrize(
+    "K",
+    [Spectraplex(3), Fantope(3, 2), NuclearBall((3, 3)), BoundedPSD(3)],
+    ids=lambda K: type(K).__name__,
+)
 def test_what_is_no_direction_is_refused_in_a_sentence(K):
     bad = sparse.csr_array(np.diag([1.0, np.nan, 1.0]))
     for wrong, error, sentence in (
         (bad, NotFinite, "The sparse part of the direction holds nan"),
-        (sparse.csr_array(np.eye(2)), WrongShape, r"The direction has shape \(2, 2\); the set's points have shape \(3, 3\)\."),
+        (
+            sparse.csr_array(np.eye(2)),
+            WrongShape,
+            r"The direction has shape \(2, 2\); the set's points have shape \(3, 3\)\.",
+        ),
         (np.full((3, 3), np.inf), NotFinite, "The direction holds inf"),
         (np.ones((3, 3, 1)), WrongShape, "The direction has shape"),
         ("up", WrongType, "The direction must be an array of real numbers"),
     ):
         with pytest.raises(error, match=sentence):
             K.lmo(wrong)
-    np.testing.assert_array_equal(K.lmo([[1, 0, 0], [0, 2, 0], [0, 0, 3]]), K.lmo(np.diag([1.0, 2.0, 3.0])))
+    np.testing.assert_array_equal(
+        K.lmo([[1, 0, 0], [0, 2, 0], [0, 0, 3]]), K.lmo(np.diag([1.0, 2.0, 3.0]))
+    )
 
 
 def test_parts_that_do_not_fit_are_refused_in_a_sentence():
@@ -398,15 +554,22 @@ def test_parts_that_do_not_fit_are_refused_in_a_sentence():
         (
             (S, np.ones((3, 1)), np.ones((3, 1))),
             WrongShape,
-            r"the factors have shapes \(3, r\) and \(4, r\); those given have \(3, 1\) and \(3, 1\)",
+            (
+                r"the factors have shapes \(3, r\) and \(4, r\); those given have \(3, 1\) and "
+                r"\(3, 1\)"
+            ),
         ),
-        ((S, np.ones((3, 1)), np.full((4, 1), np.nan)), NotFinite, "A factor of the low-rank part of the direction holds nan"),
+        (
+            (S, np.ones((3, 1)), np.full((4, 1), np.nan)),
+            NotFinite,
+            "A factor of the low-rank part of the direction holds nan",
+        ),
     ):
         with pytest.raises(error, match=sentence):
             SparsePlusLowRank(*parts)
 
 
-# --- geometry -------------------------------------------------------------------------------------------------------------------------
+# --- geometry -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("K", [*EXAMPLES, Fantope(7, 5), Spectraplex(6, 2.5)], ids=repr)
@@ -418,7 +581,10 @@ def test_sizes_are_reached(K):
         out = np.eye(*K.shape)
     else:
         k, tau = (K.k, 1.0) if isinstance(K, Fantope) else (1, K.tau)
-        v, w = (tau * np.diag(np.roll(np.arange(K.n) < k, shift).astype(float)) for shift in (0, K.n - k))
+        v, w = (
+            tau * np.diag(np.roll(np.arange(K.n) < k, shift).astype(float))
+            for shift in (0, K.n - k)
+        )
         out = -K.tangent(np.eye(K.n)[:1].T * np.eye(K.n)[:1]) * (1.0 if 2 * k <= K.n else -1.0)
     assert K.excess(v) == K.excess(w) == 0.0
     assert np.linalg.norm(v - K.center) == pytest.approx(K.radius)
@@ -431,7 +597,11 @@ def test_sizes_are_reached(K):
 
 @given(seed=seeds, n=st.integers(1, 12), tau=st.sampled_from([0.5, 1.0, 7.0]))
 def test_a_fantope_of_rank_one_is_a_spectraplex(seed, n, tau):
-    D, one, other = np.random.default_rng(seed).standard_normal((n, n)), Fantope(n, 1), Spectraplex(n, tau)
+    D, one, other = (
+        np.random.default_rng(seed).standard_normal((n, n)),
+        Fantope(n, 1),
+        Spectraplex(n, tau),
+    )
     np.testing.assert_allclose(tau * one.lmo(D), other.lmo(D), atol=1e-8 * tau)
     np.testing.assert_allclose(tau * one.project(D), other.project(tau * D), atol=1e-9 * tau)
     for name in ("radius", "diameter", "inner_radius"):
@@ -455,15 +625,22 @@ def test_projections_move_eigenvalues_or_singular_values_only(seed, m, n, far):
     rng = np.random.default_rng(seed)
     y, k = far * rng.standard_normal((n, n)), int(rng.integers(1, n + 1))
     values, vectors = np.linalg.eigh((y + y.T) / 2)
-    for K, spectrum in ((Spectraplex(n, 1.5), Simplex(n, 1.5)), (Fantope(n, k), CappedSimplex(n, 1.0, k))):
+    for K, spectrum in (
+        (Spectraplex(n, 1.5), Simplex(n, 1.5)),
+        (Fantope(n, k), CappedSimplex(n, 1.0, k)),
+    ):
         p = K.project(y)
-        np.testing.assert_allclose(p, vectors @ np.diag(spectrum.project(values)) @ vectors.T, atol=1e-9)
+        np.testing.assert_allclose(
+            p, vectors @ np.diag(spectrum.project(values)) @ vectors.T, atol=1e-9
+        )
         np.testing.assert_array_equal(p, p.T)
         assert np.vdot(y - p, K.lmo(p - y) - p) <= 1e-9 * max(1.0, far)
     ball, z = NuclearBall((m, n), 1.5), far * rng.standard_normal((m, n))
     left, values, right = np.linalg.svd(z, full_matrices=False)
     p = ball.project(z)
-    np.testing.assert_allclose(p, left @ np.diag(Simplex(min(m, n), 1.5, at_most=True).project(values)) @ right, atol=1e-9)
+    np.testing.assert_allclose(
+        p, left @ np.diag(Simplex(min(m, n), 1.5, at_most=True).project(values)) @ right, atol=1e-9
+    )
     assert np.vdot(z - p, ball.lmo(p - z) - p) <= 1e-9 * max(1.0, far)
 
 
@@ -474,13 +651,28 @@ def test_projections_move_eigenvalues_or_singular_values_only(seed, m, n, far):
         (lambda: Spectraplex(2, -1.0), r"The trace tau must be greater than 0, not -1\."),
         (lambda: Spectraplex(2, failure=2.0), r"failure is a probability, at most 1, not 2\."),
         (lambda: Spectraplex(2, failure=0.0), r"failure must be greater than 0, not 0\."),
-        (lambda: Fantope(3, 4), r"The rank k of a Fantope is at most the size n of its matrices; k = 4 and n = 3 were given\."),
+        (
+            lambda: Fantope(3, 4),
+            (
+                r"The rank k of a Fantope is at most the size n of its matrices; k = 4 and n = 3 "
+                r"were given\."
+            ),
+        ),
         (lambda: Fantope(3, 0), r"The rank k of a Fantope must be at least 1, not 0\."),
         (lambda: Fantope(3, 2, tolerance=0.0), r"tolerance must be greater than 0, not 0\."),
-        (lambda: NuclearBall(), r"A nuclear ball has matrices of a shape \(m, n\); \(\) was given\."),
+        (
+            lambda: NuclearBall(),
+            r"A nuclear ball has matrices of a shape \(m, n\); \(\) was given\.",
+        ),
         (lambda: NuclearBall(4), r"A nuclear ball has matrices of a shape \(m, n\); 4 was given\."),
-        (lambda: NuclearBall((2, 0)), r"A side of the matrices of a nuclear ball must be at least 1, not 0\."),
-        (lambda: NuclearBall((2, 3), 0.0), r"The bound tau on the nuclear norm must be greater than 0, not 0\."),
+        (
+            lambda: NuclearBall((2, 0)),
+            r"A side of the matrices of a nuclear ball must be at least 1, not 0\.",
+        ),
+        (
+            lambda: NuclearBall((2, 3), 0.0),
+            r"The bound tau on the nuclear norm must be greater than 0, not 0\.",
+        ),
         (lambda: NuclearBall((2, 3), dense=-1), r"dense must be at least 0, not -1\."),
         (lambda: NuclearBall((2, 3), seed=-1), r"A seed must be at least 0, not -1\."),
     ],
@@ -490,17 +682,23 @@ def test_wrong_settings_are_refused_in_a_sentence(make, sentence):
         make()
 
 
-# --- in other libraries, moved, and as an active set ----------------------------------------------------------------------------------
+# --- in other libraries, moved, and as an active set ----------------------------------------------
 
 
-@pytest.mark.parametrize(("K", "dtype"), [(K, ("float32", "float64")[i % 2]) for i, K in enumerate(EXAMPLES)], ids=repr)
+@pytest.mark.parametrize(
+    ("K", "dtype"), [(K, ("float32", "float64")[i % 2]) for i, K in enumerate(EXAMPLES)], ids=repr
+)
 def test_the_laws_hold_on_torch(K, dtype):
-    torch = pytest.importorskip("torch", reason='torch is not installed; pip install "tidewolf[torch]" runs this test')
+    torch = pytest.importorskip(
+        "torch", reason='torch is not installed; pip install "tidewolf[torch]" runs this test'
+    )
     check_set(K.to(torch.zeros(1, dtype=getattr(torch, dtype))))
 
 
 @pytest.mark.parametrize(
-    "K", [Spectraplex(3, dense=0), Fantope(3, 2, dense=0), NuclearBall((2, 3), dense=0)], ids=lambda K: type(K).__name__
+    "K",
+    [Spectraplex(3, dense=0), Fantope(3, 2, dense=0), NuclearBall((2, 3), dense=0)],
+    ids=lambda K: type(K).__name__,
 )
 def test_they_can_be_moved_and_shrunk(K):
     check_set(Shrunk(K, 0.5))

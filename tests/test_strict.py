@@ -1,4 +1,6 @@
-"""A learner on the strictest array library: nothing beyond the array API standard is asked of points."""
+"""A learner on the strictest array library: nothing beyond the array API standard is asked of
+points.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ SETS = {
     "simplex": Simplex(4),
     "capped": CappedSimplex(4, 0.5),
     "moved": Translated(Box(np.zeros(4), np.ones(4)), np.ones(4)),
-    "flow": FlowPolytope.from_edges([("s", "a"), ("s", "a"), ("a", "t"), ("s", "t")], source="s", target="t"),
+    "flow": FlowPolytope.from_edges(
+        [("s", "a"), ("s", "a"), ("a", "t"), ("s", "t")], source="s", target="t"
+    ),
 }
 
 
@@ -35,17 +39,24 @@ def test_a_learner_runs_on_strict_arrays(K, kind, dtype, block):
         assert part.dtype == dtype
     assert ours.max_excess <= (1e-9 if dtype == strict.float64 else 1e-4)
     if dtype == strict.float64 and isinstance(K, Box | L2Ball | VertexHull):
-        numpys = tw.run(tw.LyapunovDescent(K, horizon=40, block=block), streams(40, 4, np.asarray)[kind])
+        numpys = tw.run(
+            tw.LyapunovDescent(K, horizon=40, block=block), streams(40, 4, np.asarray)[kind]
+        )
         np.testing.assert_allclose(ours.losses, numpys.losses, atol=1e-12)
         np.testing.assert_array_equal(ours.calls, numpys.calls)
     assert ours.regret is None or ours.regret[0] <= ours.bound.regret + 1e-6
 
 
 def test_a_saved_state_returns_to_its_library_and_goes_on():
-    K, stream = SETS["hull"].to(strict.zeros(1)), streams(40, 4, strict.asarray)["affine under maxima"]
+    K, stream = (
+        SETS["hull"].to(strict.zeros(1)),
+        streams(40, 4, strict.asarray)["affine under maxima"],
+    )
     learner = tw.LyapunovDescent(K, horizon=40)
     *_, half = tw.play(learner, stream[:20])
     again = learner.load(learner.save(half.state))
     assert type(again.y) is type(K.center)
-    for whole, resumed in zip(tw.play(learner, stream[20:], half.state), tw.play(learner, stream[20:], again), strict=True):
+    for whole, resumed in zip(
+        tw.play(learner, stream[20:], half.state), tw.play(learner, stream[20:], again), strict=True
+    ):
         np.testing.assert_array_equal(np.asarray(whole.x), np.asarray(resumed.x))

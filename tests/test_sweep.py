@@ -34,7 +34,11 @@ SDP = Recipe.of(Experiment.builtin("sdp"))
 
 
 def cells_of(sources, names, **several):
-    return [cell for source in sources for cell in crossed(source, [Choice(name) for name in names], **several)]
+    return [
+        cell
+        for source in sources
+        for cell in crossed(source, [Choice(name) for name in names], **several)
+    ]
 
 
 FEW = cells_of([ROUTING], LEARNERS, horizons=[10, 20], seeds=[0, 1])
@@ -44,10 +48,16 @@ FEW = cells_of([ROUTING], LEARNERS, horizons=[10, 20], seeds=[0, 1])
 def cluster():
     import dask
 
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), 2)  # Dask's own choice is 1
+    # Dask's own choice is 1
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), 2)
     there = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1, "distributed.nanny.pre-spawn-environ": threads}),
+        dask.config.set(
+            {
+                "distributed.scheduler.allowed-failures": 1,
+                "distributed.nanny.pre-spawn-environ": threads,
+            }
+        ),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, **there) as found,
     ):
         yield found
@@ -95,16 +105,36 @@ def stopping(after):
 
 
 def test_a_plan_is_the_product_of_what_each_learner_has():
-    cells = cells_of([ROUTING], ["LyapunovDescent", "Resolve"], horizons=[5, 9], seeds=[0, 3], knobs={"caution": [1, 10], "block": [2]})
+    cells = cells_of(
+        [ROUTING],
+        ["LyapunovDescent", "Resolve"],
+        horizons=[5, 9],
+        seeds=[0, 3],
+        knobs={"caution": [1, 10], "block": [2]},
+    )
     assert len(set(cells)) == len(cells) == 2 * 2 * (2 + 1)
     assert {cell.entrant for cell in cells} == {
         Choice("Resolve"),
-        *(Choice("LyapunovDescent", (("caution", caution), ("block", 2))) for caution in (1.0, 10.0)),
+        *(
+            Choice("LyapunovDescent", (("caution", caution), ("block", 2)))
+            for caution in (1.0, 10.0)
+        ),
     }
 
 
 def test_twins_are_played_once():
-    assert len(cells_of([ROUTING], ["SinhaVaze"] * 2, horizons=[5, 5], seeds=[1, 1], knobs={"caution": [2, 2.0]})) == 1
+    assert (
+        len(
+            cells_of(
+                [ROUTING],
+                ["SinhaVaze"] * 2,
+                horizons=[5, 5],
+                seeds=[1, 1],
+                knobs={"caution": [2, 2.0]},
+            )
+        )
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,8 +161,15 @@ def test_a_plan_that_makes_no_sense_is_refused(changed, said):
 
 
 def test_whoever_plays_the_numbers_are_the_same_bits(every_engine, tmp_path):
-    cells = cells_of([ROUTING, SDP], ["LyapunovDescent", "BanditPrimalDual", "SinhaVaze"], horizons=[12, 30], knobs={"caution": [3.0]})
-    found = {name: sweep(cells, tmp_path / name, engine=engine) for name, engine in every_engine.items()}
+    cells = cells_of(
+        [ROUTING, SDP],
+        ["LyapunovDescent", "BanditPrimalDual", "SinhaVaze"],
+        horizons=[12, 30],
+        knobs={"caution": [3.0]},
+    )
+    found = {
+        name: sweep(cells, tmp_path / name, engine=engine) for name, engine in every_engine.items()
+    }
     assert numbers(found["serial"]) == numbers(found["joblib"]) == numbers(found["dask"])
     assert not found["serial"].failures
     tables = [pq.read_table(tmp_path / name / RESULTS).drop_columns("seconds") for name in found]
@@ -152,7 +189,8 @@ def test_linear_algebra_has_one_thread_wherever_a_cell_is_played(every_engine, t
                 assert (process == os.getpid()) == (name == "serial")
         after = {each["filepath"]: each["num_threads"] for each in threadpoolctl.threadpool_info()}
         assert 2 in before.values()
-        assert {file: after[file] for file in before} == before  # a library that a cell was first to load keeps the cell's limit
+        # a library that a cell was first to load keeps the cell's limit
+        assert {file: after[file] for file in before} == before
 
 
 def test_a_worker_of_other_versions_is_not_believed():
@@ -168,16 +206,25 @@ def test_what_one_cell_raises_harms_no_other(every_engine, tmp_path):
     cells = cells_of(sources, ["LyapunovDescent"], horizons=[10], seeds=[0, 1])
     for name, engine in every_engine.items():
         found = sweep(cells, tmp_path / name, engine=engine)
-        assert [row["failure"] for row in found.rows] == ["", "", *["This stream is refused."] * 2, *["ZeroDivisionError: a bug"] * 2]
+        assert [row["failure"] for row in found.rows] == [
+            "",
+            "",
+            *["This stream is refused."] * 2,
+            *["ZeroDivisionError: a bug"] * 2,
+        ]
         table = pq.read_table(tmp_path / name / RESULTS).to_pylist()
         assert [row["failure"] for row in table] == [row["failure"] for row in found.rows]
-        assert [row["violation"] is None for row in table] == [bool(row["failure"]) for row in table]
+        assert [row["violation"] is None for row in table] == [
+            bool(row["failure"]) for row in table
+        ]
         assert [line.failures for line in found.lines()] == [0, 2, 2]
         assert len({tuple(row) for row in found.rows}) == 1, "every row has the same keys"
 
 
 def test_what_failed_is_tried_again_and_nothing_else(tmp_path):
-    cells = cells_of([ROUTING, Trap("moody", "crash", str(tmp_path / "done"))], ["SinhaVaze"], horizons=[10])
+    cells = cells_of(
+        [ROUTING, Trap("moody", "crash", str(tmp_path / "done"))], ["SinhaVaze"], horizons=[10]
+    )
     assert len(sweep(cells, tmp_path / "out", engine=engines.serial()).failures) == 1
     engine, given = played()
     found = sweep(cells, tmp_path / "out", engine=engine)
@@ -188,7 +235,11 @@ def test_what_failed_is_tried_again_and_nothing_else(tmp_path):
 
 def test_a_process_that_dies_costs_nothing_and_a_cell_that_kills_is_a_failure(tmp_path):
     sources = [Trap("mortal", "die", str(tmp_path / "dead")), Trap("killer", "die"), ROUTING]
-    found = sweep(cells_of(sources, ["SinhaVaze"], horizons=[10]), tmp_path / "out", engine=engines.on_processes(2))
+    found = sweep(
+        cells_of(sources, ["SinhaVaze"], horizons=[10]),
+        tmp_path / "out",
+        engine=engines.on_processes(2),
+    )
     assert [("died twice" in row["failure"]) for row in found.rows] == [False, True, False]
     assert [row["failure"] == "" for row in found.rows] == [True, False, True]
 
@@ -202,7 +253,9 @@ def test_a_worker_killed_half_way_does_not_lose_the_sweep(cluster, tmp_path):
             killed.append(cluster.workers[0].pid)
             os.kill(killed[0], signal.SIGKILL)
 
-    found = sweep(cells, tmp_path, engine=engines.on_cluster(cluster.scheduler_address), progress=kill)
+    found = sweep(
+        cells, tmp_path, engine=engines.on_cluster(cluster.scheduler_address), progress=kill
+    )
     assert killed
     assert not found.failures
     assert numbers(found) == numbers(sweep(cells, tmp_path / "alone", engine=engines.serial()))
@@ -260,9 +313,22 @@ def test_wherever_a_write_was_cut_the_whole_lines_count(tmp_path):
 
 @pytest.mark.parametrize(("how", "jobs"), [(signal.SIGKILL, "1"), (signal.SIGINT, "2")])
 def test_a_killed_command_is_continued_by_the_same_command(how, jobs, tmp_path, capsys):
-    words = ["sweep", "routing", "--horizons", "200", "--seeds", "0,1,2,3,4,5,6,7", "--learner", "LyapunovDescent", "--out", str(tmp_path)]
+    words = [
+        "sweep",
+        "routing",
+        "--horizons",
+        "200",
+        "--seeds",
+        "0,1,2,3,4,5,6,7",
+        "--learner",
+        "LyapunovDescent",
+        "--out",
+        str(tmp_path),
+    ]
     command, journal = [sys.executable, "-c", PROGRAM, *words, "--jobs", jobs], tmp_path / JOURNAL
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
         until = time.monotonic() + 60
         while not journal.exists() or journal.read_bytes().count(b"\n") < 3:
             assert process.poll() is None
@@ -389,7 +455,10 @@ def test_a_full_disk_is_said_and_costs_nothing_that_is_done(command, tmp_path, c
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
         assert main(command) == 2
-    assert capsys.readouterr().err == f"{tmp_path / 'out' / JOURNAL} cannot be used: No space left on device.\n"
+    assert (
+        capsys.readouterr().err
+        == f"{tmp_path / 'out' / JOURNAL} cannot be used: No space left on device.\n"
+    )
     assert main([*command, "--quiet"]) == 0
     assert pq.read_table(tmp_path / "out" / RESULTS).num_rows == 16
 
@@ -401,8 +470,14 @@ def test_json_is_all_that_is_printed_and_quiet_prints_nothing(command, capsys):
     printed = capsys.readouterr()
     assert printed.err == ""
     runs = json.loads(printed.out)["runs"]
-    assert {(run["learner"], run["rounds"], run["seed"], run["settings"]["caution"]) for run in runs} == {
-        (learner, rounds, seed, caution) for learner in LEARNERS for rounds in (10, 20) for seed in (0, 1) for caution in (1, 10)
+    assert {
+        (run["learner"], run["rounds"], run["seed"], run["settings"]["caution"]) for run in runs
+    } == {
+        (learner, rounds, seed, caution)
+        for learner in LEARNERS
+        for rounds in (10, 20)
+        for seed in (0, 1)
+        for caution in (1, 10)
     }
 
 
@@ -413,10 +488,25 @@ def test_a_terminal_sees_how_far_it_is_and_a_pipe_sees_nothing(command):
 def test_the_command_plays_on_a_cluster(command, cluster, tmp_path, capsys):
     assert main([*command, "--json"]) == 0
     here = json.loads(capsys.readouterr().out)["runs"]
-    words = [*command[: command.index("--jobs")], "--dask", cluster.scheduler_address, "--out", str(tmp_path / "there"), "--json"]
-    done = subprocess.run([sys.executable, "-c", PROGRAM, *words], capture_output=True, text=True, timeout=120, check=False)
+    words = [
+        *command[: command.index("--jobs")],
+        "--dask",
+        cluster.scheduler_address,
+        "--out",
+        str(tmp_path / "there"),
+        "--json",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
-    assert [{**run, "seconds": 0} for run in json.loads(done.stdout)["runs"]] == [{**run, "seconds": 0} for run in here]
+    assert [{**run, "seconds": 0} for run in json.loads(done.stdout)["runs"]] == [
+        {**run, "seconds": 0} for run in here
+    ]
 
 
 @pytest.mark.parametrize(
@@ -444,17 +534,36 @@ def test_bad_input_is_one_sentence(words, said, capsys, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("package", "words"), [("joblib", ["--jobs", "2"]), ("distributed", ["--dask", "tcp://here:9"]), ("threadpoolctl", ["--jobs", "1"])]
+    ("package", "words"),
+    [
+        ("joblib", ["--jobs", "2"]),
+        ("distributed", ["--dask", "tcp://here:9"]),
+        ("threadpoolctl", ["--jobs", "1"]),
+    ],
 )
 def test_without_the_extra_one_sentence_says_so(package, words, monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, package, None)
     assert main(["sweep", "routing", "--out", str(tmp_path / "out"), *words]) == 2
-    assert capsys.readouterr().err == f'A sweep needs {package}, not installed here; type: pip install "tidewolf[app,sweep]"\n'
+    assert (
+        capsys.readouterr().err
+        == f'A sweep needs {package}, not installed here; type: pip install "tidewolf[app,sweep]"\n'
+    )
     assert not (tmp_path / "out").exists()
 
 
 def test_failures_are_said(tmp_path, capsys):
-    words = ["sweep", "routing", "--horizons", "10", "--knob", "caution=-1,1", "--jobs", "1", "--out", str(tmp_path)]
+    words = [
+        "sweep",
+        "routing",
+        "--horizons",
+        "10",
+        "--knob",
+        "caution=-1,1",
+        "--jobs",
+        "1",
+        "--out",
+        str(tmp_path),
+    ]
     assert main(words) == 0
     assert "2 of 7 failed: caution must be greater than 0, not -1." in capsys.readouterr().out
 
@@ -499,13 +608,18 @@ def test_a_file_says_what_is_swept(file):
     assert {cell.rounds for cell in cells} == {10, 20}
     assert {cell.seed for cell in cells} == {3, 4}
     assert {cell.entrant for cell in cells} == {  # a learner keeps what it sets itself
-        *(Choice("LyapunovDescent", (("block", 2), ("caution", caution))) for caution in (1.0, 10.0)),
+        *(
+            Choice("LyapunovDescent", (("block", 2), ("caution", caution)))
+            for caution in (1.0, 10.0)
+        ),
         *(Choice("SinhaVaze", (("caution", caution),)) for caution in (1.0, 10.0)),
     }
     assert plan(load(file)) == cells
     assert {cell.rounds for cell in plan(load(file), horizons=[5])} == {5}
     assert {cell.seed for cell in plan(load(file), seeds=[9])} == {9}
-    assert {cell.entrant.given["caution"] for cell in plan(load(file), knobs={"caution": [2.0]})} == {2.0}
+    assert {
+        cell.entrant.given["caution"] for cell in plan(load(file), knobs={"caution": [2.0]})
+    } == {2.0}
     file.write_text(f"caution = 5\n{FILE}")
     assert plan(load(file)) == cells
     file.write_text(f"caution = 5\n{FILE.replace('caution = [1, 10]', '')}")
@@ -515,7 +629,19 @@ def test_a_file_says_what_is_swept(file):
 def test_a_file_is_swept_from_the_shell_by_every_engine(file, cluster, tmp_path, capsys):
     found = []
     for where in (["--jobs", "1"], ["--jobs", "2"], ["--dask", cluster.scheduler_address]):
-        assert main(["sweep", str(file), "--json", "--out", str(tmp_path / where[0] / where[1][:1]), *where]) == 0
+        assert (
+            main(
+                [
+                    "sweep",
+                    str(file),
+                    "--json",
+                    "--out",
+                    str(tmp_path / where[0] / where[1][:1]),
+                    *where,
+                ]
+            )
+            == 0
+        )
         found.append([{**run, "seconds": 0} for run in json.loads(capsys.readouterr().out)["runs"]])
     assert found[0] == found[1] == found[2]
     assert {run["experiment"] for run in found[0]} == {"mine"}
@@ -547,7 +673,9 @@ def test_an_experiment_is_known_by_what_is_in_its_files(file, tmp_path):
         ("costs.csv", "cots.csv", "cots.csv"),
     ],
 )
-def test_a_file_with_a_mistake_is_refused_before_anything_is_played(old, new, said, file, tmp_path, capsys):
+def test_a_file_with_a_mistake_is_refused_before_anything_is_played(
+    old, new, said, file, tmp_path, capsys
+):
     file.write_text(FILE.replace(old, new))
     assert main(["sweep", str(file), "--out", str(tmp_path / "out")]) == 2
     printed = capsys.readouterr()
@@ -567,5 +695,13 @@ def test_the_file_of_new_shows_how_to_sweep(tmp_path):
     lines = template("mine", "routing").splitlines()
     start = lines.index("# [sweep]")
     path = tmp_path / "mine.toml"
-    path.write_text("\n".join([*lines[:start], *(line.removeprefix("# ") for line in lines[start : start + 4]), *lines[start + 4 :]]))
+    path.write_text(
+        "\n".join(
+            [
+                *lines[:start],
+                *(line.removeprefix("# ") for line in lines[start : start + 4]),
+                *lines[start + 4 :],
+            ]
+        )
+    )
     assert len(plan(load(path))) == 3 * 3 * (2 + 1)

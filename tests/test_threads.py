@@ -48,13 +48,16 @@ def test_one_state_continued_in_four_threads_stays_whole():
             assert continued == alone
 
 
-# --- one session ----------------------------------------------------------------------------------------------------------------------
+# --- one session ----------------------------------------------------------------------------------
 
 LEARNERS = {
     "LyapunovDescent": tw.LyapunovDescent(tw.sets.Simplex(4), horizon=2000),
     "DriftPlusPenalty": tw.DriftPlusPenalty(tw.sets.Simplex(4), horizon=2000, block=50),
 }
-LOSS, CONSTRAINT = tw.functions.Linear.one([1.0, -2.0, 0.5, 0.0]), tw.functions.Capacity.one([0.5, 0.4, 0.3, 0.2])
+LOSS, CONSTRAINT = (
+    tw.functions.Linear.one([1.0, -2.0, 0.5, 0.0]),
+    tw.functions.Capacity.one([0.5, 0.4, 0.3, 0.2]),
+)
 
 
 def observed_by_threads(session: tw.Session[Any], threads: int, each: int) -> int:
@@ -79,7 +82,8 @@ def test_a_session_in_memory_keeps_all_that_eight_threads_observe(name):
     assert observed_by_threads(shared, 8, 250) == 2000 == shared.state.t == shared.rounds
     for _ in range(2000):
         alone.observe(loss=LOSS, constraint=CONSTRAINT)
-    assert learner.save(shared.state) == learner.save(alone.state)  # each was taken at the point that stood, in some order
+    # each was taken at the point that stood, in some order
+    assert learner.save(shared.state) == learner.save(alone.state)
 
 
 def test_a_durable_session_keeps_all_that_eight_threads_observe(tmp_path):
@@ -102,7 +106,10 @@ def test_what_is_saved_while_others_observe_is_one_whole_state(tmp_path):
         tw.Session.load(path, learner)
 
     with ThreadPoolExecutor(8) as pool:
-        for _ in pool.map(lambda i: save(i) if i % 2 else session.observe(loss=LOSS, constraint=CONSTRAINT), range(100)):
+        for _ in pool.map(
+            lambda i: save(i) if i % 2 else session.observe(loss=LOSS, constraint=CONSTRAINT),
+            range(100),
+        ):
             pass
     assert session.rounds == 50
     assert [file.name for file in tmp_path.iterdir()] == ["state"]

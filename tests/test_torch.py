@@ -1,4 +1,6 @@
-"""The same code on torch: sets, functions, projections and a learner give NumPy's numbers in torch's arrays."""
+"""The same code on torch: sets, functions, projections and a learner give NumPy's numbers
+in torch's arrays.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from tidewolf.sets import (
 )
 from tidewolf.testing import check_function, check_set
 
-torch = pytest.importorskip("torch", reason='torch is not installed; pip install "tidewolf[torch]" runs these tests')
+torch = pytest.importorskip(
+    "torch", reason='torch is not installed; pip install "tidewolf[torch]" runs these tests'
+)
 
 SETS = {
     "box": Box([-1.0, 0.0, 2.0, 0.0], [1.0, 5.0, 2.0, 0.5]),
@@ -34,7 +38,9 @@ SETS = {
     "capped": CappedSimplex(4, 0.5),
     "moved": Translated(Box(np.zeros(4), np.ones(4)), np.ones(4)),
     "shrunk": Shrunk(Simplex(4), 0.5),
-    "flow": FlowPolytope.from_edges([("s", "a"), ("s", "a"), ("a", "t"), ("s", "t")], source="s", target="t"),
+    "flow": FlowPolytope.from_edges(
+        [("s", "a"), ("s", "a"), ("a", "t"), ("s", "t")], source="s", target="t"
+    ),
 }
 every_set = pytest.mark.parametrize("K", SETS.values(), ids=SETS.keys())
 DTYPES = [torch.float64, torch.float32]
@@ -44,7 +50,7 @@ def there(x: np.ndarray, dtype=torch.float64) -> torch.Tensor:
     return torch.tensor(x, dtype=dtype)
 
 
-# --- sets -------------------------------------------------------------------------------------------------------------------------------
+# --- sets -----------------------------------------------------------------------------------------
 
 
 @every_set
@@ -54,7 +60,9 @@ def test_a_set_moves_to_torch_and_keeps_its_laws(K, dtype):
     assert isinstance(moved.center, torch.Tensor)
     assert moved.center.dtype == dtype
     for name in ("radius", "diameter", "inner_radius", "dimension"):
-        assert getattr(moved, name) == getattr(K, name) is None or getattr(moved, name) == pytest.approx(getattr(K, name), rel=1e-6)
+        assert getattr(moved, name) == getattr(K, name) is None or getattr(
+            moved, name
+        ) == pytest.approx(getattr(K, name), rel=1e-6)
     check_set(moved)
 
 
@@ -85,7 +93,7 @@ def test_a_large_flow_polytope_answers_torch_in_torch():
     assert len(K.paths(there(K.center))) == len(K.paths(K.center))
 
 
-# --- functions --------------------------------------------------------------------------------------------------------------------------
+# --- functions ------------------------------------------------------------------------------------
 
 
 def test_functions_on_torch_give_numpys_numbers():
@@ -93,7 +101,10 @@ def test_functions_on_torch_give_numpys_numbers():
     weights = np.random.default_rng(5).random(12)
     ours, numpys = streams(12, 4, there), streams(12, 4, np.asarray)
     for name, stream in ours.items():
-        for mine, twin in ((stream.losses, numpys[name].losses), (stream.constraints, numpys[name].constraints)):
+        for mine, twin in (
+            (stream.losses, numpys[name].losses),
+            (stream.constraints, numpys[name].constraints),
+        ):
             values, gradient = mine.values(there(x)), mine.subgradient(there(x), there(weights))
             assert isinstance(values, torch.Tensor)
             assert isinstance(gradient, torch.Tensor)
@@ -110,10 +121,14 @@ def test_functions_do_not_copy_what_they_are_given():
     assert float(f.values(torch.ones(2, dtype=torch.float64))[1]) == 5.0
 
 
-# --- projections --------------------------------------------------------------------------------------------------------------------------
+# --- projections ----------------------------------------------------------------------------------
 
 
-METHODS = {"one shot": afp, "paper": afp_paper, "active set": lambda K, y, x0, *, tol: ActiveSet.start(K, x0).project(K, y, tol=tol)}
+METHODS = {
+    "one shot": afp,
+    "paper": afp_paper,
+    "active set": lambda K, y, x0, *, tol: ActiveSet.start(K, x0).project(K, y, tol=tol),
+}
 
 
 @pytest.mark.parametrize("project", METHODS.values(), ids=METHODS.keys())
@@ -137,21 +152,27 @@ def test_projections_on_torch_give_numpys_points(project, name, dtype):
         np.testing.assert_array_equal(asked.numpy(), y.astype(asked.numpy().dtype))
 
 
-# --- a learner ----------------------------------------------------------------------------------------------------------------------------
+# --- a learner ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", sorted(SETS.keys() - {"box", "moved"}))
 @pytest.mark.parametrize("kind", streams(1, 4, np.asarray))
 @pytest.mark.parametrize("block", [1, 5])
 def test_a_learner_on_torch_makes_numpys_decisions(name, kind, block):
-    """Over a few updates, and not on boxes: where x and y agree in an entry, rounding decides which corner the oracle of a box answers.
+    """Over a few updates, and not on boxes: where x and y agree in an entry, rounding decides which
+    corner the oracle of a box answers.
 
-    Rounding also decides, now and then, whether an active set takes one more of its small steps: x then differs far within the tolerance.
+    Rounding also decides, now and then, whether an active set takes one more of its small steps: x
+    then differs far within the tolerance.
     """
     K = SETS[name]
     moved, rounds = K.to(torch.zeros(1, dtype=torch.float64)), 4 * block
-    ours = tw.run(tw.LyapunovDescent(moved, horizon=rounds, block=block), streams(rounds, 4, there)[kind])
-    numpys = tw.run(tw.LyapunovDescent(K, horizon=rounds, block=block), streams(rounds, 4, np.asarray)[kind])
+    ours = tw.run(
+        tw.LyapunovDescent(moved, horizon=rounds, block=block), streams(rounds, 4, there)[kind]
+    )
+    numpys = tw.run(
+        tw.LyapunovDescent(K, horizon=rounds, block=block), streams(rounds, 4, np.asarray)[kind]
+    )
     np.testing.assert_allclose(ours.losses, numpys.losses, atol=1e-4)
     np.testing.assert_allclose(ours.violations, numpys.violations, atol=1e-4)
     np.testing.assert_array_equal(ours.calls, numpys.calls)
@@ -177,10 +198,15 @@ def test_a_learner_stays_on_torch_in_its_dtype_and_under_its_bound(K, kind, dtyp
 
 @pytest.mark.parametrize("name", ["hull", "flow"])
 def test_a_saved_state_returns_to_torch_and_goes_on(name):
-    K, stream = SETS[name].to(torch.zeros(1, dtype=torch.float64)), streams(40, 4, there)["affine under maxima"]
+    K, stream = (
+        SETS[name].to(torch.zeros(1, dtype=torch.float64)),
+        streams(40, 4, there)["affine under maxima"],
+    )
     learner = tw.LyapunovDescent(K, horizon=40)
     *_, half = tw.play(learner, stream[:20])
     again = learner.load(learner.save(half.state))
     assert isinstance(again.y, torch.Tensor)
-    for whole, resumed in zip(tw.play(learner, stream[20:], half.state), tw.play(learner, stream[20:], again), strict=True):
+    for whole, resumed in zip(
+        tw.play(learner, stream[20:], half.state), tw.play(learner, stream[20:], again), strict=True
+    ):
         np.testing.assert_array_equal(to_numpy(whole.x), to_numpy(resumed.x))

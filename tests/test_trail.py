@@ -1,4 +1,6 @@
-"""Where a run went: the means of the parts of its rounds are those of the played points, in memory that does not grow."""
+"""Where a run went: the means of the parts of its rounds are those of the played points, in memory
+that does not grow.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +48,16 @@ def test_a_run_keeps_the_trail_of_the_points_it_plays(learner):
     run = tw.run(made, problem.stream)
     played = []
     for each in tw.play(made, problem.stream):
-        points = each.x if each.x.ndim > 1 else np.broadcast_to(each.x, (each.losses.shape[0], *problem.shape))
+        points = (
+            each.x
+            if each.x.ndim > 1
+            else np.broadcast_to(each.x, (each.losses.shape[0], *problem.shape))
+        )
         played += list(points)
     assert run.trail.mean == pytest.approx(np.mean(played, axis=0), abs=1e-12)
-    assert run.trail.means[-1] == pytest.approx(np.mean(played[run.trail.begins[-1] :], axis=0), abs=1e-12)
+    assert run.trail.means[-1] == pytest.approx(
+        np.mean(played[run.trail.begins[-1] :], axis=0), abs=1e-12
+    )
     assert problem.K.excess(run.trail.mean) <= 1e-9
 
 

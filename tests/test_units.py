@@ -1,4 +1,6 @@
-"""Units: losses and constraints times anything are the same game, or are refused in a sentence; overflow has no other words than ours."""
+"""Units: losses and constraints times anything are the same game, or are refused in a sentence;
+overflow has no other words than ours.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,9 @@ def truthful(run: Any, name: str, f: float, g: float) -> None:
             assert run.bound.regret >= run.regret[0]
 
 
-@pytest.mark.parametrize(("f", "g"), [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0)], ids=["losses", "constraints", "both"])
+@pytest.mark.parametrize(
+    ("f", "g"), [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0)], ids=["losses", "constraints", "both"]
+)
 @pytest.mark.parametrize("unit", FAR)
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("kind", KINDS)
@@ -113,7 +117,8 @@ def test_units_in_between_change_nothing_at_all(kind, name, f, g):
     learner, expected, _ = plain(kind, name)
     run = tw.run(learner, stream(name, NEAR[f], NEAR[g]))
     points = decisions(learner, stream(name, NEAR[f], NEAR[g]))
-    if kind in ("DriftPlusPenalty", "ProximalPenalty"):  # their step has an accuracy, not the last bit
+    # their step has an accuracy, not the last bit
+    if kind in ("DriftPlusPenalty", "ProximalPenalty"):
         np.testing.assert_allclose(points, expected, rtol=0, atol=1e-6 * SETS[name].radius)
     else:
         np.testing.assert_array_equal(points, expected)
@@ -125,13 +130,17 @@ def test_units_in_between_change_nothing_at_all(kind, name, f, g):
 @pytest.mark.parametrize("unit", [1e-160, 1e-300])
 def test_values_alone_are_of_any_small_unit(unit):
     learner, expected, _ = plain("BanditPrimalDual", "simplex")
-    np.testing.assert_allclose(decisions(learner, stream("simplex", unit, unit)), expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        decisions(learner, stream("simplex", unit, unit)), expected, rtol=0, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("unit", [1e-160, 1e-300, 1e160, 1e300])
 def test_a_program_is_of_any_unit(unit):
     learner, expected, _ = plain("Resolve", "flow")
-    np.testing.assert_allclose(decisions(learner, stream("flow", unit, 1.0 / unit)), expected, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        decisions(learner, stream("flow", unit, 1.0 / unit)), expected, rtol=0, atol=1e-9
+    )
 
 
 def test_limits_in_smaller_units_than_others_are_limits():
@@ -140,10 +149,12 @@ def test_limits_in_smaller_units_than_others_are_limits():
     limits = Affine(np.array([[1e-12, 0.0], [0.0, 1.0]]), np.array([1e-13, 0.9]))
     losses = Linear(np.array([[-1.0, -1.0], [0.0, 0.0]]))
     np.testing.assert_allclose(BestPoint(K, "a test")(losses, limits), [0.1, 0.9], atol=1e-9)
-    np.testing.assert_allclose(tw.best_in_hindsight(K, tw.Stream(losses, limits)).point, [0.1, 0.9], atol=1e-9)
+    np.testing.assert_allclose(
+        tw.best_in_hindsight(K, tw.Stream(losses, limits)).point, [0.1, 0.9], atol=1e-9
+    )
 
 
-# --- slopes ------------------------------------------------------------------------------------------------------------------------------
+# --- slopes ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -151,7 +162,13 @@ def test_a_gradient_too_small_is_refused_unless_slopes_are_known_beside_it(dtype
     K = Simplex(2).to(np.zeros(2, dtype=dtype))
     unit = 1e-150 if dtype is np.float64 else 1e-25
     gradient = np.array([unit, 0.0], dtype=dtype)
-    with pytest.raises(NotFinite, match=r"A loss of slope .* was given, whose square would vanish; slopes from .* in other units\."):
+    with pytest.raises(
+        NotFinite,
+        match=(
+            r"A loss of slope .* was given, whose square would vanish; slopes from .* in other "
+            r"units\."
+        ),
+    ):
         within(K, "loss", gradient, 1, None)
     with pytest.raises(NotFinite, match="would vanish"):
         within(K, "loss", gradient, 1, None, 100 * unit)
@@ -161,15 +178,24 @@ def test_a_gradient_too_small_is_refused_unless_slopes_are_known_beside_it(dtype
         assert not along.any()
 
 
-@pytest.mark.parametrize("gradient", [np.zeros(3), np.full(3, 1e-200), np.full(3, 1e-310)], ids=["zero", "across", "subnormal"])
+@pytest.mark.parametrize(
+    "gradient",
+    [np.zeros(3), np.full(3, 1e-200), np.full(3, 1e-310)],
+    ids=["zero", "across", "subnormal"],
+)
 def test_what_is_nothing_within_the_hull_is_nothing(gradient):
     assert within(Simplex(3), "loss", gradient, 1, None)[1] == 0.0
 
 
 @pytest.mark.parametrize(("radius", "slope"), [(1e-100, 1e-60), (1e100, 1e60)])
 def test_slopes_times_radii_are_moderate_too(radius, slope):
-    with pytest.raises(NotFinite, match=r"on a set of radius .*; slopes times radii from 1e-140 to 1e\+140 are accepted"):
-        within(Box(-radius * np.ones(2), radius * np.ones(2)), "loss", np.array([slope, 0.0]), 1, None)
+    with pytest.raises(
+        NotFinite,
+        match=r"on a set of radius .*; slopes times radii from 1e-140 to 1e\+140 are accepted",
+    ):
+        within(
+            Box(-radius * np.ones(2), radius * np.ones(2)), "loss", np.array([slope, 0.0]), 1, None
+        )
 
 
 def test_rounds_are_beside_one_another():
@@ -200,23 +226,32 @@ def test_norms_of_anything(scale):
 
 
 def test_powers_of_two():
-    np.testing.assert_array_equal(power_of_two(np.array([0.0, 1.0, 1.5, 0.3, 1.7e308, 5e-324])), [1, 1, 1, 0.25, 2.0**1023, 5e-324])
+    np.testing.assert_array_equal(
+        power_of_two(np.array([0.0, 1.0, 1.5, 0.3, 1.7e308, 5e-324])),
+        [1, 1, 1, 0.25, 2.0**1023, 5e-324],
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [1e-160, 1e160])
 def test_sets_too_small_or_large_to_square_are_refused(kind, size):
-    with pytest.raises(InvalidInput, match=r"A set of radius .* was given; .* takes radii from 1e-140 to 1e\+140, or 0"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"A set of radius .* was given; .* takes radii from 1e-140 to 1e\+140, or 0",
+    ):
         KINDS[kind](Scaled(Simplex(3), size))
 
 
 @pytest.mark.parametrize("size", [1e-200, 1e200])
 def test_a_given_slope_is_one_that_can_be_squared(size):
-    with pytest.raises(InvalidInput, match=r"loss_lipschitz = .* was given; sizes from 1e-140 to 1e\+140 are accepted"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"loss_lipschitz = .* was given; sizes from 1e-140 to 1e\+140 are accepted",
+    ):
         PrimalDual(Simplex(3), loss_lipschitz=size)
 
 
-# --- overflow ----------------------------------------------------------------------------------------------------------------------------
+# --- overflow -------------------------------------------------------------------------------------
 
 
 def overflowing(rounds: int) -> dict[str, tw.Stream]:
@@ -224,16 +259,32 @@ def overflowing(rounds: int) -> dict[str, tw.Stream]:
     big = np.array([1e307, -1e307, 0.0])
     return {
         "values of losses": tw.Stream(Affine(big + 0 * C, np.full(rounds, -1.7e308)), zero),
-        "totals of losses": tw.Stream(Affine(np.eye(3)[np.arange(rounds) % 3], np.full(rounds, -1e307)), zero),
-        "values of constraints": tw.Stream(Linear(C), Affine(np.eye(3)[np.arange(rounds) % 3], np.full(rounds, -1.7e308))),
+        "totals of losses": tw.Stream(
+            Affine(np.eye(3)[np.arange(rounds) % 3], np.full(rounds, -1e307)), zero
+        ),
+        "values of constraints": tw.Stream(
+            Linear(C), Affine(np.eye(3)[np.arange(rounds) % 3], np.full(rounds, -1.7e308))
+        ),
         "gradients": tw.Stream(Linear(1.7e308 * np.array([1.0, -1.0, 1.0]) * C), zero),
-        "gradients of limits": tw.Stream(Linear(C), Affine(1.7e308 * np.array([1.0, -1.0, 1.0]) * C, np.full(rounds, -1.0))),
+        "gradients of limits": tw.Stream(
+            Linear(C), Affine(1.7e308 * np.array([1.0, -1.0, 1.0]) * C, np.full(rounds, -1.0))
+        ),
         "curvature": tw.Stream(Quadratic(1e300 * np.eye(3), 1e300 * C), zero),
     }
 
 
 @pytest.mark.parametrize("what", overflowing(1))
-@pytest.mark.parametrize("kind", [LyapunovDescent, PrimalDual, BanditPrimalDual, DriftPlusPenalty, Resolve, rivals.ProximalPenalty])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        LyapunovDescent,
+        PrimalDual,
+        BanditPrimalDual,
+        DriftPlusPenalty,
+        Resolve,
+        rivals.ProximalPenalty,
+    ],
+)
 def test_overflow_speaks_once_and_in_our_words(kind, what):
     with pytest.raises(TidewolfError, match=r"^[A-Z].*\.$"):
         tw.run(kind(Scaled(Simplex(3), 100.0)), overflowing(40)[what])
@@ -247,14 +298,19 @@ def test_a_loss_that_is_no_number_is_refused():
 
 def test_a_session_speaks_our_words_too():
     session = tw.Session(LyapunovDescent(Simplex(3)))
-    for loss in (Linear.one(1e200 * np.arange(3.0)), Linear.one(1.7e308 * np.array([1.0, -1.0, 1.0]))):
-        with pytest.raises(NotFinite, match=r"slope (2.24e\+200|inf) was given, whose square would overflow"):
+    for loss in (
+        Linear.one(1e200 * np.arange(3.0)),
+        Linear.one(1.7e308 * np.array([1.0, -1.0, 1.0])),
+    ):
+        with pytest.raises(
+            NotFinite, match=r"slope (2.24e\+200|inf) was given, whose square would overflow"
+        ):
             session.observe(loss=loss, constraint=Affine.one(np.zeros(3), 1.0))
     with pytest.raises(NotFinite, match="would vanish"):
         session.observe(loss_gradient=1e-200 * np.arange(3.0), constraint_value=-1.0)
 
 
-# --- comparators -------------------------------------------------------------------------------------------------------------------------
+# --- comparators ----------------------------------------------------------------------------------
 
 
 def hindsight(K: Any, kind: str, f: float, g: float, offset: float = 0.0) -> tw.Stream:
@@ -269,19 +325,33 @@ def hindsight(K: Any, kind: str, f: float, g: float, offset: float = 0.0) -> tw.
         "across": lambda: Linear(f * (C + offset * across)),
         "curved": lambda: Quadratic(f * np.eye(n), f * C, np.full(20, f * offset)),
     }[kind]()
-    return tw.Stream(losses, Affine(g * A, g * b) if kind != "curved" else MaxAffine(g * A[:, None], g * b[:, None]))
+    return tw.Stream(
+        losses,
+        Affine(g * A, g * b) if kind != "curved" else MaxAffine(g * A[:, None], g * b[:, None]),
+    )
 
 
 @pytest.mark.parametrize(
-    ("f", "g"), [(u, v) for u in (1e-300, 1e-160, 1e-100, 1.0, 1e100, 1e160, 1e300) for v in (1e-300, 1e-100, 1.0, 1e160)]
+    ("f", "g"),
+    [
+        (u, v)
+        for u in (1e-300, 1e-160, 1e-100, 1.0, 1e100, 1e160, 1e300)
+        for v in (1e-300, 1e-100, 1.0, 1e160)
+    ],
 )
-@pytest.mark.parametrize(("K", "kind"), [(Simplex(4), "affine"), (L2Ball(3, 1.0), "affine"), (L2Ball(3, 1.0), "curved")])
+@pytest.mark.parametrize(
+    ("K", "kind"), [(Simplex(4), "affine"), (L2Ball(3, 1.0), "affine"), (L2Ball(3, 1.0), "curved")]
+)
 def test_a_bracket_holds_the_truth_in_its_units_or_there_is_none(K, kind, f, g):
     moderate = 1e-140 < min(f, g) <= max(f, g) < 1e140
     plain, scaled = hindsight(K, kind, 1.0, 1.0), hindsight(K, kind, f, g)
     if not moderate:
         with pytest.raises(
-            NotSupported, match=r"slopes from 1e-140 to 1e\+140 are accepted: give the (losses|constraints) in other units\."
+            NotSupported,
+            match=(
+                r"slopes from 1e-140 to 1e\+140 are accepted: give the (losses|constraints) in "
+                r"other units\."
+            ),
         ):
             tw.best_in_hindsight(K, scaled)
         return
@@ -314,12 +384,16 @@ def test_a_common_offset_costs_rounding_alone(K, kind, offset):
     assert moved.regret is not None
     assert plain.regret is not None
     width = moved.regret[1] - moved.regret[0]
-    assert 0.0 <= width <= 1e-5 + 100 * 20 * 1e9 * np.finfo(float).eps * len(np.reshape(K.center, -1))
+    assert (
+        0.0 <= width <= 1e-5 + 100 * 20 * 1e9 * np.finfo(float).eps * len(np.reshape(K.center, -1))
+    )
     assert moved.regret[0] - 1e-3 <= plain.regret[1]
     assert moved.regret[1] + 1e-3 >= plain.regret[0]
     assert moved.certificate.holds is True
 
 
 def test_costs_across_the_hull_say_nothing():
-    task = task_of(Simplex(3), tw.Stream(Linear(np.full((2, 3), 1e9)), Affine(np.ones((2, 3)), np.ones(2))))
+    task = task_of(
+        Simplex(3), tw.Stream(Linear(np.full((2, 3), 1e9)), Affine(np.ones((2, 3)), np.ones(2)))
+    )
     assert not task.eased().c.any()

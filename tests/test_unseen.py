@@ -16,8 +16,14 @@ from tidewolf.report.page import learner_notes
 from tidewolf.sets import Simplex
 
 K, T = Simplex(4), 24
-EVERY = [learner for kind in {**learners.every(), **rivals.every()}.values() for learner in kind.examples(K, 12)]
-each_learner = pytest.mark.parametrize("learner", EVERY, ids=lambda learner: f"{type(learner).__name__}-{EVERY.index(learner)}")
+EVERY = [
+    learner
+    for kind in {**learners.every(), **rivals.every()}.values()
+    for learner in kind.examples(K, 12)
+]
+each_learner = pytest.mark.parametrize(
+    "learner", EVERY, ids=lambda learner: f"{type(learner).__name__}-{EVERY.index(learner)}"
+)
 
 
 def arrays(seed):
@@ -29,7 +35,9 @@ def streams(seed, mask):
     """With unseen rounds; and without those rounds."""
     C, A = arrays(seed)
     b = A @ K.center + 0.1
-    return tw.Stream(Linear(C), Affine(A, b), seen=mask), tw.Stream(Linear(C[mask]), Affine(A[mask], b[mask]))
+    return tw.Stream(Linear(C), Affine(A, b), seen=mask), tw.Stream(
+        Linear(C[mask]), Affine(A[mask], b[mask])
+    )
 
 
 @each_learner
@@ -41,13 +49,18 @@ def test_for_the_learner_an_unseen_round_does_not_exist(learner, seed, mask):
     masked, plain = list(tw.play(learner, whole)), list(tw.play(learner, rest))
     ends = [played[-1].state if played else learner.start() for played in (masked, plain)]
     assert (ends[0].t, ends[0].calls) == (ends[1].t, ends[1].calls)
-    np.testing.assert_allclose(learner.act(ends[0]), learner.act(ends[1]), atol=1e-7)  # blocks add up in another order
+    # blocks add up in another order
+    np.testing.assert_allclose(learner.act(ends[0]), learner.act(ends[1]), atol=1e-7)
     assert sum(len(played.losses) for played in masked) == T
     losses = np.concatenate([played.losses for played in masked])
-    np.testing.assert_allclose(losses[mask], np.concatenate([[], *(played.losses for played in plain)]), atol=1e-6)
+    np.testing.assert_allclose(
+        losses[mask], np.concatenate([[], *(played.losses for played in plain)]), atol=1e-6
+    )
 
 
-@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.PrimalDual, tw.DriftPlusPenalty, tw.BanditPrimalDual])
+@pytest.mark.parametrize(
+    "kind", [tw.LyapunovDescent, tw.PrimalDual, tw.DriftPlusPenalty, tw.BanditPrimalDual]
+)
 def test_a_session_that_does_not_observe_does_the_same(kind):
     mask = np.random.default_rng(5).random(T) < 0.6
     mask[:2] = False
@@ -58,7 +71,9 @@ def test_a_session_that_does_not_observe_does_the_same(kind):
         loss, constraint = stream.losses[t : t + 1], stream.constraints[t : t + 1]
         x = session.play()
         assert run.losses[t] == pytest.approx(float(loss.values(x)[0]), abs=1e-6)
-        assert run.violations[t] == pytest.approx(max(0.0, float(constraint.values(x)[0])), abs=1e-6)
+        assert run.violations[t] == pytest.approx(
+            max(0.0, float(constraint.values(x)[0])), abs=1e-6
+        )
         if mask[t]:
             session.observe(loss=loss, constraint=constraint)
     assert session.rounds == run.final_state.t == mask.sum()
@@ -108,7 +123,9 @@ def test_masks_are_cut_with_their_streams_and_compared():
     assert stream.unseen == 8
 
 
-@pytest.mark.parametrize("mask", [np.ones(T - 1, dtype=bool), np.ones(T), np.ones((T, 1), dtype=bool), [1] * T])
+@pytest.mark.parametrize(
+    "mask", [np.ones(T - 1, dtype=bool), np.ones(T), np.ones((T, 1), dtype=bool), [1] * T]
+)
 def test_a_mask_that_does_not_fit_is_refused(mask):
     C, A = arrays(0)
     with pytest.raises(WrongShape, match="by True or False for each of its 24 rounds, not by"):

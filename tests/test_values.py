@@ -1,4 +1,6 @@
-"""Values: equal when their settings are, printed as what they are, and with one fingerprint on every machine."""
+"""Values: equal when their settings are, printed as what they are, and with one fingerprint on
+every machine.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,22 @@ class Other(Value):
 DIFFERENT = [
     *(None, True, False, 0, 1, -1, 0.0, 1.0, 0.1, float("inf"), "", "a", "None", "0", 2**80),
     *((), (1,), (1, 2), ((1,), 2), (1, (2,)), ("a", "b"), ("ab",), (1.0,), (True,)),
-    *(np.zeros(0), np.zeros(1), np.zeros(2), np.zeros((1, 2)), np.zeros((2, 1)), np.zeros(2, dtype=np.float32), np.zeros(2, dtype=int)),
-    *(np.array([1.0, 2.0]), np.array([1.0, 3.0]), np.array([2.0, 1.0]), (np.zeros(2), 1), (np.ones(2), 1)),
+    *(
+        np.zeros(0),
+        np.zeros(1),
+        np.zeros(2),
+        np.zeros((1, 2)),
+        np.zeros((2, 1)),
+        np.zeros(2, dtype=np.float32),
+        np.zeros(2, dtype=int),
+    ),
+    *(
+        np.array([1.0, 2.0]),
+        np.array([1.0, 3.0]),
+        np.array([2.0, 1.0]),
+        (np.zeros(2), 1),
+        (np.ones(2), 1),
+    ),
     *(Thing(1), Thing(2), Other(1), Thing(Other(1)), Simplex(2), Simplex(2, 2.0)),
 ]
 
@@ -88,12 +104,19 @@ def test_values_print_as_what_they_are():
     assert repr(Other(tuple(range(9)))) == "Other(content=<9 items>)"
     assert repr(Other(1 / 3)) == "Other(content=0.333333)"
     learner = tw.LyapunovDescent(Simplex(2), horizon=5)
-    assert repr(learner).startswith("LyapunovDescent(K=Simplex(n=2, total=1, at_most=False), horizon=5, caution=10, calls_per_round=1")
+    assert repr(learner).startswith(
+        "LyapunovDescent(K=Simplex(n=2, total=1, at_most=False), horizon=5, caution=10, "
+        "calls_per_round=1"
+    )
 
 
 def test_what_has_no_content_to_compare_cannot_be_fingerprinted():
     with pytest.raises(
-        NotSupported, match=r"A function cannot be fingerprinted: settings are numbers, text, arrays, and values made of them\."
+        NotSupported,
+        match=(
+            r"A function cannot be fingerprinted: settings are numbers, text, arrays, and values "
+            r"made of them\."
+        ),
     ):
         fingerprint(Thing(lambda: 0))
     with pytest.raises(NotSupported, match=r"A dict cannot be fingerprinted"):
@@ -102,9 +125,17 @@ def test_what_has_no_content_to_compare_cannot_be_fingerprinted():
 
 def examples() -> list[Value]:
     made: list[Value] = [K for kind in sets.every() for K in kind.examples()]
-    made += [f for kind in functions.every() if kind is not functions.Custom for f in kind.examples()]
+    made += [
+        f for kind in functions.every() if kind is not functions.Custom for f in kind.examples()
+    ]
     kinds = [*learners.every().values(), *rivals.every().values()]
-    return made + [learner for kind in kinds for K in made if isinstance(K, Simplex | FlowPolytope) for learner in kind.examples(K, 10)]
+    return made + [
+        learner
+        for kind in kinds
+        for K in made
+        if isinstance(K, Simplex | FlowPolytope)
+        for learner in kind.examples(K, 10)
+    ]
 
 
 def test_settings_made_again_are_equal():
@@ -116,7 +147,8 @@ def test_settings_made_again_are_equal():
 
 def test_fingerprints_are_the_same_in_another_process_with_another_hash_seed():
     program = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import test_values; print(*map(test_values.fingerprint, test_values.examples()))"
+        "import sys; sys.path.insert(0, sys.argv[1]); import test_values; "
+        "print(*map(test_values.fingerprint, test_values.examples()))"
     )
     here = [fingerprint(value) for value in examples()]
     found = subprocess.run(

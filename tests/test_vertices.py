@@ -1,4 +1,6 @@
-"""Vertices and tables of them: structured arithmetic is dense arithmetic, and a state keeps seeing what it saw."""
+"""Vertices and tables of them: structured arithmetic is dense arithmetic, and a state keeps seeing
+what it saw.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,11 @@ KINDS = [sparse, dense, moved, twice_moved, strict_dense]
 
 
 def reference_of(vertex: Vertex) -> object:
-    return strict.zeros(SHAPE) if isinstance(vertex, Dense) and type(vertex.point) is not np.ndarray else np.zeros(SHAPE)
+    return (
+        strict.zeros(SHAPE)
+        if isinstance(vertex, Dense) and type(vertex.point) is not np.ndarray
+        else np.zeros(SHAPE)
+    )
 
 
 def rows_of(vertices: list[Vertex]) -> np.ndarray:
@@ -72,8 +78,12 @@ def test_a_vertex_is_its_dense_point(make, seed, step):
     asked = _like(d, reference_of(vertex))
     assert vertex.inner(asked) == pytest.approx(np.vdot(point, d), abs=1e-12)
     x = rng.standard_normal(SHAPE)
-    assert vertex.distance2(_like(x, reference_of(vertex)), float(np.vdot(x, x))) == pytest.approx(np.vdot(x - point, x - point), abs=1e-11)
-    np.testing.assert_allclose(np.asarray(vertex.blend(asked, step)), (1 - step) * d + step * point, atol=1e-12)
+    assert vertex.distance2(_like(x, reference_of(vertex)), float(np.vdot(x, x))) == pytest.approx(
+        np.vdot(x - point, x - point), abs=1e-11
+    )
+    np.testing.assert_allclose(
+        np.asarray(vertex.blend(asked, step)), (1 - step) * d + step * point, atol=1e-12
+    )
     np.testing.assert_array_equal(np.asarray(asked), d)
 
 
@@ -86,11 +96,17 @@ def test_a_table_agrees_with_dense_arithmetic(make, seed, count):
     first = int(rng.integers(1, count + 1))
     weights, d = rng.standard_normal(first), rng.standard_normal(SHAPE)
     assert len(table) == count
-    np.testing.assert_allclose(table.inner(_like(d, reference), first), points[:first] @ d.reshape(-1), atol=1e-12)
+    np.testing.assert_allclose(
+        table.inner(_like(d, reference), first), points[:first] @ d.reshape(-1), atol=1e-12
+    )
     combined = table.combine(weights, reference)
     assert type(combined) is type(reference)
-    np.testing.assert_allclose(np.asarray(combined).reshape(-1), weights @ points[:first], atol=1e-11)
-    np.testing.assert_allclose(lengths(table.gram[:count, :count]), lengths(points @ points.T), atol=1e-10)
+    np.testing.assert_allclose(
+        np.asarray(combined).reshape(-1), weights @ points[:first], atol=1e-11
+    )
+    np.testing.assert_allclose(
+        lengths(table.gram[:count, :count]), lengths(points @ points.T), atol=1e-10
+    )
     np.testing.assert_array_equal(table.gram, table.gram.T)
 
 
@@ -106,7 +122,9 @@ def test_appending_to_an_old_view_forks_the_table(make, seed, kept, more):
     assert (len(table), len(fork)) == (kept + more, kept + 1)
     np.testing.assert_array_equal(table.gram, before)
     np.testing.assert_allclose(rows_of(table.vertices), points, atol=0)
-    np.testing.assert_allclose(rows_of(fork.vertices), np.vstack([points[:kept], rows_of([other])]), atol=0)
+    np.testing.assert_allclose(
+        rows_of(fork.vertices), np.vstack([points[:kept], rows_of([other])]), atol=0
+    )
     d = rng.standard_normal(SHAPE)
     products = table.inner(_like(d, reference_of(other)), kept + more)
     np.testing.assert_allclose(products, points @ d.reshape(-1), atol=1e-12)
@@ -127,7 +145,12 @@ def test_appending_at_the_end_shares_the_table_and_old_views_stay(make):
 def test_find_knows_a_point_made_again_and_gives_its_first_row(make):
     vertices = [make(np.random.default_rng(seed)) for seed in (1, 2, 1, 3)]
     table = table_of(vertices)
-    assert [table.find(make(np.random.default_rng(seed)), 4) for seed in (1, 2, 3, 4)] == [0, 1, 3, None]
+    assert [table.find(make(np.random.default_rng(seed)), 4) for seed in (1, 2, 3, 4)] == [
+        0,
+        1,
+        3,
+        None,
+    ]
 
 
 @pytest.mark.parametrize("make", KINDS)
@@ -156,8 +179,12 @@ def test_rows_kept_in_order_are_a_table_made_anew_bit_for_bit(make, seed, count)
     kept = len(rows) + 10
     np.testing.assert_array_equal(part.gram[:kept, :kept], anew.gram[:kept, :kept])
     d, reference = rng.standard_normal(SHAPE), reference_of(more[0])
-    np.testing.assert_array_equal(part.inner(_like(d, reference), kept), anew.inner(_like(d, reference), kept))
-    assert [part.find(vertex, kept) for vertex in vertices + more] == [anew.find(vertex, kept) for vertex in vertices + more]
+    np.testing.assert_array_equal(
+        part.inner(_like(d, reference), kept), anew.inner(_like(d, reference), kept)
+    )
+    assert [part.find(vertex, kept) for vertex in vertices + more] == [
+        anew.find(vertex, kept) for vertex in vertices + more
+    ]
 
 
 @pytest.mark.parametrize("make", KINDS)
@@ -190,18 +217,28 @@ def test_sparse_kernels_agree_with_their_naive_twins(seed, count):
     indices, values = np.nonzero(matrix)[1].astype(np.int32), matrix[matrix != 0]
     first = int(rng.integers(0, count + 1))
     weights, d = rng.standard_normal(first) * (rng.random(first) < 0.8), rng.standard_normal(9)
-    for inner, combine in ((sparse_inner, sparse_combine), (sparse_inner.plain, sparse_combine.plain)):
+    for inner, combine in (
+        (sparse_inner, sparse_combine),
+        (sparse_inner.plain, sparse_combine.plain),
+    ):
         products, point = np.empty(first), np.zeros(9)
         inner(starts, indices, values, d, products)
         combine(starts, indices, values, weights, point)
         np.testing.assert_allclose(products, matrix[:first] @ d, atol=1e-12)
         np.testing.assert_allclose(point, weights @ matrix[:first], atol=1e-12)
     for store in (sparse_store, sparse_store.plain):
-        table = np.zeros(count + 1, dtype=np.int64), np.zeros_like(indices), np.zeros_like(values), np.zeros((count, count))
+        table = (
+            np.zeros(count + 1, dtype=np.int64),
+            np.zeros_like(indices),
+            np.zeros_like(values),
+            np.zeros((count, count)),
+        )
         for row in range(count):
             new = slice(starts[row], starts[row + 1])
             store(*table, row, indices[new], values[new], np.zeros(9))
-        for stored, expected in zip(table, (starts, indices, values, matrix @ matrix.T), strict=True):
+        for stored, expected in zip(
+            table, (starts, indices, values, matrix @ matrix.T), strict=True
+        ):
             np.testing.assert_allclose(stored, expected, atol=1e-12)
 
 

@@ -1,4 +1,6 @@
-"""Whole numbers keep every digit, absurd ones are refused in a sentence, masks are not forgotten, negative capacities are named."""
+"""Whole numbers keep every digit, absurd ones are refused in a sentence, masks are not forgotten,
+negative capacities are named.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-# --- every digit --------------------------------------------------------------------------------------------------------------------------
+# --- every digit ----------------------------------------------------------------------------------
 
 
 @given(st.integers(0, LARGEST_COUNT))
@@ -61,7 +63,9 @@ def test_a_float_that_is_whole_is_a_count(number):
 
 @pytest.mark.parametrize("number", [2.0**53 + 2, 1e18, np.float64(2**60), Fraction(2**62)])
 def test_a_float_that_skips_whole_numbers_is_none(number):
-    with pytest.raises(InvalidInput, match=r"A seed is .*, where floats skip whole numbers; give it as an int"):
+    with pytest.raises(
+        InvalidInput, match=r"A seed is .*, where floats skip whole numbers; give it as an int"
+    ):
         as_count(number, "A seed")
 
 
@@ -85,7 +89,10 @@ def test_what_is_no_number_is_no_count(number):
 
 @pytest.mark.parametrize("seed", [*LONG, 2**100 + 1, LARGEST_SEED - 1])
 def test_neighbouring_seeds_differ(seed):
-    one, other = (generator(each, "a").standard_normal(3).tolist() for each in (seed, seed + 1 if seed != LONG[-1] else seed - 1))
+    one, other = (
+        generator(each, "a").standard_normal(3).tolist()
+        for each in (seed, seed + 1 if seed != LONG[-1] else seed - 1)
+    )
     assert one != other
     learner = tw.BanditPrimalDual(Box(-np.ones(2), np.ones(2)), horizon=9, seed=seed)
     assert learner.seed == seed
@@ -93,14 +100,20 @@ def test_neighbouring_seeds_differ(seed):
 
 
 def test_a_seed_comes_back_from_a_saved_and_a_durable_session(tmp_path):
-    learners = [tw.BanditPrimalDual(Box(-np.ones(2), np.ones(2)), horizon=9, seed=seed) for seed in (2**53, 2**53 + 1)]
+    learners = [
+        tw.BanditPrimalDual(Box(-np.ones(2), np.ones(2)), horizon=9, seed=seed)
+        for seed in (2**53, 2**53 + 1)
+    ]
     points = []
     for i, learner in enumerate(learners):
         with tw.Session.open(tmp_path / f"{i}.db", learner) as session:
             session.observe(loss_value=1.0, constraint_value=0.0)
             session.save(tmp_path / f"{i}.state")
             points.append(session.play())
-        again = tw.Session.load(tmp_path / f"{i}.state", learner), tw.Session.open(tmp_path / f"{i}.db", learner, read_only=True)
+        again = (
+            tw.Session.load(tmp_path / f"{i}.state", learner),
+            tw.Session.open(tmp_path / f"{i}.db", learner, read_only=True),
+        )
         for session in again:
             assert (session.play() == points[-1]).all()
             session.close()
@@ -112,15 +125,25 @@ def test_a_seed_comes_back_from_a_saved_and_a_durable_session(tmp_path):
 def test_a_long_seed_goes_through_a_run_folder_and_back(here):
     from pyarrow import parquet
 
-    (here / "x.toml").write_text(f'rounds = 12\nseeds = {list(LONG)}\nlearners = ["LyapunovDescent"]\n[stream]\nproblem = "adversarial"\n')
+    (here / "x.toml").write_text(
+        f'rounds = 12\nseeds = {list(LONG)}\nlearners = ["LyapunovDescent"]\n[stream]\nproblem = '
+        '"adversarial"\n'
+    )
     RunFolder.create(here / "out", load("x.toml").resolved()).play()
     folder = RunFolder.open(here / "out")
     found = folder.play()
     folder.write_rounds(found)
     folder.write_summary(found)
     summary = json.loads((here / "out" / "summary.json").read_text())
-    assert summary["seeds"] == [run["seed"] for run in summary["runs"]] == list(folder.experiment.seeds) == list(LONG)
-    assert sorted(set(parquet.read_table(here / "out" / "rounds.parquet")["seed"].to_pylist())) == sorted(LONG)
+    assert (
+        summary["seeds"]
+        == [run["seed"] for run in summary["runs"]]
+        == list(folder.experiment.seeds)
+        == list(LONG)
+    )
+    assert sorted(
+        set(parquet.read_table(here / "out" / "rounds.parquet")["seed"].to_pylist())
+    ) == sorted(LONG)
     names = sorted(path.name for path in (here / "out" / "checkpoints").iterdir())
     assert names == [f"{i:02d}-LyapunovDescent-seed-{seed}" for i, seed in enumerate(LONG, start=1)]
     assert len({run["violation"] for run in summary["runs"]}) == len(LONG)
@@ -147,9 +170,16 @@ def test_long_numbers_go_through_a_sweep_and_back(here):
 
 
 def test_a_column_of_a_setting_is_as_wide_as_its_values():
-    rows = [{"settings": {"a": a, "b": b, "c": c}, "failure": ""} for a, b, c in ((1, 1, 1), (2, 0.5, "x"))]
+    rows = [
+        {"settings": {"a": a, "b": b, "c": c}, "failure": ""}
+        for a, b, c in ((1, 1, 1), (2, 0.5, "x"))
+    ]
     table = Sweep(tuple(rows)).table()
-    assert [str(table.schema.field(f"knob_{name}").type) for name in "abc"] == ["int64", "double", "string"]
+    assert [str(table.schema.field(f"knob_{name}").type) for name in "abc"] == [
+        "int64",
+        "double",
+        "string",
+    ]
 
 
 def test_times_of_nanoseconds_keep_their_digits(tmp_path):
@@ -160,15 +190,24 @@ def test_times_of_nanoseconds_keep_their_digits(tmp_path):
         assert read_table(tmp_path / name).times.tolist() == [start, start + 1]
 
 
-# --- absurd ones --------------------------------------------------------------------------------------------------------------------------
+# --- absurd ones ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        (f"run routing --rounds {ABSURD}", f"The number of rounds must be at most 9223372036854775807, not {ABSURD}."),
-        (f"run routing --seed {ABSURD}", f"The seed must be at most 9223372036854775807, not {ABSURD}."),
-        ("run routing --rounds 9999999999999", "9999999999999 rounds take 1.57e+07 GB of memory at least, and there are"),
+        (
+            f"run routing --rounds {ABSURD}",
+            f"The number of rounds must be at most 9223372036854775807, not {ABSURD}.",
+        ),
+        (
+            f"run routing --seed {ABSURD}",
+            f"The seed must be at most 9223372036854775807, not {ABSURD}.",
+        ),
+        (
+            "run routing --rounds 9999999999999",
+            "9999999999999 rounds take 1.57e+07 GB of memory at least, and there are",
+        ),
         ("run portfolio --rounds 9223372036854775807", "rounds take"),
         ("run adversarial --rounds 9223372036854775807", "rounds take"),
         (f"run abilene --rounds {ABSURD}", "The number of rounds must be at most"),
@@ -177,7 +216,10 @@ def test_times_of_nanoseconds_keep_their_digits(tmp_path):
         (f"sweep routing --horizons {ABSURD}", "A horizon must be at most"),
         (f"sweep routing --seeds {ABSURD}", "A seed must be at most"),
         (f"sweep routing --knob block={ABSURD}", "block of LyapunovDescent must be at most"),
-        (f"sweep routing --jobs {ABSURD}", f"The number of jobs must be at most 1024, not {ABSURD}."),
+        (
+            f"sweep routing --jobs {ABSURD}",
+            f"The number of jobs must be at most 1024, not {ABSURD}.",
+        ),
         (f"check tidewolf.sets:Simplex --seed {ABSURD}", "The seed must be at most"),
         ("run routing --rounds 1e400", "Invalid value for '--rounds'"),
     ],
@@ -236,10 +278,12 @@ def test_memory_that_is_not_there_is_a_sentence(here, capsys, monkeypatch):
 
     monkeypatch.setattr(app, "get_command", lambda _: type("Command", (), {"main": too_large})())
     assert main(["list"]) == 2
-    assert capsys.readouterr().err.startswith("There is not enough memory for this: Unable to allocate")
+    assert capsys.readouterr().err.startswith(
+        "There is not enough memory for this: Unable to allocate"
+    )
 
 
-# --- masks --------------------------------------------------------------------------------------------------------------------------------
+# --- masks ----------------------------------------------------------------------------------------
 
 MASKED = np.ma.array([0.2, 0.3, 0.5], mask=[False, True, False])
 
@@ -262,16 +306,29 @@ MASKED = np.ma.array([0.2, 0.3, 0.5], mask=[False, True, False])
         lambda: Box(-MASKED, MASKED),
         lambda: tw.sets.VertexHull([MASKED, MASKED]),
         lambda: tw.sets.GroupBall(np.ma.array([0, 1])),
-        lambda: tw.sets.CapacitatedFlow.from_edges([("a", "b")], supplies={"a": 1.0, "b": -1.0}, upper=np.ma.array([2.0])),
-        lambda: tw.Stream(Linear(np.ones((2, 3))), Capacity(np.ones((2, 3))), seen=np.ma.array([True, False])),
+        lambda: tw.sets.CapacitatedFlow.from_edges(
+            [("a", "b")], supplies={"a": 1.0, "b": -1.0}, upper=np.ma.array([2.0])
+        ),
+        lambda: tw.Stream(
+            Linear(np.ones((2, 3))), Capacity(np.ones((2, 3))), seen=np.ma.array([True, False])
+        ),
         lambda: Simplex(3).lmo(MASKED),
         lambda: Simplex(3).project(MASKED),
-        lambda: tw.Session(tw.LyapunovDescent(Simplex(3), horizon=9)).observe(loss_gradient=MASKED, constraint_value=0.0),
-        lambda: tw.Session(tw.LyapunovDescent(Simplex(3), horizon=9)).observe(loss_gradient=np.ones(3), constraint_value=np.ma.masked),
+        lambda: tw.Session(tw.LyapunovDescent(Simplex(3), horizon=9)).observe(
+            loss_gradient=MASKED, constraint_value=0.0
+        ),
+        lambda: tw.Session(tw.LyapunovDescent(Simplex(3), horizon=9)).observe(
+            loss_gradient=np.ones(3), constraint_value=np.ma.masked
+        ),
     ],
 )
 def test_a_masked_array_is_refused(use):
-    with pytest.raises(WrongType, match=r"a masked array was given, \d of \d entries masked; fill them with x\.filled\(value\)"):
+    with pytest.raises(
+        WrongType,
+        match=(
+            r"a masked array was given, \d of \d entries masked; fill them with x\.filled\(value\)"
+        ),
+    ):
         use()
 
 
@@ -281,7 +338,7 @@ def test_a_masked_gradient_is_no_feedback():
         learner.update(learner.start(), FirstOrder(MASKED, 0.0, 0.0 * np.ones(3), 1.0, 0.0, 1))
 
 
-# --- negative capacities ------------------------------------------------------------------------------------------------------------------
+# --- negative capacities --------------------------------------------------------------------------
 
 EDGES = [("a", "b"), ("b", "d"), ("a", "c"), ("c", "d")]
 FLOW = FlowPolytope.from_edges(EDGES, source="a", target="d")
@@ -289,7 +346,9 @@ FLOW = FlowPolytope.from_edges(EDGES, source="a", target="d")
 
 def stream_of(capacities, shape=(4,)):
     capacities = np.asarray(capacities, dtype=float)
-    return tw.Stream(Linear(np.ones((len(capacities), *shape))), Capacity(capacities.reshape(-1, *shape)))
+    return tw.Stream(
+        Linear(np.ones((len(capacities), *shape))), Capacity(capacities.reshape(-1, *shape))
+    )
 
 
 def test_a_run_names_a_negative_capacity():
@@ -298,12 +357,15 @@ def test_a_run_names_a_negative_capacity():
     with pytest.warns(NegativeCapacity) as said:
         tw.run(tw.LyapunovDescent(FLOW, horizon=5), stream_of(capacities))
     assert [str(each.message) for each in said] == [
-        "The capacity of a > c is -0.25 in round 3: no point of the set is below 0 there, so every decision breaks it."
+        "The capacity of a > c is -0.25 in round 3: no point of the set is below 0 there, so every "
+        "decision breaks it."
     ]
 
 
 def test_several_are_counted_and_entries_without_names_are_numbered():
-    with pytest.warns(NegativeCapacity, match=r"entry 1 is -2 in round 0: .* 2 entries have such capacities\."):
+    with pytest.warns(
+        NegativeCapacity, match=r"entry 1 is -2 in round 0: .* 2 entries have such capacities\."
+    ):
         tw.run(tw.LyapunovDescent(Simplex(3), horizon=2), stream_of([[1, -2, 1], [1, 1, -1]], (3,)))
 
 
@@ -327,23 +389,43 @@ def test_rounds_of_a_chain_are_counted_through():
 def test_a_set_with_negative_points_may_have_them():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tw.run(tw.LyapunovDescent(Box(-np.ones(3), np.ones(3)), horizon=2), stream_of([[1, -0.5, 1], [1, 1, -0.1]], (3,)))
+        tw.run(
+            tw.LyapunovDescent(Box(-np.ones(3), np.ones(3)), horizon=2),
+            stream_of([[1, -0.5, 1], [1, 1, -0.1]], (3,)),
+        )
 
 
 def test_a_table_names_the_line_and_the_column(here, capsys):
-    (here / "links.csv").write_text("tail,head\n" + "".join(f"{tail},{head}\n" for tail, head in EDGES))
+    (here / "links.csv").write_text(
+        "tail,head\n" + "".join(f"{tail},{head}\n" for tail, head in EDGES)
+    )
     header = ",".join(f"{tail} > {head}" for tail, head in EDGES)
     (here / "costs.csv").write_text(f"{header}\n1,1,2,2\n1,1,2,2\n")
     (here / "capacities.csv").write_text(f"{header}\n1,1,1,1\n1,1,1,-0.5\n")
     (here / "x.toml").write_text(
-        '[set]\ngraph = "links.csv"\nsource = "a"\ntarget = "d"\n[stream]\ncosts = "costs.csv"\ncapacities = "capacities.csv"\n'
+        '[set]\ngraph = "links.csv"\nsource = "a"\ntarget = "d"\n[stream]\ncosts = '
+        '"costs.csv"\ncapacities = "capacities.csv"\n'
     )
     experiment = load("x.toml")
-    with pytest.warns(NegativeCapacity, match=r'capacities\.csv, line 3, column "c > d": the capacity is -0\.5; no point of the set'):
+    with pytest.warns(
+        NegativeCapacity,
+        match=(
+            r'capacities\.csv, line 3, column "c > d": the capacity is -0\.5; no point of the set'
+        ),
+    ):
         experiment.problem(0)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         assert main(["run", "x.toml", "--learner", "LyapunovDescent", "--quiet"]) == 0
     said = capsys.readouterr().err.splitlines()
-    assert len([line for line in said if line.startswith("Warning: ") and 'line 3, column "c > d"' in line]) == 1
+    assert (
+        len(
+            [
+                line
+                for line in said
+                if line.startswith("Warning: ") and 'line 3, column "c > d"' in line
+            ]
+        )
+        == 1
+    )
     assert not any("building.py" in line for line in said)

@@ -29,7 +29,11 @@ def test_gravity_is_loads_of_products():
     lengths, pull = [1.0, 1.0, 3.0, 1.0, 1.0, 0.5], rng.uniform(1, 2, (4, 3))
     traffic = pull[:, :, None] * pull[:, None, :]
     nodes = ["a", "b", "c"]
-    np.testing.assert_allclose(graphs.gravity(TRIANGLE, lengths, nodes, pull), graphs.loads(TRIANGLE, lengths, nodes, traffic), atol=1e-12)
+    np.testing.assert_allclose(
+        graphs.gravity(TRIANGLE, lengths, nodes, pull),
+        graphs.loads(TRIANGLE, lengths, nodes, traffic),
+        atol=1e-12,
+    )
 
 
 def test_paths_are_counted_on_links_that_lead_away():
@@ -57,7 +61,10 @@ def test_networks_have_many_paths_and_the_limits_bind(name, shape, paths):
         source, target = ends_of(problem)
         assert (problem.name, len(problem), problem.shape) == (name, 2000, shape)
         assert count_paths(arcs(problem), source, target) == paths
-        free, best = flow_lp(problem, source, target), flow_lp(problem, source, target, tightest(problem))
+        free, best = (
+            flow_lp(problem, source, target),
+            flow_lp(problem, source, target, tightest(problem)),
+        )
         assert best.status == 0
         assert breached(problem, free.x) > 0.9
         assert 1.05 < best.fun / free.fun < 1.25
@@ -99,16 +106,22 @@ def test_networks_with_parallel_links_loops_and_several_parts_make_problems():
 
 @needs_records
 def test_an_unknown_network_is_named():
-    with pytest.raises(InvalidInput, match=r"no network called 'geant' in .*; it has 276, such as Geant2012"):
+    with pytest.raises(
+        InvalidInput, match=r"no network called 'geant' in .*; it has 276, such as Geant2012"
+    ):
         problems.zoo(network="geant")
 
 
 def test_a_missing_or_broken_record_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("TIDEWOLF_DATA", str(tmp_path))
-    with pytest.raises(InvalidInput, match=r"zoo_edges\.csv\.gz is not in .*; set TIDEWOLF_DATA to the folder"):
+    with pytest.raises(
+        InvalidInput, match=r"zoo_edges\.csv\.gz is not in .*; set TIDEWOLF_DATA to the folder"
+    ):
         problems.geant()
     (tmp_path / "zoo_edges.csv.gz").write_bytes(b"not compressed")
-    with pytest.raises(InvalidInput, match=r"zoo_edges\.csv\.gz cannot be read .*; set TIDEWOLF_DATA"):
+    with pytest.raises(
+        InvalidInput, match=r"zoo_edges\.csv\.gz cannot be read .*; set TIDEWOLF_DATA"
+    ):
         problems.uunet()
     with gzip.open(tmp_path / "zoo_edges.csv.gz", "wt") as file:
         file.write("net,u,v\nLoop,1,1\nPair,1,0\nPair,0,1\n")

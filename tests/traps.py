@@ -1,4 +1,7 @@
-"""Problems that go wrong on purpose, for cells to be made of. They live in a file of their own so that workers can import them."""
+"""Problems that go wrong on purpose, for cells to be made of.
+
+They live in a file of their own so that workers can import them.
+"""
 
 from __future__ import annotations
 

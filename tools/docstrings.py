@@ -3,7 +3,8 @@
     python -m tools.docstrings            writes them into the source (`make format` does)
     python -m tools.docstrings --check    says which would change, and exits 1 where any would
 
-What a setting means is said once, where it is declared (`core/settings.py`); this copies it to where
+What a setting means is said once, where it is declared (`core/settings.py`); this copies it to
+where
 `help()` and a reader of the source look for it.
 """
 
@@ -54,7 +55,9 @@ def parameters(settings: dict[str, Setting]) -> str:
 
 
 def declared(make: Any) -> dict[str, Setting]:
-    """The settings of a class or function, if every one of them is declared with a sentence; else none."""
+    """The settings of a class or function, if every one of them is declared with a sentence; else
+    none.
+    """
     settings = settings_of(make)
     whole = all(s.declared and s.check is not None and s.check.sentence for s in settings.values())
     return settings if whole else {}
@@ -86,7 +89,9 @@ def _type_line(setting: Setting) -> str:
     text = " or ".join(dict.fromkeys(_type_name(kind) for kind in kinds))
     if setting.default is REQUIRED:
         return text
-    return f"{text}, optional" if setting.default is None else f"{text}, default {setting.default!r}"
+    return (
+        f"{text}, optional" if setting.default is None else f"{text}, default {setting.default!r}"
+    )
 
 
 def _kinds(takes: Any) -> tuple[Any, ...]:
@@ -96,7 +101,10 @@ def _kinds(takes: Any) -> tuple[Any, ...]:
 def _type_name(kind: Any) -> str:
     if kind is Any or getattr(kind, "__name__", "") == "ndarray":
         return "array"
-    if get_origin(kind) in (tuple, list) or getattr(get_origin(kind), "__module__", "") == "collections.abc":
+    if (
+        get_origin(kind) in (tuple, list)
+        or getattr(get_origin(kind), "__module__", "") == "collections.abc"
+    ):
         items = [k for k in get_args(kind) if k is not ...]
         inner = " or ".join(dict.fromkeys(_type_name(item) for item in items))
         return f"{get_origin(kind).__name__.lower()} of {inner}"
@@ -116,12 +124,16 @@ def _rewritten(source: str, node: ast.AST, doc: str) -> str:
 def _node(source: str, qualname: str) -> Any:
     node: Any = ast.parse(source)
     for name in qualname.split("."):
-        node = next(n for n in node.body if isinstance(n, ast.ClassDef | ast.FunctionDef) and n.name == name)
+        node = next(
+            n for n in node.body if isinstance(n, ast.ClassDef | ast.FunctionDef) and n.name == name
+        )
     return node
 
 
 def main(arguments: list[str], say: Callable[[str], None] = print) -> int:
-    """Write, or with --check only compare, the Parameters of everything that declares its settings."""
+    """Write, or with --check only compare, the Parameters of everything that declares its
+    settings.
+    """
     changed = []
     for path, thing in documented():
         make = thing if inspect.isclass(thing) else _bound(path)

@@ -34,7 +34,9 @@ def public() -> Iterator[tuple[str, Any]]:
 
 
 def methods(kind: type) -> Iterator[tuple[str, Any]]:
-    """Name and function of each public method that a class itself defines; properties are left out."""
+    """Name and function of each public method that a class itself defines; properties are left
+    out.
+    """
     for name, member in vars(kind).items():
         function = inspect.unwrap(getattr(member, "__func__", member))
         if not name.startswith("_") and inspect.isfunction(function):

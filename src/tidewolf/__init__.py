@@ -1,4 +1,6 @@
-"""tidewolf: online decisions inside a hard set that is costly to project on, under soft limits that move with time."""
+"""tidewolf: online decisions inside a hard set that is costly to project on, under soft limits that
+move with time.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,16 @@ _HOME = {
     "rates": "tidewolf.evaluation.rates",
     "run": "tidewolf.evaluation.run",
 }
-_PARTS = ("experiments", "functions", "learners", "problems", "projection", "rivals", "sets", "testing")
+_PARTS = (
+    "experiments",
+    "functions",
+    "learners",
+    "problems",
+    "projection",
+    "rivals",
+    "sets",
+    "testing",
+)
 
 __all__ = [
     "BanditPrimalDual",

@@ -1,13 +1,15 @@
 """The one loop: decide, then learn.
 
-    x = act(state);  reveal what the learner needs of the next rounds at x;  state = update(state, seen);  yield
+    x = act(state);  reveal what the learner needs of the next rounds at x;  state =
+        update(state, seen);  yield
 
-Clocks, progress, history and files are consumers of this iterator. x is constant until an update is due, so the rounds up to
-`rounds_left` are evaluated together. A learner that needs Bandit feedback explores: it plays a point of its own in each round, all
-of them known until an update is due, and sees the two values there.
+Clocks, progress, history and files are consumers of this iterator. x is constant until an update is
+due, so the rounds up to `rounds_left` are evaluated together. A learner that needs Bandit feedback
+explores: it plays a point of its own in each round, all of them known until an update is due, and
+sees the two values there.
 
-Rounds that the stream marks as unseen are played at the point that stands, evaluated, and not handed over: the learner's clock stands
-still, as if nobody had called `observe`.
+Rounds that the stream marks as unseen are played at the point that stands, evaluated, and not
+handed over: the learner's clock stands still, as if nobody had called `observe`.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ class Played(NamedTuple):
     """Rounds that shared one update."""
 
     x: Array
-    """the point played in each of them; one point a round, (k, *shape), where the learner needs Bandit feedback"""
+    """the point played in each of them; one point a round, (k, *shape), where the learner needs
+    Bandit feedback
+    """
     losses: Array
     constraints: Array
     """their values; positive ones are breaches"""
@@ -45,14 +49,24 @@ class Played(NamedTuple):
 def play(learner: Learner[S], stream: Stream, state: S | None = None) -> Iterator[Played]:
     """Play a stream from a state (or from the start), one update at a time."""
     if not isinstance(learner, Learner):
-        raise WrongType(f"A stream is played by a learner such as LyapunovDescent(K), not by {learner!r}.")
+        raise WrongType(
+            f"A stream is played by a learner such as LyapunovDescent(K), not by {learner!r}."
+        )
     if state is not None and not isinstance(state, learner.state_type):
-        raise WrongType(f"{type(learner).__name__} goes on from a state of its own, not from a {type(state).__name__}.")
+        raise WrongType(
+            f"{type(learner).__name__} goes on from a state of its own, not from a "
+            f"{type(state).__name__}."
+        )
     if not isinstance(stream, Stream):
-        raise WrongType(f"A learner plays a Stream(losses, constraints), not {type(stream).__name__}.")
+        raise WrongType(
+            f"A learner plays a Stream(losses, constraints), not {type(stream).__name__}."
+        )
     if stream.shape != learner.hard_set.shape:
         shape = learner.hard_set.shape
-        raise WrongShape(f"The stream's functions take points of shape {stream.shape}; the learner's set has points of shape {shape}.")
+        raise WrongShape(
+            f"The stream's functions take points of shape {stream.shape}; the learner's set has "
+            f"points of shape {shape}."
+        )
     return _rounds(learner, stream, learner.start() if state is None else state)
 
 
@@ -61,12 +75,27 @@ def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
     while t < rounds:
         k = min(learner.rounds_left(state), rounds - t)
         if k < 1:
-            raise InvalidInput(f"{learner!r} takes {k} rounds in round {t}; rounds_left is at least 1.")
+            raise InvalidInput(
+                f"{learner!r} takes {k} rounds in round {t}; rounds_left is at least 1."
+            )
         told, k = _alike(stream, t, k)
-        losses, constraints = stream.losses.view(slice(t, t + k)), stream.constraints.view(slice(t, t + k))
+        losses, constraints = (
+            stream.losses.view(slice(t, t + k)),
+            stream.constraints.view(slice(t, t + k)),
+        )
         explores = learner.needs is Bandit
-        x = learner.act(state) if not explores else learner.acts(state, k) if told else _again(learner.act(state), k)
-        x = as_direction(x, (k, *stream.shape) if explores else stream.shape, f"The point that {type(learner).__name__} plays")
+        x = (
+            learner.act(state)
+            if not explores
+            else learner.acts(state, k)
+            if told
+            else _again(learner.act(state), k)
+        )
+        x = as_direction(
+            x,
+            (k, *stream.shape) if explores else stream.shape,
+            f"The point that {type(learner).__name__} plays",
+        )
         with SILENCE:
             values, seen = _looked(losses, constraints, x, learner.needs, told)
             state = state if seen is None else learner.update(state, seen)
@@ -74,7 +103,9 @@ def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
         yield Played(x, *values, state, seen=seen is not None)
 
 
-def _looked(losses: Batch, constraints: Batch, x: Array, needs: type[Feedback], told: bool) -> tuple[tuple[Array, Array], Feedback | None]:
+def _looked(
+    losses: Batch, constraints: Batch, x: Array, needs: type[Feedback], told: bool
+) -> tuple[tuple[Array, Array], Feedback | None]:
     """The values of these rounds, and what the learner is told of them."""
     values = _values(losses, x, needs is Bandit), _values(constraints, x, needs is Bandit)
     if not told:

@@ -1,14 +1,18 @@
 """A learner at work, one decision at a time, saved and resumed.
 
-    x = session.play();   session.observe(...);   ...   session.save(path);   session = Session.load(path, learner)
+    x = session.play();   session.observe(...);   ...   session.save(path);
+    session = Session.load(path, learner)
 
-    with Session.open(path, learner) as session:   x = session.play();   session.observe(...);   ...       durable: durable.py
+    with Session.open(path, learner) as session:   x = session.play();   session.observe(...);   ...
+        durable: durable.py
 
-The state alone decides the point: played twice it is the same, and rounds may be observed without having played. Whatever
-`observe` refuses leaves the state as it was, so the round can be observed again.
+The state alone decides the point: played twice it is the same, and rounds may be observed without
+having played. Whatever `observe` refuses leaves the state as it was, so the round can be observed
+again.
 
-A session may be shared by threads: observations are taken one at a time, each against the point that stands when its turn comes, and
-none that was acknowledged is lost. States never change, so `play`, `save` and the properties read one whole state and wait for nobody.
+A session may be shared by threads: observations are taken one at a time, each against the point
+that stands when its turn comes, and none that was acknowledged is lost. States never change, so
+`play`, `save` and the properties read one whole state and wait for nobody.
 """
 
 from __future__ import annotations
@@ -41,9 +45,15 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound=Progress)
 
 _FUNCTIONS = "loss= and constraint="
-_GRADIENTS = "loss_gradient= and constraint_value=, with constraint_gradient= where that value is positive"
+_GRADIENTS = (
+    "loss_gradient= and constraint_value=, with constraint_gradient= where that value is positive"
+)
 _VALUES = "loss_value= and constraint_value="
-_TEACHES = {FullInformation: _FUNCTIONS, FirstOrder: f"{_FUNCTIONS}, or {_GRADIENTS}", Bandit: f"{_VALUES}, or {_FUNCTIONS}"}
+_TEACHES = {
+    FullInformation: _FUNCTIONS,
+    FirstOrder: f"{_FUNCTIONS}, or {_GRADIENTS}",
+    Bandit: f"{_VALUES}, or {_FUNCTIONS}",
+}
 """The keywords that make each kind of feedback."""
 
 
@@ -53,9 +63,14 @@ class Session(Generic[S]):
 
     def __init__(self, learner: Learner[S], state: S | None = None) -> None:
         if not isinstance(learner, Learner):
-            raise WrongType(f"A session plays a learner such as LyapunovDescent(K), not {learner!r}.")
+            raise WrongType(
+                f"A session plays a learner such as LyapunovDescent(K), not {learner!r}."
+            )
         if state is not None and not isinstance(state, learner.state_type):
-            raise WrongType(f"A session of {type(learner).__name__} goes on from a state of it, not from a {type(state).__name__}.")
+            raise WrongType(
+                f"A session of {type(learner).__name__} goes on from a state of it, not from a "
+                f"{type(state).__name__}."
+            )
         self.learner = learner
         self._state = learner.start() if state is None else state
         self._journal: Journal[S] | None = None
@@ -67,7 +82,10 @@ class Session(Generic[S]):
     def __getstate__(self) -> dict[str, Any]:
         """All but the lock, which a copy has its own of."""
         if self._journal is not None:
-            raise NotSupported("A durable session cannot be copied or pickled, for its file has one writer; save(path) copies the state.")
+            raise NotSupported(
+                "A durable session cannot be copied or pickled, for its file has one writer; "
+                "save(path) copies the state."
+            )
         return {name: value for name, value in vars(self).items() if name != "_turn"}
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
@@ -83,24 +101,35 @@ class Session(Generic[S]):
         keep_history: bool = True,
         read_only: bool = False,
     ) -> Session[S]:
-        """The durable session kept at `path`, a new one where there is no file: killed at any instruction, it goes on bit for bit.
+        """The durable session kept at `path`, a new one where there is no file: killed at any
+        instruction, it goes on bit for bit.
 
-        When `observe` returns, the observation is in the file; it survives the process and, on a disk that keeps its word, a power cut.
-        Opening observes at most `snapshot_every` observations again. The file grows with every observation, unless
-        `keep_history=False` lets go of those that the last snapshot knows of. One session writes at a time; others look, with
-        `read_only=True`, at what it was when they opened it, also from a folder that cannot be written. A file of other settings,
-        changed, cut short or newer is refused, and one that was deleted refuses the next observation. One written under other
-        versions of Python or of what computes says so as a warning.
+        When `observe` returns, the observation is in the file; it survives the process and, on a
+        disk that keeps its word, a power cut. Opening observes at most `snapshot_every`
+        observations again. The file grows with every observation, unless `keep_history=False` lets
+        go of those that the last snapshot knows of. One session writes at a time; others look, with
+        `read_only=True`, at what it was when they opened it, also from a folder that cannot be
+        written. A file of other settings, changed, cut short or newer is refused, and one that was
+        deleted refuses the next observation. One written under other versions of Python or of what
+        computes says so as a warning.
         """
         from tidewolf.durable import Journal
 
         session = cls(learner)
-        session._journal = Journal(path, learner, snapshot_every=snapshot_every, keep_history=keep_history, read_only=read_only)
+        session._journal = Journal(
+            path,
+            learner,
+            snapshot_every=snapshot_every,
+            keep_history=keep_history,
+            read_only=read_only,
+        )
         session._state = session._journal.state
         return session
 
     def close(self) -> None:
-        """Let go of the file of a durable session, which observes no more; one in memory has none."""
+        """Let go of the file of a durable session, which observes no more; one in memory has
+        none.
+        """
         if self._journal is not None:
             self._journal.close()
 
@@ -111,19 +140,30 @@ class Session(Generic[S]):
         self.close()
 
     def history(self) -> Iterator[Feedback]:
-        """What a durable session observed and still holds, oldest first, as its learner was told it."""
+        """What a durable session observed and still holds, oldest first, as its learner was told
+        it.
+        """
         if self._journal is None:
-            raise NotSupported("A session in memory keeps no history; Session.open(path, learner) does.")
+            raise NotSupported(
+                "A session in memory keeps no history; Session.open(path, learner) does."
+            )
         return self._journal.history()
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], learner: Learner[S]) -> Session[S]:
-        """The session saved at `path`, which goes on bit for bit; refused when it was saved under other settings."""
+        """The session saved at `path`, which goes on bit for bit; refused when it was saved under
+        other settings.
+        """
         session = cls(learner)
         try:
-            session._state = learner.load(as_path(path, "The path of a session").read_bytes(), source=str(path))
+            session._state = learner.load(
+                as_path(path, "The path of a session").read_bytes(), source=str(path)
+            )
         except OSError as error:
-            raise CheckpointError(f"No session can be read from {path}: {error.strerror}. Give the path it was saved to.") from error
+            raise CheckpointError(
+                f"No session can be read from {path}: {error.strerror}. Give the path it was "
+                "saved to."
+            ) from error
         except CheckpointError as error:
             raise type(error)(f"{path}: {error}") from None
         return session
@@ -133,7 +173,9 @@ class Session(Generic[S]):
         try:
             checkpoint.write(as_path(path, "The path of a session"), self.learner.save(self._state))
         except OSError as error:
-            raise CheckpointError(f"The session cannot be saved to {path}: {error.strerror}.") from error
+            raise CheckpointError(
+                f"The session cannot be saved to {path}: {error.strerror}."
+            ) from error
 
     @property
     def state(self) -> S:
@@ -176,11 +218,13 @@ class Session(Generic[S]):
         constraint_gradient: Array | None = None,
         loss_value: float | None = None,
     ) -> None:
-        """Learn from what the played point met: feedback of the kind the learner needs, or keywords it can be made of.
+        """Learn from what the played point met: feedback of the kind the learner needs, or keywords
+        it can be made of.
 
-        `loss` and `constraint` are functions of one round or of several that shared the point (or, where the learner needs values
-        alone, met the points of `learner.acts`); the other keywords tell of one round, at the point. `constraint_gradient` is that
-        of g, not of its positive part.
+        `loss` and `constraint` are functions of one round or of several that shared the point (or,
+        where the learner needs values alone, met the points of `learner.acts`); the other keywords
+        tell of one round, at the point. `constraint_gradient` is that of g, not of its positive
+        part.
         """
         keywords = {
             "loss": loss,
@@ -198,18 +242,30 @@ class Session(Generic[S]):
                 seen = feedback
             case ["loss", "constraint"]:
                 seen = FullInformation(loss, constraint)  # type: ignore[arg-type]
-            case ["loss_gradient", "constraint_value"] | ["loss_gradient", "constraint_value", "constraint_gradient"]:
+            case ["loss_gradient", "constraint_value"] | [
+                "loss_gradient",
+                "constraint_value",
+                "constraint_gradient",
+            ]:
                 seen = self._one_round(loss_gradient, constraint_value, constraint_gradient)
             case ["constraint_value", "loss_value"]:
-                seen = Bandit(as_array([loss_value], "loss_value"), as_array([constraint_value], "constraint_value"))
+                seen = Bandit(
+                    as_array([loss_value], "loss_value"),
+                    as_array([constraint_value], "constraint_value"),
+                )
             case _:
-                raise InvalidInput(f"observe was given {' and '.join(given) or 'nothing'}; {self._accepted}")
+                raise InvalidInput(
+                    f"observe was given {' and '.join(given) or 'nothing'}; {self._accepted}"
+                )
         with self._turn, SILENCE:
             before = self._state
             seen = self._revealed(seen)
             state = before if self._journal is not None else self.learner.update(before, seen)
             if self._state is not before:
-                raise InvalidInput("A function called observe while it was evaluated: that observation is kept, this one is not.")
+                raise InvalidInput(
+                    "A function called observe while it was evaluated: that observation is kept, "
+                    "this one is not."
+                )
             if self._journal is None:
                 self._state = state
                 return
@@ -221,7 +277,9 @@ class Session(Generic[S]):
     @property
     def _accepted(self) -> str:
         needs = self.learner.needs
-        return f"{type(self.learner).__name__} needs {needs.__name__} feedback, or {_TEACHES[needs]}."
+        return (
+            f"{type(self.learner).__name__} needs {needs.__name__} feedback, or {_TEACHES[needs]}."
+        )
 
     def _revealed(self, seen: Feedback) -> Feedback:
         """What the learner needs of it, and no more."""
@@ -231,14 +289,20 @@ class Session(Generic[S]):
             if needs is Bandit:
                 return bandit(*seen, self.learner.acts(self._state, seen.rounds))
             x = self.play()
-            return seen if needs is FullInformation else first_order(*seen, x, seen.constraints.values(x))
+            return (
+                seen
+                if needs is FullInformation
+                else first_order(*seen, x, seen.constraints.values(x))
+            )
         if not isinstance(seen, needs):
             raise NotSupported(f"{type(seen).__name__} feedback was given; {self._accepted}")
         if isinstance(seen, FirstOrder):
             return seen._replace(
                 loss_gradient=self._point(seen.loss_gradient, "The loss gradient"),
                 violation=as_number(seen.violation, "The violation", least=0.0),
-                constraint_gradient=self._point(seen.constraint_gradient, "The constraint gradient"),
+                constraint_gradient=self._point(
+                    seen.constraint_gradient, "The constraint gradient"
+                ),
                 rounds=as_count(seen.rounds, "The number of rounds"),
             )
         return seen
@@ -246,23 +310,51 @@ class Session(Generic[S]):
     def _require_functions(self, seen: FullInformation) -> None:
         for name, batch in zip(("loss", "constraint"), seen, strict=True):
             if not isinstance(batch, Batch):
-                raise WrongType(f"The {name} is a function such as functions.Linear.one(costs), not a {type(batch).__name__}.")
-        stream, shape, most = Stream(*seen), self.learner.hard_set.shape, self.learner.rounds_left(self._state)
+                raise WrongType(
+                    f"The {name} is a function such as functions.Linear.one(costs), not a "
+                    f"{type(batch).__name__}."
+                )
+        stream, shape, most = (
+            Stream(*seen),
+            self.learner.hard_set.shape,
+            self.learner.rounds_left(self._state),
+        )
         if stream.shape != shape:
-            raise WrongShape(f"The functions take points of shape {stream.shape}; the learner's set has points of shape {shape}.")
+            raise WrongShape(
+                f"The functions take points of shape {stream.shape}; the learner's set has points "
+                f"of shape {shape}."
+            )
         if not 1 <= len(stream) <= most:
-            raise InvalidInput(f"Functions of {len(stream)} rounds were given where {'1 is' if most == 1 else f'1 to {most} are'} due.")
-        warn_of_negative_capacities(self.learner.hard_set, seen.constraints, self._asked, self._state.t, stacklevel=5)
+            raise InvalidInput(
+                f"Functions of {len(stream)} rounds were given where "
+                f"{'1 is' if most == 1 else f'1 to {most} are'} due."
+            )
+        warn_of_negative_capacities(
+            self.learner.hard_set, seen.constraints, self._asked, self._state.t, stacklevel=5
+        )
 
-    def _one_round(self, loss_gradient: Any, constraint_value: Any, constraint_gradient: Any) -> FirstOrder:
+    def _one_round(
+        self, loss_gradient: Any, constraint_value: Any, constraint_gradient: Any
+    ) -> FirstOrder:
         value = as_number(constraint_value, "constraint_value")
         if constraint_gradient is None and value > 0.0:
-            raise InvalidInput(f"constraint_value is {value:g}, a breach: give constraint_gradient, that of the constraint, too.")
+            raise InvalidInput(
+                f"constraint_value is {value:g}, a breach: give constraint_gradient, that of the "
+                "constraint, too."
+            )
         none = 0.0 * self.play()
         grad_f = self._point(loss_gradient, "loss_gradient")
-        grad_g = none if constraint_gradient is None else self._point(constraint_gradient, "constraint_gradient")
+        grad_g = (
+            none
+            if constraint_gradient is None
+            else self._point(constraint_gradient, "constraint_gradient")
+        )
         slopes = norm(grad_f), norm(grad_g)
-        return FirstOrder(grad_f, value, grad_g, *slopes, 1) if value > 0.0 else FirstOrder(grad_f, 0.0, none, slopes[0], 0.0, 1)
+        return (
+            FirstOrder(grad_f, value, grad_g, *slopes, 1)
+            if value > 0.0
+            else FirstOrder(grad_f, 0.0, none, slopes[0], 0.0, 1)
+        )
 
     def _point(self, x: Any, what: str) -> Array:
         """`x` where the learner's set lives."""

@@ -1,4 +1,7 @@
-"""The `tidewolf` command. It needs the extra `app`, and says so in one sentence where that is missing."""
+"""The `tidewolf` command.
+
+It needs the extra `app`, and says so in one sentence where that is missing.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,19 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command with these arguments (those of the shell by default); the answer is the exit code."""
-    missing = [package for package in ("typer", "rich", "matplotlib", "pyarrow") if find_spec(package) is None]
+    """Run the command with these arguments (those of the shell by default); the answer is the exit
+    code.
+    """
+    missing = [
+        package
+        for package in ("typer", "rich", "matplotlib", "pyarrow")
+        if find_spec(package) is None
+    ]
     if missing:
-        sys.stderr.write(f'The tidewolf command needs {" and ".join(missing)}, not installed here; type: pip install "tidewolf[app]"\n')
+        sys.stderr.write(
+            f"The tidewolf command needs {' and '.join(missing)}, not installed here; type: pip"
+            ' install "tidewolf[app]"\n'
+        )
         return 2
     from tidewolf.cli.app import invoke
 

@@ -1,4 +1,7 @@
-"""The commands, and how they end. Bad input ends with exit code 2 and one sentence, never with a traceback."""
+"""The commands, and how they end.
+
+Bad input ends with exit code 2 and one sentence, never with a traceback.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,16 @@ from tidewolf.cli.sweep import sweep
 from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import Interrupted, LawBroken, TidewolfError, TidewolfWarning
 
-_CONTESTANTS = ("LyapunovDescent", "LyapunovFrankWolfe", "SinhaVaze", "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
-_UsageError: Any = typer.BadParameter.__mro__[1]  # click's own, or that of the click inside typer: it depends on typer's version
+_CONTESTANTS = (
+    "LyapunovDescent",
+    "LyapunovFrankWolfe",
+    "SinhaVaze",
+    "DriftPlusPenalty",
+    "PrimalDual",
+    "BanditPrimalDual",
+)
+# click's own, or that of the click inside typer: it depends on typer's version
+_UsageError: Any = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -44,7 +55,10 @@ def invoke(arguments: Sequence[str] | None) -> int:
     except TidewolfError as error:
         return _refused(str(error))
     except MemoryError as error:
-        return _refused(f"There is not enough memory for this{f': {error}' if str(error) else ''}. Ask for less, or take a larger machine.")
+        return _refused(
+            f"There is not enough memory for this{f': {error}' if str(error) else ''}. Ask for "
+            "less, or take a larger machine."
+        )
     except OSError as error:
         if error.filename is None:
             raise
@@ -54,7 +68,9 @@ def invoke(arguments: Sequence[str] | None) -> int:
 
 @contextmanager
 def _warnings_as_sentences() -> Iterator[None]:
-    """Warnings of ours are for people: a sentence on stderr, without the file and line of the code that gave it."""
+    """Warnings of ours are for people: a sentence on stderr, without the file and line of the code
+    that gave it.
+    """
     with warnings.catch_warnings():
         shown = warnings.showwarning
 
@@ -81,9 +97,15 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def tidewolf(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and stop."
+        ),
+    ] = False,
 ) -> None:
-    """Decisions, round after round, inside a hard set that is costly to project on, under limits that move with time.
+    """Decisions, round after round, inside a hard set that is costly to project on, under limits
+    that move with time.
 
     \b
     Begin with:
@@ -105,23 +127,46 @@ app.command()(sweep)
 
 @app.command()
 def compare(
-    problem: Annotated[list[str] | None, typer.Argument(metavar="[PROBLEM]...", help="Built-in problems; routing by default.")] = None,
-    learner: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A learner or a rival; give it again for several.")] = None,
-    rounds: Annotated[int | None, typer.Option(metavar="N", help="How many rounds; as many as each problem has by default.")] = None,
-    cautions: Annotated[str, typer.Option(metavar="C,...", help="The values of caution to sweep.")] = "0.1,0.3,1,3,10,30,100",
+    problem: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PROBLEM]...", help="Built-in problems; routing by default."),
+    ] = None,
+    learner: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A learner or a rival; give it again for several."),
+    ] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="How many rounds; as many as each problem has by default."),
+    ] = None,
+    cautions: Annotated[
+        str, typer.Option(metavar="C,...", help="The values of caution to sweep.")
+    ] = "0.1,0.3,1,3,10,30,100",
     budgets: Annotated[str, typer.Option(metavar="B,...", help="Oracle calls a round.")] = "1",
-    seeds: Annotated[str, typer.Option(metavar="S,...", help="The seeds of everything random.")] = "0",
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the page, the pictures and comparison.json go.")] = Path("out/compare"),
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the comparison that DIR holds.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress line and no table.")] = False,
+    seeds: Annotated[
+        str, typer.Option(metavar="S,...", help="The seeds of everything random.")
+    ] = "0",
+    out: Annotated[
+        Path,
+        typer.Option(metavar="DIR", help="Where the page, the pictures and comparison.json go."),
+    ] = Path("out/compare"),
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite the comparison that DIR holds.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress line and no table.")
+    ] = False,
 ) -> None:
     """A tournament: frontiers of regret against violation as caution moves.
 
-    Plays every learner on every problem, at every caution, budget and seed it has a setting for. Prints how each stands against
-    SinhaVaze, which projects exactly, and writes a page, a picture for each problem, and all numbers. A run that is refused is
-    said and harms no other. Unless told otherwise, LyapunovDescent, LyapunovFrankWolfe, SinhaVaze and the paper's three play; of
-    these BanditPrimalDual sees two numbers a round, the others gradients or whole functions.
+    Plays every learner on every problem, at every caution, budget and seed it has a setting for.
+    Prints how each stands against SinhaVaze, which projects exactly, and writes a page, a picture
+    for each problem, and all numbers. A run that is refused is said and harms no other. Unless told
+    otherwise, LyapunovDescent, LyapunovFrankWolfe, SinhaVaze and the paper's three play; of these
+    BanditPrimalDual sees two numbers a round, the others gradients or whole functions.
 
     \b
     Examples:
@@ -138,7 +183,10 @@ def compare(
 
     builders = {name: problems.named(name) for name in problem or ["routing"]}
     learners = {name: learner_named(name) for name in learner or _CONTESTANTS}
-    swept = {"cautions": numbers(cautions, "--cautions", float), "budgets": numbers(budgets, "--budgets", float)}
+    swept = {
+        "cautions": numbers(cautions, "--cautions", float),
+        "budgets": numbers(budgets, "--budgets", float),
+    }
     seeded = numbers(seeds, "--seeds", int)
     streams = {name: partial(build, rounds) for name, build in builders.items()}
     require_free(out, [*FILES, "comparison.html", *page.pictures(list(streams)).values()], force)
@@ -155,17 +203,24 @@ def compare(
 
 @app.command()
 def check(
-    name: Annotated[str, typer.Argument(metavar="MODULE:NAME", help="A class or an instance in a module of yours.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="MODULE:NAME", help="A class or an instance in a module of yours."),
+    ],
     seed: Annotated[int, typer.Option(metavar="S", help="The seed of everything random.")] = 0,
     laws: Annotated[bool, typer.Option("--laws", help="Also name every law that is kept.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON, and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress line and no list.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the outcome as JSON, and nothing else.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress line and no list.")
+    ] = False,
 ) -> None:
     """Put a set, a batch of functions or a learner of your own to the laws.
 
-    Says of every example of the class (or of the instance) whether it keeps them. The exit code is 0 where all do; else it is 2, and
-    one sentence says which law is broken, by which example, with the numbers. The module is imported as Python does, from the current
-    directory too.
+    Says of every example of the class (or of the instance) whether it keeps them. The exit code is
+    0 where all do; else it is 2, and one sentence says which law is broken, by which example, with
+    the numbers. The module is imported as Python does, from the current directory too.
 
     \b
     Examples:
@@ -185,7 +240,12 @@ def check(
         if not (quiet or as_json):
             screen.show_outcome(outcomes[-1], named=laws)
     if as_json:
-        record = {"name": name, "kind": kind.name, "seed": seed, "examples": [each._asdict() for each in outcomes]}
+        record = {
+            "name": name,
+            "kind": kind.name,
+            "seed": seed,
+            "examples": [each._asdict() for each in outcomes],
+        }
         typer.echo(as_text(record), nl=False)
     for number, each in enumerate(outcomes, start=1):
         if each.broken is not None:
@@ -196,8 +256,8 @@ def check(
 def list_() -> None:
     """What there is: problems, learners, rivals, sets.
 
-    These are the names that experiment files and --learner take. In Python they are found under tidewolf.problems, tidewolf.learners,
-    tidewolf.rivals and tidewolf.sets.
+    These are the names that experiment files and --learner take. In Python they are found under
+    tidewolf.problems, tidewolf.learners, tidewolf.rivals and tidewolf.sets.
 
     \b
     Examples:
@@ -213,4 +273,10 @@ def list_() -> None:
         "sets": sets.every(),
     }
     for title, members in parts.items():
-        screen.show_members(title, {member.__name__: (member.__doc__ or "").strip().partition("\n")[0] for member in members})
+        screen.show_members(
+            title,
+            {
+                member.__name__: (member.__doc__ or "").strip().partition("\n")[0]
+                for member in members
+            },
+        )

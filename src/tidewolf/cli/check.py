@@ -1,6 +1,8 @@
-"""What `tidewolf check` looks at: a set, a batch of functions or a learner of the user's, a class or an instance, and its laws.
+"""What `tidewolf check` looks at: a set, a batch of functions or a learner of the user's, a class
+or an instance, and its laws.
 
-Code that is not ours may do anything while it is imported or asked: whatever it raises becomes one sentence.
+Code that is not ours may do anything while it is imported or asked: whatever it raises becomes one
+sentence.
 """
 
 from __future__ import annotations
@@ -41,18 +43,29 @@ class Outcome(NamedTuple):
 
 
 def found(name: str) -> tuple[Kind, list[Any]]:
-    """The kind of thing called module:Name, importable from the current directory, and the examples of it to check."""
+    """The kind of thing called module:Name, importable from the current directory, and the examples
+    of it to check.
+    """
     module, colon, member = name.partition(":")
     if not (module and colon and member):
-        raise InvalidInput(f"What to check is called module:Name, such as mymodule:MySet, not {name!r}.")
+        raise InvalidInput(
+            f"What to check is called module:Name, such as mymodule:MySet, not {name!r}."
+        )
     thing = _member(_imported(module), module, member)
     for kind in _KINDS:
         if isinstance(thing, kind.base):
             return kind, [thing]
         if isinstance(thing, type) and issubclass(thing, kind.base):
             return kind, _examples(thing, kind)
-    what = f"the class {thing.__name__}" if isinstance(thing, type) else f"of type {type(thing).__name__}"
-    raise WrongType(f"{name} is {what}; a set (ConvexSet), a batch of functions (Batch) or a learner (Learner) can be checked.")
+    what = (
+        f"the class {thing.__name__}"
+        if isinstance(thing, type)
+        else f"of type {type(thing).__name__}"
+    )
+    raise WrongType(
+        f"{name} is {what}; a set (ConvexSet), a batch of functions (Batch) or a learner (Learner) "
+        "can be checked."
+    )
 
 
 def outcome(kind: Kind, example: Any, seed: int, kept: Kept) -> Outcome:
@@ -79,7 +92,9 @@ def _imported(module: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is not None and f"{module}.".startswith(f"{error.name}."):
             hint = " Leave out the .py." if module.endswith(".py") else ""
-            raise InvalidInput(f"There is no module called {module!r} in {here}, nor is one installed.{hint}") from None
+            raise InvalidInput(
+                f"There is no module called {module!r} in {here}, nor is one installed.{hint}"
+            ) from None
         raise InvalidInput(f"The module {module} cannot be imported: {said(error)}") from error
     except (Exception, SystemExit) as error:
         raise InvalidInput(f"The module {module} cannot be imported: {said(error)}") from error
@@ -96,18 +111,28 @@ def _member(module: Any, name: str, member: str) -> Any:
 
 def _examples(thing: Any, kind: Kind) -> list[Any]:
     if isabstract(thing):
-        raise InvalidInput(f"{thing.__name__} is no complete {kind.name}: it lacks {', '.join(sorted(thing.__abstractmethods__))}.")
+        raise InvalidInput(
+            f"{thing.__name__} is no complete {kind.name}: it lacks "
+            f"{', '.join(sorted(thing.__abstractmethods__))}."
+        )
     try:
         examples = list(kind.examples(thing))
     except Exception as error:
-        raise InvalidInput(f"The examples of {thing.__name__} cannot be made: {said(error)}") from error
+        raise InvalidInput(
+            f"The examples of {thing.__name__} cannot be made: {said(error)}"
+        ) from error
     if not examples:
-        raise InvalidInput(f"{thing.__name__}.examples gives nothing to check; let it give at least one {kind.name}.")
+        raise InvalidInput(
+            f"{thing.__name__}.examples gives nothing to check; let it give at least one "
+            f"{kind.name}."
+        )
     return examples
 
 
 def _learners(thing: Any) -> list[Any]:
-    """On a simplex, a ball and a flow; a learner may refuse sets that it cannot work with, but not all of them."""
+    """On a simplex, a ball and a flow; a learner may refuse sets that it cannot work with, but not
+    all of them.
+    """
     learners, refused = list[Any](), list[NotSupported]()
     for K in (sets.Simplex(3), sets.L2Ball(2), sets.FlowPolytope.examples()[0]):
         try:
@@ -120,8 +145,14 @@ def _learners(thing: Any) -> list[Any]:
 
 
 def _check_function(f: functions.Batch, *, seed: int, kept: Kept) -> None:
-    """Where functions are not defined everywhere, positive points are tried; others are a matter for `check_function` itself."""
-    points = None if f.domain is None else list(generator(seed, "tidewolf check").uniform(0.5, 2.0, (4, *f.shape)))
+    """Where functions are not defined everywhere, positive points are tried; others are a matter
+    for `check_function` itself.
+    """
+    points = (
+        None
+        if f.domain is None
+        else list(generator(seed, "tidewolf check").uniform(0.5, 2.0, (4, *f.shape)))
+    )
     testing.check_function(f, seed=seed, points=points, kept=kept)
 
 

@@ -15,4 +15,7 @@ def numbers(text: str, option: str, kind: Callable[[str], N]) -> list[N]:
     try:
         return [kind(part) for part in text.split(",")]
     except ValueError:
-        raise InvalidInput(f"{option} takes {'whole ' * (kind is int)}numbers with commas between, such as 1,10, not {text!r}.") from None
+        raise InvalidInput(
+            f"{option} takes {'whole ' * (kind is int)}numbers with commas between, such as 1,10, "
+            f"not {text!r}."
+        ) from None

@@ -46,28 +46,51 @@ def run(
     experiment: Annotated[
         str,
         typer.Argument(
-            metavar="EXPERIMENT", help="A built-in problem (`tidewolf list`) or a TOML file (`tidewolf new`).", autocompletion=experiments
+            metavar="EXPERIMENT",
+            help="A built-in problem (`tidewolf list`) or a TOML file (`tidewolf new`).",
+            autocompletion=experiments,
         ),
     ],
-    rounds: Annotated[int | None, typer.Option(metavar="N", help="How many rounds; as many as the stream has by default.")] = None,
+    rounds: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="How many rounds; as many as the stream has by default."),
+    ] = None,
     learner: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A learner or a rival; give it again for several.", autocompletion=learners),
+        typer.Option(
+            metavar="NAME",
+            help="A learner or a rival; give it again for several.",
+            autocompletion=learners,
+        ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(metavar="S", help="The seed of everything random; 0 by default.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="S", help="The seed of everything random; 0 by default.")
+    ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The run folder; out by default, or the next out-2, ... that is free.")
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="The run folder; out by default, or the next out-2, ... that is free.",
+        ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the run that DIR holds.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress line and no table.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite the run that DIR holds.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress line and no table.")
+    ] = False,
 ) -> None:
     """Run learners on a problem, side by side.
 
-    Prints a table and fills a run folder: report.html with pictures, summary.json, rounds.parquet with every round, the experiment as
-    resolved, checkpoints. Unless told otherwise, LyapunovDescent runs beside SinhaVaze, which projects exactly, and the paper's three:
-    DriftPlusPenalty, PrimalDual and BanditPrimalDual, which sees two numbers a round. Of these, one that refuses the problem is left
-    out, and that is said. Ctrl-C, or a power cut, loses little: `tidewolf resume DIR` goes on.
+    Prints a table and fills a run folder: report.html with pictures, summary.json, rounds.parquet
+    with every round, the experiment as resolved, checkpoints. Unless told otherwise,
+    LyapunovDescent runs beside SinhaVaze, which projects exactly, and the paper's three:
+    DriftPlusPenalty, PrimalDual and BanditPrimalDual, which sees two numbers a round. Of these, one
+    that refuses the problem is left out, and that is said. Ctrl-C, or a power cut, loses little:
+    `tidewolf resume DIR` goes on.
 
     \b
     Examples:
@@ -85,7 +108,8 @@ def run(
     problem = asked.problem(asked.seeds[0])
     asked = asked.taken(problem)
     resolved = replace(asked.resolved(len(problem)), folder=None)
-    for entrant in resolved.entrants():  # all are made before the first one runs, so that a wrong setting costs no time
+    # all are made before the first one runs, so that a wrong setting costs no time
+    for entrant in resolved.entrants():
         asked.learner(entrant, problem, asked.seeds[0])
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder, "run", again=True):
@@ -93,13 +117,20 @@ def run(
 
 
 def resume(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run that was interrupted.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress line and no table.")] = False,
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The folder of a run that was interrupted.")
+    ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress line and no table.")
+    ] = False,
 ) -> None:
     """Go on with a run that was interrupted, killed or cut off.
 
-    The results are those of a run that never stopped, bit for bit, on the same machine and versions. A complete run is shown again.
+    The results are those of a run that never stopped, bit for bit, on the same machine and
+    versions. A complete run is shown again.
 
     \b
     Examples:
@@ -115,8 +146,12 @@ def resume(
 
 def report(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a complete run.")],
-    figures: Annotated[bool, typer.Option("--figures", help="Also every figure as PNG and SVG, in DIR/figures.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not say where the page is.")] = False,
+    figures: Annotated[
+        bool, typer.Option("--figures", help="Also every figure as PNG and SVG, in DIR/figures.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Do not say where the page is.")
+    ] = False,
 ) -> None:
     """Write the report page of a run again, from the numbers in its folder.
 
@@ -130,21 +165,36 @@ def report(
 
     folder = RunFolder.open(directory)
     if not folder.complete:
-        raise InvalidInput(f"{directory} holds a run that is not complete; `tidewolf resume {directory}` goes on with it.")
+        raise InvalidInput(
+            f"{directory} holds a run that is not complete; `tidewolf resume {directory}` goes on "
+            "with it."
+        )
     with folder.locked():
         for each in folder.play():
             _write_page(folder, each)
             if figures:
                 write_figures(folder.figures(each.seed), each.runs, entries=each.problem.labels)
             if not quiet:
-                typer.echo(f"report: {folder.page(each.seed)}" + (f"\nfigures: {folder.figures(each.seed)}" if figures else ""))
+                typer.echo(
+                    f"report: {folder.page(each.seed)}"
+                    + (f"\nfigures: {folder.figures(each.seed)}" if figures else "")
+                )
 
 
 def new(
-    name: Annotated[str, typer.Argument(metavar="[NAME]", help="What the experiment is called; NAME.toml is written.")] = "experiment",
-    problem: Annotated[str, typer.Option(metavar="PROBLEM", help="The built-in problem to begin with.")] = "routing",
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="[NAME]", help="What the experiment is called; NAME.toml is written."
+        ),
+    ] = "experiment",
+    problem: Annotated[
+        str, typer.Option(metavar="PROBLEM", help="The built-in problem to begin with.")
+    ] = "routing",
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not say what to do next.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Do not say what to do next.")
+    ] = False,
 ) -> None:
     """Write an experiment file with every key explained. It runs as it is: change it from there.
 
@@ -159,13 +209,17 @@ def new(
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
     text = template(path.stem, problem)
     if path.exists() and not force:
-        raise InvalidInput(f"{path} is there already; choose another name, or overwrite it with --force.")
+        raise InvalidInput(
+            f"{path} is there already; choose another name, or overwrite it with --force."
+        )
     checkpoint.write(path, text.encode())
     if not quiet:
         typer.echo(f"{path} is written; edit it, then: tidewolf run {path}")
 
 
-def asked_for(name: str, rounds: int | None, names: Sequence[str] | None, seed: int | None) -> Experiment:
+def asked_for(
+    name: str, rounds: int | None, names: Sequence[str] | None, seed: int | None
+) -> Experiment:
     """The experiment of a file or of a built-in name, with what the command line says instead."""
     from tidewolf.core.arrays import as_count
     from tidewolf.experiments import Choice, Experiment, load
@@ -181,7 +235,10 @@ def asked_for(name: str, rounds: int | None, names: Sequence[str] | None, seed: 
     if names:
         for each in names:
             learner_named(each)
-        chosen = [[choice for choice in found.learners if choice.name == each] or [Choice(each)] for each in dict.fromkeys(names)]
+        chosen = [
+            [choice for choice in found.learners if choice.name == each] or [Choice(each)]
+            for each in dict.fromkeys(names)
+        ]
         found = replace(found, learners=tuple(choice for some in chosen for choice in some))
     return found
 

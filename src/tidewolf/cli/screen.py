@@ -1,4 +1,7 @@
-"""What a terminal shows: a progress line while learners run, then tables. Results go to stdout, progress to stderr."""
+"""What a terminal shows: a progress line while learners run, then tables.
+
+Results go to stdout, progress to stderr.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,17 @@ if TYPE_CHECKING:
     from tidewolf.experiments.folder import Follow
     from tidewolf.experiments.sweep import Line, Stage, Sweep
 
-_TITLES = ("learner", "calls", "regret", "violation", "gap\n%", "shortfall\n%", "less\nbroken", "in equal\ntime", "us")
+_TITLES = (
+    "learner",
+    "calls",
+    "regret",
+    "violation",
+    "gap\n%",
+    "shortfall\n%",
+    "less\nbroken",
+    "in equal\ntime",
+    "us",
+)
 """Those of HEAD, narrow."""
 
 
@@ -42,12 +55,16 @@ def _bar(shown: bool) -> Progress:
         TextColumn("{task.fields[detail]}"),
         TimeRemainingColumn(compact=True),
     )
-    return Progress(*columns, console=console, transient=True, disable=not (shown and console.is_terminal))
+    return Progress(
+        *columns, console=console, transient=True, disable=not (shown and console.is_terminal)
+    )
 
 
 @contextmanager
 def progress(shown: bool) -> Iterator[Follow]:
-    """A function that begins a line and answers what keeps it moving; nothing is shown where stderr is not a terminal."""
+    """A function that begins a line and answers what keeps it moving; nothing is shown where stderr
+    is not a terminal.
+    """
     with _bar(shown) as bar:
         before = bar.add_task("the best point in hindsight", total=None, detail="")
 
@@ -58,8 +75,14 @@ def progress(shown: bool) -> Iterator[Follow]:
 
             def moved(moment: Moment) -> None:
                 speed = (moment.rounds_done - begun.rounds_done) / max(bar.get_time() - clock, 1e-9)
-                regret = None if hindsight is None else moment.loss_total - float(hindsight[moment.rounds_done - 1])
-                bar.update(task, completed=moment.rounds_done, detail=_detail(moment, speed, regret))
+                regret = (
+                    None
+                    if hindsight is None
+                    else moment.loss_total - float(hindsight[moment.rounds_done - 1])
+                )
+                bar.update(
+                    task, completed=moment.rounds_done, detail=_detail(moment, speed, regret)
+                )
 
             return moved
 
@@ -79,14 +102,22 @@ def tournament(shown: bool) -> Iterator[Callable[[Step, Moment], None]]:
             knob = "" if step.caution is None else f", caution {step.caution:g}"
             what = f"{step.stream}, {step.learner}{knob} ({step.number} of {step.runs})"
             done = step.number - 1 + moment.rounds_done / moment.rounds
-            bar.update(task, description=what, total=step.runs, completed=done, detail=_detail(moment, speed))
+            bar.update(
+                task,
+                description=what,
+                total=step.runs,
+                completed=done,
+                detail=_detail(moment, speed),
+            )
 
         yield follow
 
 
 @contextmanager
 def checking(shown: bool, example: str) -> Iterator[Callable[[str], None]]:
-    """What is told the laws that an example keeps; nothing is shown where stderr is not a terminal."""
+    """What is told the laws that an example keeps; nothing is shown where stderr is not a
+    terminal.
+    """
     with _bar(shown) as bar:
         task = bar.add_task(example, total=None, detail="")
         yield lambda law: bar.update(task, detail=law)
@@ -95,21 +126,34 @@ def checking(shown: bool, example: str) -> Iterator[Callable[[str], None]]:
 def show_outcome(outcome: Outcome, *, named: bool) -> None:
     """What became of an example, in a line; and every law it keeps, where they are to be named."""
     console, kept = Console(highlight=False), len(outcome.kept)
-    ending, style = (f"keeps all {kept} laws", "green") if outcome.broken is None else (f"fails after {kept} laws", "red")
-    console.print(Text.assemble((outcome.example, "bold"), " ", (f"{ending}.", style)), soft_wrap=True)
+    ending, style = (
+        (f"keeps all {kept} laws", "green")
+        if outcome.broken is None
+        else (f"fails after {kept} laws", "red")
+    )
+    console.print(
+        Text.assemble((outcome.example, "bold"), " ", (f"{ending}.", style)), soft_wrap=True
+    )
     for law in outcome.kept if named else ():
         console.print(Text(f"  {law}"))
 
 
 @contextmanager
 def sweep(shown: bool) -> Iterator[Callable[[Stage], None]]:
-    """What keeps one line moving over all cells; nothing is shown where stderr is not a terminal."""
+    """What keeps one line moving over all cells; nothing is shown where stderr is not a
+    terminal.
+    """
     with _bar(shown) as bar:
         task = bar.add_task("sweep", total=None, detail="")
 
         def follow(stage: Stage) -> None:
             failed = f", {stage.failed} failed" if stage.failed else ""
-            bar.update(task, total=stage.cells, completed=stage.done, detail=f"{stage.done:,} of {stage.cells:,} cells{failed}")
+            bar.update(
+                task,
+                total=stage.cells,
+                completed=stage.done,
+                detail=f"{stage.done:,} of {stage.cells:,} cells{failed}",
+            )
 
         yield follow
 
@@ -142,9 +186,16 @@ def _results(runs: Sequence[Run], labels: Sequence[str]) -> Table:
     for title in ("regret", "violation", "calls\na round", "largest\nexcess", "seconds"):
         table.add_column(title, justify="right", vertical="bottom", no_wrap=True)
     for run, label in zip(runs, labels, strict=True):
-        cells = (float(run.violations.sum()), run.oracle_calls / len(run.losses), run.max_excess, run.seconds)
+        cells = (
+            float(run.violations.sum()),
+            run.oracle_calls / len(run.losses),
+            run.max_excess,
+            run.seconds,
+        )
         regret = "none" if run.regret is None else interval(run.regret)
-        table.add_row(Text(label, style="bold"), Text(regret), *(Text(number(cell)) for cell in cells))
+        table.add_row(
+            Text(label, style="bold"), Text(regret), *(Text(number(cell)) for cell in cells)
+        )
     return table
 
 
@@ -159,7 +210,9 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
     for stream in comparison.streams:
         table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
         for i in shown:
-            table.add_column(_TITLES[i], justify="right" if i else "left", vertical="bottom", no_wrap=True)
+            table.add_column(
+                _TITLES[i], justify="right" if i else "left", vertical="bottom", no_wrap=True
+            )
         for standing in standings:
             if standing.stream == stream:
                 row = cells(standing)
@@ -171,7 +224,12 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
         console.print(Text(sentence, style="yellow"))
     if said := who_sees_what((entry.learner, entry.sees) for entry in comparison.entries):
         console.print(Text(said))
-    console.print(Text(f"Held against {comparison.rival}, in % of the comparator's mean loss; up to 0.5 is on its frontier."))
+    console.print(
+        Text(
+            f"Held against {comparison.rival}, in % of the comparator's mean loss; up to 0.5 is on "
+            "its frontier."
+        )
+    )
     console.print(Text(f"report: {page}"), soft_wrap=True)
 
 
@@ -195,10 +253,18 @@ def show_sweep(found: Sweep, table: Path) -> None:
         ):
             grid.add_column(title, justify="right", vertical="bottom", no_wrap=True)
         for line in lines:
-            regret = "none" if line.regret is None else interval(line.regret).partition(" \u00b1")[0]
+            regret = (
+                "none" if line.regret is None else interval(line.regret).partition(" \u00b1")[0]
+            )
             micro = None if line.seconds is None else 1e6 * line.seconds
             settings = (_setting(line.settings.get(name, "")) for name in knobs)
-            cells = (regret, number(line.violation), number(line.calls), number(micro), str(line.seeds))
+            cells = (
+                regret,
+                number(line.violation),
+                number(line.calls),
+                number(micro),
+                str(line.seeds),
+            )
             grid.add_row(Text(line.learner, style="bold"), *map(Text, (*settings, *cells)))
         length = "as many rounds as it has" if rounds is None else f"{rounds:,} rounds"
         console.print(Text.assemble((experiment, "bold"), f": {length}, means over seeds"))

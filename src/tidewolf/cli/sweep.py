@@ -17,32 +17,66 @@ def sweep(
     experiment: Annotated[
         str,
         typer.Argument(
-            metavar="EXPERIMENT", help="A built-in problem (`tidewolf list`) or a TOML file (`tidewolf new`).", autocompletion=experiments
+            metavar="EXPERIMENT",
+            help="A built-in problem (`tidewolf list`) or a TOML file (`tidewolf new`).",
+            autocompletion=experiments,
         ),
     ],
     learner: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A learner or a rival; give it again for several.", autocompletion=learners),
+        typer.Option(
+            metavar="NAME",
+            help="A learner or a rival; give it again for several.",
+            autocompletion=learners,
+        ),
     ] = None,
-    horizons: Annotated[str | None, typer.Option(metavar="N,...", help="How many rounds; as many as there are by default.")] = None,
-    seeds: Annotated[str | None, typer.Option(metavar="S,...", help="The seeds of everything random; 0 by default.")] = None,
+    horizons: Annotated[
+        str | None,
+        typer.Option(metavar="N,...", help="How many rounds; as many as there are by default."),
+    ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(metavar="S,...", help="The seeds of everything random; 0 by default."),
+    ] = None,
     knob: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=V,...", help="Values of a setting of learners; give it again for another.")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=V,...", help="Values of a setting of learners; give it again for another."
+        ),
     ] = None,
-    jobs: Annotated[int | None, typer.Option(metavar="N", help="How many processes; as many as there are processors by default.")] = None,
-    dask: Annotated[str | None, typer.Option(metavar="ADDRESS", help="The scheduler of a Dask cluster that plays instead.")] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="How many processes; as many as there are processors by default."
+        ),
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="The scheduler of a Dask cluster that plays instead."),
+    ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where results.parquet goes, and what is done already; out/sweep by default.")
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where results.parquet goes, and what is done already; out/sweep by default.",
+        ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Begin anew, whatever sweep DIR holds.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress line and no table.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Begin anew, whatever sweep DIR holds.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress line and no table.")
+    ] = False,
 ) -> None:
     """Many runs: horizons x seeds x learners x knobs.
 
-    Plays every learner at every horizon and seed, and at every combination of the knobs it has, and writes one table of all runs. A file
-    says which in its table [sweep]; what is given here counts instead. The same command goes on where a killed one stopped; a run that
-    fails is a line with the reason, and is tried again then. The numbers are the same whoever plays.
+    Plays every learner at every horizon and seed, and at every combination of the knobs it has, and
+    writes one table of all runs. A file says which in its table [sweep]; what is given here counts
+    instead. The same command goes on where a killed one stopped; a run that fails is a line with
+    the reason, and is tried again then. The numbers are the same whoever plays.
 
     \b
     Examples:
@@ -58,7 +92,9 @@ def sweep(
     from tidewolf.experiments.journal import RESULTS
 
     if dask is not None and jobs is not None:
-        raise InvalidInput("Give --jobs for processes of this machine or --dask for a cluster, not both.")
+        raise InvalidInput(
+            "Give --jobs for processes of this machine or --dask for a cluster, not both."
+        )
     asked = asked_for(experiment, None, learner, None)
     cells = plan(
         asked,
@@ -66,7 +102,11 @@ def sweep(
         seeds=() if seeds is None else numbers(seeds, "--seeds", int),
         knobs=dict(map(_knob, knob or ())),
     )
-    engine = engines.on_processes(engines.processors() if jobs is None else jobs) if dask is None else engines.on_cluster(dask)
+    engine = (
+        engines.on_processes(engines.processors() if jobs is None else jobs)
+        if dask is None
+        else engines.on_cluster(dask)
+    )
     folder = out or (asked.folder or Path("out")) / "sweep"
     stage = sweeps.Stage(0, 0, len(cells))
     try:
@@ -79,7 +119,10 @@ def sweep(
 
             found = sweeps.sweep(cells, folder, engine=engine, force=force, progress=moved)
     except KeyboardInterrupt:
-        raise Interrupted(f"Interrupted: {stage.done} of {stage.cells} cells are done, and the same command goes on from there.") from None
+        raise Interrupted(
+            f"Interrupted: {stage.done} of {stage.cells} cells are done, and the same command goes "
+            "on from there."
+        ) from None
     if as_json:
         typer.echo(as_text({"runs": found.rows}), nl=False)
     elif not quiet:
@@ -90,4 +133,6 @@ def _knob(text: str) -> tuple[str, list[float]]:
     name, equals, values = text.partition("=")
     if not equals:
         raise InvalidInput(f"--knob takes a name and values, such as caution=1,10, not {text!r}.")
-    return name, numbers(values, f"--knob {name}", lambda part: int(part) if part.strip().isdigit() else float(part))
+    return name, numbers(
+        values, f"--knob {name}", lambda part: int(part) if part.strip().isdigit() else float(part)
+    )

@@ -1,4 +1,6 @@
-"""Arguments that are no numbers: switches, names, paths, lists, things to call; each checked where it comes in."""
+"""Arguments that are no numbers: switches, names, paths, lists, things to call; each checked where
+it comes in.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def as_path(x: object, what: str) -> Path:
 
 
 def as_items(x: object, what: str, such: str) -> tuple[Any, ...]:
-    """The items of a list or of anything else that has items to go through; text is one thing, not its letters."""
+    """The items of a list or of anything else that has items to go through; text is one thing, not
+    its letters.
+    """
     try:
         if isinstance(x, Iterable) and not isinstance(x, str | bytes):
             return tuple(x)

@@ -1,6 +1,7 @@
 """Arrays of any library: checked on the way in, frozen on the way out.
 
-A point is an array of any shape; <a, b> is the sum of products and the norm is Frobenius. NumPy arrays take a fast path;
+A point is an array of any shape; <a, b> is the sum of products and the norm is Frobenius. NumPy
+arrays take a fast path;
 torch, CuPy and the rest go through array-api-compat. Small scalars cross to Python floats at once.
 """
 
@@ -20,7 +21,9 @@ from tidewolf.core.types import Array, NDArray, Shape
 LARGEST_COUNT = 2**63 - 1
 """The largest whole number that arrays, tables and files hold."""
 LARGEST_SEED = 2**128 - 1
-"""As many bits as `secrets.randbits(128)` gives; tables and experiment files take seeds up to LARGEST_COUNT."""
+"""As many bits as `secrets.randbits(128)` gives; tables and experiment files take seeds up to
+LARGEST_COUNT.
+"""
 MOST_ENTRIES = 2**31 - 1
 """The most entries that a point has: sparse vertices count them in 32 bits."""
 MOST_SIDE = math.isqrt(MOST_ENTRIES)
@@ -37,7 +40,9 @@ def namespace(x: Array) -> Any:
 
 
 def is_array(x: object) -> bool:
-    """Whether `x` is an array of a library we can compute with; one with a mask is not, for computing forgets the mask."""
+    """Whether `x` is an array of a library we can compute with; one with a mask is not, for
+    computing forgets the mask.
+    """
     if type(x) is np.ndarray:
         return True
     from array_api_compat import is_array_api_obj
@@ -46,7 +51,9 @@ def is_array(x: object) -> bool:
 
 
 def as_array(x: object, what: str) -> Array:
-    """`x` as a finite floating-point array: arrays stay where they are, lists and integers are promoted."""
+    """`x` as a finite floating-point array: arrays stay where they are, lists and integers are
+    promoted.
+    """
     if type(x) is not np.ndarray:
         require_no_mask(x, what)
     if not is_array(x):
@@ -60,12 +67,16 @@ def as_point(x: object, shape: Shape, what: str) -> Array:
     """`x` as a finite floating-point array of exactly this shape."""
     point = as_array(x, what)
     if tuple(point.shape) != shape:
-        raise WrongShape(f"{what} has shape {tuple(point.shape)}; the set's points have shape {shape}.")
+        raise WrongShape(
+            f"{what} has shape {tuple(point.shape)}; the set's points have shape {shape}."
+        )
     return point
 
 
 def as_direction(x: object, shape: Shape, what: str = "The direction") -> Array:
-    """`as_point` where something is wrong with x; a floating array of the right shape passes at once, its entries unseen."""
+    """`as_point` where something is wrong with x; a floating array of the right shape passes at
+    once, its entries unseen.
+    """
     if type(x) is np.ndarray:
         if x.shape == shape and (x.dtype is _DOUBLE or x.dtype is _SINGLE):
             return x
@@ -86,7 +97,9 @@ def as_number(x: object, what: str, *, above: float = -math.inf, least: float = 
     try:
         number = math.nan if _no_number(x) else float(x)  # type: ignore[arg-type]
     except OverflowError:
-        raise NotFinite(f"{what} must be a number of moderate size; the one given is too large to compute with.") from None
+        raise NotFinite(
+            f"{what} must be a number of moderate size; the one given is too large to compute with."
+        ) from None
     except (TypeError, ValueError):
         number = math.nan
     if math.isnan(number) and not isinstance(x, float | np.floating):
@@ -101,17 +114,23 @@ def as_number(x: object, what: str, *, above: float = -math.inf, least: float = 
 
 
 def as_count(x: object, what: str, *, least: int = 1, most: int = LARGEST_COUNT) -> int:
-    """`x` as a whole number from `least` to `most`, every digit kept; a float that is one is accepted up to 2^53."""
+    """`x` as a whole number from `least` to `most`, every digit kept; a float that is one is
+    accepted up to 2^53.
+    """
     try:
         count = None if isinstance(x, bool) else operator.index(x)  # type: ignore[arg-type]
-    except (TypeError, ValueError, RuntimeError):  # floats, and arrays that are no single whole number
+    except (TypeError, ValueError, RuntimeError):
+        # floats, and arrays that are no single whole number
         count = None
-    if count is None or count.bit_length() > 1023:  # of those too large for a float as_number speaks
+    # of those too large for a float as_number speaks
+    if count is None or count.bit_length() > 1023:
         number = as_number(x, what)
         if number != int(number):
             raise InvalidInput(f"{what} must be a whole number, not {number:g}.")
         if least <= number and 2**53 < abs(number) <= most:
-            raise InvalidInput(f"{what} is {number:g}, where floats skip whole numbers; give it as an int.")
+            raise InvalidInput(
+                f"{what} is {number:g}, where floats skip whole numbers; give it as an int."
+            )
         count = int(number)
     if count < least:
         raise InvalidInput(f"{what} must be at least {least}, not {_shown(count)}.")
@@ -134,14 +153,22 @@ def require_finite(x: Array, what: str) -> None:
         return
     flat = np.asarray(to_numpy(finite)).reshape(-1)
     first = tuple(int(i) for i in np.unravel_index(int(np.argmin(flat)), tuple(x.shape)))
-    raise NotFinite(f"{what} holds {float(x[first])} at {first if len(first) != 1 else first[0]}; every entry must be finite.")
+    raise NotFinite(
+        f"{what} holds {float(x[first])} at {first if len(first) != 1 else first[0]}; every entry "
+        "must be finite."
+    )
 
 
 def require_no_mask(x: object, what: str) -> None:
-    """Refuse a masked array, also within lists: NumPy would forget the mask and compute with what lies under it."""
+    """Refuse a masked array, also within lists: NumPy would forget the mask and compute with what
+    lies under it.
+    """
     if isinstance(x, np.ma.MaskedArray):
         masked = int(np.ma.getmaskarray(x).sum())
-        raise WrongType(f"{what}: a masked array was given, {masked} of {x.size} entries masked; fill them with x.filled(value).")
+        raise WrongType(
+            f"{what}: a masked array was given, {masked} of {x.size} entries masked; fill them "
+            "with x.filled(value)."
+        )
     if isinstance(x, list | tuple):
         for item in x:
             if isinstance(item, list | tuple | np.ma.MaskedArray):
@@ -196,7 +223,9 @@ def inner(a: Array, b: Array) -> float:
 
 
 class _Silence(threading.local):
-    """`with SILENCE:` lets no floating-point warning of NumPy's out; within another it costs next to nothing."""
+    """`with SILENCE:` lets no floating-point warning of NumPy's out; within another it costs next
+    to nothing.
+    """
 
     depth = 0
 
@@ -213,7 +242,9 @@ class _Silence(threading.local):
 
 
 SILENCE = _Silence()
-"""For what overflows, or has no number, and is then refused in a sentence of ours by whoever looks at it."""
+"""For what overflows, or has no number, and is then refused in a sentence of ours by whoever looks
+at it.
+"""
 
 
 def total(x: Array) -> float:
@@ -241,7 +272,8 @@ def length(x: Array) -> float:
 
 def square(x: Array) -> float:
     """|x|^2, which nobody warns of where it is infinite or no number: whoever asks looks."""
-    return float(np.vdot(x, x)) if type(x) is np.ndarray else inner(x, x)  # of NumPy's products `vdot` is the silent one
+    # of NumPy's products `vdot` is the silent one
+    return float(np.vdot(x, x)) if type(x) is np.ndarray else inner(x, x)
 
 
 def square_range(x: Array) -> tuple[float, float]:
@@ -275,17 +307,32 @@ _EPS = {np.dtype(kind): float(np.finfo(kind).eps) for kind in (np.float64, np.fl
 
 
 def _no_number(x: object) -> bool:
-    """Whether `float` would make a number of what is none: text, a truth value, an array with axes, a masked or complex entry."""
+    """Whether `float` would make a number of what is none: text, a truth value, an array with axes,
+    a masked or complex entry.
+    """
     if isinstance(x, np.ndarray):
         return type(x) is not np.ndarray or x.ndim > 0 or x.dtype.kind not in "iuf"
-    return isinstance(x, bool | np.bool_ | str | bytes | bytearray | complex | np.complexfloating | np.datetime64 | np.timedelta64)
+    return isinstance(
+        x,
+        bool
+        | np.bool_
+        | str
+        | bytes
+        | bytearray
+        | complex
+        | np.complexfloating
+        | np.datetime64
+        | np.timedelta64,
+    )
 
 
 def _from_sequence(x: object, what: str) -> NDArray:
     try:
         array = np.asarray(x)
     except (ValueError, TypeError):
-        raise WrongType(f"{what} must be an array of numbers; the rows given have different lengths.") from None
+        raise WrongType(
+            f"{what} must be an array of numbers; the rows given have different lengths."
+        ) from None
     return array
 
 
@@ -294,7 +341,8 @@ def _floating(x: Array, what: str) -> Array:
     if type(x) is np.ndarray:
         if x.dtype == _DOUBLE or x.dtype == _SINGLE:
             return x
-        if x.dtype.kind in "iubf":  # halves, long doubles and foreign byte orders are promoted too: no solver takes them
+        # halves, long doubles and foreign byte orders are promoted too: no solver takes them
+        if x.dtype.kind in "iubf":
             return x.astype(np.float64)
         raise WrongType(f"{what} must be an array of real numbers, not of dtype {x.dtype}.")
     if xp.isdtype(x.dtype, "real floating"):

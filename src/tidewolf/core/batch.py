@@ -1,6 +1,8 @@
-"""A batch of convex functions, one per round, and the stream of losses and constraints made of two of them.
+"""A batch of convex functions, one per round, and the stream of losses and constraints made of two
+of them.
 
-A batch never copies what it is given. `f[s:e]` is a view of rounds s to e; the leading axis is always rounds.
+A batch never copies what it is given. `f[s:e]` is a view of rounds s to e; the leading axis is
+always rounds.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.types import Array, Bools, Floats, Shape
 from tidewolf.core.values import Value
 
-# What is too large for a number is infinite, and what has none is NaN, without NumPy's own words about it: whoever
-# uses such a value refuses it with a sentence. Within a round the loop has looked at the point already.
+# What is too large for a number is infinite, and what has none is NaN, without NumPy's own words
+# about it: whoever uses such a value refuses it with a sentence. Within a round the loop has looked
+# at the point already.
 
 
 def _at_a_point(method: Any) -> Any:
@@ -29,7 +32,10 @@ def _at_a_point(method: Any) -> Any:
         if SILENCE.depth:
             return method(self, x, *weights, **named)
         x = as_direction(x, self.shape, "The point")
-        given = [as_direction(w, (len(self),), "The weights of the rounds") for w in (*weights, *named.values())]
+        given = [
+            as_direction(w, (len(self),), "The weights of the rounds")
+            for w in (*weights, *named.values())
+        ]
         with SILENCE:
             return method(self, x, *given)
 
@@ -53,7 +59,9 @@ def _of_parts(method: Any) -> Any:
     def checked(cls: type[Batch], parts: Sequence[Batch]) -> Batch | None:
         such = as_items(parts, f"What {cls.__name__} joins", "[f[:3], f[3:]]")
         if not such or not all(isinstance(part, cls) for part in such):
-            raise WrongType(f"{cls.__name__} joins batches of its own kind, at least one, not {shown(parts)}.")
+            raise WrongType(
+                f"{cls.__name__} joins batches of its own kind, at least one, not {shown(parts)}."
+            )
         joined: Batch | None = method.__func__(cls, such)
         return joined
 
@@ -61,7 +69,10 @@ def _of_parts(method: Any) -> Any:
 
 
 _CHECKED = {
-    **dict.fromkeys(("gradients", "pieces", "slopes", "sparse_subgradient", "subgradient", "values"), _at_a_point),
+    **dict.fromkeys(
+        ("gradients", "pieces", "slopes", "sparse_subgradient", "subgradient", "values"),
+        _at_a_point,
+    ),
     "values_at": _at_points,
     "joined": _of_parts,
 }
@@ -69,7 +80,9 @@ _CHECKED = {
 
 def _check(cls: type) -> None:
     for name, checked in _CHECKED.items():
-        if name in cls.__dict__ and (name != "joined" or isinstance(cls.__dict__[name], classmethod)):
+        if name in cls.__dict__ and (
+            name != "joined" or isinstance(cls.__dict__[name], classmethod)
+        ):
             setattr(cls, name, checked(cls.__dict__[name]))
 
 
@@ -80,7 +93,9 @@ class Batch(Value, ABC):
     """Where the functions are defined, in words; None when everywhere."""
 
     def __init_subclass__(cls) -> None:
-        """What the functions are asked at is checked here, once for all kinds: a class computes with arrays of the right shape."""
+        """What the functions are asked at is checked here, once for all kinds: a class computes
+        with arrays of the right shape.
+        """
         super().__init_subclass__()
         _check(cls)
 
@@ -111,12 +126,16 @@ class Batch(Value, ABC):
         """Small instances, degenerate ones among them, for the laws of `tidewolf.testing`."""
 
     def values_at(self, points: Array) -> Array:
-        """(f_1(x_1), .., f_k(x_k)): each round at a point of its own; points has shape (k, *shape)."""
+        """(f_1(x_1), .., f_k(x_k)): each round at a point of its own; points has shape
+        (k, *shape).
+        """
         each = [self.view(slice(t, t + 1)).values(points[t, ...]) for t in range(len(self))]
         return namespace(points).concat(each)
 
     def pieces(self, x: Array) -> Array | None:
-        """Where each round has several limits and its value is the largest: theirs at x, (rounds, limits); None where it has one."""
+        """Where each round has several limits and its value is the largest: theirs at x,
+        (rounds, limits); None where it has one.
+        """
         return None
 
     def slopes(self, x: Array) -> Floats:
@@ -124,7 +143,9 @@ class Batch(Value, ABC):
         return np.array([norm(gradient) for gradient in self._one_by_one(x)])
 
     def gradients(self, x: Array) -> Array:
-        """Each round's subgradient at x, for the choice that `subgradient` makes: shape (rounds, *shape)."""
+        """Each round's subgradient at x, for the choice that `subgradient` makes: shape
+        (rounds, *shape).
+        """
         if len(self) == 0:
             return namespace(x).zeros((0, *self.shape), dtype=x.dtype)
         return namespace(x).stack(self._one_by_one(x))
@@ -135,7 +156,9 @@ class Batch(Value, ABC):
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self | None:
-        """One batch with the rounds of all parts, or None where their arrays do not fit together."""
+        """One batch with the rounds of all parts, or None where their arrays do not fit
+        together.
+        """
         return None
 
     def _shared(self, **fields: Any) -> Self:
@@ -150,9 +173,13 @@ class Batch(Value, ABC):
         try:
             start, stop, step = rounds.indices(len(self))
         except (TypeError, ValueError):  # ends that are no whole numbers, or a step of 0
-            raise WrongType(f"Rounds are taken by whole numbers, such as f[3:4], not by {shown(rounds)}.") from None
+            raise WrongType(
+                f"Rounds are taken by whole numbers, such as f[3:4], not by {shown(rounds)}."
+            ) from None
         if step != 1:
-            raise InvalidInput(f"Rounds are taken in order, one after another; a step of {step} is not.")
+            raise InvalidInput(
+                f"Rounds are taken in order, one after another; a step of {step} is not."
+            )
         return self.view(slice(start, max(start, stop)))
 
 
@@ -164,8 +191,9 @@ _check(Batch)
 class Stream(Value):
     """Losses f_t and constraints g_t(x) <= 0, one of each per round.
 
-    `seen` tells, round by round, whether feedback reaches the learner; None when it always does. A round that is not seen is played,
-    and its loss and breach count, but for the learner it does not exist.
+    `seen` tells, round by round, whether feedback reaches the learner; None when it always does. A
+    round that is not seen is played, and its loss and breach count, but for the learner it does not
+    exist.
     """
 
     losses: Batch
@@ -175,7 +203,10 @@ class Stream(Value):
     def __post_init__(self) -> None:
         for name, batch in (("losses", self.losses), ("constraints", self.constraints)):
             if not isinstance(batch, Batch):
-                raise WrongType(f"The {name} of a stream are a batch of functions such as functions.Linear(C), not {batch!r}.")
+                raise WrongType(
+                    f"The {name} of a stream are a batch of functions such as functions.Linear(C), "
+                    f"not {batch!r}."
+                )
         if len(self.losses) != len(self.constraints):
             raise WrongShape(
                 f"A stream has one loss and one constraint a round; {len(self.losses)} losses and "
@@ -183,7 +214,8 @@ class Stream(Value):
             )
         if self.losses.shape != self.constraints.shape:
             raise WrongShape(
-                f"The losses take points of shape {self.losses.shape} and the constraints points of shape {self.constraints.shape}."
+                f"The losses take points of shape {self.losses.shape} and the constraints points "
+                f"of shape {self.constraints.shape}."
             )
         if self.seen is not None:
             object.__setattr__(self, "seen", self._mask(self.seen))
@@ -193,11 +225,14 @@ class Stream(Value):
         try:
             mask = np.array(seen)
         except ValueError:
-            raise WrongShape(f"What is seen of a stream is True or False for each of its {len(self)} rounds, not ragged rows.") from None
+            raise WrongShape(
+                f"What is seen of a stream is True or False for each of its {len(self)} rounds, "
+                "not ragged rows."
+            ) from None
         if mask.dtype != np.bool_ or mask.shape != (len(self),):
             raise WrongShape(
-                f"What is seen of a stream is said by True or False for each of its {len(self)} rounds, not by {mask.dtype} "
-                f"of shape {mask.shape}."
+                f"What is seen of a stream is said by True or False for each of its {len(self)} "
+                f"rounds, not by {mask.dtype} of shape {mask.shape}."
             )
         return None if mask.all() else frozen(mask)
 
@@ -215,4 +250,8 @@ class Stream(Value):
         return len(self.losses)
 
     def __getitem__(self, rounds: slice) -> Stream:
-        return Stream(self.losses[rounds], self.constraints[rounds], None if self.seen is None else self.seen[rounds])
+        return Stream(
+            self.losses[rounds],
+            self.constraints[rounds],
+            None if self.seen is None else self.seen[rounds],
+        )

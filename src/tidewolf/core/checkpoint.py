@@ -2,8 +2,10 @@
 
     tidewolf state 1\n  |  sha256 of the rest  |  npz of the arrays and a JSON manifest
 
-A state is a NamedTuple of numbers, text, None, arrays and `Stored` parts (an active set, its vertices), nested as they like.
-Floats travel as hexadecimal, arrays as they are. A file written under other settings is refused by the fingerprint.
+A state is a NamedTuple of numbers, text, None, arrays and `Stored` parts (an active set, its
+vertices), nested as they like.
+Floats travel as hexadecimal, arrays as they are. A file written under other settings is refused by
+the fingerprint.
 """
 
 from __future__ import annotations
@@ -87,25 +89,40 @@ def dump(state: Any, *, settings: str, learner: str) -> bytes:
 
 
 def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved state") -> Saved:
-    """The fields of a state again. Arrays that were not NumPy's return to the library and device of `reference`."""
+    """The fields of a state again.
+
+    Arrays that were not NumPy's return to the library and device of `reference`.
+    """
     end = data.find(b"\n", 0, _LONGEST_LINE)
     line = data[: max(end, 0)]
     if not line.startswith(_MAGIC) or not line[len(_MAGIC) :].isdigit():
         raise BrokenFile(f"{source} is not a tidewolf state: it does not begin as one.")
     if int(line[len(_MAGIC) :]) > FORMAT:
-        raise NewerFormat(f"{source} has format {int(line[len(_MAGIC) :])}; this tidewolf reads up to {FORMAT}. Install a newer tidewolf.")
+        raise NewerFormat(
+            f"{source} has format {int(line[len(_MAGIC) :])}; this tidewolf reads up to {FORMAT}. "
+            "Install a newer tidewolf."
+        )
     start = end + 1 + _DIGEST
     if hashlib.sha256(memoryview(data)[start:]).digest() != data[end + 1 : start]:
-        raise BrokenFile(f"{source} is truncated or was changed: its checksum does not match. Go back to an earlier copy.")
+        raise BrokenFile(
+            f"{source} is truncated or was changed: its checksum does not match. Go back to an "
+            "earlier copy."
+        )
     try:
-        arrays = read_arrays(io.BytesIO(data), len(data))  # an archive is found from its end, whatever stands before it
+        # an archive is found from its end, whatever stands before it
+        arrays = read_arrays(io.BytesIO(data), len(data))
         manifest = _manifest(arrays.pop("manifest"), len(data))
         if manifest["settings"] != settings:
             raise OtherSettings(
-                f"{source} was written by a {manifest['learner']} with other settings. Make the learner as it was then, or start anew."
+                f"{source} was written by a {manifest['learner']} with other settings. Make the "
+                "learner as it was then, or start anew."
             )
-        fields = {name: _unpack(spec, arrays, reference) for name, spec in manifest["fields"].items()}
-        return Saved(fields, {str(name): str(version) for name, version in manifest["writer"].items()})
+        fields = {
+            name: _unpack(spec, arrays, reference) for name, spec in manifest["fields"].items()
+        }
+        return Saved(
+            fields, {str(name): str(version) for name, version in manifest["writer"].items()}
+        )
     except CheckpointError:
         raise
     except Exception as error:  # hand-made content breaks its readers in every way
@@ -113,7 +130,9 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
 
 
 def _manifest(array: NDArray, size: int) -> dict[str, Any]:
-    """JSON takes many times its size once it is read, so only as much is read as states of a file of this size have."""
+    """JSON takes many times its size once it is read, so only as much is read as states of a file
+    of this size have.
+    """
     if array.dtype != np.uint8 or array.nbytes > max(_MANIFEST, size // 8):
         raise ValueError(f"its manifest of {array.nbytes} bytes is none of a state")
     manifest: dict[str, Any] = json.loads(array.tobytes())
@@ -128,22 +147,36 @@ def half_sentence(error: Exception) -> str:
 
 
 def versions_elsewhere(saved: Mapping[str, str]) -> str:
-    """Under which other versions a state was written, and which are here: "numpy 2.1.0 (here 2.2.0)"; empty where all are the same."""
+    """Under which other versions a state was written, and which are here: "numpy 2.1.0
+    (here 2.2.0)"; empty where all are the same.
+    """
     here = writer()
-    other = [f"{name} {saved.get(name, 'unknown')} (here {here[name]})" for name in VERSIONS if saved.get(name, "unknown") != here[name]]
+    other = [
+        f"{name} {saved.get(name, 'unknown')} (here {here[name]})"
+        for name in VERSIONS
+        if saved.get(name, "unknown") != here[name]
+    ]
     return " and ".join([", ".join(other[:-1]), other[-1]] if len(other) > 1 else other)
 
 
 def packed(value: Any) -> bytes:
-    """What a state may hold, as bytes and nothing more: a line of JSON, then the arrays end to end."""
+    """What a state may hold, as bytes and nothing more: a line of JSON, then the arrays end to
+    end.
+    """
     arrays: dict[str, NDArray] = {}
     spec = _pack(value, arrays)
     kinds = [(array.dtype.str, array.shape) for array in arrays.values()]
-    return json.dumps([spec, kinds]).encode() + b"\n" + b"".join(array.tobytes() for array in arrays.values())
+    return (
+        json.dumps([spec, kinds]).encode()
+        + b"\n"
+        + b"".join(array.tobytes() for array in arrays.values())
+    )
 
 
 def unpacked(data: bytes, reference: Any) -> Any:
-    """The same value again, its arrays in order of their rows; those that were not NumPy's return to where `reference` lives."""
+    """The same value again, its arrays in order of their rows; those that were not NumPy's return
+    to where `reference` lives.
+    """
     line, _, body = data.partition(b"\n")
     spec, kinds = json.loads(line)
     arrays, start = {}, 0
@@ -157,7 +190,9 @@ def unpacked(data: bytes, reference: Any) -> Any:
 
 
 def write(path: str | os.PathLike[str], data: bytes) -> None:
-    """All of `data` at `path`, or nothing: written beside it, flushed to disk, then put in place."""
+    """All of `data` at `path`, or nothing: written beside it, flushed to disk, then put
+    in place.
+    """
     target = Path(path)
     beside = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_native_id()}.part")
     try:
@@ -179,7 +214,12 @@ def writer() -> dict[str, str]:
     """The versions that decide whether resuming gives the same bits."""
     packages = {name: _version(name) for name in ("tidewolf", "numpy", "scipy", "numba")}
     threads = os.environ.get("OMP_NUM_THREADS") or str(os.cpu_count())
-    return {**packages, "python": platform.python_version(), "machine": platform.machine(), "threads": threads}
+    return {
+        **packages,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "threads": threads,
+    }
 
 
 def _version(package: str) -> str:
@@ -199,14 +239,20 @@ def _pack(value: Any, arrays: dict[str, NDArray]) -> Any:
     if isinstance(value, float):
         return {"float": value.hex()}
     if isinstance(value, Stored):
-        return {"stored": value.tag, "parts": {name: _pack(part, arrays) for name, part in value.parts().items()}}
+        return {
+            "stored": value.tag,
+            "parts": {name: _pack(part, arrays) for name, part in value.parts().items()},
+        }
     if isinstance(value, list | tuple):
         return {"list": [_pack(item, arrays) for item in value]}
     if is_array(value):
         name = f"a{len(arrays)}"
         arrays[name] = to_numpy(value)
         return {"array": name, "numpy": type(value) is np.ndarray}
-    raise NotSupported(f"A {type(value).__name__} cannot be saved: a state holds numbers, text, arrays and stored parts.")
+    raise NotSupported(
+        f"A {type(value).__name__} cannot be saved: a state holds numbers, text, arrays and stored "
+        "parts."
+    )
 
 
 def _unpack(spec: Any, arrays: dict[str, NDArray], reference: Any) -> Any:
@@ -226,5 +272,10 @@ def _unpack(spec: Any, arrays: dict[str, NDArray], reference: Any) -> Any:
         return array
     kind = Stored._kinds.get(spec["stored"])
     if kind is None:
-        raise NewerFormat(f"The saved state holds a {spec['stored']!r}, which this tidewolf does not know. Install a newer tidewolf.")
-    return kind.restored({name: _unpack(part, arrays, reference) for name, part in spec["parts"].items()})
+        raise NewerFormat(
+            f"The saved state holds a {spec['stored']!r}, which this tidewolf does not know. "
+            "Install a newer tidewolf."
+        )
+    return kind.restored(
+        {name: _unpack(part, arrays, reference) for name, part in spec["parts"].items()}
+    )

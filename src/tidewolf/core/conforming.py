@@ -22,9 +22,16 @@ COUNTERS = frozenset({"t", "calls", "rounds", "horizon", "began", "closed", "loo
 
 
 def conforming(fields: Mapping[str, Any], kind: Any, begun: Any, K: HasLMO) -> Any:
-    """A NamedTuple of this kind of fields that fit it; `begun` is one before the first round, over the set K."""
+    """A NamedTuple of this kind of fields that fit it; `begun` is one before the first round, over
+    the set K.
+    """
     hints = get_type_hints(kind)
-    return kind(**{name: _fitting(value, hints.get(name, Any), getattr(begun, name), name, K) for name, value in fields.items()})
+    return kind(
+        **{
+            name: _fitting(value, hints.get(name, Any), getattr(begun, name), name, K)
+            for name, value in fields.items()
+        }
+    )
 
 
 def allowed_excess(K: HasLMO, x: Array) -> float:
@@ -48,7 +55,11 @@ def _fitting(value: Any, hint: Any, begun: Any, name: str, K: HasLMO) -> Any:
         value.require_of(K)
     elif is_array(begun):
         _require_like(value, begun, name)
-    elif is_array(value) and _float_kind(value) and bool(namespace(value).any(namespace(value).isnan(value))):
+    elif (
+        is_array(value)
+        and _float_kind(value)
+        and bool(namespace(value).any(namespace(value).isnan(value)))
+    ):
         raise ValueError(f"{name} holds NaN")
     return value
 
@@ -62,9 +73,15 @@ def _number(value: Any, hint: Any, name: str) -> Any:
 
 
 def _require_like(value: Any, begun: Array, name: str) -> None:
-    """The array of a field that has one from the start keeps its shape, unless that begins empty and grows."""
+    """The array of a field that has one from the start keeps its shape, unless that begins empty
+    and grows.
+    """
     grows = tuple(begun.shape) == (0,)
-    if not is_array(value) or value.ndim != begun.ndim or not (grows or tuple(value.shape) == tuple(begun.shape)):
+    if (
+        not is_array(value)
+        or value.ndim != begun.ndim
+        or not (grows or tuple(value.shape) == tuple(begun.shape))
+    ):
         raise ValueError(f"{name} is an array of shape {tuple(begun.shape)}, not {_shown(value)}")
     if to_numpy(value).dtype.kind != to_numpy(begun).dtype.kind:
         raise ValueError(f"{name} holds {value.dtype} where {begun.dtype} is due")

@@ -90,7 +90,9 @@ class GraphError(InvalidInput):
 class CyclicGraph(GraphError):
     """A directed graph with a cycle, which `cycle` names."""
 
-    def __init__(self, message: str, cycle: tuple[object, ...], *, setting: str | None = None) -> None:
+    def __init__(
+        self, message: str, cycle: tuple[object, ...], *, setting: str | None = None
+    ) -> None:
         super().__init__(message, setting=setting)
         self.cycle = cycle
 

@@ -1,6 +1,7 @@
 """What a learner sees after it has played: a type, so that nothing more can leak.
 
-A learner declares the kind it `needs`; the loop and sessions hand over exactly that, after the action.
+A learner declares the kind it `needs`; the loop and sessions hand over exactly that, after the
+action.
 """
 
 from __future__ import annotations
@@ -58,22 +59,31 @@ class Bandit(NamedTuple):
 
 Feedback: TypeAlias = FullInformation | FirstOrder | Bandit
 SEES = {FullInformation: "whole functions", FirstOrder: "gradients", Bandit: "two numbers a round"}
-"""What a learner that needs such feedback sees, in words: whoever sees less is not to be judged by those who see more."""
+"""What a learner that needs such feedback sees, in words: whoever sees less is not to be judged by
+those who see more.
+"""
 
 
 def who_sees_what(seen: Iterable[tuple[str, str]]) -> str:
-    """Who sees something other than gradients, from pairs of a name and what it sees; empty where nobody does."""
+    """Who sees something other than gradients, from pairs of a name and what it sees; empty where
+    nobody does.
+    """
     usual, kinds = SEES[FirstOrder], dict[str, list[str]]()
     for name, sees in dict.fromkeys(seen):
         kinds.setdefault(sees, []).append(name)
     others = {sees: names for sees, names in kinds.items() if sees and sees != usual}
     if not others:
         return ""
-    said = [f"{' and '.join(names)} see{'s' * (len(names) == 1)} {sees}" for sees, names in others.items()]
+    said = [
+        f"{' and '.join(names)} see{'s' * (len(names) == 1)} {sees}"
+        for sees, names in others.items()
+    ]
     return ", ".join(said) + (f"; the others see {usual}." if usual in kinds else ".")
 
 
-def first_order(losses: Batch, constraints: Batch, x: Array, constraint_values: Array) -> FirstOrder:
+def first_order(
+    losses: Batch, constraints: Batch, x: Array, constraint_values: Array
+) -> FirstOrder:
     """The first-order feedback of these rounds at x, given the constraints' values there."""
     xp = namespace(constraint_values)
     if len(losses) == 1:
@@ -87,7 +97,9 @@ def first_order(losses: Batch, constraints: Batch, x: Array, constraint_values: 
         violation=violation,
         constraint_gradient=constraints.subgradient(x, weights),
         loss_slope=float(losses.slopes(x).max()),
-        constraint_slope=float(constraints.slopes(x)[to_numpy(breached)].max()) if violation > 0 else 0.0,
+        constraint_slope=(
+            float(constraints.slopes(x)[to_numpy(breached)].max()) if violation > 0 else 0.0
+        ),
         rounds=len(losses),
     )
 
@@ -110,22 +122,41 @@ def bandit(losses: Batch, constraints: Batch, points: Array) -> Bandit:
 
 
 def require_first_order(seen: object, shape: Shape, most: int) -> None:
-    """Refuse feedback of another kind, on too many rounds, of the wrong shape, or with a violation that is no number."""
+    """Refuse feedback of another kind, on too many rounds, of the wrong shape, or with a violation
+    that is no number.
+    """
     if type(seen) is not FirstOrder:
         raise WrongType(f"FirstOrder feedback is due, not {type(seen).__name__}.")
     if not isinstance(seen.rounds, int | np.integer) or not 1 <= seen.rounds <= most:
-        raise InvalidInput(f"Feedback on {shown(seen.rounds)} rounds was given where {'1 is' if most == 1 else f'1 to {most} are'} due.")
+        raise InvalidInput(
+            f"Feedback on {shown(seen.rounds)} rounds was given where "
+            f"{'1 is' if most == 1 else f'1 to {most} are'} due."
+        )
     if not is_array(seen.loss_gradient) or not is_array(seen.constraint_gradient):
         raise WrongType("The gradients of FirstOrder feedback are arrays.")
     if seen.loss_gradient.shape != shape or seen.constraint_gradient.shape != shape:
-        wrong = seen.loss_gradient if seen.loss_gradient.shape != shape else seen.constraint_gradient
-        raise WrongShape(f"A gradient of shape {tuple(wrong.shape)} was given; the set's points have shape {shape}.")
+        wrong = (
+            seen.loss_gradient if seen.loss_gradient.shape != shape else seen.constraint_gradient
+        )
+        raise WrongShape(
+            f"A gradient of shape {tuple(wrong.shape)} was given; the set's points have shape "
+            f"{shape}."
+        )
     for gradient in (seen.loss_gradient, seen.constraint_gradient):
         if as_direction(gradient, shape, "A gradient of FirstOrder feedback") is not gradient:
-            raise WrongType(f"The gradients of FirstOrder feedback are floating-point arrays, not of dtype {gradient.dtype}.")
-    if not isinstance(seen.violation, float | int) or not 0.0 <= seen.violation <= sys.float_info.max:
-        raise NotFinite(f"The violation must be a finite number of at least 0, not {shown(seen.violation)}.")
-    for name in ("loss_slope", "constraint_slope"):  # infinite where a gradient is too long to be squared
+            raise WrongType(
+                "The gradients of FirstOrder feedback are floating-point arrays, not of dtype "
+                f"{gradient.dtype}."
+            )
+    if (
+        not isinstance(seen.violation, float | int)
+        or not 0.0 <= seen.violation <= sys.float_info.max
+    ):
+        raise NotFinite(
+            f"The violation must be a finite number of at least 0, not {shown(seen.violation)}."
+        )
+    # infinite where a gradient is too long to be squared
+    for name in ("loss_slope", "constraint_slope"):
         if not isinstance(slope := getattr(seen, name), float | int) or not slope >= 0.0:
             raise NotFinite(f"The {name} must be a number of at least 0, not {shown(slope)}.")
 
@@ -135,7 +166,9 @@ MODERATE = 1e100
 
 
 def require_bandit(seen: object, most: int) -> Bandit:
-    """The values as copies in float64 on the host; refuses another kind, too many rounds, wrong lengths, and what is no moderate number."""
+    """The values as copies in float64 on the host; refuses another kind, too many rounds, wrong
+    lengths, and what is no moderate number.
+    """
     if type(seen) is not Bandit:
         raise WrongType(f"Bandit feedback is due, not {type(seen).__name__}.")
     for values in seen:
@@ -143,26 +176,55 @@ def require_bandit(seen: object, most: int) -> Bandit:
             raise WrongType("The values of Bandit feedback are arrays, with one number a round.")
         if values.ndim != 1 or values.shape != seen.loss_values.shape:
             shapes = f"{tuple(seen.loss_values.shape)} and {tuple(values.shape)}"
-            raise WrongShape(f"Bandit feedback has one loss and one constraint value a round; values of shape {shapes} were given.")
+            raise WrongShape(
+                "Bandit feedback has one loss and one constraint value a round; values of shape "
+                f"{shapes} were given."
+            )
     if not 1 <= seen.rounds <= most:
-        raise InvalidInput(f"Feedback on {seen.rounds} rounds was given where {'1 is' if most == 1 else f'1 to {most} are'} due.")
-    values = [np.array(to_numpy(as_direction(part, part.shape, "The values of Bandit feedback")), dtype=np.float64) for part in seen]
+        raise InvalidInput(
+            f"Feedback on {seen.rounds} rounds was given where "
+            f"{'1 is' if most == 1 else f'1 to {most} are'} due."
+        )
+    values = [
+        np.array(
+            to_numpy(as_direction(part, part.shape, "The values of Bandit feedback")),
+            dtype=np.float64,
+        )
+        for part in seen
+    ]
     for name, part in zip(("loss", "constraint"), values, strict=True):
         size = float(np.abs(part).max())
         if not size <= MODERATE:
-            raise NotFinite(f"A {name} value of {size:g} was given; values are finite numbers, at most {MODERATE:g} in size.")
+            raise NotFinite(
+                f"A {name} value of {size:g} was given; values are finite numbers, at most "
+                f"{MODERATE:g} in size."
+            )
     return Bandit(*map(frozen, values))
 
 
 def require_full_information(seen: object, shape: Shape, most: int) -> FullInformation:
-    """The feedback, unless it is of another kind, on too many rounds, or of functions on points of another shape."""
+    """The feedback, unless it is of another kind, on too many rounds, or of functions on points of
+    another shape.
+    """
     if type(seen) is not FullInformation or not all(isinstance(batch, Batch) for batch in seen):
-        raise WrongType(f"FullInformation feedback is due, a loss and a constraint a round, not {type(seen).__name__}.")
+        raise WrongType(
+            "FullInformation feedback is due, a loss and a constraint a round, not "
+            f"{type(seen).__name__}."
+        )
     for name, batch in zip(("losses", "constraints"), seen, strict=True):
         if batch.shape != shape:
-            raise WrongShape(f"The {name} take points of shape {batch.shape}; the set's points have shape {shape}.")
+            raise WrongShape(
+                f"The {name} take points of shape {batch.shape}; the set's points have shape "
+                f"{shape}."
+            )
     if len(seen.losses) != len(seen.constraints):
-        raise WrongShape(f"{len(seen.losses)} losses and {len(seen.constraints)} constraints were given; a round has one of each.")
+        raise WrongShape(
+            f"{len(seen.losses)} losses and {len(seen.constraints)} constraints were given; a "
+            "round has one of each."
+        )
     if not 1 <= seen.rounds <= most:
-        raise InvalidInput(f"Functions of {seen.rounds} rounds were given where {'1 is' if most == 1 else f'1 to {most} are'} due.")
+        raise InvalidInput(
+            f"Functions of {seen.rounds} rounds were given where "
+            f"{'1 is' if most == 1 else f'1 to {most} are'} due."
+        )
     return seen

@@ -1,9 +1,11 @@
-"""Vertices side by side: a member of a product is one vertex of each part, flattened and put end to end.
+"""Vertices side by side: a member of a product is one vertex of each part, flattened and put end to
+end.
 
-    <(v_1, ..., v_m), d> = sum_p <v_p, d_p>          d_p the entries of d that belong to part p, in the shape of v_p
+    <(v_1, ..., v_m), d> = sum_p <v_p, d_p>
+        d_p the entries of d that belong to part p, in the shape of v_p
 
-A table keeps one table for each part; inner products and the Gram matrix are the sums of theirs. Where every part is `Sparse`, so is the
-whole, and nothing else is needed.
+A table keeps one table for each part; inner products and the Gram matrix are the sums of theirs.
+Where every part is `Sparse`, so is the whole, and nothing else is needed.
 """
 
 from __future__ import annotations
@@ -39,7 +41,10 @@ def joined(vertices: Sequence[Vertex]) -> Vertex:
         return Joined(vertices)
     sizes = [math.prod(vertex.shape) for vertex in vertices]
     starts = np.cumsum([0, *sizes])
-    indices = [vertex.indices + np.int32(start) for vertex, start in zip(vertices, starts[:-1], strict=True)]  # type: ignore[attr-defined]
+    indices = [
+        vertex.indices + np.int32(start)
+        for vertex, start in zip(vertices, starts[:-1], strict=True)
+    ]  # type: ignore[attr-defined]
     values = [vertex.values for vertex in vertices]  # type: ignore[attr-defined]
     return Sparse((int(starts[-1]),), np.concatenate(indices), np.concatenate(values))
 
@@ -80,7 +85,11 @@ class Joined(Vertex):
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Joined:
         vertices = parts["vertices"]
-        if not (type(vertices) is tuple and vertices and all(isinstance(vertex, Vertex) for vertex in vertices)):
+        if not (
+            type(vertices) is tuple
+            and vertices
+            and all(isinstance(vertex, Vertex) for vertex in vertices)
+        ):
             raise ValueError("a joined vertex has a vertex for each of its parts")
         return cls(vertices)
 

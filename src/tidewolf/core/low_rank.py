@@ -1,14 +1,16 @@
 """Symmetric matrices kept as factors:  V = ridge I + sum_j f_j f_j'.
 
-A leading eigenvector answers with one row f = sqrt(tau) v and no ridge; the zero matrix has no row at all; a multiple of the identity
-has none either; any positive semidefinite matrix is its smallest eigenvalue as ridge and a row for each larger one. With s = sum_j |f_j|^2,
+A leading eigenvector answers with one row f = sqrt(tau) v and no ridge; the zero matrix has no row
+at all; a multiple of the identity has none either; any positive semidefinite matrix is its smallest
+eigenvalue as ridge and a row for each larger one. With s = sum_j |f_j|^2,
 
-    <V, G> = ridge tr G + sum_j f_j' G f_j               |V|^2 = n ridge^2 + 2 ridge s + sum_jk <f_j, f_k>^2
+    <V, G> = ridge tr G + sum_j f_j' G f_j   |V|^2 = n ridge^2 + 2 ridge s + sum_jk <f_j, f_k>^2
     <V, W> = n ridge_V ridge_W + ridge_V s_W + ridge_W s_V + sum_jk <f_j, h_k>^2
 
-so that no dense matrix is made but by `dense`, `blend` and `combine`, and there by one BLAS product. A table keeps all rows end to end; a
-positive combination is the product of the rows, each times the root of its weight, with themselves, hence symmetric to the last bit.
-The sign of a row is of no account: its entry of largest size is made positive.
+so that no dense matrix is made but by `dense`, `blend` and `combine`, and there by one BLAS
+product. A table keeps all rows end to end; a positive combination is the product of the rows, each
+times the root of its weight, with themselves, hence symmetric to the last bit. The sign of a row is
+of no account: its entry of largest size is made positive.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ class LowRank(Vertex):
 
     @staticmethod
     def of(point: Array) -> LowRank:
-        """A positive semidefinite matrix by its eigenvectors; eigenvalues that rounding alone sets apart from the smallest join it."""
+        """A positive semidefinite matrix by its eigenvectors; eigenvalues that rounding alone sets
+        apart from the smallest join it.
+        """
         xp = namespace(point)
         values, vectors = xp.linalg.eigh(0.5 * (point + point.T))
         ridge = max(0.0, float(values[0]))
@@ -100,10 +104,16 @@ class LowRankAtoms(Atoms):
         assert isinstance(vertex, LowRank)
         start, stop = self.ends[-1], self.ends[-1] + int(vertex.rows.shape[0])
         if self.rows is None or stop > len(self.owners):
-            grown = like(np.zeros((max(_FIRST_ROWS, 2 * stop), vertex.n)), vertex.rows if self.rows is None else self.rows)
+            grown = like(
+                np.zeros((max(_FIRST_ROWS, 2 * stop), vertex.n)),
+                vertex.rows if self.rows is None else self.rows,
+            )
             if start:
                 grown[:start, :] = self.rows[:start, :]
-            self.rows, self.owners = grown, np.append(self.owners[:start], np.zeros(grown.shape[0] - start, dtype=np.int64))
+            self.rows, self.owners = (
+                grown,
+                np.append(self.owners[:start], np.zeros(grown.shape[0] - start, dtype=np.int64)),
+            )
         if stop > start:
             self.rows[start:stop, :] = like(vertex.rows, self.rows)
             self.owners[start:stop] = len(self.ridges)
@@ -113,7 +123,9 @@ class LowRankAtoms(Atoms):
         crossed = self.rows[:stop, :] @ like(vertex.rows, self.rows).T
         ridges, traces = np.array(self.ridges), np.array(self.traces)
         by_rows = self._by_atom(crossed * crossed, row + 1)
-        self._multiplied(row, ridges * (vertex.n * vertex.ridge + vertex.trace) + vertex.ridge * traces + by_rows)
+        self._multiplied(
+            row, ridges * (vertex.n * vertex.ridge + vertex.trace) + vertex.ridge * traces + by_rows
+        )
 
     def inner(self, direction: Array, count: int) -> Floats:
         rows, ridges = self.rows[: self.ends[count], :], np.array(self.ridges[:count])
@@ -125,16 +137,22 @@ class LowRankAtoms(Atoms):
         each = weights[self.owners[:end]]
         rows = self.rows[:end, :] * like(np.sqrt(np.abs(each)), self.rows)[:, None]
         signed = rows if (each >= 0.0).all() else rows * like(np.sign(each), self.rows)[:, None]
-        return _with_ridge(like(rows.T @ signed, reference), float(weights @ np.array(self.ridges[: len(weights)])))
+        return _with_ridge(
+            like(rows.T @ signed, reference), float(weights @ np.array(self.ridges[: len(weights)]))
+        )
 
     def _by_atom(self, terms: Array, count: int) -> Floats:
         """A sum over the rows of each of the first `count` atoms."""
         by_row = np.asarray(to_numpy(namespace(terms).sum(terms, axis=1)), dtype=np.float64)
-        return np.asarray(np.bincount(self.owners[: self.ends[count]], by_row, minlength=count), dtype=np.float64)
+        return np.asarray(
+            np.bincount(self.owners[: self.ends[count]], by_row, minlength=count), dtype=np.float64
+        )
 
 
 def _rank_one(x: Array, step: float, row: Array) -> Array:
-    """(1 - step) x + step row row' by one BLAS update in place of the one new array, without the temporaries of `np.outer`."""
+    """(1 - step) x + step row row' by one BLAS update in place of the one new array, without the
+    temporaries of `np.outer`.
+    """
     from scipy.linalg import blas
 
     blended = np.multiply(x, 1.0 - step, order="C")

@@ -1,8 +1,8 @@
 """Matrices known through their products:  D = S + L R',  S sparse, L and R thin.
 
-A gradient with few entries (ratings that were seen), alone or beside a few outer products, asks for a leading singular or eigenvector:
-that takes D v and D'u alone, at the cost of the nonzeros of S and of the entries of L and R. The sets of matrices take such a direction
-where they take an array.
+A gradient with few entries (ratings that were seen), alone or beside a few outer products, asks for
+a leading singular or eigenvector: that takes D v and D'u alone, at the cost of the nonzeros of S
+and of the entries of L and R. The sets of matrices take such a direction where they take an array.
 """
 
 from __future__ import annotations
@@ -21,24 +21,33 @@ Matrix: TypeAlias = Any
 
 @final
 class SparsePlusLowRank:
-    """The matrix S + L R' for a direction: S (m, n) of scipy.sparse, L (m, r) and R (n, r), or no L and R."""
+    """The matrix S + L R' for a direction: S (m, n) of scipy.sparse, L (m, r) and R (n, r), or no L
+    and R.
+    """
 
     __array_ufunc__ = None  # so that `array @ D` comes here
 
     def __init__(self, sparse: Any, left: Array | None = None, right: Array | None = None) -> None:
         if not _is_sparse(sparse) or sparse.ndim != 2:
-            raise WrongType(f"The sparse part of a direction is a matrix of scipy.sparse, not {sparse!r}.")
+            raise WrongType(
+                f"The sparse part of a direction is a matrix of scipy.sparse, not {sparse!r}."
+            )
         if (left is None) != (right is None):
-            raise WrongType("The low-rank part of a direction is given by both of its factors or by none.")
+            raise WrongType(
+                "The low-rank part of a direction is given by both of its factors or by none."
+            )
         (m, n), S = sparse.shape, sparse.tocsr()
         data = as_array(S.data, "The sparse part of the direction")
         L, R = np.zeros((m, 0), data.dtype), np.zeros((n, 0), data.dtype)
         if left is not None:
-            L, R = (as_array(factor, "A factor of the low-rank part of the direction") for factor in (left, right))
+            L, R = (
+                as_array(factor, "A factor of the low-rank part of the direction")
+                for factor in (left, right)
+            )
         if L.ndim != 2 or R.ndim != 2 or L.shape[0] != m or R.shape != (n, L.shape[1]):
             raise WrongShape(
-                f"Beside a sparse part of shape {(m, n)} the factors have shapes ({m}, r) and ({n}, r); "
-                f"those given have {L.shape} and {R.shape}."
+                f"Beside a sparse part of shape {(m, n)} the factors have shapes ({m}, r) and "
+                f"({n}, r); those given have {L.shape} and {R.shape}."
             )
         self.shape: Shape = (m, n)
         self.dtype = np.result_type(data, L, R)
@@ -71,7 +80,9 @@ def as_matrix(direction: Any, shape: Shape) -> Matrix:
     if not isinstance(direction, SparsePlusLowRank):
         return as_point(direction, shape, "The direction")
     if direction.shape != shape:
-        raise WrongShape(f"The direction has shape {direction.shape}; the set's points have shape {shape}.")
+        raise WrongShape(
+            f"The direction has shape {direction.shape}; the set's points have shape {shape}."
+        )
     return direction
 
 
@@ -96,7 +107,11 @@ def largest(D: Matrix) -> float:
 
 def length(D: Matrix) -> float:
     """The Frobenius norm, or what it is at most from those of the parts."""
-    return norm(D.sparse.data) + norm(D.left) * norm(D.right) if isinstance(D, SparsePlusLowRank) else norm(D)
+    return (
+        norm(D.sparse.data) + norm(D.left) * norm(D.right)
+        if isinstance(D, SparsePlusLowRank)
+        else norm(D)
+    )
 
 
 def _is_sparse(x: object) -> bool:

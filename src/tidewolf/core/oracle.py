@@ -25,7 +25,10 @@ class Answer(NamedTuple):
 
 @runtime_checkable
 class HasLMO(Protocol):
-    """A convex compact set, touched only through linear minimisation. Sizes are upper bounds; `center` is a member."""
+    """A convex compact set, touched only through linear minimisation.
+
+    Sizes are upper bounds; `center` is a member.
+    """
 
     @property
     def shape(self) -> Shape: ...
@@ -47,5 +50,8 @@ class HasLMO(Protocol):
 def as_set(K: object, what: str) -> HasLMO:
     """K, if it is a set."""
     if isinstance(K, type) or not isinstance(K, HasLMO):
-        raise WrongType(f"{what} needs a set such as sets.Simplex(3), or one of your own (a sets.ConvexSet), not {shown(K)}.")
+        raise WrongType(
+            f"{what} needs a set such as sets.Simplex(3), or one of your own (a sets.ConvexSet), "
+            f"not {shown(K)}."
+        )
     return K

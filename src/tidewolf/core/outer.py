@@ -1,11 +1,14 @@
 """Matrices kept as outer products:  V = sum_j l_j r_j'.
 
-A leading singular pair answers with one; the zero matrix has none; any matrix has one for each singular value.
+A leading singular pair answers with one; the zero matrix has none; any matrix has one for each
+singular value.
 
-    <V, G> = sum_j l_j' G r_j          |V|^2 = sum_jk <l_j, l_k> <r_j, r_k>          <V, W> = sum_jk <l_j, p_k> <r_j, q_k>
+    <V, G> = sum_j l_j' G r_j          |V|^2 = sum_jk <l_j, l_k> <r_j, r_k>
+        <V, W> = sum_jk <l_j, p_k> <r_j, q_k>
 
-so that no dense matrix is made but by `dense`, `blend` and `combine`, and there by one BLAS product. A table keeps all factors end to end.
-A pair and its negative are one product: the entry of l_j of largest size is made positive.
+so that no dense matrix is made but by `dense`, `blend` and `combine`, and there by one BLAS
+product. A table keeps all factors end to end. A pair and its negative are one product: the entry of
+l_j of largest size is made positive.
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ _FIRST_ROWS = 8
 
 @final
 class Outer(Vertex):
-    """sum_j l_j r_j'; `left` holds the l_j and has shape (rank, m), `right` the r_j, of shape (rank, n)."""
+    """sum_j l_j r_j'; `left` holds the l_j and has shape (rank, m), `right` the r_j, of shape
+    (rank, n).
+    """
 
     tag: ClassVar = "outer vertex"
 
@@ -96,13 +101,21 @@ class OuterAtoms(Atoms):
         start, stop = self.ends[-1], self.ends[-1] + int(vertex.left.shape[0])
         if self.left is None or stop > len(self.owners):
             room = max(_FIRST_ROWS, 2 * stop)
-            self.left, self.right = _grown(self.left, vertex.left, room), _grown(self.right, vertex.right, room)
+            self.left, self.right = (
+                _grown(self.left, vertex.left, room),
+                _grown(self.right, vertex.right, room),
+            )
             self.owners = np.append(self.owners[:start], np.zeros(room - start, dtype=np.int64))
         if stop > start:
-            self.left[start:stop, :], self.right[start:stop, :] = like(vertex.left, self.left), like(vertex.right, self.right)
+            self.left[start:stop, :], self.right[start:stop, :] = (
+                like(vertex.left, self.left),
+                like(vertex.right, self.right),
+            )
             self.owners[start:stop] = len(self.ends) - 1
         self.ends.append(stop)
-        crossed = (self.left[:stop, :] @ like(vertex.left, self.left).T) * (self.right[:stop, :] @ like(vertex.right, self.right).T)
+        crossed = (self.left[:stop, :] @ like(vertex.left, self.left).T) * (
+            self.right[:stop, :] @ like(vertex.right, self.right).T
+        )
         self._multiplied(row, self._by_atom(crossed, row + 1))
 
     def inner(self, direction: Array, count: int) -> Floats:
@@ -117,7 +130,9 @@ class OuterAtoms(Atoms):
     def _by_atom(self, terms: Array, count: int) -> Floats:
         """A sum over the rows of each of the first `count` atoms."""
         by_row = np.asarray(to_numpy(namespace(terms).sum(terms, axis=1)), dtype=np.float64)
-        return np.asarray(np.bincount(self.owners[: self.ends[count]], by_row, minlength=count), dtype=np.float64)
+        return np.asarray(
+            np.bincount(self.owners[: self.ends[count]], by_row, minlength=count), dtype=np.float64
+        )
 
 
 def _grown(rows: Array | None, more: Array, room: int) -> Array:
@@ -129,9 +144,15 @@ def _grown(rows: Array | None, more: Array, room: int) -> Array:
 
 
 def _signed(left: Array, right: Array) -> tuple[Array, Array]:
-    """Each pair or its negative, whichever has the entry of largest size of its left part positive."""
+    """Each pair or its negative, whichever has the entry of largest size of its left part
+    positive.
+    """
     xp = namespace(left)
     if left.shape[0] == 0:
         return left, right
     turned = (xp.max(left, axis=1) < -xp.min(left, axis=1))[:, None]
-    return (xp.where(turned, -left, left), xp.where(turned, -right, right)) if bool(xp.any(turned)) else (left, right)
+    return (
+        (xp.where(turned, -left, left), xp.where(turned, -right, right))
+        if bool(xp.any(turned))
+        else (left, right)
+    )

@@ -1,4 +1,6 @@
-"""Randomness as a function of (seed, round): the same numbers whether a run was whole, split, or resumed."""
+"""Randomness as a function of (seed, round): the same numbers whether a run was whole, split, or
+resumed.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ def generator(seed: int, purpose: str, round: int = 0) -> np.random.Generator:
     seed = as_count(seed, "A seed", least=0, most=LARGEST_SEED)
     key = hashlib.sha256(f"tidewolf {seed} {purpose}".encode()).digest()[:16]
     counter = [0, 0, 0, as_count(round, "A round", least=0)]
-    return np.random.Generator(np.random.Philox(key=np.frombuffer(key, dtype=np.uint64), counter=counter))
+    return np.random.Generator(
+        np.random.Philox(key=np.frombuffer(key, dtype=np.uint64), counter=counter)
+    )
 
 
 _PAGE = 1024
@@ -23,8 +27,15 @@ _PAGE = 1024
 
 
 def gaussian_rows(seed: int, purpose: str, first: int, count: int, size: int) -> Floats:
-    """Rows `first` to `first + count - 1` of an endless table of standard normal numbers; a row depends on its number alone."""
+    """Rows `first` to `first + count - 1` of an endless table of standard normal numbers; a row
+    depends on its number alone.
+    """
     page = max(1, _PAGE // size)
     start, stop = first // page, (first + count - 1) // page + 1
-    table = np.concatenate([generator(seed, purpose, number).standard_normal((page, size)) for number in range(start, stop)])
+    table = np.concatenate(
+        [
+            generator(seed, purpose, number).standard_normal((page, size))
+            for number in range(start, stop)
+        ]
+    )
     return table[first - start * page :][:count]

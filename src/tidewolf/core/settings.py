@@ -3,10 +3,12 @@
     n: Annotated[int, Count("How many entries a point has.")]
     total: Annotated[float, Number("What the entries sum to.", above=0.0)] = 1.0
 
-A field of a frozen dataclass (a set, a function, a learner) or a parameter of a function (a problem,
+A field of a frozen dataclass (a set, a function, a learner) or a parameter of a function (a
+problem,
 a constructor such as `FlowPolytope.from_edges`) is declared once, in its annotation. From that come
 
-- validation: `Value.__post_init__` puts each field into its plain form, or refuses it in a sentence,
+- validation: `Value.__post_init__` puts each field into its plain form, or refuses it in a
+  sentence,
 - `error.setting`, the name of what was refused, by which a file's line is found,
 - the keys of experiment files (`settings_of`, `constructor_of`),
 - the Parameters section of the docstring (`python -m tools.docstrings` writes it, a law compares).
@@ -67,7 +69,9 @@ class Check(ABC):
 
     @abstractmethod
     def read(self, value: Any) -> Any:
-        """What a file says, frozen; None where it is of another kind. The value is checked later."""
+        """What a file says, frozen; None where it is of another kind. The value is checked
+        later.
+        """
 
 
 @dataclass(frozen=True)
@@ -263,7 +267,9 @@ def settings_of(make: Any) -> dict[str, Setting]:
 
 
 def validate(value: Any) -> None:
-    """Put every declared field of a frozen dataclass into its plain form; None passes as default."""
+    """Put every declared field of a frozen dataclass into its plain form; None passes as
+    default.
+    """
     kind: Any = type(value)
     for name, check, optional in _checks(kind):
         given = getattr(value, name)
@@ -293,7 +299,11 @@ def as_shape(shape: Any, what: str) -> Shape:
 
 @cache
 def _checks(kind: Any) -> tuple[tuple[str, Check, bool], ...]:
-    return tuple((s.name, s.check, s.default is None) for s in settings_of(kind).values() if s.declared and s.check is not None)
+    return tuple(
+        (s.name, s.check, s.default is None)
+        for s in settings_of(kind).values()
+        if s.declared and s.check is not None
+    )
 
 
 def _home(kind: Any, name: str) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""Sets, functions and learners are values: equal when their settings are, printed as what they are, fingerprinted.
+"""Sets, functions and learners are values: equal when their settings are, printed as what they are,
+fingerprinted.
 
-A value is a frozen dataclass (`eq=False, repr=False`, so that arrays compare by content) whose init fields say all there
-is to say. Derived quantities are cached properties and do not count.
+A value is a frozen dataclass (`eq=False, repr=False`, so that arrays compare by content) whose init
+fields say all there is to say. Derived quantities are cached properties and do not count.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from tidewolf.core.settings import validate
 
 
 class Value:
-    """Equality, hash, repr and checks from the init fields of a frozen dataclass, arrays by content."""
+    """Equality, hash, repr and checks from the init fields of a frozen dataclass, arrays by
+    content.
+    """
 
     def __post_init__(self) -> None:
         validate(self)
@@ -26,7 +29,10 @@ class Value:
     def fields(self) -> dict[str, Any]:
         """The settings by name, in the order of the constructor."""
         if not dataclasses.is_dataclass(self):
-            raise NotSupported(f"{type(self).__name__} must be a dataclass(frozen=True, eq=False, repr=False): its fields say what it is.")
+            raise NotSupported(
+                f"{type(self).__name__} must be a dataclass(frozen=True, eq=False, repr=False): "
+                "its fields say what it is."
+            )
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
 
     def __eq__(self, other: object) -> bool:
@@ -47,7 +53,9 @@ class Value:
 
 
 def fingerprint(value: object) -> str:
-    """A short hex digest of what `value` is: its type and settings, the same on every machine and for equal values."""
+    """A short hex digest of what `value` is: its type and settings, the same on every machine and
+    for equal values.
+    """
     digest = hashlib.sha256()
     _feed(digest, value)
     return digest.hexdigest()[:32]
@@ -76,7 +84,8 @@ def _feed(digest: Any, value: object) -> None:
                 _feed(digest, part)
     else:
         raise NotSupported(
-            f"A {type(value).__name__} cannot be fingerprinted: settings are numbers, text, arrays, and values made of them."
+            f"A {type(value).__name__} cannot be fingerprinted: settings are numbers, text, "
+            "arrays, and values made of them."
         )
 
 

@@ -1,13 +1,15 @@
 """Members of a set stored in their own size, and tables of them.
 
-An oracle's answer is a `Vertex`: a path is its arcs, a one-hot its index, a leading eigenvector its factor. The machinery
-asks three things of it: <v, d>, the dense point, and (1 - s) x + s v. A table of vertices (`Atoms`) does the same for many at once:
+An oracle's answer is a `Vertex`: a path is its arcs, a one-hot its index, a leading eigenvector its
+factor. The machinery asks three things of it: <v, d>, the dense point, and (1 - s) x + s v. A table
+of vertices (`Atoms`) does the same for many at once:
 
-    inner(d, count)_i = <a_i, d>        combine(w) = sum_i w_i a_i        gram[i, j] = <a_i - o, a_j - o>
+    inner(d, count)_i = <a_i, d>        combine(w) = sum_i w_i a_i   gram[i, j] = <a_i - o, a_j - o>
 
-with o a point of the table's choosing, so that a set far from the origin loses no digits: only differences of atoms count.
-Tables are append-only and shared between states: `append` on a table that has grown past the caller's view (`count` rows)
-forks it, so every state keeps seeing exactly what it saw.
+with o a point of the table's choosing, so that a set far from the origin loses no digits: only
+differences of atoms count.
+Tables are append-only and shared between states: `append` on a table that has grown past the
+caller's view (`count` rows) forks it, so every state keeps seeing exactly what it saw.
 """
 
 from __future__ import annotations
@@ -31,9 +33,13 @@ _APPENDING = threading.Lock()
 
 
 def require_saved_numbers(array: Any, axes: int | None = None) -> None:
-    """Refuse what is no array of finite floating-point numbers, with so many axes, in a saved state."""
+    """Refuse what is no array of finite floating-point numbers, with so many axes, in a saved
+    state.
+    """
     if not is_array(array) or (axes is not None and array.ndim != axes):
-        raise ValueError(f"an array of numbers{'' if axes is None else f' with {axes} axes'} is missing")
+        raise ValueError(
+            f"an array of numbers{'' if axes is None else f' with {axes} axes'} is missing"
+        )
     xp = namespace(array)
     if to_numpy(array).dtype.kind != "f" or not bool(xp.all(xp.isfinite(array))):
         raise ValueError("an array holds what is no finite number")
@@ -88,7 +94,9 @@ class Atoms(ABC):
         return row if row is not None and row < count else None
 
     def append(self, vertex: Vertex, count: int) -> Atoms:
-        """A table whose row `count` is `vertex`: this one when nobody has appended meanwhile, else a fork of its first `count` rows."""
+        """A table whose row `count` is `vertex`: this one when nobody has appended meanwhile, else
+        a fork of its first `count` rows.
+        """
         if type(vertex) is not self.kind:
             raise WrongType(
                 f"A {type(vertex).__name__} vertex was met among {self.kind.__name__} ones; "
@@ -118,7 +126,9 @@ class Atoms(ABC):
 
     @abstractmethod
     def _store(self, vertex: Vertex, row: int) -> None:
-        """Keep what `inner` and `combine` need of the vertex of the next row, and its products in the Gram matrix."""
+        """Keep what `inner` and `combine` need of the vertex of the next row, and its products
+        in the Gram matrix.
+        """
 
     def _multiplied(self, row: int, products: NDArray) -> None:
         """Keep <a_i - o, vertex - o> for the first rows, the last of which is the vertex's own."""
@@ -131,7 +141,9 @@ class Atoms(ABC):
 
     @abstractmethod
     def combine(self, weights: NDArray, reference: Array) -> Array:
-        """sum_i weights_i a_i over the first len(weights) rows, in the library, dtype and device of `reference`."""
+        """sum_i weights_i a_i over the first len(weights) rows, in the library, dtype and device of
+        `reference`.
+        """
 
 
 @final
@@ -200,7 +212,10 @@ class DenseAtoms(Atoms):
         return np.asarray(to_numpy(self.matrix[:count, :] @ direction), dtype=np.float64)
 
     def combine(self, weights: NDArray, reference: Array) -> Array:
-        point = like(weights, self.matrix) @ self.matrix[: len(weights), :] + float(np.sum(weights)) * self.origin
+        point = (
+            like(weights, self.matrix) @ self.matrix[: len(weights), :]
+            + float(np.sum(weights)) * self.origin
+        )
         return like(namespace(point).reshape(point, tuple(reference.shape)), reference)
 
 
@@ -221,7 +236,11 @@ class Sparse(Vertex):
         return Sparse(tuple(point.shape), indices.astype(np.int32), entries[indices])
 
     def inner(self, direction: Array) -> float:
-        entries = direction if type(direction) is np.ndarray and direction.ndim == 1 else flat(to_numpy(direction))
+        entries = (
+            direction
+            if type(direction) is np.ndarray and direction.ndim == 1
+            else flat(to_numpy(direction))
+        )
         return float(self.values.dot(entries[self.indices]))
 
     def dense(self, reference: Array) -> Array:
@@ -259,7 +278,10 @@ class Sparse(Vertex):
         if not (type(shape) is tuple and all(type(side) is int and side >= 0 for side in shape)):
             raise ValueError(f"a sparse vertex has no shape {shape!r}")
         if indices.dtype != np.int32 or values.dtype != np.float64 or indices.shape != values.shape:
-            raise ValueError("the indices of a sparse vertex are 32-bit whole numbers, one for each of its values")
+            raise ValueError(
+                "the indices of a sparse vertex are 32-bit whole numbers, one for each of its "
+                "values"
+            )
         if len(indices) and not (int(indices.min()) >= 0 and int(indices.max()) < math.prod(shape)):
             raise ValueError(f"a sparse vertex has an index beyond its shape {shape}")
         return cls(shape, indices, values)
@@ -287,7 +309,9 @@ class SparseAtoms(Atoms):
         sparse_store(*table, row, vertex.indices, vertex.values, np.zeros(math.prod(vertex.shape)))
 
     def only(self, rows: NDArray) -> Atoms:
-        """A new table holding just these rows, in this order; products are copied, and are those of a table made anew where rows ascend."""
+        """A new table holding just these rows, in this order; products are copied, and are those of
+        a table made anew where rows ascend.
+        """
         table, count = SparseAtoms(), len(rows)
         room = max(count, _FIRST_ROWS)
         table.vertices = [self.vertices[row] for row in rows.tolist()]
@@ -310,7 +334,11 @@ class SparseAtoms(Atoms):
     def combine(self, weights: NDArray, reference: Array) -> Array:
         point = np.zeros(tuple(reference.shape))
         sparse_combine(self.starts, self.indices, self.values, weights, point.reshape(-1))
-        return point if type(reference) is np.ndarray and reference.dtype == point.dtype else like(point, reference)
+        return (
+            point
+            if type(reference) is np.ndarray and reference.dtype == point.dtype
+            else like(point, reference)
+        )
 
 
 @final
@@ -324,7 +352,9 @@ class Moved(Vertex):
         self.shape = vertex.shape
 
     def inner(self, direction: Array) -> float:
-        return self.scale * self.vertex.inner(direction) + inner(like(self.shift, direction), direction)
+        return self.scale * self.vertex.inner(direction) + inner(
+            like(self.shift, direction), direction
+        )
 
     def dense(self, reference: Array) -> Array:
         return frozen(like(self.shift, reference) + self.scale * self.vertex.dense(reference))
@@ -370,10 +400,14 @@ class MovedAtoms(Atoms):
         self._multiplied(row, self.scale**2 * self.inside.gram[row, : row + 1])
 
     def inner(self, direction: Array, count: int) -> Floats:
-        return self.scale * self.inside.inner(direction, count) + inner(like(self.shift, direction), direction)
+        return self.scale * self.inside.inner(direction, count) + inner(
+            like(self.shift, direction), direction
+        )
 
     def combine(self, weights: NDArray, reference: Array) -> Array:
-        return self.scale * self.inside.combine(weights, reference) + float(np.sum(weights)) * like(self.shift, reference)
+        return self.scale * self.inside.combine(weights, reference) + float(np.sum(weights)) * like(
+            self.shift, reference
+        )
 
 
 @kernel
@@ -386,7 +420,9 @@ def sparse_inner(starts, indices, values, direction, products):  # type: ignore[
 
 
 @kernel
-def sparse_store(starts, indices, values, gram, row, new_indices, new_values, zeros):  # type: ignore[no-untyped-def]
+def sparse_store(  # type: ignore[no-untyped-def]
+    starts, indices, values, gram, row, new_indices, new_values, zeros
+):
     """A vertex as the next row, with its products; `zeros` has an entry for each of a point's."""
     start = starts[row]
     starts[row + 1] = start + len(new_indices)

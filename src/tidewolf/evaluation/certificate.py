@@ -1,23 +1,30 @@
-"""What a run can prove about itself: checks with their numbers, and totals beside what theory allows them.
+"""What a run can prove about itself: checks with their numbers, and totals beside what theory
+allows them.
 
     membership   every played point is a member of K, by its excess or as membership.py says
-    distances    |x - y| after every update is what the learner said it is                                    with (x, y) the last
-    tolerance    |x - y|^2 <= tol after every update that left calls to spend                         (II)    approximately feasible
-    center       |y - c| <= |aimed - c| after every update                                            (III)   projection of `aimed`,
-    members      max_{z in K} |y - z|^2 - |aimed - z|^2 <= 0, for a sample of the updates             (I)     on K of center c
+    distances    |x - y| after every update is what the learner said it is    with (x, y) the last
+    tolerance   |x - y|^2 <= tol after every update that left calls to spend   (II)
+        approximately feasible
+    center   |y - c| <= |aimed - c| after every update   (III)   projection of `aimed`,
+    members   max_{z in K} |y - z|^2 - |aimed - z|^2 <= 0, for a sample of the updates   (I)
+        on K of center c
     calls        at most calls_per_round t oracle calls after t rounds
     regret       total loss - the comparator's <= the learner's bound; <= its promise
     violation    sum of max(g_t(x_t), 0)       <= the learner's bound; <= its promise
-    promises     the bounds, from what the run measured, <= the promises, from what was known before it
+    promises     the bounds, from what the run measured, <= the promises, from what was known before
+                 it
 
-(I) takes one oracle answer v: with s = aimed - y the maximum is |y - c|^2 - |aimed - c|^2 + 2 max_z <s, z - c>, between the value at v
-and that plus twice the oracle's stated error. The sample is every 2^k-th update that moved y, with the least k that leaves at most 64
-of them (fewer in sets of very many entries); its calls are the certificate's own. Squares are compared divided by the radius, so that
-everything is a length and rounding allows the same everywhere.
+(I) takes one oracle answer v: with s = aimed - y the maximum is |y - c|^2 - |aimed - c|^2 + 2 max_z
+<s, z - c>, between the value at v and that plus twice the oracle's stated error. The sample is
+every 2^k-th update that moved y, with the least k that leaves at most 64 of them (fewer in sets of
+very many entries); its calls are the certificate's own. Squares are compared divided by the radius,
+so that everything is a length and rounding allows the same everywhere.
 
-A measured number is an interval. A check holds when all of it is allowed, fails when none of it is, and is undecided between. Bounds
-speak of streams on which some point keeps every constraint: where that is not known, a violation above them decides nothing.
-The trivial values G_f D T and G_g D T hold for any member, whatever it does: a bound at or above them is vacuous.
+A measured number is an interval. A check holds when all of it is allowed, fails when none of it is,
+and is undecided between. Bounds speak of streams on which some point keeps every constraint: where
+that is not known, a violation above them decides nothing.
+The trivial values G_f D T and G_g D T hold for any member, whatever it does: a bound at or above
+them is vacuous.
 """
 
 from __future__ import annotations
@@ -44,13 +51,18 @@ if TYPE_CHECKING:
 SAMPLE = 64
 """How many updates at most are checked against the oracle."""
 _NUMBERS = 1 << 21
-"""How many entries of points the sample may hold, in sets so large that this makes it smaller; 4 updates are always in it."""
+"""How many entries of points the sample may hold, in sets so large that this makes it smaller; 4
+updates are always in it.
+"""
 _ROUNDING = 1e-9
 """By which share of a promise a measured bound may be above it."""
 SUMS = 1e3
 """Totals of T rounds are off by at most this many eps of what was added up."""
 
-UNSEEN = "Bounds speak of rounds that the learner sees; it did not see all of them, so there is nothing to hold the totals against."
+UNSEEN = (
+    "Bounds speak of rounds that the learner sees; it did not see all of them, so there is nothing "
+    "to hold the totals against."
+)
 """Why a run with rounds that were not seen has no bounds."""
 
 
@@ -81,8 +93,15 @@ class Check(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        verdict = {True: "It holds that", False: "It does not hold that", None: "It is not known whether"}[self.holds]
-        return f"{verdict} {self.law}: {shown(self.lower, self.upper)} was measured, {self.allowed:.4g} is allowed."
+        verdict = {
+            True: "It holds that",
+            False: "It does not hold that",
+            None: "It is not known whether",
+        }[self.holds]
+        return (
+            f"{verdict} {self.law}: {shown(self.lower, self.upper)} was measured, "
+            f"{self.allowed:.4g} is allowed."
+        )
 
 
 class Total(NamedTuple):
@@ -140,14 +159,29 @@ class Certificate(Value):
         said = [check.sentence for check in self.checks if check.holds is not True]
         kept = ", ".join(check.named for check in self.checks if check.holds)
         word = {True: "holds", False: "FAILS", None: "undecided"}[self.holds]
-        return " ".join([f"certificate {word}" + (f" (kept: {kept})" if kept else "") + (":" if said else "."), *said])
+        return " ".join(
+            [
+                f"certificate {word}"
+                + (f" (kept: {kept})" if kept else "")
+                + (":" if said else "."),
+                *said,
+            ]
+        )
 
     def __str__(self) -> str:
         rows = [("", "measured", "measured bound", "promise", "bound/trivial")]
         for name, total in (("regret", self.regret), ("violation", self.violation)):
             measured = "none" if total.measured is None else shown(*total.measured)
             vacuous = " vacuous" if (total.ratio or 0.0) >= 1.0 else ""
-            rows.append((name, measured, _number(total.bound), _number(total.promise), _number(total.ratio) + vacuous))
+            rows.append(
+                (
+                    name,
+                    measured,
+                    _number(total.bound),
+                    _number(total.promise),
+                    _number(total.ratio) + vacuous,
+                )
+            )
         return "\n".join(f"  {line}" for line in (*aligned(rows), *self.reasons, self.verdict))
 
 
@@ -159,7 +193,9 @@ class Weighed(NamedTuple):
 
 
 class Audit:
-    """What is gathered of a learner's projections while it runs: a few products of vectors for each update."""
+    """What is gathered of a learner's projections while it runs: a few products of vectors for each
+    update.
+    """
 
     def __init__(self, learner: Learner[Any]) -> None:
         self._learner = learner
@@ -196,7 +232,13 @@ class Audit:
     def parts(self) -> tuple[Any, ...]:
         """What was gathered as plain numbers; the sample is weighed for that, once."""
         self.sample = [_weighed(last) for last in self.sample]
-        return self.updates, self._moved, self._stride, tuple(self._worst.values()), tuple(self.sample)
+        return (
+            self.updates,
+            self._moved,
+            self._stride,
+            tuple(self._worst.values()),
+            tuple(self.sample),
+        )
 
     @classmethod
     def restored(cls, learner: Learner[Any], parts: tuple[Any, ...]) -> Audit:
@@ -218,8 +260,14 @@ class Audit:
             "tolerance": "|x - y| is within tolerance while oracle calls are left",
             "center": "projecting brings y no farther from the center",
         }
-        found = [Check(name, law, self._worst[name], self._worst[name], allowed) for name, law in laws.items()]
-        sampled = f"projecting brings y no farther from any member of the set ({len(members)} of {self._moved} updates asked)"
+        found = [
+            Check(name, law, self._worst[name], self._worst[name], allowed)
+            for name, law in laws.items()
+        ]
+        sampled = (
+            f"projecting brings y no farther from any member of the set ({len(members)} of "
+            f"{self._moved} updates asked)"
+        )
         return [*found, Check("members", sampled, lower, upper, allowed)]
 
 
@@ -269,7 +317,15 @@ def _calls(run: Run) -> list[Check]:
     if share is None or run.rounds == 0:
         return []
     over = float((np.cumsum(run.calls) - share * np.arange(1, run.rounds + 1)).max())
-    return [Check("calls", f"oracle calls stay within {share:g} a round at all times", over, over, 1e-6 * max(1.0, share))]
+    return [
+        Check(
+            "calls",
+            f"oracle calls stay within {share:g} a round at all times",
+            over,
+            over,
+            1e-6 * max(1.0, share),
+        )
+    ]
 
 
 def _promise(run: Run) -> Bound:
@@ -291,7 +347,11 @@ def _totals(run: Run, regret: Total, violation: Total) -> list[Check]:
     feasible = run.comparator is not None and run.comparator.feasible is True
     denied = feasible and run.bound.violation is None and run.bound.reason == HOPELESS
     denial = " (which denies the point that keeps every constraint)" if denied else ""
-    eps, losses, breaches = SUMS * eps_of(run.learner.hard_set.center), float(np.abs(run.losses).sum()), float(run.violations.sum())
+    eps, losses, breaches = (
+        SUMS * eps_of(run.learner.hard_set.center),
+        float(np.abs(run.losses).sum()),
+        float(run.violations.sum()),
+    )
     between, allowance = regret.measured or (-math.inf, math.inf), excused(run, run.rounds)
     checks = []
     for name, what, most, most_breaches, but in (
@@ -299,10 +359,28 @@ def _totals(run: Run, regret: Total, violation: Total) -> list[Check]:
         ("promise", "promise", regret.promise, violation.promise, ""),
     ):
         if most is not None:
-            checks.append(Check(f"regret {name}", f"the regret is within its {what}", *between, most + eps * (losses + abs(most))))
+            checks.append(
+                Check(
+                    f"regret {name}",
+                    f"the regret is within its {what}",
+                    *between,
+                    most + eps * (losses + abs(most)),
+                )
+            )
         if most_breaches is not None:
-            lower, allowed = breaches if feasible else -math.inf, most_breaches + allowance + eps * (breaches + most_breaches)
-            checks.append(Check(f"violation {name}", f"the violation is within its {what}{but}", lower, breaches, allowed))
+            lower, allowed = (
+                breaches if feasible else -math.inf,
+                most_breaches + allowance + eps * (breaches + most_breaches),
+            )
+            checks.append(
+                Check(
+                    f"violation {name}",
+                    f"the violation is within its {what}{but}",
+                    lower,
+                    breaches,
+                    allowed,
+                )
+            )
     return [*checks, *_promises(regret, violation)]
 
 
@@ -322,7 +400,9 @@ def _promises(regret: Total, violation: Total) -> list[Check]:
 
 
 def excused(run: Run, rounds: int) -> float:
-    """What may be broken of constraints that are kept in so many rounds: a comparator keeps them up to 1e-9 of their size, not better."""
+    """What may be broken of constraints that are kept in so many rounds: a comparator keeps them up
+    to 1e-9 of their size, not better.
+    """
     constraints = run.stream.constraints
     if rounds == 0 or not isinstance(constraints, PiecewiseLinear):
         return 0.0
@@ -333,7 +413,13 @@ def excused(run: Run, rounds: int) -> float:
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """The rows of a table as lines: names to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(f"{cell:>{w}}" if i else f"{cell:{w}}" for i, (cell, w) in enumerate(zip(row, widths, strict=True))) for row in rows]
+    return [
+        "  ".join(
+            f"{cell:>{w}}" if i else f"{cell:{w}}"
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
 
 
 def shown(lower: float, upper: float) -> str:

@@ -1,8 +1,9 @@
 """A tournament: learners against each other on several streams, as caution, budget and seed move.
 
-For each stream and seed one certified comparator; for each learner, caution, budget and seed one run against it. A learner takes part in
-what it has a setting for: `caution`, `calls_per_round` (the budget), `seed`, `horizon`. A run that is refused is an entry with the sentence
-that refused it, and no other suffers.
+For each stream and seed one certified comparator; for each learner, caution, budget and seed one
+run against it. A learner takes part in what it has a setting for: `caution`, `calls_per_round`
+(the budget), `seed`, `horizon`. A run that is refused is an entry with the sentence that refused
+it, and no other suffers.
 """
 
 from __future__ import annotations
@@ -55,16 +56,23 @@ def compare(
 ) -> Comparison:
     """Play every learner on every stream, at every caution, budget and seed it has a setting for.
 
-    `learners` are classes, or functions of (K, horizon, ...), by name where they are a mapping. `streams` are problems, functions of a
-    seed that make one, or, in a mapping, pairs (K, stream). None for `cautions` or `budgets` leaves each learner its own default. Where a
-    seed changes neither stream nor learner, it is not played again.
+    `learners` are classes, or functions of (K, horizon, ...), by name where they are a mapping.
+    `streams` are problems, functions of a seed that make one, or, in a mapping, pairs (K, stream).
+    None for `cautions` or `budgets` leaves each learner its own default. Where a seed changes
+    neither stream nor learner, it is not played again.
     """
     as_callback(progress, "progress, which is told how far each run is,")
     factories = _factories(learners)
     problems = _problems(streams, _several(seeds, "seed", partial(as_count, least=0)))
     knobs = {
-        "caution": None if cautions is None else _several(cautions, "caution", partial(as_number, above=0.0)),
-        "calls_per_round": None if budgets is None else _several(budgets, "budget", partial(as_number, above=0.0)),
+        "caution": (
+            None
+            if cautions is None
+            else _several(cautions, "caution", partial(as_number, above=0.0))
+        ),
+        "calls_per_round": (
+            None if budgets is None else _several(budgets, "budget", partial(as_number, above=0.0))
+        ),
     }
     plans = [
         [
@@ -89,14 +97,21 @@ def compare(
 
 def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str, Factory]:
     if not isinstance(learners, Mapping):
-        named = [(getattr(factory, "__name__", None), factory) for factory in _listed(learners, "learners", "[LyapunovDescent, SinhaVaze]")]
+        named = [
+            (getattr(factory, "__name__", None), factory)
+            for factory in _listed(learners, "learners", "[LyapunovDescent, SinhaVaze]")
+        ]
         if any(name is None for name, _ in named) or len({name for name, _ in named}) < len(named):
-            raise InvalidInput("Learners without names of their own are given as a mapping, such as {'careful': partial(...)}.")
+            raise InvalidInput(
+                "Learners without names of their own are given as a mapping, such as {'careful': "
+                "partial(...)}."
+            )
         learners = dict(named)  # type: ignore[arg-type]
     for name, factory in learners.items():
         if not callable(factory) or not _has_signature(factory):
             raise WrongType(
-                f"{name} is to be a learner class such as LyapunovDescent, or a function of (K, horizon), not {shown(factory)}."
+                f"{name} is to be a learner class such as LyapunovDescent, or a function of (K, "
+                f"horizon), not {shown(factory)}."
             )
     if not learners:
         raise InvalidInput("compare was given no learners.")
@@ -104,11 +119,20 @@ def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str,
 
 
 def _problems(streams: Any, seeds: tuple[int, ...]) -> list[tuple[str, Problem, tuple[int, ...]]]:
-    """The distinct problems of every stream, each with the seeds that give it: all are made before the first run."""
+    """The distinct problems of every stream, each with the seeds that give it: all are made before
+    the first run.
+    """
     if isinstance(streams, Mapping):
         named = list(streams.items())
     else:
-        named = [(None, source) for source in ([streams] if isinstance(streams, Problem) else _listed(streams, "streams", "[routing]"))]
+        named = [
+            (None, source)
+            for source in (
+                [streams]
+                if isinstance(streams, Problem)
+                else _listed(streams, "streams", "[routing]")
+            )
+        ]
     found: list[tuple[str, Problem, tuple[int, ...]]] = []
     for name, source in named:
         distinct: list[tuple[Problem, tuple[int, ...]]] = []
@@ -120,7 +144,9 @@ def _problems(streams: Any, seeds: tuple[int, ...]) -> list[tuple[str, Problem, 
                 distinct.append((problem, (seed,)))
         place = distinct[0][0].name if name is None else name
         if place in (known for known, _, _ in found):
-            raise InvalidInput(f"Two streams are called {place!r}; give them as a mapping from names.")
+            raise InvalidInput(
+                f"Two streams are called {place!r}; give them as a mapping from names."
+            )
         found += [(place, *each) for each in distinct]
     if not found:
         raise InvalidInput("compare was given no streams.")
@@ -156,27 +182,42 @@ def _problem(name: str | None, source: Any, seed: int) -> Problem:
     problem = source
     if callable(source) and not isinstance(source, Problem):
         if not _takes_seed(source):
-            raise WrongType(f"A stream that is to be made is a function of a seed, such as problems.routing, not {shown(source)}.")
+            raise WrongType(
+                "A stream that is to be made is a function of a seed, such as problems.routing, "
+                f"not {shown(source)}."
+            )
         problem = source(seed=seed)
     if _is_pair(problem):
         if name is None:
-            raise InvalidInput("A pair (K, stream) has no name of its own: give streams as a mapping, such as {'mine': (K, stream)}.")
+            raise InvalidInput(
+                "A pair (K, stream) has no name of its own: give streams as a mapping, such as "
+                "{'mine': (K, stream)}."
+            )
         problem = Problem(name, problem[0], problem[1], name)
     if not isinstance(problem, Problem):
-        raise WrongType(f"A stream is a Problem, a function of a seed that makes one, or a pair (K, Stream), not {shown(problem)}.")
+        raise WrongType(
+            "A stream is a Problem, a function of a seed that makes one, or a pair (K, Stream), "
+            f"not {shown(problem)}."
+        )
     if len(problem) == 0:
         raise InvalidInput(f"The stream {problem.name} has no rounds.")
     return problem
 
 
 def _several(numbers: Any, what: str, checked: Callable[..., Any]) -> tuple[Any, ...]:
-    found = tuple(dict.fromkeys(checked(number, f"A {what}") for number in as_items(numbers, f"The {what}s", "[1.0]")))
+    found = tuple(
+        dict.fromkeys(
+            checked(number, f"A {what}") for number in as_items(numbers, f"The {what}s", "[1.0]")
+        )
+    )
     if not found:
         raise InvalidInput(f"compare was given no {what}s.")
     return found
 
 
-def _settings(factory: Factory, knobs: Mapping[str, tuple[float, ...] | None]) -> Iterator[dict[str, float]]:
+def _settings(
+    factory: Factory, knobs: Mapping[str, tuple[float, ...] | None]
+) -> Iterator[dict[str, float]]:
     """Every combination of the knobs that the learner has."""
     combinations: list[dict[str, float]] = [{}]
     for name, values in knobs.items():
@@ -186,7 +227,9 @@ def _settings(factory: Factory, knobs: Mapping[str, tuple[float, ...] | None]) -
 
 
 def hindsight(problem: Problem) -> tuple[Comparator, str]:
-    """The best fixed point, and why there is none; one of which nothing is known where it cannot be computed."""
+    """The best fixed point, and why there is none; one of which nothing is known where it cannot be
+    computed.
+    """
     try:
         best = best_in_hindsight(problem.K, problem.stream)
     except TidewolfError as error:
@@ -196,7 +239,9 @@ def hindsight(problem: Problem) -> tuple[Comparator, str]:
 
 def _comparator(place: str, problem: Problem, seed: int) -> tuple[Comparator, Venue]:
     rounds, (best, reason) = len(problem), hindsight(problem)
-    return best, Venue(place, seed, rounds, best.lower / rounds, best.upper / rounds, best.feasible, reason)
+    return best, Venue(
+        place, seed, rounds, best.lower / rounds, best.upper / rounds, best.feasible, reason
+    )
 
 
 def _entry(
@@ -208,8 +253,17 @@ def _entry(
     progress: Callable[[Step, Moment], None] | None,
 ) -> Entry:
     known = signature(factory).parameters
-    given = {**settings, **{name: value for name, value in (("horizon", len(problem)), ("seed", step.seed)) if name in known}}
-    caution, budget = (settings.get(name, _default(known, name)) for name in ("caution", "calls_per_round"))
+    given = {
+        **settings,
+        **{
+            name: value
+            for name, value in (("horizon", len(problem)), ("seed", step.seed))
+            if name in known
+        },
+    }
+    caution, budget = (
+        settings.get(name, _default(known, name)) for name in ("caution", "calls_per_round")
+    )
     entry = Entry(step.stream, step.learner, step.seed, caution, budget)
     try:
         told = None if progress is None else lambda moment: progress(step, moment)
@@ -223,14 +277,22 @@ def _entry(
 
 
 def _default(known: Mapping[str, Parameter], name: str) -> Any:
-    return known[name].default if name in known and known[name].default is not Parameter.empty else None
+    return (
+        known[name].default
+        if name in known and known[name].default is not Parameter.empty
+        else None
+    )
 
 
 def _measured(entry: Entry, played: Run) -> Entry:
     rounds, regret = played.rounds, played.regret
     return entry._replace(
         loss=float(played.losses.mean()),
-        regret=None if regret in (None, (-math.inf, math.inf)) else (regret[0] / rounds, regret[1] / rounds),
+        regret=(
+            None
+            if regret in (None, (-math.inf, math.inf))
+            else (regret[0] / rounds, regret[1] / rounds)
+        ),
         violation=float(played.violations.mean()),
         calls=played.oracle_calls / rounds,
         seconds=played.seconds / rounds,

@@ -1,7 +1,8 @@
-"""What a tournament came to: its runs, their frontiers (frontier.py), and how learners stand against a rival.
+"""What a tournament came to: its runs, their frontiers (frontier.py), and how learners stand
+against a rival.
 
-A point is the mean over seeds of the runs of one learner at one caution and one budget of oracle calls. Shares are of the comparator's mean
-loss in absolute value: 0.005 is 0.5 %.
+A point is the mean over seeds of the runs of one learner at one caution and one budget of oracle
+calls. Shares are of the comparator's mean loss in absolute value: 0.005 is 0.5 %.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ class Entry(NamedTuple):
     """whether everything the run can prove about itself holds; None where that is undecided"""
     failure: str = ""
     sees: str = ""
-    """what the learner sees of a round, in words; unknown where it was refused at once, and in files of format 1"""
+    """what the learner sees of a round, in words; unknown where it was refused at once, and
+    in files of format 1
+    """
 
 
 class Venue(NamedTuple):
@@ -73,7 +76,9 @@ class Venue(NamedTuple):
 
     @property
     def mean(self) -> float | None:
-        """The comparator's mean loss; its lower end where no feasible point is known, None where there is neither."""
+        """The comparator's mean loss; its lower end where no feasible point is known, None where
+        there is neither.
+        """
         return next((end for end in (self.upper, self.lower) if math.isfinite(end)), None)
 
 
@@ -89,13 +94,18 @@ class Standing(NamedTuple):
     shortfall: float | None
     saving: float | None
     saving_in_time: float | None
-    """the same against those points of the rival that took no longer than the learner's slowest; None where it has none"""
+    """the same against those points of the rival that took no longer than the learner's slowest;
+    None where it has none
+    """
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Value):
-    """What a tournament came to. Prints as a table of standings; shares are of the comparator's mean loss, 0.005 being 0.5 %."""
+    """What a tournament came to.
+
+    Prints as a table of standings; shares are of the comparator's mean loss, 0.005 being 0.5 %.
+    """
 
     venues: tuple[Venue, ...]
     entries: tuple[Entry, ...]
@@ -118,18 +128,28 @@ class Comparison(Value):
         """The runs that were refused."""
         return tuple(entry for entry in self.entries if entry.failure)
 
-    def frontier(self, stream: str, learner: str, budget: float | None = None, *, seconds: float | None = None) -> tuple[Point, ...]:
-        """The points of a learner as caution moves, at equal calls (this budget) and equal time (at most so many seconds a round).
+    def frontier(
+        self,
+        stream: str,
+        learner: str,
+        budget: float | None = None,
+        *,
+        seconds: float | None = None,
+    ) -> tuple[Point, ...]:
+        """The points of a learner as caution moves, at equal calls (this budget) and equal time (at
+        most so many seconds a round).
 
-        Without a budget those of every budget; a learner that has none counts for all. Seeds are averaged: a point counts where every
-        seed was run and has a regret.
+        Without a budget those of every budget; a learner that has none counts for all. Seeds are
+        averaged: a point counts where every seed was run and has a regret.
         """
         self._require(stream, learner)
         budget = None if budget is None else as_number(budget, "The budget", above=0.0)
         seconds = None if seconds is None else as_number(seconds, "The seconds a round")
         settings: dict[tuple[float | None, float | None], list[Entry]] = {}
         for entry in self.entries:
-            if (entry.stream, entry.learner) == (stream, learner) and (budget is None or entry.budget in (None, budget)):
+            if (entry.stream, entry.learner) == (stream, learner) and (
+                budget is None or entry.budget in (None, budget)
+            ):
                 settings.setdefault((entry.budget, entry.caution), []).append(entry)
         points = [point for group in settings.values() if (point := _point(group)) is not None]
         kept = [point for point in points if seconds is None or point.seconds <= seconds]
@@ -143,16 +163,28 @@ class Comparison(Value):
         return abs(statistics.fmean(known)) if known and len(known) == len(means) else None
 
     def gaps(
-        self, stream: str, learner: str, rival: str | None = None, *, budget: float | None = None, seconds: float | None = None
+        self,
+        stream: str,
+        learner: str,
+        rival: str | None = None,
+        *,
+        budget: float | None = None,
+        seconds: float | None = None,
     ) -> tuple[float, ...] | None:
-        """For each point of `frontier`, how far its regret is above the rival's best at up to 1.1 times its violation.
+        """For each point of `frontier`, how far its regret is above the rival's best at up to 1.1
+        times its violation.
 
-        A share of the comparator's mean loss; where a point is more careful than all of the rival's, the rival's most careful one counts.
-        None where the rival has no points or the comparator is not known.
+        A share of the comparator's mean loss; where a point is more careful than all of the
+        rival's, the rival's most careful one counts. None where the rival has no points or the
+        comparator is not known.
         """
         ours, theirs = self._both(stream, learner, rival, budget, seconds)
         scale = self.scale(stream)
-        return tuple(gap(point, theirs, scale) for point in ours) if theirs and scale is not None else None
+        return (
+            tuple(gap(point, theirs, scale) for point in ours)
+            if theirs and scale is not None
+            else None
+        )
 
     def on_frontier(
         self,
@@ -164,35 +196,59 @@ class Comparison(Value):
         caution: float | None = None,
         seconds: float | None = None,
     ) -> float | None:
-        """The largest gap of the learner's points, or that of its point at `caution`: up to 0.005 it is on the rival's frontier.
+        """The largest gap of the learner's points, or that of its point at `caution`: up to 0.005
+        it is on the rival's frontier.
 
         None where there is no such point, no rival's, or no comparator.
         """
         caution = None if caution is None else as_number(caution, "The caution", above=0.0)
         points = self.frontier(stream, learner, budget, seconds=seconds)
         gaps = self.gaps(stream, learner, rival, budget=budget, seconds=seconds) or ()
-        return max((above for above, point in zip(gaps, points, strict=False) if caution in (None, point.caution)), default=None)
+        return max(
+            (
+                above
+                for above, point in zip(gaps, points, strict=False)
+                if caution in (None, point.caution)
+            ),
+            default=None,
+        )
 
     def shortfall(
-        self, stream: str, learner: str, rival: str | None = None, *, budget: float | None = None, seconds: float | None = None
+        self,
+        stream: str,
+        learner: str,
+        rival: str | None = None,
+        *,
+        budget: float | None = None,
+        seconds: float | None = None,
     ) -> float | None:
-        """How far the rival's points are out of reach at worst: each is matched by one of the learner's up to 0.005.
+        """How far the rival's points are out of reach at worst: each is matched by one of the
+        learner's up to 0.005.
 
-        For a point of the rival, how far the learner's best regret at up to 1.1 times its violation is above it, as a share of the
-        comparator's mean loss; infinite where the learner is never as careful. None where one of the two has no points.
+        For a point of the rival, how far the learner's best regret at up to 1.1 times its violation
+        is above it, as a share of the comparator's mean loss; infinite where the learner is never
+        as careful. None where one of the two has no points.
         """
         ours, theirs = self._both(stream, learner, rival, budget, seconds)
         scale = self.scale(stream)
         return shortfall(ours, theirs, scale) if ours and theirs and scale is not None else None
 
     def matched(
-        self, stream: str, learner: str, rival: str | None = None, *, budget: float | None = None, seconds: float | None = None
+        self,
+        stream: str,
+        learner: str,
+        rival: str | None = None,
+        *,
+        budget: float | None = None,
+        seconds: float | None = None,
     ) -> float | None:
-        """How many times less violation than the rival at equal regret: the median over matched levels of regret.
+        """How many times less violation than the rival at equal regret: the median over matched
+        levels of regret.
 
-        The levels are the mean regrets of both sides' points that both sides reach. At each, a side's violation is the least among its
-        points of at most that regret, and the ratio is the rival's over the learner's. Swapping the two gives the inverse. None where one
-        of the two has no points.
+        The levels are the mean regrets of both sides' points that both sides reach. At each, a
+        side's violation is the least among its points of at most that regret, and the ratio is the
+        rival's over the learner's. Swapping the two gives the inverse. None where one of the two
+        has no points.
         """
         ours, theirs = self._both(stream, learner, rival, budget, seconds)
         return saving(ours, theirs) if ours and theirs else None
@@ -202,7 +258,9 @@ class Comparison(Value):
         found = []
         for stream in self.streams:
             for learner in self.learners:
-                for budget in dict.fromkeys(e.budget for e in self.entries if (e.stream, e.learner) == (stream, learner)):
+                for budget in dict.fromkeys(
+                    e.budget for e in self.entries if (e.stream, e.learner) == (stream, learner)
+                ):
                     points = self.frontier(stream, learner, budget)
                     slowest = max((point.seconds for point in points), default=0.0)
                     held = (
@@ -215,28 +273,54 @@ class Comparison(Value):
         return tuple(found)
 
     def _both(
-        self, stream: str, learner: str, rival: str | None, budget: float | None, seconds: float | None
+        self,
+        stream: str,
+        learner: str,
+        rival: str | None,
+        budget: float | None,
+        seconds: float | None,
     ) -> tuple[tuple[Point, ...], tuple[Point, ...]]:
-        ours, theirs = (self.frontier(stream, who, budget, seconds=seconds) for who in (learner, self.rival if rival is None else rival))
+        ours, theirs = (
+            self.frontier(stream, who, budget, seconds=seconds)
+            for who in (learner, self.rival if rival is None else rival)
+        )
         return ours, theirs
 
     def _require(self, stream: str, learner: str | None = None) -> None:
-        for what, name, known in (("stream", stream, self.streams), ("learner", learner, self.learners)):
+        for what, name, known in (
+            ("stream", stream, self.streams),
+            ("learner", learner, self.learners),
+        ):
             if not is_text(name, *known) and not (what == "learner" and name is None):
-                raise InvalidInput(f"There is no {what} called {shown(name)} in this comparison; there are {', '.join(known)}.")
+                raise InvalidInput(
+                    f"There is no {what} called {shown(name)} in this comparison; there are "
+                    f"{', '.join(known)}."
+                )
 
     def summary(self) -> dict[str, Any]:
         """Everything as plain data; infinite ends are None."""
         return {
             "format": FORMAT,
             "rival": self.rival,
-            "streams": [{**v._asdict(), "lower": _plain(v.lower), "upper": _plain(v.upper)} for v in self.venues],
-            "runs": [{**e._asdict(), "regret": None if e.regret is None else _ends(e.regret)} for e in self.entries],
+            "streams": [
+                {**v._asdict(), "lower": _plain(v.lower), "upper": _plain(v.upper)}
+                for v in self.venues
+            ],
+            "runs": [
+                {**e._asdict(), "regret": None if e.regret is None else _ends(e.regret)}
+                for e in self.entries
+            ],
             "standings": [
                 {
                     **{name: getattr(s, name) for name in ("stream", "learner", "budget")},
-                    **{name: _plain(getattr(s, name)) for name in ("shortfall", "saving", "saving_in_time")},
-                    "points": [{**p._asdict(), "gap": _plain(above)} for p, above in zip(s.points, s.gaps or repeat(None), strict=False)],
+                    **{
+                        name: _plain(getattr(s, name))
+                        for name in ("shortfall", "saving", "saving_in_time")
+                    },
+                    "points": [
+                        {**p._asdict(), "gap": _plain(above)}
+                        for p, above in zip(s.points, s.gaps or repeat(None), strict=False)
+                    ],
                 }
                 for s in self.standings()
             ],
@@ -249,17 +333,33 @@ class Comparison(Value):
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
             if data["format"] > FORMAT:
-                raise NewerFormat(f"{path} has format {data['format']}; this tidewolf reads up to {FORMAT}. Install a newer tidewolf.")
+                raise NewerFormat(
+                    f"{path} has format {data['format']}; this tidewolf reads up to {FORMAT}. "
+                    "Install a newer tidewolf."
+                )
             lowers = [_end(v["lower"], v["feasible"] is not False) for v in data["streams"]]
             venues = tuple(
-                Venue(**{**v, "lower": low, "upper": _end(v["upper"], False)}) for v, low in zip(data["streams"], lowers, strict=True)
+                Venue(**{**v, "lower": low, "upper": _end(v["upper"], False)})
+                for v, low in zip(data["streams"], lowers, strict=True)
             )
-            regrets = [e["regret"] and (_end(e["regret"]["lower"], True), _end(e["regret"]["upper"], False)) for e in data["runs"]]
-            entries = tuple(Entry(**{**e, "regret": regret}) for e, regret in zip(data["runs"], regrets, strict=True))
+            regrets = [
+                e["regret"]
+                and (_end(e["regret"]["lower"], True), _end(e["regret"]["upper"], False))
+                for e in data["runs"]
+            ]
+            entries = tuple(
+                Entry(**{**e, "regret": regret})
+                for e, regret in zip(data["runs"], regrets, strict=True)
+            )
         except OSError as error:
-            raise InvalidInput(f"No comparison can be read from {path}: {error.strerror}. Give the folder it was saved to.") from None
+            raise InvalidInput(
+                f"No comparison can be read from {path}: {error.strerror}. Give the folder it was "
+                "saved to."
+            ) from None
         except (ValueError, KeyError, TypeError) as error:
-            raise BrokenFile(f"{path} is not a comparison of tidewolf, or was changed: {error!r}.") from None
+            raise BrokenFile(
+                f"{path} is not a comparison of tidewolf, or was changed: {error!r}."
+            ) from None
         return cls(venues, entries)
 
     def to_pandas(self) -> Any:
@@ -267,7 +367,9 @@ class Comparison(Value):
         try:
             from pandas import DataFrame
         except ImportError:
-            raise MissingExtra('to_pandas needs pandas, not installed here; type: pip install "tidewolf[app]"') from None
+            raise MissingExtra(
+                'to_pandas needs pandas, not installed here; type: pip install "tidewolf[app]"'
+            ) from None
         return DataFrame(self._rows())
 
     def plot(self) -> Any:
@@ -283,7 +385,9 @@ class Comparison(Value):
         return comparison_html(self)
 
     def save(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
-        """comparison.json (everything) and comparison.csv (the runs) in a folder, each whole or not at all."""
+        """comparison.json (everything) and comparison.csv (the runs) in a folder, each whole or not
+        at all.
+        """
         folder = require_free(folder, FILES, force)
         folder.mkdir(parents=True, exist_ok=True)
         rows, table = self._rows(), io.StringIO()
@@ -291,7 +395,10 @@ class Comparison(Value):
         writer.writeheader()
         writer.writerows(rows)
         checkpoint.write(folder / FILES[1], table.getvalue().encode())
-        checkpoint.write(folder / FILES[0], (json.dumps(self.summary(), indent=2, allow_nan=False) + "\n").encode())
+        checkpoint.write(
+            folder / FILES[0],
+            (json.dumps(self.summary(), indent=2, allow_nan=False) + "\n").encode(),
+        )
 
     def _rows(self) -> list[dict[str, Any]]:
         """The runs, their regret in two columns."""
@@ -308,18 +415,33 @@ class Comparison(Value):
         venues = [venue for venue in self.venues if venue.stream == stream]
         seeds = ", ".join(str(venue.seed) for venue in venues)
         means = [venue.mean for venue in venues if venue.mean is not None]
-        loses = f", comparator {statistics.fmean(means):.6g} a round" if len(means) == len(venues) else ""
+        loses = (
+            f", comparator {statistics.fmean(means):.6g} a round"
+            if len(means) == len(venues)
+            else ""
+        )
         return f"{venues[0].rounds:,} rounds, seed{'s' * (len(venues) > 1)} {seeds}{loses}"
 
     def warnings(self, stream: str | None = None) -> tuple[str, ...]:
-        """What a reader should know of a stream, or of all: why it has no comparator, and whose runs were refused and why."""
+        """What a reader should know of a stream, or of all: why it has no comparator, and whose
+        runs were refused and why.
+        """
         if stream is not None:
             self._require(stream)
-        missing = [f"{v.stream}: {v.reason}" for v in self.venues if v.reason and stream in (None, v.stream)]
-        refused = Counter((e.stream, e.learner, e.failure) for e in self.failures if stream in (None, e.stream))
+        missing = [
+            f"{v.stream}: {v.reason}"
+            for v in self.venues
+            if v.reason and stream in (None, v.stream)
+        ]
+        refused = Counter(
+            (e.stream, e.learner, e.failure) for e in self.failures if stream in (None, e.stream)
+        )
         return (
             *dict.fromkeys(missing),
-            *(f"{who} on {where}, {count} run{'s' * (count > 1)}: {why}" for (where, who, why), count in refused.items()),
+            *(
+                f"{who} on {where}, {count} run{'s' * (count > 1)}: {why}"
+                for (where, who, why), count in refused.items()
+            ),
         )
 
     def __repr__(self) -> str:
@@ -330,16 +452,36 @@ class Comparison(Value):
             lines += [f"  {line}".rstrip() for line in aligned(rows)]
         if sees := who_sees_what((entry.learner, entry.sees) for entry in self.entries):
             lines.append(sees)
-        lines.append(f"Gap and shortfall are against {self.rival}, in % of the comparator's mean loss; up to 0.5 is on its frontier.")
+        lines.append(
+            f"Gap and shortfall are against {self.rival}, in % of the comparator's mean loss; up "
+            "to 0.5 is on its frontier."
+        )
         return "\n".join([*lines, *self.warnings()])
 
 
-HEAD = ("learner", "calls", "regret", "violation", "gap %", "shortfall %", "less violation", "in equal time", "us a round")
+HEAD = (
+    "learner",
+    "calls",
+    "regret",
+    "violation",
+    "gap %",
+    "shortfall %",
+    "less violation",
+    "in equal time",
+    "us a round",
+)
 
 
 def cells(standing: Standing) -> tuple[str, ...]:
     """A standing as a row under HEAD; ranges where caution moves."""
-    points, named = standing.points, standing.learner if standing.budget is None else f"{standing.learner} at {standing.budget:g}"
+    points, named = (
+        standing.points,
+        (
+            standing.learner
+            if standing.budget is None
+            else f"{standing.learner} at {standing.budget:g}"
+        ),
+    )
     if not points:
         return (named, *("none" for _ in HEAD[1:]))
     return (
@@ -347,9 +489,16 @@ def cells(standing: Standing) -> tuple[str, ...]:
         _range([p.calls for p in points], ".3g"),
         _range([p.regret for p in points], ".4g"),
         _range([p.violation for p in points], ".3g"),
-        "none" if standing.gaps is None else _range([100.0 * above for above in standing.gaps], "+.2f"),
+        (
+            "none"
+            if standing.gaps is None
+            else _range([100.0 * above for above in standing.gaps], "+.2f")
+        ),
         "none" if standing.shortfall is None else f"{100.0 * standing.shortfall:+.2f}",
-        *("none" if saving is None else f"{saving:.3g}x" for saving in (standing.saving, standing.saving_in_time)),
+        *(
+            "none" if saving is None else f"{saving:.3g}x"
+            for saving in (standing.saving, standing.saving_in_time)
+        ),
         f"{1e6 * statistics.median(p.seconds for p in points):.0f}",
     )
 
@@ -361,7 +510,9 @@ def require_free(folder: str | os.PathLike[str], names: Sequence[str], force: bo
         raise InvalidInput(f"{folder} is a file; a folder is needed.")
     there = [name for name in names if (folder / name).exists()]
     if there and not as_flag(force, "force"):
-        raise InvalidInput(f"{folder} holds {', '.join(there)} already; name another folder, or force overwriting.")
+        raise InvalidInput(
+            f"{folder} holds {', '.join(there)} already; name another folder, or force overwriting."
+        )
     return folder
 
 
@@ -371,9 +522,20 @@ def _point(group: Sequence[Entry]) -> Point | None:
         return None
     regret, violation, calls, seconds = (
         statistics.fmean(numbers)
-        for numbers in zip(*((e.regret[1], e.violation, e.calls, e.seconds) for e in group if e.regret), strict=True)
+        for numbers in zip(
+            *((e.regret[1], e.violation, e.calls, e.seconds) for e in group if e.regret),
+            strict=True,
+        )
     )
-    return Point(group[0].caution, group[0].budget, regret, violation, calls, seconds, max(e.excess or 0.0 for e in group))
+    return Point(
+        group[0].caution,
+        group[0].budget,
+        regret,
+        violation,
+        calls,
+        seconds,
+        max(e.excess or 0.0 for e in group),
+    )
 
 
 def _range(numbers: Sequence[float], form: str) -> str:

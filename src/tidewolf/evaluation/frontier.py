@@ -1,15 +1,21 @@
-"""Frontiers of mean regret against mean violation, as a knob moves, and three ways to hold one against another.
+"""Frontiers of mean regret against mean violation, as a knob moves, and three ways to hold one
+against another.
 
-Points are a round's; smaller is better in both numbers. With P ours, Q the rival's, and s = |the comparator's mean loss|:
+Points are a round's; smaller is better in both numbers. With P ours, Q the rival's, and s = |the
+comparator's mean loss|:
 
     gap(p, Q)        =  ( p.regret - min{ q.regret : q.violation <= 1.1 p.violation } ) / s
-    shortfall(P, Q)  =  max_{q in Q} ( min{ p.regret : p.violation <= 1.1 q.violation } - q.regret ) / s
-    saving(P, Q)     =  median over levels r of  V_Q(r)/V_P(r),     V(r) = least violation at a regret of at most r
+    shortfall(P, Q)  =  max_{q in Q} ( min{ p.regret : p.violation <= 1.1 q.violation } - q.regret )
+                        / s
+    saving(P, Q)     =  median over levels r of  V_Q(r)/V_P(r),
+    V(r) = least violation at a regret of at most r
 
-p is on the frontier of Q where its gap is at most 0.5 %; where p is more careful than all of Q, the most careful point of Q counts.
-P matches every point of Q where its shortfall is at most 0.5 %; it is infinite where P has no point that careful.
-The levels of `saving` are the regrets of the points of P and of Q that both sides reach; the median of an even number of ratios is the
-geometric mean of the middle two, so saving(Q, P) = 1/saving(P, Q).
+p is on the frontier of Q where its gap is at most 0.5 %; where p is more careful than all of Q, the
+most careful point of Q counts. P matches every point of Q where its shortfall is at most 0.5 %; it
+is infinite where P has no point that careful.
+The levels of `saving` are the regrets of the points of P and of Q that both sides reach; the median
+of an even number of ratios is the geometric mean of the middle two, so
+saving(Q, P) = 1/saving(P, Q).
 """
 
 from __future__ import annotations
@@ -33,7 +39,9 @@ class Point(NamedTuple):
     budget: float | None
     """oracle calls allowed a round; None where the learner has no such setting"""
     regret: float
-    """its upper end; between two points of one stream the difference is exact, for the comparator cancels"""
+    """its upper end; between two points of one stream the difference is exact, for the comparator
+    cancels
+    """
     violation: float
     calls: float
     """oracle calls made"""
@@ -45,21 +53,40 @@ class Point(NamedTuple):
 def gap(ours: Point, rival: Sequence[Point], scale: float) -> float:
     """By how much our regret is above the rival's best at our violation, as a share of `scale`."""
     near = [point.regret for point in rival if point.violation <= SLACK * ours.violation]
-    best = min(near) if near else min(rival, key=lambda point: (point.violation, point.regret)).regret
+    best = (
+        min(near) if near else min(rival, key=lambda point: (point.violation, point.regret)).regret
+    )
     return _share(ours.regret - best, scale)
 
 
 def shortfall(ours: Sequence[Point], rival: Sequence[Point], scale: float) -> float:
-    """By how much the rival's worst matched point is out of our reach, as a share of `scale`; infinite where we are never as careful."""
-    return max(_share(_least(point.regret for point in ours if point.violation <= SLACK * q.violation) - q.regret, scale) for q in rival)
+    """By how much the rival's worst matched point is out of our reach, as a share of `scale`;
+    infinite where we are never as careful.
+    """
+    return max(
+        _share(
+            _least(point.regret for point in ours if point.violation <= SLACK * q.violation)
+            - q.regret,
+            scale,
+        )
+        for q in rival
+    )
 
 
 def saving(ours: Sequence[Point], rival: Sequence[Point]) -> float:
-    """How many times less violation at equal regret, in the median over the levels of regret that both reach."""
+    """How many times less violation at equal regret, in the median over the levels of regret that
+    both reach.
+    """
     reached = max(min(point.regret for point in points) for points in (ours, rival))
     levels = sorted({point.regret for point in (*ours, *rival) if point.regret >= reached})
-    logs = [_log_ratio(*(_least(p.violation for p in points if p.regret <= level) for points in (rival, ours))) for level in levels]
-    return math.exp(statistics.median(logs))  # never of -inf and inf: a side that has reached 0 stays there at higher levels
+    logs = [
+        _log_ratio(
+            *(_least(p.violation for p in points if p.regret <= level) for points in (rival, ours))
+        )
+        for level in levels
+    ]
+    # never of -inf and inf: a side that has reached 0 stays there at higher levels
+    return math.exp(statistics.median(logs))
 
 
 def _share(above: float, scale: float) -> float:

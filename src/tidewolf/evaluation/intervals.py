@@ -1,13 +1,18 @@
-"""Regret and violation on every interval of a family, each against the best point for that interval alone.
+"""Regret and violation on every interval of a family, each against the best point for that interval
+alone.
 
-    regret [s, e)     =  sum_{s <= t < e} f_t(x_t) - min { sum_{s <= t < e} f_t(x) : x in K, g_t(x) <= 0 for s <= t < e }
+    regret [s, e)
+        =  sum_{s <= t < e} f_t(x_t) - min { sum_{s <= t < e} f_t(x) : x in K, g_t(x) <= 0 for
+        s <= t < e }
     violation [s, e)  =  sum_{s <= t < e} max(g_t(x_t), 0)
 
-The family: for every power of two L from `shortest` up to T, the intervals [0, L), [L/2, 3L/2), [L, 2L), .. and the last L rounds; and the
-whole run. Any interval of at least 2 `shortest` rounds holds one of the family of more than a third of its length. There are about
-4 T/shortest of them, 32 at the least length by default; each is a comparator of its own, a linear program.
+The family: for every power of two L from `shortest` up to T, the intervals [0, L), [L/2, 3L/2),
+[L, 2L), .. and the last L rounds; and the whole run. Any interval of at least 2 `shortest` rounds
+holds one of the family of more than a third of its length. There are about 4 T/shortest of them, 32
+at the least length by default; each is a comparator of its own, a linear program.
 
-Where no point keeps every constraint of an interval there is nothing to compare with: such intervals are counted, with their proofs.
+Where no point keeps every constraint of an interval there is nothing to compare with: such
+intervals are counted, with their proofs.
 """
 
 from __future__ import annotations
@@ -82,7 +87,9 @@ class Intervals(Value):
 
     @property
     def holds(self) -> bool | None:
-        """Whether every interval is within its measured bound; None where there is no bound or something is undecided."""
+        """Whether every interval is within its measured bound; None where there is no bound or
+        something is undecided.
+        """
         verdicts = {check.holds for check in self.checks}
         return False if False in verdicts else None if None in verdicts or not verdicts else True
 
@@ -102,7 +109,11 @@ class Intervals(Value):
                     "start": each.start,
                     "stop": each.stop,
                     "feasible": each.feasible,
-                    "regret": None if each.regret is None else {"lower": _plain(each.regret[0]), "upper": _plain(each.regret[1])},
+                    "regret": (
+                        None
+                        if each.regret is None
+                        else {"lower": _plain(each.regret[0]), "upper": _plain(each.regret[1])}
+                    ),
                     "violation": each.violation,
                     "bound": {"regret": each.bound.regret, "violation": each.bound.violation},
                 }
@@ -111,7 +122,17 @@ class Intervals(Value):
         }
 
     def __repr__(self) -> str:
-        rows = [("rounds", "intervals", "infeasible", "worst regret", "measured bound", "worst violation", "measured bound")]
+        rows = [
+            (
+                "rounds",
+                "intervals",
+                "infeasible",
+                "worst regret",
+                "measured bound",
+                "worst violation",
+                "measured bound",
+            )
+        ]
         for length in sorted({each.length for each in self.every}):
             these = [each for each in self.every if each.length == length]
             regret, violation = _worst_regret(these), max(these, key=lambda each: each.violation)
@@ -126,28 +147,51 @@ class Intervals(Value):
                     _number(violation.bound.violation),
                 )
             )
-        said = [each.comparator.infeasibility for each in self.infeasible[:1] if each.comparator is not None]
+        said = [
+            each.comparator.infeasibility
+            for each in self.infeasible[:1]
+            if each.comparator is not None
+        ]
         proofs = [f"{self.infeasible[0]}: {proof.sentence}" for proof in said if proof is not None]
         reasons = dict.fromkeys(each.bound.reason for each in self.every if each.bound.reason)
         lines = (*aligned(rows), *proofs, *reasons, *self.failures)
-        return "\n".join([f"Intervals of a run of {self.learner}", *(f"  {line}" for line in lines)])
+        return "\n".join(
+            [f"Intervals of a run of {self.learner}", *(f"  {line}" for line in lines)]
+        )
 
 
-def intervals(run: Run, shortest: int | None = None, *, progress: Callable[[int, int], None] | None = None) -> Intervals:
-    """Regret and violation on every interval of the family; `progress` is told how many of them are done, and of how many."""
+def intervals(
+    run: Run, shortest: int | None = None, *, progress: Callable[[int, int], None] | None = None
+) -> Intervals:
+    """Regret and violation on every interval of the family; `progress` is told how many of them are
+    done, and of how many.
+    """
     if not isinstance(run, Run):
-        raise WrongType(f"intervals takes a run, as tidewolf.run gives it, not a {type(run).__name__}.")
+        raise WrongType(
+            f"intervals takes a run, as tidewolf.run gives it, not a {type(run).__name__}."
+        )
     if run.rounds == 0:
         raise InvalidInput("A run of no rounds has no intervals.")
-    least = max(1, run.rounds // _SHARES) if shortest is None else as_count(shortest, "The shortest interval")
+    least = (
+        max(1, run.rounds // _SHARES)
+        if shortest is None
+        else as_count(shortest, "The shortest interval")
+    )
     family = _family(run.rounds, least)
-    found, progress = [], as_callback(progress, "progress, which is told how many intervals are done,")
+    found, progress = (
+        [],
+        as_callback(progress, "progress, which is told how many intervals are done,"),
+    )
     for done, (start, stop) in enumerate(family, start=1):
         found.append(_interval(run, start, stop))
         if progress is not None:
             progress(done, len(family))
     per_round = excused(run, 1)
-    checks = () if run.learner.on_average else tuple(check for each in found for check in _checks(run, each, per_round))
+    checks = (
+        ()
+        if run.learner.on_average
+        else tuple(check for each in found for check in _checks(run, each, per_round))
+    )
     return Intervals(type(run.learner).__name__, tuple(found), checks)
 
 
@@ -184,20 +228,38 @@ def _checks(run: Run, each: Interval, per_round: float) -> list[Check]:
     eps, checks = SUMS * eps_of(run.learner.hard_set.center), []
     if each.bound.regret is not None:
         lower, upper = each.regret or (-math.inf, math.inf)
-        slack = eps * (float(abs(run.losses[each.start : each.stop]).sum()) + abs(each.bound.regret))
-        checks.append(Check("regret", f"the regret of {each} is within its measured bound", lower, upper, each.bound.regret + slack))
+        slack = eps * (
+            float(abs(run.losses[each.start : each.stop]).sum()) + abs(each.bound.regret)
+        )
+        checks.append(
+            Check(
+                "regret",
+                f"the regret of {each} is within its measured bound",
+                lower,
+                upper,
+                each.bound.regret + slack,
+            )
+        )
     if each.bound.violation is not None:
         lower = each.violation if each.feasible else -math.inf
         slack = eps * (each.violation + each.bound.violation) + per_round * each.length
         checks.append(
-            Check("violation", f"the violation of {each} is within its measured bound", lower, each.violation, each.bound.violation + slack)
+            Check(
+                "violation",
+                f"the violation of {each} is within its measured bound",
+                lower,
+                each.violation,
+                each.bound.violation + slack,
+            )
         )
     return checks
 
 
 def _worst_regret(every: tuple[Interval, ...] | list[Interval]) -> Interval | None:
     known = [each for each in every if each.regret is not None]
-    return max(known, key=lambda each: each.regret[1] if each.regret else -math.inf) if known else None
+    return (
+        max(known, key=lambda each: each.regret[1] if each.regret else -math.inf) if known else None
+    )
 
 
 def _number(x: float | None) -> str:

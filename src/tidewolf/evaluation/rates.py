@@ -1,13 +1,17 @@
-"""How fast regret and violation grow with the horizon: the slope of log(total) on log(T), beside the theorem's exponent.
+"""How fast regret and violation grow with the horizon: the slope of log(total) on log(T), beside
+the theorem's exponent.
 
     total = C T^p    <=>    log total = log C + p log T
 
-One point for each run: several horizons, several seeds at each. p is the least-squares slope over all of them and its interval is that of
-the regression, p +- t_{0.975, N-2} s/sqrt(sum (log T - mean)^2) with s^2 the residual variance: it counts the scatter between seeds, and
-what a straight line misses too, which resampling seeds would not. The regret counts by its upper end.
+One point for each run: several horizons, several seeds at each. p is the least-squares slope over
+all of them and its interval is that of the regression, p +- t_{0.975, N-2}
+s/sqrt(sum (log T - mean)^2) with s^2 the residual variance: it counts the scatter between seeds,
+and what a straight line misses too, which resampling seeds would not. The regret counts by its
+upper end.
 
-A total at or below zero has no logarithm. Leaving such runs out would bend the slope upwards, putting a floor under them would make it up:
-where there is one, no exponent is fitted, and how many there are is said. (A regret at or below zero is below every promise.)
+A total at or below zero has no logarithm. Leaving such runs out would bend the slope upwards,
+putting a floor under them would make it up: where there is one, no exponent is fitted, and how many
+there are is said. (A regret at or below zero is below every promise.)
 """
 
 from __future__ import annotations
@@ -33,7 +37,9 @@ class Growth(NamedTuple):
 
     exponent: float | None
     interval: tuple[float, float] | None
-    """holds the exponent with 95 % confidence; infinite where two runs leave no scatter to judge by"""
+    """holds the exponent with 95 % confidence; infinite where two runs leave no scatter to judge
+    by
+    """
     theory: float | None
     """the learner's own, up to logarithms"""
     reason: str = ""
@@ -41,10 +47,18 @@ class Growth(NamedTuple):
 
     @property
     def slower(self) -> bool | None:
-        """Whether it grows no faster than theory allows: None where the interval does not decide, or there is nothing to compare."""
+        """Whether it grows no faster than theory allows: None where the interval does not decide,
+        or there is nothing to compare.
+        """
         if self.interval is None or self.theory is None:
             return None
-        return True if self.interval[1] <= self.theory else None if self.interval[0] <= self.theory else False
+        return (
+            True
+            if self.interval[1] <= self.theory
+            else None
+            if self.interval[0] <= self.theory
+            else False
+        )
 
 
 @final
@@ -68,7 +82,11 @@ class Rates(Value):
             **{
                 name: {
                     "exponent": growth.exponent,
-                    "interval": None if growth.interval is None or math.isinf(growth.interval[1]) else list(growth.interval),
+                    "interval": (
+                        None
+                        if growth.interval is None or math.isinf(growth.interval[1])
+                        else list(growth.interval)
+                    ),
                     "theory": growth.theory,
                     "reason": growth.reason,
                 }
@@ -79,10 +97,17 @@ class Rates(Value):
     def __repr__(self) -> str:
         rows, reasons = [("", "exponent", f"{100 * CONFIDENCE:.0f} % between", "theory")], []
         for name, growth in (("regret", self.regret), ("violation", self.violation)):
-            between = "" if growth.interval is None else f"{growth.interval[0]:.3f} and {growth.interval[1]:.3f}"
+            between = (
+                ""
+                if growth.interval is None
+                else f"{growth.interval[0]:.3f} and {growth.interval[1]:.3f}"
+            )
             rows.append((name, _number(growth.exponent), between, _number(growth.theory)))
             reasons += [f"{name}: {growth.reason}"] if growth.reason else []
-        about = f"Rates of {self.learner}: {self.runs} runs of {self.horizons[0]} to {self.horizons[-1]} rounds"
+        about = (
+            f"Rates of {self.learner}: {self.runs} runs of {self.horizons[0]} to "
+            f"{self.horizons[-1]} rounds"
+        )
         return "\n".join([about, *(f"  {line}".rstrip() for line in (*aligned(rows), *reasons))])
 
 
@@ -90,35 +115,62 @@ def rates(runs: Sequence[Run]) -> Rates:
     """Growth exponents over runs of one learner at two horizons or more, several seeds at each."""
     runs = as_items(runs, "What rates takes", "[tidewolf.run(...), tidewolf.run(...)]")
     if len(runs) == 1 or not all(isinstance(run, Run) for run in runs):
-        raise WrongType("rates takes runs, as tidewolf.run gives them, several of them at two horizons or more.")
-    names, horizons = sorted({type(run.learner).__name__ for run in runs}), tuple(sorted({run.rounds for run in runs}))
+        raise WrongType(
+            "rates takes runs, as tidewolf.run gives them, several of them at two horizons or more."
+        )
+    names, horizons = (
+        sorted({type(run.learner).__name__ for run in runs}),
+        tuple(sorted({run.rounds for run in runs})),
+    )
     if len(names) != 1:
-        raise InvalidInput(f"rates takes runs of one learner; {', '.join(names) or 'none'} were given.")
+        raise InvalidInput(
+            f"rates takes runs of one learner; {', '.join(names) or 'none'} were given."
+        )
     if len(horizons) < 2 or horizons[0] == 0:
-        raise InvalidInput(f"rates needs runs of at least two lengths above 0; {', '.join(map(str, horizons))} were given.")
+        raise InvalidInput(
+            f"rates needs runs of at least two lengths above 0; {', '.join(map(str, horizons))} "
+            "were given."
+        )
     regrets = [None if run.regret is None else run.regret[1] for run in runs]
     breaches = [float(run.violations.sum()) for run in runs]
     lengths, theory = [run.rounds for run in runs], runs[0].learner.exponents or (None, None)
-    return Rates(names[0], horizons, len(runs), growth(lengths, regrets, theory[0]), growth(lengths, breaches, theory[1]))
+    return Rates(
+        names[0],
+        horizons,
+        len(runs),
+        growth(lengths, regrets, theory[0]),
+        growth(lengths, breaches, theory[1]),
+    )
 
 
-def growth(horizons: Sequence[int], totals: Sequence[float | None], theory: float | None = None) -> Growth:
+def growth(
+    horizons: Sequence[int], totals: Sequence[float | None], theory: float | None = None
+) -> Growth:
     """The exponent of totals measured over these horizons."""
     from scipy.special import stdtrit
 
     known = [total for total in totals if total is not None and math.isfinite(total)]
     if len(known) < len(totals):
-        return Growth(None, None, theory, f"not known for {len(totals) - len(known)} of {len(totals)} runs, so no exponent.")
+        return Growth(
+            None,
+            None,
+            theory,
+            f"not known for {len(totals) - len(known)} of {len(totals)} runs, so no exponent.",
+        )
     if min(known) <= 0.0:
         below = sum(total <= 0.0 for total in known)
-        return Growth(None, None, theory, f"at or below zero in {below} of {len(known)} runs, so no exponent.")
+        return Growth(
+            None, None, theory, f"at or below zero in {below} of {len(known)} runs, so no exponent."
+        )
     x, y = np.log(horizons), np.log(known)
     x = x - x.mean()
     slope = float(x @ y / (x @ x))
     left, freedom = y - y.mean() - slope * x, len(known) - 2
     if freedom < 1:
         return Growth(slope, (-math.inf, math.inf), theory)
-    margin = float(stdtrit(freedom, (1.0 + CONFIDENCE) / 2.0)) * math.sqrt(float(left @ left) / freedom / float(x @ x))
+    margin = float(stdtrit(freedom, (1.0 + CONFIDENCE) / 2.0)) * math.sqrt(
+        float(left @ left) / freedom / float(x @ x)
+    )
     return Growth(slope, (slope - margin, slope + margin), theory)
 
 

@@ -1,7 +1,7 @@
 """A run on its way: what was measured so far, and the state to go on from.
 
-It can stop after any update and go on elsewhere: `save` keeps all of it as bytes, and `load` gives a recording that goes on bit for bit,
-under the same learner and stream alone.
+It can stop after any update and go on elsewhere: `save` keeps all of it as bytes, and `load` gives
+a recording that goes on bit for bit, under the same learner and stream alone.
 """
 
 from __future__ import annotations
@@ -70,14 +70,24 @@ class Recording:
         rounds = len(stream)
         self.learner, self.stream = learner, stream
         self.t, self.seconds, self.membership = 0, 0.0, Membership(learner.hard_set)
-        self.losses, self.violations, self.distances = np.empty(rounds), np.empty(rounds), np.empty(rounds)
+        self.losses, self.violations, self.distances = (
+            np.empty(rounds),
+            np.empty(rounds),
+            np.empty(rounds),
+        )
         self.calls = np.zeros(rounds, dtype=np.int64)
         self.ends: list[int] = []
         self.measures: list[tuple[float, ...]] = []
-        self.state, self.audit, self.trail = learner.start(), Audit(learner), Trail(rounds, learner.hard_set.shape)
+        self.state, self.audit, self.trail = (
+            learner.start(),
+            Audit(learner),
+            Trail(rounds, learner.hard_set.shape),
+        )
         if warm_up:
             _warm_up(learner, stream, self.state)
-        limits = stream.constraints.view(slice(0, 1)).pieces(learner.hard_set.center) if rounds else None
+        limits = (
+            stream.constraints.view(slice(0, 1)).pieces(learner.hard_set.center) if rounds else None
+        )
         self.each = np.zeros(0 if limits is None or limits.shape[1] < 2 else limits.shape[1])
 
     def advance(self) -> Iterator[int]:
@@ -93,7 +103,9 @@ class Recording:
     def _take(self, played: Played) -> None:
         stop = self.t + played.losses.shape[0]
         self.losses[self.t : stop] = self._finite(to_numpy(played.losses), "loss")
-        self.violations[self.t : stop] = np.maximum(self._finite(to_numpy(played.constraints), "constraint"), 0.0)
+        self.violations[self.t : stop] = np.maximum(
+            self._finite(to_numpy(played.constraints), "constraint"), 0.0
+        )
         self.distances[self.t : stop] = self.state.distance
         self.calls[stop - 1] += played.state.calls - self.state.calls
         points = played.x if self.learner.needs is Bandit else played.x[None, ...]
@@ -112,15 +124,20 @@ class Recording:
         size = abs(float(values[0])) if len(values) == 1 else float(np.abs(values).max())
         if not size <= _TOTAL / len(self.stream):
             raise NotFinite(
-                f"A {name} of size {size:g} was met in round {self.t} or soon after, where totals of {len(self.stream)} rounds would "
-                f"overflow; sizes of at most {_TOTAL / len(self.stream):.3g} are accepted: give the {name} in other units."
+                f"A {name} of size {size:g} was met in round {self.t} or soon after, where totals "
+                f"of {len(self.stream)} rounds would overflow; sizes of at most "
+                f"{_TOTAL / len(self.stream):.3g} are accepted: give the {name} in other units."
             )
         return values
 
     def _count_each(self, points: Array, stop: int) -> None:
-        """How much each of several limits was broken in the rounds up to `stop`: at one point for all of them, or at one for each."""
+        """How much each of several limits was broken in the rounds up to `stop`: at one point for
+        all of them, or at one for each.
+        """
         for i in range(points.shape[0]):
-            rounds = slice(self.t, stop) if points.shape[0] == 1 else slice(self.t + i, self.t + i + 1)
+            rounds = (
+                slice(self.t, stop) if points.shape[0] == 1 else slice(self.t + i, self.t + i + 1)
+            )
             limits = self.stream.constraints.view(rounds).pieces(points[i, ...])
             self.each = self.each + np.maximum(to_numpy(limits), 0.0).sum(axis=0)
 
@@ -136,7 +153,10 @@ class Recording:
     @property
     def moment(self) -> Moment:
         """How far it has come."""
-        losses, violations = float(self.losses[: self.t].sum()), float(self.violations[: self.t].sum())
+        losses, violations = (
+            float(self.losses[: self.t].sum()),
+            float(self.violations[: self.t].sum()),
+        )
         return Moment(self.t, len(self.stream), int(self.state.calls), losses, violations)
 
     def save(self) -> bytes:
@@ -158,13 +178,17 @@ class Recording:
             trail=self.trail.parts(),
             membership=self.membership.parts(),
         )
-        return checkpoint.dump(snapshot, settings=self._settings, learner=type(self.learner).__name__)
+        return checkpoint.dump(
+            snapshot, settings=self._settings, learner=type(self.learner).__name__
+        )
 
     @classmethod
     def load(cls, data: bytes, learner: Learner[Any], stream: Stream, source: str) -> Recording:
         """A saved recording again; `source` is what errors call it."""
         recording = cls(learner, stream)
-        saved = checkpoint.load(data, settings=recording._settings, reference=np.empty(0), source=source)
+        saved = checkpoint.load(
+            data, settings=recording._settings, reference=np.empty(0), source=source
+        )
         try:
             found = _Snapshot(**saved.fields)
             recording._require_like(found)
@@ -175,17 +199,24 @@ class Recording:
             recording.t, recording.seconds, recording.each = found.t, found.seconds, found.each
             for name in ("losses", "violations", "distances", "calls"):
                 getattr(recording, name)[: found.t] = getattr(found, name)
-            recording.ends, recording.measures = found.ends.tolist(), [tuple(row) for row in found.measures.tolist()]
+            recording.ends, recording.measures = (
+                found.ends.tolist(),
+                [tuple(row) for row in found.measures.tolist()],
+            )
         except CheckpointError as error:
             raise type(error)(f"{source}: {error}") from None
         except Warning:  # where warnings are errors
             raise
         except Exception as error:  # hand-made content breaks in every way
-            raise BrokenFile(f"{source} is no recording of a run: {checkpoint.half_sentence(error)}.") from None
+            raise BrokenFile(
+                f"{source} is no recording of a run: {checkpoint.half_sentence(error)}."
+            ) from None
         return recording
 
     def _require_like(self, found: _Snapshot) -> None:
-        """Refuse, by a ValueError, what is not as long, as wide and as finite as what this recording would save."""
+        """Refuse, by a ValueError, what is not as long, as wide and as finite as what this
+        recording would save.
+        """
         t = found.t
         if type(t) is not int or not 0 <= t <= len(self.stream):
             raise ValueError(f"{t!r} rounds are none of {len(self.stream)}")
@@ -195,31 +226,48 @@ class Recording:
             if numbers.shape != (t,) or numbers.dtype.kind != kind or not countable:
                 raise ValueError(f"its {name} are not those of {t} rounds")
         ends, measures = found.ends, found.measures
-        if ends.ndim != 1 or ends.dtype.kind != "i" or measures.ndim != 2 or len(measures) != len(ends):
+        if (
+            ends.ndim != 1
+            or ends.dtype.kind != "i"
+            or measures.ndim != 2
+            or len(measures) != len(ends)
+        ):
             raise ValueError("its updates and their measures are not as many")
         if len(ends) and not (ends[0] > 0 and (np.diff(ends) > 0).all() and ends[-1] <= t):
             raise ValueError("its updates do not come one after another")
         if found.each.shape != self.each.shape or found.each.dtype.kind != "f":
-            raise ValueError(f"it has {found.each.shape} limits a round where there are {self.each.shape}")
+            raise ValueError(
+                f"it has {found.each.shape} limits a round where there are {self.each.shape}"
+            )
         if type(found.seconds) is not float or not 0.0 <= found.seconds < np.inf:
             raise ValueError("its seconds are no finite number of at least 0")
         excess, *counts, last = found.membership
-        if type(excess) is not float or not all(type(count) is int and count >= 0 for count in counts):
+        if type(excess) is not float or not all(
+            type(count) is int and count >= 0 for count in counts
+        ):
             raise ValueError("its membership counts what cannot be counted")
         if last is not None and last.shape != self.trail.means.shape[1:]:
             raise ValueError("its last point is none of the set")
         *counts, worst, sample = found.audit
-        if not all(type(count) is int and count >= 0 for count in counts) or counts[-1] < 1 or not type(worst) is type(sample) is tuple:
+        if (
+            not all(type(count) is int and count >= 0 for count in counts)
+            or counts[-1] < 1
+            or not type(worst) is type(sample) is tuple
+        ):
             raise ValueError("its audit counts what cannot be counted")
         means, *counts, total = found.trail
-        if means.shape != self.trail.means.shape or not (total is None or total.shape == means.shape[1:]):
+        if means.shape != self.trail.means.shape or not (
+            total is None or total.shape == means.shape[1:]
+        ):
             raise ValueError("its trail is not as long or as wide as the run")
         if not all(type(count) is int and 0 <= count <= t for count in counts):
             raise ValueError("its trail has other rounds than the run")
 
     def updates(self) -> tuple[Int64s, Floats]:
         """After how many rounds each update came, and the learner's running numbers after each."""
-        measures = np.array(self.measures, dtype=np.float64).reshape(len(self.ends), -1 if self.ends else 0)
+        measures = np.array(self.measures, dtype=np.float64).reshape(
+            len(self.ends), -1 if self.ends else 0
+        )
         return np.array(self.ends, dtype=np.int64), measures
 
     @cached_property

@@ -29,7 +29,10 @@ PROGRESS_SECONDS = 0.1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run(Record):
-    """What happened, round by round. `regret` needs the comparator, which is computed when first asked."""
+    """What happened, round by round.
+
+    `regret` needs the comparator, which is computed when first asked.
+    """
 
     learner: Learner[Any]
     stream: Stream
@@ -40,11 +43,15 @@ class Run(Record):
     audit: Audit
     """what was gathered of the learner's projections; see `certificate`"""
     each_violation: Floats | None = None
-    """where a round has several limits (a capacity for each link, the pieces of a MaxAffine), how much each was broken in all"""
+    """where a round has several limits (a capacity for each link, the pieces of a MaxAffine), how
+    much each was broken in all
+    """
     known: Comparator | None = None
     """the comparator, where somebody has computed it already"""
     trail: Trail | None = None
-    """the mean point of each of a bounded number of parts of the rounds; None where nobody kept them"""
+    """the mean point of each of a bounded number of parts of the rounds; None where nobody kept
+    them
+    """
 
     @property
     def max_excess(self) -> float:
@@ -61,7 +68,13 @@ class Run(Record):
         own = self.learner.notes(self.final_state)
         if not self.unseen:
             return own
-        return (*own, f"{self.unseen} of the {self.rounds} rounds were played without feedback; their losses and breaches count.")
+        return (
+            *own,
+            (
+                f"{self.unseen} of the {self.rounds} rounds were played without feedback; their "
+                "losses and breaches count."
+            ),
+        )
 
     @property
     def unseen(self) -> int:
@@ -80,7 +93,9 @@ class Run(Record):
 
     @property
     def regret(self) -> tuple[float, float] | None:
-        """Total loss minus the comparator's, as a certified interval; None where no point is feasible or none is known."""
+        """Total loss minus the comparator's, as a certified interval; None where no point is
+        feasible or none is known.
+        """
         best = self.comparator
         if self.rounds == 0:
             return 0.0, 0.0
@@ -102,7 +117,11 @@ class Run(Record):
         """The measured bound: what theory allows this run, given what it measured."""
         best = self.comparator
         if best is not None and best.feasible is False:
-            return Bound(None, None, "No point satisfies every constraint, so there is nothing to compare with.")
+            return Bound(
+                None,
+                None,
+                "No point satisfies every constraint, so there is nothing to compare with.",
+            )
         return self.learner.bound(self) if not self.unseen else Bound(None, None, UNSEEN)
 
     @cached_property
@@ -116,7 +135,9 @@ class Run(Record):
         return {
             "learner": type(self.learner).__name__,
             "rounds": self.rounds,
-            "regret": None if regret is None else {"lower": _plain(regret[0]), "upper": _plain(regret[1])},
+            "regret": (
+                None if regret is None else {"lower": _plain(regret[0]), "upper": _plain(regret[1])}
+            ),
             "violation": float(self.violations.sum()),
             "oracle_calls": self.oracle_calls,
             "calls_per_round": self.oracle_calls / max(1, self.rounds),
@@ -139,14 +160,23 @@ class Run(Record):
         try:
             from pandas import DataFrame, RangeIndex
         except ImportError:
-            raise MissingExtra('to_pandas needs pandas, not installed here; type: pip install "tidewolf[app]"') from None
-        columns = {"loss": self.losses, "violation": self.violations, "calls": self.calls, "distance": self.distances}
+            raise MissingExtra(
+                'to_pandas needs pandas, not installed here; type: pip install "tidewolf[app]"'
+            ) from None
+        columns = {
+            "loss": self.losses,
+            "violation": self.violations,
+            "calls": self.calls,
+            "distance": self.distances,
+        }
         curve = self.regret_curve()
         known = {} if curve is None else {"regret": curve}
         return DataFrame({**columns, **known}, index=RangeIndex(self.rounds, name="round"))
 
     def plot(self) -> Any:
-        """Regret, violation and calls as they add up: a matplotlib Figure, which a notebook shows."""
+        """Regret, violation and calls as they add up: a matplotlib Figure, which a notebook
+        shows.
+        """
         from tidewolf.report.pictures import plot_runs
 
         return plot_runs([self])
@@ -161,20 +191,29 @@ class Run(Record):
         regret, best = self.regret, self.comparator
         unseen = f" ({self.unseen} unseen)" if self.unseen else ""
         shown = "unknown" if regret is None else f"[{regret[0]:.6g}, {regret[1]:.6g}]"
-        verdict = "" if best is None or best.infeasibility is None else f"\n  {best.infeasibility.sentence}"
+        verdict = (
+            ""
+            if best is None or best.infeasibility is None
+            else f"\n  {best.infeasibility.sentence}"
+        )
         return (
-            f"Run of {self.learner!r}\n"
-            f"  rounds {self.rounds}{unseen}, regret {'none' if verdict else shown}, violation {self.violations.sum():.6g}, "
-            f"oracle calls {self.oracle_calls}, largest excess {self.max_excess:.2g}, {self.seconds:.3g} s{self._worst_limits()}{verdict}"
+            f"Run of {self.learner!r}\n  rounds {self.rounds}{unseen}, regret "
+            f"{'none' if verdict else shown}, violation {self.violations.sum():.6g}, oracle calls "
+            f"{self.oracle_calls}, largest excess {self.max_excess:.2g}, {self.seconds:.3g} "
+            f"s{self._worst_limits()}{verdict}"
         )
 
     def _worst_limits(self) -> str:
-        """Which of several limits were broken most, as a line; empty where there is nothing to say."""
+        """Which of several limits were broken most, as a line; empty where there is nothing to
+        say.
+        """
         each = self.each_violation
         if each is None or not each.any():
             return ""
         worst = [i for i in np.argsort(-each, kind="stable")[:3] if each[i] > 0.0]
-        return f"\n  of {len(each)} limits a round, broken most: " + ", ".join(f"{i} by {each[i]:.3g}" for i in worst)
+        return f"\n  of {len(each)} limits a round, broken most: " + ", ".join(
+            f"{i} by {each[i]:.3g}" for i in worst
+        )
 
     def __str__(self) -> str:
         best = self.comparator
@@ -190,14 +229,21 @@ def run(
     progress: Callable[[Moment], None] | None = None,
     comparator: Comparator | None = None,
 ) -> Run:
-    """Play the whole stream. `progress` is told a few times a second how far it is; `comparator` saves computing it again."""
+    """Play the whole stream.
+
+    `progress` is told a few times a second how far it is; `comparator` saves computing it again.
+    """
     as_callback(progress, "progress, which is told how far a run is,")
     if comparator is not None and not isinstance(comparator, Comparator):
-        raise WrongType(f"The comparator is what best_in_hindsight gives, or None, not {shown(comparator)}.")
+        raise WrongType(
+            f"The comparator is what best_in_hindsight gives, or None, not {shown(comparator)}."
+        )
     recording, last = Recording(learner, stream), time.perf_counter()
     warn_of_negative_capacities(learner.hard_set, stream.constraints, set())
     for _ in recording.advance():
-        if progress is not None and (recording.done or time.perf_counter() - last > PROGRESS_SECONDS):
+        if progress is not None and (
+            recording.done or time.perf_counter() - last > PROGRESS_SECONDS
+        ):
             last = time.perf_counter()
             progress(recording.moment)
     return finished(recording, comparator)

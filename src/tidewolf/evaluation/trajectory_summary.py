@@ -1,8 +1,11 @@
-"""Where a run went: the mean of the played points over parts of its rounds, in memory that does not grow with them.
+"""Where a run went: the mean of the played points over parts of its rounds, in memory that does not
+grow with them.
 
-    part p = rounds floor(p T/P) to floor((p + 1) T/P) - 1,    mean_p = the mean of x_t over part p,    P = min(T, PARTS, ROOM/entries)
+    part p = rounds floor(p T/P) to floor((p + 1) T/P) - 1,   mean_p = the mean of x_t over part p,
+    P = min(T, PARTS, ROOM/entries)
 
-A mean of members is a member. Points are added up in their own array library and leave it once a part.
+A mean of members is a member. Points are added up in their own array library and leave it once a
+part.
 """
 
 from __future__ import annotations
@@ -34,7 +37,9 @@ class Trail:
         self._total: Any = None
 
     def see(self, points: Array, rounds: int) -> None:
-        """The next rounds, played at one point, (1, *shape), or at a point each, (rounds, *shape)."""
+        """The next rounds, played at one point, (1, *shape), or at a point each,
+        (rounds, *shape).
+        """
         done = 0
         while done < rounds:
             end = int(self.ends[self._part])
@@ -51,10 +56,18 @@ class Trail:
 
     def parts(self) -> tuple[Any, ...]:
         """Everything as arrays and numbers, for a file."""
-        return self.means, self._t, self._begin, self._part, None if self._total is None else to_numpy(self._total)
+        return (
+            self.means,
+            self._t,
+            self._begin,
+            self._part,
+            None if self._total is None else to_numpy(self._total),
+        )
 
     def restore(self, parts: tuple[Any, ...], reference: Array) -> None:
-        """What `parts` gave, for as many rounds of the same shape; points live where `reference` does."""
+        """What `parts` gave, for as many rounds of the same shape; points live where `reference`
+        does.
+        """
         means, self._t, self._begin, self._part, total = parts
         self.means = np.array(means)
         self._total = None if total is None else like(total, reference)

@@ -1,12 +1,15 @@
 """From an experiment to its problem: a built-in one, or a set and tables.
 
-    f_t(x) = <costs_t, x>        g_t(x) = max_i x_i - capacities_ti        or        g_t(x) = <weights_t, x> - budgets_t
+    f_t(x) = <costs_t, x>        g_t(x) = max_i x_i - capacities_ti        or
+        g_t(x) = <weights_t, x> - budgets_t
 
-Columns belong to coordinates by name. Those of a flow are its links: a column is called as the link is in the graph's file (a column
-name, link or id), or "tail > head". Elsewhere the costs name the coordinates, and other tables use the same names.
+Columns belong to coordinates by name. Those of a flow are its links: a column is called as the link
+is in the graph's file (a column name, link or id), or "tail > head". Elsewhere the costs name the
+coordinates, and other tables use the same names.
 
-A flow carries `demand` units of what capacities and weights are measured in: points are shares of it, so costs are multiplied by it and
-capacities divided. A graph with cycles keeps the links that lead away from the source by `lengths` (each 1 long unless told), no other.
+A flow carries `demand` units of what capacities and weights are measured in: points are shares of
+it, so costs are multiplied by it and capacities divided. A graph with cycles keeps the links that
+lead away from the source by `lengths` (each 1 long unless told), no other.
 """
 
 from __future__ import annotations
@@ -49,8 +52,14 @@ def problem(experiment: Experiment, seed: int) -> Problem:
     try:
         found: Problem = _problems.named(stream.name)(rounds=experiment.rounds, seed=seed, **given)
     except TidewolfError as error:
-        about = ("rounds",) if document is not None and "rounds" in document.data and "rounds" in str(error) else ("stream",)
-        raise settings.placed(document, error, about, {"problem": stream.name, **stream.given}) from None
+        about = (
+            ("rounds",)
+            if document is not None and "rounds" in document.data and "rounds" in str(error)
+            else ("stream",)
+        )
+        raise settings.placed(
+            document, error, about, {"problem": stream.name, **stream.given}
+        ) from None
     return found
 
 
@@ -66,7 +75,9 @@ def _plain_set(document: Document | None, choice: Choice, given: Mapping[str, An
 
 def _tabled(experiment: Experiment, tables: Tables, choice: Choice) -> Problem:
     document = experiment.document
-    paths: dict[str, Path] = {name: path for name in TABLES if (path := getattr(tables, name)) is not None}
+    paths: dict[str, Path] = {
+        name: path for name in TABLES if (path := getattr(tables, name)) is not None
+    }
     for name, path in paths.items():
         _require_file(document, path, "stream", name)
     read = {name: read_table(path) for name, path in paths.items()}
@@ -76,7 +87,9 @@ def _tabled(experiment: Experiment, tables: Tables, choice: Choice) -> Problem:
         flow = _flow(document, choice.given)
         labels, title, demand = flow.labels, flow.title, flow.demand
         K: ConvexSet = flow.K
-        columns = {name: flow.columns(read[name], paths[name]) for name in read if name != "budgets"}
+        columns = {
+            name: flow.columns(read[name], paths[name]) for name in read if name != "budgets"
+        }
     else:
         given = choice.given
         if "n" in settings.knobs(plain_sets()[choice.name]):
@@ -85,31 +98,50 @@ def _tabled(experiment: Experiment, tables: Tables, choice: Choice) -> Problem:
         size = int(np.prod(K.shape))
         if len(read["costs"].columns) != size:
             raise InvalidInput(
-                f"{paths['costs']}, line 1: it names {len(read['costs'].columns)} columns, and a point of the set has {size} coordinates."
+                f"{paths['costs']}, line 1: it names {len(read['costs'].columns)} columns, and a "
+                f"point of the set has {size} coordinates."
             )
         names = read["costs"].columns
-        columns = {name: _by_name(read[name], names, paths[name], paths["costs"]) for name in read if name != "budgets"}
+        columns = {
+            name: _by_name(read[name], names, paths[name], paths["costs"])
+            for name in read
+            if name != "budgets"
+        }
         labels = names if K.shape == (len(names),) else ()
         title = f"A point of a {choice.name} at the costs of {paths['costs'].name}."
-    values = {name: np.ascontiguousarray(read[name].values[:rounds, kept]).reshape(rounds, *K.shape) for name, kept in columns.items()}
+    values = {
+        name: np.ascontiguousarray(read[name].values[:rounds, kept]).reshape(rounds, *K.shape)
+        for name, kept in columns.items()
+    }
     losses = Linear(demand * values["costs"])
     if "capacities" in values:
         limits: Any = Capacity(values["capacities"] / demand)
-        _warn_of_negative(K, Capacity(values["capacities"]), read["capacities"], columns["capacities"])
+        _warn_of_negative(
+            K, Capacity(values["capacities"]), read["capacities"], columns["capacities"]
+        )
     else:
         if len(read["budgets"].columns) != 1:
-            raise InvalidInput(f"{paths['budgets']}, line 1: budgets are one column beside the time, not {len(read['budgets'].columns)}.")
+            raise InvalidInput(
+                f"{paths['budgets']}, line 1: budgets are one column beside the time, not "
+                f"{len(read['budgets'].columns)}."
+            )
         limits = Affine(demand * values["weights"], read["budgets"].values[:rounds, 0])
     return Problem(experiment.name, K, Stream(losses, limits), experiment.title or title, labels)
 
 
-def _warn_of_negative(K: ConvexSet, capacities: Capacity, table: Table, columns: Sequence[int]) -> None:
+def _warn_of_negative(
+    K: ConvexSet, capacities: Capacity, table: Table, columns: Sequence[int]
+) -> None:
     """Name the first cell with a capacity that no point of the set keeps."""
     found = negative_capacities(K, capacities, set())
     if found:
         entry, row, value = found[0]
         place = f'{table.places[row]}, column "{table.columns[columns[entry]]}"'
-        warnings.warn(f"{place}: the capacity is {value:g}; {breaks(len(found))}", NegativeCapacity, stacklevel=2)
+        warnings.warn(
+            f"{place}: the capacity is {value:g}; {breaks(len(found))}",
+            NegativeCapacity,
+            stacklevel=2,
+        )
 
 
 def _rounds(experiment: Experiment, read: Mapping[str, Table], paths: Mapping[str, Path]) -> int:
@@ -119,18 +151,31 @@ def _rounds(experiment: Experiment, read: Mapping[str, Table], paths: Mapping[st
     for name in others:
         table = read[name]
         if len(table.values) != length:
-            raise InvalidInput(f"{paths[name]} has {len(table.values)} rows and {paths[first]} has {length}; a round is a row of each.")
+            raise InvalidInput(
+                f"{paths[name]} has {len(table.values)} rows and {paths[first]} has {length}; a "
+                "round is a row of each."
+            )
         if times is not None and table.times is not None:
             if _clock(table) != _clock(read[first]):
-                clocks = f"{paths[name]} has {_clock(table)} for times and {paths[first]} has {_clock(read[first])}"
+                clocks = (
+                    f"{paths[name]} has {_clock(table)} for times and {paths[first]} has "
+                    f"{_clock(read[first])}"
+                )
                 raise InvalidInput(f"{clocks}; both need the same.")
             for i in np.flatnonzero(table.times != times)[:1]:
                 apart = f"the time is {table.times[i]}, where {paths[first]} has {times[i]}"
                 raise InvalidInput(f"{table.places[i]}: {apart}; a round is a row of each.")
     if experiment.rounds is not None and experiment.rounds > length:
         document = experiment.document
-        place = f"{document.place('rounds')}: " if document is not None and document.data.get("rounds") == experiment.rounds else ""
-        raise InvalidInput(f"{place}{experiment.rounds} rounds are asked for, and {paths[first]} has {length} rows.")
+        place = (
+            f"{document.place('rounds')}: "
+            if document is not None and document.data.get("rounds") == experiment.rounds
+            else ""
+        )
+        raise InvalidInput(
+            f"{place}{experiment.rounds} rounds are asked for, and {paths[first]} has {length} "
+            "rows."
+        )
     return length if experiment.rounds is None else experiment.rounds
 
 
@@ -141,7 +186,10 @@ def _clock(table: Table) -> str:
 def _by_name(table: Table, names: Sequence[str], path: Path, first: Path) -> list[int]:
     for name in table.columns:
         if name not in names:
-            raise InvalidInput(f"{path}, line 1: {first} has no column {name!r}, which this one has.{hint(name, names)}")
+            raise InvalidInput(
+                f"{path}, line 1: {first} has no column {name!r}, which this one "
+                f"has.{hint(name, names)}"
+            )
     for name in names:
         if name not in table.columns:
             raise InvalidInput(f"{path}, line 1: there is no column {name!r}, which {first} has.")
@@ -166,16 +214,25 @@ class _Flow(NamedTuple):
     def title(self) -> str:
         source, target = self.K.nodes[self.K.source], self.K.nodes[self.K.target]
         links = len(self.graph.links)
-        which = f"all {links} links" if len(self.kept) == links else f"the {len(self.kept)} of {links} links that lead away and on,"
+        which = (
+            f"all {links} links"
+            if len(self.kept) == links
+            else f"the {len(self.kept)} of {links} links that lead away and on,"
+        )
         return f"One flow from {source} to {target} over {which} of {self.path.name}."
 
     def columns(self, table: Table, path: Path) -> list[int]:
         """The place of each link's column."""
         links, names = self.graph.links, self.graph.names
-        if table.columns == tuple(map(str, range(len(links)))) and not set(table.columns) & set(names):
+        if table.columns == tuple(map(str, range(len(links)))) and not set(table.columns) & set(
+            names
+        ):
             return list(self.kept)
         places = {_plain(name): i for i, name in enumerate(table.columns)}
-        calls = [[_plain(call) for call in (name, _called(link)) if call] for name, link in zip(names, links, strict=True)]
+        calls = [
+            [_plain(call) for call in (name, _called(link)) if call]
+            for name, link in zip(names, links, strict=True)
+        ]
         known = {call for some in calls for call in some}
         for plain, i in places.items():
             if plain not in known:
@@ -186,19 +243,31 @@ class _Flow(NamedTuple):
             own = [places[call] for call in (*calls[i], *back) if call in places]
             if not own:
                 called = names[i] or _called(links[i])
-                raise InvalidInput(f"{path}, line 1: there is no column {called!r} for the link of {self.graph.places[i]}.")
+                raise InvalidInput(
+                    f"{path}, line 1: there is no column {called!r} for the link of "
+                    f"{self.graph.places[i]}."
+                )
             found.append(own[0])
         return found
 
     def _unknown(self, column: str) -> str:
         nodes = {str(node) for link in self.graph.links for node in link}
         ends = [end.strip() for end in _ARROW.split(column)]
-        known = [name or _called(link) for name, link in zip(self.graph.names, self.graph.links, strict=True)]
+        known = [
+            name or _called(link)
+            for name, link in zip(self.graph.names, self.graph.links, strict=True)
+        ]
         if len(ends) == 2:
             for end in ends:
                 if end not in nodes:
-                    return f"the column {column!r} names the node {end!r}, which no link of {self.path} touches.{hint(end, nodes)}"
-        return f"the column {column!r} is no link of {self.path}, whose links are called as {known[0]!r} is.{hint(column, known)}"
+                    return (
+                        f"the column {column!r} names the node {end!r}, which no link of "
+                        f"{self.path} touches.{hint(end, nodes)}"
+                    )
+        return (
+            f"the column {column!r} is no link of {self.path}, whose links are called as "
+            f"{known[0]!r} is.{hint(column, known)}"
+        )
 
 
 _ARROW = re.compile(r"\s*(?:->|>|\u2192)\s*")
@@ -224,7 +293,9 @@ def _flow(document: Document | None, given: Mapping[str, Any]) -> _Flow:
             K = FlowPolytope.from_edges(graph.links, source=source, target=target)
         except CyclicGraph:
             kept = graph.dag(source, target, lengths)
-            K = FlowPolytope.from_edges([graph.links[i] for i in kept], source=source, target=target)
+            K = FlowPolytope.from_edges(
+                [graph.links[i] for i in kept], source=source, target=target
+            )
     except TidewolfError as error:
         raise settings.placed(document, error, ("set",), {"target": 0}) from None
     return _Flow(K, graph, kept, path, given.get("demand", 1.0))
@@ -233,7 +304,10 @@ def _flow(document: Document | None, given: Mapping[str, Any]) -> _Flow:
 def _require_file(document: Document | None, path: Path, *key: str) -> None:
     if not path.is_file():
         place = "" if document is None else f"{document.place(*key)}: "
-        raise InvalidInput(f"{place}there is no file {path}; paths are seen from the folder of the experiment's file.")
+        raise InvalidInput(
+            f"{place}there is no file {path}; paths are seen from the folder of the experiment's "
+            "file."
+        )
 
 
 def _require_told_apart(graph: Graph) -> None:
@@ -251,5 +325,8 @@ def _node(document: Document | None, graph: Graph, key: str, given: str | int, p
     nodes = {str(node): node for link in graph.links for node in link}
     if str(given) not in nodes:
         place = "" if document is None else f"{document.place('set', key)}: "
-        raise UnknownNode(f"{place}no link of {path} touches the node {given!r}, the {key}.{hint(str(given), nodes)}")
+        raise UnknownNode(
+            f"{place}no link of {path} touches the node {given!r}, the "
+            f"{key}.{hint(str(given), nodes)}"
+        )
     return nodes[str(given)]

@@ -2,9 +2,11 @@
 
     sweep  =  horizons x seeds x learners x knobs
 
-A cell says all there is to say about one run, travels to other processes and machines, and comes back as a row of plain data: the run's
-summary, or the sentence that refused it. The row is a function of the cell, of the versions installed and of the processor; only
-`seconds` depends on more. A cell names the files of an experiment, so a worker elsewhere must see them under the same path.
+A cell says all there is to say about one run, travels to other processes and machines, and comes
+back as a row of plain data: the run's summary, or the sentence that refused it. The row is a
+function of the cell, of the versions installed and of the processor; only `seconds` depends on
+more. A cell names the files of an experiment, so a worker elsewhere must see them under the same
+path.
 """
 
 from __future__ import annotations
@@ -75,11 +77,16 @@ class Recipe(NamedTuple):
 
     @classmethod
     def of(cls, experiment: Experiment) -> Recipe:
-        """Files are read once here, so that what is wrong with them is said before anything is played."""
+        """Files are read once here, so that what is wrong with them is said before anything is
+        played.
+        """
         stream, K = experiment.stream, experiment.hard_set
         if isinstance(stream, Tables):
             experiment.problem(experiment.seeds[0])
-        parts = [vars(stream) if isinstance(stream, Tables) else (stream.name, stream.settings), K and (K.name, K.settings)]
+        parts = [
+            vars(stream) if isinstance(stream, Tables) else (stream.name, stream.settings),
+            K and (K.name, K.settings),
+        ]
         text = json.dumps([_contents(part) for part in parts])
         return cls(experiment, hashlib.sha256(text.encode()).hexdigest()[:16])
 
@@ -127,12 +134,20 @@ def plan(
     seeds: Sequence[int] = (),
     knobs: Mapping[str, Sequence[Any]] | None = None,
 ) -> tuple[Cell, ...]:
-    """The cells of an experiment; horizons, seeds and knobs are the file's own where they are not given here."""
+    """The cells of an experiment; horizons, seeds and knobs are the file's own where they are not
+    given here.
+    """
     swept: dict[str, Sequence[Any]] = {**dict(experiment.swept), **(knobs or {})}
     if "caution" in swept:
         experiment = replace(experiment, cautions=())
     own = swept.pop("horizons", (experiment.rounds,))
-    return crossed(Recipe.of(experiment), experiment.entrants(), horizons=horizons or own, seeds=seeds or experiment.seeds, knobs=swept)
+    return crossed(
+        Recipe.of(experiment),
+        experiment.entrants(),
+        horizons=horizons or own,
+        seeds=seeds or experiment.seeds,
+        knobs=swept,
+    )
 
 
 def crossed(
@@ -143,20 +158,30 @@ def crossed(
     seeds: Sequence[int] = (0,),
     knobs: Mapping[str, Sequence[Any]] | None = None,
 ) -> tuple[Cell, ...]:
-    """Every entrant at every horizon and seed, and at every value of the knobs that it has and does not set itself.
+    """Every entrant at every horizon and seed, and at every value of the knobs that it has and does
+    not set itself.
 
-    A knob that nobody has is refused. Cells on the same stream stand side by side, so that its comparator is computed once.
+    A knob that nobody has is refused. Cells on the same stream stand side by side, so that its
+    comparator is computed once.
     """
     rounds = [None if horizon is None else as_count(horizon, "A horizon") for horizon in horizons]
     counted = [as_count(seed, "A seed", least=0) for seed in seeds]
-    for what, given in {"learners": entrants, "horizons": rounds, "seeds": counted, **(knobs or {})}.items():
+    for what, given in {
+        "learners": entrants,
+        "horizons": rounds,
+        "seeds": counted,
+        **(knobs or {}),
+    }.items():
         if not given:
             raise InvalidInput(f"A sweep was given no {what}.")
     turned = [choice for entrant in entrants for choice in _turned(entrant, knobs or {})]
     for name in knobs or {}:
         if not any(name in knobs_of(learner_named(entrant.name), "K") for entrant in entrants):
             everyone = ", ".join(dict.fromkeys(entrant.name for entrant in entrants))
-            raise InvalidInput(f"No learner of this sweep has a setting called {name!r}; the learners are {everyone}.")
+            raise InvalidInput(
+                f"No learner of this sweep has a setting called {name!r}; the learners are "
+                f"{everyone}."
+            )
     return tuple(dict.fromkeys(Cell(source, *each) for each in product(rounds, counted, turned)))
 
 
@@ -179,9 +204,12 @@ def failed(cell: Cell, sentence: str) -> Row:
 
 def _played(cell: Cell) -> Row:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ShortHorizon)  # a sweep over horizons begins with short ones; `bound_reason` says so too
+        # a sweep over horizons begins with short ones; `bound_reason` says so too
+        warnings.simplefilter("ignore", ShortHorizon)
         problem, best = _venue(cell.source, cell.rounds, cell.seed)
-        return run(cell.source.learner(cell.entrant, problem, cell.seed), problem.stream, comparator=best).summary()
+        return run(
+            cell.source.learner(cell.entrant, problem, cell.seed), problem.stream, comparator=best
+        ).summary()
 
 
 @lru_cache(maxsize=2)
@@ -199,7 +227,9 @@ def _turned(entrant: Choice, knobs: Mapping[str, Sequence[Any]]) -> list[Choice]
             read = {value: known[name].read(value) for value in values}
             for value, kept in read.items():
                 if kept is None:
-                    raise InvalidInput(f"{name} of {entrant.name} is {known[name].words}, not {shown(value)}.")
+                    raise InvalidInput(
+                        f"{name} of {entrant.name} is {known[name].words}, not {shown(value)}."
+                    )
                 if type(kept) is int:
                     as_count(kept, f"{name} of {entrant.name}", least=-LARGEST_COUNT)
             found = [{**given, name: kept} for given in found for kept in read.values()]
@@ -212,6 +242,8 @@ def _contents(part: Any) -> Any:
         part = tuple(part.items())
     if isinstance(part, tuple | list):
         return [_contents(each) for each in part]
-    if isinstance(part, Path) or (isinstance(part, str) and Path(part).is_absolute() and Path(part).is_file()):
+    if isinstance(part, Path) or (
+        isinstance(part, str) and Path(part).is_absolute() and Path(part).is_file()
+    ):
         return hashlib.sha256(Path(part).read_bytes()).hexdigest()
     return part

@@ -1,14 +1,19 @@
-"""Who plays the cells of a sweep: this process, processes of this machine (joblib), or the workers of a cluster (Dask).
+"""Who plays the cells of a sweep: this process, processes of this machine (joblib), or the workers
+of a cluster (Dask).
 
-An engine takes numbered cells and yields (number, row) as they are done, in any order. Rows are the same bits whoever played them on
-processors of the same kind: linear algebra sums in another order on several threads, so every engine keeps it on one.
+An engine takes numbered cells and yields (number, row) as they are done, in any order. Rows are the
+same bits whoever played them on processors of the same kind: linear algebra sums in another order
+on several threads, so every engine keeps it on one.
 
     this process    limited while the sweep lasts
-    joblib          OPENBLAS, OMP, MKL and NUMBA_NUM_THREADS=1 before a process starts, and limited there
-    Dask            limited in the worker at its first cell, and the worker must have the versions that this process has
+    joblib          OPENBLAS, OMP, MKL and NUMBA_NUM_THREADS=1 before a process starts, and limited
+                    there
+    Dask            limited in the worker at its first cell, and the worker must have the versions
+                    that this process has
 
-Kernels are compiled for one thread. A process that dies costs its cells another attempt: joblib's pool falls with it, so those that were
-under way are played again one by one, and one that kills its process a second time is a failure; Dask gives them to other workers.
+Kernels are compiled for one thread. A process that dies costs its cells another attempt: joblib's
+pool falls with it, so those that were under way are played again one by one, and one that kills its
+process a second time is a failure; Dask gives them to other workers.
 """
 
 from __future__ import annotations
@@ -89,9 +94,17 @@ def _on_processes(jobs: int, cells: Mapping[int, Cell]) -> Answers:
             for number in [number for number in sent if number in left]:
                 cell = left.pop(number)
                 try:
-                    yield from _pooled(2, {number: cell}, [])  # a pool, however small: joblib plays for one process in this one
+                    # a pool, however small: joblib plays for one process in this one
+                    yield from _pooled(2, {number: cell}, [])
                 except BrokenExecutor:
-                    yield number, failed(cell, "The process that played this cell died twice: it was killed, or ran out of memory.")
+                    yield (
+                        number,
+                        failed(
+                            cell,
+                            "The process that played this cell died twice: it was killed, or ran "
+                            "out of memory.",
+                        ),
+                    )
 
 
 def _pooled(jobs: int, cells: Mapping[int, Cell], sent: list[int]) -> Answers:
@@ -104,7 +117,13 @@ def _pooled(jobs: int, cells: Mapping[int, Cell], sent: list[int]) -> Answers:
             yield joblib.delayed(_in_process)(number, cell)
 
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        pool = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1, pre_dispatch=jobs, max_nbytes=None)
+        pool = joblib.Parallel(
+            n_jobs=jobs,
+            return_as="generator_unordered",
+            batch_size=1,
+            pre_dispatch=jobs,
+            max_nbytes=None,
+        )
         with _deaf():
             answers = pool(tasks())
     try:
@@ -118,7 +137,9 @@ def _pooled(jobs: int, cells: Mapping[int, Cell], sent: list[int]) -> Answers:
 
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """Processes that start here do not hear Ctrl-C, which reaches all of a terminal: the one that began the sweep ends them."""
+    """Processes that start here do not hear Ctrl-C, which reaches all of a terminal: the one that
+    began the sweep ends them.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -138,27 +159,47 @@ def _on_cluster(address: str, cells: Mapping[int, Cell]) -> Answers:
     distributed = _needs("distributed")
     with ExitStack() as stack:
         try:
-            client = stack.enter_context(distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False))
+            client = stack.enter_context(
+                distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+            )
         except (OSError, ValueError) as error:
-            raise ClusterLost(f"No Dask scheduler answers at {address} ({error}); an address reads tcp://10.0.0.1:8786.") from None
+            raise ClusterLost(
+                f"No Dask scheduler answers at {address} ({error}); an address reads "
+                "tcp://10.0.0.1:8786."
+            ) from None
         sweep, here = uuid4().hex, versions()
         keys = {f"tidewolf-{sweep}-{number}": number for number in cells}
-        futures = [client.submit(_on_worker, cells[number], here, key=key, pure=False) for key, number in keys.items()]
+        futures = [
+            client.submit(_on_worker, cells[number], here, key=key, pure=False)
+            for key, number in keys.items()
+        ]
         for future in distributed.as_completed(futures, loop=client.loop):
             number = keys[future.key]
             try:
                 yield number, future.result()
             except distributed.scheduler.KilledWorker:
-                yield number, failed(cells[number], "Every worker that played this cell died: killed, or out of memory.")
+                yield (
+                    number,
+                    failed(
+                        cells[number],
+                        "Every worker that played this cell died: killed, or out of memory.",
+                    ),
+                )
             except (CancelledError, OSError) as error:
-                raise ClusterLost(f"The Dask scheduler at {address} was lost; what is done is kept.") from error
+                raise ClusterLost(
+                    f"The Dask scheduler at {address} was lost; what is done is kept."
+                ) from error
             except Exception as error:  # a worker that cannot even take the cell
                 yield number, failed(cells[number], f"{type(error).__name__}: {error}")
 
 
 def _on_worker(cell: Cell, expected: Mapping[str, str]) -> Row:
     here = versions()
-    other = [f"{name} {here[name]}, not {version}" for name, version in expected.items() if here[name] != version]
+    other = [
+        f"{name} {here[name]}, not {version}"
+        for name, version in expected.items()
+        if here[name] != version
+    ]
     if other:
         return failed(cell, f"The worker has {', '.join(other)}, so its numbers would not compare.")
     _limit()
@@ -166,7 +207,9 @@ def _on_worker(cell: Cell, expected: Mapping[str, str]) -> Row:
 
 
 def _limits() -> Any:
-    """One thread for linear algebra, for as long as this process or, where it is entered, the context lasts."""
+    """One thread for linear algebra, for as long as this process or, where it is entered, the
+    context lasts.
+    """
     import scipy.linalg  # noqa: F401  it brings a BLAS of its own, and one that is loaded later is not limited
 
     return _needs("threadpoolctl").threadpool_limits(1)
@@ -179,4 +222,6 @@ def _needs(package: str) -> Any:
     try:
         return import_module(package)
     except ImportError:
-        raise MissingExtra(f'A sweep needs {package}, not installed here; type: pip install "tidewolf[app,sweep]"') from None
+        raise MissingExtra(
+            f'A sweep needs {package}, not installed here; type: pip install "tidewolf[app,sweep]"'
+        ) from None

@@ -1,9 +1,11 @@
-"""An experiment: a set, a stream, learners, rounds, seeds, values of the knob, and where the results go. A frozen value.
+"""An experiment: a set, a stream, learners, rounds, seeds, values of the knob, and where the
+results go. A frozen value.
 
     [set]  [stream]  [[learners]]  rounds  seeds  caution  [sweep]  [outputs]
 
-`load` reads it from a TOML file and refuses what it does not know with the line and column; `resolved` fills every default in, so that the
-file it is written to (`toml`) says all there is to say. Paths are seen from the file's folder.
+`load` reads it from a TOML file and refuses what it does not know with the line and column;
+`resolved` fills every default in, so that the file it is written to (`toml`) says all there is to
+say. Paths are seen from the file's folder.
 """
 
 from __future__ import annotations
@@ -29,8 +31,16 @@ from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
 FORMAT = 1
-DEFAULT_LEARNERS = ("LyapunovDescent", "SinhaVaze", "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
-"""Who plays where nobody is named: the one to start with, exact projections, and the paper's three."""
+DEFAULT_LEARNERS = (
+    "LyapunovDescent",
+    "SinhaVaze",
+    "DriftPlusPenalty",
+    "PrimalDual",
+    "BanditPrimalDual",
+)
+"""Who plays where nobody is named: the one to start with, exact projections, and the paper's
+three.
+"""
 FLOW: Mapping[str, Knob] = {
     "graph": Knob(str, None),
     "source": Knob(str | int, None),
@@ -39,9 +49,23 @@ FLOW: Mapping[str, Knob] = {
     "directed": Knob(bool, None),
     "demand": Knob(float, 1.0),
 }
-"""The settings of a FlowPolytope in a file, where it is made of a graph: the first three are needed."""
+"""The settings of a FlowPolytope in a file, where it is made of a graph: the first three are
+needed.
+"""
 TABLES = ("costs", "capacities", "weights", "budgets")
-_TOP = ("format", "name", "title", "rounds", "seeds", "caution", "set", "stream", "learners", "sweep", "outputs")
+_TOP = (
+    "format",
+    "name",
+    "title",
+    "rounds",
+    "seeds",
+    "caution",
+    "set",
+    "stream",
+    "learners",
+    "sweep",
+    "outputs",
+)
 _OUTPUTS: Mapping[str, Knob] = {"folder": Knob(str, "out"), "checkpoint_seconds": Knob(float, 10.0)}
 
 
@@ -61,7 +85,10 @@ class Choice:
     @classmethod
     def of(cls, name: str, given: Mapping[str, Any]) -> Choice:
         if not isinstance(given, Mapping):
-            raise WrongType(f"The settings of {shown(name)} must be a mapping from their names, not {shown(given)}.")
+            raise WrongType(
+                f"The settings of {shown(name)} must be a mapping from their names, not "
+                f"{shown(given)}."
+            )
         return cls(name, tuple(given.items()))
 
     @property
@@ -73,7 +100,9 @@ class Choice:
 @final
 @dataclass(frozen=True)
 class Tables:
-    """Files with a row a round: the losses <costs_t, x>, and either the limits x <= capacities_t or <weights_t, x> <= budgets_t."""
+    """Files with a row a round: the losses <costs_t, x>, and either the limits x <= capacities_t or
+    <weights_t, x> <= budgets_t.
+    """
 
     costs: Path
     capacities: Path | None = None
@@ -89,7 +118,11 @@ class Tables:
 @final
 @dataclass(frozen=True)
 class Experiment:
-    """What is to be run. `load` makes one of a file, `builtin` one of a built-in problem's name; `dataclasses.replace` varies it."""
+    """What is to be run.
+
+    `load` makes one of a file, `builtin` one of a built-in problem's name; `dataclasses.replace`
+    varies it.
+    """
 
     name: str
     stream: Choice | Tables
@@ -101,9 +134,13 @@ class Experiment:
     """None: as many as the stream has"""
     seeds: tuple[int, ...] = (0,)
     cautions: tuple[float, ...] = ()
-    """every learner that has this knob, and does not set it itself, runs at each; none: at its own default"""
+    """every learner that has this knob, and does not set it itself, runs at each; none: at its own
+    default
+    """
     swept: tuple[tuple[str, tuple[Any, ...]], ...] = ()
-    """what a sweep runs through: `horizons`, and settings of learners by name, each with its values"""
+    """what a sweep runs through: `horizons`, and settings of learners by name, each with its
+    values
+    """
     title: str = ""
     folder: Path | None = None
     """where results go; None: the command's default"""
@@ -115,23 +152,54 @@ class Experiment:
         for name in ("name", "title"):
             as_text(getattr(self, name), f"The {name} of an experiment")
         if not isinstance(self.stream, Choice | Tables):
-            raise WrongType(f"The stream of an experiment is a Choice of a problem, or Tables, not {shown(self.stream)}.")
+            raise WrongType(
+                "The stream of an experiment is a Choice of a problem, or Tables, not "
+                f"{shown(self.stream)}."
+            )
         if self.hard_set is not None and not isinstance(self.hard_set, Choice):
-            raise WrongType(f"The set of an experiment is a Choice such as Choice.of('Simplex', {{'n': 3}}), not {shown(self.hard_set)}.")
+            raise WrongType(
+                "The set of an experiment is a Choice such as Choice.of('Simplex', {'n': 3}), "
+                f"not {shown(self.hard_set)}."
+            )
         if self.hard_set is None and isinstance(self.stream, Tables):
-            raise InvalidInput("Tables have no set of their own: give hard_set, such as Choice.of('Simplex', {'n': 3}).")
+            raise InvalidInput(
+                "Tables have no set of their own: give hard_set, such as Choice.of('Simplex', "
+                "{'n': 3})."
+            )
         kept: dict[str, Any] = {
-            "learners": as_items(self.learners, "The learners of an experiment", "[Choice('LyapunovDescent')]"),
-            "rounds": None if self.rounds is None else as_count(self.rounds, "The number of rounds"),
-            "seeds": tuple(as_count(seed, "A seed", least=0) for seed in as_items(self.seeds, "The seeds", "[0, 1]")),
-            "cautions": tuple(as_number(knob, "A value of caution", above=0.0) for knob in as_items(self.cautions, "cautions", "[1.0]")),
-            "swept": tuple(_range_of(pair) for pair in as_items(self.swept, "What a sweep runs through", '[("horizons", [100, 200])]')),
-            "folder": None if self.folder is None else as_path(self.folder, "The folder of an experiment"),
-            "checkpoint_seconds": as_number(self.checkpoint_seconds, "checkpoint_seconds", above=0.0),
+            "learners": as_items(
+                self.learners, "The learners of an experiment", "[Choice('LyapunovDescent')]"
+            ),
+            "rounds": (
+                None if self.rounds is None else as_count(self.rounds, "The number of rounds")
+            ),
+            "seeds": tuple(
+                as_count(seed, "A seed", least=0)
+                for seed in as_items(self.seeds, "The seeds", "[0, 1]")
+            ),
+            "cautions": tuple(
+                as_number(knob, "A value of caution", above=0.0)
+                for knob in as_items(self.cautions, "cautions", "[1.0]")
+            ),
+            "swept": tuple(
+                _range_of(pair)
+                for pair in as_items(
+                    self.swept, "What a sweep runs through", '[("horizons", [100, 200])]'
+                )
+            ),
+            "folder": (
+                None if self.folder is None else as_path(self.folder, "The folder of an experiment")
+            ),
+            "checkpoint_seconds": as_number(
+                self.checkpoint_seconds, "checkpoint_seconds", above=0.0
+            ),
         }
         for learner in kept["learners"]:
             if not isinstance(learner, Choice):
-                raise WrongType(f"A learner of an experiment is a Choice such as Choice('LyapunovDescent'), not {shown(learner)}.")
+                raise WrongType(
+                    "A learner of an experiment is a Choice such as Choice('LyapunovDescent'), not "
+                    f"{shown(learner)}."
+                )
         if not kept["learners"] or not kept["seeds"]:
             raise InvalidInput("An experiment needs at least one learner and one seed.")
         for name, value in kept.items():
@@ -144,7 +212,9 @@ class Experiment:
         for key in given:
             if key not in known:
                 takes = f"it takes {', '.join(known)}" if known else "it takes none"
-                raise InvalidInput(f"The problem {name} has no setting called {key!r}; {takes}.{hint(key, known)}")
+                raise InvalidInput(
+                    f"The problem {name} has no setting called {key!r}; {takes}.{hint(key, known)}"
+                )
         return cls(name, Choice.of(name, given))
 
     def problem(self, seed: int) -> Problem:
@@ -159,32 +229,58 @@ class Experiment:
         for choice in self.learners:
             swept = "caution" in _knobs_of(choice.name) and "caution" not in choice.given
             values = self.cautions if swept else ()
-            found += [Choice.of(choice.name, {**choice.given, "caution": value}) for value in values] or [choice]
+            found += [
+                Choice.of(choice.name, {**choice.given, "caution": value}) for value in values
+            ] or [choice]
         return tuple(dict.fromkeys(found))
 
     def learner(self, entrant: Choice, problem: Problem, seed: int) -> Learner[Any]:
-        """An entrant made for a problem: its horizon is the problem's length, its seed the run's, unless it sets them itself."""
+        """An entrant made for a problem: its horizon is the problem's length, its seed the run's,
+        unless it sets them itself.
+        """
         if not isinstance(entrant, Choice) or not isinstance(problem, Problem):
-            raise WrongType(f"A learner is made of a Choice for a Problem, not of {shown(entrant)} for {shown(problem)}.")
-        known, given = _knobs_of(entrant.name), {"horizon": len(problem), "seed": seed, **entrant.given}
+            raise WrongType(
+                f"A learner is made of a Choice for a Problem, not of {shown(entrant)} for "
+                f"{shown(problem)}."
+            )
+        known, given = (
+            _knobs_of(entrant.name),
+            {"horizon": len(problem), "seed": seed, **entrant.given},
+        )
         try:
-            made: Learner[Any] = settings.made(learner_named(entrant.name), problem.K, **{k: v for k, v in given.items() if k in known})
+            made: Learner[Any] = settings.made(
+                learner_named(entrant.name),
+                problem.K,
+                **{k: v for k, v in given.items() if k in known},
+            )
         except TidewolfError as error:
-            raise settings.placed(self.document, error, self._place(entrant), entrant.given) from None
+            raise settings.placed(
+                self.document, error, self._place(entrant), entrant.given
+            ) from None
         return made
 
     def taken(self, problem: Problem) -> Experiment:
-        """The same; where no learners were named, without those of the usual ones that refuse this problem (see `left_out`)."""
+        """The same; where no learners were named, without those of the usual ones that refuse this
+        problem (see `left_out`).
+        """
         if self.learners != tuple(map(Choice, DEFAULT_LEARNERS)):
             return self
-        return replace(self, learners=tuple(choice for choice in self.learners if _refusal(choice.name, problem) is None))
+        return replace(
+            self,
+            learners=tuple(
+                choice for choice in self.learners if _refusal(choice.name, problem) is None
+            ),
+        )
 
     def left_out(self, problem: Problem) -> dict[str, str]:
-        """Those of the usual learners that refuse this problem, with their sentences, where all the others take part."""
+        """Those of the usual learners that refuse this problem, with their sentences, where all the
+        others take part.
+        """
         there, found = {choice.name for choice in self.learners}, dict[str, str]()
         if not there <= set(DEFAULT_LEARNERS):
             return {}
-        for name in (name for name in reversed(DEFAULT_LEARNERS) if name not in there):  # those that are quick to ask first
+        # those that are quick to ask first
+        for name in (name for name in reversed(DEFAULT_LEARNERS) if name not in there):
             if (sentence := _refusal(name, problem)) is None:
                 return {}
             found[name] = sentence
@@ -200,23 +296,54 @@ class Experiment:
         return ()
 
     def resolved(self, rounds: int | None = None) -> Experiment:
-        """The same with every default filled in. `rounds` is the length of its problem, where that is at hand."""
-        rounds = len(self.problem(self.seeds[0])) if rounds is None else as_count(rounds, "The number of rounds", least=0)
+        """The same with every default filled in.
+
+        `rounds` is the length of its problem, where that is at hand.
+        """
+        rounds = (
+            len(self.problem(self.seeds[0]))
+            if rounds is None
+            else as_count(rounds, "The number of rounds", least=0)
+        )
         stream, K = self.stream, self.hard_set
         if isinstance(stream, Choice):
             stream = _filled(stream, problem_knobs(stream.name))
         else:
-            stream = Tables(**{name: path.absolute() for name in TABLES if (path := getattr(stream, name)) is not None})
+            stream = Tables(
+                **{
+                    name: path.absolute()
+                    for name in TABLES
+                    if (path := getattr(stream, name)) is not None
+                }
+            )
         if K is not None:
             K = _filled(K, set_knobs(K.name))
-            K = Choice.of(K.name, {key: str(Path(value).absolute()) if key == "graph" else value for key, value in K.settings})
-        entrants = [_filled(Choice.of(each.name, {"horizon": rounds, **each.given}), _knobs_of(each.name)) for each in self.entrants()]
-        return replace(self, rounds=rounds, stream=stream, hard_set=K, learners=tuple(entrants), cautions=())
+            K = Choice.of(
+                K.name,
+                {
+                    key: str(Path(value).absolute()) if key == "graph" else value
+                    for key, value in K.settings
+                },
+            )
+        entrants = [
+            _filled(Choice.of(each.name, {"horizon": rounds, **each.given}), _knobs_of(each.name))
+            for each in self.entrants()
+        ]
+        return replace(
+            self, rounds=rounds, stream=stream, hard_set=K, learners=tuple(entrants), cautions=()
+        )
 
     def toml(self) -> str:
         """The experiment as a file that `load` reads."""
-        stream = {"problem": self.stream.name, **self.stream.given} if isinstance(self.stream, Choice) else _paths(self.stream)
-        outputs = {"folder": None if self.folder is None else str(self.folder), "checkpoint_seconds": self.checkpoint_seconds}
+        stream = (
+            {"problem": self.stream.name, **self.stream.given}
+            if isinstance(self.stream, Choice)
+            else _paths(self.stream)
+        )
+        outputs = {
+            "folder": None if self.folder is None else str(self.folder),
+            "checkpoint_seconds": self.checkpoint_seconds,
+        }
         K = self.hard_set
         data = {
             "format": FORMAT,
@@ -252,15 +379,29 @@ def read(text: str, path: Path) -> Experiment:
     data, folder = document.data, path.parent
     for key in data:
         if key not in _TOP:
-            raise document.refused(f"an experiment has no key {key!r}; it takes {', '.join(_TOP)}.{hint(key, _TOP)}", key)
+            raise document.refused(
+                f"an experiment has no key {key!r}; it takes {', '.join(_TOP)}.{hint(key, _TOP)}",
+                key,
+            )
     if (found := _typed(document, data, "format", int, FORMAT)) > FORMAT:
-        raise NewerFormat(f"{document.place('format')}: this tidewolf reads formats up to {FORMAT}, not {found}. Install a newer tidewolf.")
+        raise NewerFormat(
+            f"{document.place('format')}: this tidewolf reads formats up to {FORMAT}, not {found}. "
+            "Install a newer tidewolf."
+        )
     stream = _stream(document, folder)
     hard_set = _set(document, stream, folder)
-    outputs = settings.read(document, ("outputs",), _table(document, data, "outputs"), _OUTPUTS, "[outputs]")
+    outputs = settings.read(
+        document, ("outputs",), _table(document, data, "outputs"), _OUTPUTS, "[outputs]"
+    )
     rounds = _typed(document, data, "rounds", int, None)
     _positive(document, rounds, "The number of rounds", "rounds")
-    _positive(document, outputs.get("checkpoint_seconds"), "checkpoint_seconds", "outputs", "checkpoint_seconds")
+    _positive(
+        document,
+        outputs.get("checkpoint_seconds"),
+        "checkpoint_seconds",
+        "outputs",
+        "checkpoint_seconds",
+    )
     return Experiment(
         name=_typed(document, data, "name", str, path.stem),
         stream=stream,
@@ -282,12 +423,18 @@ def learner_named(name: str) -> Any:
     known = {**_learners.every(), **_rivals.every()}
     if name in known:
         return known[name]
-    raise InvalidInput(f"There is no learner called {name!r}; there are {', '.join(known)}.{hint(name, known)}")
+    raise InvalidInput(
+        f"There is no learner called {name!r}; there are {', '.join(known)}.{hint(name, known)}"
+    )
 
 
 def problem_knobs(name: str) -> dict[str, Knob]:
     """The settings of a built-in problem that a file can give."""
-    return {key: knob for key, knob in settings.knobs(_problems.named(name), "rounds", "seed", "return").items() if knob.plain}
+    return {
+        key: knob
+        for key, knob in settings.knobs(_problems.named(name), "rounds", "seed", "return").items()
+        if knob.plain
+    }
 
 
 def set_knobs(name: str) -> Mapping[str, Knob]:
@@ -301,7 +448,8 @@ def plain_sets() -> dict[str, type[Any]]:
     return {
         name: kind
         for name, kind in kinds.items()
-        if name == "FlowPolytope" or ((knobs := settings.knobs(kind)) and all(knob.plain for knob in knobs.values()))
+        if name == "FlowPolytope"
+        or ((knobs := settings.knobs(kind)) and all(knob.plain for knob in knobs.values()))
     }
 
 
@@ -311,7 +459,10 @@ def _setting(owner: str, pair: Any) -> tuple[str, Any]:
         raise WrongType(f"A setting of {owner} is a name and its value, not {shown(pair)}.")
     value = settings.frozen(pair[1])
     if not settings.plain(value):
-        raise WrongType(f"{pair[0]} of {owner} must be a number, True or False, text, or a list of numbers, not {shown(pair[1])}.")
+        raise WrongType(
+            f"{pair[0]} of {owner} must be a number, True or False, text, or a list of numbers, "
+            f"not {shown(pair[1])}."
+        )
     return as_text(pair[0], f"The name of a setting of {owner}"), value
 
 
@@ -321,7 +472,8 @@ def _range_of(pair: Any) -> tuple[str, tuple[Any, ...]]:
         raise WrongType(f"What a sweep runs through is a name and its values, not {shown(pair)}.")
     name, values = pair
     return as_text(name, "The name of what is swept"), tuple(
-        _setting("a sweep", (name, value))[1] for value in as_items(values, f"The values of {name}", "[100, 200]")
+        _setting("a sweep", (name, value))[1]
+        for value in as_items(values, f"The values of {name}", "[100, 200]")
     )
 
 
@@ -330,7 +482,9 @@ def _knobs_of(learner: str) -> dict[str, Knob]:
 
 
 def _refusal(name: str, problem: Problem) -> str | None:
-    """Why a learner does not take this problem, by its settings or in its first round; None where it does."""
+    """Why a learner does not take this problem, by its settings or in its first round; None where
+    it does.
+    """
     try:
         learner = learner_named(name)(problem.K, horizon=len(problem))
         next(iter(play(learner, problem.stream[:1])), None)
@@ -342,8 +496,14 @@ def _refusal(name: str, problem: Problem) -> str | None:
 
 
 def _filled(choice: Choice, known: Mapping[str, Knob]) -> Choice:
-    """With the defaults of what is not set, but for the seed, which is the run's, and what is None."""
-    defaults = {key: knob.default for key, knob in known.items() if not knob.required and knob.default is not None and key != "seed"}
+    """With the defaults of what is not set, but for the seed, which is the run's, and what is
+    None.
+    """
+    defaults = {
+        key: knob.default
+        for key, knob in known.items()
+        if not knob.required and knob.default is not None and key != "seed"
+    }
     given = {**defaults, **choice.given}
     return Choice.of(choice.name, {key: given[key] for key in known if key in given})
 
@@ -362,18 +522,33 @@ def _stream(document: Document, folder: Path) -> Choice | Tables:
             raise document.refused(str(error), "stream", "problem") from None
         for key in TABLES:
             if key in table:
-                raise document.refused(f"a stream is a problem or tables, not both; leave out problem or {key}.", "stream", key)
+                raise document.refused(
+                    f"a stream is a problem or tables, not both; leave out problem or {key}.",
+                    "stream",
+                    key,
+                )
         rest = {key: value for key, value in table.items() if key != "problem"}
-        return Choice.of(name, settings.read(document, ("stream",), rest, known, f"The problem {name}"))
+        return Choice.of(
+            name, settings.read(document, ("stream",), rest, known, f"The problem {name}")
+        )
     if not table:
         ways = 'problem = "routing", or costs = "costs.csv" and capacities = "capacities.csv"'
         raise document.refused(f"an experiment needs a [stream]: {ways}.", "stream")
     known = {key: Knob(str, None) for key in ("problem", *TABLES)}
-    given = {key: folder / value for key, value in settings.read(document, ("stream",), table, known, "[stream]").items()}
+    given = {
+        key: folder / value
+        for key, value in settings.read(document, ("stream",), table, known, "[stream]").items()
+    }
     if "costs" not in given:
-        raise document.refused("[stream] needs costs, the table of what each coordinate costs in each round.", "stream")
-    if ("capacities" in given) == ("weights" in given) or ("weights" in given) != ("budgets" in given):
-        raise document.refused("[stream] needs limits: capacities, or else weights and budgets.", "stream")
+        raise document.refused(
+            "[stream] needs costs, the table of what each coordinate costs in each round.", "stream"
+        )
+    if ("capacities" in given) == ("weights" in given) or ("weights" in given) != (
+        "budgets" in given
+    ):
+        raise document.refused(
+            "[stream] needs limits: capacities, or else weights and budgets.", "stream"
+        )
     return Tables(**given)
 
 
@@ -383,14 +558,26 @@ def _set(document: Document, stream: Choice | Tables, folder: Path) -> Choice | 
         if not table:
             return None
         if "K" not in settings.knobs(_problems.named(stream.name)):
-            raise document.refused(f"the problem {stream.name} has a set of its own; leave [set] out.", "set")
+            raise document.refused(
+                f"the problem {stream.name} has a set of its own; leave [set] out.", "set"
+            )
     elif not table:
-        raise document.refused('tables need a [set], such as kind = "FlowPolytope" with a graph, source and target.')
+        raise document.refused(
+            'tables need a [set], such as kind = "FlowPolytope" with a graph, source and target.'
+        )
     known = plain_sets()
-    kind = _typed(document, table, "kind", str, "FlowPolytope" if set(table) & set(FLOW) else "", "set")
+    kind = _typed(
+        document, table, "kind", str, "FlowPolytope" if set(table) & set(FLOW) else "", "set"
+    )
     if kind not in known:
-        said = f"there is no set called {kind!r} that a file can describe" if kind else "[set] needs a kind"
-        raise document.refused(f"{said}; there are {', '.join(known)}.{hint(kind, known)}", "set", "kind")
+        said = (
+            f"there is no set called {kind!r} that a file can describe"
+            if kind
+            else "[set] needs a kind"
+        )
+        raise document.refused(
+            f"{said}; there are {', '.join(known)}.{hint(kind, known)}", "set", "kind"
+        )
     rest = {key: value for key, value in table.items() if key != "kind"}
     knobs = dict(set_knobs(kind))
     if "n" in knobs and isinstance(stream, Tables):
@@ -409,12 +596,17 @@ def _set(document: Document, stream: Choice | Tables, folder: Path) -> Choice | 
 def _entries(document: Document) -> tuple[Choice, ...]:
     entries = document.data.get("learners", [{"name": name} for name in DEFAULT_LEARNERS])
     if not isinstance(entries, list) or not entries:
-        raise document.refused('learners are tables, [[learners]] with name = "LyapunovDescent", or a list of names.', "learners")
+        raise document.refused(
+            'learners are tables, [[learners]] with name = "LyapunovDescent", or a list of names.',
+            "learners",
+        )
     found = []
     for i, entry in enumerate(entries):
         table = {"name": entry} if isinstance(entry, str) else entry
         if not isinstance(table, dict) or "name" not in table:
-            raise document.refused('a learner has a name, such as name = "LyapunovDescent".', "learners", i)
+            raise document.refused(
+                'a learner has a name, such as name = "LyapunovDescent".', "learners", i
+            )
         name = _typed(document, table, "name", str, "", "learners", i)
         try:
             known = _knobs_of(name)
@@ -425,7 +617,9 @@ def _entries(document: Document) -> tuple[Choice, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _swept(document: Document, entrants: Sequence[Choice]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+def _swept(
+    document: Document, entrants: Sequence[Choice]
+) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     """Lists of values, each of a kind that some learner takes."""
     kinds = {"horizons": Knob(int, None)}
     for entrant in entrants:
@@ -433,10 +627,19 @@ def _swept(document: Document, entrants: Sequence[Choice]) -> tuple[tuple[str, t
     found = []
     for key, given in _table(document, document.data, "sweep").items():
         if key not in kinds or key in ("horizon", "seed"):
-            raise document.refused(f"[sweep] takes horizons and settings of the learners, not {key!r}.{hint(key, kinds)}", "sweep", key)
+            raise document.refused(
+                "[sweep] takes horizons and settings of the learners, not "
+                f"{key!r}.{hint(key, kinds)}",
+                "sweep",
+                key,
+            )
         values = tuple(kinds[key].read(value) for value in given) if isinstance(given, list) else ()
         if not values or None in values:
-            raise document.refused(f"{key} is a list, each of it {kinds[key].words}, not {settings.shown(given)}.", "sweep", key)
+            raise document.refused(
+                f"{key} is a list, each of it {kinds[key].words}, not {settings.shown(given)}.",
+                "sweep",
+                key,
+            )
         for value in values if key == "horizons" else ():
             _positive(document, value, "A horizon", "sweep", key)
         found.append((key, tuple(dict.fromkeys(values))))
@@ -450,30 +653,49 @@ def _table(document: Document, data: Mapping[str, Any], key: str) -> dict[str, A
     return table
 
 
-def _typed(document: Document, table: Mapping[str, Any], key: str, kind: type[Any], default: Any, *path: str | int) -> Any:
+def _typed(
+    document: Document,
+    table: Mapping[str, Any],
+    key: str,
+    kind: type[Any],
+    default: Any,
+    *path: str | int,
+) -> Any:
     knob = Knob(kind, default)
     if key not in table:
         return default
     if (value := knob.read(table[key])) is None:
-        raise document.refused(f"{key} is {knob.words}, not {settings.shown(table[key])}.", *path, key)
+        raise document.refused(
+            f"{key} is {knob.words}, not {settings.shown(table[key])}.", *path, key
+        )
     return value
 
 
 def _listed(document: Document, key: str, kind: type[Any]) -> Sequence[Any]:
-    """Numbers of one kind: a list of them, or one; seeds are at least 0, values of the knob positive."""
+    """Numbers of one kind: a list of them, or one; seeds are at least 0, values of the knob
+    positive.
+    """
     given = document.data.get(key, [])
     several, found = isinstance(given, list), []
     for i, value in enumerate(given if several else [given]):
         path = (key, i) if several else (key,)
         if (number := Knob(kind, None).read(value)) is None:
             one = "whole numbers" if kind is int else "numbers"
-            raise document.refused(f"{key} are {one}, such as {key} = [1, 10], not {settings.shown(value)}.", *path)
+            raise document.refused(
+                f"{key} are {one}, such as {key} = [1, 10], not {settings.shown(value)}.", *path
+            )
         try:
-            found.append(as_count(number, "A seed", least=0) if kind is int else as_number(number, "A value of caution", above=0.0))
+            found.append(
+                as_count(number, "A seed", least=0)
+                if kind is int
+                else as_number(number, "A value of caution", above=0.0)
+            )
         except InvalidInput as error:
             raise document.refused(str(error), *path) from None
     if several and key in document.data and not found:
-        raise document.refused(f"{key} is an empty list; leave it out, or give one value or more.", key)
+        raise document.refused(
+            f"{key} is an empty list; leave it out, or give one value or more.", key
+        )
     return list(dict.fromkeys(found))
 
 

@@ -1,13 +1,17 @@
-"""A run folder: an experiment and all that came of it. It can be killed at any moment and goes on bit for bit.
+"""A run folder: an experiment and all that came of it.
+
+It can be killed at any moment and goes on bit for bit.
 
     experiment.toml      the experiment as resolved, under a line with its checksum
-    checkpoints/NAME     one for each learner and seed: the recording so far, replaced whole every few seconds
+    checkpoints/NAME     one for each learner and seed: the recording so far, replaced whole every
+                         few seconds
     rounds.parquet       loss, violation, oracle calls and distance of every round of every run
     report.html          the page; report-seed-S.html for seeds after the first
-    summary.json         the numbers of every run; written last, so where it is the folder is complete
+    summary.json         the numbers of every run; written last, so where it is the folder is
+                         complete
 
-Every file is written whole or not at all, and says which format it has and which tidewolf wrote it. The folder is locked while a run is
-begun or played in it: a second process is refused.
+Every file is written whole or not at all, and says which format it has and which tidewolf wrote it.
+The folder is locked while a run is begun or played in it: a second process is refused.
 """
 
 from __future__ import annotations
@@ -49,13 +53,21 @@ from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
 FORMAT = 1
-EXPERIMENT, CHECKPOINTS, ROUNDS, SUMMARY, REPORT = "experiment.toml", "checkpoints", "rounds.parquet", "summary.json", "report.html"
+EXPERIMENT, CHECKPOINTS, ROUNDS, SUMMARY, REPORT = (
+    "experiment.toml",
+    "checkpoints",
+    "rounds.parquet",
+    "summary.json",
+    "report.html",
+)
 _SHARE = 20
 """Of this many seconds one at most is spent on checkpoints."""
 _HEAD = re.compile(r"# tidewolf run (\d+), written by tidewolf (\S+), sha256 ([0-9a-f]{64})")
 
 Follow: TypeAlias = "Callable[[str, Moment, Floats | None], Callable[[Moment], None]]"
-"""Told a run's name, where it begins and the comparator's cumulative loss; answers what is told how far it is."""
+"""Told a run's name, where it begins and the comparator's cumulative loss; answers what is told how
+far it is.
+"""
 
 
 class Cell(NamedTuple):
@@ -90,7 +102,10 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path, experiment: Experiment, *, force: bool = False) -> RunFolder:
-        """A folder for a resolved experiment. One that holds a run already is refused, or emptied of it by `force`."""
+        """A folder for a resolved experiment.
+
+        One that holds a run already is refused, or emptied of it by `force`.
+        """
         if not isinstance(experiment, Experiment):
             raise WrongType(f"A run folder is that of an Experiment, not of {shown(experiment)}.")
         path = as_path(path, "The path of a run folder")
@@ -100,7 +115,10 @@ class RunFolder:
             require_free(path, force)  # what another process began meanwhile is not emptied unasked
             _clear(path)
             text = experiment.toml()
-            head = f"# tidewolf run {FORMAT}, written by tidewolf {__version__}, sha256 {_digest(text)}\n"
+            head = (
+                f"# tidewolf run {FORMAT}, written by tidewolf {__version__}, sha256 "
+                f"{_digest(text)}\n"
+            )
             checkpoint.write(path / EXPERIMENT, (head + text).encode())
             return cls.open(path)
 
@@ -112,20 +130,33 @@ class RunFolder:
         try:
             head, _, text = file.read_bytes().decode().partition("\n")
         except FileNotFoundError:
-            raise InvalidInput(f"{path} is no run folder: it has no {EXPERIMENT}. `tidewolf run` makes one.") from None
+            raise InvalidInput(
+                f"{path} is no run folder: it has no {EXPERIMENT}. `tidewolf run` makes one."
+            ) from None
         except (OSError, UnicodeDecodeError) as error:
             raise BrokenFile(f"{file} cannot be read: {error}.") from None
         found = _HEAD.fullmatch(head)
         if found is None:
-            raise BrokenFile(f"{file}, line 1: no run begins its experiment so; the file was changed, or is not of a run.")
+            raise BrokenFile(
+                f"{file}, line 1: no run begins its experiment so; the file was changed, or is not "
+                "of a run."
+            )
         if int(found[1]) > FORMAT:
-            raise NewerFormat(f"{file} has format {found[1]}; this tidewolf reads up to {FORMAT}. Install a newer tidewolf.")
+            raise NewerFormat(
+                f"{file} has format {found[1]}; this tidewolf reads up to {FORMAT}. Install a "
+                "newer tidewolf."
+            )
         if _digest(text) != found[3]:
-            raise BrokenFile(f"{file} is truncated or was changed: its checksum does not match. Run changed copies elsewhere.")
+            raise BrokenFile(
+                f"{file} is truncated or was changed: its checksum does not match. Run changed "
+                "copies elsewhere."
+            )
         return cls(path, read(f"\n{text}", file))
 
     def locked(self) -> AbstractContextManager[None]:
-        """The folder's lock, for whoever plays and then writes what came of it; each step takes it for itself where nobody holds it."""
+        """The folder's lock, for whoever plays and then writes what came of it; each step takes it
+        for itself where nobody holds it.
+        """
         return locked(self.path, "run", again=True)
 
     @property
@@ -139,22 +170,43 @@ class RunFolder:
         stopping: Callable[[], bool] = lambda: False,
         first: Problem | None = None,
     ) -> list[Finished]:
-        """Play what is not played yet. `stopping` is asked after every update; `first` is the first seed's problem, where it is at hand."""
+        """Play what is not played yet.
+
+        `stopping` is asked after every update; `first` is the first seed's problem, where it is at
+        hand.
+        """
         with self.locked():
             return self._play(follow, stopping, first)
 
-    def _play(self, follow: Follow | None, stopping: Callable[[], bool], first: Problem | None) -> list[Finished]:
-        for part in self.path.rglob(".*.part"):  # what a process left that was killed while it wrote
+    def _play(
+        self, follow: Follow | None, stopping: Callable[[], bool], first: Problem | None
+    ) -> list[Finished]:
+        # what a process left that was killed while it wrote
+        for part in self.path.rglob(".*.part"):
             part.unlink()
         found, entrants = [], self.experiment.entrants()
         for i, seed in enumerate(self.experiment.seeds):
             problem = first if i == 0 and first is not None else self.experiment.problem(seed)
-            cells = [Cell(i * len(entrants) + j, entrant, seed) for j, entrant in enumerate(entrants, start=1)]
-            recordings = [self._recording(cell, self.experiment.learner(cell.entrant, problem, seed), problem) for cell in cells]
+            cells = [
+                Cell(i * len(entrants) + j, entrant, seed)
+                for j, entrant in enumerate(entrants, start=1)
+            ]
+            recordings = [
+                self._recording(cell, self.experiment.learner(cell.entrant, problem, seed), problem)
+                for cell in cells
+            ]
             best = _comparator(problem)
-            hindsight = None if best is None or best.point is None else np.cumsum(to_numpy(problem.stream.losses.values(best.point)))
+            hindsight = (
+                None
+                if best is None or best.point is None
+                else np.cumsum(to_numpy(problem.stream.losses.values(best.point)))
+            )
             for cell, recording in zip(cells, recordings, strict=True):
-                moved = (lambda moment: None) if follow is None else follow(cell.entrant.name, recording.moment, hindsight)
+                moved = (
+                    (lambda moment: None)
+                    if follow is None
+                    else follow(cell.entrant.name, recording.moment, hindsight)
+                )
                 self._advance(cell, recording, moved, stopping)
             runs = [finished(recording, best) for recording in recordings]
             found.append(Finished(seed, problem, tuple(cells), tuple(runs)))
@@ -168,11 +220,17 @@ class RunFolder:
             return Recording.load(file.read_bytes(), learner, problem.stream, str(file))
         except OtherSettings:
             raise OtherSettings(
-                f"{file} belongs to another learner or other data: the experiment or its tables were changed since. "
-                "Put them back, or run the experiment anew."
+                f"{file} belongs to another learner or other data: the experiment or its tables "
+                "were changed since. Put them back, or run the experiment anew."
             ) from None
 
-    def _advance(self, cell: Cell, recording: Recording, moved: Callable[[Moment], None], stopping: Callable[[], bool]) -> None:
+    def _advance(
+        self,
+        cell: Cell,
+        recording: Recording,
+        moved: Callable[[Moment], None],
+        stopping: Callable[[], bool],
+    ) -> None:
         if recording.done:
             return
         saved = told = time.monotonic()
@@ -189,7 +247,9 @@ class RunFolder:
                 wait = max(wait, _SHARE * (saved - now))
             if stop:
                 where = f"after {t:,} of {len(recording.stream):,} rounds of {cell.entrant.name}"
-                raise Interrupted(f"Interrupted {where}; `tidewolf resume {self.path}` goes on from there.")
+                raise Interrupted(
+                    f"Interrupted {where}; `tidewolf resume {self.path}` goes on from there."
+                )
 
     def write_rounds(self, found: Sequence[Finished]) -> None:
         """Every round's numbers in one table."""
@@ -197,7 +257,9 @@ class RunFolder:
             import pyarrow
             from pyarrow import parquet
         except ImportError:
-            raise MissingExtra('Writing Parquet needs pyarrow: pip install "tidewolf[app]".') from None
+            raise MissingExtra(
+                'Writing Parquet needs pyarrow: pip install "tidewolf[app]".'
+            ) from None
         parts = [
             pyarrow.table(
                 {
@@ -214,8 +276,16 @@ class RunFolder:
             for each in found
             for cell, run in zip(each.cells, each.runs, strict=True)
         ]
-        told = {"format": FORMAT, "experiment": self.experiment.name, "versions": checkpoint.writer()}
-        table = pyarrow.concat_tables(parts).unify_dictionaries().replace_schema_metadata({"tidewolf": json.dumps(told)})
+        told = {
+            "format": FORMAT,
+            "experiment": self.experiment.name,
+            "versions": checkpoint.writer(),
+        }
+        table = (
+            pyarrow.concat_tables(parts)
+            .unify_dictionaries()
+            .replace_schema_metadata({"tidewolf": json.dumps(told)})
+        )
         buffer = io.BytesIO()
         parquet.write_table(table, buffer)
         checkpoint.write(self.path / ROUNDS, buffer.getvalue())
@@ -231,34 +301,53 @@ class RunFolder:
             "versions": checkpoint.writer(),
             "runs": self.records(found),
         }
-        checkpoint.write(self.path / SUMMARY, (json.dumps(summary, indent=2, allow_nan=False) + "\n").encode())
+        checkpoint.write(
+            self.path / SUMMARY, (json.dumps(summary, indent=2, allow_nan=False) + "\n").encode()
+        )
 
     def records(self, found: Sequence[Finished]) -> list[dict[str, Any]]:
         """Every run's numbers as plain data."""
         return [
-            {"experiment": self.experiment.name, **run.summary(), "seed": cell.seed, "settings": cell.entrant.given}
+            {
+                "experiment": self.experiment.name,
+                **run.summary(),
+                "seed": cell.seed,
+                "settings": cell.entrant.given,
+            }
             for each in found
             for cell, run in zip(each.cells, each.runs, strict=True)
         ]
 
     def page(self, seed: int) -> Path:
         """Where the page of a seed goes."""
-        return self.path / (REPORT if seed == self.experiment.seeds[0] else f"report-seed-{seed}.html")
+        return self.path / (
+            REPORT if seed == self.experiment.seeds[0] else f"report-seed-{seed}.html"
+        )
 
     def figures(self, seed: int) -> Path:
         """Where the figures of a seed go, if they are wanted as files."""
-        return self.path / ("figures" if seed == self.experiment.seeds[0] else f"figures-seed-{seed}")
+        return self.path / (
+            "figures" if seed == self.experiment.seeds[0] else f"figures-seed-{seed}"
+        )
 
 
 def require_free(path: Path, force: bool) -> None:
-    """Refuse a path that is a file, or a folder that holds a run, unless that is to be overwritten."""
+    """Refuse a path that is a file, or a folder that holds a run, unless that is to be
+    overwritten.
+    """
     if path.exists() and not path.is_dir():
         raise InvalidInput(f"{path} is a file; a folder is needed.")
     if force or not (there := [file.name for file in _ours(path)]):
         return
     if SUMMARY in there or EXPERIMENT not in there:
-        raise InvalidInput(f"{path} holds {', '.join(sorted(there))} already; name another folder, or overwrite with --force.")
-    raise InvalidInput(f"{path} holds a run that is not complete: `tidewolf resume {path}` goes on with it, --force begins anew.")
+        raise InvalidInput(
+            f"{path} holds {', '.join(sorted(there))} already; name another folder, or overwrite "
+            "with --force."
+        )
+    raise InvalidInput(
+        f"{path} holds a run that is not complete: `tidewolf resume {path}` goes on with it, "
+        "--force begins anew."
+    )
 
 
 def free(path: Path) -> Path:

@@ -1,10 +1,12 @@
 """The journal of a sweep: what was planned, and every row as soon as it is known.
 
     {"format": 1, "cells": [...], "versions": {...}}          the first line, put in place whole
-    {"cell": 17, "row": {...}}                                one line for each cell that ended, flushed to disk; the last one counts
+    {"cell": 17, "row": {...}}
+        one line for each cell that ended, flushed to disk; the last one counts
 
-A process killed while it writes leaves half a line at the end, which is cut off when the sweep goes on. Numbers travel as JSON, which
-gives the same bits back. The folder is locked while a sweep runs in it.
+A process killed while it writes leaves half a line at the end, which is cut off when the sweep goes
+on. Numbers travel as JSON, which gives the same bits back. The folder is locked while a sweep runs
+in it.
 """
 
 from __future__ import annotations
@@ -27,10 +29,17 @@ JOURNAL, RESULTS = "sweep.jsonl", "results.parquet"
 
 
 class Journal:
-    """The open journal in a folder. `rows` are those known so far, by the number of their cell; `versions` those it was begun with."""
+    """The open journal in a folder.
 
-    def __init__(self, folder: Path, cells: Sequence[Row], versions: Mapping[str, str], *, force: bool) -> None:
-        """Begin a sweep in the folder, or go on with the same one; with `force` what another left there goes."""
+    `rows` are those known so far, by the number of their cell; `versions` those it was begun with.
+    """
+
+    def __init__(
+        self, folder: Path, cells: Sequence[Row], versions: Mapping[str, str], *, force: bool
+    ) -> None:
+        """Begin a sweep in the folder, or go on with the same one; with `force` what another left
+        there goes.
+        """
         if folder.exists() and not folder.is_dir():
             raise InvalidInput(f"{folder} is a file; a sweep needs a folder.")
         folder.mkdir(parents=True, exist_ok=True)
@@ -41,13 +50,17 @@ class Journal:
             if force:
                 (folder / RESULTS).unlink(missing_ok=True)
             elif (folder / RESULTS).exists() and not path.exists():
-                raise InvalidInput(f"{folder} holds {RESULTS} already; name another folder, or force overwriting.")
+                raise InvalidInput(
+                    f"{folder} holds {RESULTS} already; name another folder, or force overwriting."
+                )
             if force or not path.exists():
                 first = {"format": FORMAT, "cells": list(cells), "versions": dict(versions)}
                 checkpoint.write(path, f"{json.dumps(first)}\n".encode())
             header, self.rows, whole = _read(path)
             if header["cells"] != list(cells):
-                raise OtherSettings(f"{folder} holds another sweep; name another folder, or force overwriting.")
+                raise OtherSettings(
+                    f"{folder} holds another sweep; name another folder, or force overwriting."
+                )
             self.versions: dict[str, str] = header["versions"]
             os.truncate(path, whole)
             self._path = path
@@ -71,7 +84,12 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._lock.close()
 
 
@@ -84,7 +102,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
         first, *rest = data[:whole].splitlines()
         header = json.loads(first)
         if header["format"] > FORMAT:
-            raise NewerFormat(f"{path} has format {header['format']}; this tidewolf reads up to {FORMAT}. Install a newer tidewolf.")
+            raise NewerFormat(
+                f"{path} has format {header['format']}; this tidewolf reads up to {FORMAT}. "
+                "Install a newer tidewolf."
+            )
         cells = header["cells"]
         for line in rest:
             number, row = (entry := json.loads(line))["cell"], entry["row"]
@@ -92,5 +113,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
                 raise ValueError(f"row {number} is not that of cell {number}")
             rows[number] = row
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
-        raise BrokenFile(f"{path} cannot be read ({error}); name another folder, or force overwriting.") from None
+        raise BrokenFile(
+            f"{path} cannot be read ({error}); name another folder, or force overwriting."
+        ) from None
     return header, rows, whole

@@ -1,7 +1,8 @@
-"""Settings by name, as the thing they are for declares them: the arguments of a set, a learner, a problem's builder.
+"""Settings by name, as the thing they are for declares them: the arguments of a set, a learner, a
+problem's builder.
 
-A file may set what can be written in one: whole numbers, numbers, true or false, text, lists of numbers. Lists become tuples, so that
-what was read is frozen; `made` hands them over as arrays.
+A file may set what can be written in one: whole numbers, numbers, true or false, text, lists of
+numbers. Lists become tuples, so that what was read is frozen; `made` hands them over as arrays.
 """
 
 from __future__ import annotations
@@ -33,14 +34,19 @@ class Knob(NamedTuple):
     @property
     def words(self) -> str:
         """What it takes, in words."""
-        kinds = [_WORDS.get(kind, "a list of numbers") for kind in _kinds(self.takes) if kind is not type(None)]
+        kinds = [
+            _WORDS.get(kind, "a list of numbers")
+            for kind in _kinds(self.takes)
+            if kind is not type(None)
+        ]
         return " or ".join(dict.fromkeys(kinds))
 
     @property
     def plain(self) -> bool:
         """Whether a file can set it."""
         return all(
-            kind in (*_WORDS, type(None), Any) or (get_origin(kind) is tuple and get_args(kind)[0] in (int, float))
+            kind in (*_WORDS, type(None), Any)
+            or (get_origin(kind) is tuple and get_args(kind)[0] in (int, float))
             for kind in _kinds(self.takes)
         )
 
@@ -70,13 +76,23 @@ def knobs(make: Callable[..., Any], *without: str) -> dict[str, Knob]:
     }
 
 
-def read(document: Document, path: tuple[str | int, ...], table: Mapping[str, Any], known: Mapping[str, Knob], what: str) -> dict[str, Any]:
-    """The settings of a table, each of a kind its knob takes; keys that nobody knows are refused."""
+def read(
+    document: Document,
+    path: tuple[str | int, ...],
+    table: Mapping[str, Any],
+    known: Mapping[str, Knob],
+    what: str,
+) -> dict[str, Any]:
+    """The settings of a table, each of a kind its knob takes; keys that nobody knows are
+    refused.
+    """
     settings = {}
     for key, value in table.items():
         if key not in known:
             accepted = f"it takes {', '.join(known)}" if known else "it takes none"
-            raise document.refused(f"{what} has no setting called {key!r}; {accepted}.{hint(key, known)}", *path, key)
+            raise document.refused(
+                f"{what} has no setting called {key!r}; {accepted}.{hint(key, known)}", *path, key
+            )
         settings[key] = known[key].read(value)
         if settings[key] is None:
             raise document.refused(f"{key} is {known[key].words}, not {shown(value)}.", *path, key)
@@ -98,11 +114,21 @@ def made(make: Callable[..., Any], *first: Any, **settings: Any) -> Any:
     known = knobs(make)
     return make(
         *first,
-        **{name: np.array(value) if isinstance(value, tuple) and known[name].takes is Any else value for name, value in settings.items()},
+        **{
+            name: (
+                np.array(value) if isinstance(value, tuple) and known[name].takes is Any else value
+            )
+            for name, value in settings.items()
+        },
     )
 
 
-def placed(document: Document | None, error: TidewolfError, path: tuple[str | int, ...], settings: Mapping[str, Any]) -> TidewolfError:
+def placed(
+    document: Document | None,
+    error: TidewolfError,
+    path: tuple[str | int, ...],
+    settings: Mapping[str, Any],
+) -> TidewolfError:
     """The error again, with the place of the setting it speaks of in front."""
     if document is None:
         return error
@@ -110,7 +136,8 @@ def placed(document: Document | None, error: TidewolfError, path: tuple[str | in
     named = [
         name
         for name, value in settings.items()
-        if re.search(rf"\b{re.escape(name)}\b", said, re.IGNORECASE) or (isinstance(value, str) and repr(value) in said)
+        if re.search(rf"\b{re.escape(name)}\b", said, re.IGNORECASE)
+        or (isinstance(value, str) and repr(value) in said)
     ]
     place = document.place(*path, *named[-1:])
     try:
@@ -123,7 +150,13 @@ def shown(value: Any) -> str:
     """A value of a file, as the file would say it."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return "a table" if isinstance(value, Mapping) else "a list" if isinstance(value, list) else repr(value)
+    return (
+        "a table"
+        if isinstance(value, Mapping)
+        else "a list"
+        if isinstance(value, list)
+        else repr(value)
+    )
 
 
 def _kinds(takes: Any) -> tuple[Any, ...]:
@@ -155,4 +188,6 @@ def plain(value: Any) -> bool:
     """Whether a file can say it."""
     if isinstance(value, tuple):
         return all(isinstance(item, tuple | int | float) and plain(item) for item in value)
-    return isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value))
+    return isinstance(value, bool | int | str) or (
+        isinstance(value, float) and math.isfinite(value)
+    )

@@ -3,8 +3,8 @@
     DIR/sweep.jsonl         the journal: every row as soon as it is known
     DIR/results.parquet     one line a cell, in the order of the plan, once all have ended
 
-The same call goes on where a killed one stopped: cells with a row are not played again, those that failed are. A cell that fails is a
-line with the sentence that refused it, and no other suffers.
+The same call goes on where a killed one stopped: cells with a row are not played again, those that
+failed are. A cell that fails is a line with the sentence that refused it, and no other suffers.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ class Sweep:
         """The rows in short: one line for each experiment, horizon, learner and setting."""
         groups: dict[Any, list[Row]] = {}
         for row in self.rows:
-            groups.setdefault((row["source"], row["rounds"], row["learner"], json.dumps(row["settings"])), []).append(row)
+            groups.setdefault(
+                (row["source"], row["rounds"], row["learner"], json.dumps(row["settings"])), []
+            ).append(row)
         return [_line(group) for group in groups.values()]
 
     def table(self) -> Any:
@@ -80,7 +82,10 @@ class Sweep:
             for name, value in row["settings"].items():
                 knobs[name] = max(knobs.get(name, int), _kind(value), key=_KINDS.index)
         columns = {**_WHICH, **{f"{_KNOB}{name}": kind for name, kind in knobs.items()}, **_WHAT}
-        schema = pa.schema([(name, types[kind]) for name, kind in columns.items()], metadata={"tidewolf": f"sweep {FORMAT}"})
+        schema = pa.schema(
+            [(name, types[kind]) for name, kind in columns.items()],
+            metadata={"tidewolf": f"sweep {FORMAT}"},
+        )
         return pa.Table.from_pylist([_flat(row, knobs) for row in self.rows], schema=schema)
 
     def to_pandas(self) -> Any:
@@ -96,17 +101,30 @@ def sweep(
     force: bool = False,
     progress: Callable[[Stage], None] | None = None,
 ) -> Sweep:
-    """Play the cells that the folder has no result of yet, and write results.parquet once all have ended.
+    """Play the cells that the folder has no result of yet, and write results.parquet once all have
+    ended.
 
-    `engine` comes from `engines`. A folder that holds another sweep is refused; with `force` it is begun anew.
+    `engine` comes from `engines`. A folder that holds another sweep is refused; with `force` it is
+    begun anew.
     """
     _pyarrow()
     folder, here = Path(folder), versions()
     with Journal(folder, [cell.plain() for cell in cells], here, force=force) as journal:
-        left = {n: cell for n, cell in enumerate(cells) if n not in journal.rows or journal.rows[n]["failure"]}
+        left = {
+            n: cell
+            for n, cell in enumerate(cells)
+            if n not in journal.rows or journal.rows[n]["failure"]
+        }
         if left and journal.versions != here:
-            then = ", ".join(f"{name} {version}" for name, version in journal.versions.items() if here.get(name) != version)
-            raise OtherSettings(f"The sweep in {folder} was begun with {then}: go on with that, name another folder, or force overwriting.")
+            then = ", ".join(
+                f"{name} {version}"
+                for name, version in journal.versions.items()
+                if here.get(name) != version
+            )
+            raise OtherSettings(
+                f"The sweep in {folder} was begun with {then}: go on with that, name another "
+                "folder, or force overwriting."
+            )
         stage = Stage(len(cells) - len(left), 0, len(cells))
         tell = progress or (lambda stage: None)
         tell(stage)
@@ -130,7 +148,9 @@ def _write(path: Path, found: Sweep) -> None:
 
 
 _KINDS = (int, float, str)
-"""What a column of a setting holds: the first of these that holds all its values, so that whole numbers keep every digit."""
+"""What a column of a setting holds: the first of these that holds all its values, so that whole
+numbers keep every digit.
+"""
 
 
 def _kind(value: Any) -> type:
@@ -160,7 +180,10 @@ _WHAT = {
 def _flat(row: Row, knobs: Mapping[str, type]) -> Row:
     """A row without rows inside; what a failed cell has not is left out."""
     regret, bound = row.get("regret") or {}, row.get("bound") or {}
-    settings = {name: json.dumps(value) if knobs[name] is str else value for name, value in row["settings"].items()}
+    settings = {
+        name: json.dumps(value) if knobs[name] is str else value
+        for name, value in row["settings"].items()
+    }
     return {
         **row,
         **{f"{_KNOB}{name}": value for name, value in settings.items()},
@@ -192,7 +215,10 @@ def _line(group: Sequence[Row]) -> Line:
 
 def _ends(regret: Row, rounds: int) -> tuple[float, float]:
     lower, upper = regret["lower"], regret["upper"]
-    return -math.inf if lower is None else lower / rounds, math.inf if upper is None else upper / rounds
+    return (
+        -math.inf if lower is None else lower / rounds,
+        math.inf if upper is None else upper / rounds,
+    )
 
 
 def _mean(numbers: Iterable[float]) -> float | None:
@@ -204,5 +230,7 @@ def _pyarrow() -> Any:
     try:
         import pyarrow
     except ImportError:
-        raise MissingExtra('A sweep needs pyarrow, not installed here; type: pip install "tidewolf[app,sweep]"') from None
+        raise MissingExtra(
+            'A sweep needs pyarrow, not installed here; type: pip install "tidewolf[app,sweep]"'
+        ) from None
     return pyarrow

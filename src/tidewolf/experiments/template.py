@@ -1,4 +1,6 @@
-"""The file that `tidewolf new` writes: an experiment that runs as it is, with every key explained."""
+"""The file that `tidewolf new` writes: an experiment that runs as it is, with every key
+explained.
+"""
 
 from __future__ import annotations
 
@@ -88,6 +90,15 @@ checkpoint_seconds = 10.0       # how much work a power cut may cost: tidewolf r
 
 def template(name: str, problem: str) -> str:
     """The file of an experiment of this name that begins with a built-in problem."""
-    defaults = {key: knob.default for key, knob in problem_knobs(problem).items() if knob.default is not None}
+    defaults = {
+        key: knob.default
+        for key, knob in problem_knobs(problem).items()
+        if knob.default is not None
+    }
     stream = written({"problem": problem, **defaults})
-    return _TEXT.format(name=name, format=FORMAT, quoted=written({"name": name}).partition(" = ")[2].strip(), stream=stream)
+    return _TEXT.format(
+        name=name,
+        format=FORMAT,
+        quoted=written({"name": name}).partition(" = ")[2].strip(),
+        stream=stream,
+    )

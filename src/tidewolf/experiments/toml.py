@@ -1,7 +1,8 @@
 """TOML with places: what a file says, and where it says it.
 
-The standard library reads TOML and forgets lines. A second pass over the text, which is known to be TOML by then, notes where every key
-and every item of a list begins, under its path: ("learners", 0, "caution").
+The standard library reads TOML and forgets lines. A second pass over the text, which is known to be
+TOML by then, notes where every key and every item of a list begins, under its path:
+("learners", 0, "caution").
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ Path: TypeAlias = tuple[str | int, ...]
 _GAP = re.compile(r"(?:\s|#[^\n]*)*")
 _COMMAS = re.compile(r"(?:\s|,|#[^\n]*)*")
 _KEY = re.compile(r"""[ \t]*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([A-Za-z0-9_-]+))[ \t]*""")
-_STRINGS = re.compile(r'''"""(?:[^"\\]|\\.|"{1,2}(?!"))*"{3,5}|\'\'\'(?:[^']|'{1,2}(?!'))*'{3,5}|"(?:[^"\\]|\\.)*"|'[^']*\'''', re.DOTALL)
+_STRINGS = re.compile(
+    r'''"""(?:[^"\\]|\\.|"{1,2}(?!"))*"{3,5}|\'\'\'(?:[^']|'{1,2}(?!'))*'{3,5}|"(?:[^"\\]|\\.)*"|'[^']*\'''',
+    re.DOTALL,
+)
 _SCALAR = re.compile(r"[^,\]}#\n]*")
 
 
@@ -52,13 +56,21 @@ def parse(text: str, name: str) -> Document:
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        found = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", str(error), re.DOTALL)
+        found = re.fullmatch(
+            r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", str(error), re.DOTALL
+        )
         if found is None:
             raise InvalidInput(f"{name} is not TOML: {error}.") from None
-        line, column = (found[2], found[3]) if found[2] else _line_and_column(text, len(text.rstrip()))
-        raise InvalidInput(f"{name}, line {line}, column {column}: this is not TOML: {found[1]}.") from None
+        line, column = (
+            (found[2], found[3]) if found[2] else _line_and_column(text, len(text.rstrip()))
+        )
+        raise InvalidInput(
+            f"{name}, line {line}, column {column}: this is not TOML: {found[1]}."
+        ) from None
     except RecursionError:
-        raise InvalidInput(f"{name} cannot be read: its lists or tables are nested too deep.") from None
+        raise InvalidInput(
+            f"{name} cannot be read: its lists or tables are nested too deep."
+        ) from None
     except ValueError as error:  # a number with more digits than Python reads
         raise InvalidInput(f"{name} cannot be read: {error}.") from None
     return Document(name, data, _places(text))
@@ -72,7 +84,10 @@ def hint(word: str, known: Iterable[str]) -> str:
 
 
 def written(data: Mapping[str, Any]) -> str:
-    """Plain data as TOML: values first, then tables, then lists of tables. What is None is left out."""
+    """Plain data as TOML: values first, then tables, then lists of tables.
+
+    What is None is left out.
+    """
     return "\n".join(_lines(data, "")) + "\n"
 
 
@@ -90,7 +105,9 @@ def _lines(data: Mapping[str, Any], head: str) -> Iterable[str]:
 
 
 def _tables(value: Any) -> bool:
-    return isinstance(value, Mapping) or (isinstance(value, list | tuple) and bool(value) and isinstance(value[0], Mapping))
+    return isinstance(value, Mapping) or (
+        isinstance(value, list | tuple) and bool(value) and isinstance(value[0], Mapping)
+    )
 
 
 def _value(value: Any) -> str:

@@ -7,14 +7,16 @@
 | `MaxAffine(A, b)` | max_j <A_tj, x> - b_tj |
 | `Capacity(c)` | max_i x_i - c_ti |
 | `Quadratic(P, q, r)` | 1/2 <x, P_t x> + <q_t, x> + r_t |
-| `Squared(targets, places, sides)` | 1/2 sum of (x_e - m_te)^2 over the entries e seen in round t; `Squared.of(rounds, shape)` |
-| `Range(low, high, places, sides)` | by how much the entries asked for in round t are out of their bounds; `Range.of(rounds, shape)` |
+| `Squared(targets, places, sides)` | 1/2 sum of (x_e - m_te)^2 over the entries e seen in round t;
+    `Squared.of(rounds, shape)` |
+| `Range(low, high, places, sides)` | by how much the entries asked for in round t are out of their
+    bounds; `Range.of(rounds, shape)` |
 | `LogWealth(returns)` | -log <r_t, x>, where that is defined |
 | `Custom(value, subgradient, shape, rounds)` | value(t, x) |
 | `Chain(parts)` | those of the first part, then those of the second, .. |
 
-The leading axis is always rounds; `.one(...)` makes a single round. Nothing given is copied. Your own is a subclass of `Batch`,
-tried by `tidewolf.testing.check_function`.
+The leading axis is always rounds; `.one(...)` makes a single round. Nothing given is copied. Your
+own is a subclass of `Batch`, tried by `tidewolf.testing.check_function`.
 """
 
 from __future__ import annotations
@@ -54,6 +56,12 @@ __all__ = [
 
 
 def every() -> tuple[type[Batch], ...]:
-    """Every kind of function here, in alphabetical order: what the laws, the docs and the shell go through."""
+    """Every kind of function here, in alphabetical order: what the laws, the docs and the shell go
+    through.
+    """
     named = (globals()[name] for name in __all__)
-    return tuple(kind for kind in named if isinstance(kind, type) and issubclass(kind, Batch) and not isabstract(kind))
+    return tuple(
+        kind
+        for kind in named
+        if isinstance(kind, type) and issubclass(kind, Batch) and not isabstract(kind)
+    )

@@ -34,7 +34,9 @@ class Affine(Batch, LinearTotal, PiecewiseLinear):
     def __post_init__(self) -> None:
         A = batch_array(self.A, "The coefficients A of an Affine batch")
         object.__setattr__(self, "A", A)
-        object.__setattr__(self, "b", beside(self.b, A, (A.shape[0],), "The offsets b of an Affine batch"))
+        object.__setattr__(
+            self, "b", beside(self.b, A, (A.shape[0],), "The offsets b of an Affine batch")
+        )
 
     @classmethod
     def one(cls, a: Array, b: float) -> Affine:
@@ -73,10 +75,14 @@ class Affine(Batch, LinearTotal, PiecewiseLinear):
         return row_norms(rows(self.A))
 
     def total(self) -> tuple[Floats, float]:
-        return to_numpy(self.A).sum(axis=0, dtype=np.float64), -float(to_numpy(self.b).sum(dtype=np.float64))
+        return to_numpy(self.A).sum(axis=0, dtype=np.float64), -float(
+            to_numpy(self.b).sum(dtype=np.float64)
+        )
 
     def halfspaces(self) -> Halfspaces:
-        return Halfspaces(to_numpy(rows(self.A)), to_numpy(self.b).astype(np.float64), np.arange(len(self)))
+        return Halfspaces(
+            to_numpy(rows(self.A)), to_numpy(self.b).astype(np.float64), np.arange(len(self))
+        )
 
     @classmethod
     def examples(cls) -> Sequence[Affine]:

@@ -1,6 +1,8 @@
-"""What several kinds of function share: checks of their arrays, and two gifts exact solvers understand.
+"""What several kinds of function share: checks of their arrays, and two gifts exact solvers
+understand.
 
-`LinearTotal`: the sum over the rounds is one affine function. `PiecewiseLinear`: "g_t(x) <= 0 for every t" is a list of half-spaces.
+`LinearTotal`: the sum over the rounds is one affine function. `PiecewiseLinear`: "g_t(x) <= 0 for
+every t" is a list of half-spaces.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ class LinearTotal(ABC):
 
 
 class Halfspaces(NamedTuple):
-    """A x <= b on flattened points; row i is a piece of the function of round `rounds[i]`, so <a_i, x> - b_i <= g_{rounds[i]}(x)."""
+    """A x <= b on flattened points; row i is a piece of the function of round `rounds[i]`, so <a_i,
+    x> - b_i <= g_{rounds[i]}(x).
+    """
 
     A: Any
     b: Floats
@@ -49,15 +53,20 @@ def batch_array(x: object, what: str, *, axes: int = 2) -> Array:
     array = as_array(x, what)
     if array.ndim < axes:
         raise WrongShape(
-            f"{what} needs at least {axes} axes, rounds first; it has shape {tuple(array.shape)}. For a single round use `.one(...)`."
+            f"{what} needs at least {axes} axes, rounds first; it has shape {tuple(array.shape)}. "
+            "For a single round use `.one(...)`."
         )
     if 0 in array.shape[1:]:
-        raise WrongShape(f"{what} has shape {tuple(array.shape)}: every round needs at least one entry.")
+        raise WrongShape(
+            f"{what} has shape {tuple(array.shape)}: every round needs at least one entry."
+        )
     return array
 
 
 def beside(x: object, A: Array, shape: Shape, what: str) -> Array:
-    """An array of this shape in the library and dtype of A; one that already is there is not copied."""
+    """An array of this shape in the library and dtype of A; one that already is there is not
+    copied.
+    """
     array = as_array(x, what)
     if tuple(array.shape) != shape:
         raise WrongShape(f"{what} needs shape {shape}; it has shape {tuple(array.shape)}.")
@@ -65,12 +74,16 @@ def beside(x: object, A: Array, shape: Shape, what: str) -> Array:
 
 
 def stacked(parts: Sequence[B], *names: str) -> B | None:
-    """Batches of one kind as one, the arrays of these names put end to end; None where they differ in more than their rounds."""
+    """Batches of one kind as one, the arrays of these names put end to end; None where they differ
+    in more than their rounds.
+    """
     arrays = {name: [getattr(part, name) for part in parts] for name in names}
     for several in arrays.values():
         if len({(type(a), a.dtype, a.ndim, tuple(a.shape[1:])) for a in several}) > 1:
             return None
-    return parts[0]._shared(**{name: namespace(several[0]).concat(several) for name, several in arrays.items()})
+    return parts[0]._shared(
+        **{name: namespace(several[0]).concat(several) for name, several in arrays.items()}
+    )
 
 
 def rows(x: Array) -> Array:

@@ -1,7 +1,8 @@
-"""Capacities:  g_t(x) = max_i x_i - c_ti,  positive by as much as the fullest entry is over its capacity.
+"""Capacities:  g_t(x) = max_i x_i - c_ti,  positive by as much as the fullest entry is over its
+capacity.
 
-A subgradient is e_i of the fullest entry i; among several the first. As a constraint over many rounds only the smallest
-capacity of each entry matters: x_i <= min_t c_ti.
+A subgradient is e_i of the fullest entry i; among several the first. As a constraint over many
+rounds only the smallest capacity of each entry matters: x_i <= min_t c_ti.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Rounds of several kinds, one after another:  f_t is the function of round t of the first part, then of the second, and so on.
+"""Rounds of several kinds, one after another:  f_t is the function of round t of the first part,
+then of the second, and so on.
 
 `chained` makes one batch of many: neighbours of one kind become one part where their arrays fit.
 """
@@ -31,14 +32,22 @@ class Chain(Batch):
     parts: tuple[Batch, ...]
 
     def __post_init__(self) -> None:
-        parts = as_items(self.parts, "The parts of a Chain", "[functions.Linear(C), functions.Linear(D)]")
+        parts = as_items(
+            self.parts, "The parts of a Chain", "[functions.Linear(C), functions.Linear(D)]"
+        )
         if not parts:
             raise InvalidInput("A Chain needs at least one part.")
         for part in parts:
             if not isinstance(part, Batch):
-                raise WrongType(f"The parts of a Chain are batches of functions such as functions.Linear(C), not {part!r}.")
+                raise WrongType(
+                    "The parts of a Chain are batches of functions such as functions.Linear(C), "
+                    f"not {part!r}."
+                )
             if part.shape != parts[0].shape:
-                raise WrongShape(f"The parts of a Chain take points of one shape; {parts[0].shape} and {part.shape} were given.")
+                raise WrongShape(
+                    f"The parts of a Chain take points of one shape; {parts[0].shape} and "
+                    f"{part.shape} were given."
+                )
         object.__setattr__(self, "parts", parts)
 
     def __len__(self) -> int:
@@ -58,14 +67,20 @@ class Chain(Batch):
 
     def view(self, rounds: slice) -> Self:
         start, stop, _ = rounds.indices(len(self))
-        cut = [part.view(slice(max(0, start - at), max(0, stop - at))) for part, at in zip(self.parts, self._starts, strict=False)]
+        cut = [
+            part.view(slice(max(0, start - at), max(0, stop - at)))
+            for part, at in zip(self.parts, self._starts, strict=False)
+        ]
         return self._shared(parts=tuple(part for part in cut if len(part)) or (cut[0],))
 
     def values(self, x: Array) -> Array:
         return namespace(x).concat([part.values(x) for part in self.parts])
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        return sum(part.subgradient(x, weights[at : at + len(part)]) for part, at in zip(self.parts, self._starts, strict=False))
+        return sum(
+            part.subgradient(x, weights[at : at + len(part)])
+            for part, at in zip(self.parts, self._starts, strict=False)
+        )
 
     def slopes(self, x: Array) -> Floats:
         return np.concatenate([part.slopes(x) for part in self.parts])
@@ -73,7 +88,9 @@ class Chain(Batch):
     @classmethod
     def examples(cls) -> Sequence[Chain]:
         return (
-            cls((Linear([[1.0, -2.0]]), Quadratic.examples()[0], Capacity([[0.5, 0.5], [1.0, 0.0]]))),
+            cls(
+                (Linear([[1.0, -2.0]]), Quadratic.examples()[0], Capacity([[0.5, 0.5], [1.0, 0.0]]))
+            ),
             cls((Linear([[3.0], [0.0]]),)),
         )
 
@@ -94,13 +111,18 @@ def _merged(parts: list[Batch]) -> Iterator[Batch]:
 
 
 def mapped(batch: Batch, change: Callable[[Array], Array]) -> Batch:
-    """The same functions with every array changed, unchecked: copied, or moved to another library. Those of integers are just copied."""
+    """The same functions with every array changed, unchecked: copied, or moved to another library.
+
+    Those of integers are just copied.
+    """
     if isinstance(batch, Chain):
         return batch._shared(parts=tuple(mapped(part, change) for part in batch.parts))
     if not is_dataclass(batch):
         return batch
     own = {field.name: getattr(batch, field.name) for field in fields(batch)}
-    return batch._shared(**{name: _changed(part, change) if is_array(part) else part for name, part in own.items()})
+    return batch._shared(
+        **{name: _changed(part, change) if is_array(part) else part for name, part in own.items()}
+    )
 
 
 def _changed(part: Array, change: Callable[[Array], Array]) -> Array:

@@ -1,8 +1,8 @@
 """Functions from two callables:  f_t(x) = value(t, x)  with subgradients  subgradient(t, x).
 
-t counts from 0 in the batch as it was made; a view f[s:e] passes on t = s, .., e - 1. What the callables answer is checked on
-every call: a finite number, and a finite array of the shape of a point. Convexity is theirs to keep;
-`tidewolf.testing.check_function` puts it to the test.
+t counts from 0 in the batch as it was made; a view f[s:e] passes on t = s, .., e - 1. What the
+callables answer is checked on every call: a finite number, and a finite array of the shape of a
+point. Convexity is theirs to keep; `tidewolf.testing.check_function` puts it to the test.
 """
 
 from __future__ import annotations
@@ -39,18 +39,29 @@ class Custom(Batch):
     ) -> None:
         for name, given in (("value", value), ("subgradient", subgradient)):
             if not callable(given):
-                raise WrongType(f"The {name} of a Custom batch is a callable of (t, x), not {given!r}.")
+                raise WrongType(
+                    f"The {name} of a Custom batch is a callable of (t, x), not {given!r}."
+                )
         sides = tuple(shape) if isinstance(shape, Sequence) else (shape,)
         sides = tuple(as_count(n, "A side of the shape of a Custom batch") for n in sides)
         rounds = as_count(rounds, "The number of rounds of a Custom batch")
-        self.__dict__.update(_value=value, _subgradient=subgradient, _shape=sides, _rounds=rounds, _first=0)
+        self.__dict__.update(
+            _value=value, _subgradient=subgradient, _shape=sides, _rounds=rounds, _first=0
+        )
 
     @classmethod
-    def one(cls, value: Callable[[Array], float], subgradient: Callable[[Array], Array], shape: Shape | int) -> Custom:
+    def one(
+        cls,
+        value: Callable[[Array], float],
+        subgradient: Callable[[Array], Array],
+        shape: Shape | int,
+    ) -> Custom:
         """A single round from callables of x alone."""
         for name, given in (("value", value), ("subgradient", subgradient)):
             if not callable(given):
-                raise WrongType(f"The {name} of a Custom function is a callable of x, not {given!r}.")
+                raise WrongType(
+                    f"The {name} of a Custom function is a callable of x, not {given!r}."
+                )
         return cls(_EveryRound(value), _EveryRound(subgradient), shape)
 
     def fields(self) -> dict[str, Any]:
@@ -71,12 +82,22 @@ class Custom(Batch):
 
     def view(self, rounds: slice) -> Self:
         start, stop, _ = rounds.indices(self._rounds)
-        return self._shared(**{**self.__dict__, "_rounds": max(0, stop - start), "_first": self._first + start})
+        return self._shared(
+            **{**self.__dict__, "_rounds": max(0, stop - start), "_first": self._first + start}
+        )
 
     def values(self, x: Array) -> Array:
         x = as_point(x, self._shape, "The point")
         called = range(self._first, self._first + self._rounds)
-        return like(np.array([as_number(self._value(t, x), f"The value of round {t} of a Custom batch") for t in called]), x)
+        return like(
+            np.array(
+                [
+                    as_number(self._value(t, x), f"The value of round {t} of a Custom batch")
+                    for t in called
+                ]
+            ),
+            x,
+        )
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         x = as_point(x, self._shape, "The point")
@@ -95,12 +116,18 @@ class Custom(Batch):
         what = f"The subgradient of round {t} of a Custom batch"
         gradient = as_array(self._subgradient(t, x), what)
         if tuple(gradient.shape) != self._shape:
-            raise WrongShape(f"{what} has shape {tuple(gradient.shape)}; its points have shape {self._shape}.")
+            raise WrongShape(
+                f"{what} has shape {tuple(gradient.shape)}; its points have shape {self._shape}."
+            )
         return like(gradient, x)
 
     @classmethod
     def examples(cls) -> Sequence[Custom]:
-        return (cls(_distance, _directions, 3, rounds=4), cls.one(_square, _twice, (1,)), cls(_distance, _directions, (2, 2), rounds=2))
+        return (
+            cls(_distance, _directions, 3, rounds=4),
+            cls.one(_square, _twice, (1,)),
+            cls(_distance, _directions, (2, 2), rounds=2),
+        )
 
 
 @dataclass(frozen=True)

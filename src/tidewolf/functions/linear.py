@@ -75,4 +75,8 @@ class Linear(Batch, LinearTotal, PiecewiseLinear):
 
     @classmethod
     def examples(cls) -> Sequence[Linear]:
-        return (cls([[1.0, -2.0, 0.5], [0.0, 0.0, 0.0]]), cls([[3.0]]), cls(np.arange(12.0).reshape(3, 2, 2)))
+        return (
+            cls([[1.0, -2.0, 0.5], [0.0, 0.0, 0.0]]),
+            cls([[3.0]]),
+            cls(np.arange(12.0).reshape(3, 2, 2)),
+        )

@@ -1,7 +1,9 @@
-"""The loss of growing wealth:  f_t(x) = -log <r_t, x>,  with r_t what a unit put into each asset is worth after round t.
+"""The loss of growing wealth:  f_t(x) = -log <r_t, x>,  with r_t what a unit put into each asset is
+worth after round t.
 
-Summed over the rounds it is minus the logarithm of what a unit has become. The gradient is -r_t / <r_t, x>. It is defined where
-<r_t, x> > 0 in every round: on all of a simplex, when every r_t is positive.
+Summed over the rounds it is minus the logarithm of what a unit has become. The gradient is -r_t /
+<r_t, x>. It is defined where <r_t, x> > 0 in every round: on all of a simplex, when every r_t is
+positive.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ class LogWealth(Batch):
     returns: Array
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "returns", batch_array(self.returns, "The returns of a LogWealth batch"))
+        object.__setattr__(
+            self, "returns", batch_array(self.returns, "The returns of a LogWealth batch")
+        )
 
     @classmethod
     def one(cls, returns: Array) -> LogWealth:
@@ -54,7 +58,9 @@ class LogWealth(Batch):
         return -namespace(self.returns).log(self._growth(x))
 
     def values_at(self, points: Array) -> Array:
-        return -namespace(points).log(_positive(namespace(points).vecdot(rows(self.returns), rows(points))))
+        return -namespace(points).log(
+            _positive(namespace(points).vecdot(rows(self.returns), rows(points)))
+        )
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         total = -((weights / self._growth(x)) @ rows(self.returns))
@@ -72,7 +78,11 @@ class LogWealth(Batch):
 
     @classmethod
     def examples(cls) -> Sequence[LogWealth]:
-        return (cls([[1.1, 0.9, 1.0], [0.5, 2.0, 1.0]]), cls.one([3.0]), cls(np.arange(1.0, 9.0).reshape(2, 2, 2)))
+        return (
+            cls([[1.1, 0.9, 1.0], [0.5, 2.0, 1.0]]),
+            cls.one([3.0]),
+            cls(np.arange(1.0, 9.0).reshape(2, 2, 2)),
+        )
 
 
 def _positive(growth: Array) -> Array:
@@ -80,5 +90,8 @@ def _positive(growth: Array) -> Array:
     xp = namespace(growth)
     if growth.shape[0] and not bool(xp.all(growth > 0)):
         t = int(np.argmin(to_numpy(growth) > 0))
-        raise InvalidInput(f"LogWealth is defined on {LogWealth.domain}; at this point <r, x> is {float(growth[t]):g} in round {t} of it.")
+        raise InvalidInput(
+            f"LogWealth is defined on {LogWealth.domain}; at this point <r, x> is "
+            f"{float(growth[t]):g} in round {t} of it."
+        )
     return growth

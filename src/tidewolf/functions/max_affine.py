@@ -1,6 +1,7 @@
 """Maxima of affine pieces:  f_t(x) = max_j <A_tj, x> - b_tj.
 
-A subgradient is A_tj of an active piece j; among several the first. As a constraint: every <A_tj, x> <= b_tj.
+A subgradient is A_tj of an active piece j; among several the first. As a constraint: every <A_tj,
+x> <= b_tj.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ from tidewolf.functions.base import (
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class MaxAffine(Batch, PiecewiseLinear):
-    """Maxima of affine pieces; A has shape (rounds, pieces, *shape), b has shape (rounds, pieces)."""
+    """Maxima of affine pieces; A has shape (rounds, pieces, *shape), b has shape
+    (rounds, pieces).
+    """
 
     A: Array
     b: Array
@@ -37,7 +40,9 @@ class MaxAffine(Batch, PiecewiseLinear):
     def __post_init__(self) -> None:
         A = batch_array(self.A, "The coefficients A of a MaxAffine batch", axes=3)
         object.__setattr__(self, "A", A)
-        object.__setattr__(self, "b", beside(self.b, A, tuple(A.shape[:2]), "The offsets b of a MaxAffine batch"))
+        object.__setattr__(
+            self, "b", beside(self.b, A, tuple(A.shape[:2]), "The offsets b of a MaxAffine batch")
+        )
 
     @classmethod
     def one(cls, A: Array, b: Array) -> MaxAffine:
@@ -72,14 +77,22 @@ class MaxAffine(Batch, PiecewiseLinear):
 
     def gradients(self, x: Array) -> Array:
         active = self._active(x)
-        return active if self.A.ndim == 3 else namespace(active).reshape(active, (len(self), *self.shape))
+        return (
+            active
+            if self.A.ndim == 3
+            else namespace(active).reshape(active, (len(self), *self.shape))
+        )
 
     def slopes(self, x: Array) -> Floats:
         return row_norms(self._active(x))
 
     def _flat(self) -> Array:
         """A with flattened points: (rounds, pieces, entries)."""
-        return self.A if self.A.ndim == 3 else namespace(self.A).reshape(self.A, (*self.b.shape, math.prod(self.shape)))
+        return (
+            self.A
+            if self.A.ndim == 3
+            else namespace(self.A).reshape(self.A, (*self.b.shape, math.prod(self.shape)))
+        )
 
     def pieces(self, x: Array) -> Array:
         """<A_tj, x> - b_tj as (rounds, pieces)."""
@@ -92,15 +105,23 @@ class MaxAffine(Batch, PiecewiseLinear):
             j = int(xp.argmax(self.pieces(x)))
             return A[0, j : j + 1, :]
         (k, p), j = self.b.shape, xp.argmax(self.pieces(x), axis=1)
-        return xp.take(xp.reshape(A, (k * p, A.shape[2])), j + xp.arange(0, k * p, p, dtype=j.dtype), axis=0)
+        return xp.take(
+            xp.reshape(A, (k * p, A.shape[2])), j + xp.arange(0, k * p, p, dtype=j.dtype), axis=0
+        )
 
     def halfspaces(self) -> Halfspaces:
         (k, p), A = self.b.shape, to_numpy(self._flat())
-        return Halfspaces(A.reshape(k * p, A.shape[2]), to_numpy(flat(self.b)).astype(np.float64), np.repeat(np.arange(k), p))
+        return Halfspaces(
+            A.reshape(k * p, A.shape[2]),
+            to_numpy(flat(self.b)).astype(np.float64),
+            np.repeat(np.arange(k), p),
+        )
 
     @classmethod
     def examples(cls) -> Sequence[MaxAffine]:
-        up_and_down = np.array([[[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0]], [[0.0, 0.0], [0.5, -2.0], [3.0, 1.0]]])
+        up_and_down = np.array(
+            [[[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0]], [[0.0, 0.0], [0.5, -2.0], [3.0, 1.0]]]
+        )
         return (
             cls(up_and_down, [[0.0, 0.0, 0.0], [1.0, -0.5, 2.0]]),
             cls.one([[2.0]], [1.0]),

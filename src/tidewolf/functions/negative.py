@@ -35,7 +35,9 @@ class Negative(NamedTuple):
 
 
 def negative_capacities(K: HasLMO, constraints: Batch, asked: set[int]) -> list[Negative]:
-    """The first such capacity of each entry that was not asked about before; `asked` takes note of those that are now."""
+    """The first such capacity of each entry that was not asked about before; `asked` takes note of
+    those that are now.
+    """
     found, start = [], 0
     for part in constraints.parts if isinstance(constraints, Chain) else (constraints,):
         if isinstance(part, Capacity) and len(part) and float(namespace(part.c).min(part.c)) < 0.0:
@@ -50,7 +52,9 @@ def negative_capacities(K: HasLMO, constraints: Batch, asked: set[int]) -> list[
     return found
 
 
-def warn_of_negative_capacities(K: HasLMO, constraints: Batch, asked: set[int], first_round: int = 0, *, stacklevel: int = 3) -> None:
+def warn_of_negative_capacities(
+    K: HasLMO, constraints: Batch, asked: set[int], first_round: int = 0, *, stacklevel: int = 3
+) -> None:
     """One warning that names the first, and says how many entries have one."""
     found = negative_capacities(K, constraints, asked)
     if found:
@@ -67,7 +71,12 @@ def breaks(entries: int) -> str:
 
 def entry_name(K: Any, entry: int) -> str:
     """A link by its ends where the set is one of flows, else an entry by its number or numbers."""
-    if hasattr(K, "nodes") and hasattr(K, "tails") and hasattr(K, "heads") and len(K.tails) == K.shape[0]:
+    if (
+        hasattr(K, "nodes")
+        and hasattr(K, "tails")
+        and hasattr(K, "heads")
+        and len(K.tails) == K.shape[0]
+    ):
         return f"{K.nodes[int(K.tails[entry])]} > {K.nodes[int(K.heads[entry])]}"
     place = tuple(int(i) for i in np.unravel_index(entry, K.shape))
     return f"entry {place[0] if len(place) == 1 else place}"

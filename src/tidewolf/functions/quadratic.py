@@ -1,4 +1,5 @@
-"""Convex quadratics of vectors:  f_t(x) = 1/2 <x, P_t x> + <q_t, x> + r_t,  P_t symmetric and positive semidefinite.
+"""Convex quadratics of vectors:  f_t(x) = 1/2 <x, P_t x> + <q_t, x> + r_t,  P_t symmetric and
+positive semidefinite.
 
 The gradient is P_t x + q_t. P is one matrix for all rounds, or one a round.
 """
@@ -21,7 +22,9 @@ from tidewolf.functions.base import batch_array, beside, row_norms, stacked
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Quadratic(Batch):
-    """Convex quadratics; P has shape (n, n) or (rounds, n, n), q has shape (rounds, n), r has shape (rounds,) or is left out (zeros)."""
+    """Convex quadratics; P has shape (n, n) or (rounds, n, n), q has shape (rounds, n), r has shape
+    (rounds,) or is left out (zeros).
+    """
 
     P: Array
     q: Array
@@ -30,10 +33,15 @@ class Quadratic(Batch):
     def __post_init__(self) -> None:
         q = batch_array(self.q, "The linear parts q of a Quadratic batch")
         if q.ndim != 2:
-            raise WrongShape(f"A Quadratic batch takes vectors, so q has shape (rounds, n); it has shape {tuple(q.shape)}.")
+            raise WrongShape(
+                "A Quadratic batch takes vectors, so q has shape (rounds, n); it has shape "
+                f"{tuple(q.shape)}."
+            )
         k, n = q.shape
         P = as_array(self.P, "The matrices P of a Quadratic batch")
-        P = beside(P, q, (n, n) if P.ndim == 2 else (k, n, n), "The matrices P of a Quadratic batch")
+        P = beside(
+            P, q, (n, n) if P.ndim == 2 else (k, n, n), "The matrices P of a Quadratic batch"
+        )
         _require_convex(to_numpy(P), eps_of(P))
         r = np.zeros(k) if self.r is None else self.r
         object.__setattr__(self, "P", P)
@@ -44,7 +52,9 @@ class Quadratic(Batch):
     def one(cls, P: Array, q: Array, r: float = 0.0) -> Quadratic:
         """A single round 1/2 <x, P x> + <q, x> + r."""
         q = as_array(q, "The linear part q of a Quadratic function")[None, ...]
-        return cls(P, q, like(np.array([as_number(r, "The constant r of a Quadratic function")]), q))
+        return cls(
+            P, q, like(np.array([as_number(r, "The constant r of a Quadratic function")]), q)
+        )
 
     def __len__(self) -> int:
         return int(self.q.shape[0])
@@ -59,7 +69,10 @@ class Quadratic(Batch):
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self | None:
-        if all(np.array_equal(to_numpy(part.P), to_numpy(parts[0].P)) for part in parts) and parts[0].P.ndim == 2:
+        if (
+            all(np.array_equal(to_numpy(part.P), to_numpy(parts[0].P)) for part in parts)
+            and parts[0].P.ndim == 2
+        ):
             joined = stacked(parts, "q", "r")
             return None if joined is None else joined._shared(P=parts[0].P, q=joined.q, r=joined.r)
         return stacked(parts, "P", "q", "r") if all(part.P.ndim == 3 for part in parts) else None
@@ -85,22 +98,33 @@ class Quadratic(Batch):
         flat_in_one_direction = np.array([[1.0, 1.0], [1.0, 1.0]])
         return (
             cls(flat_in_one_direction, [[0.0, 0.0], [1.0, -2.0]], [1.0, -3.0]),
-            cls([np.eye(3), np.zeros((3, 3)), np.diag([4.0, 0.0, 0.5])], [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 1.0]]),
+            cls(
+                [np.eye(3), np.zeros((3, 3)), np.diag([4.0, 0.0, 0.5])],
+                [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 1.0]],
+            ),
             cls.one([[2.0]], [-1.0], 0.5),
         )
 
 
 def _require_convex(P: NDArray, eps: float) -> None:
-    """Refuse matrices that are not symmetric positive semidefinite, up to rounding in their dtype."""
+    """Refuse matrices that are not symmetric positive semidefinite, up to rounding in their
+    dtype.
+    """
     stack = P[None] if P.ndim == 2 else P
     size = np.max(np.abs(stack), axis=(1, 2))
     slack = 100 * eps * stack.shape[1] * size
     skew = np.max(np.abs(stack - np.swapaxes(stack, 1, 2)), axis=(1, 2))
     least = np.linalg.eigvalsh(stack)[:, 0]
     for t in np.flatnonzero(skew > slack)[:1]:
-        raise InvalidInput(f"{_name(P, t)} is not symmetric: two mirrored entries differ by {skew[t]:.3g}. Give (P + P') / 2 instead.")
+        raise InvalidInput(
+            f"{_name(P, t)} is not symmetric: two mirrored entries differ by {skew[t]:.3g}. Give "
+            "(P + P') / 2 instead."
+        )
     for t in np.flatnonzero(least < -slack)[:1]:
-        raise NotConvex(f"{_name(P, t)} has eigenvalue {least[t]:.3g}; a convex quadratic needs every eigenvalue to be at least 0.")
+        raise NotConvex(
+            f"{_name(P, t)} has eigenvalue {least[t]:.3g}; a convex quadratic needs every "
+            "eigenvalue to be at least 0."
+        )
 
 
 def _name(P: NDArray, t: int) -> str:

@@ -1,16 +1,20 @@
-"""The task in hindsight for squared errors on entries under bounds on entries, over a set with an exact projection.
+"""The task in hindsight for squared errors on entries under bounds on entries, over a set with an
+exact projection.
 
-    min { F(Z) + [Z within bounds] : Z = X, X in K }          F(Z) = 1/2 sum_e (n_e Z_e^2 - 2 s_e Z_e) + constant, entry by entry
+    min { F(Z) + [Z within bounds] : Z = X, X in K }
+        F(Z) = 1/2 sum_e (n_e Z_e^2 - 2 s_e Z_e) + constant, entry by entry
 
-by the alternating direction method of multipliers (Boyd et al. 2011): with rho the mean of the n_e that are not 0,
+by the alternating direction method of multipliers (Boyd et al. 2011): with rho the mean of the n_e
+that are not 0,
 
     X <- project(Z + U)
     Z <- the entries of (s + rho (X - U)) / (n + rho), brought within their bounds
     U <- U + Z - X
 
-After each Z, d = rho (X - U - Z) with the U before is a subgradient there: d - grad F(Z) is 0 but at entries on a bound, and the
-multiplier of that. So the Lagrangian at Z, which need not be a member, has slope d, and a call of the oracle gives a lower bound
-(curved.py). Upper: X, drawn towards the center of K, where that is strictly within all bounds, until it is within them too.
+After each Z, d = rho (X - U - Z) with the U before is a subgradient there: d - grad F(Z) is 0 but
+at entries on a bound, and the multiplier of that. So the Lagrangian at Z, which need not be a
+member, has slope d, and a call of the oracle gives a lower bound (curved.py). Upper: X, drawn
+towards the center of K, where that is strictly within all bounds, until it is within them too.
 """
 
 from __future__ import annotations
@@ -29,18 +33,28 @@ from tidewolf.sets.base import Projectable
 
 METHOD = "alternating direction method of multipliers"
 GAP, TURNS, LOOKS = 1e-6, 5000, 50
-"""Relative to the upper bound, or to 1e-3 of the total at the center where that is small; turns at most, and between two looks at both."""
+"""Relative to the upper bound, or to 1e-3 of the total at the center where that is small; turns at
+most, and between two looks at both.
+"""
 
 
 def fits(task: Curved) -> bool:
-    """Whether this method is for this task: it needs a center that keeps every limit with room to spare."""
+    """Whether this method is for this task: it needs a center that keeps every limit with room to
+    spare.
+    """
     kinds = isinstance(task.part.losses, Squared) and isinstance(task.part.constraints, Range)
     at_home = isinstance(task.K, Projectable) and type(task.K.center) is np.ndarray
-    return kinds and at_home and float(task.limits(to_numpy(task.K.center).reshape(-1).astype(np.float64)).max()) < 0.0
+    return (
+        kinds
+        and at_home
+        and float(task.limits(to_numpy(task.K.center).reshape(-1).astype(np.float64)).max()) < 0.0
+    )
 
 
 def guess(task: Curved) -> Found:
-    """The best point found, drawn within the limits, and the Z and multipliers of the best lower bound."""
+    """The best point found, drawn within the limits, and the Z and multipliers of the best lower
+    bound.
+    """
     K, entries, pieces = task.K, _entries(task), task.pieces
     assert isinstance(K, Projectable)
     assert pieces is not None
@@ -66,7 +80,9 @@ def guess(task: Curved) -> Found:
 
 
 class _Entries(NamedTuple):
-    """How often each entry was seen, the sum of what was seen, its bounds, and the weight of Z = X."""
+    """How often each entry was seen, the sum of what was seen, its bounds, and the weight of
+    Z = X.
+    """
 
     n: Floats
     s: Floats
@@ -81,7 +97,10 @@ def _entries(task: Curved) -> _Entries:
     assert pieces is not None
     above, (n, s) = _signs(pieces) > 0, (total.reshape(-1) for total in totals(losses))
     low, high = np.full(len(n), -np.inf), np.full(len(n), np.inf)
-    high[pieces.A.indices[above]], low[pieces.A.indices[~above]] = pieces.b[above], -pieces.b[~above]
+    high[pieces.A.indices[above]], low[pieces.A.indices[~above]] = (
+        pieces.b[above],
+        -pieces.b[~above],
+    )
     return _Entries(n, s, low, high, float(n[n > 0].mean()) if n.any() else 1.0)
 
 

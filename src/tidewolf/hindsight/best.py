@@ -2,18 +2,22 @@
 
     min { sum_t f_t(x) : x in K, g_t(x) <= 0 for every t }
 
-Mostly losses add up to <c, x> + constant and constraints are half-spaces <a_i, x> <= b_i. A set with a linear description makes it
-a linear program (linear_program.py), a set known by eigenvalues or singular values a semidefinite
+Mostly losses add up to <c, x> + constant and constraints are half-spaces <a_i, x> <= b_i. A set
+with a linear description makes it a linear program (linear_program.py), a set known by eigenvalues
+or singular values a semidefinite
 one (semidefinite.py); any other set is asked through its oracle alone (bracket.py).
 Solvers are believed nothing: they propose a point,
-multipliers, weights, and what these are worth is found with the functions and the set themselves (task.py): `lower` by one call of the
-oracle, `upper` at a point that was seen to be feasible, else infinite.
+multipliers, weights, and what these are worth is found with the functions and the set themselves
+(task.py): `lower` by one call of the oracle, `upper` at a point that was seen to be feasible, else
+infinite.
 
-No such point. Weights w >= 0 that sum to 1 with min_{x in K} sum_i w_i (<a_i, x> - b_i) > 0, by one call of the oracle too:
+No such point. Weights w >= 0 that sum to 1 with min_{x in K} sum_i w_i (<a_i, x> - b_i) > 0, by one
+call of the oracle too:
 at every x in K the rounds of these rows average above 0, so one of them is breached.
 
-Curved losses or constraints: the same from the Lagrangian at a point, less its Frank-Wolfe gap (curved.py); squared errors on entries
-within bounds, over a set with an exact projection, have a method of their own to find it (splitting.py).
+Curved losses or constraints: the same from the Lagrangian at a point, less its Frank-Wolfe gap
+(curved.py); squared errors on entries within bounds, over a set with an exact projection, have a
+method of their own to find it (splitting.py).
 Squared errors that are constraints leave no room, and are taken as the equations they are.
 """
 
@@ -51,14 +55,18 @@ _NAMED = 6
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Infeasibility(Value):
-    """A proof that no point of K keeps every constraint: row by row, the weighted sum is at least `bound` > 0 on all of K."""
+    """A proof that no point of K keeps every constraint: row by row, the weighted sum is at least
+    `bound` > 0 on all of K.
+    """
 
     weights: Floats
     """Positive, of sum 1; one for each half-space, or curved constraint, that takes part."""
     rounds: Int64s
     """The round of the stream each half-space comes from."""
     rows: Int64s
-    """Which rows of `stream[start:stop].constraints.halfspaces()` they are; which of its rounds where those are no half-spaces."""
+    """Which rows of `stream[start:stop].constraints.halfspaces()` they are; which of its rounds
+    where those are no half-spaces.
+    """
     bound: float
 
     @property
@@ -71,10 +79,16 @@ class Infeasibility(Value):
         if len(rounds) == 1:
             which = f"that of round {named} is"
         elif len(rounds) <= _NAMED:
-            which = f"those of rounds {named}, weighted {', '.join(f'{share:.3g}' for share in shares)}, add up to"
+            which = (
+                f"those of rounds {named}, weighted "
+                f"{', '.join(f'{share:.3g}' for share in shares)}, add up to"
+            )
         else:
             which = f"those of rounds {named} and {len(rounds) - _NAMED} more, weighted, add up to"
-        return f"No point of the set satisfies every constraint: {which} at least {self.bound:.3g} everywhere on it."
+        return (
+            f"No point of the set satisfies every constraint: {which} at least {self.bound:.3g} "
+            "everywhere on it."
+        )
 
 
 @final
@@ -85,20 +99,31 @@ class Comparator(Value):
     point: Array | None
     """A point of K that keeps every constraint, in float64; None where none was found."""
     lower: float
-    """Proved by the set's oracle, and as sure as that is of its error; infinite where no point is feasible."""
+    """Proved by the set's oracle, and as sure as that is of its error; infinite where no point is
+    feasible.
+    """
     upper: float
     """The total loss of `point`, never below `lower`; infinite without one."""
     feasible: bool | None
-    """Whether some point keeps every constraint; None where neither a point nor a proof was found."""
+    """Whether some point keeps every constraint; None where neither a point nor a proof was
+    found.
+    """
     infeasibility: Infeasibility | None = None
     method: str = ""
     """What found it, in words; whatever that is, the bounds were proved without it."""
 
 
-def best_in_hindsight(K: HasLMO, stream: Stream, start: int | None = None, stop: int | None = None) -> Comparator:
-    """The best point of K over rounds `start` to `stop` of a stream, among those that keep every constraint of these rounds."""
+def best_in_hindsight(
+    K: HasLMO, stream: Stream, start: int | None = None, stop: int | None = None
+) -> Comparator:
+    """The best point of K over rounds `start` to `stop` of a stream, among those that keep every
+    constraint of these rounds.
+    """
     if not isinstance(stream, Stream):
-        raise WrongType(f"The best point in hindsight is that of a Stream(losses, constraints), not of a {type(stream).__name__}.")
+        raise WrongType(
+            "The best point in hindsight is that of a Stream(losses, constraints), not of a "
+            f"{type(stream).__name__}."
+        )
     part = stream[start:stop]
     first = slice(start, stop).indices(len(stream))[0]
     require_rounds(K, part)
@@ -112,7 +137,9 @@ def best_in_hindsight(K: HasLMO, stream: Stream, start: int | None = None, stop:
 
 
 def _straight(K: HasLMO, part: Stream, first: int) -> Comparator:
-    """Linear losses under half-spaces, by the first method that decides, or the best that did not."""
+    """Linear losses under half-spaces, by the first method that decides, or the best that did
+    not.
+    """
     task, best = task_of(K, part), None
     eased = task.eased()
     for method, guess in _methods(task):
@@ -165,7 +192,9 @@ def _checked(task: Task, found: Guess, first: int) -> Comparator:
         return Comparator(None, math.inf, math.inf, False, proof)
     lower = task.least(task.c, task.constant, found.lam)
     if found.x is not None and task.keeps(found.x):
-        return Comparator(frozen(found.x.reshape(task.K.shape)), lower, max(lower, task.total(found.x)), True)
+        return Comparator(
+            frozen(found.x.reshape(task.K.shape)), lower, max(lower, task.total(found.x)), True
+        )
     return Comparator(None, lower, math.inf, None)
 
 
@@ -195,7 +224,9 @@ def _checked_curved(task: Curved, found: Found, first: int) -> Comparator:
         bound, _ = task.least(found.anchor, weights, costs=False)
         if bound > 0:
             rows = np.flatnonzero(weights)
-            proof = Infeasibility(frozen(weights[rows]), frozen(first + task.rounds[rows]), frozen(rows), bound)
+            proof = Infeasibility(
+                frozen(weights[rows]), frozen(first + task.rounds[rows]), frozen(rows), bound
+            )
             return Comparator(None, math.inf, math.inf, False, proof)
     lower, _ = task.least(found.anchor, found.lam)
     if found.point is not None and task.keeps(found.point):
@@ -211,7 +242,11 @@ def _infeasibility(task: Task, weights: Floats, first: int) -> Infeasibility | N
         return None
     bound = task.least(np.zeros(len(task.c)), 0.0, shares)
     rows = np.flatnonzero(shares)
-    return Infeasibility(frozen(shares[rows]), frozen(first + task.rounds[rows]), frozen(rows), bound) if bound > 0 else None
+    return (
+        Infeasibility(frozen(shares[rows]), frozen(first + task.rounds[rows]), frozen(rows), bound)
+        if bound > 0
+        else None
+    )
 
 
 def _shares(weights: Floats) -> Floats | None:

@@ -1,21 +1,29 @@
-"""The task in hindsight through the set's oracle alone: a level bundle method on the dual, which keeps convex combinations of vertices.
+"""The task in hindsight through the set's oracle alone: a level bundle method on the dual, which
+keeps convex combinations of vertices.
 
-With f_i = <c, v_i> and r_i = A v_i - b at the vertices v_i seen so far, the dual function and its model are
+With f_i = <c, v_i> and r_i = A v_i - b at the vertices v_i seen so far, the dual function and its
+model are
 
-    q(lam) = min_{x in K} <c, x> + <lam, A x - b>   <=   q^(lam) = min_i f_i + <lam, r_i>,          lam >= 0,
+    q(lam) = min_{x in K} <c, x> + <lam, A x - b>   <=   q^(lam) = min_i f_i + <lam, r_i>,
+    lam >= 0,
 
 q at the cost of one call, which gives the next vertex. Each turn
 
-    upper  =  max q^  =  min { <f, w> : sum_i w_i r_i <= 0, w in the simplex }        a linear program; its w is a feasible point
-    lam    =  the point nearest to the best lam so far with  q^(lam) >= (lower + upper)/2            a quadratic program
+    upper  =  max q^  =  min { <f, w> : sum_i w_i r_i <= 0, w in the simplex }
+        a linear program; its w is a feasible point
+    lam    =  the point nearest to the best lam so far with  q^(lam) >= (lower + upper)/2
+        a quadratic program
 
-and lower = max q so far: nothing runs away, as the model's own maximiser would. It ends when upper - lower is within `GAP` of their size,
-the oracle's own error apart, or after `CALLS`; what was reached is what is reported. Before that the same method on
+and lower = max q so far: nothing runs away, as the model's own maximiser would. It ends when
+upper - lower is within `GAP` of their size, the oracle's own error apart, or after `CALLS`; what
+was reached is what is reported. Before that the same method on
 
-    min_{x in K} max_j <a_j, x> - b_j  =  max { min_{x in K} <lam, A x - b> : lam >= 0, sum lam = 1 }
+    min_{x in K} max_j <a_j, x>
+        - b_j  =  max { min_{x in K} <lam, A x - b> : lam >= 0, sum lam = 1 }
 
-finds a combination strictly inside every row, which the programs above and the last touch of the point need, or weights that show there
-is none. Few rows matter: the programs know those that some combination has breached. Rows, costs and points are scaled to size 1.
+finds a combination strictly inside every row, which the programs above and the last touch of the
+point need, or weights that show there is none. Few rows matter: the programs know those that some
+combination has breached. Rows, costs and points are scaled to size 1.
 """
 
 from __future__ import annotations
@@ -32,7 +40,9 @@ from tidewolf.hindsight.task import Guess, Task, positive
 
 METHOD = "level bundle method on vertices of the oracle"
 GAP, CALLS = 1e-6, 200
-"""Relative to the larger of the two bounds, or to 1e-3 |c| R where both are small; calls for either part."""
+"""Relative to the larger of the two bounds, or to 1e-3 |c| R where both are small; calls for either
+part.
+"""
 LEVEL = 0.5
 _ROWS = 16
 """Rows that join at a time."""
@@ -41,7 +51,9 @@ _EXACT = 1e-9
 
 
 def guess(task: Task) -> Guess:
-    """A point inside every row and the best multipliers found, or weights that show there is none, or what is left of either."""
+    """A point inside every row and the best multipliers found, or weights that show there is none,
+    or what is left of either.
+    """
     bundle = _Bundle(task)
     bundle.see(task.K.atom(task.K.center))
     inside = bundle.climbed(costs=False)
@@ -49,18 +61,24 @@ def guess(task: Task) -> Guess:
         return Guess(None, np.zeros(len(task.b)), inside.lam)
     bundle.room = max(0.0, float(task.above(inside.point).max()) / bundle.radius)
     best = bundle.climbed(costs=True)
-    return Guess(inside.point if best.point is None else task.mixed(best.point, inside.point), best.lam)
+    return Guess(
+        inside.point if best.point is None else task.mixed(best.point, inside.point), best.lam
+    )
 
 
 class _Climbed(NamedTuple):
-    """The combination with which the method ended, None where it breaches a row, and the best multipliers, in the task's units."""
+    """The combination with which the method ended, None where it breaches a row, and the best
+    multipliers, in the task's units.
+    """
 
     point: Floats | None
     lam: Floats
 
 
 class _Program(NamedTuple):
-    """The best combination of the vertices over the rows in use, its value, and their multipliers."""
+    """The best combination of the vertices over the rows in use, its value, and their
+    multipliers.
+    """
 
     weights: Floats
     value: float
@@ -91,10 +109,14 @@ class _Bundle:
     def see(self, vertex: Vertex) -> None:
         """One vertex more."""
         task, rows = self.task, self.rows
-        self.atoms = (vertex.table() if self.atoms is None else self.atoms).append(vertex, len(self.f))
+        self.atoms = (vertex.table() if self.atoms is None else self.atoms).append(
+            vertex, len(self.f)
+        )
         x = self._flat(vertex.dense(task.K.center))
         self.f = np.append(self.f, task.c @ x / (self.cost * self.radius))
-        self.r = np.column_stack([self.r, (task.A[rows, :] @ x - task.b[rows]) / (self.sizes[rows] * self.radius)])
+        self.r = np.column_stack(
+            [self.r, (task.A[rows, :] @ x - task.b[rows]) / (self.sizes[rows] * self.radius)]
+        )
 
     def use(self, rows: Int64s) -> None:
         """More rows."""
@@ -102,7 +124,9 @@ class _Bundle:
         for j in rows:
             a = task.A[[j], :]
             a = task.at_home(a[0] if isinstance(a, np.ndarray) else a.toarray()[0])
-            self.r = np.vstack([self.r, (self.atoms.inner(a, count) - task.b[j]) / (self.sizes[j] * self.radius)])
+            self.r = np.vstack(
+                [self.r, (self.atoms.inner(a, count) - task.b[j]) / (self.sizes[j] * self.radius)]
+            )
         self.rows = np.concatenate([self.rows, rows])
 
     def point(self, weights: Floats) -> Floats:
@@ -129,11 +153,18 @@ class _Bundle:
                 break
             master = self._master(costs)
         inside = master is not None and float(master.above.max()) <= self.room + 10.0 * _EXACT
-        return _Climbed(self.point(master.weights) if master and inside else None, (self.cost if costs else 1.0) * lam / self.sizes)
+        return _Climbed(
+            self.point(master.weights) if master and inside else None,
+            (self.cost if costs else 1.0) * lam / self.sizes,
+        )
 
     def _settled(self, upper: float, lower: float, costs: bool) -> bool:
-        """Whether the bounds are near enough; without costs also whether their sign is known, and half of the room inside is reached."""
-        near = upper - lower <= GAP * max(abs(upper), abs(lower), 1e-3) if lower > -np.inf else False
+        """Whether the bounds are near enough; without costs also whether their sign is known, and
+        half of the room inside is reached.
+        """
+        near = (
+            upper - lower <= GAP * max(abs(upper), abs(lower), 1e-3) if lower > -np.inf else False
+        )
         return near or (not costs and (upper < 0.5 * lower or lower > _EXACT))
 
     def _asked(self, lam: Floats, costs: bool, warm: Any) -> tuple[Answer, float, float]:
@@ -146,7 +177,10 @@ class _Bundle:
         return answer, value, answer.error / (unit * self.radius)
 
     def _master(self, costs: bool) -> _Master | None:
-        """The linear program; rows that its combination breaches join until there are none. None where the solver gives up."""
+        """The linear program; rows that its combination breaches join until there are none.
+
+        None where the solver gives up.
+        """
         if len(self.rows) == 0:
             self.use(np.argsort(-self.above(np.eye(1, len(self.f))[0]), kind="stable")[:_ROWS])
         while True:
@@ -182,10 +216,14 @@ class _Bundle:
         if found.status != 0:
             return None
         weights = np.maximum(0.0, found.x[:k])
-        return _Program(weights / weights.sum(), float(found.fun), np.maximum(0.0, -found.ineqlin.marginals))
+        return _Program(
+            weights / weights.sum(), float(found.fun), np.maximum(0.0, -found.ineqlin.marginals)
+        )
 
     def _levelled(self, best: Floats, lower: float, master: _Master, costs: bool) -> Floats:
-        """The nearest multipliers to the best ones at which the model reaches the level; the model's own best where there are none yet."""
+        """The nearest multipliers to the best ones at which the model reaches the level; the
+        model's own best where there are none yet.
+        """
         if lower == -np.inf:
             return master.lam
         import piqp

@@ -1,6 +1,7 @@
 """The task in hindsight as a linear program, for a set with a linear description.
 
-    min { <c, x> : x in K, A x <= b }       and, where that has no point,       min { s : x in K, <a_i, x> - b_i <= s for every i },
+    min { <c, x> : x in K, A x <= b }   and, where that has no point,
+    min { s : x in K, <a_i, x> - b_i <= s for every i },
 
 whose multipliers weigh the rows so that their average is above 0 on all of K.
 """
@@ -21,7 +22,9 @@ SOLVER_TOLERANCE = 1e-10
 
 
 def guess(task: Task) -> Guess | None:
-    """The solver's point and multipliers, or its weights where it found no point; None where it found neither."""
+    """The solver's point and multipliers, or its weights where it found no point; None where it
+    found neither.
+    """
     assert isinstance(task.K, Polyhedral)
     description = task.K.description()
     found = solved(task, description)
@@ -32,12 +35,17 @@ def guess(task: Task) -> Guess | None:
 
 
 def solved(task: Task, u_of: LinearDescription) -> tuple[Floats, Floats] | None:
-    """The solver's point and the multipliers of A x <= b; None where it found no point. Rows, costs and u are scaled to size 1 for it."""
+    """The solver's point and the multipliers of A x <= b; None where it found no point.
+
+    Rows, costs and u are scaled to size 1 for it.
+    """
     A, b = _lifted(u_of, task.A, task.b)
     sizes = power_of_two(abs(A).max(axis=1).toarray().reshape(-1))
     costs = _costs(u_of, task.c)
     cost, unit = float(power_of_two(np.abs(costs).max())), _unit(u_of)
-    found = _linprog(costs / cost, _in_units(u_of, unit), A.multiply(1 / sizes[:, None]), b / sizes / unit)
+    found = _linprog(
+        costs / cost, _in_units(u_of, unit), A.multiply(1 / sizes[:, None]), b / sizes / unit
+    )
     if found is None:
         return None
     u, lam = unit * found[0], found[1]
@@ -58,7 +66,9 @@ def breached_weights(task: Task, u_of: LinearDescription) -> Floats | None:
 
 
 def _linprog(cost: Floats, K: LinearDescription, A: Any, b: Floats) -> tuple[Floats, Floats] | None:
-    """A minimiser u of <cost, u> over A u <= b within a description, and the multipliers of A u <= b; None where none was found."""
+    """A minimiser u of <cost, u> over A u <= b within a description, and the multipliers of
+    A u <= b; None where none was found.
+    """
     from scipy.optimize import linprog
     from scipy.sparse import csr_array, vstack
 
@@ -70,9 +80,16 @@ def _linprog(cost: Floats, K: LinearDescription, A: Any, b: Floats) -> tuple[Flo
         K.b_eq,
         bounds=np.column_stack([K.lower, K.upper]),
         method="highs",
-        options={"primal_feasibility_tolerance": SOLVER_TOLERANCE, "dual_feasibility_tolerance": SOLVER_TOLERANCE},
+        options={
+            "primal_feasibility_tolerance": SOLVER_TOLERANCE,
+            "dual_feasibility_tolerance": SOLVER_TOLERANCE,
+        },
     )
-    return (result.x, np.maximum(0.0, -result.ineqlin.marginals[-len(b) :])) if result.status == 0 else None
+    return (
+        (result.x, np.maximum(0.0, -result.ineqlin.marginals[-len(b) :]))
+        if result.status == 0
+        else None
+    )
 
 
 def _unit(K: LinearDescription) -> float:
@@ -87,7 +104,9 @@ def _in_units(K: LinearDescription, unit: float) -> LinearDescription:
     def scaled(b: Floats | None) -> Floats | None:
         return None if b is None else b / unit
 
-    return K._replace(lower=K.lower / unit, upper=K.upper / unit, b_eq=scaled(K.b_eq), b_ub=scaled(K.b_ub))
+    return K._replace(
+        lower=K.lower / unit, upper=K.upper / unit, b_eq=scaled(K.b_eq), b_ub=scaled(K.b_ub)
+    )
 
 
 def _lifted(K: LinearDescription, A: Any, b: Floats) -> tuple[Any, Floats]:
@@ -110,4 +129,9 @@ def _with_one_more(K: LinearDescription) -> LinearDescription:
     def wider(A: Any) -> Any:
         return None if A is None else hstack([csr_array(A), csr_array((A.shape[0], 1))])
 
-    return K._replace(lower=np.append(K.lower, -np.inf), upper=np.append(K.upper, np.inf), A_eq=wider(K.A_eq), A_ub=wider(K.A_ub))
+    return K._replace(
+        lower=np.append(K.lower, -np.inf),
+        upper=np.append(K.upper, np.inf),
+        A_eq=wider(K.A_eq),
+        A_ub=wider(K.A_ub),
+    )

@@ -1,20 +1,25 @@
 """The task in hindsight where losses or constraints are curved, through the set's oracle.
 
-    min { F(x) = sum_t f_t(x) : x in K, g_i(x) <= 0 for every i }          g_i: the rounds' constraints, or their half-spaces
+    min { F(x) = sum_t f_t(x) : x in K, g_i(x) <= 0 for every i }
+        g_i: the rounds' constraints, or their half-spaces
 
-Lower. For any lam >= 0, L(., lam) = F + <lam, g> is convex, so with d a subgradient of it at any x, in K or not,
+Lower. For any lam >= 0, L(., lam) = F + <lam, g> is convex, so with d a subgradient of it at any x,
+in K or not,
     min_K L(., lam)  >=  L(x, lam) - max_{v in K} <d, x - v>,
-one call of the oracle, less its error and a slack for rounding. Upper: F at a point seen to be feasible. Both hold for whatever was found;
-they meet where the functions are smooth.
+one call of the oracle, less its error and a slack for rounding. Upper: F at a point seen to be
+feasible. Both hold for whatever was found; they meet where the functions are smooth.
 
-To find x and lam, Newton steps over the atoms v_1 .. v_k seen so far: at x = sum_i w_i v_i the program
+To find x and lam, Newton steps over the atoms v_1 .. v_k seen so far: at x = sum_i w_i v_i the
+program
 
-    min_u { <grad F, z> + 1/2 <z, H z> : g_j + <grad g_j, z> <= 0, u in the simplex },       z = sum_i (u_i - w_i) v_i,
+    min_u { <grad F, z> + 1/2 <z, H z> : g_j + <grad g_j, z> <= 0, u in the simplex },
+    z = sum_i (u_i - w_i) v_i,
 
-with H z the change of grad L along z, measured at x + STEP (v_i - x): members of K, so no function is asked outside its domain. It
-gives the next w, the step halved until F + weight max g^+ falls, and lam; the oracle's answer to grad L joins the atoms. Before that the
-same for min max_j g_j finds a point strictly inside every limit, or weights that show there is none; being an atom it keeps the programs
-feasible, and mixing it in makes the last point so.
+with H z the change of grad L along z, measured at x + STEP (v_i - x): members of K, so no function
+is asked outside its domain. It gives the next w, the step halved until F + weight max g^+ falls,
+and lam; the oracle's answer to grad L joins the atoms. Before that the same for min max_j g_j finds
+a point strictly inside every limit, or weights that show there is none; being an atom it keeps the
+programs feasible, and mixing it in makes the last point so.
 """
 
 from __future__ import annotations
@@ -35,10 +40,14 @@ from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE, exact, positive, requ
 
 METHOD = "Newton steps over vertices of the oracle"
 GAP, TURNS = 1e-7, 100
-"""Relative to how far the total is from that of the center, or to 1e-3 |grad F| R where that is small; calls for either part."""
+"""Relative to how far the total is from that of the center, or to 1e-3 |grad F| R where that is
+small; calls for either part.
+"""
 STEP = 1e-5
 _ROWS, _HALVINGS, _EXACT, _IDLE = 16, 12, 1e-10, 1e-9
-"""Limits that join at a time; how often a step is halved; the solver's accuracy; the share of the largest multiplier that counts as 0."""
+"""Limits that join at a time; how often a step is halved; the solver's accuracy; the share of the
+largest multiplier that counts as 0.
+"""
 
 
 class Curved(NamedTuple):
@@ -75,7 +84,9 @@ class Curved(NamedTuple):
         if self.pieces is not None:
             rows = self.pieces.A[some, :]
             return np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray())
-        gradients: Floats = _flat(self.part.constraints.gradients(self.at_home(x))).reshape(len(self.part), -1)[some]
+        gradients: Floats = _flat(self.part.constraints.gradients(self.at_home(x))).reshape(
+            len(self.part), -1
+        )[some]
         return gradients
 
     def steepness(self, x: Floats) -> float:
@@ -87,22 +98,48 @@ class Curved(NamedTuple):
         return float(self.part.constraints.slopes(self.at_home(x)).max())
 
     def least(self, x: Floats, lam: Floats, *, costs: bool = True) -> tuple[float, Floats]:
-        """A lower bound on F + <lam, g> over K (on <lam, g> without costs) from the point x, and the vertex the oracle answered with."""
-        slope, limits, rounding = costs * self.slope(x) + self.limit_slope(x, lam), self.limits(x), 2.0 * (x.size + len(self.part))
+        """A lower bound on F + <lam, g> over K (on <lam, g> without costs) from the point x, and
+        the vertex the oracle answered with.
+        """
+        slope, limits, rounding = (
+            costs * self.slope(x) + self.limit_slope(x, lam),
+            self.limits(x),
+            2.0 * (x.size + len(self.part)),
+        )
         direction = self.at_home(slope)
         answer = self.K.answer(direction)
-        value = costs * self.total(x) + float(lam @ limits) - float(slope @ x) + answer.vertex.inner(direction) - answer.error
+        value = (
+            costs * self.total(x)
+            + float(lam @ limits)
+            - float(slope @ x)
+            + answer.vertex.inner(direction)
+            - answer.error
+        )
         losses = float(np.abs(to_numpy(self.part.losses.values(self.at_home(x)))).sum()) * costs
-        terms = losses + float(lam @ np.abs(limits)) + float(np.linalg.norm(slope)) * (float(np.linalg.norm(x)) + self.K.radius)
-        return value - rounding * eps_of(direction) * terms, _flat(answer.vertex.dense(self.K.center))
+        terms = (
+            losses
+            + float(lam @ np.abs(limits))
+            + float(np.linalg.norm(slope)) * (float(np.linalg.norm(x)) + self.K.radius)
+        )
+        return value - rounding * eps_of(direction) * terms, _flat(
+            answer.vertex.dense(self.K.center)
+        )
 
     def keeps(self, x: Floats) -> bool:
-        """Whether x lies in K and keeps every constraint, by the set's own excess and the functions' own values."""
+        """Whether x lies in K and keeps every constraint, by the set's own excess and the
+        functions' own values.
+        """
         point = self.at_home(x)
         tolerance = max(FEASIBILITY_TOLERANCE, 100 * eps_of(point))
-        values, slopes = _flat(self.part.constraints.values(point)), self.part.constraints.slopes(point)
+        values, slopes = (
+            _flat(self.part.constraints.values(point)),
+            self.part.constraints.slopes(point),
+        )
         size = float((np.abs(values) + slopes * np.linalg.norm(x)).max())
-        return self.K.excess(point) <= tolerance * max(self.K.radius, float(np.abs(x).max())) and float(values.max()) <= tolerance * size
+        return (
+            self.K.excess(point) <= tolerance * max(self.K.radius, float(np.abs(x).max()))
+            and float(values.max()) <= tolerance * size
+        )
 
     def at_home(self, x: Floats) -> Array:
         """A flattened point in the shape and library of the set, in float64 where that is NumPy."""
@@ -115,7 +152,9 @@ class Curved(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What was found: a point that should be feasible, a member and multipliers for `least`, weights where no point seems feasible."""
+    """What was found: a point that should be feasible, a member and multipliers for `least`,
+    weights where no point seems feasible.
+    """
 
     point: Floats | None
     anchor: Floats
@@ -128,26 +167,36 @@ def curved_of(K: HasLMO, part: Stream) -> Curved:
     for batch in (part.losses, part.constraints):
         for one in batch.parts if isinstance(batch, Chain) else (batch,):
             if isinstance(one, Custom):
-                raise NotSupported("The best point in hindsight is not known for Custom functions: nothing tells whether they are smooth.")
-    pieces = part.constraints.halfspaces() if isinstance(part.constraints, PiecewiseLinear) else None
+                raise NotSupported(
+                    "The best point in hindsight is not known for Custom functions: nothing tells "
+                    "whether they are smooth."
+                )
+    pieces = (
+        part.constraints.halfspaces() if isinstance(part.constraints, PiecewiseLinear) else None
+    )
     task = Curved(exact(K), part, pieces, np.arange(len(part)) if pieces is None else pieces.rounds)
     _require_moderate(task)
     return task
 
 
 def _require_moderate(task: Curved) -> None:
-    """Refuse functions in units that are too small or too large, by their steepest slopes at the center and beside it."""
+    """Refuse functions in units that are too small or too large, by their steepest slopes at the
+    center and beside it.
+    """
     for name, batch in (("losses", task.part.losses), ("constraints", task.part.constraints)):
         center, steepest = task.K.center, 0.0
         with np.errstate(over="ignore", invalid="ignore"):
             slopes = batch.gradients(center)
-            beside = task.K.answer(slopes[0, ...]).vertex.blend(center, 0.5)  # at the center itself slopes may be 0
+            # at the center itself slopes may be 0
+            beside = task.K.answer(slopes[0, ...]).vertex.blend(center, 0.5)
             steepest = max(float(batch.slopes(x).max()) for x in (center, beside))
         require_moderate(name, np.array([steepest]))
 
 
 def guess(task: Curved) -> Found:
-    """A point inside every limit and the best member and multipliers found, or weights that show there is none, or what is left."""
+    """A point inside every limit and the best member and multipliers found, or weights that show
+    there is none, or what is left.
+    """
     search = _Search(task)
     inside = search.climbed(_flat(task.K.center), costs=False)
     if inside.point is None:
@@ -164,15 +213,25 @@ class _Search:
         center = _flat(task.K.center)
         self.atoms = center[None, :]
         self.used = np.zeros(0, dtype=np.int64)
-        apart = (center + task.least(center, np.zeros(len(task.rounds)))[1]) / 2  # at the center itself slopes may be 0
-        self.cost = float(positive(max(task.steepness(center), task.steepness(apart)) * task.K.radius))
-        self.size = float(positive(max(task.limit_steepness(center), task.limit_steepness(apart)) * task.K.radius))
-        self.base, sizes = task.total(center), float(np.abs(to_numpy(task.part.losses.values(task.K.center))).sum())
+        # at the center itself slopes may be 0
+        apart = (center + task.least(center, np.zeros(len(task.rounds)))[1]) / 2
+        self.cost = float(
+            positive(max(task.steepness(center), task.steepness(apart)) * task.K.radius)
+        )
+        self.size = float(
+            positive(max(task.limit_steepness(center), task.limit_steepness(apart)) * task.K.radius)
+        )
+        self.base, sizes = (
+            task.total(center),
+            float(np.abs(to_numpy(task.part.losses.values(task.K.center))).sum()),
+        )
         self.rounding = 2.0 * (center.size + len(task.part)) * eps_of(task.K.center) * sizes
         self.inside: Floats | None = None
 
     def climbed(self, x: Floats, *, costs: bool) -> Found:
-        """Newton steps from x for the total loss, or for the largest limit alone; its point is None where it found none inside."""
+        """Newton steps from x for the total loss, or for the largest limit alone; its point is None
+        where it found none inside.
+        """
         task, lower, lam = self.task, -np.inf, np.zeros(len(self.task.rounds))
         anchor, best, upper, point, weight = x, lam, np.inf, None, 0.0
         self._join(x)
@@ -191,16 +250,22 @@ class _Search:
             if value > lower:
                 lower, anchor, best = value, x, lam
             mixed = self._mixed(x)
-            if (not costs or self._fits(mixed)) and (now := self._height(mixed, 0.0, costs)) < upper:
+            if (not costs or self._fits(mixed)) and (
+                now := self._height(mixed, 0.0, costs)
+            ) < upper:
                 upper, point = now, mixed
             if self._settled(upper, lower, costs):
                 break
             self._join(vertex)
             w = np.pad(w, (0, len(self.atoms) - len(w)))
-        return Found(point if costs or (point is not None and self._fits(point)) else None, anchor, best)
+        return Found(
+            point if costs or (point is not None and self._fits(point)) else None, anchor, best
+        )
 
     def _settled(self, upper: float, lower: float, costs: bool) -> bool:
-        """Whether the bounds are near enough; without costs whether their sign is known, and half of the room inside is reached."""
+        """Whether the bounds are near enough; without costs whether their sign is known, and half
+        of the room inside is reached.
+        """
         if costs:
             most = max(abs(upper - self.base), abs(lower - self.base), 1e-3 * self.cost)
             return upper - lower <= GAP * most + 2.0 * self.rounding
@@ -222,8 +287,12 @@ class _Search:
         return total + weight * max(0.0, breach) if costs else breach
 
     def _shortened(self, w: Floats, target: Floats, weight: float, costs: bool) -> Floats:
-        """The step to the target, halved until it leads down or, by less than what counts, up; w itself where none does."""
-        height = self._height(w @ self.atoms, weight, costs) + 0.1 * GAP * (self.cost if costs else self.size)
+        """The step to the target, halved until it leads down or, by less than what counts, up; w
+        itself where none does.
+        """
+        height = self._height(w @ self.atoms, weight, costs) + 0.1 * GAP * (
+            self.cost if costs else self.size
+        )
         height += costs * 0.1 * self.rounding
         for halvings in range(_HALVINGS):
             trial = w + 0.5**halvings * (target - w)
@@ -232,11 +301,17 @@ class _Search:
         return w
 
     def _mixed(self, x: Floats) -> Floats:
-        """x, moved towards the point strictly inside, where there is one, twice as far as it takes to keep every limit."""
+        """x, moved towards the point strictly inside, where there is one, twice as far as it takes
+        to keep every limit.
+        """
         if self.inside is None:
             return x
         breach, room = float(self.task.limits(x).max()), -float(self.task.limits(self.inside).max())
-        return x if breach <= 0.0 or room <= 0.0 else x + min(1.0, 2.0 * breach / (breach + room)) * (self.inside - x)
+        return (
+            x
+            if breach <= 0.0 or room <= 0.0
+            else x + min(1.0, 2.0 * breach / (breach + room)) * (self.inside - x)
+        )
 
     def _join(self, atom: Floats) -> None:
         """One atom more, unless it is there."""
@@ -244,16 +319,22 @@ class _Search:
             self.atoms = np.vstack([self.atoms, atom])
 
     def _use(self, x: Floats) -> None:
-        """The largest limits at a point that are above those in use, or breached, join those in use."""
+        """The largest limits at a point that are above those in use, or breached, join those
+        in use.
+        """
         values = self.task.limits(x)
         above = values > (values[self.used].max() if len(self.used) else -np.inf)
         above |= values > 0.0
         above[self.used] = False
         more = np.flatnonzero(above)
-        self.used = np.concatenate([self.used, more[np.argsort(-values[more], kind="stable")[:_ROWS]]])
+        self.used = np.concatenate(
+            [self.used, more[np.argsort(-values[more], kind="stable")[:_ROWS]]]
+        )
 
     def _program(self, w: Floats, lam: Floats, costs: bool) -> tuple[Floats, Floats] | None:
-        """The next weights and the multipliers of all limits, in the task's units; None where the solver gives up."""
+        """The next weights and the multipliers of all limits, in the task's units; None where the
+        solver gives up.
+        """
         import piqp
 
         task, k, m = self.task, len(self.atoms), len(self.used)
@@ -264,20 +345,43 @@ class _Search:
         x = w @ self.atoms
         ways = self.atoms - x
         slope = costs * task.slope(x) + task.limit_slope(x, lam)
-        changed = np.array([(costs * task.slope(z) + task.limit_slope(z, lam) - slope) / STEP for z in x + STEP * ways])
+        changed = np.array(
+            [
+                (costs * task.slope(z) + task.limit_slope(z, lam) - slope) / STEP
+                for z in x + STEP * ways
+            ]
+        )
         H = _convex(ways @ changed.T / unit)
-        rows, values = ways @ task.limit_slopes(x, self.used).T / self.size, task.limits(x)[self.used] / self.size
+        rows, values = (
+            ways @ task.limit_slopes(x, self.used).T / self.size,
+            task.limits(x)[self.used] / self.size,
+        )
         if costs:
-            P, c, A, G, low = H, ways @ task.slope(x) / unit - H @ w, np.ones((1, k)), rows.T, np.zeros(k)
+            P, c, A, G, low = (
+                H,
+                ways @ task.slope(x) / unit - H @ w,
+                np.ones((1, k)),
+                rows.T,
+                np.zeros(k),
+            )
         else:
             P, c = np.pad(H, (0, 1)), np.append(-H @ w, 1.0)
-            A, G, low = np.append(np.ones(k), 0.0)[None, :], np.column_stack([rows.T, -np.ones(m)]), np.append(np.zeros(k), -np.inf)
+            A, G, low = (
+                np.append(np.ones(k), 0.0)[None, :],
+                np.column_stack([rows.T, -np.ones(m)]),
+                np.append(np.zeros(k), -np.inf),
+            )
         solver = piqp.DenseSolver()
         solver.settings.eps_abs = solver.settings.eps_rel = _EXACT
         solver.setup(P, c, A, np.ones(1), G, None, -values, low, None)
         solver.solve()
         found, z = np.maximum(0.0, solver.result.x[:k]), np.maximum(0.0, solver.result.z_u)
-        if not (np.isfinite(found).all() and np.isfinite(z).all() and found.sum() > 0.0 and (costs or z.sum() > 0.0)):
+        if not (
+            np.isfinite(found).all()
+            and np.isfinite(z).all()
+            and found.sum() > 0.0
+            and (costs or z.sum() > 0.0)
+        ):
             return None
         whole, z = np.zeros(len(task.rounds)), np.where(z > _IDLE * z.max(), z, 0.0)
         whole[self.used] = z * unit / self.size if costs else z / z.sum()

@@ -1,27 +1,35 @@
-"""The largest eigenvalue of a symmetric matrix from a few products, and how far above what was found it may still be.
+"""The largest eigenvalue of a symmetric matrix from a few products, and how far above what was
+found it may still be.
 
-Lanczos from b gives orthonormal q_1 = b/|b|, q_2, ... with A Q_k = Q_k T_k + beta_k q_{k+1} e_k', T_k tridiagonal (alpha, beta). Its
-largest eigenvalue theta <= lambda_1 is the best Rayleigh quotient in the space. All q are kept and orthogonalised twice.
+Lanczos from b gives orthonormal q_1 = b/|b|, q_2, ... with A Q_k = Q_k T_k + beta_k q_{k+1} e_k',
+T_k tridiagonal (alpha, beta). Its largest eigenvalue theta <= lambda_1 is the best Rayleigh
+quotient in the space. All q are kept and orthogonalised twice.
 
-A bound from above. Let mu be the measure with mass m_i = <u_i, q_1>^2 at each eigenvalue lambda_i. The polynomials
+A bound from above. Let mu be the measure with mass m_i = <u_i, q_1>^2 at each eigenvalue lambda_i.
+The polynomials
 
     p_0 = 1,    beta_{j+1} p_{j+1}(z) = (z - alpha_{j+1}) p_j(z) - beta_j p_{j-1}(z)
 
-are orthonormal for mu. With P(x) = sum_{j<=k} p_j(z) p_j(x):   m_1 P(lambda_1)^2 <= integral of P^2 = P(z), at z = lambda_1:
+are orthonormal for mu. With P(x) = sum_{j<=k} p_j(z) p_j(x):
+    m_1 P(lambda_1)^2 <= integral of P^2 = P(z), at z = lambda_1:
 
     m_1  <=  1 / sum_{j<=k} p_j(lambda_1)^2.
 
-Above theta every p_j, j <= k, grows; so once sum_j p_j(z)^2 >= 1/m for a z >= theta, lambda_1 <= z unless m_1 < m. And m_1 is seldom small:
-for b = v + (sigma/sqrt n) g, v fixed, g standard normal, <u_1, b> is normal with standard deviation sigma/sqrt n, and a normal variable
-lies within a of 0 with probability at most a sqrt(2n/pi)/sigma. So the bound fails with probability at most `failure` for
+Above theta every p_j, j <= k, grows; so once sum_j p_j(z)^2 >= 1/m for a z >= theta, lambda_1 <= z
+unless m_1 < m. And m_1 is seldom small: for b = v + (sigma/sqrt n) g, v fixed, g standard normal,
+<u_1, b> is normal with standard deviation sigma/sqrt n, and a normal variable lies within a of 0
+with probability at most a sqrt(2n/pi)/sigma. So the bound fails with probability at most `failure`
+for
 
     m = (failure sigma/|b|)^2 pi/(2n),
 
-whatever v is: a warm start costs this bound log(1/sigma) and no more. It holds for every A that was chosen without looking at g. A small
-residual |A x - theta x| would only say that some eigenvalue is near theta. The bound is what a run has shown; Kuczynski & Wozniakowski
-(1992) say beforehand that 1.648 sqrt(n) exp(-(2k - 1) sqrt(eps)) bounds the chance of lambda_1 - theta > eps (lambda_1 - lambda_n) for k
-products; of the order of log(n)/sqrt(eps) products cannot be avoided by anything that sees A through products alone (Simchowitz,
-El Alaoui & Recht 2018). So a warm start, which reaches a good theta in two or three, saves products where the proof comes from elsewhere.
+whatever v is: a warm start costs this bound log(1/sigma) and no more. It holds for every A that was
+chosen without looking at g. A small residual |A x - theta x| would only say that some eigenvalue is
+near theta. The bound is what a run has shown; Kuczynski & Wozniakowski (1992) say beforehand that
+1.648 sqrt(n) exp(-(2k - 1) sqrt(eps)) bounds the chance of lambda_1 - theta > eps
+(lambda_1 - lambda_n) for k products; of the order of log(n)/sqrt(eps) products cannot be avoided by
+anything that sees A through products alone (Simchowitz, El Alaoui & Recht 2018). So a warm start,
+which reaches a good theta in two or three, saves products where the proof comes from elsewhere.
 """
 
 from __future__ import annotations
@@ -43,14 +51,18 @@ SIGMA = 0.03
 
 
 class Start(NamedTuple):
-    """A vector to start from, and the mass its measure has at the largest eigenvalue but for a chance of `failure`."""
+    """A vector to start from, and the mass its measure has at the largest eigenvalue but for a
+    chance of `failure`.
+    """
 
     b: Array
     mass: float
 
 
 class Found(NamedTuple):
-    """A unit vector, its Rayleigh quotient, what the largest eigenvalue exceeds that by at most, and the products it took."""
+    """A unit vector, its Rayleigh quotient, what the largest eigenvalue exceeds that by at most,
+    and the products it took.
+    """
 
     vector: Array
     value: float
@@ -61,14 +73,18 @@ class Found(NamedTuple):
 def start(noise: Array, v: Array | None, failure: float) -> Start:
     """v + (SIGMA/sqrt n) noise, or the noise alone; noise is standard normal, v has length 1."""
     n = noise.shape[0]
-    b, sigma = (noise / math.sqrt(n), 1.0) if v is None else (v + (SIGMA / math.sqrt(n)) * noise, SIGMA)
+    b, sigma = (
+        (noise / math.sqrt(n), 1.0) if v is None else (v + (SIGMA / math.sqrt(n)) * noise, SIGMA)
+    )
     return Start(b, (failure * sigma) ** 2 * math.pi / (2 * n * inner(b, b)))
 
 
 def probable(A: Any, begin: Start, tolerance: float, floor: float = 0.0) -> Found | None:
-    """Products until the bound from above is within `tolerance` |A|_2, as seen, of theta; None where rounding keeps it from getting there.
+    """Products until the bound from above is within `tolerance` |A|_2, as seen, of theta; None
+    where rounding keeps it from getting there.
 
-    A is an array or an operator (operators.py), |A|_2 between 1 and n or not much below. Eigenvalues below `floor` are as good as that.
+    A is an array or an operator (operators.py), |A|_2 between 1 and n or not much below.
+    Eigenvalues below `floor` are as good as that.
     """
     space = Krylov(A, begin.b, floor)
     while True:
@@ -83,7 +99,10 @@ def probable(A: Any, begin: Start, tolerance: float, floor: float = 0.0) -> Foun
 
 
 def settled(A: Any, begin: Start, tolerance: float, floor: float = -math.inf) -> Found:
-    """Products until theta seems settled. No proof: a larger eigenvalue whose vector the start has little of may have been missed."""
+    """Products until theta seems settled.
+
+    No proof: a larger eigenvalue whose vector the start has little of may have been missed.
+    """
     space = Krylov(A, begin.b, floor)
     while True:
         theta, gap = space.grown(tolerance)
@@ -101,10 +120,15 @@ def proved(A: Any, begin: Start, tolerance: float, floor: float = 0.0) -> Found 
 def above(z: float, A: Array) -> float | None:
     """What the largest eigenvalue of A exceeds z by at most; None where it seems to be above z.
 
-    If the computed factorisation of B = z I - A runs through, B + E is positive semidefinite for some |E| <= (n + 2) eps tr(B).
+    If the computed factorisation of B = z I - A runs through, B + E is positive semidefinite for
+    some |E| <= (n + 2) eps tr(B).
     """
     n = int(A.shape[0])
-    return 2.0 * (n + 2) * sys.float_info.epsilon * (n * z - float(namespace(A).linalg.trace(A))) if is_above(z, A) else None
+    return (
+        2.0 * (n + 2) * sys.float_info.epsilon * (n * z - float(namespace(A).linalg.trace(A)))
+        if is_above(z, A)
+        else None
+    )
 
 
 def is_above(z: float, A: Array) -> bool:
@@ -126,7 +150,8 @@ class Krylov:
         self.beta: list[float] = []
         self.Q = like(np.zeros((min(self.n, _FIRST), self.n)), b)
         self.following = b / norm(b)
-        self.theta, self.rise = -math.inf, math.inf  # at the last look, and by how much it had risen since the one before
+        # at the last look, and by how much it had risen since the one before
+        self.theta, self.rise = -math.inf, math.inf
         self.values: Floats = np.zeros(0)
         self.vectors: Floats = np.zeros((0, 0))
 
@@ -157,14 +182,20 @@ class Krylov:
         self.following = w / (length or 1.0)
 
     def grown(self, tolerance: float) -> tuple[float, float]:
-        """Grows until it is time for another look at T: theta, and the gap above it that is aimed at."""
+        """Grows until it is time for another look at T: theta, and the gap above it that is aimed
+        at.
+        """
         for _ in range(1 + int((_PACE - 1.0) * self.k)):
             self.grow()
             if self.exhausted:
                 break
         from scipy.linalg import eigh_tridiagonal
 
-        self.values, self.vectors = eigh_tridiagonal(self.alpha, self.beta[:-1]) if self.k > 1 else (np.array(self.alpha), np.eye(1))
+        self.values, self.vectors = (
+            eigh_tridiagonal(self.alpha, self.beta[:-1])
+            if self.k > 1
+            else (np.array(self.alpha), np.eye(1))
+        )
         theta = float(self.values[-1])
         self.rise, self.theta = theta - self.theta, theta
         return theta, max(tolerance * float(np.abs(self.values).max()), self.floor - theta)
@@ -185,10 +216,15 @@ class Krylov:
         return False
 
     def seems_settled(self, gap: float) -> bool:
-        """Whether theta hardly rises, and is within `gap` of an eigenvalue by its residual and, squared, by its distance from the next."""
+        """Whether theta hardly rises, and is within `gap` of an eigenvalue by its residual and,
+        squared, by its distance from the next.
+        """
         if self.k == 1:
             return self.beta[-1] <= self.rounding
         residual = self.beta[-1] * abs(float(self.vectors[-1, -1]))
         if self.rise > gap / 4.0:
             return False
-        return residual * min(1.0, residual / max(float(self.values[-1] - self.values[-2]), residual)) <= gap
+        return (
+            residual * min(1.0, residual / max(float(self.values[-1] - self.values[-2]), residual))
+            <= gap
+        )

@@ -1,14 +1,16 @@
-"""The cheapest flow within arc bounds by the primal network simplex, started anywhere a flow is known.
+"""The cheapest flow within arc bounds by the primal network simplex, started anywhere a flow is
+known.
 
     min <cost, x>   subject to   A x = supply,   lower <= x <= upper
 
-A basis is a spanning tree and, for every other arc, the bound it sits at; it fixes the flow. An arc (u, v) off the tree with
-rc = cost + pi_u - pi_v of the wrong sign closes a cycle, is pushed until some arc of the cycle hits a bound, and trades places with it.
-Of several blocking arcs the last along the cycle from its top leaves (Cunningham 1976), so that no basis comes twice. Costs do not enter
-feasibility: the basis that answered one cost is a start for the next.
+A basis is a spanning tree and, for every other arc, the bound it sits at; it fixes the flow. An arc
+(u, v) off the tree with rc = cost + pi_u - pi_v of the wrong sign closes a cycle, is pushed until
+some arc of the cycle hits a bound, and trades places with it. Of several blocking arcs the last
+along the cycle from its top leaves (Cunningham 1976), so that no basis comes twice. Costs do not
+enter feasibility: the basis that answered one cost is a start for the next.
 
-Every node hangs from a root by an artificial arc, which phase one empties; afterwards these carry nothing and cost nothing. What any
-potentials pi prove, whoever computed them:
+Every node hangs from a root by an artificial arc, which phase one empties; afterwards these carry
+nothing and cost nothing. What any potentials pi prove, whoever computed them:
 
     <cost, x> - min  <=  sum_e  rc_e^+ (x_e - lower_e) + rc_e^- (upper_e - x_e)
 """
@@ -29,7 +31,9 @@ from tidewolf.core.types import Floats, Int32s, NDArray
 from tidewolf.core.values import Value
 
 Basis = np.ndarray[Any, np.dtype[np.int8]]
-"""1: at its lower bound, 0: in the tree, -1: at its upper bound; arcs first, then the artificial arc of every node"""
+"""1: at its lower bound, 0: in the tree, -1: at its upper bound; arcs first, then the artificial
+arc of every node
+"""
 
 ROUNDING = 1e-12
 """What counts as nothing, beside the largest amounts."""
@@ -38,7 +42,9 @@ ROUNDING = 1e-12
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Network(Value):
-    """Arcs between numbered nodes, their bounds, and what every node supplies (draws, where negative)."""
+    """Arcs between numbered nodes, their bounds, and what every node supplies
+    (draws, where negative).
+    """
 
     tails: Int32s
     heads: Int32s
@@ -58,15 +64,23 @@ class Network(Value):
 
     @cached_property
     def left(self) -> Floats:
-        """What every node supplies beyond the lower bounds; what rounding alone could leave counts as nothing."""
+        """What every node supplies beyond the lower bounds; what rounding alone could leave counts
+        as nothing.
+        """
         left, size = self.supply - self.balance(self.lower), np.abs(self.lower)
-        at_node = np.abs(self.supply) + np.bincount(self.tails, size, len(left)) + np.bincount(self.heads, size, len(left))
+        at_node = (
+            np.abs(self.supply)
+            + np.bincount(self.tails, size, len(left))
+            + np.bincount(self.heads, size, len(left))
+        )
         return np.where(np.abs(left) <= 1e-3 * ROUNDING * at_node, 0.0, left)
 
     def balance(self, x: NDArray) -> Floats:
         """What leaves every node less what enters it."""
         count = len(self.supply)
-        return np.asarray(np.bincount(self.tails, x, count) - np.bincount(self.heads, x, count), dtype=np.float64)
+        return np.asarray(
+            np.bincount(self.tails, x, count) - np.bincount(self.heads, x, count), dtype=np.float64
+        )
 
     @cached_property
     def floor(self) -> float:
@@ -79,7 +93,9 @@ class Network(Value):
 
     @cached_property
     def _hung(self) -> tuple[Int32s, Int32s, Floats]:
-        """Tails, heads and room of all arcs, the artificial ones last: towards the root where something is to be sent."""
+        """Tails, heads and room of all arcs, the artificial ones last: towards the root where
+        something is to be sent.
+        """
         nodes, sends = np.arange(len(self.supply), dtype=np.int32), self.left >= 0
         root = np.full(len(nodes), len(nodes), dtype=np.int32)
         return (
@@ -97,26 +113,41 @@ class Network(Value):
         costs = np.concatenate([np.zeros(arcs), np.ones(nodes)])
         flow, gap = _solved(costs, room, tails, heads, self.left, basis, arcs, self.floor)
         if gap < 0:
-            raise SolverFailed(f"The network simplex could not tell within its limit of steps whether {arcs} arcs have a flow.")
+            raise SolverFailed(
+                f"The network simplex could not tell within its limit of steps whether {arcs} arcs "
+                "have a flow."
+            )
         return Start(frozen(basis), frozen(flow[:arcs]), frozen(flow[arcs:]))
 
     def cheapest(self, costs: Floats, warm: Basis | None = None) -> Cheapest:
-        """The cheapest flow, from the basis `warm` where that is one of this network's, else from that of phase one."""
+        """The cheapest flow, from the basis `warm` where that is one of this network's, else from
+        that of phase one.
+        """
         arcs, nodes = len(self.tails), len(self.supply)
         unit = float(np.max(np.abs(costs), initial=0.0)) or 1.0
         tails, heads, room = self._hung
-        room = np.where(tails == nodes, 0.0, room)  # nothing may come from the root, so nothing goes there
+        # nothing may come from the root, so nothing goes there
+        room = np.where(tails == nodes, 0.0, room)
         given = np.concatenate([costs / unit, np.zeros(nodes)])
         for start in (warm, self.start.basis) if self._is_basis(warm) else (self.start.basis,):
             assert start is not None
             basis = start.copy()
             flow, gap = _solved(given, room, tails, heads, self.left, basis, arcs, self.floor)
             if gap >= 0 and float(np.abs(flow[arcs:]).max()) <= self.nothing(flow):
-                return Cheapest(np.clip(self.lower + flow[:arcs], self.lower, self.upper), unit * gap, frozen(basis))
-        raise SolverFailed(f"The network simplex found no cheapest flow on {arcs} arcs that keeps its bounds, within its limit of steps.")
+                return Cheapest(
+                    np.clip(self.lower + flow[:arcs], self.lower, self.upper),
+                    unit * gap,
+                    frozen(basis),
+                )
+        raise SolverFailed(
+            f"The network simplex found no cheapest flow on {arcs} arcs that keeps its bounds, "
+            "within its limit of steps."
+        )
 
     def _is_basis(self, warm: Basis | None) -> bool:
-        """Whether it looks like one; whether its tree spans the graph, and its flow keeps the bounds, is seen on the way."""
+        """Whether it looks like one; whether its tree spans the graph, and its flow keeps the
+        bounds, is seen on the way.
+        """
         if warm is None or warm.shape != self.start.basis.shape or warm.dtype != np.int8:
             return False
         return bool((warm[len(self.tails) :] >= 0).all())
@@ -141,13 +172,30 @@ class Cheapest(NamedTuple):
 
 
 def _solved(
-    costs: Floats, room: Floats, tails: Int32s, heads: Int32s, supply: Floats, basis: Basis, arcs: int, floor: float
+    costs: Floats,
+    room: Floats,
+    tails: Int32s,
+    heads: Int32s,
+    supply: Floats,
+    basis: Basis,
+    arcs: int,
+    floor: float,
 ) -> tuple[Floats, float]:
-    """The flow of the best basis, which `basis` becomes, and its gap; a negative one says that there was no start, or no end."""
-    flow, pi, tree = np.empty(len(basis)), np.zeros(len(supply) + 1), np.empty((7, len(supply) + 1), dtype=np.int32)
-    if not hang(basis, tails, heads, tree) or not basic_flow(room, tails, heads, supply, basis, tree, flow, floor):
+    """The flow of the best basis, which `basis` becomes, and its gap; a negative one says that
+    there was no start, or no end.
+    """
+    flow, pi, tree = (
+        np.empty(len(basis)),
+        np.zeros(len(supply) + 1),
+        np.empty((7, len(supply) + 1), dtype=np.int32),
+    )
+    if not hang(basis, tails, heads, tree) or not basic_flow(
+        room, tails, heads, supply, basis, tree, flow, floor
+    ):
         return flow, -1.0
-    if not improve(costs, room, tails, heads, basis, arcs, flow, pi, tree, floor, 100 * len(basis) + 1000):
+    if not improve(
+        costs, room, tails, heads, basis, arcs, flow, pi, tree, floor, 100 * len(basis) + 1000
+    ):
         return flow, -1.0
     hang(basis, tails, heads, tree)
     if not basic_flow(room, tails, heads, supply, basis, tree, flow, floor):
@@ -155,7 +203,8 @@ def _solved(
     return flow, float(proved_gap(costs, room, tails, heads, arcs, flow, pi))
 
 
-# rows of `tree`: parent, arc to the parent, depth, first child, next and previous sibling, and an order in which parents come first
+# rows of `tree`: parent, arc to the parent, depth, first child, next and previous sibling, and an
+# order in which parents come first
 PARENT, ARC, DEPTH, CHILD, NEXT, PREVIOUS, ORDER = range(7)
 
 
@@ -223,7 +272,9 @@ def release(tree, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def basic_flow(room, tails, heads, supply, basis, tree, flow, floor):  # type: ignore[no-untyped-def]
+def basic_flow(  # type: ignore[no-untyped-def]
+    room, tails, heads, supply, basis, tree, flow, floor
+):
     """Fill `flow` with the one flow of the basis; whether it is within bounds up to rounding."""
     nodes = tree.shape[1]
     sent, largest = np.zeros(nodes), 0.0
@@ -250,8 +301,13 @@ def basic_flow(room, tails, heads, supply, basis, tree, flow, floor):  # type: i
 
 
 @kernel
-def improve(costs, room, tails, heads, basis, arcs, flow, pi, tree, floor, limit):  # type: ignore[no-untyped-def]
-    """Pivot until no arc can be improved on; whether that came within the limit. Costs are at most 1."""
+def improve(  # type: ignore[no-untyped-def]
+    costs, room, tails, heads, basis, arcs, flow, pi, tree, floor, limit
+):
+    """Pivot until no arc can be improved on; whether that came within the limit.
+
+    Costs are at most 1.
+    """
     nodes, largest = tree.shape[1], 0.0
     for e in range(len(basis)):
         largest = max(largest, abs(flow[e]))
@@ -298,8 +354,12 @@ def settled(amount, room, tiny):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def pivot(costs, room, tails, heads, basis, flow, pi, tree, tiny, entering):  # type: ignore[no-untyped-def]
-    """Push along the cycle that `entering` closes: over it from `here` to `there`, up the tree to the top, down to `here`."""
+def pivot(  # type: ignore[no-untyped-def]
+    costs, room, tails, heads, basis, flow, pi, tree, tiny, entering
+):
+    """Push along the cycle that `entering` closes: over it from `here` to `there`, up the tree to
+    the top, down to `here`.
+    """
     here, there = tails[entering], heads[entering]
     if basis[entering] < 0:
         here, there = there, here

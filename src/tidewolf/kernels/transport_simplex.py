@@ -1,14 +1,19 @@
-"""The transportation problem by the simplex method on trees: least <c, X> over X >= 0 with given row and column sums.
+"""The transportation problem by the simplex method on trees: least <c, X> over X >= 0 with given
+row and column sums.
 
-A basis is a spanning tree of rows and columns, whose cells alone carry something. Potentials with c_ij = u_i + v_j on the tree price all
-other cells: one with c_ij - u_i - v_j < 0 enters, the flow goes round the cycle it closes, and a cell that runs empty leaves. Whatever the
-costs, the last basis is still feasible: a call at nearby costs starts from it and needs few exchanges.
+A basis is a spanning tree of rows and columns, whose cells alone carry something. Potentials with
+c_ij = u_i + v_j on the tree price all other cells: one with c_ij - u_i - v_j < 0 enters, the flow
+goes round the cycle it closes, and a cell that runs empty leaves. Whatever the costs, the last
+basis is still feasible: a call at nearby costs starts from it and needs few exchanges.
 
-Amounts are whole numbers, so that trees carry them without rounding. They are perturbed (Orden 1956), every row by one part in rows + 1,
-the last column by as many: then no tree has an empty cell, every exchange lowers the cost, and no basis comes back. At the end every
-cell has been priced since the last exchange: the answer's cost is within `tolerance` times the total of the least.
+Amounts are whole numbers, so that trees carry them without rounding. They are perturbed
+(Orden 1956), every row by one part in rows + 1, the last column by as many: then no tree has an
+empty cell, every exchange lowers the cost, and no basis comes back. At the end every cell has been
+priced since the last exchange: the answer's cost is within `tolerance` times the total of the
+least.
 
-Nodes are the rows and then the columns; the tree hangs from the last. `flow[v]` is what passes between v and `parent[v]`.
+Nodes are the rows and then the columns; the tree hangs from the last. `flow[v]` is what passes
+between v and `parent[v]`.
 """
 
 from __future__ import annotations
@@ -28,7 +33,9 @@ _EXCHANGES = 1000
 
 
 class Amounts(NamedTuple):
-    """Row sums, and column sums with a minus, as whole numbers, perturbed; `unit` is what 1 stood for before."""
+    """Row sums, and column sums with a minus, as whole numbers, perturbed; `unit` is what 1 stood
+    for before.
+    """
 
     net: Int64s
     rows: int
@@ -72,7 +79,10 @@ def cheapest(c: Floats, given: Amounts, warm: Any = None) -> Plan:
         hang(basis, c, given.net, *tree)
     tolerance = 4.0 * np.finfo(np.float64).eps * nodes * float(np.max(np.abs(c)))
     if exchange(c, tolerance, _EXCHANGES * nodes, *tree) < 0:
-        raise SolverFailed(f"A transportation problem of {m} rows and {n} columns needed more than {_EXCHANGES * nodes} exchanges.")
+        raise SolverFailed(
+            f"A transportation problem of {m} rows and {n} columns needed more than "
+            f"{_EXCHANGES * nodes} exchanges."
+        )
     v = np.arange(nodes - 1)
     up = parent[:-1]
     cells = np.where(v < m, v * n + up - m, up * n + v - m)
@@ -86,7 +96,9 @@ def cheapest(c: Floats, given: Amounts, warm: Any = None) -> Plan:
 
 @kernel
 def first_basis(c, net, basis):  # type: ignore[no-untyped-def]
-    """Row after row takes what it needs from the cheapest columns that have something left; `net` is used up."""
+    """Row after row takes what it needs from the cheapest columns that have something left; `net`
+    is used up.
+    """
     m, n = c.shape
     k = 0
     for i in range(m):
@@ -103,8 +115,12 @@ def first_basis(c, net, basis):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def hang(basis, c, net, parent, depth, order, child, after, before, flow, prices):  # type: ignore[no-untyped-def]
-    """Hang the tree of these cells from the last node, with its flows and prices; False where it is no tree or a flow is not positive."""
+def hang(  # type: ignore[no-untyped-def]
+    basis, c, net, parent, depth, order, child, after, before, flow, prices
+):
+    """Hang the tree of these cells from the last node, with its flows and prices; False where it is
+    no tree or a flow is not positive.
+    """
     m, n = c.shape
     nodes = m + n
     start = np.zeros(nodes + 1, dtype=np.int64)
@@ -153,8 +169,12 @@ def hang(basis, c, net, parent, depth, order, child, after, before, flow, prices
 
 
 @kernel
-def exchange(c, tolerance, budget, parent, depth, stack, child, after, before, flow, prices):  # type: ignore[no-untyped-def]
-    """Exchange cells until none is cheaper than its prices by more than `tolerance`; how many exchanges, or -1 when out of budget."""
+def exchange(  # type: ignore[no-untyped-def]
+    c, tolerance, budget, parent, depth, stack, child, after, before, flow, prices
+):
+    """Exchange cells until none is cheaper than its prices by more than `tolerance`; how many
+    exchanges, or -1 when out of budget.
+    """
     m, n = c.shape
     block = max(20, int(np.sqrt(m * n)))
     i, j, clean, done = 0, 0, 0, 0
@@ -174,7 +194,8 @@ def exchange(c, tolerance, budget, parent, depth, stack, child, after, before, f
         if done == budget:
             return -1
         clean, done = 0, done + 1
-        # round the cycle: on the row's side rows send less to their parents, on the column's side columns get less from theirs
+        # round the cycle: on the row's side rows send less to their parents, on the column's side
+        # columns get less from theirs
         a, b, least, leaves, top = p, q, np.iinfo(np.int64).max, -1, p
         while a != b:
             if depth[a] >= depth[b]:
@@ -193,7 +214,8 @@ def exchange(c, tolerance, budget, parent, depth, stack, child, after, before, f
             else:
                 flow[b] += -least if b >= m else least
                 b = parent[b]
-        # the part below the cell that leaves now hangs by the one that enters: turn the way between them over
+        # the part below the cell that leaves now hangs by the one that enters: turn the way between
+        # them over
         v, up, carried = top, p + q - top, least
         while True:
             old, old_flow = parent[v], flow[v]

@@ -9,7 +9,13 @@ from tidewolf.learners.lyapunov_frank_wolfe import LyapunovFrankWolfe
 from tidewolf.learners.primal_dual import PrimalDual
 from tidewolf.methods.base import Learner
 
-__all__ = ["BanditPrimalDual", "DriftPlusPenalty", "LyapunovDescent", "LyapunovFrankWolfe", "PrimalDual"]
+__all__ = [
+    "BanditPrimalDual",
+    "DriftPlusPenalty",
+    "LyapunovDescent",
+    "LyapunovFrankWolfe",
+    "PrimalDual",
+]
 
 
 def every() -> dict[str, type[Learner[Any]]]:

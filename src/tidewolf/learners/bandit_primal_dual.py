@@ -1,36 +1,51 @@
 """Primal-dual play from values alone, unit-free  (after Garber & Kretzu 2024, Algorithm 5).
 
-    block of k <= b rounds around x, each played at z_t = x + mu u_t, values f_t(z_t) and g_t(z_t) seen:
-    d    <-  sum_t ( (f_t - base)/M_f + lam (g_t^+ - base)/M_g ) u_t,      S <- S + |d|^2                    (estimate)
-    y    <-  ball( y - (2R'/sqrt(2S)) d ),   R' = (1 - mu/r) R the ball's radius                             (primal)
-    x, y <-  ActiveSet(y from x) on the shrunk set, |x - y|^2 <= tol R^2, spending calls from the bank       (feasible)
-    lam  <-  max(0, lam + nu sum_t (g_t^+/M_g - theta lam))                                                  (dual)
+    block of k <= b rounds around x, each played at z_t = x + mu u_t,
+                  values f_t(z_t) and g_t(z_t) seen:
+    d    <-  sum_t ( (f_t - base)/M_f + lam (g_t^+ - base)/M_g ) u_t,
+    S <- S + |d|^2                                                                        (estimate)
+    y    <-  ball( y - (2R'/sqrt(2S)) d ),   R' = (1 - mu/r) R the ball's radius          (primal)
+    x, y <-  ActiveSet(y from x) on the shrunk set, |x - y|^2 <= tol R^2,
+             spending calls from the bank                                                 (feasible)
+    lam  <-  max(0, lam + nu sum_t (g_t^+/M_g - theta lam))                               (dual)
 
-u_t, the bases and the shrunk set c + (1 - mu/r)(K - c), where x lives, are those of methods/steps/one_point.py; n is the dimension of aff(K).
-With T rounds and B oracle calls a round: b, nu, theta and tol as in `PrimalDual`, and mu = min(sqrt(n r/R) T^{-1/4} R, r/2). The factor
-n/mu that makes d an estimate of the gradient is the same in every block, and the step is blind to it. What is left of the bank refines
-the projection until |x - y| <= mu/4, which can only bring x and y nearer. M_f and M_g are given sizes, or half the range of the losses
-and the largest breach seen before this block (S is kept in units of M_f where that grows): rescaling x, f or g changes no decision,
-nor does adding a constant to the losses. A last, shorter block is followed by no projection.
+u_t, the bases and the shrunk set c + (1 - mu/r)(K - c), where x lives, are those of
+methods/steps/one_point.py; n is the dimension of aff(K). With T rounds and B oracle calls a round:
+b, nu, theta and tol as in `PrimalDual`, and mu = min(sqrt(n r/R) T^{-1/4} R, r/2). The factor n/mu
+that makes d an estimate of the gradient is the same in every block, and the step is blind to it.
+What is left of the bank refines the projection until |x - y| <= mu/4, which can only bring x and y
+nearer. M_f and M_g are given sizes, or half the range of the losses and the largest breach seen
+before this block (S is kept in units of M_f where that grows): rescaling x, f or g changes no
+decision, nor does adding a constant to the losses. A last, shorter block is followed by no
+projection.
 
-All that is known is known in expectation over the learner's own coins, for functions chosen without looking at them: a run measures no
-bound. `promise()` holds for given slopes G, sizes M and T, if some point x* keeps every constraint. In units R = M_f = M_g = 1, with slopes
-k_f = G_f R/M_f, k_g = G_g R/M_g and tau = sqrt(tol),
+All that is known is known in expectation over the learner's own coins, for functions chosen without
+looking at them: a run measures no bound. `promise()` holds for given slopes G, sizes M and T, if
+some point x* keeps every constraint. In units R = M_f = M_g = 1, with slopes k_f = G_f R/M_f,
+k_g = G_g R/M_g and tau = sqrt(tol),
 
-    regret    <= A + T mu k_f (1 + 1/r),           violation <= sqrt( 2 (theta T + 1/nu) (A + 2T min(1, k_f)) ),
-    A = 2 sqrt(2) sqrt( T (4 n^2/mu^2 + b k_f^2) ) + tau k_f T + nu b T/2 + 2 min(1, k_f) + C^2/(2 theta (1 - nu b theta)),
-    C = 2 sqrt(2) sqrt( n^2/mu^2 + b k_g^2 ) + (tau k_g + a) sqrt(T),       a = mu k_g + (mu/r) min(1, k_g).
+    regret    <= A + T mu k_f (1 + 1/r),
+    violation <= sqrt( 2 (theta T + 1/nu) (A + 2T min(1, k_f)) ),
+    A = 2 sqrt(2) sqrt( T (4 n^2/mu^2 + b k_f^2) ) + tau k_f T + nu b T/2 + 2 min(1, k_f)
+        + C^2/(2 theta (1 - nu b theta)),
+    C = 2 sqrt(2) sqrt( n^2/mu^2 + b k_g^2 ) + (tau k_g + a) sqrt(T),
+    a = mu k_g + (mu/r) min(1, k_g).
 
-Proof. Let d have its factor n/mu, z = c + (1 - mu/r)(x* - c), F and H the averages of f and g^+ over balls of radius mu, k_m the rounds of
-block m, p^2 = E sum_m k_m lam^2. (i) d estimates the gradient of sum F + lam H at x, but for the very first round, which has no base and
-costs at most 2 min(1, k_f). So E sum [F(x) - F(z) + lam (H(x) - H(z))] <= E sum_m <d, x - y> + E sum_m <d, y - z>. In the first sum x - y
-is settled before u: it is at most tau E sum_m k_m (k_f + lam k_g). The second is at most 2 sqrt(2) E sqrt(S) (methods/steps/adagrad.py with |y -
-z| <= 2R), and E |d|^2 is a variance, at most k_m (n/mu)^2 (2 + lam)^2, plus a squared mean, at most k_m^2 (k_f + lam k_g)^2: so E sqrt(S)
-<= sqrt( T (4 n^2/mu^2 + b k_f^2) ) + sqrt( n^2/mu^2 + b k_g^2 ) p. (ii) As in methods/steps/saddle.py, with q the breaches seen, for every l >= 0:
-l sum q - (theta T + 1/nu) l^2/2 <= sum lam q + nu b T/2 - (theta/2)(1 - nu b theta) sum_m k_m lam^2. (iii) In a round E g^+(z_t) <= H(x) +
-mu k_g/(n + 1), H(z) <= g^+(z) + mu k_g n/(n + 1), g^+(z) <= (mu/r) g^+(c) <= (mu/r) min(1, k_g), and sum_m k_m lam <= sqrt(T) p. Add (i)
-and (ii): what is left of lam is C p - (theta/2)(1 - nu b theta) p^2, at most the last term of A; take l = 0, and the best l. Last, E
-f(z_t) <= F(x) + mu k_f/(n + 1), F(z) <= f(z) + mu k_f n/(n + 1), f(z) <= f(x*) + (mu/r) k_f.
+Proof. Let d have its factor n/mu, z = c + (1 - mu/r)(x* - c), F and H the averages of f and g^+
+over balls of radius mu, k_m the rounds of block m, p^2 = E sum_m k_m lam^2. (i) d estimates the
+gradient of sum F + lam H at x, but for the very first round, which has no base and costs at most 2
+min(1, k_f). So E sum [F(x) - F(z) + lam (H(x) - H(z))] <= E sum_m <d, x - y> + E sum_m <d, y - z>.
+In the first sum x - y is settled before u: it is at most tau E sum_m k_m (k_f + lam k_g). The
+second is at most 2 sqrt(2) E sqrt(S) (methods/steps/adagrad.py with |y - z| <= 2R), and E |d|^2 is
+a variance, at most k_m (n/mu)^2 (2 + lam)^2, plus a squared mean, at most k_m^2 (k_f + lam k_g)^2:
+so E sqrt(S) <= sqrt( T (4 n^2/mu^2 + b k_f^2) ) + sqrt( n^2/mu^2 + b k_g^2 ) p. (ii) As in
+methods/steps/saddle.py, with q the breaches seen, for every l >= 0: l sum q - (theta T + 1/nu)
+l^2/2 <= sum lam q + nu b T/2 - (theta/2)(1 - nu b theta) sum_m k_m lam^2. (iii) In a round E
+g^+(z_t) <= H(x) + mu k_g/(n + 1), H(z) <= g^+(z) + mu k_g n/(n + 1), g^+(z) <= (mu/r)
+g^+(c) <= (mu/r) min(1, k_g), and sum_m k_m lam <= sqrt(T) p. Add (i) and (ii): what is left of lam
+is C p - (theta/2)(1 - nu b theta) p^2, at most the last term of A; take l = 0, and the best l.
+Last, E f(z_t) <= F(x) + mu k_f/(n + 1), F(z) <= f(z) + mu k_f n/(n + 1), f(z) <= f(x*) + (mu/r)
+k_f.
 """
 
 from __future__ import annotations
@@ -69,13 +84,18 @@ from tidewolf.sets.base import ConvexSet
 if TYPE_CHECKING:
     from tidewolf.learners.theorem.bandit_primal_dual import TheoremBanditPrimalDual
 
-IN_EXPECTATION = "Bandit bounds hold in expectation over the learner's own coins: `promise()` states them, and no single run measures one."
+IN_EXPECTATION = (
+    "Bandit bounds hold in expectation over the learner's own coins: `promise()` states them, and "
+    "no single run measures one."
+)
 _FINE = 0.25
 """What is left of the bank brings x this near to y, in units of mu."""
 
 
 class State(NamedTuple):
-    """Where it stands, the open block, the stretch it is in, and what was seen of the functions' sizes."""
+    """Where it stands, the open block, the stretch it is in, and what was seen of the functions'
+    sizes.
+    """
 
     t: int
     active: ActiveSet
@@ -102,7 +122,9 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class BanditPrimalDual(Explorer[State]):
-    """The paper's bandit learner, unit-free, with a budget of oracle calls; `BanditPrimalDual.theorem` is the paper's own."""
+    """The paper's bandit learner, unit-free, with a budget of oracle calls;
+    `BanditPrimalDual.theorem` is the paper's own.
+    """
 
     state_type: ClassVar = State
     exponents: ClassVar = (0.75, 0.875)
@@ -133,10 +155,21 @@ class BanditPrimalDual(Explorer[State]):
         start: Array | None = None,
         seed: int = 0,
     ) -> TheoremBanditPrimalDual:
-        """The paper's constants to the letter; warns where the horizon is too short for them to do or to promise anything."""
+        """The paper's constants to the letter; warns where the horizon is too short for them to do
+        or to promise anything.
+        """
         from tidewolf.learners.theorem.bandit_primal_dual import TheoremBanditPrimalDual
 
-        learner = TheoremBanditPrimalDual(K, horizon, loss_lipschitz, constraint_lipschitz, loss_size, constraint_size, start, seed)
+        learner = TheoremBanditPrimalDual(
+            K,
+            horizon,
+            loss_lipschitz,
+            constraint_lipschitz,
+            loss_size,
+            constraint_size,
+            start,
+            seed,
+        )
         learner.warn()
         return learner
 
@@ -190,7 +223,9 @@ class BanditPrimalDual(Explorer[State]):
 
         c = centred(losses, state.mean_loss, state.mean_rounds) / (M_f or 1.0)
         breached = centred(breaches, state.mean_breach, state.mean_rounds)
-        c = c + (unit * state.lam) * (np.clip(breached, -MODERATE * M_before, MODERATE * M_before) / M_before)
+        c = c + (unit * state.lam) * (
+            np.clip(breached, -MODERATE * M_before, MODERATE * M_before) / M_before
+        )
         size = float(np.abs(c).max()) or 1.0  # apart, as the dtype of u may not hold its square
         d = combined(c / size, u)
         y, S = state.y, state.square_sum * unit**2 + size * size * inner(d, d)
@@ -199,7 +234,10 @@ class BanditPrimalDual(Explorer[State]):
         return seen._replace(
             t=state.t + k - state.open.rounds,
             y=into_ball(y, shrunk.center, shrunk.radius),
-            lam=max(0.0, state.lam + s.nu * (float(breaches.sum()) / (M_g or 1.0) - k * s.theta * state.lam)),
+            lam=max(
+                0.0,
+                state.lam + s.nu * (float(breaches.sum()) / (M_g or 1.0) - k * s.theta * state.lam),
+            ),
             open=NOTHING,
             square_sum=S,
             mean_loss=float(losses.mean()),
@@ -209,23 +247,39 @@ class BanditPrimalDual(Explorer[State]):
         )
 
     def _projected(self, state: State) -> State:
-        """A member of the shrunk set near the new y; after the last block none is needed, as whoever plays on starts over."""
+        """A member of the shrunk set near the new y; after the last block none is needed, as
+        whoever plays on starts over.
+        """
         if state.t == self._end(state):
             return state._replace(aimed=state.active.x, y=state.active.x, distance=0.0)
-        aimed, shrunk, fine = frozen(state.y), self._shrunk(state.horizon), (_FINE * self._mu(state.horizon)) ** 2
-        active, y, distance, calls = feasible(state.active, shrunk, aimed, self._promised(state.horizon), fine, state.bank)
+        aimed, shrunk, fine = (
+            frozen(state.y),
+            self._shrunk(state.horizon),
+            (_FINE * self._mu(state.horizon)) ** 2,
+        )
+        active, y, distance, calls = feasible(
+            state.active, shrunk, aimed, self._promised(state.horizon), fine, state.bank
+        )
         bank, calls = state.bank - calls, state.calls + calls
-        return state._replace(active=active, aimed=aimed, y=y, distance=distance, bank=bank, calls=calls)
+        return state._replace(
+            active=active, aimed=aimed, y=y, distance=distance, bank=bank, calls=calls
+        )
 
     def _promised(self, horizon: int) -> float:
-        """The |x - y|^2 that the calls of a block always reach; where there is none, that which is aimed at."""
+        """The |x - y|^2 that the calls of a block always reach; where there is none, that which is
+        aimed at.
+        """
         tol = self._steps(horizon).tol
         return tol * self._R**2 if tol else (_FINE * self._mu(horizon)) ** 2 or 1.0
 
     def _restarted(self, state: State) -> State:
-        """The same point with a clean slate and twice the horizon; what was seen of the functions stays known."""
+        """The same point with a clean slate and twice the horizon; what was seen of the functions
+        stays known.
+        """
         active = ActiveSet.start(self._shrunk(2 * state.horizon), state.active.x)
-        fresh = state._replace(active=active, aimed=active.x, y=active.x, lam=0.0, square_sum=0.0, distance=0.0)
+        fresh = state._replace(
+            active=active, aimed=active.x, y=active.x, lam=0.0, square_sum=0.0, distance=0.0
+        )
         return fresh._replace(horizon=2 * state.horizon, began=state.t)
 
     def _require(self, seen: Bandit) -> None:
@@ -258,29 +312,66 @@ class BanditPrimalDual(Explorer[State]):
 
     def promise(self) -> Bound:
         """What is known, in expectation, before the first round of a run of `horizon` rounds."""
-        G_f, G_g, M_f, M_g = self.loss_lipschitz, self.constraint_lipschitz, self.loss_size, self.constraint_size
+        G_f, G_g, M_f, M_g = (
+            self.loss_lipschitz,
+            self.constraint_lipschitz,
+            self.loss_size,
+            self.constraint_size,
+        )
         if self.horizon is None or G_f is None or G_g is None or M_f is None or M_g is None:
-            return Bound(None, None, "A promise needs horizon, loss_lipschitz, constraint_lipschitz, loss_size and constraint_size.")
+            return Bound(
+                None,
+                None,
+                "A promise needs horizon, loss_lipschitz, constraint_lipschitz, loss_size and "
+                "constraint_size.",
+            )
         (b, _, nu, theta, tol, _), T, n = self._steps(self.horizon), self.horizon, self.K.dimension
         if tol is None:
-            spent = f"{T} rounds in blocks of {b} with {self.calls_per_round:g} oracle calls a round"
-            return Bound(None, None, f"With {spent} no distance of the projections is known beforehand, and nothing is promised.")
+            spent = (
+                f"{T} rounds in blocks of {b} with {self.calls_per_round:g} oracle calls a round"
+            )
+            return Bound(
+                None,
+                None,
+                f"With {spent} no distance of the projections is known beforehand, and nothing is "
+                "promised.",
+            )
         if n == 0:
             return Bound(0.0, 0.0)
         R, tau = self.K.radius, math.sqrt(tol)
-        mu, r, k_f, k_g = self._mu(T) / R, (self.K.inner_radius or 0.0) / R, G_f * R / M_f, G_g * R / M_g
+        mu, r, k_f, k_g = (
+            self._mu(T) / R,
+            (self.K.inner_radius or 0.0) / R,
+            G_f * R / M_f,
+            G_g * R / M_g,
+        )
         a = mu * k_g + mu / r * min(1.0, k_g)
         C = math.sqrt(8.0 * (n**2 / mu**2 + b * k_g**2)) + (tau * k_g + a) * math.sqrt(T)
-        A = math.sqrt(8.0 * T * (4.0 * n**2 / mu**2 + b * k_f**2)) + tau * k_f * T + nu * b * T / 2.0 + 2.0 * min(1.0, k_f)
+        A = (
+            math.sqrt(8.0 * T * (4.0 * n**2 / mu**2 + b * k_f**2))
+            + tau * k_f * T
+            + nu * b * T / 2.0
+            + 2.0 * min(1.0, k_f)
+        )
         A += C**2 / (2.0 * theta * (1.0 - nu * b * theta))
-        return Bound(M_f * (A + T * mu * k_f * (1.0 + 1.0 / r)), M_g * violation_bound(A + 2.0 * T * min(1.0, k_f), T, nu, theta))
+        return Bound(
+            M_f * (A + T * mu * k_f * (1.0 + 1.0 / r)),
+            M_g * violation_bound(A + 2.0 * T * min(1.0, k_f), T, nu, theta),
+        )
 
     def bound(self, record: Record) -> Bound:
         return Bound(None, None, IN_EXPECTATION)
 
     def companion(self, state: State) -> Companion:
         over = self._shrunk(state.horizon)
-        return Companion(over, state.active.x, state.aimed, state.y, self._promised(state.horizon), calls_in(state.bank))
+        return Companion(
+            over,
+            state.active.x,
+            state.aimed,
+            state.y,
+            self._promised(state.horizon),
+            calls_in(state.bank),
+        )
 
     def notes(self, state: State) -> tuple[str, ...]:
         return passed_horizon(self.horizon, state)

@@ -1,32 +1,40 @@
-"""Lyapunov Frank-Wolfe: one oracle call a round, at any time.  Lyapunov weights on scale-free online Frank-Wolfe.
+"""Lyapunov Frank-Wolfe: one oracle call a round, at any time.
+
+Lyapunov weights on scale-free online Frank-Wolfe.
 
     each round at x, g_t the surrogate gradient within aff(K), M_t the largest |g_s| so far:
     F_t(z)  =  <sum_{s<=t} g_s, z> + L_t/2 |z - x_1|^2,        L_t = rho_t M_t
-    v       =  lmo(grad F_t(x)),    gap_t = <grad F_t(x), x - v>                                          (one call)
-    x      <-  x + min(1, gap_t/(L_t |x - v|^2)) (v - x)                                                  (exact line search)
+    v       =  lmo(grad F_t(x)),    gap_t = <grad F_t(x), x - v>                 (one call)
+    x      <-  x + min(1, gap_t/(L_t |x - v|^2)) (v - x)                         (exact line search)
 
-rho_t = 1.31 t^{3/4}/D; up to a given horizon T, 1.055 T^{3/4}/D, which is a little better there. It stays where it is while every gradient
-has been 0. The idea, a Lyapunov surrogate with one linear program a round, stands in its own right in Sarkar, Chakrabartty, Supantha, Dey &
-Sinha 2025 (arXiv 2501.16919). Regret on the surrogate, for every member x*:
+rho_t = 1.31 t^{3/4}/D; up to a given horizon T, 1.055 T^{3/4}/D, which is a little better there. It
+stays where it is while every gradient has been 0. The idea, a Lyapunov surrogate with one linear
+program a round, stands in its own right in Sarkar, Chakrabartty, Supantha, Dey & Sinha 2025
+(arXiv 2501.16919). Regret on the surrogate, for every member x*:
 
-    sum_t <g_t, x_t - x*>  <=  L_T D^2/2 + X  =:  B,        X = sum_t |g_t| min( D, sqrt(2 gap_t/L_t) ).
+    sum_t <g_t, x_t - x*>  <=  L_T D^2/2 + X  =:  B,   X = sum_t |g_t| min( D, sqrt(2 gap_t/L_t) ).
 
-Proof. With w_t = argmin_K F_t, being the leader pays: sum_t <g_t, w_t> <= F_T(x*) - (what the growing regulariser adds, >= 0) for every x*,
-so sum_t <g_t, w_t - x*> <= L_T D^2/2. And F_t is L_t-strongly convex, so L_t/2 |x_t - w_t|^2 <= h_t := F_t(x_t) - F_t(w_t) <= gap_t.
+Proof. With w_t = argmin_K F_t, being the leader pays: sum_t <g_t, w_t> <= F_T(x*) - (what the
+growing regulariser adds, >= 0) for every x*, so sum_t <g_t, w_t - x*> <= L_T D^2/2. And F_t is
+L_t-strongly convex, so L_t/2 |x_t - w_t|^2 <= h_t := F_t(x_t) - F_t(w_t) <= gap_t.
 
-For gradients of at most M, B <= 2.65 D M T^{3/4} where T was given and 3.3 D M T^{3/4} where not, at every T. Proof. The line search gains
-at least sigma gap_t - sigma^2 L_t D^2/2 for every sigma in [0, 1], and the next round adds <g, x - w> and a larger regulariser:
+For gradients of at most M, B <= 2.65 D M T^{3/4} where T was given and 3.3 D M T^{3/4} where not,
+at every T. Proof. The line search gains at least sigma gap_t - sigma^2 L_t D^2/2 for every sigma
+in [0, 1], and the next round adds <g, x - w> and a larger regulariser:
 
-    h_{t+1}  <=  h_t - sigma_t gap_t + sigma_t^2 L_t D^2/2 + M_{t+1} sqrt(2 gap_{t+1}/L_{t+1}) + (L_{t+1} - L_t) D^2/2;
+    h_{t+1}  <=  h_t - sigma_t gap_t + sigma_t^2 L_t D^2/2 + M_{t+1} sqrt(2 gap_{t+1}/L_{t+1})
+                 + (L_{t+1} - L_t) D^2/2;
 
-summed, sum sigma_t gap_t <= sum sigma_t^2 L_t D^2/2 + Y + L_T D^2/2 with Y = sum M_t sqrt(2 gap_t/L_t) >= X. Let Y = xi D M T^{3/4}.
-(i) L_t = a T^{3/4} M_t/D, sigma = b/sqrt T: Cauchy-Schwarz gives sum gap_t >= Y^2 a/(2 D M T^{1/4}), hence xi^2 <= b + 2 xi/(a b) + 1/b.
-With a = 1.055, b = 2.24: xi <= 2.116, and B <= (a/2 + xi) D M T^{3/4} = 2.644 D M T^{3/4}. (ii) L_t = a t^{3/4} M_t/D, sigma_t = b/sqrt t:
-as sum t^{-1/4} <= (4/3) T^{3/4}, sum sigma_t gap_t >= (3/8) a b Y^2/(D M T^{3/4}), hence xi^2 <= (16/9) b + 8 xi/(3 a b) + 4/(3 b). With
-a = 1.31, b = 1.94: xi <= 2.625, and B <= 3.28 D M T^{3/4}. Where b/sqrt t exceeds 1 take sigma_t = 1: up to 20 rounds
-B <= L_T D^2/2 + D M T is small enough by itself, and beyond them the first sum loses more than the last one gains (the tests add both up
-for every T). The weights (methods/steps/lyapunov.py) take these constants for c and p = 3/4: regret and violation are of order T^{3/4} and
-T^{3/4} log T.
+summed, sum sigma_t gap_t <= sum sigma_t^2 L_t D^2/2 + Y + L_T D^2/2 with Y = sum M_t
+sqrt(2 gap_t/L_t) >= X. Let Y = xi D M T^{3/4}. (i) L_t = a T^{3/4} M_t/D, sigma = b/sqrt T:
+Cauchy-Schwarz gives sum gap_t >= Y^2 a/(2 D M T^{1/4}), hence xi^2 <= b + 2 xi/(a b) + 1/b. With
+a = 1.055, b = 2.24: xi <= 2.116, and B <= (a/2 + xi) D M T^{3/4} = 2.644 D M T^{3/4}. (ii) L_t = a
+t^{3/4} M_t/D, sigma_t = b/sqrt t: as sum t^{-1/4} <= (4/3) T^{3/4}, sum sigma_t gap_t >= (3/8) a b
+Y^2/(D M T^{3/4}), hence xi^2 <= (16/9) b + 8 xi/(3 a b) + 4/(3 b). With a = 1.31, b = 1.94:
+xi <= 2.625, and B <= 3.28 D M T^{3/4}. Where b/sqrt t exceeds 1 take sigma_t = 1: up to 20 rounds
+B <= L_T D^2/2 + D M T is small enough by itself, and beyond them the first sum loses more than the
+last one gains (the tests add both up for every T). The weights (methods/steps/lyapunov.py) take
+these constants for c and p = 3/4: regret and violation are of order T^{3/4} and T^{3/4} log T.
 """
 
 from __future__ import annotations
@@ -48,7 +56,9 @@ from tidewolf.methods.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWei
 from tidewolf.projection.one_shot import look, step
 
 KNOWN = 1.055, 2.65
-"""rho D/T^{3/4} where the horizon is given, the best constant of the worst case, and the constant of the regret."""
+"""rho D/T^{3/4} where the horizon is given, the best constant of the worst case, and the constant
+of the regret.
+"""
 ANYTIME = 1.31, 3.3
 """rho_t D/t^{3/4} where it is not, or was passed, and the constant of the regret."""
 
@@ -76,7 +86,9 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class LyapunovFrankWolfe(BlockLearner[State]):
-    """Lyapunov weights on online Frank-Wolfe: one oracle call a round, and the simplest steps of all."""
+    """Lyapunov weights on online Frank-Wolfe: one oracle call a round, and the simplest steps of
+    all.
+    """
 
     needs: ClassVar = FirstOrder
     state_type: ClassVar = State
@@ -115,7 +127,9 @@ class LyapunovFrankWolfe(BlockLearner[State]):
         g, g_norm2, ledger, unit, *_ = self._weights.weigh(state.ledger, block)
         total, g_norm = frozen(state.total * unit + g), math.sqrt(g_norm2)
         M, strayed = max(state.largest * unit, g_norm), state.strayed * unit
-        state = state._replace(t=state.t + 1, ledger=ledger, total=total, largest=M, strayed=strayed)
+        state = state._replace(
+            t=state.t + 1, ledger=ledger, total=total, largest=M, strayed=strayed
+        )
         if M <= 0.0:
             return state
         x, r = state.x, total / (self._rho(state.t) * M) + (state.x - state.first)
@@ -131,7 +145,11 @@ class LyapunovFrankWolfe(BlockLearner[State]):
     def _rho(self, t: int) -> float:
         """rho_t, which never falls."""
         known = KNOWN[0] * math.pow(self.horizon or 0, 0.75)
-        grown = known if self.horizon and t <= self.horizon else max(known, ANYTIME[0] * math.pow(t, 0.75))
+        grown = (
+            known
+            if self.horizon and t <= self.horizon
+            else max(known, ANYTIME[0] * math.pow(t, 0.75))
+        )
         return grown / (self.K.diameter or 1.0)
 
     def _surrogate_bound(self, state: State) -> float:
@@ -141,7 +159,15 @@ class LyapunovFrankWolfe(BlockLearner[State]):
     @cached_property
     def _weights(self) -> LyapunovWeights:
         c = (ANYTIME if self.horizon is None else KNOWN)[1]
-        return LyapunovWeights(self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz, c=c, p=0.75)
+        return LyapunovWeights(
+            self.K,
+            self.caution,
+            self.horizon,
+            self.loss_lipschitz,
+            self.constraint_lipschitz,
+            c=c,
+            p=0.75,
+        )
 
     def promise(self) -> Bound:
         """What is known before the first round of a run of `horizon` rounds."""

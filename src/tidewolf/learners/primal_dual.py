@@ -1,26 +1,33 @@
 """Primal-dual play, corrected and unit-free  (after Garber & Kretzu 2024, Algorithm 4).
 
     block of n <= b rounds at x, gradients at x within aff(K):
-    y    <-  ball( y - eta R sum_t (grad f_t/G_f + lam grad g_t^+/G_g) )                                     (primal)
-    x, y <-  ActiveSet(y from x), |x - y|^2 <= tol R^2, then nearer, spending oracle calls from the bank     (feasible)
-    lam  <-  max(0, lam + nu sum_t (g_t^+/(G_g R) - theta lam))                                              (dual)
+    y    <-  ball( y - eta R sum_t (grad f_t/G_f + lam grad g_t^+/G_g) )                  (primal)
+    x, y <-  ActiveSet(y from x), |x - y|^2 <= tol R^2, then nearer,
+             spending oracle calls from the bank                                          (feasible)
+    lam  <-  max(0, lam + nu sum_t (g_t^+/(G_g R) - theta lam))                           (dual)
 
-With T rounds and B oracle calls a round: b = 1.46 sqrt(T/B), eta = 1/sqrt(2 b T), nu = 1/(2 sqrt(b T)), tol = 8/(B b - 4), which B b
-calls always reach, and theta the least number with
+With T rounds and B oracle calls a round: b = 1.46 sqrt(T/B), eta = 1/sqrt(2 b T),
+nu = 1/(2 sqrt(b T)), tol = 8/(B b - 4), which B b calls always reach, and theta the least number
+with
 
-    theta/2 >= eta b + nu b theta^2/2 + sqrt(tol)                                                            (C)
+    theta/2 >= eta b + nu b theta^2/2 + sqrt(tol)                                         (C)
 
-(1/2 where there is none). What a block leaves in the bank brings x nearer still, to |x - y|^2 <= `tolerance` R^2; blocks too short for a
-tol below 1, which would freeze the start, go for that at once and let the budget rule.
-G_f and G_g are given, or the largest slopes of a block seen so far. A last, shorter block is followed by no projection.
+(1/2 where there is none). What a block leaves in the bank brings x nearer still, to |x - y|^2 <=
+`tolerance` R^2; blocks too short for a tol below 1, which would freeze the start, go for that at
+once and let the budget rule.
+G_f and G_g are given, or the largest slopes of a block seen so far. A last, shorter block is
+followed by no projection.
 
-`promise()` is known beforehand, for given G_f, G_g and T where (C) has a root, if some point keeps every constraint:
+`promise()` is known beforehand, for given G_f, G_g and T where (C) has a root, if some point keeps
+every constraint:
 
-    regret <= A G_f R,   A = 1/(2 eta) + (eta + 2 nu) b T + 1.25 sqrt(tol) T,     violation <= sqrt( 2 (theta T + 1/nu) (A + 2T) ) G_g R.
+    regret <= A G_f R,   A = 1/(2 eta) + (eta + 2 nu) b T + 1.25 sqrt(tol) T,
+    violation <= sqrt( 2 (theta T + 1/nu) (A + 2T) ) G_g R.
 
-`bound(record)` is the measured one of methods/steps/saddle.py, which needs none of that and is never above the promise. With running G_f the
-regret of block m is a price times its own G_f, and a G_f that grows costs (G_f' - G_f) D_m^2/(2 eta R), D_m = min(2R, D + |x_m - y_m|),
-as in methods/steps/adagrad.py; the violation is at most G_g R sum q_m for the last G_g.
+`bound(record)` is the measured one of methods/steps/saddle.py, which needs none of that and is
+never above the promise. With running G_f the regret of block m is a price times its own G_f, and a
+G_f that grows costs (G_f' - G_f) D_m^2/(2 eta R), D_m = min(2R, D + |x_m - y_m|), as in
+methods/steps/adagrad.py; the violation is at most G_g R sum q_m for the last G_g.
 """
 
 from __future__ import annotations
@@ -71,7 +78,9 @@ class Steps(NamedTuple):
 
 
 def steps_for(T: int, B: float, block: int | None = None) -> Steps:
-    """The settings for T rounds with B oracle calls a round, and blocks of a given length if one is given."""
+    """The settings for T rounds with B oracle calls a round, and blocks of a given length if one is
+    given.
+    """
     b = max(1, min(T, block or round(1.46 * math.sqrt(T / B))))
     eta, nu = 1.0 / math.sqrt(2.0 * b * T), 0.5 / math.sqrt(b * T)
     tol = 8.0 / (B * b - 4.0) if B * b > 12.0 else None
@@ -80,7 +89,9 @@ def steps_for(T: int, B: float, block: int | None = None) -> Steps:
 
 
 class State(NamedTuple):
-    """Where it stands, the open block, the stretch it is in, the slopes, and the measured bounds."""
+    """Where it stands, the open block, the stretch it is in, the slopes, and the measured
+    bounds.
+    """
 
     t: int
     active: ActiveSet
@@ -107,7 +118,9 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class PrimalDual(BlockLearner[State]):
-    """The paper's primal-dual learner with unit-free steps and a budget of oracle calls; `PrimalDual.theorem` is the paper's own."""
+    """The paper's primal-dual learner with unit-free steps and a budget of oracle calls;
+    `PrimalDual.theorem` is the paper's own.
+    """
 
     needs: ClassVar = FirstOrder
     state_type: ClassVar = State
@@ -127,9 +140,16 @@ class PrimalDual(BlockLearner[State]):
 
     @staticmethod
     def theorem(
-        K: HasLMO, *, horizon: int, loss_lipschitz: float, constraint_lipschitz: float, start: Array | None = None
+        K: HasLMO,
+        *,
+        horizon: int,
+        loss_lipschitz: float,
+        constraint_lipschitz: float,
+        start: Array | None = None,
     ) -> TheoremPrimalDual:
-        """The paper's constants to the letter; warns where the horizon is too short for them to do or to promise anything."""
+        """The paper's constants to the letter; warns where the horizon is too short for them to do
+        or to promise anything.
+        """
         from tidewolf.learners.theorem.primal_dual import TheoremPrimalDual
 
         learner = TheoremPrimalDual(K, horizon, loss_lipschitz, constraint_lipschitz, start)
@@ -176,16 +196,38 @@ class PrimalDual(BlockLearner[State]):
         return self._projected(self._stepped(state, block))
 
     def _stepped(self, state: State, block: FirstOrder) -> State:
-        """The primal and the dual step at the end of a block, from its sums, and what they add to the bounds."""
+        """The primal and the dual step at the end of a block, from its sums, and what they add to
+        the bounds.
+        """
         K, s, R, n = self.K, self._steps(state.horizon), self._R, block.rounds
-        grad_f, slope_f = within(K, "loss", block.loss_gradient, n, self.loss_lipschitz, max(state.loss_slope, block.loss_slope))
+        grad_f, slope_f = within(
+            K,
+            "loss",
+            block.loss_gradient,
+            n,
+            self.loss_lipschitz,
+            max(state.loss_slope, block.loss_slope),
+        )
         known = max(state.constraint_slope, block.constraint_slope)
-        grad_g, slope_g = within(K, "constraint", block.constraint_gradient, n, self.constraint_lipschitz, known)
+        grad_g, slope_g = within(
+            K, "constraint", block.constraint_gradient, n, self.constraint_lipschitz, known
+        )
         G_f, G_g = max(state.loss_slope, slope_f), max(state.constraint_slope, slope_g)
 
         d = grad_f / (G_f or 1.0) + (state.lam / (G_g or 1.0)) * grad_g
         q, hopeless = kept_possible(block.violation, n * G_g * K.diameter, K.center)
-        y, lam, price, energy = saddle_step(state.active.x, state.y, state.lam, d, q / ((G_g or 1.0) * R), n, s.eta, s.nu, s.theta, R)
+        y, lam, price, energy = saddle_step(
+            state.active.x,
+            state.y,
+            state.lam,
+            d,
+            q / ((G_g or 1.0) * R),
+            n,
+            s.eta,
+            s.nu,
+            s.theta,
+            R,
+        )
         at_center = state.t == state.open.rounds
         reach = K.radius if at_center else min(2.0 * K.radius, K.diameter + state.distance)
         growth = (G_f - state.priced_slope) * reach * (reach / R) / (2.0 * s.eta)
@@ -203,20 +245,35 @@ class PrimalDual(BlockLearner[State]):
         )
 
     def _projected(self, state: State) -> State:
-        """A member near the new y; after the last block none is needed, as whoever plays on starts over."""
+        """A member near the new y; after the last block none is needed, as whoever plays on starts
+        over.
+        """
         if state.t == state.began + state.horizon:
             return state._replace(aimed=state.active.x, y=state.active.x, distance=0.0)
         aimed = frozen(state.y)
-        active, y, distance, calls = feasible(state.active, self.K, aimed, self._promised(state), self.tolerance * self._R**2, state.bank)
+        active, y, distance, calls = feasible(
+            state.active,
+            self.K,
+            aimed,
+            self._promised(state),
+            self.tolerance * self._R**2,
+            state.bank,
+        )
         bank, calls = state.bank - calls, state.calls + calls
-        return state._replace(active=active, aimed=aimed, y=y, distance=distance, bank=bank, calls=calls)
+        return state._replace(
+            active=active, aimed=aimed, y=y, distance=distance, bank=bank, calls=calls
+        )
 
     def _promised(self, state: State) -> float:
-        """The |x - y|^2 that the calls of a block always reach; where there is none, that which is aimed at."""
+        """The |x - y|^2 that the calls of a block always reach; where there is none, that which is
+        aimed at.
+        """
         return (self._steps(state.horizon).tol or self.tolerance) * self._R**2
 
     def _restarted(self, state: State) -> State:
-        """The same point with a clean slate and twice the horizon; the slopes stay known, and what the stretch may have cost is settled."""
+        """The same point with a clean slate and twice the horizon; the slopes stay known, and what
+        the stretch may have cost is settled.
+        """
         regret, violation = self._stretch_bound(state)
         return self.start()._replace(
             t=state.t,
@@ -239,12 +296,25 @@ class PrimalDual(BlockLearner[State]):
         first = (min(K.diameter, 2.0 * K.radius) if state.began else K.radius) / R
         E = first**2 / (2.0 * s.eta) + state.energy + K.diameter / R * rounds
         violation = violation_bound(E, rounds, s.nu, s.theta)
-        return state.regret_bound, state.constraint_slope * R * violation if violation < math.inf else math.inf
+        return (
+            state.regret_bound,
+            state.constraint_slope * R * violation if violation < math.inf else math.inf,
+        )
 
     def _require(self, state: State, seen: FirstOrder) -> None:
-        G_f, G_g = max(state.loss_slope, state.open.loss_slope), max(state.constraint_slope, state.open.constraint_slope)
+        G_f, G_g = (
+            max(state.loss_slope, state.open.loss_slope),
+            max(state.constraint_slope, state.open.constraint_slope),
+        )
         within(self.K, "loss", seen.loss_gradient, seen.rounds, self.loss_lipschitz, G_f)
-        within(self.K, "constraint", seen.constraint_gradient, seen.rounds, self.constraint_lipschitz, G_g)
+        within(
+            self.K,
+            "constraint",
+            seen.constraint_gradient,
+            seen.rounds,
+            self.constraint_lipschitz,
+            G_g,
+        )
 
     def _steps(self, horizon: int) -> Steps:
         return steps_for(horizon, self.calls_per_round, self.block)
@@ -257,11 +327,24 @@ class PrimalDual(BlockLearner[State]):
     def promise(self) -> Bound:
         """What is known before the first round of a run of `horizon` rounds."""
         if self.horizon is None or self.loss_lipschitz is None or self.constraint_lipschitz is None:
-            return Bound(None, None, "A promise needs horizon, loss_lipschitz and constraint_lipschitz; without them bounds are measured.")
+            return Bound(
+                None,
+                None,
+                "A promise needs horizon, loss_lipschitz and constraint_lipschitz; without them "
+                "bounds are measured.",
+            )
         b, eta, nu, theta, tol, root = self._steps(self.horizon)
         if tol is None or not root:
-            spent = f"{self.horizon} rounds in blocks of {b} with {self.calls_per_round:g} oracle calls a round"
-            return Bound(None, None, f"With {spent} the theorem's condition has no solution: bounds are measured, not promised.")
+            spent = (
+                f"{self.horizon} rounds in blocks of {b} with {self.calls_per_round:g} oracle "
+                "calls a round"
+            )
+            return Bound(
+                None,
+                None,
+                f"With {spent} the theorem's condition has no solution: bounds are measured, not "
+                "promised.",
+            )
         T, G_f, G_g, R = self.horizon, self.loss_lipschitz, self.constraint_lipschitz, self.K.radius
         A = 1.0 / (2.0 * eta) + (eta + 2.0 * nu) * b * T + 1.25 * math.sqrt(tol) * T
         return Bound(A * G_f * R, violation_bound(A + 2.0 * T, T, nu, theta) * G_g * R)
@@ -278,7 +361,14 @@ class PrimalDual(BlockLearner[State]):
         return slopes_with(self.K, state.open, state.loss_slope, state.constraint_slope)
 
     def companion(self, state: State) -> Companion:
-        return Companion(self.K, state.active.x, state.aimed, state.y, self._promised(state), calls_in(state.bank))
+        return Companion(
+            self.K,
+            state.active.x,
+            state.aimed,
+            state.y,
+            self._promised(state),
+            calls_in(state.bank),
+        )
 
     def notes(self, state: State) -> tuple[str, ...]:
         return passed_horizon(self.horizon, state)

@@ -2,8 +2,9 @@
 
     state = start();   x = act(state);   state = update(state, seen);   ...
 
-The loop (`tidewolf.play`) owns time: it plays `act(state)` for up to `rounds_left(state)` rounds, reveals what the learner
-`needs` of them, and hands it over. One code path serves a single live round and a vectorised block.
+The loop (`tidewolf.play`) owns time: it plays `act(state)` for up to `rounds_left(state)` rounds,
+reveals what the learner `needs` of them, and hands it over. One code path serves a single live
+round and a vectorised block.
 """
 
 from __future__ import annotations
@@ -39,16 +40,20 @@ class Progress(Protocol):
 
     @property
     def distance(self) -> float:
-        """||x - y|| between the next point to play and its infeasible companion; 0 where there is none."""
+        """||x - y|| between the next point to play and its infeasible companion; 0 where there is
+        none.
+        """
 
 
 S = TypeVar("S", bound=Progress)
 
 
 class Bound(NamedTuple):
-    """The most that theory allows of regret and violation; None, with the reason, where it says nothing.
+    """The most that theory allows of regret and violation; None, with the reason, where it says
+    nothing.
 
-    A measured bound (`Learner.bound`) takes what the run measured; a promise (`Learner.promise`) is known before the first round.
+    A measured bound (`Learner.bound`) takes what the run measured; a promise (`Learner.promise`) is
+    known before the first round.
     """
 
     regret: float | None
@@ -57,7 +62,9 @@ class Bound(NamedTuple):
 
 
 class Companion(NamedTuple):
-    """The last approximately feasible projection, for whoever checks it: from `aimed`, a member x and y no farther from any member."""
+    """The last approximately feasible projection, for whoever checks it: from `aimed`, a member x
+    and y no farther from any member.
+    """
 
     over: HasLMO
     """the set that was projected on"""
@@ -93,7 +100,8 @@ def _of_a_state(method: Any) -> Any:
     def checked(self: Learner[Any], state: Any, *rest: Any, **named: Any) -> Any:
         if not isinstance(state, self.state_type):
             raise WrongType(
-                f"{type(self).__name__} goes on from a state of its own, as start() and update() give it, not from {shown(state)}."
+                f"{type(self).__name__} goes on from a state of its own, as start() and update() "
+                f"give it, not from {shown(state)}."
             )
         return method(self, state, *rest, **named)
 
@@ -105,7 +113,10 @@ def _of_a_record(method: Any) -> Any:
     @wraps(method)
     def checked(self: Learner[Any], record: Record, *rest: Any, **named: Any) -> Any:
         if not isinstance(record, Record) or not isinstance(record.final_state, self.state_type):
-            raise WrongType(f"{type(self).__name__} has bounds for a run of its own, as tidewolf.run gives it, not for {shown(record)}.")
+            raise WrongType(
+                f"{type(self).__name__} has bounds for a run of its own, as tidewolf.run gives it, "
+                f"not for {shown(record)}."
+            )
         if rest or named:
             start, stop = _part(record, *rest, **named)
             return method(self, record, start, stop)
@@ -118,20 +129,41 @@ def _of_a_record(method: Any) -> Any:
 def _on_a_set(method: Any) -> Any:
     @wraps(method.__func__)
     def checked(cls: type[Learner[Any]], K: HasLMO, horizon: int) -> Any:
-        return method.__func__(cls, as_set(K, f"Examples of {cls.__name__}"), as_count(horizon, "The horizon"))
+        return method.__func__(
+            cls, as_set(K, f"Examples of {cls.__name__}"), as_count(horizon, "The horizon")
+        )
 
     return classmethod(checked)
 
 
 def _part(record: Record, start: int, stop: int) -> tuple[int, int]:
-    start, stop = as_count(start, "The first round", least=0), as_count(stop, "The round after the last")
+    start, stop = (
+        as_count(start, "The first round", least=0),
+        as_count(stop, "The round after the last"),
+    )
     if not start < stop <= record.rounds:
-        raise InvalidInput(f"Rounds {start} to {stop} were asked about; the run has {record.rounds}, and a part of it at least one.")
+        raise InvalidInput(
+            f"Rounds {start} to {stop} were asked about; the run has {record.rounds}, and a part "
+            "of it at least one."
+        )
     return start, stop
 
 
 _CHECKED = {
-    **dict.fromkeys(("act", "acts", "companion", "measures", "notes", "rounds_left", "save", "slopes", "update"), _of_a_state),
+    **dict.fromkeys(
+        (
+            "act",
+            "acts",
+            "companion",
+            "measures",
+            "notes",
+            "rounds_left",
+            "save",
+            "slopes",
+            "update",
+        ),
+        _of_a_state,
+    ),
     **dict.fromkeys(("bound", "bound_between"), _of_a_record),
 }
 
@@ -149,16 +181,26 @@ class Learner(Value, ABC, Generic[S]):
     needs: ClassVar[type[FullInformation] | type[FirstOrder] | type[Bandit]]
     state_type: ClassVar[type]
     on_average: ClassVar[bool] = False
-    """whether bounds and promises hold only on average over the learner's own dice: then they are shown, and no run is judged by them"""
+    """whether bounds and promises hold only on average over the learner's own dice: then they are
+    shown, and no run is judged by them
+    """
     anytime: ClassVar[bool] = False
-    """whether it goes on past its horizon as though there were none; a learner that restarts there says so in a note"""
+    """whether it goes on past its horizon as though there were none; a learner that restarts there
+    says so in a note
+    """
     accuracy: ClassVar[float] = 0.0
-    """how far apart, as a share of the radius, two answers to the same step may be where a step is solved to an accuracy"""
+    """how far apart, as a share of the radius, two answers to the same step may be where a step is
+    solved to an accuracy
+    """
     exponents: ClassVar[tuple[float, float] | None] = None
-    """the powers of T that theory promises for regret and violation, up to logarithms; None where it promises none"""
+    """the powers of T that theory promises for regret and violation, up to logarithms; None where
+    it promises none
+    """
 
     def __init_subclass__(cls) -> None:
-        """Whose state, and whose record, a method is given is checked here, once for all learners."""
+        """Whose state, and whose record, a method is given is checked here, once for all
+        learners.
+        """
         super().__init_subclass__()
         _check(cls)
         if isinstance(cls.__dict__.get("examples"), classmethod):
@@ -181,7 +223,10 @@ class Learner(Value, ABC, Generic[S]):
         """The next k points, as (k, *shape); k at most `rounds_left(state)`."""
         k = as_count(k, "How many points are asked for", least=0)
         if not 1 <= k <= self.rounds_left(state):
-            raise InvalidInput(f"The next {k} points were asked for; 1 to {self.rounds_left(state)} are settled before the next update.")
+            raise InvalidInput(
+                f"The next {k} points were asked for; 1 to {self.rounds_left(state)} are settled "
+                "before the next update."
+            )
         x = self.act(state)
         return namespace(x).broadcast_to(x, (k, *x.shape))
 
@@ -203,11 +248,19 @@ class Learner(Value, ABC, Generic[S]):
         """Settings worth testing on a set, for the laws of `tidewolf.testing`."""
 
     def promise(self) -> Bound:
-        """What the theory knows before the first round of a run of as many rounds as the learner was made for."""
-        return Bound(None, None, f"{type(self).__name__} promises nothing beforehand: its bounds are measured.")
+        """What the theory knows before the first round of a run of as many rounds as the learner
+        was made for.
+        """
+        return Bound(
+            None,
+            None,
+            f"{type(self).__name__} promises nothing beforehand: its bounds are measured.",
+        )
 
     def slopes(self, state: S) -> tuple[float, float] | None:
-        """The largest slopes of losses and constraints known so far, given or met; None where nothing is known of them."""
+        """The largest slopes of losses and constraints known so far, given or met; None where
+        nothing is known of them.
+        """
         return None
 
     def companion(self, state: S) -> Companion | None:
@@ -215,12 +268,18 @@ class Learner(Value, ABC, Generic[S]):
         return None
 
     def measures(self, state: S) -> tuple[float, ...]:
-        """Running numbers that `bound_between` takes differences of; a run keeps them for every update."""
+        """Running numbers that `bound_between` takes differences of; a run keeps them for every
+        update.
+        """
         return ()
 
     def bound_between(self, record: Record, start: int, stop: int) -> Bound:
-        """The measured bound for rounds start to stop alone, against the best point for these rounds."""
-        return Bound(None, None, f"{type(self).__name__} has no measured bound for a part of the rounds.")
+        """The measured bound for rounds start to stop alone, against the best point for these
+        rounds.
+        """
+        return Bound(
+            None, None, f"{type(self).__name__} has no measured bound for a part of the rounds."
+        )
 
     def notes(self, state: S) -> tuple[str, ...]:
         """Sentences a reader of the run should know, such as a horizon that was passed."""
@@ -233,23 +292,34 @@ class Learner(Value, ABC, Generic[S]):
     def load(self, data: bytes, *, source: str = "The saved state") -> S:
         """A saved state again; refused when it was saved under other settings, or is none.
 
-        `source` is what a warning calls it that it was written under other versions of Python or of the packages that compute.
+        `source` is what a warning calls it that it was written under other versions of Python or of
+        the packages that compute.
         """
         if not isinstance(data, bytes):
-            raise WrongType(f"A saved state is bytes, as `save` gives them, not a {type(data).__name__}.")
+            raise WrongType(
+                f"A saved state is bytes, as `save` gives them, not a {type(data).__name__}."
+            )
         saved = checkpoint.load(data, settings=fingerprint(self), reference=self.hard_set.center)
         try:
             state: S = conforming(saved.fields, self.state_type, self.start(), self.hard_set)
             self._require_whole(state)
         except Exception as error:  # hand-made content breaks in every way
             who, wrong = type(self).__name__, checkpoint.half_sentence(error)
-            raise BrokenFile(f"The saved state has a right checksum and is no state of {who}: {wrong}.") from None
+            raise BrokenFile(
+                f"The saved state has a right checksum and is no state of {who}: {wrong}."
+            ) from None
         if other := checkpoint.versions_elsewhere(saved.writer):
-            warnings.warn(f"{source} was written under {other}: it goes on, and its bits may differ.", OtherVersions, stacklevel=2)
+            warnings.warn(
+                f"{source} was written under {other}: it goes on, and its bits may differ.",
+                OtherVersions,
+                stacklevel=2,
+            )
         return state
 
     def _require_whole(self, state: S) -> None:
-        """Refuse, by a ValueError, a state that the next round could not go on from: the point it plays is a member of the set."""
+        """Refuse, by a ValueError, a state that the next round could not go on from: the point it
+        plays is a member of the set.
+        """
         K = self.hard_set
         if not self.rounds_left(state) >= 1:
             raise ValueError("no round is left before its next update")

@@ -1,9 +1,12 @@
-"""Blocks of rounds played at one point and, for learners that need a horizon, stretches of blocks that end there.
+"""Blocks of rounds played at one point and, for learners that need a horizon, stretches of blocks
+that end there.
 
-    feedback on some rounds -> sums of the open block -> at its end one step of the learner -> at the horizon a restart with twice as many
+    feedback on some rounds -> sums of the open block -> at its end one step of the learner -> at
+        the horizon a restart with twice as many
 
-A last, shorter block is cut at the horizon. `Clocked` owns this clock; `BlockLearner` adds up first-order feedback by it, and a learner
-says what happens at the end of a block. Learners that work at any time have no stretches and never restart.
+A last, shorter block is cut at the horizon. `Clocked` owns this clock; `BlockLearner` adds up
+first-order feedback by it, and a learner says what happens at the end of a block. Learners that
+work at any time have no stretches and never restart.
 """
 
 from __future__ import annotations
@@ -48,7 +51,9 @@ S = TypeVar("S", bound=Blocked)
 
 
 class Clocked(Learner[C]):
-    """Abstract: learners whose settings are constant within a block, and whose blocks fill stretches of rounds."""
+    """Abstract: learners whose settings are constant within a block, and whose blocks fill
+    stretches of rounds.
+    """
 
     @abstractmethod
     def _length(self, state: C) -> int:
@@ -59,7 +64,9 @@ class Clocked(Learner[C]):
         return None
 
     def _restarted(self, state: C) -> C:
-        """The same point with a clean slate and twice the horizon; asked for at the end of a stretch alone."""
+        """The same point with a clean slate and twice the horizon; asked for at the end of a
+        stretch alone.
+        """
         return state
 
     def rounds_left(self, state: C) -> int:
@@ -80,7 +87,9 @@ class BlockLearner(Clocked[S]):
 
     @abstractmethod
     def _closed(self, state: S, block: FirstOrder) -> S:
-        """The state after a whole block, from its sums; `state` is that of its last part's beginning."""
+        """The state after a whole block, from its sums; `state` is that of its last part's
+        beginning.
+        """
 
     def update(self, state: S, seen: FirstOrder) -> S:
         state = self._in_stretch(state)
@@ -94,7 +103,9 @@ class BlockLearner(Clocked[S]):
         return waiting
 
 
-def slopes_with(K: HasLMO, block: FirstOrder, loss_slope: float, constraint_slope: float) -> tuple[float, float]:
+def slopes_with(
+    K: HasLMO, block: FirstOrder, loss_slope: float, constraint_slope: float
+) -> tuple[float, float]:
     """The largest slopes, those of an open block among them."""
     if block.rounds == 0:
         return loss_slope, constraint_slope

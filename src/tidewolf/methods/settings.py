@@ -1,6 +1,7 @@
 """The settings that learners share, checked by name, and the sentences about them.
 
-A setting of one name means the same in every learner; `settle` puts each into its plain form or refuses it with a sentence.
+A setting of one name means the same in every learner; `settle` puts each into its plain form or
+refuses it with a sentence.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ def _positive(value: Any, name: str) -> float:
     """A number whose square is one too."""
     size = as_number(value, name, above=0.0)
     if not LEAST <= size <= MOST:
-        raise InvalidInput(f"{name} = {size:g} was given; sizes from {LEAST:g} to {MOST:g} are accepted: give it in other units.")
+        raise InvalidInput(
+            f"{name} = {size:g} was given; sizes from {LEAST:g} to {MOST:g} are accepted: give it "
+            "in other units."
+        )
     return size
 
 
@@ -40,13 +44,16 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
 
 
 def settle(learner: Learner[Any], **own: Callable[[Any, str], Any]) -> None:
-    """Check the set and every setting of a frozen learner that has a known name, or a check of its own."""
+    """Check the set and every setting of a frozen learner that has a known name, or a check of its
+    own.
+    """
     K = as_set(learner.hard_set, type(learner).__name__)
     if not (K.radius == 0.0 or LEAST <= K.radius <= MOST) or length(K.center) > MOST:
         where = f"radius {K.radius:.3g}, {length(K.center):.3g} from the origin,"
         raise InvalidInput(
-            f"A set of {where} was given; {type(learner).__name__} squares distances and takes radii from {LEAST:g} to {MOST:g}, or 0, "
-            f"and no point farther away: give the points in other units."
+            f"A set of {where} was given; {type(learner).__name__} squares distances and takes "
+            f"radii from {LEAST:g} to {MOST:g}, or 0, and no point farther away: give the points "
+            "in other units."
         )
     checks = {**_CHECKS, **own}
     for field in dataclasses.fields(learner):  # type: ignore[arg-type]
@@ -68,11 +75,18 @@ def passed_horizon(asked: int | None, now: Stretch) -> tuple[str, ...]:
     """The sentence that a known horizon was passed, if it was."""
     if asked is None or now.horizon == asked:
         return ()
-    return (f"The horizon of {asked} rounds was passed: after round {now.began} the learner restarted with {now.horizon}.",)
+    return (
+        (
+            f"The horizon of {asked} rounds was passed: after round {now.began} the learner "
+            f"restarted with {now.horizon}."
+        ),
+    )
 
 
 def warn_of(concerns: tuple[str, ...], frozen: bool, cure: str) -> None:
-    """Say what a theorem's settings cannot do as one warning, where the caller of `.theorem(...)` stands."""
+    """Say what a theorem's settings cannot do as one warning, where the caller of `.theorem(...)`
+    stands.
+    """
     if concerns:
         sentence = f"{' '.join(concerns)} {cure}(K, horizon) has settings for any horizon."
         warnings.warn(sentence, FrozenRegime if frozen else ShortHorizon, stacklevel=4)

@@ -46,7 +46,20 @@ __all__ = [
     "zoo",
 ]
 
-_BUILDERS: tuple[Builder, ...] = (routing, sdp, completion, portfolio, scheduling, adversarial, abilene, freeway, carbon, geant, uunet, zoo)
+_BUILDERS: tuple[Builder, ...] = (
+    routing,
+    sdp,
+    completion,
+    portfolio,
+    scheduling,
+    adversarial,
+    abilene,
+    freeway,
+    carbon,
+    geant,
+    uunet,
+    zoo,
+)
 
 
 def every() -> dict[str, Builder]:
@@ -61,4 +74,6 @@ def named(name: str) -> Builder:
         return known[name]
     near = get_close_matches(name, known, n=1)
     hint = f" Did you mean {near[0]}?" if near else ""
-    raise InvalidInput(f"There is no problem called {name!r}; the built-in ones are {', '.join(known)}.{hint}")
+    raise InvalidInput(
+        f"There is no problem called {name!r}; the built-in ones are {', '.join(known)}.{hint}"
+    )

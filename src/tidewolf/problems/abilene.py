@@ -1,11 +1,13 @@
-"""Abilene, hour by hour for two weeks: one flow from Los Angeles to Washington beside measured traffic.
+"""Abilene, hour by hour for two weeks: one flow from Los Angeles to Washington beside measured
+traffic.
 
     f_t(x) = sum_e (ospf_e / 1000) (1 + 10 load_t(e) / cap_e) x_e
     g_t(x) = max_e x_e - c_t(e),     c_t(e) = (share cap_e - load_t(e)) / DEMAND
 
-Every measured demand follows the OSPF shortest path (there are no ties) and gives load_t(e). The links that lead away from Los Angeles
-by OSPF distance and lie on a way to Washington form a DAG of 14 arcs and 7 paths. At share 0.2 the best fixed flow with every
-g_t <= 0 has mean loss 4.74032, against 4.43035 without the limits; at 0.15 no flow meets every hour. Y. Zhang's Abilene data.
+Every measured demand follows the OSPF shortest path (there are no ties) and gives load_t(e). The
+links that lead away from Los Angeles by OSPF distance and lie on a way to Washington form a DAG of
+14 arcs and 7 paths. At share 0.2 the best fixed flow with every g_t <= 0 has mean loss 4.74032,
+against 4.43035 without the limits; at 0.15 no flow meets every hour. Y. Zhang's Abilene data.
 """
 
 from __future__ import annotations
@@ -22,17 +24,21 @@ from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.graph_tools import away
 
 SOURCE, TARGET = "LOSAng", "WASHng"
-DEMAND = 2098.332  # Mbit/s: 0.9 of the largest flow that fits beside the measured traffic in every hour at share 0.2
+# Mbit/s: 0.9 of the largest flow that fits beside the measured traffic in every hour at share 0.2
+DEMAND = 2098.332
 
 
 def abilene(rounds: int | None = None, seed: int = 0, *, share: float = 0.2) -> Problem:
     """One flow across the Abilene backbone beside two weeks of measured traffic, hour by hour.
 
-    `share` is the part of each link that traffic may fill. The stream is a record: the seed has no effect.
+    `share` is the part of each link that traffic may fill. The stream is a record: the seed has no
+    effect.
     """
     share = as_number(share, "The share of a link that may be filled", above=0.0)
     if share > 1.0:
-        raise InvalidInput(f"The share of a link that may be filled must be at most 1, not {share:g}.")
+        raise InvalidInput(
+            f"The share of a link that may be filled must be at most 1, not {share:g}."
+        )
     traffic, names, table = recorded("abilene_hourly.npz", "tm_mbps", "nodes", "links")
     nodes = [str(name) for name in names]
     links = [(nodes[int(tail)], nodes[int(head)]) for tail, head in table[:, 1:3]]
@@ -45,7 +51,10 @@ def abilene(rounds: int | None = None, seed: int = 0, *, share: float = 0.2) -> 
     return Problem(
         "abilene",
         FlowPolytope.from_edges(arcs, source=SOURCE, target=TARGET),
-        Stream(Linear(ospf / 1000 * (1 + 10 * load / cap)), Capacity((share * cap - load) / DEMAND)),
-        f"One flow from Los Angeles to Washington across Abilene beside measured traffic, links filled to {share:g} of their speed.",
+        Stream(
+            Linear(ospf / 1000 * (1 + 10 * load / cap)), Capacity((share * cap - load) / DEMAND)
+        ),
+        "One flow from Los Angeles to Washington across Abilene beside measured traffic, links "
+        f"filled to {share:g} of their speed.",
         tuple(f"{tail} > {head}" for tail, head in arcs),
     )

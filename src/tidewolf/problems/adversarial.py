@@ -1,18 +1,28 @@
-"""Streams made to hurt: linear losses and half-spaces of slope 1 within the affine hull, on any set.
+"""Streams made to hurt: linear losses and half-spaces of slope 1 within the affine hull, on any
+set.
 
-With e a direction within aff(K), n_t and n'_t noise, +- turning after every `phase` rounds, every gradient scaled to length 1:
+With e a direction within aff(K), n_t and n'_t noise, +- turning after every `phase` rounds, every
+gradient scaled to length 1:
 
-    switching      f_t = <+-e + n_t, x>      g_t = <n'_t, x - s>             the best point keeps changing sides
-    opposing       f_t = <-e + n_t, x>       g_t = <e + n'_t, x - s>         what lowers the loss breaks the limit
-    random signs   f_t = <n_t, x>            g_t = <n'_t, x - s>             signs and nothing else: nothing to learn, all to lose
-    moving         f_t = <-+e + n_t, x>      g_t = <+-e + n'_t, x - s>       the limit comes from one side, then from the other
-    excluding      f_t = <-+e + n_t, x>      g_t = <+-e, x - s_+->           what one phase asks for the next forbids
-    deadlock       f_t = <-e + n_t, x>       g_t = <+-e, x - s_+->           the same, turning every round, for one phase; then
-                   f_t = <e + n_t, x>        g_t = <e, x - s_->              easy for ever, for whoever has not become too careful to move
+    switching      f_t = <+-e + n_t, x>      g_t = <n'_t, x - s>
+        the best point keeps changing sides
+    opposing       f_t = <-e + n_t, x>       g_t = <e + n'_t, x - s>
+        what lowers the loss breaks the limit
+    random signs   f_t = <n_t, x>            g_t = <n'_t, x - s>
+        signs and nothing else: nothing to learn, all to lose
+    moving         f_t = <-+e + n_t, x>      g_t = <+-e + n'_t, x - s>
+        the limit comes from one side, then from the other
+    excluding      f_t = <-+e + n_t, x>      g_t = <+-e, x - s_+->
+        what one phase asks for the next forbids
+    deadlock       f_t = <-e + n_t, x>       g_t = <+-e, x - s_+->
+        the same, turning every round, for one phase; then
+                   f_t = <e + n_t, x>        g_t = <e, x - s_->
+                       easy for ever, for whoever has not become too careful to move
 
-s, on the way from the center to the vertex with the least <e, x>, keeps every constraint of the first four. In the others, s_+ = s
-and s_- lies towards the opposite vertex: limits ask for <e, x> <= <e, s_+> and for <e, x> >= <e, s_-> > <e, s_+> by turns. No point keeps
-both; but one does within a phase of the fifth, and after the first phase of the last.
+s, on the way from the center to the vertex with the least <e, x>, keeps every constraint of the
+first four. In the others, s_+ = s and s_- lies towards the opposite vertex: limits ask for <e,
+x> <= <e, s_+> and for <e, x> >= <e, s_-> > <e, s_+> by turns. No point keeps both; but one does
+within a phase of the fifth, and after the first phase of the last.
 """
 
 from __future__ import annotations
@@ -39,30 +49,50 @@ COMMON = KINDS[:4]
 """Those on which some point keeps every constraint."""
 ROUNDS, PHASE = 2000, 100  # the usual number of rounds; those between two turns
 NOISE = 0.5  # length of the noise beside e
-ASIDE, FAR_ASIDE = 0.6, 0.95  # how far s lies from the center, as a share of the way to the vertex; in a deadlock
+# how far s lies from the center, as a share of the way to the vertex; in a deadlock
+ASIDE, FAR_ASIDE = 0.6, 0.95
 
 
 def adversarial(
-    rounds: int | None = None, seed: int = 0, *, kind: str = "switching", K: ConvexSet | None = None, phase: int = PHASE
+    rounds: int | None = None,
+    seed: int = 0,
+    *,
+    kind: str = "switching",
+    K: ConvexSet | None = None,
+    phase: int = PHASE,
 ) -> Problem:
     """Losses and limits that turn against the learner.
 
-    `kind` is "switching", "opposing", "random signs", "moving", "excluding" or "deadlock"; `K` any set of two points or more, a
-    simplex by default; `phase` how many rounds pass between two turns. 2,000 rounds unless said otherwise.
+    `kind` is "switching", "opposing", "random signs", "moving", "excluding" or "deadlock"; `K` any
+    set of two points or more, a simplex by default; `phase` how many rounds pass between two turns.
+    2,000 rounds unless said otherwise.
     """
     K = Simplex(6) if K is None else K
     as_set(K, "An adversary")
     rounds, phase = as_rounds(rounds, ROUNDS, 2 * math.prod(K.shape)), as_count(phase, "A phase")
     if not is_text(kind, *KINDS):
-        raise InvalidInput(f"There is no adversary called {shown(kind)}; there are {', '.join(KINDS)}.")
+        raise InvalidInput(
+            f"There is no adversary called {shown(kind)}; there are {', '.join(KINDS)}."
+        )
     if K.dimension == 0:
-        raise InvalidInput("An adversary needs a set of two points or more; this one has a single point.")
+        raise InvalidInput(
+            "An adversary needs a set of two points or more; this one has a single point."
+        )
 
-    within = np.stack([_flat(K.tangent(like(row.reshape(K.shape), K.center))) for row in np.eye(_flat(K.center).size)])
+    within = np.stack(
+        [
+            _flat(K.tangent(like(row.reshape(K.shape), K.center)))
+            for row in np.eye(_flat(K.center).size)
+        ]
+    )
     e = _unit(generator(seed, f"{kind}: side").standard_normal((1, len(within))) @ within)
     turn = np.where(np.arange(rounds) // phase % 2, -1.0, 1.0)[:, None]
     locked = (np.arange(rounds) < phase)[:, None]
-    limit = np.where(locked & (np.arange(rounds) % 2 == 1)[:, None], -1.0, 1.0) if kind == "deadlock" else turn
+    limit = (
+        np.where(locked & (np.arange(rounds) % 2 == 1)[:, None], -1.0, 1.0)
+        if kind == "deadlock"
+        else turn
+    )
     sides: dict[str, tuple[Floats | float, Floats | float]] = {
         "switching": (turn, 0.0),
         "opposing": (-1.0, 1.0),
@@ -72,18 +102,30 @@ def adversarial(
         "deadlock": (np.where(locked, -1.0, 1.0), limit),
     }
     f_side, g_side = sides[kind]
-    f_noise, g_noise = (_noise(rounds, within, generator(seed, f"{kind}: {what}"), kind) for what in ("losses", "constraints"))
+    f_noise, g_noise = (
+        _noise(rounds, within, generator(seed, f"{kind}: {what}"), kind)
+        for what in ("losses", "constraints")
+    )
     C, A = _unit(f_side * e + f_noise), _unit(g_side * e + g_noise * (kind in COMMON))
 
-    center, (low, high) = _flat(K.center), (_flat(K.lmo(like(d.reshape(K.shape), K.center))) for d in (e, -e))
-    below = limit > 0 if kind == "excluding" else locked & (limit > 0) if kind == "deadlock" else True
-    s = center + (FAR_ASIDE if kind == "deadlock" else ASIDE) * (np.where(below, low, high) - center)
+    center, (low, high) = (
+        _flat(K.center),
+        (_flat(K.lmo(like(d.reshape(K.shape), K.center))) for d in (e, -e)),
+    )
+    below = (
+        limit > 0 if kind == "excluding" else locked & (limit > 0) if kind == "deadlock" else True
+    )
+    s = center + (FAR_ASIDE if kind == "deadlock" else ASIDE) * (
+        np.where(below, low, high) - center
+    )
     shape = (rounds, *K.shape)
     stream = Stream(
         Linear(like(C.reshape(shape), K.center)),
         Affine(like(A.reshape(shape), K.center), like((A * s).sum(axis=1), K.center)),
     )
-    return Problem("adversarial", K, stream, f"Losses and limits that turn against the learner: {kind}.")
+    return Problem(
+        "adversarial", K, stream, f"Losses and limits that turn against the learner: {kind}."
+    )
 
 
 def _noise(rounds: int, within: Floats, rng: np.random.Generator, kind: str) -> Floats:
@@ -94,7 +136,9 @@ def _noise(rounds: int, within: Floats, rng: np.random.Generator, kind: str) -> 
 
 
 def _unit(rows: Floats) -> Floats:
-    """Rows of length 1, or 0 where nothing but rounding is left of them: signs that all agree point across a simplex."""
+    """Rows of length 1, or 0 where nothing but rounding is left of them: signs that all agree point
+    across a simplex.
+    """
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     unit: Floats = np.where(lengths > 1e-9, rows / np.maximum(lengths, 1e-9), 0.0)
     return unit

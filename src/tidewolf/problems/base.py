@@ -1,9 +1,11 @@
 """A problem: a hard set, and a stream of losses and limits to be met on it round after round.
 
-    choose x_t in K,  then see f_t and g_t:   keep  sum_t f_t(x_t)  low  and  sum_t max(0, g_t(x_t))  small
+    choose x_t in K,  then see f_t and g_t:
+        keep  sum_t f_t(x_t)  low  and  sum_t max(0, g_t(x_t))  small
 
-A builder is a function of the number of rounds and the seed whose name is the problem's name and whose docstring opens with one sentence
-about it. `rounds=None` means as many as the problem usually has; the first n rounds never depend on how many were asked for.
+A builder is a function of the number of rounds and the seed whose name is the problem's name and
+whose docstring opens with one sentence about it. `rounds=None` means as many as the problem usually
+has; the first n rounds never depend on how many were asked for.
 """
 
 from __future__ import annotations
@@ -40,15 +42,24 @@ class Problem(Value):
             as_text(getattr(self, name), f"The {name} of a problem")
         as_set(self.K, f"The problem {self.name}")
         if not isinstance(self.stream, Stream):
-            raise WrongType(f"The problem {self.name} needs a Stream(losses, constraints), not {shown(self.stream)}.")
+            raise WrongType(
+                f"The problem {self.name} needs a Stream(losses, constraints), not "
+                f"{shown(self.stream)}."
+            )
         labels = as_items(self.labels, f"The labels of the problem {self.name}", '["SEA", "NYC"]')
-        object.__setattr__(self, "labels", tuple(as_text(label, "A label of a coordinate") for label in labels))
+        object.__setattr__(
+            self, "labels", tuple(as_text(label, "A label of a coordinate") for label in labels)
+        )
         if self.stream.shape != self.K.shape:
             raise WrongShape(
-                f"The stream of {self.name} takes points of shape {self.stream.shape}; the points of its set have shape {self.K.shape}."
+                f"The stream of {self.name} takes points of shape {self.stream.shape}; the points "
+                f"of its set have shape {self.K.shape}."
             )
         if self.labels and (len(self.labels),) != self.K.shape:
-            raise WrongShape(f"The problem {self.name} has {len(self.labels)} labels for points of shape {self.K.shape}.")
+            raise WrongShape(
+                f"The problem {self.name} has {len(self.labels)} labels for points of shape "
+                f"{self.K.shape}."
+            )
 
     @property
     def shape(self) -> Shape:
@@ -60,13 +71,18 @@ class Problem(Value):
 
 
 def as_rounds(rounds: object, usual: int, numbers: int) -> int:
-    """How many rounds are made, `usual` for None; refused before anything is made where `numbers` a round do not fit into memory."""
+    """How many rounds are made, `usual` for None; refused before anything is made where `numbers` a
+    round do not fit into memory.
+    """
     if rounds is None:
         return usual
     count = as_count(rounds, "The number of rounds")
     needed, there = 8 * numbers * count, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > there:
-        raise InvalidInput(f"{count} rounds take {needed / 1e9:.3g} GB of memory at least, and there are {there / 1e9:.3g}; ask for fewer.")
+        raise InvalidInput(
+            f"{count} rounds take {needed / 1e9:.3g} GB of memory at least, and there are "
+            f"{there / 1e9:.3g}; ask for fewer."
+        )
     return count
 
 

@@ -1,10 +1,12 @@
 """Carbon-aware placement, hour by hour for 2020 and 2021: shares of work in 13 power grids.
 
     K = { x : 0 <= x_r <= 0.25, sum x = 1 }
-    f_t(x) = <generation_t / each grid's 99.9th percentile over the record, x>              how strained the grids are
-    g_t(x) = <carbon_t, x> / BUDGET - 1                                                      gCO2/kWh
+    f_t(x) = <generation_t / each grid's 99.9th percentile over the record, x>
+        how strained the grids are
+    g_t(x) = <carbon_t, x> / BUDGET - 1   gCO2/kWh
 
-The best fixed placement with every g_t <= 0 has mean loss 0.59222, against 0.52241 without the limits.
+The best fixed placement with every g_t <= 0 has mean loss 0.59222, against 0.52241 without the
+limits.
 Generation and carbon intensity from CarbonCast (Maji et al. 2022).
 """
 
@@ -28,7 +30,9 @@ def carbon(rounds: int | None = None, seed: int = 0) -> Problem:
 
     The stream is a record: the seed has no effect.
     """
-    intensity, generation, regions = recorded("carbon_ci_u16.npz", "ci_x10", "gen_gw_x100", "regions")
+    intensity, generation, regions = recorded(
+        "carbon_ci_u16.npz", "ci_x10", "gen_gw_x100", "regions"
+    )
     taken = first(rounds, len(intensity), "carbon")
     full = np.percentile(generation, 99.9, axis=0)
     strain, carbon = generation[taken] / full, intensity[taken] / (10 * BUDGET)
@@ -36,6 +40,7 @@ def carbon(rounds: int | None = None, seed: int = 0) -> Problem:
         "carbon",
         CappedSimplex(len(regions), CAP),
         Stream(Linear(strain), Affine(carbon, np.ones(len(carbon)))),
-        f"Shares of work in {len(regions)} power grids, at most {CAP:g} in each and {BUDGET:g} gCO2/kWh over all.",
+        f"Shares of work in {len(regions)} power grids, at most {CAP:g} in each and {BUDGET:g} "
+        "gCO2/kWh over all.",
         tuple(str(region) for region in regions),
     )

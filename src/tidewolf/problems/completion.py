@@ -1,16 +1,18 @@
 """Online matrix completion: what users think of items, from the ratings seen so far.
 
-    K = { X : |X|_* <= TAU }                                     USERS x ITEMS; X_ij: the rating foretold, 0 in the middle of the scale
+    K = { X : |X|_* <= TAU }  USERS x ITEMS; X_ij: the rating foretold, 0 in the middle of the scale
     f_t(X) = 1/2 sum over the items j rated of (X_ij - m_tj)^2   i: the user of the round
-    g_t(X) = max over the items j shown of |X_ij| - b_tj         what may be said: nothing stronger than b_tj
+    g_t(X) = max over the items j shown of |X_ij| - b_tj
+        what may be said: nothing stronger than b_tj
 
-Users arrive: JOIN are there at first, another comes every PACE rounds until all are. In a round one of those who are there, at random, is
-shown SHOWN items, popular ones more often, and rates FEW of them or more. A rating is the product of the user's taste and the item's
-nature, RANK features each, plus NOISE; tastes turn by DRIFT a round towards other ones. b_tj goes up and down between MILD and BOLD, at a
-pace of its own for each of the GENRES that items belong to.
+Users arrive: JOIN are there at first, another comes every PACE rounds until all are. In a round one
+of those who are there, at random, is shown SHOWN items, popular ones more often, and rates FEW of
+them or more. A rating is the product of the user's taste and the item's nature, RANK features each,
+plus NOISE; tastes turn by DRIFT a round towards other ones. b_tj goes up and down between MILD and
+BOLD, at a pace of its own for each of the GENRES that items belong to.
 
-Feasible in hindsight, by construction: X = 0 keeps every limit with MILD to spare. The X that fits best without limits breaks them in
-about two rounds of five.
+Feasible in hindsight, by construction: X = 0 keeps every limit with MILD to spare. The X that fits
+best without limits breaks them in about two rounds of five.
 """
 
 from __future__ import annotations
@@ -30,11 +32,13 @@ ROUNDS, USERS, ITEMS, RANK, TAU = 1000, 20, 12, 2, 12.0
 JOIN, PACE = 8, 20  # users that are there at first; rounds between two that come
 SHOWN, FEW = 8, 3  # items shown a round; ratings a round at the least
 NOISE, DRIFT = 0.3, 0.001  # standard deviation; radians a round
-GENRES, MILD, BOLD, TURN = 3, 0.5, 2.0, 150  # what may be said, in ratings; rounds in which that comes and goes
+# what may be said, in ratings; rounds in which that comes and goes
+GENRES, MILD, BOLD, TURN = 3, 0.5, 2.0, 150
 
 
 def completion(rounds: int | None = None, seed: int = 0) -> Problem:
-    """Ratings of 12 items by 20 users who arrive one by one, foretold within limits on what may be said (nuclear ball, squared losses).
+    """Ratings of 12 items by 20 users who arrive one by one, foretold within limits on what may be
+    said (nuclear ball, squared losses).
 
     1,000 rounds unless said otherwise.
     """
@@ -47,12 +51,16 @@ def completion(rounds: int | None = None, seed: int = 0) -> Problem:
 
     t, shape = np.arange(rounds)[:, None], (USERS, ITEMS)
     user = (draws[:, :1] * np.minimum(JOIN + t // PACE, USERS)).astype(np.int64)
-    shown = np.argsort(np.log(draws[:, 2:]) / popularity, axis=1)[:, -SHOWN:]  # of exponential waiting times the shortest
+    # of exponential waiting times the shortest
+    shown = np.argsort(np.log(draws[:, 2:]) / popularity, axis=1)[:, -SHOWN:]
     rated = np.arange(SHOWN) < FEW + (draws[:, 1:2] * (SHOWN - FEW + 1)).astype(np.int64)
     taste = np.cos(DRIFT * t) * tastes[user[:, 0]] + np.sin(DRIFT * t) * others[user[:, 0]]
     ratings = (taste @ natures.T + noise)[t, shown]
     genre = shown % GENRES
-    limits = MILD + (BOLD - MILD) * (1 + np.cos(2 * np.pi * (t / (TURN + 20 * genre) + genre / GENRES))) / 2
+    limits = (
+        MILD
+        + (BOLD - MILD) * (1 + np.cos(2 * np.pi * (t / (TURN + 20 * genre) + genre / GENRES))) / 2
+    )
     places = user * ITEMS + shown
     return Problem(
         "completion",
@@ -61,5 +69,6 @@ def completion(rounds: int | None = None, seed: int = 0) -> Problem:
             Squared(np.where(rated, ratings, 0.0), np.where(rated, places, -1), shape),
             Range(-limits, limits, places, shape),
         ),
-        f"Ratings of {ITEMS} items by {USERS} users who arrive one by one, foretold within limits on what may be said.",
+        f"Ratings of {ITEMS} items by {USERS} users who arrive one by one, foretold within limits "
+        "on what may be said.",
     )

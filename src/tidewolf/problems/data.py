@@ -1,7 +1,7 @@
 """Recorded streams: where they lie, and how many of their rounds are taken.
 
-The records are not part of the package. They are read from the folder in the environment variable TIDEWOLF_DATA, else from
-../shared/data as seen from the current folder.
+The records are not part of the package. They are read from the folder in the environment variable
+TIDEWOLF_DATA, else from ../shared/data as seen from the current folder.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ def record(file: str) -> Path:
     """Where a file of the data folder lies."""
     path = data_folder() / file
     if not path.is_file():
-        raise InvalidInput(f"The recorded stream {file} is not in {path.parent}; set {VARIABLE} to the folder that holds it.")
+        raise InvalidInput(
+            f"The recorded stream {file} is not in {path.parent}; set {VARIABLE} to the folder "
+            "that holds it."
+        )
     return path
 
 
@@ -41,7 +44,8 @@ def recorded(file: str, *names: str) -> list[NDArray]:
             return [arrays[name] for name in names]
     except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise InvalidInput(
-            f"The recorded stream {path} cannot be read ({error}); set {VARIABLE} to a folder with an intact copy."
+            f"The recorded stream {path} cannot be read ({error}); set {VARIABLE} to a folder with "
+            "an intact copy."
         ) from error
 
 

@@ -1,11 +1,13 @@
-"""The freeways of Los Angeles, every five minutes for a week: one stream of cars from one loop detector to another.
+"""The freeways of Los Angeles, every five minutes for a week: one stream of cars from one loop
+detector to another.
 
     f_t(x) = sum_e 60 miles_e / speed_t(e) x_e              travel minutes
     g_t(x) = max_e x_e - c_t(e),     c_t(e) = min(1, speed_t(e) / its 85th percentile over the week)
 
-The speed of an arc is the mean of the speeds at its ends. The arcs that lead away from detector 187 and lie on a way to detector 169 form
-a DAG of 456 arcs. The best fixed flow with every g_t <= 0 takes 11.0450 minutes on average, against 10.7910 without the limits.
-METR-LA loop detectors (Li et al. 2018; Zhao et al. 2019).
+The speed of an arc is the mean of the speeds at its ends. The arcs that lead away from detector 187
+and lie on a way to detector 169 form a DAG of 456 arcs. The best fixed flow with every g_t <= 0
+takes 11.0450 minutes on average, against 10.7910 without the limits. METR-LA loop detectors (Li et
+al. 2018; Zhao et al. 2019).
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ SHORTEST = 0.01  # miles; some detectors lie at the same spot
 
 
 def freeway(rounds: int | None = None, seed: int = 0) -> Problem:
-    """One stream of cars across the freeways of Los Angeles at a week of measured speeds, every five minutes.
+    """One stream of cars across the freeways of Los Angeles at a week of measured speeds, every
+    five minutes.
 
     The stream is a record: the seed has no effect.
     """
@@ -43,6 +46,7 @@ def freeway(rounds: int | None = None, seed: int = 0) -> Problem:
         "freeway",
         FlowPolytope.from_edges(arcs, source=SOURCE, target=TARGET),
         Stream(Linear(60 * miles / speed[taken]), Capacity(np.minimum(1, speed[taken] / usual))),
-        f"One stream of cars from detector {SOURCE} to detector {TARGET} of the Los Angeles freeways, thinner where traffic is slow.",
+        f"One stream of cars from detector {SOURCE} to detector {TARGET} of the Los Angeles "
+        "freeways, thinner where traffic is slow.",
         tuple(f"{tail} > {head}" for tail, head in arcs),
     )

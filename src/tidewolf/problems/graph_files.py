@@ -1,9 +1,11 @@
 """Graphs from files, as links for flows: edge lists in CSV, GraphML, GML.
 
-Parallel links are links of their own; a link from a node to itself carries nothing and is left out. A graph that is not directed has every
-link in both directions, the ways back after the ways there. A CSV file has a column of tails and one of heads, called so (or source and
-target, from and to, u and v), and is directed unless said otherwise. GML files with parallel links are read whether or not they
-say "multigraph". Nodes are called by their labels where every node has one of its own, else by their ids.
+Parallel links are links of their own; a link from a node to itself carries nothing and is left out.
+A graph that is not directed has every link in both directions, the ways back after the ways there.
+A CSV file has a column of tails and one of heads, called so (or source and target, from and to, u
+and v), and is directed unless said otherwise. GML files with parallel links are read whether or not
+they say "multigraph". Nodes are called by their labels where every node has one of its own, else by
+their ids.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from tidewolf.sets.graph_tools import away
 ENDS = (("tail", "head"), ("source", "target"), ("from", "to"), ("u", "v"))
 NAMES = ("name", "link", "id")
 LARGEST_TEXT = 64 << 20
-"""Bytes of GraphML or GML, whose parsers take some 40 times as much memory; edge lists in CSV have no such limit."""
+"""Bytes of GraphML or GML, whose parsers take some 40 times as much memory; edge lists in CSV have
+no such limit.
+"""
 _GML = re.compile(r'(?P<text>"[^"]*")|#[^\n]*|\bmultigraph\s+\d+|(?P<graph>\bgraph\s*\[)')
 """What is looked for in a GML file, whichever comes first: within text and comments nothing is."""
 
@@ -47,23 +51,39 @@ class Graph(NamedTuple):
     """whether every link is there in both directions, the ways back in the second half"""
 
     def dag(self, source: Hashable, target: Hashable, lengths: str | None = None) -> list[int]:
-        """The links that lead away from the source and lie on a way to the target: no cycle is left. Every link is 1 long unless told."""
+        """The links that lead away from the source and lie on a way to the target: no cycle is
+        left. Every link is 1 long unless told.
+        """
         if lengths is not None and not is_text(lengths, *self.numbers):
             name = lengths if isinstance(lengths, str) else shown(lengths)
-            raise InvalidInput(f"The links have no {name}; ask for it, read_graph(path, numbers=[{name!r}]).")
-        return away(self.links, source=source, target=target, lengths=None if lengths is None else self.numbers[lengths])
+            raise InvalidInput(
+                f"The links have no {name}; ask for it, read_graph(path, numbers=[{name!r}])."
+            )
+        return away(
+            self.links,
+            source=source,
+            target=target,
+            lengths=None if lengths is None else self.numbers[lengths],
+        )
 
 
 def read_graph(
-    path: str | PathLike[str], *, numbers: Sequence[str] = (), missing: float | None = None, directed: bool | None = None
+    path: str | PathLike[str],
+    *,
+    numbers: Sequence[str] = (),
+    missing: float | None = None,
+    directed: bool | None = None,
 ) -> Graph:
     """The graph in a CSV, GraphML or GML file, by the ending of its name.
 
-    `numbers` names what to read of every link, such as lengths; where a link has none, `missing` is taken, and without it the
-    file is refused. `directed` overrules what the file says.
+    `numbers` names what to read of every link, such as lengths; where a link has none, `missing` is
+    taken, and without it the file is refused. `directed` overrules what the file says.
     """
     path = as_path(path, "The path of a graph")
-    numbers = [as_text(name, "The name of a number to read") for name in as_items(numbers, "The numbers to read", '["length"]')]
+    numbers = [
+        as_text(name, "The name of a number to read")
+        for name in as_items(numbers, "The numbers to read", '["length"]')
+    ]
     directed = None if directed is None else as_flag(directed, "directed")
     if missing is not None:
         missing = as_number(missing, "What stands for a missing number")
@@ -75,13 +95,17 @@ def read_graph(
     elif name.endswith((".graphml", ".gml")):
         found, said = _from_networkx(path)
     else:
-        raise InvalidInput(f"{path} is none of the graphs that can be read: .csv, .csv.gz, .graphml, .gml.")
+        raise InvalidInput(
+            f"{path} is none of the graphs that can be read: .csv, .csv.gz, .graphml, .gml."
+        )
     kept = [link for link in found if link.tail != link.head]
     if not kept:
         raise EmptyGraph(f"{path} has no link between two nodes.")
     ways = 1 if (said if directed is None else directed) else 2
     links = [(link.tail, link.head) for link in kept]
-    read = {name: np.tile([_number(link, name, missing) for link in kept], ways) for name in numbers}
+    read = {
+        name: np.tile([_number(link, name, missing) for link in kept], ways) for name in numbers
+    }
     return Graph(
         (*links, *((head, tail) for tail, head in links if ways == 2)),
         read,
@@ -106,7 +130,10 @@ def _number(link: _Link, name: str, missing: float | None) -> float:
     if cell == "" and missing is not None:
         return missing
     if cell == "":
-        raise InvalidInput(f"{link.where} has no {name}; give `missing=` a number that stands for it, or fill it in.")
+        raise InvalidInput(
+            f"{link.where} has no {name}; give `missing=` a number that stands for it, or fill "
+            "it in."
+        )
     return number_in(cell, f"{link.where}, {name}")
 
 
@@ -122,14 +149,23 @@ def _from_csv(path: Path, numbers: Sequence[str]) -> list[_Link]:
             i, j = lower.index(tail), lower.index(head)
             break
     else:
-        raise InvalidInput(f"{path} has the columns {', '.join(header)}; an edge list needs tail and head, or {_ways()}.")
+        raise InvalidInput(
+            f"{path} has the columns {', '.join(header)}; an edge list needs tail and head, or "
+            f"{_ways()}."
+        )
     for name in numbers:
         if name not in header:
             raise InvalidInput(f"{path} has no column called {name!r}; it has {', '.join(header)}.")
     for number, cells in rows:
         if not (cells[i] and cells[j]):
-            raise InvalidInput(f'{path}, line {number}, column "{header[j if cells[i] else i]}": the cell is empty; a link has two ends.')
-    return [_Link(cells[i], cells[j], dict(zip(header, cells, strict=True)), f"{path}, line {number}") for number, cells in rows]
+            raise InvalidInput(
+                f'{path}, line {number}, column "{header[j if cells[i] else i]}": the cell is'
+                " empty; a link has two ends."
+            )
+    return [
+        _Link(cells[i], cells[j], dict(zip(header, cells, strict=True)), f"{path}, line {number}")
+        for number, cells in rows
+    ]
 
 
 def _from_networkx(path: Path) -> tuple[list[_Link], bool]:
@@ -137,21 +173,36 @@ def _from_networkx(path: Path) -> tuple[list[_Link], bool]:
     try:
         import networkx
     except ImportError:
-        raise MissingExtra('Reading GraphML and GML needs networkx: pip install "tidewolf[graph]".') from None
+        raise MissingExtra(
+            'Reading GraphML and GML needs networkx: pip install "tidewolf[graph]".'
+        ) from None
     size = path.stat().st_size
     if size > LARGEST_TEXT:
-        most = f"GraphML and GML are read up to {LARGEST_TEXT >> 20} MB, edge lists in CSV of any size"
+        most = (
+            f"GraphML and GML are read up to {LARGEST_TEXT >> 20} MB, edge lists in CSV of any size"
+        )
         raise InvalidInput(f"{path} has {size >> 20} MB; {most}.")
     try:
-        graph = networkx.read_graphml(path) if path.name.lower().endswith(".graphml") else _gml(networkx, path)
+        graph = (
+            networkx.read_graphml(path)
+            if path.name.lower().endswith(".graphml")
+            else _gml(networkx, path)
+        )
     except TidewolfError:
         raise
     except Exception as error:  # parsers raise what they like
         raise InvalidInput(f"{path} cannot be read as a graph: {error}.") from error
     labels = [data.get("label") for _, data in graph.nodes(data=True)]
     named = None not in labels and len(set(labels)) == len(labels)
-    name = dict(zip(graph.nodes, labels, strict=True)) if named else {node: node for node in graph.nodes}
-    links = [_Link(name[u], name[v], data, f"{path}, link {name[u]} - {name[v]}") for u, v, data in graph.edges(data=True)]
+    name = (
+        dict(zip(graph.nodes, labels, strict=True))
+        if named
+        else {node: node for node in graph.nodes}
+    )
+    links = [
+        _Link(name[u], name[v], data, f"{path}, link {name[u]} - {name[v]}")
+        for u, v, data in graph.edges(data=True)
+    ]
     return links, graph.is_directed()
 
 

@@ -1,6 +1,8 @@
-"""Traffic on directed graphs: on shortest paths, by gravity, and a flow spread over all paths that lead away from its source.
+"""Traffic on directed graphs: on shortest paths, by gravity, and a flow spread over all paths that
+lead away from its source.
 
-A graph is a list of links (tail, head) with positive lengths; nodes are anything hashable; see `sets.graph_tools`.
+A graph is a list of links (tail, head) with positive lengths; nodes are anything hashable; see
+`sets.graph_tools`.
 """
 
 from __future__ import annotations
@@ -14,8 +16,12 @@ from tidewolf.core.types import Floats, Lengths, Link
 from tidewolf.sets.graph_tools import shortest
 
 
-def loads(links: Sequence[Link], lengths: Lengths, nodes: Sequence[Hashable], traffic: Floats) -> Floats:
-    """The load on every link, (rounds, links), when traffic[t, i, j] from nodes[i] to nodes[j] takes the shortest path."""
+def loads(
+    links: Sequence[Link], lengths: Lengths, nodes: Sequence[Hashable], traffic: Floats
+) -> Floats:
+    """The load on every link, (rounds, links), when traffic[t, i, j] from nodes[i] to nodes[j]
+    takes the shortest path.
+    """
     load = np.zeros((len(links), len(traffic)))
     for i, source in enumerate(nodes):
         _, arrival = shortest(links, lengths, source)
@@ -26,8 +32,12 @@ def loads(links: Sequence[Link], lengths: Lengths, nodes: Sequence[Hashable], tr
     return np.ascontiguousarray(load.T)
 
 
-def gravity(links: Sequence[Link], lengths: Lengths, nodes: Sequence[Hashable], pull: Floats) -> Floats:
-    """`loads` for traffic pull[t, i] pull[t, j] from nodes[i] to nodes[j]: a node forwards what all nodes behind it draw."""
+def gravity(
+    links: Sequence[Link], lengths: Lengths, nodes: Sequence[Hashable], pull: Floats
+) -> Floats:
+    """`loads` for traffic pull[t, i] pull[t, j] from nodes[i] to nodes[j]: a node forwards what all
+    nodes behind it draw.
+    """
     own = {node: pull[:, i] for i, node in enumerate(nodes)}
     load = np.zeros((len(links), len(pull)))
     for source in nodes:
@@ -41,17 +51,27 @@ def gravity(links: Sequence[Link], lengths: Lengths, nodes: Sequence[Hashable], 
     return np.ascontiguousarray(load.T)
 
 
-def path_counts(links: Sequence[Link], distance: dict[Hashable, float], source: Hashable) -> dict[Hashable, int]:
-    """How many paths lead from the source to each node it reaches on links that lead away from it."""
+def path_counts(
+    links: Sequence[Link], distance: dict[Hashable, float], source: Hashable
+) -> dict[Hashable, int]:
+    """How many paths lead from the source to each node it reaches on links that lead away from
+    it.
+    """
     counts = dict.fromkeys(distance, 0) | {source: 1}
-    outward = [(tail, head) for tail, head in links if tail in distance and distance[head] > distance[tail]]
+    outward = [
+        (tail, head) for tail, head in links if tail in distance and distance[head] > distance[tail]
+    ]
     for tail, head in sorted(outward, key=lambda link: distance[link[0]]):
         counts[head] += counts[tail]
     return counts
 
 
-def spread(links: Sequence[Link], lengths: Lengths, source: Hashable, target: Hashable, scale: float) -> Floats:
-    """Dial's split (1971) of a unit flow over links that lead away: a path of length l gets a share proportional to exp(-l / scale)."""
+def spread(
+    links: Sequence[Link], lengths: Lengths, source: Hashable, target: Hashable, scale: float
+) -> Floats:
+    """Dial's split (1971) of a unit flow over links that lead away: a path of length l gets a share
+    proportional to exp(-l / scale).
+    """
     distance, _ = shortest(links, lengths, source)
     outward = sorted(range(len(links)), key=lambda i: distance[links[i][0]])
     weight = {target: 1.0}

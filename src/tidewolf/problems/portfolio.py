@@ -1,15 +1,19 @@
 """A portfolio that grows under a cap on its risk, day after day.
 
-    K = { x >= 0, sum x = 1 }                         shares of wealth in ASSETS assets, the first of them cash
-    f_t(x) = -log <r_t, x>                            r_t: what a unit of each is worth after the day
-    g_t(x) = (<x, S_t x> / v_t - 1) / 2               S_t: the covariance of that day's returns; v_t: the variance that may be borne
+    K = { x >= 0, sum x = 1 }  shares of wealth in ASSETS assets, the first of them cash
+    f_t(x) = -log <r_t, x>  r_t: what a unit of each is worth after the day
+    g_t(x) = (<x, S_t x> / v_t - 1) / 2
+        S_t: the covariance of that day's returns; v_t: the variance that may be borne
 
-Returns are exp(drift + what is due to FACTORS common factors + what is an asset's own), all normal. Each factor has calm and restless
-times of its own: its standard deviation moves between CALM and RESTLESS with a period of its own, and S_t with it. Assets that lean on
-the factors more drift upwards more. The cap v_t moves between STRICT and LOOSE, in parts of the variance that even shares have on average.
+Returns are exp(drift + what is due to FACTORS common factors + what is an asset's own), all normal.
+Each factor has calm and restless times of its own: its standard deviation moves between CALM and
+RESTLESS with a period of its own, and S_t with it. Assets that lean on the factors more drift
+upwards more. The cap v_t moves between STRICT and LOOSE, in parts of the variance that even shares
+have on average.
 
-Feasible in hindsight, by construction: cash does not move, so all in cash has variance 0. The shares that grow most without the cap
-break it on most days; within it, growth is about half as much.
+Feasible in hindsight, by construction: cash does not move, so all in cash has variance 0. The
+shares that grow most without the cap break it on most days; within it, growth is about half as
+much.
 """
 
 from __future__ import annotations
@@ -25,25 +29,39 @@ from tidewolf.problems.base import Problem, as_rounds
 from tidewolf.sets.simplices.simplex import Simplex
 
 ROUNDS, ASSETS, FACTORS = 1000, 10, 3
-CALM, RESTLESS, PERIODS = 0.004, 0.016, (61, 97, 149)  # standard deviation of a factor a day; days between its restless times
-OWN, CASH, DRIFT = 0.006, 1e-4, 1e-3  # of an asset alone; drift of cash a day; more of it for an asset that leans on the factors by 1
-STRICT, LOOSE, TURN = 0.5, 1.5, 120  # the cap, in parts of the variance that even shares have on average; days in which it comes and goes
+# standard deviation of a factor a day; days between its restless times
+CALM, RESTLESS, PERIODS = 0.004, 0.016, (61, 97, 149)
+# of an asset alone; drift of cash a day; more of it for an asset that leans on the factors by 1
+OWN, CASH, DRIFT = 0.006, 1e-4, 1e-3
+# the cap, in parts of the variance that even shares have on average; days in which it comes and
+# goes
+STRICT, LOOSE, TURN = 0.5, 1.5, 120
 
 
 def portfolio(rounds: int | None = None, seed: int = 0) -> Problem:
-    """Shares of wealth in ten assets, for growth, under a cap on their variance that moves (logarithmic losses, quadratic limits).
+    """Shares of wealth in ten assets, for growth, under a cap on their variance that moves
+    (logarithmic losses, quadratic limits).
 
     1,000 rounds, that is days, unless said otherwise.
     """
     rounds = as_rounds(rounds, ROUNDS, ASSETS**2)
     t = np.arange(rounds)[:, None]
-    leaning = np.vstack([np.zeros(FACTORS), generator(0, "portfolio assets").uniform(0.0, 1.0, (ASSETS - 1, FACTORS))])
+    leaning = np.vstack(
+        [
+            np.zeros(FACTORS),
+            generator(0, "portfolio assets").uniform(0.0, 1.0, (ASSETS - 1, FACTORS)),
+        ]
+    )
     own = np.where(np.arange(ASSETS) > 0, OWN, 0.0)
     turns = (1 + np.cos(2 * np.pi * (t / np.array(PERIODS) + np.arange(FACTORS) / FACTORS))) / 2
     factor = CALM + (RESTLESS - CALM) * turns**2
     drift = CASH + DRIFT * leaning.mean(axis=1)
     moves = factor * generator(seed, "portfolio factors").standard_normal((rounds, FACTORS))
-    returns = np.exp(drift + moves @ leaning.T + own * generator(seed, "portfolio assets").standard_normal((rounds, ASSETS)))
+    returns = np.exp(
+        drift
+        + moves @ leaning.T
+        + own * generator(seed, "portfolio assets").standard_normal((rounds, ASSETS))
+    )
 
     covariance = np.einsum("if,tf,jf->tij", leaning, factor**2, leaning) + np.diag(own**2)
     usual = _even_variance(leaning, own)
@@ -51,8 +69,14 @@ def portfolio(rounds: int | None = None, seed: int = 0) -> Problem:
     return Problem(
         "portfolio",
         Simplex(ASSETS),
-        Stream(LogWealth(returns), Quadratic(covariance / cap[:, None, None], np.zeros((rounds, ASSETS)), np.full(rounds, -0.5))),
-        f"Shares of wealth in {ASSETS} assets, one of them cash, for growth under a cap on their variance that moves.",
+        Stream(
+            LogWealth(returns),
+            Quadratic(
+                covariance / cap[:, None, None], np.zeros((rounds, ASSETS)), np.full(rounds, -0.5)
+            ),
+        ),
+        f"Shares of wealth in {ASSETS} assets, one of them cash, for growth under a cap on their "
+        "variance that moves.",
         ("cash", *(f"asset {i}" for i in range(1, ASSETS))),
     )
 
@@ -61,4 +85,7 @@ def _even_variance(leaning: Floats, own: Floats) -> float:
     """The variance of even shares on the average day, that is, over whole periods."""
     wave = (1 + np.cos(2 * np.pi * np.arange(1000) / 1000)) / 2
     mean_square = float(np.mean((CALM + (RESTLESS - CALM) * wave**2) ** 2))
-    return mean_square * float((leaning.mean(axis=0) ** 2).sum()) + float((own**2).sum()) / len(own) ** 2
+    return (
+        mean_square * float((leaning.mean(axis=0) ** 2).sum())
+        + float((own**2).sum()) / len(own) ** 2
+    )

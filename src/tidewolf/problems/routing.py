@@ -1,20 +1,28 @@
-"""Routing across the NSFNET backbone by day and by night: one flow from Palo Alto to College Park beside everybody else's traffic.
+"""Routing across the NSFNET backbone by day and by night: one flow from Palo Alto to College Park
+beside everybody else's traffic.
 
-    f_t(x) = sum_e (km_e / 1000) (1 + CONGESTION load_t(e) / speed_e) x_e                a length that grows with the load
-    g_t(x) = max_e x_e - c_t(e),     c_t(e) = (FILL speed_e - load_t(e)) / DEMAND        the part of the flow that still fits
+    f_t(x) = sum_e (km_e / 1000) (1 + CONGESTION load_t(e) / speed_e) x_e
+        a length that grows with the load
+    g_t(x) = max_e x_e - c_t(e),     c_t(e) = (FILL speed_e - load_t(e)) / DEMAND
+        the part of the flow that still fits
 
-One round is a quarter of an hour; round 0 is Monday, 0:00 UTC. The topology is the NSFNET T1 backbone of 1988 (14 sites, 21 cables) with
-great-circle lengths and modern speeds. The links that lead away from Palo Alto to College Park form a DAG of 19 arcs and 10 paths.
+One round is a quarter of an hour; round 0 is Monday, 0:00 UTC. The topology is the NSFNET T1
+backbone of 1988 (14 sites, 21 cables) with great-circle lengths and modern speeds. The links that
+lead away from Palo Alto to College Park form a DAG of 19 arcs and 10 paths.
 
-Other traffic follows a gravity model on shortest paths: from i to j goes VOLUME p_i p_j exp(NOISE n_ij(t)), p_i = sqrt(a_i(t)) m_i / sum m;
-m counts people, a_i(t) <= 1 is how awake they are at their own hour and day of the week, n_ij is an AR(1) process of unit variance.
+Other traffic follows a gravity model on shortest paths: from i to j goes VOLUME p_i p_j
+exp(NOISE n_ij(t)), p_i = sqrt(a_i(t)) m_i / sum m; m counts people, a_i(t) <= 1 is how awake they
+are at their own hour and day of the week, n_ij is an AR(1) process of unit variance.
 
-Feasible in hindsight, by construction: the flow r that `graphs.spread` spreads over all paths is guaranteed on every link. Other traffic
-beyond FILL speed_e - DEMAND (r_e + MARGIN) is turned away there, so c_t(e) >= r_e + MARGIN in every round; a link feels it in at most a
-few percent of the rounds. The cheapest path, taken alone, breaks the limits in most rounds; the best fixed flow within them costs 4 % more.
+Feasible in hindsight, by construction: the flow r that `graphs.spread` spreads over all paths is
+guaranteed on every link. Other traffic beyond FILL speed_e - DEMAND (r_e + MARGIN) is turned away
+there, so c_t(e) >= r_e + MARGIN in every round; a link feels it in at most a few percent of the
+rounds. The cheapest path, taken alone, breaks the limits in most rounds; the best fixed flow within
+them costs 4 % more.
 
-With `feasible=False` every link out of Palo Alto loses nine tenths of its speed each Monday from 6:00 to 10:00 UTC. What is left of the
-three, at most 0.1 FILL (20 + 10 + 10) = 3.2 Gbit/s, cannot carry the flow: no decision meets the limits of those rounds.
+With `feasible=False` every link out of Palo Alto loses nine tenths of its speed each Monday from
+6:00 to 10:00 UTC. What is left of the three, at most 0.1 FILL (20 + 10 + 10) = 3.2 Gbit/s, cannot
+carry the flow: no decision meets the limits of those rounds.
 """
 
 from __future__ import annotations
@@ -76,16 +84,23 @@ CABLES = {  # Gbit/s in either direction
 SOURCE, TARGET = "Palo Alto", "College Park"
 
 ROUNDS, HOUR, DAY = 2000, 4, 96  # the usual number of rounds; rounds in an hour and in a day
-DEMAND, VOLUME = 6.0, 100.0  # Gbit/s: the flow; all other traffic, what stays at home included, if every site had its busiest hour
-FILL, CONGESTION = 0.8, 2.0  # the part of a link that may be filled; a full link is this many times its length longer
-SCALE, MARGIN = 1500.0, 0.02  # km over which the guaranteed flow prefers shorter paths; room around it, in parts of the flow
-PEAK, SHARPNESS, WEEKEND = 15.0, 0.6, 0.75  # the busiest local hour; at night exp(-2 SHARPNESS) of it is left, on weekends WEEKEND
-NOISE, MEMORY = 0.25, 0.9  # standard deviation of the logarithm of a demand; how much of it stays from round to round
+# Gbit/s: the flow; all other traffic, what stays at home included, if every site had its busiest
+# hour
+DEMAND, VOLUME = 6.0, 100.0
+# the part of a link that may be filled; a full link is this many times its length longer
+FILL, CONGESTION = 0.8, 2.0
+# km over which the guaranteed flow prefers shorter paths; room around it, in parts of the flow
+SCALE, MARGIN = 1500.0, 0.02
+# the busiest local hour; at night exp(-2 SHARPNESS) of it is left, on weekends WEEKEND
+PEAK, SHARPNESS, WEEKEND = 15.0, 0.6, 0.75
+# standard deviation of the logarithm of a demand; how much of it stays from round to round
+NOISE, MEMORY = 0.25, 0.9
 OUTAGE, LEFT = range(6 * HOUR, 10 * HOUR), 0.1  # rounds of every week; what is left of a link
 
 
 def routing(rounds: int | None = None, seed: int = 0, *, feasible: bool = True) -> Problem:
-    """One flow across the NSFNET backbone beside traffic that comes and goes with the day, every quarter of an hour.
+    """One flow across the NSFNET backbone beside traffic that comes and goes with the day, every
+    quarter of an hour.
 
     2,000 rounds unless said otherwise. With `feasible=False` a weekly outage (the first one in
     rounds 24 to 39, counted from 0) leaves no decision that meets every round.
@@ -105,8 +120,12 @@ def routing(rounds: int | None = None, seed: int = 0, *, feasible: bool = True) 
     return Problem(
         "routing",
         FlowPolytope.from_edges(arcs, source=SOURCE, target=TARGET),
-        Stream(Linear(km / 1000 * (1 + CONGESTION * load / speed)), Capacity(np.maximum(0, usable - load) / DEMAND)),
-        f"One flow from {SOURCE} to {TARGET} across the NSFNET backbone beside diurnal traffic{'' if feasible else ' and weekly outages'}.",
+        Stream(
+            Linear(km / 1000 * (1 + CONGESTION * load / speed)),
+            Capacity(np.maximum(0, usable - load) / DEMAND),
+        ),
+        f"One flow from {SOURCE} to {TARGET} across the NSFNET backbone beside diurnal "
+        f"traffic{'' if feasible else ' and weekly outages'}.",
         tuple(f"{tail} > {head}" for tail, head in arcs),
     )
 
@@ -114,7 +133,10 @@ def routing(rounds: int | None = None, seed: int = 0, *, feasible: bool = True) 
 def kilometres(here: str, there: str) -> float:
     """The length of the great circle between two sites (haversine)."""
     (north, east), (north2, east2) = (map(math.radians, SITES[site][:2]) for site in (here, there))
-    h = math.sin((north2 - north) / 2) ** 2 + math.cos(north) * math.cos(north2) * math.sin((east2 - east) / 2) ** 2
+    h = (
+        math.sin((north2 - north) / 2) ** 2
+        + math.cos(north) * math.cos(north2) * math.sin((east2 - east) / 2) ** 2
+    )
     return 2 * 6371 * math.asin(math.sqrt(h))
 
 
@@ -123,7 +145,9 @@ def traffic(rounds: int, seed: int) -> Floats:
     _, _, zone, people = np.array(list(SITES.values())).T
     hours = np.arange(rounds)[:, None] / HOUR + zone
     weekend = hours // 24 % 7 >= 5
-    awake = np.exp(SHARPNESS * (np.cos(2 * np.pi * (hours - PEAK) / 24) - 1)) * np.where(weekend, WEEKEND, 1.0)
+    awake = np.exp(SHARPNESS * (np.cos(2 * np.pi * (hours - PEAK) / 24) - 1)) * np.where(
+        weekend, WEEKEND, 1.0
+    )
     pull = np.sqrt(awake) * people / people.sum()
     noise = remembered(seed, "routing traffic", rounds, (len(SITES), len(SITES)), MEMORY)
     volume: Floats = VOLUME * pull[:, :, None] * pull[:, None, :] * np.exp(NOISE * noise)

@@ -1,15 +1,19 @@
-"""A day's energy, bought hour by hour: when to buy, day after day, while the grid has more or less room at night, noon and evening.
+"""A day's energy, bought hour by hour: when to buy, day after day, while the grid has more or less
+room at night, noon and evening.
 
     K = { x : 0 <= x_h <= CAP, sum x = 1 }            shares of the day's energy in its 24 hours
     f_t(x) = <price_t, x>                             what they cost
-    g_t(x) = max_j sum_{h in G_j} x_h - b_tj          what is above the room of that day in four overlapping groups of hours
+    g_t(x) = max_j sum_{h in G_j} x_h - b_tj
+        what is above the room of that day in four overlapping groups of hours
 
-One round is a day; round 0 is January 1st. A price is a base, a morning and an evening peak, higher in winter, less what the sun gives
-at noon, more in summer; and noise, an AR(1) process for every hour. The room in a group comes and goes with a period of its own, and
-with noise of its own, between ROOM and ROOM + SWING times the group's share of the day.
+One round is a day; round 0 is January 1st. A price is a base, a morning and an evening peak, higher
+in winter, less what the sun gives at noon, more in summer; and noise, an AR(1) process for every
+hour. The room in a group comes and goes with a period of its own, and with noise of its own,
+between ROOM and ROOM + SWING times the group's share of the day.
 
-Feasible in hindsight, by construction: ROOM > 1, so a plan that buys evenly, 1/24 every hour, fits every day. The cheapest plan alone
-does not, on any day, cheap hours being neighbours; the best fixed plan that does costs about a quarter more.
+Feasible in hindsight, by construction: ROOM > 1, so a plan that buys evenly, 1/24 every hour, fits
+every day. The cheapest plan alone does not, on any day, cheap hours being neighbours; the best
+fixed plan that does costs about a quarter more.
 """
 
 from __future__ import annotations
@@ -26,26 +30,39 @@ from tidewolf.sets.simplices.capped_simplex import CappedSimplex
 
 ROUNDS, HOURS, YEAR = 1000, 24, 365
 CAP = 1 / 6  # of the day's energy in any hour
-GROUPS = {"night": range(7), "morning": range(5, 11), "noon": range(10, 16), "evening": range(15, 23)}
+GROUPS = {
+    "night": range(7),
+    "morning": range(5, 11),
+    "noon": range(10, 16),
+    "evening": range(15, 23),
+}
 PERIODS = (29, 37, 53, 71)  # days in which the room in a group comes and goes
 ROOM, SWING = 1.25, 0.75  # in shares of the day
-BASE, PEAK, SUN = 60.0, 35.0, 30.0  # euros for the day's energy: always; at the peaks; what the sun takes off at noon
+# euros for the day's energy: always; at the peaks; what the sun takes off at noon
+BASE, PEAK, SUN = 60.0, 35.0, 30.0
 NOISE, MEMORY = 8.0, 0.7  # standard deviation of a price; how much of it stays from day to day
 
 
 def scheduling(rounds: int | None = None, seed: int = 0) -> Problem:
-    """The hours in which to buy a day's energy, day after day, at moving prices and within the room that the grid leaves.
+    """The hours in which to buy a day's energy, day after day, at moving prices and within the room
+    that the grid leaves.
 
     1,000 rounds, that is days, unless said otherwise.
     """
     rounds = as_rounds(rounds, ROUNDS, HOURS)
-    member = np.array([[float(hour in group) for hour in range(HOURS)] for group in GROUPS.values()])
+    member = np.array(
+        [[float(hour in group) for hour in range(HOURS)] for group in GROUPS.values()]
+    )
     rows = np.broadcast_to(member, (rounds, *member.shape))
     return Problem(
         "scheduling",
         CappedSimplex(HOURS, CAP),
-        Stream(Linear(prices(rounds, seed)), MaxAffine(rows, room(rounds, seed) * member.sum(axis=1) / HOURS)),
-        f"Shares of a day's energy in its {HOURS} hours, at most {CAP:.3g} in each, and in {', '.join(GROUPS)} what the grid has room for.",
+        Stream(
+            Linear(prices(rounds, seed)),
+            MaxAffine(rows, room(rounds, seed) * member.sum(axis=1) / HOURS),
+        ),
+        f"Shares of a day's energy in its {HOURS} hours, at most {CAP:.3g} in each, and in "
+        f"{', '.join(GROUPS)} what the grid has room for.",
         tuple(f"{hour}:00" for hour in range(HOURS)),
     )
 
@@ -66,6 +83,8 @@ def prices(rounds: int, seed: int) -> Floats:
 
 def room(rounds: int, seed: int) -> Floats:
     """What fits into each group, in units of its share of the day, (rounds, groups)."""
-    wave = np.cos(2 * np.pi * (np.arange(rounds)[:, None] / np.array(PERIODS) + np.arange(len(PERIODS)) / 4))
+    wave = np.cos(
+        2 * np.pi * (np.arange(rounds)[:, None] / np.array(PERIODS) + np.arange(len(PERIODS)) / 4)
+    )
     noise = remembered(seed, "scheduling room", rounds, (len(PERIODS),), MEMORY)
     return np.asarray(ROOM + SWING * np.clip(0.5 + 0.4 * wave + 0.15 * noise, 0.0, 1.0))

@@ -1,16 +1,19 @@
-"""Online semidefinite optimisation  (Garber & Kretzu 2024, Example II): the covariance of what an antenna array sends.
+"""Online semidefinite optimisation
+(Garber & Kretzu 2024, Example II): the covariance of what an antenna array sends.
 
-    K = { X psd, tr X <= POWER }                                         n antennas, total power
-    f_t(X) = - h_t' X h_t                                                minus the power that a moving user receives
-    g_t(X) = max_i a_ti' X a_ti - b_ti                                   what reaches m protected receivers, above what they bear
+    K = { X psd, tr X <= POWER }         n antennas, total power
+    f_t(X) = - h_t' X h_t                minus the power that a moving user receives
+    g_t(X) = max_i a_ti' X a_ti - b_ti   what reaches m protected receivers, above what they bear
 
-The antennas stand in a line, half a wavelength apart. A receiver at angle phi has the gains (2/n)^{1/2} cos(pi k sin phi), k = 0..n-1, and
-on top of them fading: an AR(1) process of standard deviation FADING n^{-1/2} for every antenna. The user walks to and fro between
-USER - WALK and USER + WALK degrees; the receivers sway by SWAY degrees around their own angles, two of them inside the user's range. What
-each bears goes up and down between QUIET and LOUD parts of POWER, at a pace of its own.
+The antennas stand in a line, half a wavelength apart. A receiver at angle phi has the gains
+(2/n)^{1/2} cos(pi k sin phi), k = 0..n-1, and on top of them fading: an AR(1) process of standard
+deviation FADING n^{-1/2} for every antenna. The user walks to and fro between USER - WALK and
+USER + WALK degrees; the receivers sway by SWAY degrees around their own angles, two of them inside
+the user's range. What each bears goes up and down between QUIET and LOUD parts of POWER, at a pace
+of its own.
 
-Feasible in hindsight, by construction: X = 0 keeps every limit with QUIET POWER to spare. The covariance that is best for the user alone
-breaks the limits in most rounds.
+Feasible in hindsight, by construction: X = 0 keeps every limit with QUIET POWER to spare. The
+covariance that is best for the user alone breaks the limits in most rounds.
 """
 
 from __future__ import annotations
@@ -36,7 +39,8 @@ FADING, MEMORY = 0.2, 0.95  # of gains; how much of it stays from round to round
 
 
 def sdp(rounds: int | None = None, seed: int = 0) -> Problem:
-    """The covariance of what 16 antennas send to a moving user past five receivers that must not hear much (semidefinite).
+    """The covariance of what 16 antennas send to a moving user past five receivers that must not
+    hear much (semidefinite).
 
     1,000 rounds unless said otherwise.
     """
@@ -46,17 +50,25 @@ def sdp(rounds: int | None = None, seed: int = 0) -> Problem:
     sways = np.array(RECEIVERS) + SWAY * np.sin(2 * np.pi * (t / (SWING + 20 * own) + own / 3))
     gain = gains(np.concatenate([user, sways], axis=1), seed)
     h, a = gain[:, 0], gain[:, 1:]
-    bears = POWER * (QUIET + (LOUD - QUIET) * (1 + np.cos(2 * np.pi * (t / (SHIFT + 30 * own) + own / 5))) / 2)
+    bears = POWER * (
+        QUIET + (LOUD - QUIET) * (1 + np.cos(2 * np.pi * (t / (SHIFT + 30 * own) + own / 5))) / 2
+    )
     return Problem(
         "sdp",
         BoundedPSD(ANTENNAS, POWER),
-        Stream(Linear(-h[:, :, None] * h[:, None, :]), MaxAffine(a[..., :, None] * a[..., None, :], bears)),
-        f"The covariance of what {ANTENNAS} antennas send to a moving user, past {len(RECEIVERS)} receivers that must not hear much of it.",
+        Stream(
+            Linear(-h[:, :, None] * h[:, None, :]),
+            MaxAffine(a[..., :, None] * a[..., None, :], bears),
+        ),
+        f"The covariance of what {ANTENNAS} antennas send to a moving user, past {len(RECEIVERS)} "
+        "receivers that must not hear much of it.",
     )
 
 
 def gains(degrees: Floats, seed: int) -> Floats:
     """What each antenna counts for at each of these angles, (rounds, angles, antennas)."""
     steps = remembered(seed, "sdp fading", len(degrees), (degrees.shape[1], ANTENNAS), MEMORY)
-    pattern = math.sqrt(2 / ANTENNAS) * np.cos(np.pi * np.arange(ANTENNAS) * np.sin(np.radians(degrees))[..., None])
+    pattern = math.sqrt(2 / ANTENNAS) * np.cos(
+        np.pi * np.arange(ANTENNAS) * np.sin(np.radians(degrees))[..., None]
+    )
     return np.asarray(pattern + FADING / math.sqrt(ANTENNAS) * steps)

@@ -1,11 +1,13 @@
 """Tables of numbers from files, one row a round: CSV (also .csv.gz), NPZ, Parquet.
 
-A first column called time, date, datetime or timestamp holds numbers or ISO dates that increase from row to row; every other column holds
-a finite number in every row. What does not is refused with the file, the line and the column. In an NPZ file the table is its array
-`values`, or its only array of two axes, beside `columns` (names) and `times` where they are.
+A first column called time, date, datetime or timestamp holds numbers or ISO dates that increase
+from row to row; every other column holds a finite number in every row. What does not is refused
+with the file, the line and the column. In an NPZ file the table is its array `values`, or its only
+array of two axes, beside `columns` (names) and `times` where they are.
 
-Files are not trusted: one that unpacks to many times its size, or claims more than it has, is refused before memory is taken
-(`core.archive` has the limits). Times that are whole numbers keep every digit, such as nanoseconds since 1970.
+Files are not trusted: one that unpacks to many times its size, or claims more than it has, is
+refused before memory is taken (`core.archive` has the limits). Times that are whole numbers keep
+every digit, such as nanoseconds since 1970.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ class Table(NamedTuple):
     """Rows of numbers, one a round."""
 
     times: NDArray | None
-    """float64 or datetime64, increasing, whole numbers above 2^53 as such; None where there are none"""
+    """float64 or datetime64, increasing, whole numbers above 2^53 as such; None where there are
+    none
+    """
     columns: tuple[str, ...]
     values: Floats
     """(rows, columns)"""
@@ -57,11 +61,15 @@ def read_table(path: str | PathLike[str]) -> Table:
         return _from_npz(path)
     if name.endswith((".parquet", ".pq")):
         return _from_parquet(path)
-    raise InvalidInput(f"{path} is none of the tables that can be read: .csv, .csv.gz, .npz, .parquet.")
+    raise InvalidInput(
+        f"{path} is none of the tables that can be read: .csv, .csv.gz, .npz, .parquet."
+    )
 
 
 def csv_rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The header of a CSV file, and its rows with their line numbers, each as wide as the header."""
+    """The header of a CSV file, and its rows with their line numbers, each as wide as the
+    header.
+    """
     try:
         with _text(path) as text:
             lines = csv.reader(text, strict=True)
@@ -74,13 +82,16 @@ def csv_rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     for number, cells in found[1:]:
         if len(cells) != len(header):
             raise InvalidInput(
-                f"{path}, line {number}: {_count(len(cells), 'cell')} where the header names {_count(len(header), 'column')}."
+                f"{path}, line {number}: {_count(len(cells), 'cell')} where the header names "
+                f"{_count(len(header), 'column')}."
             )
     return header, found[1:]
 
 
 def _text(path: Path) -> IO[str]:
-    """A CSV file as text; one that is packed is unpacked twice, the first time to see how much it is."""
+    """A CSV file as text; one that is packed is unpacked twice, the first time to see how much it
+    is.
+    """
     if not path.name.lower().endswith(".gz"):
         return open(path, encoding="utf-8-sig", newline="")
     size, unpacked = path.stat().st_size, 0
@@ -88,14 +99,20 @@ def _text(path: Path) -> IO[str]:
         while chunk := packed.read(1 << 20):
             unpacked += len(chunk)
             if unpacked > most_unpacked(size):
-                raise InvalidInput(f"{path} is not read: {too_much(size)}. Unpack it, if it is meant to be so large.")
+                raise InvalidInput(
+                    f"{path} is not read: {too_much(size)}. Unpack it, if it is meant to be so "
+                    "large."
+                )
     return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
 
 
 def number_in(cell: str, where: str) -> float:
     """A cell as a finite number."""
     if cell == "":
-        raise InvalidInput(f"{where}: the cell is empty, and every cell needs a number. Fill the gap, or leave the line out.")
+        raise InvalidInput(
+            f"{where}: the cell is empty, and every cell needs a number. Fill the gap, or leave "
+            "the line out."
+        )
     try:
         number = float(cell)
     except ValueError:
@@ -111,11 +128,20 @@ def _from_csv(path: Path) -> Table:
     columns = _named(header[1:] if timed else header, path)
     places = [f"{path}, line {number}" for number, _ in rows]
     values = [
-        [number_in(cell, f'{place}, column "{name}"') for name, cell in zip(columns, cells[int(timed) :], strict=True)]
+        [
+            number_in(cell, f'{place}, column "{name}"')
+            for name, cell in zip(columns, cells[int(timed) :], strict=True)
+        ]
         for place, (_, cells) in zip(places, rows, strict=True)
     ]
     times = _times([cells[0] for _, cells in rows], places, header[0]) if timed else None
-    return _whole(times, columns, np.array(values, dtype=np.float64).reshape(len(rows), len(columns)), places, path)
+    return _whole(
+        times,
+        columns,
+        np.array(values, dtype=np.float64).reshape(len(rows), len(columns)),
+        places,
+        path,
+    )
 
 
 def _from_npz(path: Path) -> Table:
@@ -127,17 +153,32 @@ def _from_npz(path: Path) -> Table:
     tables = [name for name, array in arrays.items() if array.ndim == 2]
     if "values" not in tables and len(tables) != 1:
         held = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
-        raise InvalidInput(f"{path} holds {held}; a table is an array `values` of two axes, or the only array with two.")
+        raise InvalidInput(
+            f"{path} holds {held}; a table is an array `values` of two axes, or the only array "
+            "with two."
+        )
     name = "values" if "values" in tables else tables[0]
     values, times = arrays[name], arrays.get("times")
     if values.dtype.kind not in "fiub":
         raise InvalidInput(f"{path}, array {name}: the table holds {values.dtype}, not numbers.")
     columns = arrays.get("columns", np.array([f"{i}" for i in range(values.shape[1])]))
     if columns.shape != (values.shape[1],):
-        raise InvalidInput(f"{path}: {_count(columns.size, 'name')} in `columns` for a table with {_count(values.shape[1], 'column')}.")
+        raise InvalidInput(
+            f"{path}: {_count(columns.size, 'name')} in `columns` for a table with "
+            f"{_count(values.shape[1], 'column')}."
+        )
     if times is not None and times.shape != (len(values),):
-        raise InvalidInput(f"{path}: {_count(times.size, 'time')} in `times` for a table with {_count(len(values), 'row')}.")
-    return _of_arrays(times, _named([str(name) for name in columns], path), values.astype(np.float64), path, "times")
+        raise InvalidInput(
+            f"{path}: {_count(times.size, 'time')} in `times` for a table with "
+            f"{_count(len(values), 'row')}."
+        )
+    return _of_arrays(
+        times,
+        _named([str(name) for name in columns], path),
+        values.astype(np.float64),
+        path,
+        "times",
+    )
 
 
 def _from_parquet(path: Path) -> Table:
@@ -153,7 +194,8 @@ def _from_parquet(path: Path) -> Table:
             timed = _is_time(header[0])
             columns = _named(header[1:] if timed else header, path)
             _require_moderate(file, header, timed, path)
-        with parquet.ParquetFile(path, read_dictionary=header[: int(timed)]) as file:  # a text that comes often is kept once
+        # a text that comes often is kept once
+        with parquet.ParquetFile(path, read_dictionary=header[: int(timed)]) as file:
             table = file.read()
     except (OSError, ArrowException) as error:
         raise InvalidInput(f"{path} cannot be read as Parquet: {error}") from error
@@ -162,29 +204,49 @@ def _from_parquet(path: Path) -> Table:
     for name, column in zip(header, table.columns, strict=True):
         if column.null_count:
             row = next(i for i, cell in enumerate(column) if not cell.is_valid)
-            raise InvalidInput(f'{path}, row {row}, column "{name}": the cell is empty, and every cell needs a number.')
+            raise InvalidInput(
+                f'{path}, row {row}, column "{name}": the cell is empty, and every cell needs a'
+                " number."
+            )
     arrays = [column.to_numpy() for column in table.columns]
     for name, array in zip(columns, arrays[int(timed) :], strict=True):
         if array.dtype.kind not in "fiub":
             raise InvalidInput(f'{path}, column "{name}": it holds {array.dtype}, not numbers.')
-    values = np.array(arrays[int(timed) :], dtype=np.float64).T.reshape(table.num_rows, len(columns))
+    values = np.array(arrays[int(timed) :], dtype=np.float64).T.reshape(
+        table.num_rows, len(columns)
+    )
     return _of_arrays(arrays[0] if timed else None, columns, values, path, header[0])
 
 
 def _require_moderate(file: Any, header: Sequence[str], timed: bool, path: Path) -> None:
-    """Refuse a table by what it claims, before it is read: runs of equal numbers take no room in the file, and all of it in memory."""
+    """Refuse a table by what it claims, before it is read: runs of equal numbers take no room
+    in the file, and all of it in memory.
+    """
     from pyarrow import types
 
     size, kinds = path.stat().st_size, file.schema_arrow.types
     numbers = (types.is_integer, types.is_floating, types.is_boolean)
-    times = (*numbers, types.is_temporal, types.is_string, types.is_large_string, types.is_dictionary)
+    times = (
+        *numbers,
+        types.is_temporal,
+        types.is_string,
+        types.is_large_string,
+        types.is_dictionary,
+    )
     for i, (name, kind) in enumerate(zip(header, kinds, strict=True)):
         if not any(fits(kind) for fits in (times if timed and i == 0 else numbers)):
-            raise InvalidInput(f'{path}, column "{name}": it holds {_held(kind)}, not {"times" if timed and i == 0 else "numbers"}.')
+            raise InvalidInput(
+                f'{path}, column "{name}": it holds {_held(kind)}, not'
+                f" {'times' if timed and i == 0 else 'numbers'}."
+            )
     groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
     rows = max(file.metadata.num_rows, sum(group.num_rows for group in groups))
-    if max(8 * rows * len(header), sum(group.total_byte_size for group in groups)) > most_unpacked(size):
-        raise InvalidInput(f"{path} is not read: {too_much(size)}. Write it as CSV, if it is meant to be so large.")
+    if max(8 * rows * len(header), sum(group.total_byte_size for group in groups)) > most_unpacked(
+        size
+    ):
+        raise InvalidInput(
+            f"{path} is not read: {too_much(size)}. Write it as CSV, if it is meant to be so large."
+        )
 
 
 def _require_short(column: Any, name: str, path: Path) -> None:
@@ -205,28 +267,40 @@ def _held(kind: Any) -> str:
         return str(kind)
 
 
-def _of_arrays(times: Any, columns: tuple[str, ...], values: Floats, path: Path, name: str) -> Table:
+def _of_arrays(
+    times: Any, columns: tuple[str, ...], values: Floats, path: Path, name: str
+) -> Table:
     """A table of arrays, whose rows are counted from 0."""
     places = [f"{path}, row {i}" for i in range(len(values))]
     wrong = np.argwhere(~np.isfinite(values))
     if len(wrong):
         i, j = wrong[0]
-        raise InvalidInput(f'{places[i]}, column "{columns[j]}": {values[i, j]} is not a finite number, and every cell needs one.')
+        raise InvalidInput(
+            f'{places[i]}, column "{columns[j]}": {values[i, j]} is not a finite number, and every'
+            " cell needs one."
+        )
     if times is not None and times.dtype.kind not in "fiuM":
         times = _times([str(cell) for cell in times], places, name)
     return _whole(times, columns, values, places, path)
 
 
-def _whole(times: Any, columns: tuple[str, ...], values: Floats, places: Sequence[str], path: Path) -> Table:
+def _whole(
+    times: Any, columns: tuple[str, ...], values: Floats, places: Sequence[str], path: Path
+) -> Table:
     """A table that has rows, and times that increase."""
     if len(values) == 0:
         raise InvalidInput(f"{path} has column names and no rows.")
     if times is not None:
         times = times if times.dtype.kind == "M" or _long(times) else times.astype(np.float64)
-        if not np.isfinite(times.astype(np.float64)).all() or (times.dtype.kind == "M" and np.isnat(times).any()):
+        if not np.isfinite(times.astype(np.float64)).all() or (
+            times.dtype.kind == "M" and np.isnat(times).any()
+        ):
             raise InvalidInput(f"{path}: every row needs a time; some have none.")
         for i in np.flatnonzero(~(times[1:] > times[:-1]))[:1]:
-            raise InvalidInput(f"{places[i + 1]}: the time {times[i + 1]} does not come after {times[i]}; sort the rows, one a time.")
+            raise InvalidInput(
+                f"{places[i + 1]}: the time {times[i + 1]} does not come after {times[i]}; sort "
+                "the rows, one a time."
+            )
     return Table(times, columns, values, places)
 
 
@@ -241,8 +315,18 @@ def _times(cells: Sequence[str], places: Sequence[str], name: str) -> NDArray:
             whole = np.array([int(cell) for cell in cells], dtype=np.int64)
             if _long(whole):
                 return whole
-        return np.array([number_in(cell, f'{place}, column "{name}"') for cell, place in zip(cells, places, strict=True)])
-    return np.array([_date(cell, f'{place}, column "{name}"') for cell, place in zip(cells, places, strict=True)])
+        return np.array(
+            [
+                number_in(cell, f'{place}, column "{name}"')
+                for cell, place in zip(cells, places, strict=True)
+            ]
+        )
+    return np.array(
+        [
+            _date(cell, f'{place}, column "{name}"')
+            for cell, place in zip(cells, places, strict=True)
+        ]
+    )
 
 
 def _long(times: NDArray) -> bool:
@@ -255,8 +339,13 @@ def _date(cell: str, where: str) -> np.datetime64:
     try:
         date = datetime.fromisoformat(cell)
     except ValueError:
-        raise InvalidInput(f"{where}: {cell!r} is neither a number nor a date such as 2024-01-31 or 2024-01-31T06:00.") from None
-    return np.datetime64(date if date.tzinfo is None else date.astimezone(UTC).replace(tzinfo=None), "us")
+        raise InvalidInput(
+            f"{where}: {cell!r} is neither a number nor a date such as 2024-01-31 or "
+            "2024-01-31T06:00."
+        ) from None
+    return np.datetime64(
+        date if date.tzinfo is None else date.astimezone(UTC).replace(tzinfo=None), "us"
+    )
 
 
 def _named(columns: Sequence[str], path: Path) -> tuple[str, ...]:

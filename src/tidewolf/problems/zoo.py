@@ -1,21 +1,29 @@
-"""Flows on the graphs of the Internet Topology Zoo (Knight et al. 2011), beside generated traffic that comes and goes with the day.
+"""Flows on the graphs of the Internet Topology Zoo (Knight et al. 2011), beside generated traffic
+that comes and goes with the day.
 
-    f_t(x) = sum_e length_e (1 + CONGESTION load_t(e) / speed_e) x_e          a length that grows with the load
-    g_t(x) = max_e x_e - c_t(e),     c_t(e) = FILL speed_e - load_t(e)        the part of the flow that still fits; the flow is 1
+    f_t(x) = sum_e length_e (1 + CONGESTION load_t(e) / speed_e) x_e
+        a length that grows with the load
+    g_t(x) = max_e x_e - c_t(e),     c_t(e) = FILL speed_e - load_t(e)
+        the part of the flow that still fits; the flow is 1
 
-One round is a quarter of an hour. The record knows which nodes are joined and nothing else, so the rest is drawn, from the network's
-name alone: cable lengths between SHORTEST and 1, and the weight of a node, log-normal. Of a graph in parts the largest is taken; parallel
-links are one cable. The flow goes between the two nodes with the most paths on the links that lead away from one and lie on a way to the
-other, the nearest such two; clocks run up to ZONES hours later the farther a node is from the first.
+One round is a quarter of an hour. The record knows which nodes are joined and nothing else, so the
+rest is drawn, from the network's name alone: cable lengths between SHORTEST and 1, and the weight
+of a node, log-normal. Of a graph in parts the largest is taken; parallel links are one cable. The
+flow goes between the two nodes with the most paths on the links that lead away from one and lie on
+a way to the other, the nearest such two; clocks run up to ZONES hours later the farther a node is
+from the first.
 
-Other traffic follows a gravity model on shortest paths: from i to j goes p_i p_j, p_i = weight_i sqrt(a_i(t)) exp(NOISE n_i(t)),
-with a_i(t) <= 1 how awake node i is at its own hour and n_i an AR(1) process of unit variance drawn from the seed; an arc of the flow
-carries VOLUME of it on average in everybody's busiest hour. A cable is as fast as that hour and the share r of the flow need, rounded up
-to the next half power of 2.
+Other traffic follows a gravity model on shortest paths: from i to j goes p_i p_j, p_i = weight_i
+sqrt(a_i(t)) exp(NOISE n_i(t)), with a_i(t) <= 1 how awake node i is at its own hour and n_i an
+AR(1) process of unit variance drawn from the seed; an arc of the flow carries VOLUME of it on
+average in everybody's busiest hour. A cable is as fast as that hour and the share r of the flow
+need, rounded up to the next half power of 2.
 
-Feasible in hindsight, by construction: the flow r that `graphs.spread` spreads over all paths is guaranteed on every link. Other traffic
-beyond FILL speed_e - r_e - MARGIN is turned away there, so c_t(e) >= r_e + MARGIN in every round. Geant2012 has 36 arcs and 73 paths; its
-best fixed flow within the limits costs 15 % more than the cheapest path, which breaks them in every round. Uunet: 42 arcs, 414 paths, 14 %.
+Feasible in hindsight, by construction: the flow r that `graphs.spread` spreads over all paths is
+guaranteed on every link. Other traffic beyond FILL speed_e - r_e - MARGIN is turned away there, so
+c_t(e) >= r_e + MARGIN in every round. Geant2012 has 36 arcs and 73 paths; its best fixed flow
+within the limits costs 15 % more than the cheapest path, which breaks them in every round. Uunet:
+42 arcs, 414 paths, 14 %.
 """
 
 from __future__ import annotations
@@ -42,23 +50,31 @@ from tidewolf.sets.graph_tools import away, shortest
 
 FILE = "zoo_edges.csv.gz"
 ROUNDS, HOUR = 2000, 4  # the usual number of rounds; rounds in an hour
-SHORTEST, WEIGHT = 0.1, 0.7  # the shortest cable, the longest being 1; standard deviation of the logarithm of a node's weight
-VOLUME, FILL, CONGESTION = 1.5, 0.8, 2.0  # other traffic, in flows; the part of a link that may be filled; a full link is longer by this
-SCALE, MARGIN = 0.3, 0.02  # length over which the guaranteed flow prefers shorter paths; room around it
-PEAK, SHARPNESS, ZONES = 15.0, 0.6, 4.0  # the busiest local hour; at night exp(-2 SHARPNESS) of it is left; hours between the last clocks
-NOISE, MEMORY = 0.2, 0.9  # standard deviation of the logarithm of a node's traffic; how much of it stays from round to round
+# the shortest cable, the longest being 1; standard deviation of the logarithm of a node's weight
+SHORTEST, WEIGHT = 0.1, 0.7
+# other traffic, in flows; the part of a link that may be filled; a full link is longer by this
+VOLUME, FILL, CONGESTION = 1.5, 0.8, 2.0
+# length over which the guaranteed flow prefers shorter paths; room around it
+SCALE, MARGIN = 0.3, 0.02
+# the busiest local hour; at night exp(-2 SHARPNESS) of it is left; hours between the last clocks
+PEAK, SHARPNESS, ZONES = 15.0, 0.6, 4.0
+# standard deviation of the logarithm of a node's traffic; how much of it stays from round to round
+NOISE, MEMORY = 0.2, 0.9
 
 
 def zoo(rounds: int | None = None, seed: int = 0, *, network: str = "Geant2012") -> Problem:
-    """One flow across an operator's network of the Topology Zoo beside generated traffic, every quarter of an hour.
+    """One flow across an operator's network of the Topology Zoo beside generated traffic, every
+    quarter of an hour.
 
-    `network` is a name in the record, such as "Geant2012", "Uunet" or "Dfn". 2,000 rounds unless said otherwise.
+    `network` is a name in the record, such as "Geant2012", "Uunet" or "Dfn". 2,000 rounds unless
+    said otherwise.
     """
     return _flow("zoo", rounds, seed, network)
 
 
 def geant(rounds: int | None = None, seed: int = 0) -> Problem:
-    """One flow across the GEANT research backbone of 2012 beside generated traffic, every quarter of an hour.
+    """One flow across the GEANT research backbone of 2012 beside generated traffic, every quarter
+    of an hour.
 
     2,000 rounds unless said otherwise.
     """
@@ -83,12 +99,17 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> Problem:
     weights = np.exp(WEIGHT * rng.standard_normal(len(nodes)))
     source, target, paths = ends(links, lengths, nodes)
     if paths < 2:
-        raise InvalidInput(f"The network {network} has a single path between any two nodes, so there is nothing to decide; take another.")
+        raise InvalidInput(
+            f"The network {network} has a single path between any two nodes, so there is nothing "
+            "to decide; take another."
+        )
 
     kept = away(links, source=source, target=target, lengths=lengths)
     arcs, length = [links[i] for i in kept], lengths[kept]
     distance, _ = shortest(links, lengths, source)
-    hours = np.arange(rounds)[:, None] / HOUR - ZONES * np.array([distance[node] for node in nodes]) / max(distance.values())
+    hours = np.arange(rounds)[:, None] / HOUR - ZONES * np.array(
+        [distance[node] for node in nodes]
+    ) / max(distance.values())
     awake = np.exp(SHARPNESS * (np.cos(2 * np.pi * (hours - PEAK) / 24) - 1))
     busiest = gravity(links, lengths, nodes, weights[None, :])[0, kept]
     noise = remembered(seed, f"zoo {network} traffic", rounds, (len(nodes),), MEMORY)
@@ -101,7 +122,8 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> Problem:
         name,
         FlowPolytope.from_edges(arcs, source=source, target=target),
         Stream(Linear(length * (1 + CONGESTION * load / speed)), Capacity(FILL * speed - load)),
-        f"One flow from node {source} to node {target} of {network} in the Topology Zoo beside generated diurnal traffic.",
+        f"One flow from node {source} to node {target} of {network} in the Topology Zoo beside "
+        "generated diurnal traffic.",
         tuple(f"{tail} > {head}" for tail, head in arcs),
     )
 
@@ -113,10 +135,16 @@ def cables_of(network: str) -> list[tuple[int, int]]:
         with gzip.open(path, "rt", newline="", encoding="utf-8") as file:
             rows = [(row["net"], int(row["u"]), int(row["v"])) for row in csv.DictReader(file)]
     except (OSError, EOFError, KeyError, TypeError, ValueError) as error:
-        raise InvalidInput(f"The record {path} cannot be read ({error}); set {VARIABLE} to a folder with an intact copy.") from error
+        raise InvalidInput(
+            f"The record {path} cannot be read ({error}); set {VARIABLE} to a folder with an "
+            "intact copy."
+        ) from error
     names = {name for name, _, _ in rows}
     if not is_text(network, *names):
-        raise InvalidInput(f"There is no network called {shown(network)} in {path}; it has {len(names)}, such as Geant2012, Uunet and Dfn.")
+        raise InvalidInput(
+            f"There is no network called {shown(network)} in {path}; it has {len(names)}, such as "
+            "Geant2012, Uunet and Dfn."
+        )
     cables = sorted({(min(u, v), max(u, v)) for name, u, v in rows if name == network and u != v})
     if not cables:
         raise InvalidInput(f"The network {network} has no link between two nodes.")
@@ -134,8 +162,12 @@ def largest_part(cables: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return [cable for cable in cables if cable[0] in best]
 
 
-def ends(links: Sequence[Link], lengths: Floats, nodes: Sequence[Hashable]) -> tuple[Hashable, Hashable, int]:
-    """The two nodes with the most paths on links that lead away from the first, the nearest among several such, and how many paths."""
+def ends(
+    links: Sequence[Link], lengths: Floats, nodes: Sequence[Hashable]
+) -> tuple[Hashable, Hashable, int]:
+    """The two nodes with the most paths on links that lead away from the first, the nearest among
+    several such, and how many paths.
+    """
     best, chosen = (0, 0.0), (nodes[0], nodes[0])
     for source in nodes:
         distance, _ = shortest(links, lengths, source)

@@ -1,4 +1,6 @@
-"""Approximately feasible projections: the paper's, the one-shot, and the one that keeps an active set."""
+"""Approximately feasible projections: the paper's, the one-shot, and the one that keeps an active
+set.
+"""
 
 from tidewolf.projection.active_set import ActiveSet
 from tidewolf.projection.one_shot import afp

@@ -1,13 +1,17 @@
-"""Approximately feasible projection that remembers: x as a convex combination of vertices, kept between calls.
+"""Approximately feasible projection that remembers: x as a convex combination of vertices, kept
+between calls.
 
-Before the oracle is asked, corrective steps inside the active set (see weights.py); they cost no call. After a call at least the
-Frank-Wolfe line-search step is taken, so the count of the one-shot method stays, 8 R^2/tol + 4: every step only brings x nearer to y.
-When a call meets the tolerance or ends the budget, y is pulled first and the step is taken against the pulled y (the direction is
+Before the oracle is asked, corrective steps inside the active set (see weights.py); they cost no
+call. After a call at least the Frank-Wolfe line-search step is taken, so the count of the one-shot
+method stays, 8 R^2/tol + 4: every step only brings x nearer to y. When a call meets the tolerance
+or ends the budget, y is pulled first and the step is taken against the pulled y (the direction is
 the same, so the vertex serves).
 
-A vertex whose weight has fallen to 0 stays for a while as a candidate that costs no call; when idle ones outnumber those in use by more
-than 2 `SPARE`, and half the dimension, they all leave. Past dimension + 1 + `SPARE` atoms in use the set is reduced by Caratheodory's
-theorem. So memory does not grow with time. The table of vertices is append-only and shared between the sets that came from one another.
+A vertex whose weight has fallen to 0 stays for a while as a candidate that costs no call; when idle
+ones outnumber those in use by more than 2 `SPARE`, and half the dimension, they all leave. Past
+dimension + 1 + `SPARE` atoms in use the set is reduced by Caratheodory's theorem. So memory does
+not grow with time. The table of vertices is append-only and shared between the sets that came from
+one another.
 """
 
 from __future__ import annotations
@@ -42,7 +46,9 @@ ROUNDING = 1e-6
 
 
 class Remembered(NamedTuple):
-    """A member x, its companion y, the oracle calls it took, |x - y|^2, and the active set to go on from."""
+    """A member x, its companion y, the oracle calls it took, |x - y|^2, and the active set to go on
+    from.
+    """
 
     x: Array
     y: Array
@@ -53,7 +59,10 @@ class Remembered(NamedTuple):
 
 @final
 class ActiveSet(Stored):
-    """A member of a set as a convex combination of the first rows of a shared table of vertices. Never changed: `project` makes another."""
+    """A member of a set as a convex combination of the first rows of a shared table of vertices.
+
+    Never changed: `project` makes another.
+    """
 
     tag: ClassVar = "active set"
     __slots__ = ("atoms", "warm", "weights", "x")
@@ -83,15 +92,22 @@ class ActiveSet(Stored):
         """(x, y') with |x - y'|^2 <= tol, or as near as `budget` calls allow."""
         y = as_near(y, as_set(K, "A projection"), "The point to project")
         if self.x.shape != K.shape:
-            raise WrongShape(f"The active set is of a point of shape {tuple(self.x.shape)}; the set has points of shape {K.shape}.")
+            raise WrongShape(
+                f"The active set is of a point of shape {tuple(self.x.shape)}; the set has points "
+                f"of shape {K.shape}."
+            )
         tol = as_number(tol, "tol", above=0.0)
         return self.nearest(K, y + 0.0, tol, as_budget(budget, K, tol))
 
     def nearest(self, K: HasLMO, y: Array, tol: float, budget: float) -> Remembered:
-        """`project` without its checks: y is finite, of the right shape, and the caller's to give away."""
+        """`project` without its checks: y is finite, of the right shape, and the caller's to give
+        away.
+        """
         atoms, weights, x, warm = self.atoms, self.weights, self.x, self.warm
         if isinstance(K, Compiled) and serves(atoms, x, y):
-            atoms, weights, x, y, calls, distance2, used = search(K, atoms, weights, x, y, tol, float(budget), STEPS, STOP * tol)
+            atoms, weights, x, y, calls, distance2, used = search(
+                K, atoms, weights, x, y, tol, float(budget), STEPS, STOP * tol
+            )
         else:
             atoms, weights, x, y, calls, distance2, used, warm = self._search(K, y, tol, budget)
         y, active = frozen(y), ActiveSet(atoms, weights, x, warm)
@@ -102,8 +118,12 @@ class ActiveSet(Stored):
             distance2 = inner(r, r)
         return Remembered(active.x, y, calls, distance2, active)
 
-    def _search(self, K: HasLMO, y: Array, tol: float, budget: float) -> tuple[*Reached, Array | None]:
-        """Any set, through its `answer`; also what a next call at a nearby direction may start from."""
+    def _search(
+        self, K: HasLMO, y: Array, tol: float, budget: float
+    ) -> tuple[*Reached, Array | None]:
+        """Any set, through its `answer`; also what a next call at a nearby direction may start
+        from.
+        """
         atoms, weights, warm, y = self.atoms, self.weights, self.warm, frozen(y)
         calls, last = 0, False
         while True:
@@ -126,7 +146,9 @@ class ActiveSet(Stored):
         return atoms, weights, x, y, calls, distance2, int(np.count_nonzero(weights)), warm
 
     def _reduced(self, count: int, dimension: int) -> ActiveSet:
-        """At most dimension + 1 + SPARE atoms in use, where there are `count`, and at most 2 SPARE more idle ones than those."""
+        """At most dimension + 1 + SPARE atoms in use, where there are `count`, and at most 2 SPARE
+        more idle ones than those.
+        """
         if count > dimension + 1 + SPARE:
             used = np.flatnonzero(self.weights)
             weights = caratheodory(self.atoms.gram[np.ix_(used, used)], self.weights[used])
@@ -147,39 +169,62 @@ class ActiveSet(Stored):
         vertices, weights, x, warm = parts["vertices"], parts["weights"], parts["x"], parts["warm"]
         require_saved_numbers(x)
         require_saved_numbers(weights, 1)
-        if not (type(vertices) is tuple and len(vertices) == len(weights) > 0 and type(weights) is np.ndarray):
+        if not (
+            type(vertices) is tuple
+            and len(vertices) == len(weights) > 0
+            and type(weights) is np.ndarray
+        ):
             raise ValueError("an active set has a weight for each of its vertices")
-        if any(not isinstance(vertex, Vertex) or vertex.shape != tuple(x.shape) for vertex in vertices):
-            raise ValueError(f"the vertices of an active set are not of the shape {tuple(x.shape)} of its point")
+        if any(
+            not isinstance(vertex, Vertex) or vertex.shape != tuple(x.shape) for vertex in vertices
+        ):
+            raise ValueError(
+                f"the vertices of an active set are not of the shape {tuple(x.shape)} of its point"
+            )
         total = float(weights.sum())
         if not (weights.min() >= -ROUNDING and abs(total - 1.0) <= ROUNDING):
             found = f"{total:g} with {weights.min():g} among them"
-            raise ValueError(f"the weights of an active set are at least 0 and add up to 1, not to {found}")
+            raise ValueError(
+                f"the weights of an active set are at least 0 and add up to 1, not to {found}"
+            )
         if not _is_warm(warm):
             raise ValueError("what the next oracle call starts from is no array")
         atoms = vertices[0].table()
         for count, vertex in enumerate(vertices):
             atoms = atoms.append(vertex, count)
-        apart, reach = atoms.combine(weights, x) - x, math.sqrt(float(np.diag(atoms.gram)[: len(weights)].max(initial=0.0)))
+        apart, reach = (
+            atoms.combine(weights, x) - x,
+            math.sqrt(float(np.diag(atoms.gram)[: len(weights)].max(initial=0.0))),
+        )
         if not norm(apart) <= max(ROUNDING, 1e4 * eps_of(x)) * max(reach, norm(x)):
             raise ValueError("the point of an active set is not the mean of its vertices")
         return cls(atoms, weights, x, warm)
 
     def require_of(self, K: HasLMO) -> None:
-        """Its vertices are no farther from the center than the radius, and, while that costs little, members."""
+        """Its vertices are no farther from the center than the radius, and, while that costs
+        little, members.
+        """
         if tuple(self.x.shape) != K.shape:
-            raise ValueError(f"an active set of points of shape {tuple(self.x.shape)} stands where those have shape {K.shape}")
+            raise ValueError(
+                f"an active set of points of shape {tuple(self.x.shape)} stands where those have "
+                f"shape {K.shape}"
+            )
         vertices, center = self.atoms.vertices[: len(self.weights)], K.center
         allowed, center2 = allowed_excess(K, center), inner(center, center)
         affordable = len(vertices) * math.prod(K.shape) * max(K.shape[1:], default=1) <= AFFORDABLE
         for vertex in vertices:
-            far = math.sqrt(max(0.0, vertex.distance2(center, center2))) > (1.0 + ROUNDING) * K.radius + allowed
+            far = (
+                math.sqrt(max(0.0, vertex.distance2(center, center2)))
+                > (1.0 + ROUNDING) * K.radius + allowed
+            )
             if far or (affordable and not K.excess(vertex.dense(center)) <= allowed):
                 raise ValueError("a vertex of its active set is no member of the set")
 
 
 def _is_warm(warm: Any) -> bool:
-    """Whether an oracle may start from it: an array, nothing, or one of these for each part of a product."""
+    """Whether an oracle may start from it: an array, nothing, or one of these for each part of a
+    product.
+    """
     return warm is None or is_array(warm) or (type(warm) is tuple and all(map(_is_warm, warm)))
 
 

@@ -1,7 +1,9 @@
-"""The search of active_set.py in one compiled pass, for sets that bring a compiled oracle (`sets.base.Compiled`).
+"""The search of active_set.py in one compiled pass, for sets that bring a compiled oracle
+(`sets.base.Compiled`).
 
-Corrective steps, oracle, pull and step follow one another inside a kernel on the rows of a sparse table, which comes back when it is done,
-or with a vertex that has no row yet. `ActiveSet` does the same through `answer` for every other set: results agree up to rounding.
+Corrective steps, oracle, pull and step follow one another inside a kernel on the rows of a sparse
+table, which comes back when it is done, or with a vertex that has no row yet. `ActiveSet` does the
+same through `answer` for every other set: results agree up to rounding.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ _DOUBLE = np.dtype(np.float64)
 _ROUNDING = SLACK * float(np.finfo(np.float64).eps)
 
 Reached: TypeAlias = tuple[Atoms, Floats, Array, Array, int, float, int]
-"""A table, weights, their point x, its companion y, the calls it took, |x - y|^2, and how many atoms are in use."""
+"""A table, weights, their point x, its companion y, the calls it took, |x - y|^2, and how many
+atoms are in use.
+"""
 
 
 def serves(atoms: Atoms, x: Array, y: Array) -> bool:
@@ -33,15 +37,47 @@ def serves(atoms: Atoms, x: Array, y: Array) -> bool:
     return type(atoms) is SparseAtoms and type(y) is np.ndarray and y.dtype is x.dtype is _DOUBLE
 
 
-def search(K: Compiled, atoms: Atoms, weights: Floats, x: Array, y: Array, tol: float, budget: float, steps: int, stop: float) -> Reached:
-    """From x, the point of these weights, towards y; up to `steps` corrective steps at a time, until their gap is at most `stop`."""
+def search(
+    K: Compiled,
+    atoms: Atoms,
+    weights: Floats,
+    x: Array,
+    y: Array,
+    tol: float,
+    budget: float,
+    steps: int,
+    stop: float,
+) -> Reached:
+    """From x, the point of these weights, towards y; up to `steps` corrective steps at a time,
+    until their gap is at most `stop`.
+    """
     given, weights, x, y, calls, last = y, weights.copy(), x.copy(), y.copy(), 0, False
-    run, facts, indices, values = searching(K.oracle), K.facts, np.empty(K.most_entries, np.int32), np.empty(K.most_entries)
+    run, facts, indices, values = (
+        searching(K.oracle),
+        K.facts,
+        np.empty(K.most_entries, np.int32),
+        np.empty(K.most_entries),
+    )
     while True:
         assert type(atoms) is SparseAtoms
         starts, rows, entries, gram = atoms.starts, atoms.indices, atoms.values, atoms.gram
         size, step, calls, last, distance2 = run(
-            starts, rows, entries, gram, weights, x, y, facts, indices, values, tol, budget, steps, stop, calls, last
+            starts,
+            rows,
+            entries,
+            gram,
+            weights,
+            x,
+            y,
+            facts,
+            indices,
+            values,
+            tol,
+            budget,
+            steps,
+            stop,
+            calls,
+            last,
         )
         if size < 0:
             return atoms, weights, x, y if last else given, calls, distance2, -size
@@ -66,14 +102,34 @@ def oracle(d, facts, indices, values):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def until_new(starts, rows, entries, gram, weights, x, y, facts, indices, values, tol, budget, steps, stop, calls, last):  # type: ignore[no-untyped-def]
-    """The search in place, until there is a vertex without a row: its size, and the step to it, which x and the other weights have taken.
+def until_new(
+    starts,
+    rows,
+    entries,
+    gram,
+    weights,
+    x,
+    y,
+    facts,
+    indices,
+    values,
+    tol,
+    budget,
+    steps,
+    stop,
+    calls,
+    last,
+):  # type: ignore[no-untyped-def]
+    """The search in place, until there is a vertex without a row: its size, and the step to it,
+    which x and the other weights have taken.
 
     At the end the size is minus the number of atoms in use; an answer worse than x gets step -1.
     """
     r = np.empty(len(x))
     while True:
-        distance2, used = sparse_correct_from(starts, rows, entries, gram, weights, x, y, r, steps, stop)
+        distance2, used = sparse_correct_from(
+            starts, rows, entries, gram, weights, x, y, r, steps, stop
+        )
         if last or distance2 <= tol or calls >= budget:
             return -used, 0.0, calls, last, distance2
         size = oracle(r, facts, indices, values)
@@ -112,7 +168,11 @@ def row_of(starts, rows, entries, count, indices, values, size):  # type: ignore
     for row in range(count):
         start, same = starts[row], 0
         if starts[row + 1] - start == size:
-            while same < size and rows[start + same] == indices[same] and entries[start + same] == values[same]:
+            while (
+                same < size
+                and rows[start + same] == indices[same]
+                and entries[start + same] == values[same]
+            ):
                 same += 1
             if same == size:
                 return row

@@ -1,16 +1,18 @@
 """One-shot approximately feasible projection: a single Frank-Wolfe run, then one pull.
 
-After any Frank-Wolfe iterate x with v = lmo(x - y) and gap = <x - y, x - v>, every z in K has <z - x, y - x> <= gap: K lies in a
-half-space we know. Projecting y on it,
+After any Frank-Wolfe iterate x with v = lmo(x - y) and gap = <x - y, x - v>, every z in K has <z -
+x, y - x> <= gap: K lies in a half-space we know. Projecting y on it,
 
     y' = y + max(0, 1 - gap/|x - y|^2) (x - y),        |x - y'|^2 = min(|x - y|^2, gap^2/|x - y|^2),
 
-gives I (projection on a convex set that contains K) and III (c is in K), and II as soon as gap^2 <= tol |x - y|^2.
+gives I (projection on a convex set that contains K) and III (c is in K), and II as soon as
+gap^2 <= tol |x - y|^2.
 
     calls <= (D^2/tol) min(2, ln(|x0 - y|^2/tol)) + 4 <= 8 R^2/tol + 4
 
-An oracle that may err by e adds e to the gap. Under a budget of calls I and III hold at any moment and the distance is measured.
-Without one the bound above is the budget: only rounding, in a set many million times farther from the origin than it is large, reaches it.
+An oracle that may err by e adds e to the gap. Under a budget of calls I and III hold at any moment
+and the distance is measured. Without one the bound above is the budget: only rounding, in a set
+many million times farther from the origin than it is large, reaches it.
 """
 
 from __future__ import annotations
@@ -18,7 +20,16 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tidewolf.core.arrays import as_count, as_number, as_point, eps_of, frozen, inner, like, namespace
+from tidewolf.core.arrays import (
+    as_count,
+    as_number,
+    as_point,
+    eps_of,
+    frozen,
+    inner,
+    like,
+    namespace,
+)
 from tidewolf.core.errors import NotAMember, OracleError
 from tidewolf.core.oracle import Answer, HasLMO, as_set
 from tidewolf.core.types import Array
@@ -30,7 +41,9 @@ SLACK = 1e3
 
 
 def afp(K: HasLMO, y: Array, x0: Array, *, tol: float, budget: int | None = None) -> Projected:
-    """(x, y') with |x - y'|^2 <= tol, or as near as `budget` calls of the oracle allow; x0 is a member of K."""
+    """(x, y') with |x - y'|^2 <= tol, or as near as `budget` calls of the oracle allow; x0 is a
+    member of K.
+    """
     y, x = points(K, y, x0)
     tol = as_number(tol, "tol", above=0.0)
     most = as_budget(budget, K, tol)
@@ -61,7 +74,9 @@ class Look(NamedTuple):
 
 
 def look(r: Array, x: Array, answer: Answer, distance2: float) -> Look:
-    """The gap and the segment to the vertex; an answer worse than x itself beyond rounding is a lie and is refused."""
+    """The gap and the segment to the vertex; an answer worse than x itself beyond rounding is a lie
+    and is refused.
+    """
     at_x, at_v, x2 = inner(r, x), answer.vertex.inner(r), inner(x, x)
     drop, length2 = at_x - at_v, answer.vertex.distance2(x, x2)
     rounding = SLACK * eps_of(r) * math.sqrt(distance2 * (x2 + length2))
@@ -73,18 +88,23 @@ def look(r: Array, x: Array, answer: Answer, distance2: float) -> Look:
 def lied(at_v: float, error: float, at_x: float) -> OracleError:
     """What is raised where an answer is worse than a known member."""
     return OracleError(
-        f"The oracle answered with <d, v> = {at_v:.9g} (error {error:.3g}), worse than {at_x:.9g} at a known member of the set: "
-        "it does not minimise. `tidewolf.testing.check_set` shows on which direction."
+        f"The oracle answered with <d, v> = {at_v:.9g} (error {error:.3g}), worse than {at_x:.9g} "
+        "at a known member of the set: it does not minimise. `tidewolf.testing.check_set` shows "
+        "on which direction."
     )
 
 
 def pull(gap: float, distance2: float) -> float:
-    """The share of the way from y to x that projects y on the half-space { z : <z - x, y - x> <= gap }."""
+    """The share of the way from y to x that projects y on the half-space { z : <z - x, y -
+    x> <= gap }.
+    """
     return max(0.0, 1.0 - gap / distance2)
 
 
 def step(seen: Look, pulled: float = 0.0) -> float:
-    """Exact line search on the segment to the vertex against y, or against y pulled this share of the way to x."""
+    """Exact line search on the segment to the vertex against y, or against y pulled this share of
+    the way to x.
+    """
     if seen.length2 <= 0.0:
         return 0.0
     return min(1.0, max(0.0, (1.0 - pulled) * seen.drop / seen.length2))
@@ -102,10 +122,18 @@ def as_member(K: HasLMO, x0: Array) -> Array:
     point = as_point(x0, as_set(K, "A projection").shape, "The starting point")
     excess = K.excess(point)
     if excess > membership_tolerance(point, K.radius):
-        raise NotAMember(f"The starting point is not a member of the set: its excess is {excess:.3g}.")
+        raise NotAMember(
+            f"The starting point is not a member of the set: its excess is {excess:.3g}."
+        )
     return point
 
 
 def as_budget(budget: int | None, K: HasLMO, tol: float) -> float:
-    """A number of oracle calls; None is what is always enough, so that rounding cannot ask for more."""
-    return 8.0 * K.radius * (K.radius / tol) + 4.0 if budget is None else as_count(budget, "A budget of oracle calls", least=0)
+    """A number of oracle calls; None is what is always enough, so that rounding cannot ask for
+    more.
+    """
+    return (
+        8.0 * K.radius * (K.radius / tol) + 4.0
+        if budget is None
+        else as_count(budget, "A budget of oracle calls", least=0)
+    )

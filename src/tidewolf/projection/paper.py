@@ -1,11 +1,15 @@
-"""Approximately feasible projection, to the letter  (Garber & Kretzu 2024, Algorithms 1 and 2, Lemma 2.2).
+"""Approximately feasible projection, to the letter
+(Garber & Kretzu 2024, Algorithms 1 and 2, Lemma 2.2).
 
-    Algorithm 1   while |x_i - y_i|^2 > 3 eps:   y_{i+1} = y_i - (2/3)(y_i - x_i),  x_{i+1} = Algorithm 2 from x_i against y_{i+1}
-    Algorithm 2   Frank-Wolfe with exact line search on |x - y|^2 until gap <= eps or |x - y|^2 <= 3 eps
+    Algorithm 1   while |x_i - y_i|^2 > 3 eps:
+        y_{i+1} = y_i - (2/3)(y_i - x_i),  x_{i+1} = Algorithm 2 from x_i against y_{i+1}
+    Algorithm 2
+        Frank-Wolfe with exact line search on |x - y|^2 until gap <= eps or |x - y|^2 <= 3 eps
 
     tol = 3 eps,   oracle calls <= (27 R^2/eps) max{ 2.25 ln(|y - x0|^2/eps) + 1, 0 }
 
-Erratum: the distance is tested before the oracle is called, which saves one call after each pull and changes nothing else.
+Erratum: the distance is tested before the oracle is called, which saves one call after each pull
+and changes nothing else.
 """
 
 from __future__ import annotations

@@ -27,7 +27,9 @@ class Projected(NamedTuple):
 
 
 def closer_to_all(K: HasLMO, before: Array, after: Array) -> float:
-    """max over z in K of |after - z|^2 - |before - z|^2, by one oracle answer; property I holds when it is <= 0."""
+    """max over z in K of |after - z|^2 - |before - z|^2, by one oracle answer; property I holds
+    when it is <= 0.
+    """
     before, after = _both(K, before, after, "closer_to_all")
     shift = before - after
     answer = K.answer(-2.0 * shift)
@@ -56,5 +58,8 @@ def as_near(y: object, K: HasLMO, what: str) -> Array:
     """y as a point of the shape of K whose distances to members can be squared."""
     point = as_point(y, K.shape, what)
     if max(length(point), K.radius, length(K.center)) > FAR:
-        raise NotFinite(f"{what} or the set is farther than {FAR:g} from the origin, too far for squares: measure in other units.")
+        raise NotFinite(
+            f"{what} or the set is farther than {FAR:g} from the origin, too far for squares: "
+            "measure in other units."
+        )
     return point

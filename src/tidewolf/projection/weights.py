@@ -1,11 +1,14 @@
-"""Corrective steps in weight space: x = sum_i w_i a_i is brought nearer to y without asking the oracle.
+"""Corrective steps in weight space: x = sum_i w_i a_i is brought nearer to y without asking the
+oracle.
 
-    slope_i = <a_i, x - y>;   move weight from the atom j of largest slope among those with weight to the atom i of smallest:
+    slope_i = <a_i, x - y>;
+    move weight from the atom j of largest slope among those with weight to the atom i of smallest:
 
     step = min(w_j, (slope_j - slope_i)/|a_i - a_j|^2),      slope += step (gram_i - gram_j)
 
-Idle atoms take part where their slope is below the average <x, x - y>. Each step lowers |x - y|. Floats under `DROP` become 0 and the
-rest are rescaled to sum to 1, so nothing drifts; x is rebuilt from them.
+Idle atoms take part where their slope is below the average <x, x - y>. Each step lowers |x - y|.
+Floats under `DROP` become 0 and the rest are rescaled to sum to 1, so nothing drifts; x is rebuilt
+from them.
 `correct` works on any table; on sparse ones a single compiled pass does the same.
 """
 
@@ -22,7 +25,9 @@ from tidewolf.core.vertices import Atoms, SparseAtoms, sparse_combine, sparse_in
 
 DROP = 1e-13
 TIE = 1e-6
-"""Slopes nearer than this share of `stop` tie and go to the earlier atom: each step leaves equal slopes, and rounding shall not choose."""
+"""Slopes nearer than this share of `stop` tie and go to the earlier atom: each step leaves equal
+slopes, and rounding shall not choose.
+"""
 _DOUBLE = np.dtype(np.float64)
 
 
@@ -38,7 +43,17 @@ def correct(atoms: Atoms, weights: Floats, y: Array, steps: int, stop: float) ->
     """Up to `steps` pairwise steps towards y, until the pairwise gap is at most `stop`."""
     if type(atoms) is SparseAtoms and type(y) is np.ndarray and y.dtype is _DOUBLE:
         weights, x = weights.copy(), np.empty(y.shape)
-        distance2 = sparse_correct(atoms.starts, atoms.indices, atoms.values, atoms.gram, weights, flat(y), steps, stop, flat(x))
+        distance2 = sparse_correct(
+            atoms.starts,
+            atoms.indices,
+            atoms.values,
+            atoms.gram,
+            weights,
+            flat(y),
+            steps,
+            stop,
+            flat(x),
+        )
         return Corrected(weights, x, distance2)
     return correct_any(atoms, weights, y, steps, stop)
 
@@ -56,7 +71,9 @@ def correct_any(atoms: Atoms, weights: Floats, y: Array, steps: int, stop: float
 
 @kernel
 def pairwise_steps(gram, weights, slopes, steps, stop):  # type: ignore[no-untyped-def]
-    """The steps, in place, among atoms with weight and idle ones that x would gain by: those whose slope is below its average."""
+    """The steps, in place, among atoms with weight and idle ones that x would gain by: those whose
+    slope is below its average.
+    """
     average = 0.0
     for q in range(len(weights)):
         average += weights[q] * slopes[q]
@@ -106,16 +123,25 @@ def rescale(weights):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sparse_correct(starts, indices, values, gram, weights, y, steps, stop, x):  # type: ignore[no-untyped-def]
+def sparse_correct(  # type: ignore[no-untyped-def]
+    starts, indices, values, gram, weights, y, steps, stop, x
+):
     """All of `correct_any` in one pass over a sparse table, weights in place; returns |x - y|^2."""
     x[:] = 0.0
     sparse_combine(starts, indices, values, weights, x)
-    return sparse_correct_from(starts, indices, values, gram, weights, x, y, np.empty(len(x)), steps, stop)[0]
+    return sparse_correct_from(
+        starts, indices, values, gram, weights, x, y, np.empty(len(x)), steps, stop
+    )[0]
 
 
 @kernel
-def sparse_correct_from(starts, indices, values, gram, weights, x, y, r, steps, stop):  # type: ignore[no-untyped-def]
-    """The same from x, the point of the weights, in place; r becomes x - y. Returns |x - y|^2 and how many atoms are in use."""
+def sparse_correct_from(  # type: ignore[no-untyped-def]
+    starts, indices, values, gram, weights, x, y, r, steps, stop
+):
+    """The same from x, the point of the weights, in place; r becomes x - y.
+
+    Returns |x - y|^2 and how many atoms are in use.
+    """
     for e in range(len(x)):
         r[e] = x[e] - y[e]
     slopes = np.empty(len(weights))
@@ -132,9 +158,11 @@ def sparse_correct_from(starts, indices, values, gram, weights, x, y, r, steps, 
 
 
 def caratheodory(gram: NDArray, weights: Floats) -> Floats:
-    """Weights of the same point on atoms that are affinely independent, 0 for the others; all given weights are positive.
+    """Weights of the same point on atoms that are affinely independent, 0 for the others; all given
+    weights are positive.
 
-    A null vector of gram + 1 is an affine dependence of the atoms; moving the weights along it until one vanishes keeps the point.
+    A null vector of gram + 1 is an affine dependence of the atoms; moving the weights along it
+    until one vanishes keeps the point.
     """
     scale = max(float(np.trace(gram)) / len(gram), np.finfo(float).tiny)
     values, vectors = np.linalg.eigh(gram / scale + 1.0)

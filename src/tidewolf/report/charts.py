@@ -1,4 +1,6 @@
-"""What added up over the rounds of several runs: regret, violation, oracle calls; and their frontiers where caution moves."""
+"""What added up over the rounds of several runs: regret, violation, oracle calls; and their
+frontiers where caution moves.
+"""
 
 from __future__ import annotations
 
@@ -51,27 +53,65 @@ def all_series(runs: Sequence[Run]) -> list[Series]:
     found = []
     curves, seen = [run.regret_curve() for run in runs], looks(runs)
     regrets = [
-        Line(curve, run.regret, run.bound.regret, look) for run, curve, look in zip(runs, curves, seen, strict=True) if curve is not None
+        Line(curve, run.regret, run.bound.regret, look)
+        for run, curve, look in zip(runs, curves, seen, strict=True)
+        if curve is not None
     ]
     if len(regrets) == len(runs):
         ends = [interval(line.bracket) for line in regrets if line.bracket is not None]
-        found.append(Series("regret", "Cumulative regret", "loss beyond the best fixed point in hindsight", regrets, ends))
+        found.append(
+            Series(
+                "regret",
+                "Cumulative regret",
+                "loss beyond the best fixed point in hindsight",
+                regrets,
+                ends,
+            )
+        )
     for name, about, values, bounds in (
-        ("violation", "by how much the limits were broken", [run.violations for run in runs], [run.bound.violation for run in runs]),
-        ("oracle calls", "linear minimisations over the hard set", [run.calls for run in runs], [None for _ in runs]),
+        (
+            "violation",
+            "by how much the limits were broken",
+            [run.violations for run in runs],
+            [run.bound.violation for run in runs],
+        ),
+        (
+            "oracle calls",
+            "linear minimisations over the hard set",
+            [run.calls for run in runs],
+            [None for _ in runs],
+        ),
     ):
         totals = [np.cumsum(each, dtype=np.float64) for each in values]
-        lines = [Line(total, None, bound, look) for total, bound, look in zip(totals, bounds, seen, strict=True)]
-        found.append(Series(name, f"Cumulative {name}", about, lines, [number(float(total[-1])) for total in totals]))
+        lines = [
+            Line(total, None, bound, look)
+            for total, bound, look in zip(totals, bounds, seen, strict=True)
+        ]
+        found.append(
+            Series(
+                name,
+                f"Cumulative {name}",
+                about,
+                lines,
+                [number(float(total[-1])) for total in totals],
+            )
+        )
     return found
 
 
 def frontiers(runs: Sequence[Run]) -> list[Curve]:
-    """Mean regret against mean violation of every learner that was run at several cautions; runs without a finite regret are left out."""
+    """Mean regret against mean violation of every learner that was run at several cautions; runs
+    without a finite regret are left out.
+    """
     swept: dict[tuple[str, int], dict[float, Run]] = {}
     for run, look in zip(runs, looks(runs), strict=True):
         caution = run.learner.fields().get("caution")
-        if isinstance(caution, int | float) and run.regret is not None and np.isfinite(run.regret[1]) and run.rounds:
+        if (
+            isinstance(caution, int | float)
+            and run.regret is not None
+            and np.isfinite(run.regret[1])
+            and run.rounds
+        ):
             swept.setdefault((type(run.learner).__name__, look.hue), {})[float(caution)] = run
     return [
         Curve(
@@ -104,13 +144,19 @@ def figures(runs: Sequence[Run], *, tables: bool = True) -> str:
     """A figure for each series, and one of the frontiers where there are some."""
     drawn = [figure(each, tables=tables) for each in all_series(runs)]
     if curves := frontiers(runs):
-        drawn.append(frontier_figure("Frontier", "mean regret against mean violation a round, as caution moves", curves))
+        drawn.append(
+            frontier_figure(
+                "Frontier", "mean regret against mean violation a round, as caution moves", curves
+            )
+        )
     return "".join(drawn)
 
 
 def figure(series: Series, *, tables: bool) -> str:
     """Title, drawing, legend with the last values and measured bounds, and a table of values."""
-    ends = ", ".join(f"{line.look.label} {end}" for line, end in zip(series.lines, series.ends, strict=True))
+    ends = ", ".join(
+        f"{line.look.label} {end}" for line, end in zip(series.lines, series.ends, strict=True)
+    )
     made = drawing(series.lines, f"{series.title} after each round. At the end: {ends}")
     legend = "".join(
         f"<li>{swatch(line.look)}<span>{escape(line.look.label)}</span><b>{escape(end)}</b>{_bound(series.lines, line)}</li>"
@@ -124,8 +170,9 @@ def framed(title: str, about: str, made: Drawing, legend: str, shown: str) -> st
     told = escape(json.dumps(made.told, separators=(",", ":"), allow_nan=False))
     more = numbers(shown, title) if shown else ""
     return (
-        f'<figure data-told="{told}"><figcaption><h2>{escape(title)}</h2><p>{escape(about)}</p></figcaption>'
-        f'{made.svg}<ul class="legend">{legend}</ul>{more}</figure>'
+        "<figure"
+        f' data-told="{told}"><figcaption><h2>{escape(title)}</h2><p>{escape(about)}</p></figcaption>{made.svg}<ul'
+        f' class="legend">{legend}</ul>{more}</figure>'
     )
 
 
@@ -140,9 +187,13 @@ def frontier_figure(title: str, about: str, curves: Sequence[Curve]) -> str:
     rows = [
         (under(curve.label, note), number(regret), number(violation))
         for curve in curves
-        for regret, violation, note in zip(curve.regrets, curve.violations, curve.notes or [""] * len(curve.regrets), strict=True)
+        for regret, violation, note in zip(
+            curve.regrets, curve.violations, curve.notes or [""] * len(curve.regrets), strict=True
+        )
     ]
-    return framed(title, about, made, legend, table(("learner", "regret", "violation"), rows) if rows else "")
+    return framed(
+        title, about, made, legend, table(("learner", "regret", "violation"), rows) if rows else ""
+    )
 
 
 def _bound(lines: Sequence[Line], line: Line) -> str:
@@ -165,4 +216,6 @@ def _spoken(curve: Curve) -> str:
     if not curve.regrets:
         return f"{curve.label}: none"
     ends = [(curve.regrets[i], curve.violations[i]) for i in (0, -1)]
-    return f"{curve.label}: " + " to ".join(f"regret {number(regret)} at violation {number(violation)}" for regret, violation in ends)
+    return f"{curve.label}: " + " to ".join(
+        f"regret {number(regret)} at violation {number(violation)}" for regret, violation in ends
+    )

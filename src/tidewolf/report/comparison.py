@@ -1,4 +1,6 @@
-"""The report of a tournament: a figure of frontiers and a table of standings for each stream, on one page that needs nothing else."""
+"""The report of a tournament: a figure of frontiers and a table of standings for each stream, on
+one page that needs nothing else.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,14 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison, Standing
 
 _READ = (
-    "Every number is a round's. Each point is a learner at one caution, the mean over seeds; down and to the left is better. "
-    "Gap: how far its regret is above the rival's best at up to 1.1 times its violation, in % of the comparator's mean loss; up to 0.5 is "
-    "on the rival's frontier. Shortfall: how far the worst matched point of the rival is out of reach; up to 0.5, all are matched; "
-    "infinite where the learner is never as careful. Less violation: how many times less than the rival's at equal regret, in the median "
-    "over the levels of regret that both reach; in equal time: the same against those of the rival's points that took no longer a round "
-    "than the learner's slowest, none where it is never that fast."
+    "Every number is a round's. Each point is a learner at one caution, the mean over seeds; down "
+    "and to the left is better. Gap: how far its regret is above the rival's best at up to 1.1 "
+    "times its violation, in % of the comparator's mean loss; up to 0.5 is on the rival's "
+    "frontier. Shortfall: how far the worst matched point of the rival is out of reach; up to 0.5,"
+    " all are matched; infinite where the learner is never as careful. Less violation: how many "
+    "times less than the rival's at equal regret, in the median over the levels of regret that "
+    "both reach; in equal time: the same against those of the rival's points that took no longer "
+    "a round than the learner's slowest, none where it is never that fast."
 )
 
 
@@ -38,13 +42,20 @@ def write(path: str | os.PathLike[str], comparison: Comparison, *, date: datetim
 def page(comparison: Comparison, *, date: datetime) -> str:
     """The whole page of a comparison."""
     standings = comparison.standings()
-    by_stream = {stream: [each for each in standings if each.stream == stream] for stream in comparison.streams}
+    by_stream = {
+        stream: [each for each in standings if each.stream == stream]
+        for stream in comparison.streams
+    }
     figures = "".join(
-        frontier_figure(stream, "mean regret against mean violation a round", standing_curves(its)) for stream, its in by_stream.items()
+        frontier_figure(stream, "mean regret against mean violation a round", standing_curves(its))
+        for stream, its in by_stream.items()
     )
     body = [
         "<h1>Comparison</h1>",
-        f"<p>Mean regret against mean violation as caution moves, held against {escape(comparison.rival)}.</p>",
+        (
+            "<p>Mean regret against mean violation as caution moves, held against "
+            f"{escape(comparison.rival)}.</p>"
+        ),
         f'<section class="figures">{figures}</section>',
         f'<p class="read">{_READ}</p>',
         *(section(comparison, stream, its) for stream, its in by_stream.items()),
@@ -57,21 +68,34 @@ def write_pictures(folder: str | os.PathLike[str], comparison: Comparison) -> No
     """The frontiers of each stream as a PNG, under the names that `pictures` says."""
     for stream, name in pictures(comparison.streams).items():
         drawn = standing_curves([each for each in comparison.standings() if each.stream == stream])
-        checkpoint.write(os.path.join(folder, name), png(plot_frontiers({f"{stream}: frontiers as caution moves": drawn})))
+        checkpoint.write(
+            os.path.join(folder, name),
+            png(plot_frontiers({f"{stream}: frontiers as caution moves": drawn})),
+        )
 
 
 def pictures(streams: Sequence[str]) -> dict[str, str]:
     """The name of each stream's picture."""
-    return {stream: f"frontier-{''.join(c if c.isalnum() else '-' for c in stream)}.png" for stream in streams}
+    return {
+        stream: f"frontier-{''.join(c if c.isalnum() else '-' for c in stream)}.png"
+        for stream in streams
+    }
 
 
 def section(comparison: Comparison, stream: str, standings: Sequence[Standing]) -> str:
     """The standings on one stream as a table, and what to know of it."""
     sees = {entry.learner: entry.sees for entry in comparison.entries if entry.sees}
-    rows = (_row(i, standing, sees.get(standing.learner, "")) for i, standing in enumerate(standings))
+    rows = (
+        _row(i, standing, sees.get(standing.learner, "")) for i, standing in enumerate(standings)
+    )
     shown = scrolled(table(HEAD, rows, stacked=True), f"Standings on {stream}")
-    return f'<h2 class="part">{escape(stream)}</h2><p class="facts">{escape(comparison.about(stream))}</p>{shown}' + "".join(
-        f'<p class="warning" role="note">{escape(sentence)}</p>' for sentence in comparison.warnings(stream)
+    return (
+        f'<h2 class="part">{escape(stream)}</h2><p '
+        f'class="facts">{escape(comparison.about(stream))}</p>{shown}'
+        + "".join(
+            f'<p class="warning" role="note">{escape(sentence)}</p>'
+            for sentence in comparison.warnings(stream)
+        )
     )
 
 

@@ -1,8 +1,10 @@
-"""Lines over rounds, and frontiers, as inline SVG that takes its colours and its font from the page.
+"""Lines over rounds, and frontiers, as inline SVG that takes its colours and its font from the
+page.
 
-matplotlib draws with stand-in colours, which become CSS: the ink is `currentColor`, line i is `var(--line-i)`, so light,
-dark and print are the page's business. No pyplot, no global state, and the same bytes for the same data. What a pointer over
-a drawing is told travels beside it, in the drawing's own coordinates.
+matplotlib draws with stand-in colours, which become CSS: the ink is `currentColor`, line i is
+`var(--line-i)`, so light, dark and print are the page's business. No pyplot, no global state, and
+the same bytes for the same data. What a pointer over a drawing is told travels beside it, in the
+drawing's own coordinates.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _POINTS, _TOLD = 600, 200  # of a line, and those a pointer finds
-_WIDTH, _HEIGHT = 400, 270  # in CSS pixels; about the width of a phone, so text keeps its size there
+# in CSS pixels; about the width of a phone, so text keeps its size there
+_WIDTH, _HEIGHT = 400, 270
 _INK = "#010203"
 _FONT = "DejaVu Sans"
 COLORS = ("#0072b2", "#d55e00", "#00805d", "#aa4499", "#a87300", "#555c66", "#4433aa", "#882255")
@@ -34,7 +37,13 @@ _STAND_INS = tuple(f"#0405{hue:02x}" for hue in range(HUES))
 _TICKS = 6
 _FAR = 0.6
 """A bound is drawn where it is at most this share of the lines' span beyond them."""
-_SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "tidewolf", "font.family": _FONT, "font.size": 13, "path.simplify": False}
+_SETTINGS = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "tidewolf",
+    "font.family": _FONT,
+    "font.size": 13,
+    "path.simplify": False,
+}
 
 
 _PLAIN = Look()
@@ -42,7 +51,9 @@ _PLAIN = Look()
 
 @dataclass(frozen=True)
 class Line:
-    """One series: a value after each round, between which two numbers the last one truly lies, and its measured bound."""
+    """One series: a value after each round, between which two numbers the last one truly lies, and
+    its measured bound.
+    """
 
     values: Floats
     bracket: tuple[float, float] | None = None
@@ -52,7 +63,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Curve:
-    """A learner's mean violations and mean regrets as its caution moves, in the order of drawing."""
+    """A learner's mean violations and mean regrets as its caution moves, in the order of
+    drawing.
+    """
 
     label: str
     violations: Sequence[float]
@@ -103,16 +116,29 @@ def frontier_drawing(curves: Sequence[Curve], description: str) -> Drawing:
         element, dots = _saved(figure, description), []
         for curve in curves:
             notes = curve.notes or [""] * len(curve.regrets)
-            for place, regret, violation, note in zip(*places(curves, curve), curve.violations, notes, strict=True):
+            for place, regret, violation, note in zip(
+                *places(curves, curve), curve.violations, notes, strict=True
+            ):
                 named = f"{curve.label}, {note}" if note else curve.label
                 words = f"{named}: regret {number(regret)}, violation {number(violation)}"
-                dots.append([*_pixels(axes, axes.transLimits.transform((place, regret)).tolist()), curve.hue, words])
+                dots.append(
+                    [
+                        *_pixels(axes, axes.transLimits.transform((place, regret)).tolist()),
+                        curve.hue,
+                        words,
+                    ]
+                )
         return Drawing(element, {"dots": dots})
 
 
 def _saved(figure: Figure, description: str) -> str:
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    figure.savefig(
+        buffer,
+        format="svg",
+        transparent=True,
+        metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
+    )
     return _inline(buffer.getvalue(), description)
 
 
@@ -123,7 +149,12 @@ def draw_lines(axes: Any, lines: Sequence[Line], colors: Sequence[str]) -> None:
     for line in lines:
         if line.bound is not None and in_reach(lines, line.bound):
             axes.axhline(
-                line.bound, color=colors[line.look.hue], alpha=line.look.strength, linewidth=1.3, linestyle=(0, (1, 2.5)), zorder=2
+                line.bound,
+                color=colors[line.look.hue],
+                alpha=line.look.strength,
+                linewidth=1.3,
+                linestyle=(0, (1, 2.5)),
+                zorder=2,
             )
     _dress(axes, "round")
     _number_axis(axes.xaxis)
@@ -174,16 +205,27 @@ def _number_axis(axis: Any) -> None:
 def draw_frontiers(axes: Any, curves: Sequence[Curve], colors: Sequence[str]) -> None:
     """Regret over the logarithm of violation.
 
-    Dots are round ends of very short lines: markers would need names, which a page of several figures cannot share.
+    Dots are round ends of very short lines: markers would need names, which a page of several
+    figures cannot share.
     """
     for i, curve in enumerate(curves):
         color, (across, regrets) = colors[curve.hue], places(curves, curve)
         axes.plot(across, regrets, color=color, linewidth=1.2, alpha=0.6, zorder=3 + i)
         for place, regret in zip(across, regrets, strict=True):
-            axes.plot([place, place + 1e-6], [regret, regret], color=color, linewidth=6, solid_capstyle="round", zorder=3 + i)
+            axes.plot(
+                [place, place + 1e-6],
+                [regret, regret],
+                color=color,
+                linewidth=6,
+                solid_capstyle="round",
+                zorder=3 + i,
+            )
     _dress(axes, "mean violation a round")
     axes.margins(x=0.04)
-    least, most = _least(curves), max((violation for curve in curves for violation in curve.violations), default=1.0)
+    least, most = (
+        _least(curves),
+        max((violation for curve in curves for violation in curve.violations), default=1.0),
+    )
     ticks = [(math.log10(tick), f"{tick:g}") for tick in _log_ticks(least, most)]
     if any(0.0 in curve.violations for curve in curves):
         ticks = [(math.log10(least / 3.0), "0"), *ticks]
@@ -192,16 +234,25 @@ def draw_frontiers(axes: Any, curves: Sequence[Curve], colors: Sequence[str]) ->
 
 def _least(curves: Sequence[Curve]) -> float:
     """The least positive violation."""
-    return min((violation for curve in curves for violation in curve.violations if violation > 0.0), default=1.0)
+    return min(
+        (violation for curve in curves for violation in curve.violations if violation > 0.0),
+        default=1.0,
+    )
 
 
 def places(curves: Sequence[Curve], curve: Curve) -> tuple[list[float], list[float]]:
-    """Where the points of a curve are drawn; no violation at all has its place to the left of every other."""
-    return [math.log10(violation or _least(curves) / 3.0) for violation in curve.violations], list(curve.regrets)
+    """Where the points of a curve are drawn; no violation at all has its place to the left of every
+    other.
+    """
+    return [math.log10(violation or _least(curves) / 3.0) for violation in curve.violations], list(
+        curve.regrets
+    )
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    """Round numbers from `low` to `high`, about evenly spread over their logarithms; the nearest power of ten where there is none."""
+    """Round numbers from `low` to `high`, about evenly spread over their logarithms; the nearest
+    power of ten where there is none.
+    """
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(max(high, low))) + 1)
     for digits in ((1, 2, 5), (1, 3), (1,)):
         ticks = [float(f"{digit}e{decade}") for decade in decades for digit in digits]
@@ -231,16 +282,31 @@ def _draw(axes: Any, i: int, line: Line, color: str) -> None:
 def swatch(look: Look) -> str:
     """A short piece of a line, for a legend."""
     dashes = " ".join(map(str, look.dashes)) or "none"
-    style = f"stroke: var(--line-{look.hue}); stroke-opacity: {look.strength:.2g}; stroke-width: 3; stroke-dasharray: {dashes}"
-    return f'<svg class="swatch" viewBox="0 0 27 4" aria-hidden="true"><path d="M0 2H27" style="{style}"/></svg>'
+    style = (
+        f"stroke: var(--line-{look.hue}); stroke-opacity: {look.strength:.2g}; stroke-width: 3; "
+        f"stroke-dasharray: {dashes}"
+    )
+    return (
+        '<svg class="swatch" viewBox="0 0 27 4" aria-hidden="true"><path d="M0 2H27" '
+        f'style="{style}"/></svg>'
+    )
 
 
 def _inline(document: str, description: str) -> str:
-    """The <svg> of a document without what a page of several cannot share: names, clipping (nothing leaves the axes), style sheets."""
+    """The <svg> of a document without what a page of several cannot share: names, clipping
+    (nothing leaves the axes), style sheets.
+    """
     inside = re.split(r"<svg[^>]*>", document)[1]
     inside = re.sub(r"<(metadata|defs)>.*?</\1>", "", inside, flags=re.DOTALL)
     inside = re.sub(r' (id|clip-path)="[^"]*"', "", inside)
-    inside = re.sub(r' (?:d|x|y|transform)="[^"]*"', lambda part: re.sub(r"\d+\.\d{2,}", lambda n: f"{float(n[0]):.1f}", part[0]), inside)
+    inside = re.sub(
+        r' (?:d|x|y|transform)="[^"]*"',
+        lambda part: re.sub(r"\d+\.\d{2,}", lambda n: f"{float(n[0]):.1f}", part[0]),
+        inside,
+    )
     inside = inside.replace(_INK, "currentColor").replace(f"'{_FONT}'", "inherit")
     inside = re.sub(r"#0405([0-9a-f]{2})", lambda color: f"var(--line-{int(color[1], 16)})", inside)
-    return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(description)}">{inside.strip()}'
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
+        f'aria-label="{escape(description)}">{inside.strip()}'
+    )

@@ -1,7 +1,9 @@
-"""The played point over time: a row for each entry, or for those that are largest on average, a column for each part of the rounds.
+"""The played point over time: a row for each entry, or for those that are largest on average, a
+column for each part of the rounds.
 
-Size is how strong the colour is, in ten steps up to the largest entry of all; what is negative has a colour of its own. Drawn
-as horizontal strokes, one for each stretch of equal strength, so that the page chooses the colours and paper keeps them.
+Size is how strong the colour is, in ten steps up to the largest entry of all; what is negative has
+a colour of its own. Drawn as horizontal strokes, one for each stretch of equal strength, so that
+the page chooses the colours and paper keeps them.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ class Map(NamedTuple):
 
 
 def heat_map(trail: Trail, names: Sequence[str] = ()) -> Map:
-    """The largest entries of a trail, in their own order; `names` says what entries are called, one for each."""
+    """The largest entries of a trail, in their own order; `names` says what entries are called, one
+    for each.
+    """
     means = trail.means.reshape(len(trail.means), -1).T
     busiest = np.sort(np.argsort(-np.abs(means).mean(axis=1), kind="stable")[:ROWS])
     places = zip(*np.unravel_index(busiest, trail.means.shape[1:]), strict=True)
@@ -55,7 +59,9 @@ def heat_map(trail: Trail, names: Sequence[str] = ()) -> Map:
 
 
 def element(shown: Map, color: int, scale: float) -> str:
-    """The rows with their names, the strokes, and an axis; `scale` is the size that has the full colour."""
+    """The rows with their names, the strokes, and an axis; `scale` is the size that has the full
+    colour.
+    """
     levels = np.rint(LEVELS * shown.values / scale).astype(int)
     strokes: dict[int, list[str]] = {}
     for i, row in enumerate(levels.tolist()):
@@ -65,32 +71,46 @@ def element(shown: Map, color: int, scale: float) -> str:
             strokes.setdefault(level, []).append(f"M{start} {i}h{length}")
             start += length
     paths = "".join(
-        f'<path{" class=neg" if level < 0 else ""} stroke-opacity="{abs(level) / LEVELS:g}" d="{"".join(strokes[level])}"/>'
+        f'<path{" class=neg" if level < 0 else ""} stroke-opacity="{abs(level) / LEVELS:g}" '
+        f'd="{"".join(strokes[level])}"/>'
         for level in sorted(strokes)
         if level
     )
     rows, parts = shown.values.shape
     names = "".join(f'<li title="{escape(name)}">{escape(name)}</li>' for name in shown.entries)
-    told = {"rows": rows, "begins": shown.begins, "ends": shown.ends, "scale": scale, "values": _packed(shown.values, scale)}
+    told = {
+        "rows": rows,
+        "begins": shown.begins,
+        "ends": shown.ends,
+        "scale": scale,
+        "values": _packed(shown.values, scale),
+    }
     data = escape(json.dumps(told, separators=(",", ":")))
     return (
-        f'<div class="heat" style="--tone: var(--line-{color}); --rows: {rows}" data-heat="{data}">'
-        f'<ol>{names}</ol><svg viewBox="0 0 {parts} {rows}" preserveAspectRatio="none" role="img" aria-label="{escape(_spoken(shown))}">'
-        f'<g transform="translate(0 .5)">{paths}</g></svg>'
-        f'<p class="axis"><span>round {shown.begins[0]:,}</span><span>{shown.ends[-1]:,}</span></p></div>'
+        f'<div class="heat" style="--tone: var(--line-{color}); --rows: {rows}" '
+        f'data-heat="{data}"><ol>{names}</ol><svg viewBox="0 0 {parts} {rows}" '
+        f'preserveAspectRatio="none" role="img" aria-label="{escape(_spoken(shown))}"><g '
+        f'transform="translate(0 .5)">{paths}</g></svg><p class="axis"><span>round'
+        f" {shown.begins[0]:,}</span><span>{shown.ends[-1]:,}</span></p></div>"
     )
 
 
 def heat_table(shown: Map) -> str:
     """The same in numbers: mean, least and largest part, last part."""
     rows = zip(shown.entries, shown.values, strict=True)
-    told = ((escape(name), *(number(float(x)) for x in (row.mean(), row.min(), row.max(), row[-1]))) for name, row in rows)
+    told = (
+        (escape(name), *(number(float(x)) for x in (row.mean(), row.min(), row.max(), row[-1])))
+        for name, row in rows
+    )
     return table(("entry", "mean", "least", "largest", "last"), told)
 
 
 def _spoken(shown: Map) -> str:
     largest = int(np.abs(shown.values).mean(axis=1).argmax())
-    return f"{len(shown.entries)} entries of the played point over time; the largest on average is {shown.entries[largest]}."
+    return (
+        f"{len(shown.entries)} entries of the played point over time; the largest on average is "
+        f"{shown.entries[largest]}."
+    )
 
 
 def _packed(values: Floats, scale: float) -> str:

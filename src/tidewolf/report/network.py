@@ -1,8 +1,9 @@
 """Networks of flows, drawn in layers from the source on, with what every link carries.
 
-Layer of a node: the longest way to it from the source where the graph has no cycle, else the fewest links from one. A link over
-several layers passes a place of its own in each between. Within layers, places are in the order of their neighbours' means (eight sweeps
-forth and back), then moved to these means as far as a least distance allows.
+Layer of a node: the longest way to it from the source where the graph has no cycle, else the fewest
+links from one. A link over several layers passes a place of its own in each between. Within layers,
+places are in the order of their neighbours' means (eight sweeps forth and back), then moved to
+these means as far as a least distance allows.
 """
 
 from __future__ import annotations
@@ -64,14 +65,24 @@ def network_of(K: HasLMO, x: Floats) -> Network | None:
     elif isinstance(K, CapacitatedFlow):
         net = K.network
         names, tails, heads, loads = net.nodes, net.tails, net.heads, x
-        sources, ends = np.flatnonzero(net.supply > 0).tolist(), set(np.flatnonzero(net.supply).tolist())
+        sources, ends = (
+            np.flatnonzero(net.supply > 0).tolist(),
+            set(np.flatnonzero(net.supply).tolist()),
+        )
     else:
         return None
     most = np.sort(np.argsort(-np.abs(loads), kind="stable")[:LINKS])
     if len(tails) > LINKS:
         most = most[np.abs(loads[most]) >= NEGLIGIBLE * np.abs(loads).max()]
     pairs = [(int(tails[e]), int(heads[e])) for e in most]
-    used = list(dict.fromkeys([*(s for s in sources if any(s in pair for pair in pairs)), *(node for pair in pairs for node in pair)]))
+    used = list(
+        dict.fromkeys(
+            [
+                *(s for s in sources if any(s in pair for pair in pairs)),
+                *(node for pair in pairs for node in pair),
+            ]
+        )
+    )
     number = {node: i for i, node in enumerate(used)}
     tail_numbers, head_numbers = (tuple(number[pair[side]] for pair in pairs) for side in (0, 1))
     return Network(
@@ -79,24 +90,35 @@ def network_of(K: HasLMO, x: Floats) -> Network | None:
         tails=tail_numbers,
         heads=head_numbers,
         ends=frozenset(number[end] for end in ends if end in number),
-        layers=_layers(len(used), tail_numbers, head_numbers, [number[s] for s in sources if s in number]),
+        layers=_layers(
+            len(used), tail_numbers, head_numbers, [number[s] for s in sources if s in number]
+        ),
         loads=tuple(float(loads[e]) for e in most),
     )
 
 
 def paths_in_use(K: HasLMO, x: Floats) -> list[Path]:
-    """The paths of a flow that carry something worth saying, heaviest first; none for sets without paths."""
+    """The paths of a flow that carry something worth saying, heaviest first; none for sets without
+    paths.
+    """
     from tidewolf.sets import FlowPolytope, MultiFlow
 
     if isinstance(K, FlowPolytope):
         return K.paths(x, tolerance=NEGLIGIBLE)
     if isinstance(K, MultiFlow):
-        return sorted((path for paths in K.paths(x, tolerance=NEGLIGIBLE) for path in paths), key=lambda path: -path.weight)
+        return sorted(
+            (path for paths in K.paths(x, tolerance=NEGLIGIBLE) for path in paths),
+            key=lambda path: -path.weight,
+        )
     return []
 
 
-def _layers(nodes: int, tails: Sequence[int], heads: Sequence[int], sources: Sequence[int]) -> tuple[int, ...]:
-    """Longest ways, found as a fixed point within `nodes` sweeps; fewest links where a cycle keeps that from settling."""
+def _layers(
+    nodes: int, tails: Sequence[int], heads: Sequence[int], sources: Sequence[int]
+) -> tuple[int, ...]:
+    """Longest ways, found as a fixed point within `nodes` sweeps; fewest links where a cycle keeps
+    that from settling.
+    """
     longest = [0] * nodes
     for _ in range(nodes):
         before = list(longest)
@@ -131,14 +153,22 @@ def layout(network: Network) -> Layout:
         for one, other in pairwise(chain):
             near[one].append(other)
             near[other].append(one)
-    place: dict[Any, float] = {item: i - (len(items) - 1) / 2 for items in layers.values() for i, item in enumerate(items)}
+    place: dict[Any, float] = {
+        item: i - (len(items) - 1) / 2 for items in layers.values() for i, item in enumerate(items)
+    }
     for sweep in range(_SWEEPS):
         for layer in sorted(layers, reverse=sweep % 2 == 1):
-            wanted = {item: _mean([place[other] for other in near[item]], place[item]) for item in layers[layer]}
+            wanted = {
+                item: _mean([place[other] for other in near[item]], place[item])
+                for item in layers[layer]
+            }
             layers[layer].sort(key=wanted.__getitem__)
             place.update(_apart(layers[layer], wanted))
     at = {item: (float(layer), place[item]) for layer, items in layers.items() for item in items}
-    return Layout({node: at[node] for node in range(len(network.nodes))}, tuple(tuple(at[item] for item in chain) for chain in chains))
+    return Layout(
+        {node: at[node] for node in range(len(network.nodes))},
+        tuple(tuple(at[item] for item in chain) for chain in chains),
+    )
 
 
 def _apart(items: Sequence[Any], wanted: dict[Any, float]) -> dict[Any, float]:
@@ -156,7 +186,9 @@ def _mean(numbers: Sequence[float], otherwise: float) -> float:
 
 
 def bends(network: Network) -> list[int]:
-    """How many links between the same two nodes came before each: they are drawn beside each other."""
+    """How many links between the same two nodes came before each: they are drawn beside each
+    other.
+    """
     seen: dict[frozenset[int], int] = defaultdict(int)
     found = []
     for ends in map(frozenset, zip(network.tails, network.heads, strict=True)):
@@ -175,7 +207,11 @@ def _svg(network: Network, color: int, spoken: str, *, down: bool) -> str:
     places = [place for route in plan.routes for place in route]
     low, high = (end(place[1] for place in places) for end in (min, max))
     depth, span = max(network.layers), max(high - low, 1e-9)
-    step, gap = (84.0, min(84.0, (_DOWN_WIDTH - 96.0) / span)) if down else (min(190.0, 960.0 / max(1, depth)), min(74.0, 560.0 / span))
+    step, gap = (
+        (84.0, min(84.0, (_DOWN_WIDTH - 96.0) / span))
+        if down
+        else (min(190.0, 960.0 / max(1, depth)), min(74.0, 560.0 / span))
+    )
     aside, above = (48.0, 26.0) if down else (60.0, 30.0)
     lead, side = (above, aside) if down else (aside, above)
     used = gap * (high - low)
@@ -186,48 +222,82 @@ def _svg(network: Network, color: int, spoken: str, *, down: bool) -> str:
         along, across = lead + step * place[0], side + gap * (place[1] - low)
         return (across, along) if down else (along, across)
 
-    width, height = (max(_DOWN_WIDTH, used + 2 * side), step * depth + 2 * lead) if down else (step * depth + 2 * lead, used + 2 * side)
+    width, height = (
+        (max(_DOWN_WIDTH, used + 2 * side), step * depth + 2 * lead)
+        if down
+        else (step * depth + 2 * lead, used + 2 * side)
+    )
     most = max(map(abs, network.loads), default=0.0) or 1.0
     order = sorted(range(len(network.loads)), key=lambda e: abs(network.loads[e]))
     bent = bends(network)
-    lines = [_link(network, e, [at(place) for place in plan.routes[e]], bent[e], most, down) for e in order]
-    words = [_load(network.loads[e], [at(place) for place in plan.routes[e]], bent[e], written(network), down) for e in order]
+    lines = [
+        _link(network, e, [at(place) for place in plan.routes[e]], bent[e], most, down)
+        for e in order
+    ]
+    words = [
+        _load(
+            network.loads[e],
+            [at(place) for place in plan.routes[e]],
+            bent[e],
+            written(network),
+            down,
+        )
+        for e in order
+    ]
     nodes = [_node(network, node, *at(place), down) for node, place in plan.nodes.items()]
     return (
-        f'<svg class="network {"down" if down else "across"}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
-        f'aria-label="{escape(spoken)}" style="--tone: var(--line-{color}); --wide: {width:.0f}px">{"".join(lines + words + nodes)}</svg>'
+        f'<svg class="network {"down" if down else "across"}" viewBox="0 0 {width:.0f} '
+        f'{height:.0f}" role="img" aria-label="{escape(spoken)}" style="--tone: '
+        f'var(--line-{color}); --wide: {width:.0f}px">{"".join(lines + words + nodes)}</svg>'
     )
 
 
-def _link(network: Network, e: int, points: Sequence[Place], bend: int, most: float, down: bool) -> str:
+def _link(
+    network: Network, e: int, points: Sequence[Place], bend: int, most: float, down: bool
+) -> str:
     load = network.loads[e]
     share = abs(load) / most
     said = f"{network.nodes[network.tails[e]]} to {network.nodes[network.heads[e]]}: {load:.3g}"
-    look = f'class="used" stroke-width="{1.0 + 8.0 * share:.1f}"' if share >= NEGLIGIBLE else 'stroke-width="1"'
+    look = (
+        f'class="used" stroke-width="{1.0 + 8.0 * share:.1f}"'
+        if share >= NEGLIGIBLE
+        else 'stroke-width="1"'
+    )
     return f'<g><title>{escape(said)}</title><path {look} d="{curve(points, bend, down)}"/></g>'
 
 
 def written(network: Network) -> float:
-    """The least load that is written at its link: all that count where there is room, else the large ones."""
+    """The least load that is written at its link: all that count where there is room, else the
+    large ones.
+    """
     return max(map(abs, network.loads)) * (NEGLIGIBLE if len(network.loads) <= _CROWD else 0.2)
 
 
 def curve(points: Sequence[Place], bend: int, down: bool) -> str:
-    """A smooth line through points that leaves and enters them along the layers' direction; bent aside beside others."""
+    """A smooth line through points that leaves and enters them along the layers' direction; bent
+    aside beside others.
+    """
     words = [f"M{points[0][0]:.0f} {points[0][1]:.0f}"]
     for one, two in segments(points, bend, down):
         words.append("C" + " ".join(f"{x:.0f} {y:.0f}" for x, y in (*one, two)))
     return "".join(words)
 
 
-def segments(points: Sequence[Place], bend: int, down: bool) -> list[tuple[tuple[Place, Place], Place]]:
-    """The control points and the end of each piece of a cubic spline: a third of a slope beyond and before its ends.
+def segments(
+    points: Sequence[Place], bend: int, down: bool
+) -> list[tuple[tuple[Place, Place], Place]]:
+    """The control points and the end of each piece of a cubic spline: a third of a slope beyond and
+    before its ends.
 
-    Slopes are along the layers at both ends of a link, and half the way from neighbour to neighbour between.
+    Slopes are along the layers at both ends of a link, and half the way from neighbour to neighbour
+    between.
     """
     aside = 22.0 * ((bend + 1) // 2) * (1 if bend % 2 else -1)
     ahead = [two[down] - one[down] for one, two in pairwise(points)]
-    slopes = [((two[0] - one[0]) / 2, (two[1] - one[1]) / 2) for one, two in zip(points, points[2:], strict=False)]
+    slopes = [
+        ((two[0] - one[0]) / 2, (two[1] - one[1]) / 2)
+        for one, two in zip(points, points[2:], strict=False)
+    ]
     first, last = (1.5 * step or turn for step, turn in ((ahead[0], 90.0), (ahead[-1], -90.0)))
     slopes = [(0.0, first) if down else (first, 0.0), *slopes, (0.0, last) if down else (last, 0.0)]
     moved = (aside, 0.0) if down else (0.0, aside)
@@ -243,7 +313,10 @@ def middle(points: Sequence[Place], bend: int, down: bool) -> Place:
     """The middle of a link's middle piece, where its load is written."""
     k = (len(points) - 2) // 2
     (x0, y0), ((c0, c1), (x1, y1)) = points[k], segments(points, bend, down)[k]
-    return tuple((a + 3 * b + 3 * c + d) / 8 for a, b, c, d in ((x0, c0[0], c1[0], x1), (y0, c0[1], c1[1], y1)))  # type: ignore[return-value]
+    return tuple(
+        (a + 3 * b + 3 * c + d) / 8
+        for a, b, c, d in ((x0, c0[0], c1[0], x1), (y0, c0[1], c1[1], y1))
+    )  # type: ignore[return-value]
 
 
 def _load(load: float, points: Sequence[Place], bend: int, least: float, down: bool) -> str:
@@ -258,4 +331,7 @@ def _node(network: Network, node: int, x: float, y: float, down: bool) -> str:
     shown = name if len(name) <= 15 else f"{name[:14]}\u2026"
     title = f"<title>{escape(name)}</title>" if shown != name else ""
     dot = f'<circle cx="{x:.0f}" cy="{y:.0f}" r="4.5"/>'
-    return f'<g{end}>{title}{dot}<text x="{x:.0f}" y="{y + (-10 if down else 19):.0f}">{escape(shown)}</text></g>'
+    return (
+        f'<g{end}>{title}{dot}<text x="{x:.0f}" '
+        f'y="{y + (-10 if down else 19):.0f}">{escape(shown)}</text></g>'
+    )

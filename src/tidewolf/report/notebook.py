@@ -1,4 +1,6 @@
-"""Runs and comparisons as notebooks show them: the tables and figures of their pages, without the page."""
+"""Runs and comparisons as notebooks show them: the tables and figures of their pages, without the
+page.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,17 @@ if TYPE_CHECKING:
 
 
 def run_html(run: Run) -> str:
-    """The table of a run, its figures where matplotlib is installed, and what a reader should know."""
-    said = [*hindsight_warnings([run]), *(note for _, note in learner_notes([run], learner_labels([run])))]
+    """The table of a run, its figures where matplotlib is installed, and what a reader should
+    know.
+    """
+    said = [
+        *hindsight_warnings([run]),
+        *(note for _, note in learner_notes([run], learner_labels([run]))),
+    ]
     return _framed(
         results_table([run]),
-        f'<section class="figures">{series.figures([run], tables=False) if find_spec("matplotlib") else ""}</section>',
+        "<section"
+        f' class="figures">{series.figures([run], tables=False) if find_spec("matplotlib") else ""}</section>',
         *(f"<p>{escape(sentence)}</p>" for sentence in said),
     )
 
@@ -38,7 +46,9 @@ def comparison_html(comparison: Comparison) -> str:
         its = [each for each in standings if each.stream == stream]
         parts.append(section(comparison, stream, its))
         if find_spec("matplotlib"):
-            drawn = series.frontier_figure(stream, "mean regret against mean violation a round", series.standing_curves(its))
+            drawn = series.frontier_figure(
+                stream, "mean regret against mean violation a round", series.standing_curves(its)
+            )
             parts.append(f'<section class="figures">{drawn}</section>')
     return _framed(*parts)
 

@@ -1,4 +1,6 @@
-"""Numbers as people read them: four digits, thousands set apart, intervals as two ends or as a number and its error."""
+"""Numbers as people read them: four digits, thousands set apart, intervals as two ends or as a
+number and its error.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def number(x: float | None) -> str:
 
 
 def interval(ends: tuple[float, float], parts: int = 1) -> str:
-    """Both ends divided by `parts`; a number and its error where four digits cannot tell them apart."""
+    """Both ends divided by `parts`; a number and its error where four digits cannot tell them
+    apart.
+    """
     lower, upper = (number(end / parts) for end in ends)
     if lower != upper:
         return f"[{lower}, {upper}]"

@@ -1,7 +1,8 @@
 """The report of an experiment: what was run, what came of it, pictures, and how to run it again.
 
-One HTML page that needs nothing else, no network either. Its script only says at a pointer what tables and captions say without it.
-Light and dark, a phone and paper are the style sheet's business. The same runs give the same page, apart from the date and the seconds.
+One HTML page that needs nothing else, no network either. Its script only says at a pointer what
+tables and captions say without it. Light and dark, a phone and paper are the style sheet's
+business. The same runs give the same page, apart from the date and the seconds.
 """
 
 from __future__ import annotations
@@ -34,14 +35,16 @@ if TYPE_CHECKING:
 FORMAT = 1
 _HEAD = ("learner", "regret", "violation", "oracle calls a round", "largest excess", "seconds")
 _READ = (
-    "Regret is the total loss minus that of the best fixed point that keeps every limit in every round; where that point is known "
-    "only between two bounds, so is the regret. Violation adds up by how much the limits were broken; surplus never pays for a breach. "
-    "The measured bound beneath is the most that theory allows this very run, given what it measured. "
+    "Regret is the total loss minus that of the best fixed point that keeps every limit in every "
+    "round; where that point is known only between two bounds, so is the regret. Violation adds "
+    "up by how much the limits were broken; surplus never pays for a breach. The measured bound "
+    "beneath is the most that theory allows this very run, given what it measured. "
 )
 _PROMISED = "What was promised was known before the first round. "
 _CERTIFIED = (
-    "The largest excess is the farthest a played point ever was outside the hard set. A certificate holds when every played point is a "
-    "member, every projection and oracle call is accounted for, and both totals are within what theory allows."
+    "The largest excess is the farthest a played point ever was outside the hard set. A certificate"
+    " holds when every played point is a member, every projection and oracle call is accounted "
+    "for, and both totals are within what theory allows."
 )
 
 
@@ -59,7 +62,17 @@ def write(
     left_out: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """The page at `path`, whole or not at all."""
-    text = page(runs, name=name, about=about, seed=seed, date=date, entries=entries, experiment=experiment, worst=worst, left_out=left_out)
+    text = page(
+        runs,
+        name=name,
+        about=about,
+        seed=seed,
+        date=date,
+        entries=entries,
+        experiment=experiment,
+        worst=worst,
+        left_out=left_out,
+    )
     checkpoint.write(path, text.encode())
 
 
@@ -77,9 +90,10 @@ def page(
 ) -> str:
     """The whole page for runs of several learners on one stream.
 
-    `entries` names the entries of a point, one each; `experiment` is the experiment as resolved, as text; `worst` holds the intervals of
-    each run. Without them, they are worked out where that is a matter of linear programs of moderate size. `left_out` says why learners
-    that usually take part do not.
+    `entries` names the entries of a point, one each; `experiment` is the experiment as resolved, as
+    text; `worst` holds the intervals of each run. Without them, they are worked out where that is a
+    matter of linear programs of moderate size. `left_out` says why learners that usually take part
+    do not.
     """
     seen = looks(runs)
     labels = [look.label for look in seen]
@@ -89,7 +103,10 @@ def page(
         f'<p class="facts">{runs[0].rounds:,} rounds &middot; seed {seed}</p>',
         results_table(runs),
         f'<p class="read">{_read(runs)}</p>',
-        *(f'<p class="warning" role="note">{escape(sentence)}</p>' for sentence in hindsight_warnings(runs)),
+        *(
+            f'<p class="warning" role="note">{escape(sentence)}</p>'
+            for sentence in hindsight_warnings(runs)
+        ),
         f'<section class="figures">{series.figures(runs)}</section>',
         played.section(runs, entries),
         worst_section(quick_intervals(runs) if worst is None else worst, seen),
@@ -104,9 +121,10 @@ def document(name: str, body: Sequence[str]) -> str:
     """A page that needs nothing else around these elements."""
     style, script = asset("colors.css") + asset("style.css"), asset("hover.js")
     head = (
-        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta name="generator" content="tidewolf {checkpoint.writer()["tidewolf"]}"><meta name="tidewolf-format" content="{FORMAT}">'
-        f"<title>{escape(name)} - tidewolf</title><style>\n{style}</style>"
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, '
+        'initial-scale=1"><meta name="generator" content="tidewolf '
+        f'{checkpoint.writer()["tidewolf"]}"><meta name="tidewolf-format" '
+        f'content="{FORMAT}"><title>{escape(name)} - tidewolf</title><style>\n{style}</style>'
     )
     inside = "\n".join(body)
     return (
@@ -129,10 +147,19 @@ def hindsight_warnings(runs: Sequence[Run]) -> list[str]:
 def _without_comparator(run: Run) -> str:
     comparator = run.comparator
     if comparator is None:
-        return "The best fixed point in hindsight cannot be computed for this set and these functions, so the regret is not known."
+        return (
+            "The best fixed point in hindsight cannot be computed for this set and these "
+            "functions, so the regret is not known."
+        )
     if comparator.infeasibility is not None:
-        return f"{comparator.infeasibility.sentence} So there is no best fixed point in hindsight, and no regret."
-    return "No fixed point that keeps every limit was found, and no proof that there is none: the regret is known from above only."
+        return (
+            f"{comparator.infeasibility.sentence} So there is no best fixed point in hindsight, "
+            "and no regret."
+        )
+    return (
+        "No fixed point that keeps every limit was found, and no proof that there is none: the "
+        "regret is known from above only."
+    )
 
 
 def results_table(runs: Sequence[Run]) -> str:
@@ -144,14 +171,24 @@ def results_table(runs: Sequence[Run]) -> str:
 def _row(run: Run, look: Look) -> tuple[str, ...]:
     rounds = max(1, run.rounds)
     violation = float(run.violations.sum())
-    proved = {True: "certificate holds", False: "certificate fails", None: "certificate undecided"}[run.certificate.holds]
+    proved = {True: "certificate holds", False: "certificate fails", None: "certificate undecided"}[
+        run.certificate.holds
+    ]
     regret = ["none"]
     if run.regret is not None:
-        regret = [interval(run.regret), f"{interval(run.regret, rounds)} a round", *_allowed(run.certificate.regret)]
+        regret = [
+            interval(run.regret),
+            f"{interval(run.regret, rounds)} a round",
+            *_allowed(run.certificate.regret),
+        ]
     return (
         swatch(look) + under(look.label, f"sees {SEES[run.learner.needs]}", proved),
         under(*regret),
-        under(number(violation), f"{number(violation / rounds)} a round", *_allowed(run.certificate.violation)),
+        under(
+            number(violation),
+            f"{number(violation / rounds)} a round",
+            *_allowed(run.certificate.violation),
+        ),
         under(number(run.oracle_calls / rounds), f"{run.oracle_calls:,} in all"),
         under(number(run.max_excess)),
         under(number(run.seconds)),
@@ -166,17 +203,30 @@ def _allowed(total: Total) -> list[str]:
 
 def _read(runs: Sequence[Run]) -> str:
     """How to read the headline; of promises only where something is promised."""
-    totals = [total for run in runs for total in (run.certificate.regret, run.certificate.violation)]
-    return _READ + (_PROMISED if any(total.promise is not None for total in totals) else "") + _CERTIFIED
+    totals = [
+        total for run in runs for total in (run.certificate.regret, run.certificate.violation)
+    ]
+    return (
+        _READ
+        + (_PROMISED if any(total.promise is not None for total in totals) else "")
+        + _CERTIFIED
+    )
 
 
 def _notes(runs: Sequence[Run], labels: Sequence[str], left_out: Mapping[str, str]) -> str:
-    items = "".join(f"<li><b>{escape(who)}</b>: {escape(note)}</li>" for who, note in learner_notes(runs, labels, left_out))
+    items = "".join(
+        f"<li><b>{escape(who)}</b>: {escape(note)}</li>"
+        for who, note in learner_notes(runs, labels, left_out)
+    )
     return f'<h2 class="part">Notes</h2><ul class="notes">{items}</ul>' if items else ""
 
 
-def learner_notes(runs: Sequence[Run], labels: Sequence[str], left_out: Mapping[str, str] = MappingProxyType({})) -> list[tuple[str, str]]:
-    """Whom it concerns, and what to know: learners' own notes, why there is no measured bound, what fails, who is left out."""
+def learner_notes(
+    runs: Sequence[Run], labels: Sequence[str], left_out: Mapping[str, str] = MappingProxyType({})
+) -> list[tuple[str, str]]:
+    """Whom it concerns, and what to know: learners' own notes, why there is no measured bound, what
+    fails, who is left out.
+    """
     concerned: dict[str, list[str]] = {}
     for run, label in zip(runs, labels, strict=True):
         comparable = run.comparator is None or run.comparator.feasible is not False
@@ -187,7 +237,9 @@ def learner_notes(runs: Sequence[Run], labels: Sequence[str], left_out: Mapping[
     return [*((", ".join(who), note) for note, who in concerned.items()), *missing]
 
 
-def _experiment(runs: Sequence[Run], labels: Sequence[str], name: str, seed: int, experiment: str) -> str:
+def _experiment(
+    runs: Sequence[Run], labels: Sequence[str], name: str, seed: int, experiment: str
+) -> str:
     stream = runs[0].stream
     facts = [
         ("experiment", f"{name}, {runs[0].rounds:,} rounds"),

@@ -1,7 +1,8 @@
 """A matplotlib Figure that a notebook shows as it is.
 
-IPython shows a Figure only once pyplot, or `%matplotlib inline`, has told it how. A picture made without pyplot's global state has to say
-it itself: `_repr_png_` is what IPython asks an object for when nobody has told it anything.
+IPython shows a Figure only once pyplot, or `%matplotlib inline`, has told it how. A picture made
+without pyplot's global state has to say it itself: `_repr_png_` is what IPython asks an object for
+when nobody has told it anything.
 """
 
 from __future__ import annotations

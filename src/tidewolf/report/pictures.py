@@ -1,4 +1,6 @@
-"""Every figure of a page as a picture that stands alone: a matplotlib Figure, a PNG, an SVG. The same bytes for the same data."""
+"""Every figure of a page as a picture that stands alone: a matplotlib Figure, a PNG, an SVG. The
+same bytes for the same data.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,12 @@ _WIDTH, _HEIGHT = 6.4, 4.2  # inches of one picture
 _NEGATIVE = "#6b7480"
 
 
-def write_figures(folder: str | os.PathLike[str], runs: Sequence[Run], *, entries: Sequence[str] = ()) -> list[Path]:
-    """Every figure of the runs as a PNG and an SVG in a folder; `entries` names the entries of a point. Answers the files."""
+def write_figures(
+    folder: str | os.PathLike[str], runs: Sequence[Run], *, entries: Sequence[str] = ()
+) -> list[Path]:
+    """Every figure of the runs as a PNG and an SVG in a folder; `entries` names the entries of a
+    point. Answers the files.
+    """
     folder = Path(folder)
     figures = {each.name: _series([each]) for each in all_series(runs)}
     if curves := frontiers(runs):
@@ -59,7 +65,12 @@ def plot_runs(runs: Sequence[Run]) -> Picture:
 def plot_comparison(comparison: Comparison) -> Picture:
     """The frontiers of every stream."""
     standings = comparison.standings()
-    return plot_frontiers({stream: standing_curves([each for each in standings if each.stream == stream]) for stream in comparison.streams})
+    return plot_frontiers(
+        {
+            stream: standing_curves([each for each in standings if each.stream == stream])
+            for stream in comparison.streams
+        }
+    )
 
 
 def plot_frontiers(titled: Mapping[str, Sequence[Curve]]) -> Picture:
@@ -98,8 +109,12 @@ def _series(all_of_them: Sequence[Series]) -> Picture:
     for axes, each in zip(panels, all_of_them, strict=True):
         draw_lines(axes, each.lines, COLORS)
         axes.set_title(each.title, fontsize="medium")
-        named = [f"{line.look.label}: {end}" for line, end in zip(each.lines, each.ends, strict=True)]
-        axes.legend([_sample(line.look) for line in each.lines], named, frameon=False, fontsize="small")
+        named = [
+            f"{line.look.label}: {end}" for line, end in zip(each.lines, each.ends, strict=True)
+        ]
+        axes.legend(
+            [_sample(line.look) for line in each.lines], named, frameon=False, fontsize="small"
+        )
     return figure
 
 
@@ -108,7 +123,9 @@ def _sample(look: Look) -> Any:
     from matplotlib.lines import Line2D
 
     dashes = (0, [length / 1.9 for length in look.dashes]) if look.dashes else "solid"
-    return Line2D([], [], color=COLORS[look.hue], alpha=look.strength, linewidth=1.9, linestyle=dashes)
+    return Line2D(
+        [], [], color=COLORS[look.hue], alpha=look.strength, linewidth=1.9, linestyle=dashes
+    )
 
 
 def _heat(each: Shown, scale: float) -> Picture:
@@ -119,7 +136,12 @@ def _heat(each: Shown, scale: float) -> Picture:
         image[chosen, :3] = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     image[..., 3] = np.minimum(1.0, strength)
     rows = len(each.map.entries)
-    axes.imshow(image, aspect="auto", interpolation="nearest", extent=(each.map.begins[0] - 0.5, each.map.ends[-1] + 0.5, rows, 0))
+    axes.imshow(
+        image,
+        aspect="auto",
+        interpolation="nearest",
+        extent=(each.map.begins[0] - 0.5, each.map.ends[-1] + 0.5, rows, 0),
+    )
     axes.set_yticks(np.arange(rows) + 0.5, each.map.entries, fontsize="x-small")
     axes.tick_params(axis="y", length=0)
     axes.spines[:].set_visible(False)
@@ -136,39 +158,81 @@ def _network(net: network.Network, each: Shown) -> Picture:
     routes = [[(100.0 * layer, -74.0 * place) for layer, place in route] for route in plan.routes]
     spread = [y for route in routes for _, y in route]
     depth = max(net.layers)
-    figure, (axes,) = _panels(1, width=max(_WIDTH, 1.1 * depth), height=max(2.6, 0.9 + (max(spread) - min(spread)) / 75))
+    figure, (axes,) = _panels(
+        1, width=max(_WIDTH, 1.1 * depth), height=max(2.6, 0.9 + (max(spread) - min(spread)) / 75)
+    )
     most = max(map(abs, net.loads)) or 1.0
     for load, route, bend in zip(net.loads, routes, network.bends(net), strict=True):
         share, points = abs(load) / most, [route[0]]
         for controls, end in network.segments(route, bend, False):
             points += [*controls, end]
         outline = Outline(points, [Outline.MOVETO, *[Outline.CURVE4] * (len(points) - 1)])
-        color, width = (COLORS[each.look.hue], 0.8 + 6.0 * share) if share >= network.NEGLIGIBLE else ("#c5cad1", 0.8)
-        axes.add_patch(PathPatch(outline, fill=False, edgecolor=color, linewidth=width, alpha=0.75 if share >= network.NEGLIGIBLE else 1.0))
+        color, width = (
+            (COLORS[each.look.hue], 0.8 + 6.0 * share)
+            if share >= network.NEGLIGIBLE
+            else ("#c5cad1", 0.8)
+        )
+        axes.add_patch(
+            PathPatch(
+                outline,
+                fill=False,
+                edgecolor=color,
+                linewidth=width,
+                alpha=0.75 if share >= network.NEGLIGIBLE else 1.0,
+            )
+        )
         if abs(load) >= network.written(net) > 0:
-            box = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
-            axes.text(*network.middle(route, bend, False), f"{load:.2g}", ha="center", va="center", fontsize="x-small", bbox=box, zorder=4)
+            box = {
+                "boxstyle": "round,pad=0.1",
+                "facecolor": "white",
+                "edgecolor": "none",
+                "alpha": 0.8,
+            }
+            axes.text(
+                *network.middle(route, bend, False),
+                f"{load:.2g}",
+                ha="center",
+                va="center",
+                fontsize="x-small",
+                bbox=box,
+                zorder=4,
+            )
     for node, (layer, place) in plan.nodes.items():
         x, y = 100.0 * layer, -74.0 * place
         axes.plot([x], [y], "o", color="white", markeredgecolor="#1c2430", markersize=6, zorder=5)
         weight = "bold" if node in net.ends else "normal"
-        axes.annotate(net.nodes[node], (x, y), (0, -14), textcoords="offset points", ha="center", fontsize="small", weight=weight, zorder=6)
+        axes.annotate(
+            net.nodes[node],
+            (x, y),
+            (0, -14),
+            textcoords="offset points",
+            ha="center",
+            fontsize="small",
+            weight=weight,
+            zorder=6,
+        )
     axes.set_axis_off()
     axes.margins(0.06, 0.14)
     axes.set_title(f"Mean load of every link under {each.look.label}", fontsize="medium")
     return figure
 
 
-def _panels(count: int, *, width: float | None = None, height: float | None = None) -> tuple[Picture, list[Any]]:
+def _panels(
+    count: int, *, width: float | None = None, height: float | None = None
+) -> tuple[Picture, list[Any]]:
     """A figure with so many panels, three a row at most."""
     try:
         from tidewolf.report.picture import Picture
     except ImportError:
-        raise MissingExtra('Pictures need matplotlib, not installed here; type: pip install "tidewolf[app]"') from None
+        raise MissingExtra(
+            'Pictures need matplotlib, not installed here; type: pip install "tidewolf[app]"'
+        ) from None
     columns = min(3, count)
     rows = math.ceil(count / columns)
     wide = width if width is not None else _WIDTH if columns == 1 else 4.6 * columns
-    figure = Picture(figsize=(wide, height if height is not None else _HEIGHT * rows), layout="constrained")
+    figure = Picture(
+        figsize=(wide, height if height is not None else _HEIGHT * rows), layout="constrained"
+    )
     panels = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for empty in panels[count:]:
         empty.set_visible(False)

@@ -1,6 +1,7 @@
 """How runs are called and coloured, the same in every table and figure.
 
-A hue for each run; where one learner was run at several cautions, a hue for each learner, and its runs differ in strength and dashes.
+A hue for each run; where one learner was run at several cautions, a hue for each learner, and its
+runs differ in strength and dashes.
 """
 
 from __future__ import annotations
@@ -32,17 +33,37 @@ def looks(runs: Sequence[Run]) -> list[Look]:
     labels, kinds = learner_labels(runs), [type(run.learner) for run in runs]
     if not any(_moved(run, runs) for run in runs):
         return [Look(label, i % HUES, DASHES[i % len(DASHES)]) for i, label in enumerate(labels)]
-    hues, seen, found = {kind: i for i, kind in enumerate(dict.fromkeys(kinds))}, Counter[type](), []
+    hues, seen, found = (
+        {kind: i for i, kind in enumerate(dict.fromkeys(kinds))},
+        Counter[type](),
+        [],
+    )
     for label, kind in zip(labels, kinds, strict=True):
         share = seen[kind] / max(1, kinds.count(kind) - 1)
-        found.append(Look(label, hues[kind] % HUES, DASHES[seen[kind] % len(DASHES)], 1.0 - (1.0 - _FAINTEST) * share))
+        found.append(
+            Look(
+                label,
+                hues[kind] % HUES,
+                DASHES[seen[kind] % len(DASHES)],
+                1.0 - (1.0 - _FAINTEST) * share,
+            )
+        )
         seen[kind] += 1
     return found
 
 
 def learner_labels(runs: Sequence[Run]) -> list[str]:
-    """The learners' names, with their caution where it moves, numbered where one name comes more than once."""
-    names = [f"{_name(run)}, caution {run.learner.fields()['caution']:g}" if _moved(run, runs) else _name(run) for run in runs]
+    """The learners' names, with their caution where it moves, numbered where one name comes more
+    than once.
+    """
+    names = [
+        (
+            f"{_name(run)}, caution {run.learner.fields()['caution']:g}"
+            if _moved(run, runs)
+            else _name(run)
+        )
+        for run in runs
+    ]
     seen: Counter[str] = Counter()
     labels = []
     for name in names:
@@ -57,4 +78,13 @@ def _name(run: Run) -> str:
 
 def _moved(run: Run, runs: Sequence[Run]) -> bool:
     """Whether its learner was run at several cautions."""
-    return len({other.learner.fields().get("caution") for other in runs if type(other.learner) is type(run.learner)}) > 1
+    return (
+        len(
+            {
+                other.learner.fields().get("caution")
+                for other in runs
+                if type(other.learner) is type(run.learner)
+            }
+        )
+        > 1
+    )

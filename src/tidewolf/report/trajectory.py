@@ -1,4 +1,6 @@
-"""Where each run went: its points over time as a heat map, and for flows the network with the loads of its links and the paths in use."""
+"""Where each run went: its points over time as a heat map, and for flows the network with the loads
+of its links and the paths in use.
+"""
 
 from __future__ import annotations
 
@@ -56,14 +58,25 @@ def section(runs: Sequence[Run], entries: Sequence[str] = ()) -> str:
     nets = "".join(_networks(shown))
     left = f" The first {MOST} of {len(runs)} runs are shown." if len(runs) > MOST else ""
     parts = shown[0].map
-    kept = f"the {len(parts.entries)} largest of {len(parts.entries) + parts.left_out:,} entries" if parts.left_out else "every entry"
+    kept = (
+        f"the {len(parts.entries)} largest of {len(parts.entries) + parts.left_out:,} entries"
+        if parts.left_out
+        else "every entry"
+    )
     sign = ", grey where negative" if any((each.map.values < 0).any() for each in shown) else ""
-    about = f"A row for each entry ({kept}), time from left to right; full colour is {scale:.3g}{sign}.{left}"
-    return f'<h2 class="part">The played point over time</h2><p class="read">{about}</p><section class="figures two">{maps}</section>' + (
-        '<h2 class="part">The network</h2><p class="read">Links as wide as their mean load over the run, written beside them. '
-        f"Beneath, the paths in use at the end.</p>{nets}"
-        if nets
-        else ""
+    about = (
+        f"A row for each entry ({kept}), time from left to right; full colour is "
+        f"{scale:.3g}{sign}.{left}"
+    )
+    return (
+        f'<h2 class="part">The played point over time</h2><p class="read">{about}</p><section '
+        f'class="figures two">{maps}</section>'
+        + (
+            '<h2 class="part">The network</h2><p class="read">Links as wide as their mean load'
+            f" over the run, written beside them. Beneath, the paths in use at the end.</p>{nets}"
+            if nets
+            else ""
+        )
     )
 
 
@@ -84,7 +97,8 @@ def _networks(shown: Sequence[Shown]) -> Iterator[str]:
         paths = network.paths_in_use(K, each.trail.means[-1])
         spoken = f"The network with the mean load of each link under {each.look.label}."
         yield (
-            f'<figure class="wide"><figcaption><h3>{swatch(each.look)}{escape(each.look.label)}</h3></figcaption>'
+            "<figure"
+            f' class="wide"><figcaption><h3>{swatch(each.look)}{escape(each.look.label)}</h3></figcaption>'
             f"{network.drawings(net, each.look.hue, spoken)}{_paths(paths, each)}</figure>"
         )
 
@@ -100,5 +114,10 @@ def _paths(paths: Sequence[Path], each: Shown) -> str:
         f"<span>{' &rarr; '.join(escape(str(node)) for node in path.nodes)}</span></li>"
         for path in paths[:_PATHS]
     )
-    more = f'<p class="read">and {len(paths) - _PATHS} lighter ones</p>' if len(paths) > _PATHS else ""
-    return f'<h4>Paths in use, {when}</h4><ol class="paths" style="--tone: var(--line-{each.look.hue})">{items}</ol>{more}'
+    more = (
+        f'<p class="read">and {len(paths) - _PATHS} lighter ones</p>' if len(paths) > _PATHS else ""
+    )
+    return (
+        f'<h4>Paths in use, {when}</h4><ol class="paths" style="--tone: '
+        f'var(--line-{each.look.hue})">{items}</ol>{more}'
+    )

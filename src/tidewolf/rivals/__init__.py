@@ -11,7 +11,15 @@ from tidewolf.rivals.sinha_vaze import SinhaVaze
 from tidewolf.rivals.wang_wan_zhang import WangWanZhang
 from tidewolf.rivals.warm_up import WarmUp
 
-__all__ = ["OnlineFrankWolfe", "ProjectedPrimalDual", "ProximalPenalty", "Resolve", "SinhaVaze", "WangWanZhang", "WarmUp"]
+__all__ = [
+    "OnlineFrankWolfe",
+    "ProjectedPrimalDual",
+    "ProximalPenalty",
+    "Resolve",
+    "SinhaVaze",
+    "WangWanZhang",
+    "WarmUp",
+]
 
 
 def every() -> dict[str, type[Learner[Any]]]:

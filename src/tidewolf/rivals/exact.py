@@ -1,12 +1,14 @@
 """Exact Euclidean projection, the thing learners here avoid:  argmin_{x in K} |x - y|^2.
 
-A set's own method where it has one, else its linear description given to PIQP (interior point, sparse). With x = shift + L u,
+A set's own method where it has one, else its linear description given to PIQP
+(interior point, sparse). With x = shift + L u,
 
-    minimise 1/2 u' L'L u - <L'(y - shift), u>   subject to   A_eq u = b_eq,  A_ub u <= b_ub,  lower <= u <= upper.
+    minimise 1/2 u' L'L u - <L'(y - shift), u>   subject to
+        A_eq u = b_eq,  A_ub u <= b_ub,  lower <= u <= upper.
 
-The problem is set up once; a projection replaces the linear term and solves again, from the same cold point every time. PIQP's own
-scaling would be undone and redone, and rounded, each time: it is off, so that the answer depends on y alone. A lift is brought to size 1
-instead, by a power of two.
+The problem is set up once; a projection replaces the linear term and solves again, from the same
+cold point every time. PIQP's own scaling would be undone and redone, and rounded, each time: it is
+off, so that the answer depends on y alone. A lift is brought to size 1 instead, by a power of two.
 """
 
 from __future__ import annotations
@@ -30,9 +32,13 @@ from tidewolf.sets.base import (
 )
 
 ACCURACY = 1e-13
-"""Of residuals and of the duality gap; an answer on the border that is its own question is off by the root of the latter."""
+"""Of residuals and of the duality gap; an answer on the border that is its own question is off by
+the root of the latter.
+"""
 STALLED = 1e-11
-"""The gap, as a share of radius^2 + |x - y|^2, up to which an answer counts where PIQP makes no more progress: degenerate lifts do that."""
+"""The gap, as a share of radius^2 + |x - y|^2, up to which an answer counts where PIQP makes no
+more progress: degenerate lifts do that.
+"""
 _RIDGE = 1e-12
 """Added to the quadratic term of a lifted description, whose weights need not be unique."""
 
@@ -42,7 +48,10 @@ class ExactProjection:
 
     def __init__(self, K: ConvexSet) -> None:
         if not isinstance(K, Projectable | Polyhedral):
-            raise NotSupported(f"No exact projection on {type(K).__name__}: it offers neither `project` nor a linear description.")
+            raise NotSupported(
+                f"No exact projection on {type(K).__name__}: it offers neither `project` nor a "
+                "linear description."
+            )
         self.K, self._solving = K, threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -60,7 +69,9 @@ class ExactProjection:
         shift = np.zeros(len(y)) if described.shift is None else described.shift
         target = y - shift
         with self._solving:
-            self._solver.update(c=-(target if described.lift is None else described.lift.T @ target / self._unit**2))
+            self._solver.update(
+                c=-(target if described.lift is None else described.lift.T @ target / self._unit**2)
+            )
             status = self._solver.solve()
             found = np.array(self._solver.result.x)
         u = np.clip(found, described.lower, described.upper)
@@ -70,8 +81,12 @@ class ExactProjection:
         return x
 
     def _near(self, x: NDArray, y: NDArray) -> bool:
-        """Whether x is a member, and the oracle proves |x - projection|^2 <= <x - y, x - v> to be next to nothing."""
-        if not np.isfinite(x).all() or self.K.excess(x.reshape(self.K.shape)) > membership_tolerance(x, self.K.radius):
+        """Whether x is a member, and the oracle proves |x - projection|^2 <= <x - y, x - v> to be
+        next to nothing.
+        """
+        if not np.isfinite(x).all() or self.K.excess(
+            x.reshape(self.K.shape)
+        ) > membership_tolerance(x, self.K.radius):
             return False
         r = x - y
         v = to_numpy(self.K.lmo(r.reshape(self.K.shape))).reshape(-1)

@@ -1,12 +1,16 @@
-"""Online Frank-Wolfe, blind to the limits or with a fixed price on breaching them  (Hazan & Kale 2012): one oracle call a round.
+"""Online Frank-Wolfe, blind to the limits or with a fixed price on breaching them
+(Hazan & Kale 2012): one oracle call a round.
 
-    g   =  grad f_t + (caution/2) (G_f/G_g) grad g_t^+        G_f and G_g given, or the largest slopes so far
+    g   =  grad f_t + (caution/2) (G_f/G_g) grad g_t^+
+        G_f and G_g given, or the largest slopes so far
     x  <-  online Frank-Wolfe (rivals/frank_wolfe.py) on g
 
-The price is the weight that Lyapunov weights of the same caution (methods/steps/lyapunov.py) begin with; here it never rises. Published without
-constraints: `OnlineFrankWolfe.blind`, caution = 0. If the regret on g is at most B then, as g_t^+(x*) = 0,
+The price is the weight that Lyapunov weights of the same caution (methods/steps/lyapunov.py) begin
+with; here it never rises. Published without constraints: `OnlineFrankWolfe.blind`, caution = 0. If
+the regret on g is at most B then, as g_t^+(x*) = 0,
 
-    regret  <=  B - sum_t w_t g_t^+(x_t),     w_t the prices:      O(T^{3/4}). Of the violation nothing is promised below order T.
+    regret  <=  B - sum_t w_t g_t^+(x_t),     w_t the prices:
+        O(T^{3/4}). Of the violation nothing is promised below order T.
 """
 
 from __future__ import annotations
@@ -46,7 +50,9 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class OnlineFrankWolfe(Learner[State]):
-    """Online Frank-Wolfe with a fixed price on breaches; `OnlineFrankWolfe.blind` does not look at the limits at all."""
+    """Online Frank-Wolfe with a fixed price on breaches; `OnlineFrankWolfe.blind` does not look at
+    the limits at all.
+    """
 
     needs: ClassVar = FirstOrder
     state_type: ClassVar = State
@@ -71,7 +77,9 @@ class OnlineFrankWolfe(Learner[State]):
 
     def start(self) -> State:
         slopes = self.loss_lipschitz or 0.0, self.constraint_lipschitz or 0.0
-        return State(0, self.K.center, self.horizon or FIRST_HORIZON, 0, *slopes, 0.0, anew(self.K.center))
+        return State(
+            0, self.K.center, self.horizon or FIRST_HORIZON, 0, *slopes, 0.0, anew(self.K.center)
+        )
 
     def act(self, state: State) -> Array:
         return state.x
@@ -86,7 +94,9 @@ class OnlineFrankWolfe(Learner[State]):
             horizon, began = 2 * horizon, t
             leader = anew(leader.first, 0.0, leader.bound, leader.calls, leader.warm)
         g, slope_f = within(self.K, "loss", seen.loss_gradient, 1, self.loss_lipschitz, G_f)
-        grad_g, slope_g = within(self.K, "constraint", seen.constraint_gradient, 1, self.constraint_lipschitz, G_g)
+        grad_g, slope_g = within(
+            self.K, "constraint", seen.constraint_gradient, 1, self.constraint_lipschitz, G_g
+        )
         G_f, G_g = max(G_f, slope_f), max(G_g, slope_g)
         if G_g > 0.0:
             w = THETA * self.caution * (G_f / G_g if G_f > 0.0 else 1.0)
@@ -96,7 +106,11 @@ class OnlineFrankWolfe(Learner[State]):
 
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
-        return Bound(state.leader.bound - state.paid, None, "A price that never rises promises no violation below the order of the rounds.")
+        return Bound(
+            state.leader.bound - state.paid,
+            None,
+            "A price that never rises promises no violation below the order of the rounds.",
+        )
 
     def slopes(self, state: State) -> tuple[float, float]:
         return state.loss_slope, state.constraint_slope
@@ -107,4 +121,8 @@ class OnlineFrankWolfe(Learner[State]):
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:
-        return (cls(K, horizon=horizon), cls.blind(K, horizon=max(1, horizon // 3)), cls(K, caution=1.0))
+        return (
+            cls(K, horizon=horizon),
+            cls.blind(K, horizon=max(1, horizon // 3)),
+            cls(K, caution=1.0),
+        )

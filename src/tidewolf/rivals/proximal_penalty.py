@@ -1,14 +1,17 @@
-"""Proximal penalty steps with exact projections  (after RECOO, Guo et al. 2022): the last limit itself in the step, not its gradient.
+"""Proximal penalty steps with exact projections
+(after RECOO, Guo et al. 2022): the last limit itself in the step, not its gradient.
 
-    z   ~   argmin_{ball, aff(K)}  <grad f_t(x), . - x> + delta g_t^+ + alpha/2 |. - x|^2          to a certified gap (steps/penalty)
+    z   ~   argmin_{ball, aff(K)}  <grad f_t(x), . - x> + delta g_t^+ + alpha/2 |. - x|^2
+        to a certified gap (steps/penalty)
     x  <-   Proj_K(z)
 
-alpha = k (G_f/2R) sqrt T, delta = k (G_f/G_g) sqrt T. `caution` moves k = caution/10: both divided by k, it is the losses that weigh
-V = 1/k, against the limits and against moving; a larger delta alone would change nothing, as the last limit is kept already where it can
-be. The default is k = 1, for which theory has its best constants. G_f and G_g are given, or the largest slopes so far.
+alpha = k (G_f/2R) sqrt T, delta = k (G_f/G_g) sqrt T. `caution` moves k = caution/10: both divided
+by k, it is the losses that weigh V = 1/k, against the limits and against moving; a larger delta
+alone would change nothing, as the last limit is kept already where it can be. The default is k = 1,
+for which theory has its best constants. G_f and G_g are given, or the largest slopes so far.
 
-Regret O(sqrt T), violation O(T^{3/4}), measured as in methods/steps/drift.py for any k and on every interval of rounds. Limits are evaluated in
-the ball, so outside K.
+Regret O(sqrt T), violation O(T^{3/4}), measured as in methods/steps/drift.py for any k and on every
+interval of rounds. Limits are evaluated in the ball, so outside K.
 """
 
 from __future__ import annotations
@@ -65,7 +68,9 @@ class ProximalPenalty(Learner[State]):
 
     @classmethod
     def published(cls, K: ConvexSet, *, horizon: int) -> ProximalPenalty:
-        """A penalty and a prox weight of the order sqrt T, as in the paper: the default, without the units that the paper has."""
+        """A penalty and a prox weight of the order sqrt T, as in the paper: the default, without
+        the units that the paper has.
+        """
         return cls(K, horizon=horizon)
 
     def __post_init__(self) -> None:
@@ -93,28 +98,47 @@ class ProximalPenalty(Learner[State]):
         K, x, T = self.K, state.x, state.horizon
         one = namespace(x).ones(1, dtype=x.dtype)
         G_f, G_g = state.loss_slope, state.constraint_slope
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused with a sentence
-            loss_gradient, limit_gradient = seen.losses.subgradient(x, one), seen.constraints.subgradient(x, one)
+        # what overflows is refused with a sentence
+        with np.errstate(over="ignore", invalid="ignore"):
+            loss_gradient, limit_gradient = (
+                seen.losses.subgradient(x, one),
+                seen.constraints.subgradient(x, one),
+            )
             limit = float(seen.constraints.values(x)[0])
         grad_f, slope_f = within(K, "loss", loss_gradient, 1, self.loss_lipschitz, G_f)
         _, slope_g = within(K, "constraint", limit_gradient, 1, self.constraint_lipschitz, G_g)
         if not math.isfinite(limit):
-            raise NotFinite(f"The constraint is {limit} at the point played; give functions that are finite on the set.")
+            raise NotFinite(
+                f"The constraint is {limit} at the point played; give functions that are finite on "
+                "the set."
+            )
         G_f, G_g = max(G_f, slope_f), max(G_g, slope_g)
 
         R = K.radius or 1.0
         size = self.caution / DEFAULT_CAUTION * math.sqrt(T)
         reach = K.radius if state.t == 0 else K.diameter
-        block = Block(1, seen.constraints, grad_f / (G_f or 1.0), 0.0, slope_g if limit > 0.0 else 0.0, x, 0.0, reach)
-        z, tally, last = drift(K, block, G_f, size / (2.0 * R), size / (G_g or 1.0), state.last, state.tally)
+        block = Block(
+            1,
+            seen.constraints,
+            grad_f / (G_f or 1.0),
+            0.0,
+            slope_g if limit > 0.0 else 0.0,
+            x,
+            0.0,
+            reach,
+        )
+        z, tally, last = drift(
+            K, block, G_f, size / (2.0 * R), size / (G_g or 1.0), state.last, state.tally
+        )
         return State(state.t + 1, frozen(self._project(z)), T, state.began, G_f, G_g, last, tally)
 
     def _require(self, seen: object) -> None:
         for batch in require_full_information(seen, self.K.shape, 1):
             if batch.domain is not None:
                 raise NotSupported(
-                    f"ProximalPenalty evaluates functions outside the set, and {type(batch).__name__} is only defined on {batch.domain}. "
-                    "SinhaVaze does not."
+                    "ProximalPenalty evaluates functions outside the set, and "
+                    f"{type(batch).__name__} is only defined on {batch.domain}. SinhaVaze does "
+                    "not."
                 )
 
     @cached_property
@@ -138,4 +162,8 @@ class ProximalPenalty(Learner[State]):
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:
-        return (cls(K, horizon=horizon), cls(K, horizon=max(1, horizon // 3), caution=100.0), cls(K, caution=1.0))
+        return (
+            cls(K, horizon=horizon),
+            cls(K, horizon=max(1, horizon // 3), caution=100.0),
+            cls(K, caution=1.0),
+        )

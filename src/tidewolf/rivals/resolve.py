@@ -1,8 +1,10 @@
 """Re-solving with the last round's data: what a practitioner would try first.
 
-    x_{t+1}  =  argmin { f_t(x) : x in K, g_t(x) <= 0 },       where no point keeps the limit, among those that breach it least
+    x_{t+1}  =  argmin { f_t(x) : x in K, g_t(x) <= 0 },
+    where no point keeps the limit, among those that breach it least
 
-It forgets every round but the last, and promises nothing: costs that turn round every time mislead it every time.
+It forgets every round but the last, and promises nothing: costs that turn round every time mislead
+it every time.
 Linear losses, limits made of half-spaces, sets with a linear description.
 """
 
@@ -71,7 +73,14 @@ class Resolve(Learner[State]):
     def notes(self, state: State) -> tuple[str, ...]:
         passed = self.horizon is not None and state.t > self.horizon
         solves = "It solves a linear program every round and asks no oracle."
-        return (solves, f"The horizon of {self.horizon} rounds was passed, which changes nothing here.") if passed else (solves,)
+        return (
+            (
+                solves,
+                f"The horizon of {self.horizon} rounds was passed, which changes nothing here.",
+            )
+            if passed
+            else (solves,)
+        )
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:

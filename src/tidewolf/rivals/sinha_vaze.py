@@ -1,10 +1,12 @@
-"""Lyapunov weights on projected AdaGrad  (Sinha & Vaze 2024, Optimal algorithms for OCO with adversarial constraints).
+"""Lyapunov weights on projected AdaGrad
+(Sinha & Vaze 2024, Optimal algorithms for OCO with adversarial constraints).
 
     g     =  V grad f_t + w grad g_t^+        by Lyapunov weights: c = 2, theta = 1/2, p = 1/2
     x    <-  Proj_K( x - D/sqrt(2 sum |g|^2) g )
 
-Published for a known T with V = 1 beside w = Phi'(Q), that is V = sqrt(T) in the units of methods/steps/lyapunov.py; `caution` moves V = 1/caution
-as in every learner here. Regret O(sqrt T), violation O(sqrt T log T), at the price of an exact projection a round.
+Published for a known T with V = 1 beside w = Phi'(Q), that is V = sqrt(T) in the units of
+methods/steps/lyapunov.py; `caution` moves V = 1/caution as in every learner here. Regret O(sqrt T),
+violation O(sqrt T log T), at the price of an exact projection a round.
 """
 
 from __future__ import annotations
@@ -78,16 +80,25 @@ class SinhaVaze(Learner[State]):
     def update(self, state: State, seen: FirstOrder) -> State:
         require_first_order(seen, self.K.shape, 1)
         g, g_norm2, ledger, unit, *_ = self._weights.weigh(state.ledger, seen)
-        x, square_sum, stiffness, B = state.x, state.square_sum * unit * unit, state.stiffness * unit, state.surrogate_bound * unit
+        x, square_sum, stiffness, B = (
+            state.x,
+            state.square_sum * unit * unit,
+            state.stiffness * unit,
+            state.surrogate_bound * unit,
+        )
         if g_norm2 > 0.0:
-            x, square_sum, stiffness, price = descend(x, g, g_norm2, square_sum, stiffness, self.K.diameter)
+            x, square_sum, stiffness, price = descend(
+                x, g, g_norm2, square_sum, stiffness, self.K.diameter
+            )
             x = frozen(self._project(x))
             B += price
         return State(state.t + 1, x, ledger, square_sum, stiffness, B)
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
-        return LyapunovWeights(self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz)
+        return LyapunovWeights(
+            self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz
+        )
 
     @cached_property
     def _project(self) -> ExactProjection:

@@ -1,12 +1,15 @@
-"""Lyapunov weights on online Frank-Wolfe with a doubling guess  (Wang, Wan & Zhang 2025, OFW-TVC, arXiv 2501.16046): one call a round.
+"""Lyapunov weights on online Frank-Wolfe with a doubling guess
+(Wang, Wan & Zhang 2025, OFW-TVC, arXiv 2501.16046): one call a round.
 
     g   =  V grad f_t + w grad g_t^+        by Lyapunov weights: c = 64, theta = 1/2, p = 3/4
     x  <-  online Frank-Wolfe (rivals/frank_wolfe.py) on g
 
-Published for a known T with V = 1 beside w = Phi'(Q), that is V = T^{3/4} in the units of methods/steps/lyapunov.py; `caution` moves V =
-1/caution as in every learner here. Its Frank-Wolfe needs T: past it, or without one, it restarts with twice as much, and the bounds of
-past stretches are added up. Two things are kinder to it than its paper: the guess starts at the first gradient of the surrogate, not at 1,
-and a step of 2/sqrt(t) is cut at 1. Regret O(T^{3/4}), violation O(T^{3/4} log T).
+Published for a known T with V = 1 beside w = Phi'(Q), that is V = T^{3/4} in the units of
+methods/steps/lyapunov.py; `caution` moves V = 1/caution as in every learner here. Its Frank-Wolfe
+needs T: past it, or without one, it restarts with twice as much, and the bounds of past stretches
+are added up. Two things are kinder to it than its paper: the guess starts at the first gradient of
+the surrogate, not at 1, and a step of 2/sqrt(t) is cut at 1. Regret O(T^{3/4}), violation
+O(T^{3/4} log T).
 """
 
 from __future__ import annotations
@@ -74,7 +77,16 @@ class WangWanZhang(Learner[State]):
 
     def start(self) -> State:
         horizon = self.horizon or FIRST_HORIZON
-        return State(0, self.K.center, horizon, 0, self._weights(horizon).start(), anew(self.K.center), 0.0, 0.0)
+        return State(
+            0,
+            self.K.center,
+            horizon,
+            0,
+            self._weights(horizon).start(),
+            anew(self.K.center),
+            0.0,
+            0.0,
+        )
 
     def act(self, state: State) -> Array:
         return state.x
@@ -98,25 +110,41 @@ class WangWanZhang(Learner[State]):
         return state._replace(
             horizon=2 * state.horizon,
             began=state.t,
-            ledger=ledger._replace(loss_slope=slopes.loss_slope, constraint_slope=slopes.constraint_slope),
+            ledger=ledger._replace(
+                loss_slope=slopes.loss_slope, constraint_slope=slopes.constraint_slope
+            ),
             leader=anew(leader.first, calls=leader.calls, warm=leader.warm),
             past_regret=regret,
             past_violation=violation,
         )
 
     def _weights(self, horizon: int) -> LyapunovWeights:
-        return LyapunovWeights(self.K, self.caution, horizon, self.loss_lipschitz, self.constraint_lipschitz, c=64.0, p=0.75)
+        return LyapunovWeights(
+            self.K,
+            self.caution,
+            horizon,
+            self.loss_lipschitz,
+            self.constraint_lipschitz,
+            c=64.0,
+            p=0.75,
+        )
 
     def _until_now(self, state: State) -> tuple[float, float]:
         """Bounds on both totals, infinite where there are none."""
         stretch = self._weights(state.horizon).bound(state.ledger, state.leader.bound)
-        regret, violation = (math.inf if part is None else part for part in (stretch.regret, stretch.violation))
+        regret, violation = (
+            math.inf if part is None else part for part in (stretch.regret, stretch.violation)
+        )
         return state.past_regret + regret, state.past_violation + violation
 
     def bound(self, record: Record) -> Bound:
         regret, violation = self._until_now(record.final_state)
         known = violation < math.inf
-        return Bound(regret if regret < math.inf else None, violation if known else None, "" if known else HOPELESS)
+        return Bound(
+            regret if regret < math.inf else None,
+            violation if known else None,
+            "" if known else HOPELESS,
+        )
 
     def slopes(self, state: State) -> tuple[float, float]:
         return state.ledger.loss_slope, state.ledger.constraint_slope

@@ -1,11 +1,13 @@
 """The best point of a warm-up window, played ever after: what a practitioner would try next.
 
-    x_t  =  the center of K                                                            in rounds 1 to w
+    x_t  =  the center of K   in rounds 1 to w
     x_t  =  argmin { sum_{s<=w} f_s(x) : x in K, g_s(x) <= 0 for every s <= w }         from then on
 
-where no point keeps every limit of the window, among those whose worst breach is least. w is `window`, or a twentieth of the horizon.
-If rounds were drawn from one distribution it would be near the best fixed point; as they need not be, it promises nothing.
-Linear losses, limits made of half-spaces, sets with a linear description. The window's limits are kept until it ends.
+where no point keeps every limit of the window, among those whose worst breach is least. w is
+`window`, or a twentieth of the horizon. If rounds were drawn from one distribution it would be near
+the best fixed point; as they need not be, it promises nothing.
+Linear losses, limits made of half-spaces, sets with a linear description. The window's limits are
+kept until it ends.
 """
 
 from __future__ import annotations
@@ -77,7 +79,11 @@ class WarmUp(Learner[State]):
         if state.t >= self._window:
             return state._replace(t=t)
         if t < self._window:
-            return state._replace(t=t, losses=state.losses.and_then(seen.losses), limits=state.limits.and_then(seen.constraints))
+            return state._replace(
+                t=t,
+                losses=state.losses.and_then(seen.losses),
+                limits=state.limits.and_then(seen.constraints),
+            )
         best = self._best(state.losses.whole(seen.losses), state.limits.whole(seen.constraints))
         return State(t, best, Limits(), Limits())
 
@@ -90,12 +96,21 @@ class WarmUp(Learner[State]):
         return BestPoint(self.K, "WarmUp")
 
     def bound(self, record: Record) -> Bound:
-        return Bound(None, None, "The best point of the first rounds promises nothing for the others.")
+        return Bound(
+            None, None, "The best point of the first rounds promises nothing for the others."
+        )
 
     def notes(self, state: State) -> tuple[str, ...]:
         learns = f"It learns from the first {self._window} rounds and plays one point ever after."
         passed = self.horizon is not None and state.t > self.horizon
-        return (learns, f"The horizon of {self.horizon} rounds was passed: it plays the same point on.") if passed else (learns,)
+        return (
+            (
+                learns,
+                f"The horizon of {self.horizon} rounds was passed: it plays the same point on.",
+            )
+            if passed
+            else (learns,)
+        )
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:

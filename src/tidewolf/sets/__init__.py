@@ -1,4 +1,6 @@
-"""Convex sets touched through a linear minimiser. Add a set by adding one file and one export here."""
+"""Convex sets touched through a linear minimiser. Add a set by adding one file and one export
+here.
+"""
 
 from __future__ import annotations
 

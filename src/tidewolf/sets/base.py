@@ -1,9 +1,10 @@
 """Convex sets: one abstract class, and five gifts a set may bring.
 
-A set is written by giving `shape`, `center`, `radius`, `excess` and either `lmo` (a dense answer, checked for membership on
-every call of the machinery) or `answer` (a structured one, trusted; then `atom` makes a member a vertex of the same kind).
-`Projectable` adds an exact projection, `Polyhedral` a linear description for exact solvers, `Relaxable` a cheap superset,
-`Compiled` an oracle that compiled loops can call, `DearMembership` a check of vertices that is
+A set is written by giving `shape`, `center`, `radius`, `excess` and either `lmo` (a dense answer,
+checked for membership on every call of the machinery) or `answer` (a structured one, trusted; then
+`atom` makes a member a vertex of the same kind). `Projectable` adds an exact projection,
+`Polyhedral` a linear description for exact solvers, `Relaxable` a cheap superset, `Compiled` an
+oracle that compiled loops can call, `DearMembership` a check of vertices that is
 cheap where that of points is dear.
 """
 
@@ -63,7 +64,9 @@ def _quietly(method: Any) -> Any:
 
 
 def require_numbers(direction: Array) -> None:
-    """Refuse a NaN or an infinite entry, on which kernels might never end; where squares add up to a number there is none."""
+    """Refuse a NaN or an infinite entry, on which kernels might never end; where squares add up to
+    a number there is none.
+    """
     if type(direction) is np.ndarray and not math.isfinite(inner(direction, direction)):
         require_finite(direction, "The direction")
 
@@ -81,14 +84,23 @@ def _of_a_vertex(method: Any) -> Any:
     @wraps(method)
     def checked(self: ConvexSet, vertex: Vertex) -> float:
         if not isinstance(vertex, Vertex) or tuple(vertex.shape) != self.shape:
-            raise WrongType(f"The excess of a vertex is that of what `answer` or `atom` of this set gave, not of {shown(vertex)}.")
+            raise WrongType(
+                "The excess of a vertex is that of what `answer` or `atom` of this set gave, not "
+                f"of {shown(vertex)}."
+            )
         excess: float = method(self, vertex)
         return excess
 
     return checked
 
 
-_CHECKED = {"answer": _along, "atom": _at, "norm": _at, "tangent": _quietly, "vertex_excess": _of_a_vertex}
+_CHECKED = {
+    "answer": _along,
+    "atom": _at,
+    "norm": _at,
+    "tangent": _quietly,
+    "vertex_excess": _of_a_vertex,
+}
 
 
 class ConvexSet(Value, ABC):
@@ -97,13 +109,18 @@ class ConvexSet(Value, ABC):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if cls.lmo is ConvexSet.lmo and cls.answer is ConvexSet.answer:
-            raise TypeError(f"{cls.__name__} must define lmo(direction) or answer(direction, warm).")
-        for name, checked in _CHECKED.items():  # what an oracle is asked is checked here, once for all sets
+            raise TypeError(
+                f"{cls.__name__} must define lmo(direction) or answer(direction, warm)."
+            )
+        # what an oracle is asked is checked here, once for all sets
+        for name, checked in _CHECKED.items():
             if name in cls.__dict__:
                 setattr(cls, name, checked(cls.__dict__[name]))
 
     def as_direction(self, direction: Array) -> Array:
-        """A direction of a kind the oracle takes, of the right shape; its entries are not looked at."""
+        """A direction of a kind the oracle takes, of the right shape; its entries are not looked
+        at.
+        """
         return as_direction(direction, self.shape)
 
     @property
@@ -128,7 +145,9 @@ class ConvexSet(Value, ABC):
 
     @property
     def inner_radius(self) -> float | None:
-        """Radius of a ball around `center`, within the affine hull, that lies in the set; 0 for a single point; None when unknown."""
+        """Radius of a ball around `center`, within the affine hull, that lies in the set; 0 for a
+        single point; None when unknown.
+        """
         return None
 
     @property
@@ -142,7 +161,9 @@ class ConvexSet(Value, ABC):
 
     @abstractmethod
     def excess(self, x: Array) -> float:
-        """0 for members, else the largest violated inequality or equation of the set's description, or a distance; the class says which."""
+        """0 for members, else the largest violated inequality or equation of the set's description,
+        or a distance; the class says which.
+        """
 
     @classmethod
     @abstractmethod
@@ -150,22 +171,28 @@ class ConvexSet(Value, ABC):
         """Small instances, degenerate ones among them, for the laws of `tidewolf.testing`."""
 
     def lmo(self, direction: Array) -> Array:
-        """argmin_{v in K} <direction, v>, in the library, floating dtype and device of `direction`."""
+        """argmin_{v in K} <direction, v>, in the library, floating dtype and device of
+        `direction`.
+        """
         direction = as_point(direction, self.shape, "The direction")
         return self.answer(direction).vertex.dense(direction)
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
-        """The structured answer the machinery uses; `direction` is known to be finite and of the right shape."""
+        """The structured answer the machinery uses; `direction` is known to be finite and of the
+        right shape.
+        """
         point = as_own(self.lmo(direction), f"The answer of the oracle of {type(self).__name__}")
         if tuple(point.shape) != self.shape:
             raise WrongShape(
-                f"The oracle of {type(self).__name__} answered with shape {tuple(point.shape)}; its points have shape {self.shape}."
+                f"The oracle of {type(self).__name__} answered with shape {tuple(point.shape)}; "
+                f"its points have shape {self.shape}."
             )
         excess = self.excess(point)
         if excess > membership_tolerance(point, self.radius):
             raise OracleError(
-                f"The oracle of {type(self).__name__} answered a point outside its set: excess {excess:.3g}. "
-                "Its lmo or its excess is wrong; `tidewolf.testing.check_set` tells which."
+                f"The oracle of {type(self).__name__} answered a point outside its set: excess "
+                f"{excess:.3g}. Its lmo or its excess is wrong; `tidewolf.testing.check_set` "
+                "tells which."
             )
         return Answer(Dense(like(point, direction)))
 
@@ -174,11 +201,16 @@ class ConvexSet(Value, ABC):
         return Dense(as_own(point, "The member"))
 
     def to(self, reference: Array) -> Self:
-        """The set with its arrays, `center` among them, in the library, dtype and device of `reference`."""
+        """The set with its arrays, `center` among them, in the library, dtype and device of
+        `reference`.
+        """
         require_floating(reference)
-        moved = type(self)(**{name: _moved(value, reference) for name, value in self.fields().items()})
+        moved = type(self)(
+            **{name: _moved(value, reference) for name, value in self.fields().items()}
+        )
         for name in ("radius", "diameter", "inner_radius", "dimension", "center"):
-            if isinstance(getattr(type(self), name), cached_property):  # derived here once; there it may be out of reach of NumPy
+            # derived here once; there it may be out of reach of NumPy
+            if isinstance(getattr(type(self), name), cached_property):
                 value = getattr(self, name)
                 moved.__dict__[name] = frozen(like(value, reference)) if name == "center" else value
         return moved
@@ -193,7 +225,9 @@ class Projectable(ABC):
 
 
 class LinearDescription(NamedTuple):
-    """K = { shift + lift u : A_eq u = b_eq, A_ub u <= b_ub, lower <= u <= upper }, points flattened; `lift` None is the identity."""
+    """K = { shift + lift u : A_eq u = b_eq, A_ub u <= b_ub, lower <= u <= upper }, points
+    flattened; `lift` None is the identity.
+    """
 
     lower: Floats
     upper: Floats
@@ -222,13 +256,17 @@ class Relaxable(ABC):
 
 
 class Compiled(ABC):
-    """A set of vectors whose oracle is exact, is a kernel, and answers with `Sparse` vertices: projections may run it inside their own.
+    """A set of vectors whose oracle is exact, is a kernel, and answers with `Sparse` vertices:
+    projections may run it inside their own.
 
-    It must give the vertex of `answer`, entries in the same order; the kernels that call it trust it to stay within its arrays.
+    It must give the vertex of `answer`, entries in the same order; the kernels that call it trust
+    it to stay within its arrays.
     """
 
     oracle: ClassVar[Kernel[int]]
-    """oracle(d, facts, indices, values): the entries of argmin_{v in K} <d, v> at the start of both arrays; returns how many"""
+    """oracle(d, facts, indices, values): the entries of argmin_{v in K} <d, v> at the start of both
+    arrays; returns how many
+    """
 
     @property
     @abstractmethod
@@ -244,15 +282,24 @@ class Compiled(ABC):
         """argmin_{v in K} <direction, v>, by the kernel."""
         indices, values = np.empty(self.most_entries, dtype=np.int32), np.empty(self.most_entries)
         shape: Shape = self.shape  # type: ignore[attr-defined]  # a set's own
-        d = np.ascontiguousarray(as_direction(direction, shape), dtype=np.float64)  # kernels are compiled for one kind of array
+        # kernels are compiled for one kind of array
+        d = np.ascontiguousarray(as_direction(direction, shape), dtype=np.float64)
         count = self.oracle(d, self.facts, indices, values)
         return Sparse(d.shape, indices[:count], values[:count])
 
 
 def require_floating(reference: object) -> None:
-    """Refuse what no set can be moved to: anything but an array of 32 or 64 bit floating-point numbers."""
-    if not is_array(reference) or as_direction(reference, tuple(reference.shape), "The reference") is not reference:  # type: ignore[attr-defined]
-        raise WrongType(f"A set is moved to the library, dtype and device of a floating-point array, not of {shown(reference)}.")
+    """Refuse what no set can be moved to: anything but an array of 32 or 64 bit floating-point
+    numbers.
+    """
+    if (
+        not is_array(reference)
+        or as_direction(reference, tuple(reference.shape), "The reference") is not reference
+    ):  # type: ignore[attr-defined]
+        raise WrongType(
+            "A set is moved to the library, dtype and device of a floating-point array, not of "
+            f"{shown(reference)}."
+        )
 
 
 class DearMembership(ABC):
@@ -272,7 +319,8 @@ def as_shape(shape: Sequence[int], what: str) -> Shape:
     """The shape of points that have something to choose: at least one axis, and no empty one."""
     if len(shape) == 0 or 0 in shape:
         raise WrongShape(
-            f"{what} has points of shape {tuple(shape)}; a point needs at least one axis and one entry (a number is a point of shape (1,))."
+            f"{what} has points of shape {tuple(shape)}; a point needs at least one axis and one "
+            "entry (a number is a point of shape (1,))."
         )
     as_count(math.prod(shape), "The number of entries of a point", most=MOST_ENTRIES)
     return tuple(shape)
@@ -302,4 +350,6 @@ def _moved(value: Any, reference: Array) -> Any:
         return value.to(reference)
     if isinstance(value, tuple) and any(isinstance(part, ConvexSet) for part in value):
         return tuple(_moved(part, reference) for part in value)
-    return like(value, reference) if is_array(value) and to_numpy(value).dtype.kind == "f" else value
+    return (
+        like(value, reference) if is_array(value) and to_numpy(value).dtype.kind == "f" else value
+    )

@@ -1,4 +1,6 @@
-"""Laws to run on your own sets, functions and learners: each check raises `LawBroken` with one sentence, or says nothing."""
+"""Laws to run on your own sets, functions and learners: each check raises `LawBroken` with one
+sentence, or says nothing.
+"""
 
 from __future__ import annotations
 

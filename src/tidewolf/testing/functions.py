@@ -7,8 +7,9 @@
     slopes(x)_t = ||grad f_t(x)||
     values_at(x_1 .. x_k)_t = f_t(x_t)                            rounds at points of their own
 
-and: sizes agree, views agree with the whole, the same question gets the same answer, in the library and dtype it was asked in,
-and nothing given is changed. Floats are compared up to sqrt(eps) of the largest terms that went into them.
+and: sizes agree, views agree with the whole, the same question gets the same answer, in the library
+and dtype it was asked in, and nothing given is changed. Floats are compared up to sqrt(eps) of the
+largest terms that went into them.
 """
 
 from __future__ import annotations
@@ -33,17 +34,27 @@ _LOOKED_AT = 16
 """How many rounds of a long batch have their gradients looked at one by one."""
 
 
-def check_function(f: Batch, *, seed: int = 0, points: Sequence[Array] | None = None, kept: Kept | None = None) -> None:
-    """Raise `LawBroken`, with the law and the numbers, unless the batch keeps every law at random points.
+def check_function(
+    f: Batch, *, seed: int = 0, points: Sequence[Array] | None = None, kept: Kept | None = None
+) -> None:
+    """Raise `LawBroken`, with the law and the numbers, unless the batch keeps every law at random
+    points.
 
-    A batch with a `domain` needs `points`: at least two members of it, whose mixtures are tried. `kept` is told every law that is kept.
+    A batch with a `domain` needs `points`: at least two members of it, whose mixtures are tried.
+    `kept` is told every law that is kept.
     """
     if not isinstance(f, Batch):
-        raise WrongType(f"check_function takes a batch of functions, an instance of a subclass of Batch, not {f!r}.")
+        raise WrongType(
+            "check_function takes a batch of functions, an instance of a subclass of Batch, not "
+            f"{f!r}."
+        )
     if len(f) == 0:
         raise InvalidInput(f"check_function needs a batch with at least one round; {f!r} has none.")
     if type(f).fields is Batch.fields and not is_dataclass(f):
-        raise LawBroken(f"{type(f).__name__} has no settings to print and compare: make it a dataclass, or define fields().")
+        raise LawBroken(
+            f"{type(f).__name__} has no settings to print and compare: make it a dataclass, or "
+            "define fields()."
+        )
     trial = Trial(f, _points(f, seed, points), seed)
     run_laws(LAWS, trial, type(f).__name__, kept)
 
@@ -88,20 +99,28 @@ class Trial:
     def gradients(self) -> Floats:
         """gradients[i, j] = grad f_t(x_i), flattened, for the j-th round t looked at."""
         units = self.looked_at[:, None] == np.arange(len(self.f))
-        return np.array([[self.weighted(x, unit.astype(np.float64)) for unit in units] for x in self.xs])
+        return np.array(
+            [[self.weighted(x, unit.astype(np.float64)) for unit in units] for x in self.xs]
+        )
 
     @cached_property
     def tolerance(self) -> float:
         """sqrt(eps) of the largest value and product <gradient, point>."""
         steepest = float(np.linalg.norm(self.gradients, axis=2).max())
         farthest = float(np.linalg.norm(self.flat, axis=1).max())
-        return float(eps_of(self.xs[0]) ** 0.5 * (np.abs(self.values).max() + steepest * max(1.0, farthest)))
+        return float(
+            eps_of(self.xs[0]) ** 0.5 * (np.abs(self.values).max() + steepest * max(1.0, farthest))
+        )
 
 
 def prints_and_compares(trial: Trial) -> None:
     f, law = trial.f, "it prints and compares as what it is"
     trial.require(repr(f).startswith(type(f).__name__), law, f"its repr is {f!r}")
-    trial.require(type(f).__eq__ is Batch.__eq__, law, "it does not compare arrays by content; declare the dataclass with eq=False")
+    trial.require(
+        type(f).__eq__ is Batch.__eq__,
+        law,
+        "it does not compare arrays by content; declare the dataclass with eq=False",
+    )
     trial.require(f == f[:], law, "f[:] is not equal to f")
     trial.require(f != f[:0], law, "f[:0] is equal to f")
 
@@ -116,38 +135,90 @@ def answers_fit(trial: Trial) -> None:
             ("gradients", f.gradients(x), (len(f), *f.shape)),
         )
         for name, got, shape in asked:
-            trial.require(type(got) is type(x), law, f"{name} answers a {type(got).__name__} for a {type(x).__name__}")
-            trial.require(tuple(got.shape) == shape, law, f"{name} answers shape {tuple(got.shape)}, not {shape}")
-            trial.require(got.dtype == x.dtype, law, f"{name} answers dtype {got.dtype} for {x.dtype}")
-            trial.require(np.isfinite(_numbers(got)).all(), law, f"{name} answers {_numbers(got)} at {_numbers(x)}")
+            trial.require(
+                type(got) is type(x),
+                law,
+                f"{name} answers a {type(got).__name__} for a {type(x).__name__}",
+            )
+            trial.require(
+                tuple(got.shape) == shape,
+                law,
+                f"{name} answers shape {tuple(got.shape)}, not {shape}",
+            )
+            trial.require(
+                got.dtype == x.dtype, law, f"{name} answers dtype {got.dtype} for {x.dtype}"
+            )
+            trial.require(
+                np.isfinite(_numbers(got)).all(),
+                law,
+                f"{name} answers {_numbers(got)} at {_numbers(x)}",
+            )
         slopes = f.slopes(x)
-        trial.require(type(slopes) is np.ndarray and slopes.shape == (len(f),), law, f"slopes answers {slopes!r} for {len(f)} rounds")
+        trial.require(
+            type(slopes) is np.ndarray and slopes.shape == (len(f),),
+            law,
+            f"slopes answers {slopes!r} for {len(f)} rounds",
+        )
 
 
 def rounds_can_be_joined(trial: Trial) -> None:
     law, f, x = "rounds taken apart and joined are the same functions", trial.f, trial.xs[0]
     whole = chained([f[t : t + 1] for t in range(len(f))])
-    trial.require(len(whole) == len(f) and whole.shape == f.shape, law, f"{len(whole)} rounds came of {len(f)}")
-    for what, ours, theirs in (("values", whole.values(x), f.values(x)), ("gradients", whole.gradients(x), f.gradients(x))):
-        close = np.allclose(_numbers(ours), _numbers(theirs), rtol=1e-5, atol=1e-5 * (1.0 + float(np.abs(_numbers(theirs)).max())))
+    trial.require(
+        len(whole) == len(f) and whole.shape == f.shape,
+        law,
+        f"{len(whole)} rounds came of {len(f)}",
+    )
+    for what, ours, theirs in (
+        ("values", whole.values(x), f.values(x)),
+        ("gradients", whole.gradients(x), f.gradients(x)),
+    ):
+        close = np.allclose(
+            _numbers(ours),
+            _numbers(theirs),
+            rtol=1e-5,
+            atol=1e-5 * (1.0 + float(np.abs(_numbers(theirs)).max())),
+        )
         trial.require(close, law, f"their {what} differ")
 
 
 def nothing_is_changed(trial: Trial) -> None:
     f, x, law = trial.f, trial.xs[0], "what it is given stays unchanged"
     mine, weights = like(_numbers(x).reshape(f.shape).copy(), x), like(trial.weights(), x)
-    held = {"the point": mine, "the weights": weights, **{f"its {name}": part for name, part in f.fields().items() if is_array(part)}}
+    held = {
+        "the point": mine,
+        "the weights": weights,
+        **{f"its {name}": part for name, part in f.fields().items() if is_array(part)},
+    }
     before = {name: to_numpy(part).copy() for name, part in held.items()}
-    f.values(mine), f.subgradient(mine, weights), f.gradients(mine), f.slopes(mine), f.values_at(namespace(mine).stack([mine] * len(f)))
+    (
+        f.values(mine),
+        f.subgradient(mine, weights),
+        f.gradients(mine),
+        f.slopes(mine),
+        f.values_at(namespace(mine).stack([mine] * len(f))),
+    )
     for name, part in held.items():
-        trial.require(np.array_equal(to_numpy(part), before[name]), law, f"{name} changed while it was only asked")
+        trial.require(
+            np.array_equal(to_numpy(part), before[name]),
+            law,
+            f"{name} changed while it was only asked",
+        )
 
 
 def same_question_same_answer(trial: Trial) -> None:
     f, x, law = trial.f, trial.xs[-1], "the same question gets the same answer"
     w = trial.weights()
-    trial.require(np.array_equal(_numbers(f.values(x)), _numbers(f.values(x))), law, "values differ between two calls")
-    trial.require(np.array_equal(trial.weighted(x, w), trial.weighted(x, w)), law, "subgradients differ between two calls")
+    trial.require(
+        np.array_equal(_numbers(f.values(x)), _numbers(f.values(x))),
+        law,
+        "values differ between two calls",
+    )
+    trial.require(
+        np.array_equal(trial.weighted(x, w), trial.weighted(x, w)),
+        law,
+        "subgradients differ between two calls",
+    )
     trial.require(np.array_equal(f.slopes(x), f.slopes(x)), law, "slopes differ between two calls")
 
 
@@ -156,27 +227,48 @@ def views_agree(trial: Trial) -> None:
     for s, e in {(0, k), (0, 0), (0, 1), (k - 1, k), (k // 2, k), (k // 3, k - k // 3)}:
         part, rounds = f[s:][: e - s], f"f[{s}:][:{e - s}]"
         trial.require(len(part) == e - s, law, f"{rounds} has {len(part)} rounds")
-        trial.require(part.shape == f.shape, law, f"{rounds} takes points of shape {part.shape}, f of shape {f.shape}")
+        trial.require(
+            part.shape == f.shape,
+            law,
+            f"{rounds} takes points of shape {part.shape}, f of shape {f.shape}",
+        )
         for x, values in zip(trial.xs, trial.values, strict=True):
             w = np.where((np.arange(k) >= s) & (np.arange(k) < e), trial.weights(), 0.0)
             gaps = {
                 "values": _numbers(part.values(x)) - values[s:e],
                 "slopes": part.slopes(x) - f.slopes(x)[s:e],
-                "subgradient": (_numbers(part.subgradient(x, like(w[s:e], x))) - trial.weighted(x, w)) / max(1, e - s),
+                "subgradient": (
+                    (_numbers(part.subgradient(x, like(w[s:e], x))) - trial.weighted(x, w))
+                    / max(1, e - s)
+                ),
             }
             for name, gap in gaps.items():
                 off = float(np.abs(gap).max(initial=0.0))
-                trial.require(off <= trial.tolerance, law, f"{name} of {rounds} is off by {off:.3g}")
+                trial.require(
+                    off <= trial.tolerance, law, f"{name} of {rounds} is off by {off:.3g}"
+                )
 
 
 def rounds_have_points_of_their_own(trial: Trial) -> None:
-    f, law, pick = trial.f, "values_at(points) is each round's value at its own point", generator(trial.seed, "points of their own")
+    f, law, pick = (
+        trial.f,
+        "values_at(points) is each round's value at its own point",
+        generator(trial.seed, "points of their own"),
+    )
     for _ in range(3):
         chosen = pick.integers(0, len(trial.xs), len(f))
         points = namespace(trial.xs[0]).stack([trial.xs[i] for i in chosen])
         got = f.values_at(points)
-        trial.require(type(got) is type(points) and got.dtype == points.dtype, law, f"it answers a {type(got).__name__} of {got.dtype}")
-        trial.require(tuple(got.shape) == (len(f),), law, f"it answers shape {tuple(got.shape)}, not {(len(f),)}")
+        trial.require(
+            type(got) is type(points) and got.dtype == points.dtype,
+            law,
+            f"it answers a {type(got).__name__} of {got.dtype}",
+        )
+        trial.require(
+            tuple(got.shape) == (len(f),),
+            law,
+            f"it answers shape {tuple(got.shape)}, not {(len(f),)}",
+        )
         off = float(np.abs(_numbers(got) - trial.values[chosen, np.arange(len(f))]).max())
         trial.require(off <= trial.tolerance, law, f"it is off by {off:.3g}")
 
@@ -186,12 +278,16 @@ def convex(trial: Trial) -> None:
     for i, x in enumerate(trial.xs):
         for j, z in enumerate(trial.xs[:i]):
             s = float(rng.uniform(0.1, 0.9))
-            between, chord = _numbers(trial.f.values(s * x + (1 - s) * z)), s * trial.values[i] + (1 - s) * trial.values[j]
+            between, chord = (
+                _numbers(trial.f.values(s * x + (1 - s) * z)),
+                s * trial.values[i] + (1 - s) * trial.values[j],
+            )
             t = int(np.argmax(between - chord))
             trial.require(
                 between[t] <= chord[t] + trial.tolerance,
                 law,
-                f"in round {t}, between {trial.flat[j]} and {trial.flat[i]}, it is {between[t]:.6g} where the chord is {chord[t]:.6g}",
+                f"in round {t}, between {trial.flat[j]} and {trial.flat[i]}, it is "
+                f"{between[t]:.6g} where the chord is {chord[t]:.6g}",
             )
 
 
@@ -204,7 +300,8 @@ def subgradients_support(trial: Trial) -> None:
         trial.require(
             above[j, t] <= trial.tolerance,
             law,
-            f"in round {trial.looked_at[t]}, x = {x}, z = {trial.flat[j]}, the right side is larger by {above[j, t]:.3g}",
+            f"in round {trial.looked_at[t]}, x = {x}, z = {trial.flat[j]}, the right side is "
+            f"larger by {above[j, t]:.3g}",
         )
 
 
@@ -213,12 +310,25 @@ def weights_add_up(trial: Trial) -> None:
     w, u, k = trial.weights(), trial.weights("more weights"), len(trial.f)
     some = np.where(np.isin(np.arange(k), trial.looked_at), w, 0.0)
     for x, gradients in zip(trial.xs, trial.gradients, strict=True):
-        trial.require(not trial.weighted(x, np.zeros(k)).any(), law, "weights of zero do not give zero")
-        one_by_one = np.abs(trial.weighted(x, some) - some[trial.looked_at] @ gradients).max() / k
-        trial.require(one_by_one <= trial.tolerance, law, f"it differs from the sum, one round at a time, by {k * one_by_one:.3g}")
-        linear = np.abs(trial.weighted(x, w + 2 * u) - trial.weighted(x, w) - 2 * trial.weighted(x, u)).max() / k
         trial.require(
-            linear <= trial.tolerance, law, f"under w + 2 u it is off by {k * linear:.3g} from that under w and twice that under u"
+            not trial.weighted(x, np.zeros(k)).any(), law, "weights of zero do not give zero"
+        )
+        one_by_one = np.abs(trial.weighted(x, some) - some[trial.looked_at] @ gradients).max() / k
+        trial.require(
+            one_by_one <= trial.tolerance,
+            law,
+            f"it differs from the sum, one round at a time, by {k * one_by_one:.3g}",
+        )
+        linear = (
+            np.abs(
+                trial.weighted(x, w + 2 * u) - trial.weighted(x, w) - 2 * trial.weighted(x, u)
+            ).max()
+            / k
+        )
+        trial.require(
+            linear <= trial.tolerance,
+            law,
+            f"under w + 2 u it is off by {k * linear:.3g} from that under w and twice that under u",
         )
 
 
@@ -228,7 +338,9 @@ def gradients_are_the_rounds(trial: Trial) -> None:
     for x in trial.xs:
         gradients = _numbers(trial.f.gradients(x)).reshape(k, -1)
         off = float(np.abs(w @ gradients - trial.weighted(x, w)).max()) / k
-        trial.require(off <= trial.tolerance, law, f"under the same weights they differ by {k * off:.3g}")
+        trial.require(
+            off <= trial.tolerance, law, f"under the same weights they differ by {k * off:.3g}"
+        )
 
 
 def slopes_are_norms(trial: Trial) -> None:
@@ -239,7 +351,8 @@ def slopes_are_norms(trial: Trial) -> None:
         trial.require(
             abs(slopes[t] - norms[t]) <= trial.tolerance,
             law,
-            f"in round {trial.looked_at[t]} the slope is {slopes[t]:.6g} and the norm {norms[t]:.6g}",
+            f"in round {trial.looked_at[t]} the slope is {slopes[t]:.6g} and the norm "
+            f"{norms[t]:.6g}",
         )
 
 
@@ -247,22 +360,38 @@ def total_is_the_sum(trial: Trial) -> None:
     f, law = trial.f, "total() is the sum over the rounds"
     if isinstance(f, LinearTotal):
         c, constant = f.total()
-        trial.require(c.shape == f.shape and c.dtype == np.float64, law, f"c has shape {c.shape} and dtype {c.dtype}")
+        trial.require(
+            c.shape == f.shape and c.dtype == np.float64,
+            law,
+            f"c has shape {c.shape} and dtype {c.dtype}",
+        )
         gap = float(np.abs(trial.flat @ c.reshape(-1) + constant - trial.values.sum(axis=1)).max())
         trial.require(gap <= trial.tolerance * len(f), law, f"they differ by {gap:.3g}")
 
 
 def halfspaces_say_the_same(trial: Trial) -> None:
-    f, law = trial.f, "halfspaces() hold where every value is at most 0, row by row below the round they come from"
+    f, law = (
+        trial.f,
+        (
+            "halfspaces() hold where every value is at most 0, row by row below the round they "
+            "come from"
+        ),
+    )
     if not isinstance(f, PiecewiseLinear):
         return
     A, b, rounds = f.halfspaces()
-    trial.require(A.shape == (len(b), trial.flat.shape[1]) and len(rounds) == len(b), law, f"A has shape {A.shape} beside {len(b)} offsets")
+    trial.require(
+        A.shape == (len(b), trial.flat.shape[1]) and len(rounds) == len(b),
+        law,
+        f"A has shape {A.shape} beside {len(b)} offsets",
+    )
     tolerance = trial.tolerance + eps_of(trial.xs[0]) ** 0.5 * float(np.abs(b).max())
     for x, values in zip(trial.flat, trial.values, strict=True):
         pieces = A @ x - b
         above = float((pieces - values[rounds]).max())
-        trial.require(above <= tolerance, law, f"a row is above the value of its round by {above:.3g} at {x}")
+        trial.require(
+            above <= tolerance, law, f"a row is above the value of its round by {above:.3g} at {x}"
+        )
         worst, largest = float(values.max()), float(pieces.max())
         trial.require(
             (worst > 0) == (largest > 0) or min(abs(worst), abs(largest)) <= tolerance,
@@ -295,9 +424,14 @@ def _points(f: Batch, seed: int, points: Sequence[Array] | None) -> tuple[Array,
     rng = generator(seed, "points")
     if points is None:
         if f.domain is not None:
-            raise InvalidInput(f"{type(f).__name__} is defined on {f.domain} only; give check_function at least two points there.")
+            raise InvalidInput(
+                f"{type(f).__name__} is defined on {f.domain} only; give check_function at least "
+                "two points there."
+            )
         reference = next((part for part in f.fields().values() if is_array(part)), np.empty(0))
-        spread = [scale * rng.standard_normal(f.shape) for scale in (0.1, 0.1, 1.0, 1.0, 10.0, 10.0)]
+        spread = [
+            scale * rng.standard_normal(f.shape) for scale in (0.1, 0.1, 1.0, 1.0, 10.0, 10.0)
+        ]
         return tuple(like(x, reference) for x in (np.zeros(f.shape), np.ones(f.shape), *spread))
     listed = as_items(points, "The points for check_function", "[np.zeros(3), np.ones(3)]")
     given = [as_point(x, f.shape, "A point for check_function") for x in listed]

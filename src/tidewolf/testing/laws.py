@@ -13,8 +13,12 @@ Kept: TypeAlias = Callable[[str], None]
 """Told the name of every law that is kept."""
 
 
-def run_laws(laws: Iterable[Callable[[T], None]], trial: T, name: str, kept: Kept | None = None) -> None:
-    """Raise `LawBroken` at the first law that `trial` breaks, or that another error keeps from being tried."""
+def run_laws(
+    laws: Iterable[Callable[[T], None]], trial: T, name: str, kept: Kept | None = None
+) -> None:
+    """Raise `LawBroken` at the first law that `trial` breaks, or that another error keeps from
+    being tried.
+    """
     as_callback(kept, "kept, which is told what law is kept,")
     for law in laws:
         called = law.__name__.replace("_", " ")
@@ -31,4 +35,8 @@ def run_laws(laws: Iterable[Callable[[T], None]], trial: T, name: str, kept: Kep
 def said(error: BaseException) -> str:
     """An error as one sentence: ours are, another's is given its name."""
     text = " ".join(str(error).split())
-    return text if isinstance(error, TidewolfError) else f"{type(error).__name__}{': ' * bool(text)}{text.rstrip('.')}."
+    return (
+        text
+        if isinstance(error, TidewolfError)
+        else f"{type(error).__name__}{': ' * bool(text)}{text.rstrip('.')}."
+    )

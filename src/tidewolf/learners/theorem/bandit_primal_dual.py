@@ -1,27 +1,38 @@
-"""Primal-dual play from values alone, to the letter  (Garber & Kretzu 2024, Algorithm 5, Theorem A.1).
+"""Primal-dual play from values alone, to the letter
+(Garber & Kretzu 2024, Algorithm 5, Theorem A.1).
 
     block of b rounds around x, each played at z_t = x + mu u_t, values f_t(z_t) and g_t(z_t) seen:
-    y      <-  ball( y - eta sum_t (n/mu) (f_t + lam g_t^+) u_t )                                            (primal)
-    x, y'  <-  AFP(y from x) on the shrunk set c + (1 - mu/r)(K - c),  |x - y'|^2 <= 3 eps                   (feasible)
-    lam    <-  max(0, lam + eta sum_t (g_t^+ - delta eta lam))                                               (dual)
+    y      <-  ball( y - eta sum_t (n/mu) (f_t + lam g_t^+) u_t )                         (primal)
+    x, y'  <-  AFP(y from x) on the shrunk set c + (1 - mu/r)(K - c),
+               |x - y'|^2 <= 3 eps                                                        (feasible)
+    lam    <-  max(0, lam + eta sum_t (g_t^+ - delta eta lam))                            (dual)
 
-    b = T^{1/2},   mu = sqrt(n r) T^{-1/4},   eta = R/(sqrt(n) G) T^{-3/4},   eps = 61 R^2 T^{-1/2} ln T,   G = max(G_f, G_g, M_f, M_g),
-    delta = 24 sqrt(183) G^2 max(n/r, n/sqrt(r), sqrt(n), n/(sqrt(r) R)) T^{1/2} sqrt(ln T);       M_f, M_g bound |f_t|, |g_t| on K
+    b = T^{1/2},   mu = sqrt(n r) T^{-1/4},   eta = R/(sqrt(n) G) T^{-3/4},
+    eps = 61 R^2 T^{-1/2} ln T,   G = max(G_f, G_g, M_f, M_g),
+    delta = 24 sqrt(183) G^2 max(n/r, n/sqrt(r), sqrt(n), n/(sqrt(r) R)) T^{1/2} sqrt(ln T);
+    M_f, M_g bound |f_t|, |g_t| on K
 
-Errata applied: the dual step damps lam, and eta has its 1/sqrt(n), as in the proof; mu <= r needs T >= n^2/r^2, else the set has no room
-and the settings are refused; the ball is around the center, u on the unit sphere of the directions of aff(K) and n its dimension; b is
-floor(T^{1/2}) with a shorter last block, followed by no projection. These settings depend on the units, stand still unless T is in the
-hundred thousands, and promise nothing before that: methods/steps/thresholds.py says from when on. `BanditPrimalDual` cures that.
+Errata applied: the dual step damps lam, and eta has its 1/sqrt(n), as in the proof; mu <= r needs
+T >= n^2/r^2, else the set has no room and the settings are refused; the ball is around the center,
+u on the unit sphere of the directions of aff(K) and n its dimension; b is floor(T^{1/2}) with a
+shorter last block, followed by no projection. These settings depend on the units, stand still
+unless T is in the hundred thousands, and promise nothing before that: methods/steps/thresholds.py
+says from when on. `BanditPrimalDual` cures that.
 
-`promise()`, from the theorem's proof, where its condition holds, if some point keeps every constraint, in expectation over the coins:
+`promise()`, from the theorem's proof, where its condition holds, if some point keeps every
+constraint, in expectation over the coins:
 
-    regret    <= A + T mu G_f (1 + R/r),         violation <= sqrt( 2 (delta eta T + 1/eta) (A + 2 R G_f T) ) + mu G_g T
-    A = 2R^2/eta + T ( sqrt(3 eps) n (M_g/4 + M_f)/(mu sqrt(b)) + (G_g/4) (sqrt(3 eps) + mu) + mu M_g/(4r) + sqrt(3 eps) G_f
+    regret    <= A + T mu G_f (1 + R/r),
+    violation <= sqrt( 2 (delta eta T + 1/eta) (A + 2 R G_f T) ) + mu G_g T
+    A = 2R^2/eta
+        + T ( sqrt(3 eps) n (M_g/4 + M_f)/(mu sqrt(b)) + (G_g/4) (sqrt(3 eps) + mu) + mu M_g/(4r)
+        + sqrt(3 eps) G_f
         + eta n^2 M_f^2/mu^2 + eta b (G_f^2 + M_g^2) + mu G_f )
 
-(the R in R/r is missing in the paper). The proof says of averages over the sphere what holds of those over the ball; their difference,
-mu G/(n + 1), fits into its terms in mu, of which it counts one too many. A shorter last block fits in too: E <d, x - y> is at most
-sqrt(3 eps) |E d|, as x - y is settled before u, so that it needs no share of the first term of A.
+(the R in R/r is missing in the paper). The proof says of averages over the sphere what holds of
+those over the ball; their difference, mu G/(n + 1), fits into its terms in mu, of which it counts
+one too many. A shorter last block fits in too: E <d, x - y> is at most sqrt(3 eps) |E d|, as x - y
+is settled before u, so that it needs no share of the first term of A.
 """
 
 from __future__ import annotations
@@ -86,7 +97,9 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class TheoremBanditPrimalDual(Explorer[State]):
-    """Algorithm 5 with the constants of its theorem; made by `BanditPrimalDual.theorem`, which warns where they do nothing."""
+    """Algorithm 5 with the constants of its theorem; made by `BanditPrimalDual.theorem`, which
+    warns where they do nothing.
+    """
 
     state_type: ClassVar = State
     exponents: ClassVar = (0.75, 0.875)
@@ -106,21 +119,39 @@ class TheoremBanditPrimalDual(Explorer[State]):
         settle(self)
         if self.K.dimension > 0 and self.horizon < (least := explorable_from(self._r, self._n)):
             raise InvalidInput(
-                f"With horizon = {self.horizon} the theorem explores beyond the ball of radius {self._r:.6g} inside the set; it needs a "
-                f"horizon of at least n^2/r^2 = {least} there. BanditPrimalDual(K, horizon) has settings for any horizon."
+                f"With horizon = {self.horizon} the theorem explores beyond the ball of radius "
+                f"{self._r:.6g} inside the set; it needs a horizon of at least n^2/r^2 = {least} "
+                "there. BanditPrimalDual(K, horizon) has settings for any horizon."
             )
         if self.first is not None:
-            first = as_own(like(as_point(self.first, self.K.shape, "The starting point"), self.K.center), "The starting point")
-            if (excess := self._shrunk(self.horizon).excess(first)) > membership_tolerance(first, self.K.radius):
+            first = as_own(
+                like(as_point(self.first, self.K.shape, "The starting point"), self.K.center),
+                "The starting point",
+            )
+            if (excess := self._shrunk(self.horizon).excess(first)) > membership_tolerance(
+                first, self.K.radius
+            ):
                 raise NotAMember(
-                    f"The starting point is not a member of the set shrunk by 1 - mu/r = {self._shrunk(self.horizon).factor:.6g}, "
-                    f"which leaves room to explore: its excess is {excess:.3g}."
+                    "The starting point is not a member of the set shrunk by 1 - mu/r = "
+                    f"{self._shrunk(self.horizon).factor:.6g}, which leaves room to explore: its "
+                    f"excess is {excess:.3g}."
                 )
             object.__setattr__(self, "first", first)
 
     def start(self) -> State:
         x = self.K.center if self.first is None else self.first
-        return State(t=0, x=x, aimed=x, y=x, lam=0.0, open=NOTHING, horizon=self.horizon, began=0, distance=0.0, calls=0)
+        return State(
+            t=0,
+            x=x,
+            aimed=x,
+            y=x,
+            lam=0.0,
+            open=NOTHING,
+            horizon=self.horizon,
+            began=0,
+            distance=0.0,
+            calls=0,
+        )
 
     def _end(self, state: State) -> int:
         return state.began + state.horizon
@@ -132,7 +163,9 @@ class TheoremBanditPrimalDual(Explorer[State]):
         return state.x, self._mu(state.horizon)
 
     def _closed(self, state: State, block: Bandit, u: Array) -> State:
-        """The primal and the dual step, and a member of the shrunk set near the new y, of which the last block has no need."""
+        """The primal and the dual step, and a member of the shrunk set near the new y, of which the
+        last block has no need.
+        """
         s, k = self._steps(state.horizon), block.rounds
         breaches = np.maximum(block.constraint_values, 0.0)
         d = combined((self._n / s.mu) * (block.loss_values + state.lam * breaches), u)
@@ -147,18 +180,33 @@ class TheoremBanditPrimalDual(Explorer[State]):
             return state._replace(aimed=state.x, y=state.x, distance=0.0)
         tol = s.tol or 1.0  # 0 where T = 1 only, or where the set is a point
         x, y, calls, distance2 = afp_paper(self._shrunk(state.horizon), state.y, state.x, tol=tol)
-        return state._replace(x=x, aimed=state.y, y=y, distance=math.sqrt(distance2), calls=state.calls + calls)
+        return state._replace(
+            x=x, aimed=state.y, y=y, distance=math.sqrt(distance2), calls=state.calls + calls
+        )
 
     def _restarted(self, state: State) -> State:
         """The same point with a clean slate and twice the horizon."""
-        return state._replace(aimed=state.x, y=state.x, lam=0.0, horizon=2 * state.horizon, began=state.t, distance=0.0)
+        return state._replace(
+            aimed=state.x,
+            y=state.x,
+            lam=0.0,
+            horizon=2 * state.horizon,
+            began=state.t,
+            distance=0.0,
+        )
 
     def _require(self, seen: Bandit) -> None:
         require_size("loss", seen.loss_values, self.loss_size)
         require_size("constraint", seen.constraint_values, self.constraint_size)
 
     def _steps(self, horizon: int) -> BanditTheoremSteps:
-        return BanditTheoremSteps(horizon, self.K.radius or 1.0, self._r, self._n, max(getattr(self, name) for name in _SIZES))
+        return BanditTheoremSteps(
+            horizon,
+            self.K.radius or 1.0,
+            self._r,
+            self._n,
+            max(getattr(self, name) for name in _SIZES),
+        )
 
     def _mu(self, horizon: int) -> float:
         return min(self._steps(horizon).mu, self._r)
@@ -187,11 +235,21 @@ class TheoremBanditPrimalDual(Explorer[State]):
     @cached_property
     def _given(self) -> tuple[float, float, int, float, float, float, float]:
         """R, r, n, and the slopes and sizes: what the theorem's condition depends on."""
-        return self.K.radius, self._r, self._n, self.loss_lipschitz, self.constraint_lipschitz, self.loss_size, self.constraint_size
+        return (
+            self.K.radius,
+            self._r,
+            self._n,
+            self.loss_lipschitz,
+            self.constraint_lipschitz,
+            self.loss_size,
+            self.constraint_size,
+        )
 
     @cached_property
     def concerns(self) -> tuple[str, ...]:
-        """Sentences on what these settings cannot do within this horizon, with the horizon from which on they can."""
+        """Sentences on what these settings cannot do within this horizon, with the horizon from
+        which on they can.
+        """
         T = self.horizon
         if self.K.dimension == 0:
             return ()
@@ -200,7 +258,10 @@ class TheoremBanditPrimalDual(Explorer[State]):
             said.append(frozen_sentence(T, self.K.radius, self._distance))
         if not bandit_condition_at(T, *self._given):
             least = bandit_condition(*self._given)
-            said.append(f"The theorem promises nothing for {T} rounds: its condition holds from a horizon of {least} on.")
+            said.append(
+                f"The theorem promises nothing for {T} rounds: its condition holds from a horizon "
+                f"of {least} on."
+            )
         return tuple(said)
 
     def warn(self) -> None:
@@ -231,7 +292,14 @@ class TheoremBanditPrimalDual(Explorer[State]):
         return Bound(None, None, IN_EXPECTATION)
 
     def companion(self, state: State) -> Companion:
-        return Companion(self._shrunk(state.horizon), state.x, state.aimed, state.y, self._steps(state.horizon).tol or 1.0, math.inf)
+        return Companion(
+            self._shrunk(state.horizon),
+            state.x,
+            state.aimed,
+            state.y,
+            self._steps(state.horizon).tol or 1.0,
+            math.inf,
+        )
 
     def notes(self, state: State) -> tuple[str, ...]:
         return (*self.concerns, *passed_horizon(self.horizon, state))
@@ -241,4 +309,7 @@ class TheoremBanditPrimalDual(Explorer[State]):
         K = as_explorable(K, cls.__name__)
         least = explorable_from(K.inner_radius, K.dimension) if K.inner_radius else 1
         sizes = (1e6, 1e6, 1e6, 1e6)
-        return (cls(K, max(horizon, least), *sizes), cls(K, max(horizon // 3, least), *sizes, K.center, 1))
+        return (
+            cls(K, max(horizon, least), *sizes),
+            cls(K, max(horizon // 3, least), *sizes, K.center, 1),
+        )

@@ -1,18 +1,21 @@
-"""Drift-plus-penalty play with approximately feasible projections, to the letter  (Garber & Kretzu 2024, Algorithm 3, Theorem 3.1).
+"""Drift-plus-penalty play with approximately feasible projections, to the letter
+(Garber & Kretzu 2024, Algorithm 3, Theorem 3.1).
 
     block of b rounds at x:
     d      =   mean of grad f_t(y)
-    y      <-  argmin_{ball}  <d, . - y> + delta sum_t g_t^+ + alpha/2 |. - y|^2                             (drift plus penalty)
-    x, y'  <-  AFP(y from x),  |x - y'|^2 <= 3 eps                                                           (feasible)
+    y      <-  argmin_{ball}  <d, . - y> + delta sum_t g_t^+
+               + alpha/2 |. - y|^2                                              (drift plus penalty)
+    x, y'  <-  AFP(y from x),  |x - y'|^2 <= 3 eps                              (feasible)
 
     b = delta = T^{1/2},   alpha = (G_f/R) T^{1/4},   eps = 61 R^2 T^{-1/2} ln T
 
-Errata applied: the ball is around the center and the minimum is taken within aff(K); b is floor(T^{1/2}) with a shorter last block,
-followed by no projection; the projection tests the distance first. These settings depend on the units and stand still unless T
-is in the hundred thousands: methods/steps/thresholds.py says from when on. `DriftPlusPenalty` cures that.
+Errata applied: the ball is around the center and the minimum is taken within aff(K); b is
+floor(T^{1/2}) with a shorter last block, followed by no projection; the projection tests the
+distance first. These settings depend on the units and stand still unless T is in the hundred
+thousands: methods/steps/thresholds.py says from when on. `DriftPlusPenalty` cures that.
 
-`promise()` holds on every interval whose constraints some point keeps, with |x - y| <= sqrt(3 eps) and every step exact; `bound` and
-`bound_between` are the measured ones of methods/steps/drift.py.
+`promise()` holds on every interval whose constraints some point keeps, with |x - y| <= sqrt(3 eps)
+and every step exact; `bound` and `bound_between` are the measured ones of methods/steps/drift.py.
 """
 
 from __future__ import annotations
@@ -37,7 +40,9 @@ from tidewolf.projection import ActiveSet, afp_paper
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class TheoremDriftPlusPenalty(DriftLearner):
-    """Algorithm 3 with the constants of its theorem; made by `DriftPlusPenalty.theorem`, which warns where they do nothing."""
+    """Algorithm 3 with the constants of its theorem; made by `DriftPlusPenalty.theorem`, which
+    warns where they do nothing.
+    """
 
     K: HasLMO
     horizon: int
@@ -54,10 +59,13 @@ class TheoremDriftPlusPenalty(DriftLearner):
         return self._started(ActiveSet.start(self.K, self.first), self.horizon)
 
     def _settings(self, horizon: int, loss_slope: float, constraint_slope: float) -> Settings:
-        return Settings(math.isqrt(horizon), horizon**0.25 / self._R, math.sqrt(horizon) / loss_slope)
+        return Settings(
+            math.isqrt(horizon), horizon**0.25 / self._R, math.sqrt(horizon) / loss_slope
+        )
 
     def _near(self, state: State, aimed: Array) -> Feasible:
-        tol = paper_tolerance(state.horizon, self.K.radius) or 1.0  # 0 for a set of one point only, where any will do
+        # 0 for a set of one point only, where any will do
+        tol = paper_tolerance(state.horizon, self.K.radius) or 1.0
         x, y, calls, distance2 = afp_paper(self.K, aimed, state.active.x, tol=tol)
         active = state.active if x is state.active.x else ActiveSet.start(self.K, x)
         return Feasible(active, y, math.sqrt(distance2), calls)
@@ -73,9 +81,15 @@ class TheoremDriftPlusPenalty(DriftLearner):
 
     @cached_property
     def concerns(self) -> tuple[str, ...]:
-        """Sentences on what these settings cannot do within this horizon, with the horizon from which on they can."""
+        """Sentences on what these settings cannot do within this horizon, with the horizon from
+        which on they can.
+        """
         R = self.K.radius
-        return (frozen_sentence(self.horizon, R, self._distance),) if R and frozen_at(self.horizon, R, self._distance) else ()
+        return (
+            (frozen_sentence(self.horizon, R, self._distance),)
+            if R and frozen_at(self.horizon, R, self._distance)
+            else ()
+        )
 
     def warn(self) -> None:
         """Say the concerns as one warning, where the caller's caller stands."""
@@ -84,7 +98,9 @@ class TheoremDriftPlusPenalty(DriftLearner):
     def promise(self) -> Bound:
         T, R, G_f, G_g = self.horizon, self._R, self.loss_lipschitz, self.constraint_lipschitz
         b, alpha, delta = self._settings(T, G_f, G_g)
-        return promised(T, b, G_f * alpha, G_f * delta, math.sqrt(paper_tolerance(T, R)), R, G_f, G_g)
+        return promised(
+            T, b, G_f * alpha, G_f * delta, math.sqrt(paper_tolerance(T, R)), R, G_f, G_g
+        )
 
     def companion(self, state: State) -> Companion:
         return self._companion(state, paper_tolerance(state.horizon, self.K.radius), math.inf)

@@ -1,22 +1,28 @@
-"""Primal-dual play with approximately feasible projections, to the letter  (Garber & Kretzu 2024, Algorithm 4, Theorem 4.1).
+"""Primal-dual play with approximately feasible projections, to the letter
+(Garber & Kretzu 2024, Algorithm 4, Theorem 4.1).
 
     block of b rounds at x, gradients at x:
-    y      <-  ball( y - eta sum_t (grad f_t + lam grad g_t^+) )                                             (primal)
-    x, y'  <-  AFP(y from x),  |x - y'|^2 <= 3 eps                                                           (feasible)
-    lam    <-  max(0, lam + eta sum_t (g_t^+ - delta eta lam))                                               (dual)
+    y      <-  ball( y - eta sum_t (grad f_t + lam grad g_t^+) )                          (primal)
+    x, y'  <-  AFP(y from x),  |x - y'|^2 <= 3 eps                                        (feasible)
+    lam    <-  max(0, lam + eta sum_t (g_t^+ - delta eta lam))                            (dual)
 
-    b = T^{1/2},   eta = T^{-3/4},   delta = 32 (G_g^2 + G_g R) T^{1/2} sqrt(ln T),   eps = 61 R^2 T^{-1/2} ln T
+    b = T^{1/2},   eta = T^{-3/4},   delta = 32 (G_g^2 + G_g R) T^{1/2} sqrt(ln T),
+    eps = 61 R^2 T^{-1/2} ln T
 
-Errata applied: the ball is around the center and gradients are taken within aff(K); b is floor(T^{1/2}) with a shorter last block,
-followed by no projection; the projection tests the distance first. These settings depend on the units, stand still unless T
-is in the hundred thousands, and promise nothing before that: methods/steps/thresholds.py says from when on. `PrimalDual` cures that.
+Errata applied: the ball is around the center and gradients are taken within aff(K); b is
+floor(T^{1/2}) with a shorter last block, followed by no projection; the projection tests the
+distance first. These settings depend on the units, stand still unless T is in the hundred
+thousands, and promise nothing before that: methods/steps/thresholds.py says from when on.
+`PrimalDual` cures that.
 
-`promise()`, from the theorem's proof, where its condition holds, and if some point keeps every constraint:
+`promise()`, from the theorem's proof, where its condition holds, and if some point keeps every
+constraint:
 
     regret    <= A = 2R^2/eta + (G_f^2 + 4 G_g^2 R^2) eta b T + sqrt(3 eps) (G_f + G_g/4) T
     violation <= sqrt( 2 (delta eta T + 1/eta) (A + 2 R G_f T) )
 
-`bound(record)` is the measured one of methods/steps/saddle.py, which needs no condition; x* is worse than what was played by at most G_f D T.
+`bound(record)` is the measured one of methods/steps/saddle.py, which needs no condition; x* is
+worse than what was played by at most G_f D T.
 """
 
 from __future__ import annotations
@@ -77,7 +83,9 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class TheoremPrimalDual(BlockLearner[State]):
-    """Algorithm 4 with the constants of its theorem; made by `PrimalDual.theorem`, which warns where they do nothing."""
+    """Algorithm 4 with the constants of its theorem; made by `PrimalDual.theorem`, which warns
+    where they do nothing.
+    """
 
     needs: ClassVar = FirstOrder
     state_type: ClassVar = State
@@ -130,13 +138,19 @@ class TheoremPrimalDual(BlockLearner[State]):
         return self._projected(self._stepped(state, block))
 
     def _stepped(self, state: State, block: FirstOrder) -> State:
-        """The primal and the dual step at the end of a block, from its sums, and what they add to the bounds."""
+        """The primal and the dual step at the end of a block, from its sums, and what they add to
+        the bounds.
+        """
         K, s, n = self.K, self._steps(state.horizon), block.rounds
         grad_f, grad_g = self._within(block)
         d = grad_f + state.lam * grad_g
-        _, hopeless = kept_possible(block.violation, n * self.constraint_lipschitz * K.diameter, K.center)
+        _, hopeless = kept_possible(
+            block.violation, n * self.constraint_lipschitz * K.diameter, K.center
+        )
         q = min(block.violation, moderate(K.center))  # as printed, but for what would overflow
-        y, lam, price, energy = saddle_step(state.x, state.y, state.lam, d, q, n, s.eta, s.eta, s.delta * s.eta)
+        y, lam, price, energy = saddle_step(
+            state.x, state.y, state.lam, d, q, n, s.eta, s.eta, s.delta * s.eta
+        )
         return state._replace(
             t=state.t + n - state.open.rounds,
             y=frozen(into_ball(y, K.center, K.radius)),
@@ -147,15 +161,22 @@ class TheoremPrimalDual(BlockLearner[State]):
         )
 
     def _projected(self, state: State) -> State:
-        """A member near the new y; after the last block none is needed, as whoever plays on starts over."""
+        """A member near the new y; after the last block none is needed, as whoever plays on starts
+        over.
+        """
         if state.t == state.began + state.horizon:
             return state._replace(aimed=state.x, y=state.x, distance=0.0)
-        tol = self._steps(state.horizon).tol or 1.0  # 0 for a set of one point only, where any will do
+        # 0 for a set of one point only, where any will do
+        tol = self._steps(state.horizon).tol or 1.0
         x, y, calls, distance2 = afp_paper(self.K, state.y, state.x, tol=tol)
-        return state._replace(x=x, aimed=state.y, y=y, distance=math.sqrt(distance2), calls=state.calls + calls)
+        return state._replace(
+            x=x, aimed=state.y, y=y, distance=math.sqrt(distance2), calls=state.calls + calls
+        )
 
     def _restarted(self, state: State) -> State:
-        """The same point with a clean slate and twice the horizon; what the stretch may have cost is settled."""
+        """The same point with a clean slate and twice the horizon; what the stretch may have cost
+        is settled.
+        """
         regret, violation = self._stretch_bound(state)
         return self.start()._replace(
             t=state.t,
@@ -181,10 +202,18 @@ class TheoremPrimalDual(BlockLearner[State]):
         self._within(seen)
 
     def _within(self, seen: FirstOrder) -> tuple[Array, Array]:
-        """Both sums of gradients within aff(K), refused when they break the slopes that were given."""
+        """Both sums of gradients within aff(K), refused when they break the slopes that were
+        given.
+        """
         return (
             within(self.K, "loss", seen.loss_gradient, seen.rounds, self.loss_lipschitz)[0],
-            within(self.K, "constraint", seen.constraint_gradient, seen.rounds, self.constraint_lipschitz)[0],
+            within(
+                self.K,
+                "constraint",
+                seen.constraint_gradient,
+                seen.rounds,
+                self.constraint_lipschitz,
+            )[0],
         )
 
     def _steps(self, horizon: int) -> TheoremSteps:
@@ -201,7 +230,9 @@ class TheoremPrimalDual(BlockLearner[State]):
 
     @cached_property
     def concerns(self) -> tuple[str, ...]:
-        """Sentences on what these settings cannot do within this horizon, with the horizon from which on they can."""
+        """Sentences on what these settings cannot do within this horizon, with the horizon from
+        which on they can.
+        """
         R, G_g, T = self.K.radius, self.constraint_lipschitz, self.horizon
         if R == 0.0:
             return ()
@@ -210,7 +241,8 @@ class TheoremPrimalDual(BlockLearner[State]):
             said.append(frozen_sentence(T, R, self._distance))
         if not condition_at(T, R, G_g):
             said.append(
-                f"The theorem promises nothing for {T} rounds: its condition holds from a horizon of {primal_dual_condition(R, G_g)} on."
+                f"The theorem promises nothing for {T} rounds: its condition holds from a horizon "
+                f"of {primal_dual_condition(R, G_g)} on."
             )
         return tuple(said)
 
@@ -224,7 +256,11 @@ class TheoremPrimalDual(BlockLearner[State]):
         if not condition_at(T, R, G_g):
             return Bound(None, None, " ".join(self.concerns))
         s = self._steps(T)
-        A = 2.0 * R**2 / s.eta + (G_f**2 + 4.0 * G_g**2 * R**2) * s.eta * s.block * T + math.sqrt(s.tol) * (G_f + G_g / 4.0) * T
+        A = (
+            2.0 * R**2 / s.eta
+            + (G_f**2 + 4.0 * G_g**2 * R**2) * s.eta * s.block * T
+            + math.sqrt(s.tol) * (G_f + G_g / 4.0) * T
+        )
         return Bound(A, violation_bound(A + 2.0 * R * G_f * T, T, s.eta, s.delta * s.eta))
 
     def bound(self, record: Record) -> Bound:
@@ -239,7 +275,9 @@ class TheoremPrimalDual(BlockLearner[State]):
         return self.loss_lipschitz, self.constraint_lipschitz
 
     def companion(self, state: State) -> Companion:
-        return Companion(self.K, state.x, state.aimed, state.y, self._steps(state.horizon).tol, math.inf)
+        return Companion(
+            self.K, state.x, state.aimed, state.y, self._steps(state.horizon).tol, math.inf
+        )
 
     def notes(self, state: State) -> tuple[str, ...]:
         return (*self.concerns, *passed_horizon(self.horizon, state))

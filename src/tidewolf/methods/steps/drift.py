@@ -1,28 +1,39 @@
-"""Drift plus penalty: one step a block, and what it proves of regret and violation on every interval.
+"""Drift plus penalty: one step a block, and what it proves of regret and violation on every
+interval.
 
-A block of n rounds at x, its companion y, units in which the losses have slope 1: d = mean of grad f_t(y)/G_f within aff(K),
+A block of n rounds at x, its companion y, units in which the losses have slope 1: d = mean of grad
+f_t(y)/G_f within aff(K),
 
-    z  ~  argmin  h = <d, . - y> + delta sum_t g_t^+(.) + alpha/2 |. - y|^2   over the ball and aff(K),   h(z) - min h <= gap,
+    z  ~  argmin  h = <d, . - y> + delta sum_t g_t^+(.) + alpha/2 |. - y|^2
+                      over the ball and aff(K),   h(z) - min h <= gap,
 
-and then y_next, which a projection brings no farther from any member than z. Let x* keep every constraint of the rounds looked at,
-|x* - y| <= reach, m = |z - y|, q = sum_t g_t^+(z), s = sum of |grad g_t(x)| over the rounds with g_t(x) > 0; slopes are those within
-aff(K), so what a constraint adds across it, <a + k 1, x> <= b + k on a simplex, changes nothing.
+and then y_next, which a projection brings no farther from any member than z. Let x* keep every
+constraint of the rounds looked at, |x* - y| <= reach, m = |z - y|, q = sum_t g_t^+(z), s = sum of
+|grad g_t(x)| over the rounds with g_t(x) > 0; slopes are those within aff(K), so what a constraint
+adds across it, <a + k 1, x> <= b + k on a simplex, changes nothing.
 
-(1)  delta q + alpha m^2/2 + alpha/2 (|x* - y_next|^2 - |x* - y|^2)  <=  <d, x* - z> + slop,    slop = gap + (reach + m) alpha off.
+(1)  delta q + alpha m^2/2 + alpha/2 (|x* - y_next|^2 - |x* - y|^2)  <=  <d, x* - z> + slop,
+slop = gap + (reach + m) alpha off.
 
-Proof. The gap is certified by a quadratic below h whose minimiser w is known (methods/steps/penalty/task.py), |z - w| <= off: h(x*) >= h(z) - gap
-+ alpha/2 |x* - w|^2, and |x* - w|^2 >= |x* - z|^2 - 2 |z - w| |x* - z|, |x* - z| <= reach + m. For z in its place that quadratic gives
-alpha off <= sqrt(2 alpha gap); measured, off is rounding where the gap is, and its root is not. Sum over the whole blocks of an interval:
+Proof. The gap is certified by a quadratic below h whose minimiser w is known
+(methods/steps/penalty/task.py), |z - w| <= off: h(x*) >= h(z) - gap + alpha/2 |x* - w|^2, and
+|x* - w|^2 >= |x* - z|^2 - 2 |z - w| |x* - z|, |x* - z| <= reach + m. For z in its place that
+quadratic gives alpha off <= sqrt(2 alpha gap); measured, off is rounding where the gap is, and its
+root is not. Sum over the whole blocks of an interval:
 
-Regret.     sum f_t(x) - f_t(x*)  <=  sum price + the growths of n G_f alpha/2 times reach^2, the first from 0, where
-            price = sum_t (f_t(x) - f_t(y)) + n G_f ( <d, y - z> - alpha m^2/2 - delta q + slop ).
-Violation.  With E = sum need + the growths of alpha/2 times reach^2, need = R |d| - <d, z - c> + slop >= <d, x* - z> + slop,
+Regret.     sum f_t(x) - f_t(x*)  <=  sum price + the growths of n G_f alpha/2 times reach^2, the
+            first from 0, where price = sum_t (f_t(x) - f_t(y)) + n G_f ( <d, y - z> - alpha m^2/2 -
+            delta q + slop ).
+Violation.  With E = sum need + the growths of alpha/2 times reach^2, need = R |d| - <d, z - c> +
+slop >= <d, x* - z> + slop,
             sum g_t^+(x)  <=  E/delta + sum s |x - y| + sqrt( 2 E sum s^2/alpha ).
 
-Proof. (1) times n G_f, and n <d, y - x*> G_f >= sum f_t(y) - f_t(x*), give the first; summing by parts, a factor that falls only helps.
-g_t^+(x) <= g_t^+(z) + |grad g_t(x)| (|x - y| + m) by convexity; (1) summed bounds sum delta q and sum alpha m^2/2 by E, and
-Cauchy-Schwarz sum s m. Rounds of blocks that the interval cuts cost at most the slope at x times the diameter each.
-Nothing is assumed of n, alpha, delta or the slopes, and any interval may be looked at: only its own rounds need a common x*.
+Proof. (1) times n G_f, and n <d, y - x*> G_f >= sum f_t(y) - f_t(x*), give the first; summing by
+parts, a factor that falls only helps. g_t^+(x) <= g_t^+(z) + |grad g_t(x)| (|x - y| + m) by
+convexity; (1) summed bounds sum delta q and sum alpha m^2/2 by E, and Cauchy-Schwarz sum s m.
+Rounds of blocks that the interval cuts cost at most the slope at x times the diameter each.
+Nothing is assumed of n, alpha, delta or the slopes, and any interval may be looked at: only its own
+rounds need a common x*.
 """
 
 from __future__ import annotations
@@ -48,14 +59,18 @@ LOOKS = 60
 
 
 class Tally(NamedTuple):
-    """The sums of the two bounds over the blocks so far, and what they take from the last block alone."""
+    """The sums of the two bounds over the blocks so far, and what they take from the last block
+    alone.
+    """
 
     closed: int = 0
     """the round after which the last block ended"""
     price: float = 0.0
     growth: float = 0.0
     weight: float = 0.0
-    """of the last block alone: n G_f alpha/2 reach^2, which an interval that begins with it pays first"""
+    """of the last block alone: n G_f alpha/2 reach^2, which an interval that begins with it pays
+    first
+    """
     need: float = 0.0
     climb: float = 0.0
     hold: float = 0.0
@@ -92,7 +107,9 @@ class Block(NamedTuple):
 
 
 class Last(NamedTuple):
-    """The factors of the block before this one; zeros for the first of a stretch, where y starts afresh."""
+    """The factors of the block before this one; zeros for the first of a stretch, where y starts
+    afresh.
+    """
 
     alpha: float = 0.0
     stiffness: float = 0.0
@@ -107,23 +124,32 @@ class Drift(NamedTuple):
     last: Last
 
 
-def drift(K: HasLMO, block: Block, loss_slope: float, alpha: float, delta: float, last: Last, tally: Tally) -> Drift:
+def drift(
+    K: HasLMO, block: Block, loss_slope: float, alpha: float, delta: float, last: Last, tally: Tally
+) -> Drift:
     """One step, and its share in the bounds."""
     n, R, y, reach = block.rounds, K.radius, block.y, block.reach
     d = block.loss_gradient / n
     center = _on_host(K.center)
-    task = Task(K, mapped(block.constraints, _on_host), _on_host(y), _on_host(d), delta, alpha, center)
+    task = Task(
+        K, mapped(block.constraints, _on_host), _on_host(y), _on_host(d), delta, alpha, center
+    )
     with np.errstate(over="ignore", invalid="ignore"):  # refused next
         found = solve(task, ACCURACY * alpha * R**2, LOOKS)
     if not np.isfinite(found.x).all():
-        raise NotFinite("The constraints are so large beside their slopes that no step can be computed; give them in other units.")
+        raise NotFinite(
+            "The constraints are so large beside their slopes that no step can be computed; give "
+            "them in other units."
+        )
     z = like(found.x, y)
 
     away = z - y
     moved = norm(away)
     far = min(reach + moved, 2.0 * R)
     slop = found.gap + far * min(alpha * found.off, math.sqrt(2.0 * alpha * found.gap))
-    price = block.difference + n * loss_slope * (slop - inner(d, away) - 0.5 * alpha * moved**2 - delta * found.breach)
+    price = block.difference + n * loss_slope * (
+        slop - inner(d, away) - 0.5 * alpha * moved**2 - delta * found.breach
+    )
     weight, hold = 0.5 * n * loss_slope * alpha * reach**2, 0.5 * alpha * reach**2
     return Drift(
         z,
@@ -148,13 +174,25 @@ def drift(K: HasLMO, block: Block, loss_slope: float, alpha: float, delta: float
 
 def bound(tally: Tally, rounds: int, edge: tuple[float, float]) -> Bound:
     """Regret and violation of all `rounds` so far; those of an open block cost an `edge` each."""
-    return _bound(tally.price + tally.growth, tally.need + tally.climb, tally, Tally(), tally.least_delta, rounds - tally.closed, edge)
+    return _bound(
+        tally.price + tally.growth,
+        tally.need + tally.climb,
+        tally,
+        Tally(),
+        tally.least_delta,
+        rounds - tally.closed,
+        edge,
+    )
 
 
 def bound_between(rows: Floats, start: int, stop: int, edge: tuple[float, float]) -> Bound:
-    """Regret and violation of rounds start to stop, from the tallies after each update; rounds outside whole blocks cost an `edge` each."""
+    """Regret and violation of rounds start to stop, from the tallies after each update; rounds
+    outside whole blocks cost an `edge` each.
+    """
     closed, first_of = np.unique(np.append(0.0, rows[:, 0]), return_index=True)
-    tallies = [Tally(*row) for row in np.vstack([np.array(Tally(), dtype=np.float64), rows])[first_of]]
+    tallies = [
+        Tally(*row) for row in np.vstack([np.array(Tally(), dtype=np.float64), rows])[first_of]
+    ]
     first = int(np.searchsorted(closed, start))
     after = int(np.searchsorted(closed, stop, side="right")) - 1
     if after <= first:
@@ -163,13 +201,26 @@ def bound_between(rows: Floats, start: int, stop: int, edge: tuple[float, float]
     regret = last.price - before.price + opening.weight + last.growth - opening.growth
     E = last.need - before.need + opening.hold + last.climb - opening.climb
     delta = min(tally.delta for tally in tallies[first + 1 : after + 1])
-    return _bound(regret, E, last, before, delta, stop - start - int(closed[after] - closed[first]), edge)
+    return _bound(
+        regret, E, last, before, delta, stop - start - int(closed[after] - closed[first]), edge
+    )
 
 
-def _bound(regret: float, E: float, last: Tally, before: Tally, delta: float, cut: int, edge: tuple[float, float]) -> Bound:
+def _bound(
+    regret: float,
+    E: float,
+    last: Tally,
+    before: Tally,
+    delta: float,
+    cut: int,
+    edge: tuple[float, float],
+) -> Bound:
     E = max(E, 0.0)
     apart, spread = last.apart - before.apart, max(0.0, last.spread - before.spread)
-    regret, violation = regret + cut * edge[0], E / delta + apart + math.sqrt(2.0 * E * spread) + cut * edge[1]
+    regret, violation = (
+        regret + cut * edge[0],
+        E / delta + apart + math.sqrt(2.0 * E * spread) + cut * edge[1],
+    )
     if not regret + violation < math.inf:
         return Bound(None, None, "The step of some block could not be certified.")
     return Bound(float(regret), float(violation))

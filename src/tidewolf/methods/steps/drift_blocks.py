@@ -1,7 +1,8 @@
 """Blocks of drift-plus-penalty: what is kept of an open block, and what its end does.
 
-While a block is open only sums of its losses are kept, at x and at y, and the constraints themselves. At its end comes the step of
-methods/steps/drift.py, then a projection, which the learner chooses along with alpha, delta and the length of blocks.
+While a block is open only sums of its losses are kept, at x and at y, and the constraints
+themselves. At its end comes the step of methods/steps/drift.py, then a projection, which the
+learner chooses along with alpha, delta and the length of blocks.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from tidewolf.projection import ActiveSet
 
 
 class OpenBlock(NamedTuple):
-    """Sums over the rounds of the open block, at its point x and at its companion y, and its constraints."""
+    """Sums over the rounds of the open block, at its point x and at its companion y, and its
+    constraints.
+    """
 
     rounds: int
     loss_gradient: Array
@@ -41,7 +44,9 @@ class OpenBlock(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where it stands, the open block, the stretch it is in, the slopes, and the sums of the bounds."""
+    """Where it stands, the open block, the stretch it is in, the slopes, and the sums of the
+    bounds.
+    """
 
     t: int
     active: ActiveSet
@@ -60,7 +65,9 @@ class State(NamedTuple):
     steepest_constraint: float
     """the same among the rounds with a breach"""
     met_loss: float
-    """largest slope within aff(K) that the losses of rounds seen together had on average at the point played"""
+    """largest slope within aff(K) that the losses of rounds seen together had on average at the
+    point played
+    """
     met_constraint: float
     """the same of the breached constraints"""
     last: Last
@@ -81,7 +88,8 @@ class Settings(NamedTuple):
 class DriftLearner(Clocked[State]):
     """Abstract: Algorithm 3, less its settings and its projection."""
 
-    accuracy: ClassVar = 3.0 * math.sqrt(ACCURACY)  # each of two answers is within sqrt(2 ACCURACY) R of the best
+    # each of two answers is within sqrt(2 ACCURACY) R of the best
+    accuracy: ClassVar = 3.0 * math.sqrt(ACCURACY)
     needs: ClassVar = FullInformation
     state_type: ClassVar = State
     exponents: ClassVar = (0.75, 0.875)
@@ -135,7 +143,13 @@ class DriftLearner(Clocked[State]):
 
     def _restarted(self, state: State) -> State:
         return state._replace(
-            aimed=state.active.x, y=state.active.x, distance=0.0, horizon=2 * state.horizon, began=state.t, open=self._opened(), last=Last()
+            aimed=state.active.x,
+            y=state.active.x,
+            distance=0.0,
+            horizon=2 * state.horizon,
+            began=state.t,
+            open=self._opened(),
+            last=Last(),
         )
 
     def update(self, state: State, seen: FullInformation) -> State:
@@ -145,16 +159,21 @@ class DriftLearner(Clocked[State]):
         with np.errstate(all="ignore"):  # what overflows is refused with a sentence
             state = self._looked(state, *seen)
         if seen.rounds < left:
-            return state._replace(open=state.open._replace(limits=state.open.limits.and_then(seen.constraints)))
+            return state._replace(
+                open=state.open._replace(limits=state.open.limits.and_then(seen.constraints))
+            )
         return self._projected(self._stepped(state, state.open.limits.whole(seen.constraints)))
 
     def _require(self, seen: object, most: int) -> None:
-        """Refuse feedback of another kind, on too many rounds, of the wrong shape, or defined on the set alone."""
+        """Refuse feedback of another kind, on too many rounds, of the wrong shape, or defined on
+        the set alone.
+        """
         for batch in require_full_information(seen, self.K.shape, most):
             if batch.domain is not None:
                 raise NotSupported(
-                    f"{type(self).__name__} evaluates functions outside the set, and {type(batch).__name__} is only defined "
-                    f"on {batch.domain}. Use LyapunovDescent or PrimalDual, which do not."
+                    f"{type(self).__name__} evaluates functions outside the set, and "
+                    f"{type(batch).__name__} is only defined on {batch.domain}. Use "
+                    "LyapunovDescent or PrimalDual, which do not."
                 )
 
     def _looked(self, state: State, losses: Batch, constraints: Batch) -> State:
@@ -162,7 +181,10 @@ class DriftLearner(Clocked[State]):
         x, y, n, open = state.active.x, state.y, len(losses), state.open
         one = namespace(x).ones(n, dtype=x.dtype)
         gradient = losses.subgradient(y, one)
-        G_f, G_g = max(state.loss_slope, state.steepest_loss), max(state.constraint_slope, state.steepest_constraint)
+        G_f, G_g = (
+            max(state.loss_slope, state.steepest_loss),
+            max(state.constraint_slope, state.steepest_constraint),
+        )
         within(self.K, "loss", gradient, n, self.loss_lipschitz, G_f)
         limits = constraints.values(x)
         breached = to_numpy(limits) > 0
@@ -171,12 +193,20 @@ class DriftLearner(Clocked[State]):
         slopes_y = each_within(self.K, "constraint", constraints, y, G_g)
         steepest = float(np.max(each_within(self.K, "loss", losses, x, G_f)))
         if not np.isfinite([difference, steepest, *to_numpy(limits), *slopes, *slopes_y]).all():
-            raise NotFinite("A loss or a constraint has a value or a slope that is no finite number at the points looked at.")
+            raise NotFinite(
+                "A loss or a constraint has a value or a slope that is no finite number at the "
+                "points looked at."
+            )
         met = state.met_constraint
         if breached.any():
             total = constraints.subgradient(x, namespace(x).astype(limits > 0, x.dtype))
             G_g = max(G_g, float(slopes.max()))
-            met = max(met, within(self.K, "constraint", total, int(breached.sum()), self.constraint_lipschitz, G_g)[1])
+            met = max(
+                met,
+                within(
+                    self.K, "constraint", total, int(breached.sum()), self.constraint_lipschitz, G_g
+                )[1],
+            )
         return state._replace(
             t=state.t + n,
             open=OpenBlock(
@@ -186,32 +216,57 @@ class DriftLearner(Clocked[State]):
                 breached_slopes=open.breached_slopes + float(slopes.sum()),
                 limits=open.limits,
             ),
-            constraint_slope=self.constraint_lipschitz or max(state.constraint_slope, float(slopes_y.max())),
+            constraint_slope=self.constraint_lipschitz
+            or max(state.constraint_slope, float(slopes_y.max())),
             steepest_loss=max(state.steepest_loss, steepest),
             steepest_constraint=max(state.steepest_constraint, float(slopes.max(initial=0.0))),
-            met_loss=max(state.met_loss, within(self.K, "loss", losses.subgradient(x, one), n, None, max(G_f, steepest))[1]),
+            met_loss=max(
+                state.met_loss,
+                within(self.K, "loss", losses.subgradient(x, one), n, None, max(G_f, steepest))[1],
+            ),
             met_constraint=met,
         )
 
     def _stepped(self, state: State, constraints: Batch) -> State:
         """The step at the end of a block; the state's `y` is then its answer, `aimed` too."""
         K, n, open = self.K, state.open.rounds, state.open
-        gradient, slope = within(K, "loss", open.loss_gradient, n, self.loss_lipschitz, max(state.loss_slope, state.steepest_loss))
+        gradient, slope = within(
+            K,
+            "loss",
+            open.loss_gradient,
+            n,
+            self.loss_lipschitz,
+            max(state.loss_slope, state.steepest_loss),
+        )
         G_f = max(state.loss_slope, slope)
         _, alpha, delta = self._settings(state.horizon, G_f or 1.0, state.constraint_slope or 1.0)
-        reach = self._first_reach if state.t == n else min(2.0 * K.radius, K.diameter + state.distance)
+        reach = (
+            self._first_reach if state.t == n else min(2.0 * K.radius, K.diameter + state.distance)
+        )
         d = gradient / (G_f or 1.0)
-        block = Block(n, constraints, d, open.difference, open.breached_slopes, state.y, state.distance, reach)
+        block = Block(
+            n, constraints, d, open.difference, open.breached_slopes, state.y, state.distance, reach
+        )
         z, tally, last = drift(K, block, G_f, alpha, delta, state.last, state.tally)
         aimed = frozen(z)
-        return state._replace(aimed=aimed, y=aimed, open=self._opened(), loss_slope=G_f, last=last, tally=tally)
+        return state._replace(
+            aimed=aimed, y=aimed, open=self._opened(), loss_slope=G_f, last=last, tally=tally
+        )
 
     def _projected(self, state: State) -> State:
-        """A member near the new y; after the last block none is needed, as whoever plays on starts over."""
+        """A member near the new y; after the last block none is needed, as whoever plays on starts
+        over.
+        """
         if state.t == self._end(state):
             return state._replace(aimed=state.active.x, y=state.active.x, distance=0.0)
         active, y, distance, calls = self._near(state, state.aimed)
-        return state._replace(active=active, y=y, distance=distance, bank=state.bank - calls, calls=state.calls + calls)
+        return state._replace(
+            active=active,
+            y=y,
+            distance=distance,
+            bank=state.bank - calls,
+            calls=state.calls + calls,
+        )
 
     @property
     def _first_reach(self) -> float:
@@ -228,13 +283,18 @@ class DriftLearner(Clocked[State]):
         return self.K.radius or 1.0
 
     def slopes(self, state: State) -> tuple[float, float]:
-        return self.loss_lipschitz or state.met_loss, self.constraint_lipschitz or state.met_constraint
+        return (
+            self.loss_lipschitz or state.met_loss,
+            self.constraint_lipschitz or state.met_constraint,
+        )
 
     def measures(self, state: State) -> tuple[float, ...]:
         return state.tally
 
     def _edge(self, state: State) -> tuple[float, float]:
-        """What a round outside whole blocks costs at most, in regret and in violation: its slope at x times the diameter."""
+        """What a round outside whole blocks costs at most, in regret and in violation: its slope at
+        x times the diameter.
+        """
         return state.steepest_loss * self.K.diameter, state.steepest_constraint * self.K.diameter
 
     def bound(self, record: Record) -> Bound:
@@ -248,10 +308,16 @@ class DriftLearner(Clocked[State]):
         return Companion(self.K, state.active.x, state.aimed, state.y, tolerance2, calls_left)
 
 
-def promised(T: int, b: int, alpha: float, delta: float, distance: float, R: float, G_f: float, G_g: float) -> Bound:
-    """What holds beforehand on every interval of T rounds, |x - y| <= distance and every step exact."""
+def promised(
+    T: int, b: int, alpha: float, delta: float, distance: float, R: float, G_f: float, G_g: float
+) -> Bound:
+    """What holds beforehand on every interval of T rounds, |x - y| <= distance and every step
+    exact.
+    """
     M = -(-T // b)
-    regret = 4.0 * b * G_f * R + 2.0 * b * R**2 * alpha + G_f**2 * T / (2.0 * alpha) + G_f * distance * T
+    regret = (
+        4.0 * b * G_f * R + 2.0 * b * R**2 * alpha + G_f**2 * T / (2.0 * alpha) + G_f * distance * T
+    )
     moves = 2.0 * G_g * (T * b * (G_f * R * M / alpha + R**2)) ** 0.5
     penalties = (2.0 * alpha * R**2 + M * (G_f**2 / (2.0 * alpha) + 2.0 * G_f * R)) / delta
     return Bound(regret, moves + penalties + 4.0 * b * G_g * R + G_g * distance * T)

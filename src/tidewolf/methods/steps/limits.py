@@ -1,6 +1,8 @@
-"""The functions of an open block, kept until the block is whole, and saved as what they are: kinds and arrays.
+"""The functions of an open block, kept until the block is whole, and saved as what they are: kinds
+and arrays.
 
-They are copied when they come, so that whoever fills the same array every round does not change what was seen.
+They are copied when they come, so that whoever fills the same array every round does not change
+what was seen.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from tidewolf.functions.chain import Chain, chained, mapped
 
 @final
 class Limits(Stored):
-    """Batches of functions in the order of their rounds. Never changed: `and_then` makes another."""
+    """Batches of functions in the order of their rounds. Never changed: `and_then` makes
+    another.
+    """
 
     tag: ClassVar = "limits"
     __slots__ = ("pieces",)
@@ -39,17 +43,28 @@ class Limits(Stored):
             return {"kinds": (), "arrays": ()}
         whole = self.whole()
         pieces = whole.parts if isinstance(whole, Chain) else (whole,)
-        return {"kinds": tuple(map(_kind, pieces)), "arrays": tuple(tuple(piece.fields().values()) for piece in pieces)}
+        return {
+            "kinds": tuple(map(_kind, pieces)),
+            "arrays": tuple(tuple(piece.fields().values()) for piece in pieces),
+        }
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Limits:
         kinds = {kind.__name__: kind for kind in functions.every() if kind is not functions.Custom}
-        return cls(tuple(kinds[name](*arrays) for name, arrays in zip(parts["kinds"], parts["arrays"], strict=True)))
+        return cls(
+            tuple(
+                kinds[name](*arrays)
+                for name, arrays in zip(parts["kinds"], parts["arrays"], strict=True)
+            )
+        )
 
     def require_of(self, K: Any) -> None:
         for piece in self.pieces:
             if piece.shape != K.shape:
-                raise ValueError(f"functions of points of shape {piece.shape} stand where those have shape {K.shape}")
+                raise ValueError(
+                    f"functions of points of shape {piece.shape} stand where those have shape "
+                    f"{K.shape}"
+                )
 
 
 def _own(array: Array) -> Array:
@@ -60,7 +75,8 @@ def _kind(batch: Batch) -> str:
     """The name of a built-in kind made of arrays alone."""
     if type(batch) not in functions.every() or isinstance(batch, functions.Custom):
         raise NotSupported(
-            f"A block that is still open holds {type(batch).__name__} constraints, which cannot be saved: only the functions of "
-            "tidewolf.functions that are made of arrays can. Save at the end of a block, or use one of those."
+            f"A block that is still open holds {type(batch).__name__} constraints, which cannot be "
+            "saved: only the functions of tidewolf.functions that are made of arrays can. Save at "
+            "the end of a block, or use one of those."
         )
     return type(batch).__name__

@@ -1,32 +1,43 @@
-"""Lyapunov weights: one gradient that stands for losses and constraints  (Sinha & Vaze 2024), at any time.
+"""Lyapunov weights: one gradient that stands for losses and constraints
+(Sinha & Vaze 2024), at any time.
 
 After t rounds with violation Q_t in all, q_t = Q_t/(c G_g D), a base learner is fed
 
-    s_t = V grad f_t + w_t grad g_t^+,     V = 1/caution,   w_t = theta (G_f/G_g) exp( e_t q_t ),   e_t = theta max(t, t_0)^{-p}:
+    s_t = V grad f_t + w_t grad g_t^+,   V = 1/caution,   w_t = theta (G_f/G_g) exp( e_t q_t ),
+    e_t = theta max(t, t_0)^{-p}:
 
-their surrogate in units of the loss, t_0 the horizon where one is given, else 16. Up to a given horizon this is the published weight
-times a constant, which a scale-free base learner does not feel; past it, or without one, nothing restarts (see also Sarkar & Sinha 2025,
-arXiv 2510.22579). G_f and G_g are given, or the largest slopes seen so far; G_f/G_g is read as 1 while no loss has had a slope.
+their surrogate in units of the loss, t_0 the horizon where one is given, else 16. Up to a given
+horizon this is the published weight times a constant, which a scale-free base learner does not
+feel; past it, or without one, nothing restarts (see also Sarkar & Sinha 2025, arXiv 2510.22579).
+G_f and G_g are given, or the largest slopes seen so far; G_f/G_g is read as 1 while no loss has had
+a slope.
 
-If the base learner's regret on the surrogate is at most B then, for any weights w_t >= 0 and every x* that keeps all limits,
+If the base learner's regret on the surrogate is at most B then, for any weights w_t >= 0 and every
+x* that keeps all limits,
 
-    V sum_t <grad f_t(x_t), x_t - x*> + paid  <=  B,        paid = sum_t w_t g_t^+(x_t)                       (convexity of g_t^+)
-    regret  <=  (B - paid)/V                                                                                 (convexity of f_t)
-    paid    <=  most := B + V D sum_t |grad f_t(x_t)|                                                        (gradients within aff(K))
-    violation  <=  (c G_g D/e_T) ln( 1 + e_T most/(rho theta c G_g D) ),      rho the least G_f/G_g a weight was made with.
+    V sum_t <grad f_t(x_t), x_t - x*> + paid  <=  B,
+    paid = sum_t w_t g_t^+(x_t)                                                 (convexity of g_t^+)
+    regret  <=  (B - paid)/V                                               (convexity of f_t)
+    paid    <=  most := B + V D sum_t |grad f_t(x_t)|                      (gradients within aff(K))
+    violation  <=  (c G_g D/e_T) ln( 1 + e_T most/(rho theta c G_g D) ),
+    rho the least G_f/G_g a weight was made with.
 
-The last: e_t >= e_T, so w_t >= rho theta exp(e_T q_t) with q_t counted in the last G_g, and sum exp(e_T q_t)(q_t - q_{t-1}) >=
-(exp(e_T q_T) - 1)/e_T, as the exponential increases and q_t is the right end. No slope beyond those seen is needed. Where paid exceeds
-most, no point keeps every limit: that is then proved, and there is no bound on the violation. Neither is there after a breach of more than
-G_g D in one round, which by convexity no point could have avoided; weights count it as G_g D, so that one absurd number does not silence
-the losses for good.
+The last: e_t >= e_T, so w_t >= rho theta exp(e_T q_t) with q_t counted in the last G_g, and sum
+exp(e_T q_t)(q_t - q_{t-1}) >= (exp(e_T q_T) - 1)/e_T, as the exponential increases and q_t is the
+right end. No slope beyond those seen is needed. Where paid exceeds most, no point keeps every
+limit: that is then proved, and there is no bound on the violation. Neither is there after a breach
+of more than G_g D in one round, which by convexity no point could have avoided; weights count it as
+G_g D, so that one absurd number does not silence the losses for good.
 
-Beforehand, where G_f, G_g and the horizon T are given and B <= c' D M T^p for gradients of at most M: as M <= G_f (V + theta exp(e q_T)),
-with E = exp(e q_T) and theta' = theta c'/c the lines above give V regret/(c G_f D T^p) + E - 1 <= (c'/c) V + theta' E, so for theta' < 1
+Beforehand, where G_f, G_g and the horizon T are given and B <= c' D M T^p for gradients of at most
+M: as M <= G_f (V + theta exp(e q_T)), with E = exp(e q_T) and theta' = theta c'/c the lines above
+give V regret/(c G_f D T^p) + E - 1 <= (c'/c) V + theta' E, so for theta' < 1
 
-    regret <= G_f D T^p ( c' + c theta'/V ),     violation <= (c G_g D T^p/theta) ln( (1 + (c'/c) V + V T^{1-p}/c)/(1 - theta') ).
+    regret <= G_f D T^p ( c' + c theta'/V ),
+    violation <= (c G_g D T^p/theta) ln( (1 + (c'/c) V + V T^{1-p}/c)/(1 - theta') ).
 
-exp grows, so weights, B and paid live in units of 2^exponent, which never fall: scale-free base learners never notice.
+exp grows, so weights, B and paid live in units of 2^exponent, which never fall: scale-free base
+learners never notice.
 """
 
 from __future__ import annotations
@@ -119,13 +130,27 @@ class LyapunovWeights:
         V, rounds, exponent = 1.0 / self.caution, ledger.rounds + block.rounds, ledger.exponent
         violation, least_ratio, impossible = ledger.violation, ledger.least_ratio, ledger.impossible
         known = max(ledger.loss_slope, block.loss_slope)
-        grad_f, slope = within(self.K, "loss", block.loss_gradient, block.rounds, self.loss_lipschitz, known)
+        grad_f, slope = within(
+            self.K, "loss", block.loss_gradient, block.rounds, self.loss_lipschitz, known
+        )
         G_f, loss_norms = max(ledger.loss_slope, slope), ledger.loss_norms + slope * block.rounds
         if block.violation <= 0.0:
-            g, G_g, push, owed = math.ldexp(V, -exponent) * grad_f, ledger.constraint_slope, None, 0.0
+            g, G_g, push, owed = (
+                math.ldexp(V, -exponent) * grad_f,
+                ledger.constraint_slope,
+                None,
+                0.0,
+            )
         else:
             known = max(ledger.constraint_slope, block.constraint_slope)
-            grad_g, slope = within(self.K, "constraint", block.constraint_gradient, block.rounds, self.constraint_lipschitz, known)
+            grad_g, slope = within(
+                self.K,
+                "constraint",
+                block.constraint_gradient,
+                block.rounds,
+                self.constraint_lipschitz,
+                known,
+            )
             G_g = max(ledger.constraint_slope, slope)
             reach, w = G_g * self.K.diameter, 0.0
             breach, beyond = kept_possible(block.violation, block.rounds * reach, self.K.center)
@@ -140,7 +165,9 @@ class LyapunovWeights:
             g = math.ldexp(V, -exponent) * grad_f + push
         unit = math.ldexp(1.0, ledger.exponent - exponent)
         paid = ledger.paid * unit + owed
-        weighed = Ledger(rounds, violation, G_f, G_g, least_ratio, exponent, paid, loss_norms, impossible)
+        weighed = Ledger(
+            rounds, violation, G_f, G_g, least_ratio, exponent, paid, loss_norms, impossible
+        )
         return Weighed(g, inner(g, g), weighed, unit, push, owed)
 
     def _growth(self, t: int) -> float:
@@ -149,13 +176,29 @@ class LyapunovWeights:
 
     def require(self, ledger: Ledger, open: FirstOrder, seen: FirstOrder) -> None:
         """Refuse at once, while their block is still open, gradients that `weigh` would refuse."""
-        G_f, G_g = max(ledger.loss_slope, open.loss_slope), max(ledger.constraint_slope, open.constraint_slope)
+        G_f, G_g = (
+            max(ledger.loss_slope, open.loss_slope),
+            max(ledger.constraint_slope, open.constraint_slope),
+        )
         within(self.K, "loss", seen.loss_gradient, seen.rounds, self.loss_lipschitz, G_f)
-        within(self.K, "constraint", seen.constraint_gradient, seen.rounds, self.constraint_lipschitz, G_g)
+        within(
+            self.K,
+            "constraint",
+            seen.constraint_gradient,
+            seen.rounds,
+            self.constraint_lipschitz,
+            G_g,
+        )
 
     def bound(self, ledger: Ledger, B: float) -> Bound:
-        """What holds for the rounds so far, given the base learner's regret bound B on the surrogate, in units of 2^exponent."""
-        V, D, e = math.ldexp(1.0 / self.caution, -ledger.exponent), self.K.diameter, self._growth(ledger.rounds)
+        """What holds for the rounds so far, given the base learner's regret bound B on the
+        surrogate, in units of 2^exponent.
+        """
+        V, D, e = (
+            math.ldexp(1.0 / self.caution, -ledger.exponent),
+            self.K.diameter,
+            self._growth(ledger.rounds),
+        )
         regret = (B - ledger.paid) / V if V > 0.0 else math.inf
         losses = V * D * ledger.loss_norms
         most = B + losses
@@ -171,19 +214,33 @@ class LyapunovWeights:
         return Bound(_finite(regret), violation, "" if regret < math.inf else OUTGROWN)
 
     def promised(self, c_base: float) -> Bound:
-        """What is known before the first of `horizon` rounds, where the base learner's regret is at most c_base D M T^p."""
+        """What is known before the first of `horizon` rounds, where the base learner's regret is at
+        most c_base D M T^p.
+        """
         if self.horizon is None or self.loss_lipschitz is None or self.constraint_lipschitz is None:
-            return Bound(None, None, "A promise needs horizon, loss_lipschitz and constraint_lipschitz; without them bounds are measured.")
+            return Bound(
+                None,
+                None,
+                "A promise needs horizon, loss_lipschitz and constraint_lipschitz; without them "
+                "bounds are measured.",
+            )
         T, D, V, share = self.horizon, self.K.diameter, 1.0 / self.caution, c_base / self.c
         grown, theta = T**self.p, THETA * share
         if theta >= 1.0:
-            return Bound(None, None, "The distance that may be left between x and y is too large for a promise: bounds are measured.")
+            return Bound(
+                None,
+                None,
+                "The distance that may be left between x and y is too large for a promise: bounds "
+                "are measured.",
+            )
         log = math.log((1.0 + share * V + V * T / (self.c * grown)) / (1.0 - theta))
         regret = self.loss_lipschitz * D * grown * (c_base + self.c * theta / V)
         return Bound(regret, self.c * self.constraint_lipschitz * D * grown / THETA * log)
 
 
-OUTGROWN = "The weights of the limits have outgrown those of the losses: of the regret nothing is known."
+OUTGROWN = (
+    "The weights of the limits have outgrown those of the losses: of the regret nothing is known."
+)
 
 
 def _finite(number: float) -> float | None:

@@ -1,17 +1,22 @@
-"""Gradients from values alone: exploring around a point, one value a round  (Flaxman, Kalai & McMahan 2005).
+"""Gradients from values alone: exploring around a point, one value a round
+(Flaxman, Kalai & McMahan 2005).
 
-A round is played at z = x + mu u, u uniform on the unit sphere of the direction space of aff(K), n its dimension. For every number
-`base` that does not depend on u,
+A round is played at z = x + mu u, u uniform on the unit sphere of the direction space of aff(K), n
+its dimension. For every number `base` that does not depend on u,
 
-    E[ (n/mu) (f(z) - base) u ]  =  the gradient, within aff(K), of F(x) = E f(x + mu v), v uniform in the unit ball,
+    E[ (n/mu) (f(z) - base) u ]  =  the gradient, within aff(K), of F(x) = E f(x + mu v),
+        v uniform in the unit ball,
 
-as E u = 0. F is convex with f(x) <= F(x) <= E f(z) <= F(x) + mu G/(n + 1) and F(x) <= f(x) + mu G n/(n + 1), G a slope of f: the value
-seen averages over the sphere, the gradient belongs to the average over the ball. Any base of earlier rounds will do, as u is drawn anew:
-here the mean over the last block and this one so far, which makes estimates blind to constants and small where values vary little.
+as E u = 0. F is convex with f(x) <= F(x) <= E f(z) <= F(x) + mu G/(n + 1) and F(x) <= f(x) + mu G
+n/(n + 1), G a slope of f: the value seen averages over the sphere, the gradient belongs to the
+average over the ball. Any base of earlier rounds will do, as u is drawn anew: here the mean over
+the last block and this one so far, which makes estimates blind to constants and small where values
+vary little.
 
-If r is the radius of a ball around c within aff(K) inside K, every z lies in K when x lies in c + (1 - mu/r)(K - c).
-u is a Gaussian made tangent to aff(K) and of length 1, a function of the seed and the round: split, resumed or taken many at a time,
-rounds explore the same way.
+If r is the radius of a ball around c within aff(K) inside K, every z lies in K when x lies in c +
+(1 - mu/r)(K - c).
+u is a Gaussian made tangent to aff(K) and of length 1, a function of the seed and the round: split,
+resumed or taken many at a time, rounds explore the same way.
 """
 
 from __future__ import annotations
@@ -46,7 +51,9 @@ NOTHING = Bandit(frozen(np.zeros(0)), frozen(np.zeros(0)))
 
 
 class Explorer(Clocked[S]):
-    """Abstract: learners that explore around a point which is constant within a block, and see values alone."""
+    """Abstract: learners that explore around a point which is constant within a block, and see
+    values alone.
+    """
 
     needs: ClassVar = Bandit
     on_average: ClassVar = True
@@ -63,7 +70,9 @@ class Explorer(Clocked[S]):
 
     @abstractmethod
     def _closed(self, state: S, block: Bandit, u: Array) -> S:
-        """The state after a whole block, from its values and where they were seen; `state` is that of its last part's beginning."""
+        """The state after a whole block, from its values and where they were seen; `state` is that
+        of its last part's beginning.
+        """
 
     @property
     def hard_set(self) -> ConvexSet:
@@ -76,7 +85,10 @@ class Explorer(Clocked[S]):
         state = self._in_stretch(state)
         k = as_count(k, "How many points are asked for", least=0)
         if not 1 <= k <= self.rounds_left(state):
-            raise InvalidInput(f"The next {k} points were asked for; 1 to {self.rounds_left(state)} are settled before the next update.")
+            raise InvalidInput(
+                f"The next {k} points were asked for; 1 to {self.rounds_left(state)} are settled "
+                "before the next update."
+            )
         x, mu = self._around(state)
         return frozen(x + mu * directions(self.K, self.seed, state.t, k))
 
@@ -85,16 +97,24 @@ class Explorer(Clocked[S]):
         left = self.rounds_left(state)
         seen = require_bandit(seen, left)
         self._require(seen)
-        block = Bandit(*(frozen(np.concatenate(parts)) for parts in zip(state.open, seen, strict=True)))
+        block = Bandit(
+            *(frozen(np.concatenate(parts)) for parts in zip(state.open, seen, strict=True))
+        )
         if seen.rounds == left:
-            return self._closed(state, block, directions(self.K, self.seed, state.t - state.open.rounds, block.rounds))
+            return self._closed(
+                state,
+                block,
+                directions(self.K, self.seed, state.t - state.open.rounds, block.rounds),
+            )
         record: Any = state  # a NamedTuple, which no protocol can say
         waiting: S = record._replace(t=state.t + seen.rounds, open=block)
         return waiting
 
 
 def directions(K: ConvexSet, seed: int, first: int, count: int) -> Array:
-    """The unit vectors of rounds `first` to `first + count - 1`, (count, *shape); zeros where there is no direction."""
+    """The unit vectors of rounds `first` to `first + count - 1`, (count, *shape); zeros where there
+    is no direction.
+    """
     shape = (count, *K.shape)
     if K.dimension == 0:
         return like(np.zeros(shape), K.center)
@@ -112,7 +132,9 @@ def combined(coefficients: Floats, u: Array) -> Array:
 
 
 def centred(values: Floats, mean: float, rounds: int) -> Floats:
-    """Values of a block minus what they were before, on average: over `rounds` rounds of this mean, and over the block so far."""
+    """Values of a block minus what they were before, on average: over `rounds` rounds of this mean,
+    and over the block so far.
+    """
     before = np.concatenate([[0.0], np.cumsum(values)[:-1]]) + rounds * mean
     base = before / np.maximum(1, rounds + np.arange(len(values)))
     if rounds == 0:
@@ -123,11 +145,14 @@ def centred(values: Floats, mean: float, rounds: int) -> Floats:
 def as_explorable(K: object, what: str) -> ConvexSet:
     """K, if it knows a ball inside it to explore in, or is a single point."""
     if not isinstance(K, ConvexSet):
-        raise WrongType(f"{what} needs a set such as sets.Simplex(3), or one of your own (a sets.ConvexSet), not {K!r}.")
+        raise WrongType(
+            f"{what} needs a set such as sets.Simplex(3), or one of your own (a sets.ConvexSet), "
+            f"not {K!r}."
+        )
     if K.dimension > 0 and not (K.inner_radius or 0.0) > 0.0:
         raise NotSupported(
-            f"{what} explores within a ball around the center of its set, and {K!r} knows of none: its inner_radius is {K.inner_radius}. "
-            "Give a set with an inner_radius above 0."
+            f"{what} explores within a ball around the center of its set, and {K!r} knows of none: "
+            f"its inner_radius is {K.inner_radius}. Give a set with an inner_radius above 0."
         )
     return K
 
@@ -136,10 +161,15 @@ def require_size(name: str, values: Floats, given: float | None) -> None:
     """Refuse values above the size that was given for them."""
     size = float(np.abs(values).max())
     if given is not None and size > given * (1.0 + 1e-9):
-        raise InvalidInput(f"A {name} value of size {size:.6g} was seen, above {name}_size = {given:.6g}; give a larger one, or none.")
+        raise InvalidInput(
+            f"A {name} value of size {size:.6g} was seen, above {name}_size = {given:.6g}; give a "
+            "larger one, or none."
+        )
 
 
 def room_to_explore(K: ConvexSet, mu: float) -> Shrunk:
-    """The members of K with a ball of radius mu around them, within aff(K), inside K: c + (1 - mu/r)(K - c)."""
+    """The members of K with a ball of radius mu around them, within aff(K), inside K: c +
+    (1 - mu/r)(K - c).
+    """
     r = K.inner_radius or 1.0
     return Shrunk(K, max(1.0 - mu / r, 1e-12))

@@ -1,17 +1,21 @@
 """Giving back a part of what a step goes past a limit.
 
-A step along g = V grad f + P, P = w grad g^+, made at x where the limit is broken by h, ends at  y' = y - eta g.  Linearised at x the limit
-there says (w h + <P, y' - x>)/w, and where that is negative the push P was longer than needed. With `kept` from 0 to 1
+A step along g = V grad f + P, P = w grad g^+, made at x where the limit is broken by h, ends at
+y' = y - eta g.  Linearised at x the limit there says (w h + <P, y' - x>)/w, and where that is
+negative the push P was longer than needed. With `kept` from 0 to 1
 
     y'' = y' + (1 - kept) back P,        back = min( eta, (-w h - <P, y' - x>)^+/|P|^2 ):
 
-kept = 1 is the plain step, kept = 0 goes no further than the limit. Nothing is lost in theory: for every z that keeps the limit
+kept = 1 is the plain step, kept = 0 goes no further than the limit. Nothing is lost in theory: for
+every z that keeps the limit
 
     |y'' - z|^2  <=  |y - z|^2 - 2 eta ( V <grad f, y - z> + w h + <P, y - x> ) + eta^2 |g|^2,
 
-which is all that a bound on regret and violation uses of a step. Proof: the losses alone lead to u = y' + eta P, and y'' = u - lam P. As
-w h + <P, z - x> <= 0, <P, u - z> >= w h + <P, u - x> =: m, so |u - lam P - z|^2 <= |u - z|^2 - 2 lam m + lam^2 |P|^2. That parabola is
-least at m/|P|^2; lam lies between there (0 or eta where it is outside) and eta, so eta is no better, and gives the right-hand side above.
+which is all that a bound on regret and violation uses of a step. Proof: the losses alone lead to
+u = y' + eta P, and y'' = u - lam P. As w h + <P, z - x> <= 0, <P, u - z> >= w h + <P, u - x> =: m,
+so |u - lam P - z|^2 <= |u - z|^2 - 2 lam m + lam^2 |P|^2. That parabola is least at m/|P|^2; lam
+lies between there (0 or eta where it is outside) and eta, so eta is no better, and gives the
+right-hand side above.
 """
 
 from __future__ import annotations

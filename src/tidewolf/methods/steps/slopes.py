@@ -1,10 +1,12 @@
 """Gradients within the affine hull, and the slopes they show.
 
-A gradient's part across aff(K) moves no decision within K, but would move its companion y away from K: it is taken off first.
+A gradient's part across aff(K) moves no decision within K, but would move its companion y away from
+K: it is taken off first.
 
-Learners square slopes, and multiply them by the radius. A slope whose square would overflow, or lose its digits, is refused: taken for
-0 it would be a loss that nobody minimises, or a limit that nobody can keep. Beside slopes that are known already, though, what is
-below their rounding is 0: a curved loss at its minimum.
+Learners square slopes, and multiply them by the radius. A slope whose square would overflow, or
+lose its digits, is refused: taken for 0 it would be a loss that nobody minimises, or a limit that
+nobody can keep. Beside slopes that are known already, though, what is below their rounding is 0: a
+curved loss at its minimum.
 """
 
 from __future__ import annotations
@@ -13,7 +15,17 @@ import math
 
 import numpy as np
 
-from tidewolf.core.arrays import LEAST, MOST, eps_of, inner, length, namespace, norm, square, square_range
+from tidewolf.core.arrays import (
+    LEAST,
+    MOST,
+    eps_of,
+    inner,
+    length,
+    namespace,
+    norm,
+    square,
+    square_range,
+)
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotFinite
 from tidewolf.core.oracle import HasLMO
@@ -25,7 +37,9 @@ _ACROSS = 1e-4
 """A tangent whose square is below this share of the gradient's is taken once more."""
 
 
-def within(K: HasLMO, name: str, gradient: Array, rounds: int, given: float | None, known: float = 0.0) -> tuple[Array, float]:
+def within(
+    K: HasLMO, name: str, gradient: Array, rounds: int, given: float | None, known: float = 0.0
+) -> tuple[Array, float]:
     """A sum of gradients within aff(K), 0 where only rounding is left of it, and its slope a round.
 
     Refused above the slope `given`, and where its size is not moderate; `known` was seen before.
@@ -40,17 +54,25 @@ def within(K: HasLMO, name: str, gradient: Array, rounds: int, given: float | No
     if along2 <= (_ROUNDING * eps_of(gradient)) ** 2 * norm2 or K.diameter == 0.0:
         return 0.0 * gradient, 0.0
     if along2 < _ACROSS * norm2:
-        along = K.tangent(along)  # what rounding left of a large part across aff(K) would be large beside the rest
+        # what rounding left of a large part across aff(K) would be large beside the rest
+        along = K.tangent(along)
     slope = math.sqrt(along2) / rounds
     if given is not None and slope > given * (1.0 + 1e-9):
-        raise InvalidInput(f"A {name} of slope {slope:.6g} was seen, above {name}_lipschitz = {given:.6g}; give a larger one, or none.")
+        raise InvalidInput(
+            f"A {name} of slope {slope:.6g} was seen, above {name}_lipschitz = {given:.6g}; give a "
+            "larger one, or none."
+        )
     if not LEAST <= slope * K.radius <= MOST:
-        raise _immoderate(name, slope, f" on a set of radius {K.radius:.3g}", "slopes times radii", LEAST, MOST)
+        raise _immoderate(
+            name, slope, f" on a set of radius {K.radius:.3g}", "slopes times radii", LEAST, MOST
+        )
     return along, slope
 
 
 def each_within(K: HasLMO, name: str, batch: Batch, x: Array, known: float = 0.0) -> Floats:
-    """The slope of each round at x within aff(K), for the choice of subgradient that `batch` makes."""
+    """The slope of each round at x within aff(K), for the choice of subgradient that `batch`
+    makes.
+    """
     gradients = batch.gradients(x)
     if len(batch) > 1:
         xp = namespace(gradients)
@@ -59,11 +81,15 @@ def each_within(K: HasLMO, name: str, batch: Batch, x: Array, known: float = 0.0
         slopes, (least, most) = batch.slopes(x), square_range(x)
         if np.all((slopes >= least) & (slopes <= most)):
             return slopes
-    return np.array([within(K, name, gradients[t, ...], 1, None, known)[1] for t in range(len(batch))])
+    return np.array(
+        [within(K, name, gradients[t, ...], 1, None, known)[1] for t in range(len(batch))]
+    )
 
 
 def _small(K: HasLMO, name: str, gradient: Array, rounds: int, known: float) -> Array:
-    """0 in place of a gradient that is none within aff(K), or is nothing beside the slopes known; any other is refused."""
+    """0 in place of a gradient that is none within aff(K), or is nothing beside the slopes known;
+    any other is refused.
+    """
     xp = namespace(gradient)
     size = float(xp.max(xp.abs(gradient)))
     if size > 0.0 and K.diameter > 0.0:
@@ -78,13 +104,18 @@ def _too_large(name: str, gradient: Array, rounds: int) -> InvalidInput:
     xp = namespace(gradient)
     largest = float(xp.max(xp.abs(gradient)))
     if not largest < math.inf:
-        return NotFinite(f"The {name} gradient holds a NaN or an infinite number; give functions with finite gradients.")
+        return NotFinite(
+            f"The {name} gradient holds a NaN or an infinite number; give functions with finite "
+            "gradients."
+        )
     return _immoderate(name, length(gradient / rounds), "", "slopes", *square_range(gradient))
 
 
-def _immoderate(name: str, slope: float, where: str, what: str, least: float, most: float) -> NotFinite:
+def _immoderate(
+    name: str, slope: float, where: str, what: str, least: float, most: float
+) -> NotFinite:
     verb = "vanish" if slope < 1.0 else "overflow"
     return NotFinite(
-        f"A {name} of slope {slope:.3g}{where} was given, whose square would {verb}; {what} from {least:g} to {most:g} are accepted: "
-        f"give the {name} in other units."
+        f"A {name} of slope {slope:.3g}{where} was given, whose square would {verb}; {what} from "
+        f"{least:g} to {most:g} are accepted: give the {name} in other units."
     )

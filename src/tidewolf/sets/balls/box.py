@@ -2,8 +2,9 @@
 
     { lower <= x <= upper }
 
-Oracle: entry by entry, the lower bound where the direction is nonnegative, else the upper. Entries with lower = upper are fixed: the
-affine hull runs through the free ones. Center (lower + upper)/2, radius ||upper - lower||/2, inner radius half the smallest free width.
+Oracle: entry by entry, the lower bound where the direction is nonnegative, else the upper. Entries
+with lower = upper are fixed: the affine hull runs through the free ones. Center (lower + upper)/2,
+radius ||upper - lower||/2, inner radius half the smallest free width.
 """
 
 from __future__ import annotations
@@ -15,7 +16,16 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_direction, as_own, as_point, frozen, length, like, namespace, to_numpy
+from tidewolf.core.arrays import (
+    as_direction,
+    as_own,
+    as_point,
+    frozen,
+    length,
+    like,
+    namespace,
+    to_numpy,
+)
 from tidewolf.core.errors import EmptySet
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, NDArray, Shape
@@ -33,18 +43,25 @@ from tidewolf.sets.base import (
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Box(ConvexSet, Projectable, Polyhedral, Relaxable):
-    """Arrays with every entry between `lower` and `upper`, two arrays of one shape. Geometry exact."""
+    """Arrays with every entry between `lower` and `upper`, two arrays of one shape.
+    Geometry exact.
+    """
 
     lower: Array
     upper: Array
 
     def __post_init__(self) -> None:
         lower = as_own(self.lower, "The lower bound of a box")
-        upper = as_own(as_point(self.upper, as_shape(lower.shape, "The box"), "The upper bound of a box"), "The upper bound of a box")
+        upper = as_own(
+            as_point(self.upper, as_shape(lower.shape, "The box"), "The upper bound of a box"),
+            "The upper bound of a box",
+        )
         upper = frozen(like(upper, lower))
         if not bool(namespace(lower).all(lower <= upper)):
             at = np.argwhere(to_numpy(lower > upper))[0].tolist()
-            raise EmptySet(f"A box needs lower <= upper everywhere; at entry {at} the lower bound is greater.")
+            raise EmptySet(
+                f"A box needs lower <= upper everywhere; at entry {at} the lower bound is greater."
+            )
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
 
@@ -80,7 +97,9 @@ class Box(ConvexSet, Projectable, Polyhedral, Relaxable):
         """The largest breach of a bound."""
         x = as_point(x, self.shape, "The point")
         xp = namespace(x)
-        return max(0.0, float(xp.max(like(self.lower, x) - x)), float(xp.max(x - like(self.upper, x))))
+        return max(
+            0.0, float(xp.max(like(self.lower, x) - x)), float(xp.max(x - like(self.upper, x)))
+        )
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         xp = namespace(direction)
@@ -97,7 +116,9 @@ class Box(ConvexSet, Projectable, Polyhedral, Relaxable):
         return self.project(y)
 
     def description(self) -> LinearDescription:
-        return LinearDescription(*(to_numpy(bound).astype(np.float64).reshape(-1) for bound in (self.lower, self.upper)))
+        return LinearDescription(
+            *(to_numpy(bound).astype(np.float64).reshape(-1) for bound in (self.lower, self.upper))
+        )
 
     @classmethod
     def examples(cls) -> Sequence[Box]:

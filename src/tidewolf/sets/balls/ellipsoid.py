@@ -1,15 +1,19 @@
 """The ellipsoid of a positive definite matrix A.
 
-    { (x - c)' A (x - c) <= 1 }         semi-axes s_i = 1/sqrt(a_i) along the eigenvectors of A, a_i its eigenvalues
+    { (x - c)' A (x - c) <= 1 }
+        semi-axes s_i = 1/sqrt(a_i) along the eigenvectors of A, a_i its eigenvalues
 
-A vector for A is its diagonal. In the coordinates u = Q'(x - c), A = Q diag(a) Q', it is sum_i (u_i/s_i)^2 <= 1, the unit ball stretched by
-s. Oracle: with e = Q'd the answer is u = -s (s e)/|s e|, from d divided by its largest size; the center for d = 0. Radius: the longest
+A vector for A is its diagonal. In the coordinates u = Q'(x - c), A = Q diag(a) Q', it is sum_i
+(u_i/s_i)^2 <= 1, the unit ball stretched by s. Oracle: with e = Q'd the answer is u = -s
+(s e)/|s e|, from d divided by its largest size; the center for d = 0. Radius: the longest
 semi-axis; diameter: twice that; inner radius: the shortest.
 
-Projection of u outside: x_i = s_i p_i, p_i = s_i u_i/(s_i^2 + t), with the t > 0 for which f(t) = |p| is 1. Since 1/f is concave and
-grows, Newton's method on 1/f = 1 stays below the root from any t with f(t) >= 1, and |s u| - max s^2 is one.
+Projection of u outside: x_i = s_i p_i, p_i = s_i u_i/(s_i^2 + t), with the t > 0 for which
+f(t) = |p| is 1. Since 1/f is concave and grows, Newton's method on 1/f = 1 stays below the root
+from any t with f(t) >= 1, and |s u| - max s^2 is one.
 
-The matrix is turned once, by a dense eigensolver in double precision; "exact" is up to its rounding, eps times the condition of A.
+The matrix is turned once, by a dense eigensolver in double precision; "exact" is up to its
+rounding, eps times the condition of A.
 """
 
 from __future__ import annotations
@@ -21,7 +25,18 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_own, as_point, eps_of, frozen, inner, length, like, namespace, norm, to_numpy
+from tidewolf.core.arrays import (
+    as_own,
+    as_point,
+    eps_of,
+    frozen,
+    inner,
+    length,
+    like,
+    namespace,
+    norm,
+    to_numpy,
+)
 from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, NDArray, Shape
@@ -34,7 +49,8 @@ _MOST_STEPS = 100
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Ellipsoid(ConvexSet, Projectable, Relaxable):
-    """Vectors x with (x - center)' A (x - center) <= 1; `matrix` is A, or the diagonal of A. Geometry exact.
+    """Vectors x with (x - center)' A (x - center) <= 1; `matrix` is A, or the diagonal of A.
+    Geometry exact.
 
     The center is the origin unless told otherwise. For { (x - c)' A (x - c) <= r } give A/r.
     """
@@ -46,10 +62,20 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
         matrix = as_own(self.matrix, "The matrix of an ellipsoid")
         n = matrix.shape[0] if matrix.shape else 0
         if tuple(matrix.shape) not in ((n,), (n, n)) or n == 0:
-            raise WrongShape(f"The matrix of an ellipsoid is n x n, or the n entries of its diagonal, not of shape {tuple(matrix.shape)}.")
-        center = np.zeros(n) if self.center is None else as_own(self.center, "The center of an ellipsoid")
+            raise WrongShape(
+                "The matrix of an ellipsoid is n x n, or the n entries of its diagonal, not of "
+                f"shape {tuple(matrix.shape)}."
+            )
+        center = (
+            np.zeros(n)
+            if self.center is None
+            else as_own(self.center, "The center of an ellipsoid")
+        )
         if tuple(center.shape) != (n,):
-            raise WrongShape(f"The center of an ellipsoid has shape {tuple(center.shape)}; its matrix makes points of shape {(n,)}.")
+            raise WrongShape(
+                f"The center of an ellipsoid has shape {tuple(center.shape)}; its matrix makes "
+                f"points of shape {(n,)}."
+            )
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "center", frozen(like(center, matrix)))
         A = to_numpy(matrix)
@@ -58,7 +84,8 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
         smallest, largest = (float(pick(self._turned[0])) for pick in (np.min, np.max))
         if smallest <= n * eps_of(matrix) * largest or largest <= 0:
             raise InvalidInput(
-                f"The matrix of an ellipsoid must be positive definite; its eigenvalues run from {smallest:.3g} to {largest:.3g}."
+                "The matrix of an ellipsoid must be positive definite; its eigenvalues run from "
+                f"{smallest:.3g} to {largest:.3g}."
             )
 
     @property
@@ -74,13 +101,19 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
         return float(np.min(self._semiaxes))
 
     def excess(self, x: Array) -> float:
-        """How much larger the ellipsoid would have to be to hold x, times the shortest semi-axis: at most the distance to it."""
+        """How much larger the ellipsoid would have to be to hold x, times the shortest semi-axis:
+        at most the distance to it.
+        """
         x = as_point(x, self.shape, "The point")
         u = self._turn(x - like(self.center, x))
         return self.inner_radius * max(0.0, length(u / like(self._semiaxes, u)) - 1.0)
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
-        xp, center, s = namespace(direction), like(self.center, direction), like(self._semiaxes, direction)
+        xp, center, s = (
+            namespace(direction),
+            like(self.center, direction),
+            like(self._semiaxes, direction),
+        )
         largest = float(xp.max(xp.abs(direction)))
         if largest == 0.0:
             return Answer(Dense(center))
@@ -90,7 +123,8 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
     def project(self, y: Array) -> Array:
         """One scalar root."""
         y = as_point(y, self.shape, "The point to project")
-        center, s = like(self.center, y), like(self._semiaxes / self.radius, y)  # in units of the longest semi-axis
+        # in units of the longest semi-axis
+        center, s = like(self.center, y), like(self._semiaxes / self.radius, y)
         u = self._turn((y - center) / self.radius)
         if length(u / s) <= 1.0:
             return namespace(y).asarray(y, copy=True)
@@ -105,7 +139,9 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
         return center + self.radius * self._back(s * p / f)
 
     def relax(self, y: Array) -> Array:
-        """The smallest box around it: c_i +- the root of entry i of the diagonal of the inverse of A."""
+        """The smallest box around it: c_i +- the root of entry i of the diagonal of the inverse of
+        A.
+        """
         center = to_numpy(self.center)
         return clipped(y, self.shape, center - self._widths, center + self._widths)
 

@@ -2,11 +2,12 @@
 
     { sum_g w_g |x_g| <= tau }            x_g the entries of group g, |.| Euclidean, weights w_g > 0
 
-Oracle: the group with the largest |d_g|/w_g, the first among equals, gets everything: -(tau/w_g) d_g/|d_g|; for d = 0 the answer is the
-center. The farthest members are these, so that the radius is tau / min w. On the unit sphere sum_g w_g |u_g| is at most |w|, where
-|u_g| = w_g/|w|: the inner radius is tau/|w|. Projection: y_g shortened to max(0, |y_g| - t w_g) with the least t >= 0 that meets the
-bound, found by sorting |y_g|/w_g. Superset: every group in its own ball of radius tau/w_g. (Of the largest, not the sum, of the |x_g| the
-balls are products of `L2Ball`.)
+Oracle: the group with the largest |d_g|/w_g, the first among equals, gets everything: -(tau/w_g)
+d_g/|d_g|; for d = 0 the answer is the center. The farthest members are these, so that the radius is
+tau / min w. On the unit sphere sum_g w_g |u_g| is at most |w|, where |u_g| = w_g/|w|: the inner
+radius is tau/|w|. Projection: y_g shortened to max(0, |y_g| - t w_g) with the least t >= 0 that
+meets the bound, found by sorting |y_g|/w_g. Superset: every group in its own ball of radius
+tau/w_g. (Of the largest, not the sum, of the |x_g| the balls are products of `L2Ball`.)
 """
 
 from __future__ import annotations
@@ -18,7 +19,18 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_number, as_own, as_point, frozen, is_array, length, like, namespace, require_no_mask, to_numpy
+from tidewolf.core.arrays import (
+    as_number,
+    as_own,
+    as_point,
+    frozen,
+    is_array,
+    length,
+    like,
+    namespace,
+    require_no_mask,
+    to_numpy,
+)
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, Shape
@@ -32,8 +44,8 @@ from tidewolf.sets.base import Projectable, as_shape
 class GroupBall(NormBall, Projectable):
     """Arrays whose groups have weighted lengths of at most `tau` in sum. Geometry exact.
 
-    `groups` are whole numbers in the shape of a point: entries with the same one form a group. `weights`, 1 unless told otherwise,
-    belong to these numbers in increasing order.
+    `groups` are whole numbers in the shape of a point: entries with the same one form a group.
+    `weights`, 1 unless told otherwise, belong to these numbers in increasing order.
     """
 
     groups: Array
@@ -45,20 +57,36 @@ class GroupBall(NormBall, Projectable):
         try:
             groups = np.array(to_numpy(self.groups) if is_array(self.groups) else self.groups)
         except (TypeError, ValueError):
-            raise WrongType("The groups of a group ball are an array of whole numbers; the rows given have different lengths.") from None
+            raise WrongType(
+                "The groups of a group ball are an array of whole numbers; the rows given have "
+                "different lengths."
+            ) from None
         if groups.dtype.kind not in "iu":
             raise WrongType(
-                f"The groups of a group ball must be whole numbers, one for each entry of a point, not of dtype {groups.dtype}."
+                "The groups of a group ball must be whole numbers, one for each entry of a point, "
+                f"not of dtype {groups.dtype}."
             )
         as_shape(groups.shape, "The group ball")
         object.__setattr__(self, "groups", frozen(groups))
-        object.__setattr__(self, "tau", as_number(self.tau, "The bound tau of a group ball", above=0.0))
+        object.__setattr__(
+            self, "tau", as_number(self.tau, "The bound tau of a group ball", above=0.0)
+        )
         count = len(np.unique(groups))
-        weights = frozen(np.ones(count)) if self.weights is None else as_own(self.weights, "The weights of a group ball")
+        weights = (
+            frozen(np.ones(count))
+            if self.weights is None
+            else as_own(self.weights, "The weights of a group ball")
+        )
         if tuple(weights.shape) != (count,):
-            raise WrongShape(f"The weights of a group ball have shape {tuple(weights.shape)}; there are {count} groups.")
+            raise WrongShape(
+                f"The weights of a group ball have shape {tuple(weights.shape)}; there are {count} "
+                "groups."
+            )
         if float(namespace(weights).min(weights)) <= 0:
-            raise InvalidInput("The weights of a group ball must be greater than 0: a group without weight would be free to go anywhere.")
+            raise InvalidInput(
+                "The weights of a group ball must be greater than 0: a group without weight would "
+                "be free to go anywhere."
+            )
         object.__setattr__(self, "weights", weights)
 
     @property
@@ -84,7 +112,9 @@ class GroupBall(NormBall, Projectable):
         if lengths[g] == 0.0:
             return Answer(Sparse(self.shape, np.zeros(0, dtype=np.int32), np.zeros(0)))
         chosen = self._order[self._starts[g] : self._starts[g + 1]]
-        return Answer(Sparse(self.shape, chosen, (-self.tau / self._w[g]) * (d[chosen] / lengths[g])))
+        return Answer(
+            Sparse(self.shape, chosen, (-self.tau / self._w[g]) * (d[chosen] / lengths[g]))
+        )
 
     def atom(self, point: Array) -> Vertex:
         return Sparse.of(point)

@@ -1,12 +1,15 @@
 """The ball of the k-norm: the sum of the k entries of largest size.
 
-    { N(x) <= tau },   N(x) = |x|_[1] + ... + |x|_[k]          |x|_[1] >= |x|_[2] >= ...  the sizes in order
+    { N(x) <= tau },   N(x) = |x|_[1] + ... + |x|_[k]  |x|_[1] >= |x|_[2] >= ...  the sizes in order
 
-It is the convex hull of the L1 ball of radius tau and the box [-tau/k, tau/k]^n: the largest of <d, .> over either is
-tau max(|d|_inf, |d|_1 / k), and this is the dual norm of N. Oracle: whichever of the two balls reaches farther, the first when they are
-equal. (k = 1 is the box, k = n the L1 ball.) The farthest members are the vertices, radius tau max(1, sqrt(n)/k). The facets, k entries
-with signs that sum to tau, are at tau/sqrt(k). Projection: that of the ordered weighted ball with k ones for weights.
-Description: x with s_i + t >= |x_i|, s >= 0, t >= 0 and k t + sum s <= tau, since the best t is |x|_[k].
+It is the convex hull of the L1 ball of radius tau and the box [-tau/k, tau/k]^n: the largest of <d,
+.> over either is tau max(|d|_inf, |d|_1 / k), and this is the dual norm of N. Oracle: whichever of
+the two balls reaches farther, the first when they are equal. (k = 1 is the box, k = n the L1 ball.)
+The farthest members are the vertices, radius tau max(1, sqrt(n)/k). The facets, k entries with
+signs that sum to tau, are at tau/sqrt(k). Projection: that of the ordered weighted ball with k ones
+for weights.
+Description: x with s_i + t >= |x_i|, s >= 0, t >= 0 and k t + sum s <= tau, since the best t is
+|x|_[k].
 """
 
 from __future__ import annotations
@@ -31,7 +34,10 @@ from tidewolf.sets.base import LinearDescription, Polyhedral, Projectable, as_si
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class KNormBall(NormBall, Projectable, Polyhedral):
-    """Arrays whose k entries of largest size have sizes of at most `tau` in sum; n as for `L2Ball`. Geometry exact."""
+    """Arrays whose k entries of largest size have sizes of at most `tau` in sum; n as for `L2Ball`.
+
+    Geometry exact.
+    """
 
     n: int | Shape
     k: int
@@ -40,7 +46,9 @@ class KNormBall(NormBall, Projectable, Polyhedral):
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", as_size(self.n, "a k-norm ball"))
         object.__setattr__(self, "k", as_entries(self.k, math.prod(self.shape), "a k-norm ball"))
-        object.__setattr__(self, "tau", as_number(self.tau, "The bound tau of a k-norm ball", above=0.0))
+        object.__setattr__(
+            self, "tau", as_number(self.tau, "The bound tau of a k-norm ball", above=0.0)
+        )
 
     @property
     def shape(self) -> Shape:
@@ -76,14 +84,23 @@ class KNormBall(NormBall, Projectable, Polyhedral):
         """The projection on the ordered weighted ball that this is."""
         y = as_point(y, self.shape, "The point to project")
         weights = np.where(np.arange(math.prod(self.shape)) < self.k, 1.0, 0.0)
-        return namespace(y).reshape(OrderedWeightedBall(weights, self.tau).project(flat(y)), self.shape)
+        return namespace(y).reshape(
+            OrderedWeightedBall(weights, self.tau).project(flat(y)), self.shape
+        )
 
     def description(self) -> LinearDescription:
         from scipy.sparse import block_array, csr_array, eye_array
 
         n = math.prod(self.shape)
         x, none, t = eye_array(n), csr_array((1, n)), csr_array(np.ones((n, 1)))
-        A = block_array([[x, -x, -t], [-x, -x, -t], [none, csr_array(np.ones((1, n))), csr_array([[float(self.k)]])]], format="csr")
+        A = block_array(
+            [
+                [x, -x, -t],
+                [-x, -x, -t],
+                [none, csr_array(np.ones((1, n))), csr_array([[float(self.k)]])],
+            ],
+            format="csr",
+        )
         least, most = np.full(n, -self.tau), np.full(n, self.tau)
         return LinearDescription(
             lower=np.concatenate([least, np.zeros(n + 1)]),

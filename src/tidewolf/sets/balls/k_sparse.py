@@ -2,11 +2,13 @@
 
     { |x|_inf <= tau, |x|_1 <= k tau }         the ball of  N(x) = max(|x|_inf, |x|_1 / k)
 
-Its vertices have k entries +-tau and zeros elsewhere: it is the convex hull of all vectors with at most k nonzero entries, none larger
-in size than tau. Oracle: the k entries of largest size get tau against their signs, ties go to the earlier entry. (k = 1 is the L1 ball,
-k = n the box.) The farthest members are the vertices, radius tau sqrt(k). Facets x_i = +-tau at distance tau, and
-sum_i s_i x_i = k tau, s_i = +-1, at k tau/sqrt(n). Projection: sizes clip(|y_i| - t, 0, tau) with the least t >= 0 that brings their sum
-to k tau at most. Description: x = p - q with 0 <= p, q <= tau and sum (p + q) <= k tau.
+Its vertices have k entries +-tau and zeros elsewhere: it is the convex hull of all vectors with at
+most k nonzero entries, none larger in size than tau. Oracle: the k entries of largest size get tau
+against their signs, ties go to the earlier entry. (k = 1 is the L1 ball, k = n the box.) The
+farthest members are the vertices, radius tau sqrt(k). Facets x_i = +-tau at distance tau, and sum_i
+s_i x_i = k tau, s_i = +-1, at k tau/sqrt(n). Projection: sizes clip(|y_i| - t, 0, tau) with the
+least t >= 0 that brings their sum to k tau at most. Description: x = p - q with 0 <= p, q <= tau
+and sum (p + q) <= k tau.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ from tidewolf.sets.simplices.capped_simplex import CappedSimplex
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class KSparse(NormBall, Projectable, Polyhedral):
-    """The convex hull of arrays with at most k nonzero entries, each at most `tau` in size; n as for `L2Ball`. Geometry exact."""
+    """The convex hull of arrays with at most k nonzero entries, each at most `tau` in size; n as
+    for `L2Ball`. Geometry exact.
+    """
 
     n: int | Shape
     k: int
@@ -40,7 +44,9 @@ class KSparse(NormBall, Projectable, Polyhedral):
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", as_size(self.n, "a k-sparse set"))
         object.__setattr__(self, "k", as_entries(self.k, math.prod(self.shape), "a k-sparse set"))
-        object.__setattr__(self, "tau", as_number(self.tau, "The bound tau of a k-sparse set", above=0.0))
+        object.__setattr__(
+            self, "tau", as_number(self.tau, "The bound tau of a k-sparse set", above=0.0)
+        )
 
     @property
     def shape(self) -> Shape:
@@ -69,7 +75,9 @@ class KSparse(NormBall, Projectable, Polyhedral):
         return Sparse.of(point)
 
     def project(self, y: Array) -> Array:
-        """Sizes cut at tau; where they sum to more than k tau, projected on the capped simplex of that sum."""
+        """Sizes cut at tau; where they sum to more than k tau, projected on the capped simplex of
+        that sum.
+        """
         y = as_point(y, self.shape, "The point to project")
         xp = namespace(y)
         sizes = xp.abs(y)
@@ -85,7 +93,13 @@ class KSparse(NormBall, Projectable, Polyhedral):
         n = math.prod(self.shape)
         lift = hstack([eye_array(n), -eye_array(n)], format="csr")
         total = np.array([self.k * self.tau])
-        return LinearDescription(np.zeros(2 * n), np.full(2 * n, self.tau), A_ub=np.ones((1, 2 * n)), b_ub=total, lift=lift)
+        return LinearDescription(
+            np.zeros(2 * n),
+            np.full(2 * n, self.tau),
+            A_ub=np.ones((1, 2 * n)),
+            b_ub=total,
+            lift=lift,
+        )
 
     @classmethod
     def examples(cls) -> Sequence[KSparse]:

@@ -2,8 +2,8 @@
 
     { |x|_1 <= tau },    |x|_1 = sum_i |x_i|                 vertices  +-tau e_i
 
-Oracle: the entry of largest size, the first among equals, gets tau against its sign. The farthest members are the vertices, radius tau;
-the facets sum_i s_i x_i = tau, s_i = +-1, are at tau/sqrt(n).
+Oracle: the entry of largest size, the first among equals, gets tau against its sign. The farthest
+members are the vertices, radius tau; the facets sum_i s_i x_i = tau, s_i = +-1, are at tau/sqrt(n).
 """
 
 from __future__ import annotations
@@ -28,14 +28,18 @@ from tidewolf.sets.simplices.simplex import Simplex
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class L1Ball(NormBall, Projectable, Polyhedral):
-    """Arrays whose entries have sizes of at most `tau` in sum; n is a number of entries, or a shape. Geometry exact."""
+    """Arrays whose entries have sizes of at most `tau` in sum; n is a number of entries, or a
+    shape. Geometry exact.
+    """
 
     n: int | Shape
     tau: float = 1.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", as_size(self.n, "an L1 ball"))
-        object.__setattr__(self, "tau", as_number(self.tau, "The bound tau of an L1 ball", above=0.0))
+        object.__setattr__(
+            self, "tau", as_number(self.tau, "The bound tau of an L1 ball", above=0.0)
+        )
 
     @property
     def shape(self) -> Shape:

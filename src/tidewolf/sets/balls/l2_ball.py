@@ -2,8 +2,8 @@
 
     { ||x - center|| <= radius }                 (Frobenius norm)
 
-Oracle: center - radius d/||d||, the norm taken after dividing by the largest entry so that neither huge nor tiny directions
-lose it; for d = 0 every member is best and the center is the answer.
+Oracle: center - radius d/||d||, the norm taken after dividing by the largest entry so that neither
+huge nor tiny directions lose it; for d = 0 every member is best and the center is the answer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from tidewolf.sets.base import ConvexSet, Projectable, Relaxable, as_size, shape
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class L2Ball(ConvexSet, Projectable, Relaxable):
-    """Arrays within `radius` of `center` (the origin unless told otherwise); n is a number of entries, or a shape. Geometry exact."""
+    """Arrays within `radius` of `center` (the origin unless told otherwise); n is a number of
+    entries, or a shape. Geometry exact.
+    """
 
     n: int | Shape
     radius: float = 1.0
@@ -33,11 +35,20 @@ class L2Ball(ConvexSet, Projectable, Relaxable):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", as_size(self.n, "a ball"))
-        object.__setattr__(self, "radius", as_number(self.radius, "The radius of a ball", above=0.0))
+        object.__setattr__(
+            self, "radius", as_number(self.radius, "The radius of a ball", above=0.0)
+        )
         shape = self.shape
-        center = frozen(np.zeros(shape)) if self.center is None else as_own(self.center, "The center of a ball")
+        center = (
+            frozen(np.zeros(shape))
+            if self.center is None
+            else as_own(self.center, "The center of a ball")
+        )
         if tuple(center.shape) != shape:
-            raise WrongShape(f"The center of a ball has shape {tuple(center.shape)}; the ball's points have shape {shape}.")
+            raise WrongShape(
+                f"The center of a ball has shape {tuple(center.shape)}; the ball's points have "
+                f"shape {shape}."
+            )
         object.__setattr__(self, "center", center)
 
     @property
@@ -63,7 +74,11 @@ class L2Ball(ConvexSet, Projectable, Relaxable):
         y = as_point(y, self.shape, "The point to project")
         center = like(self.center, y)
         away = length(y - center)
-        return namespace(y).asarray(y, copy=True) if away <= self.radius else center + (y - center) * (self.radius / away)
+        return (
+            namespace(y).asarray(y, copy=True)
+            if away <= self.radius
+            else center + (y - center) * (self.radius / away)
+        )
 
     def relax(self, y: Array) -> Array:
         """The ball itself."""
@@ -71,4 +86,9 @@ class L2Ball(ConvexSet, Projectable, Relaxable):
 
     @classmethod
     def examples(cls) -> Sequence[L2Ball]:
-        return (cls(1), cls(3, radius=2.0), cls((2, 2), radius=0.1, center=[[1.0, 0.0], [0.0, -3.0]]), cls(4, center=[0.0, 5.0, 0.0, 0.0]))
+        return (
+            cls(1),
+            cls(3, radius=2.0),
+            cls((2, 2), radius=0.1, center=[[1.0, 0.0], [0.0, -3.0]]),
+            cls(4, center=[0.0, 5.0, 0.0, 0.0]),
+        )

@@ -1,15 +1,18 @@
 """The ball of a p-norm, 1 <= p <= inf.
 
-    { |x|_p <= tau },    |x|_p = (sum_i |x_i|^p)^(1/p)           p = 1 and p = inf the limits: sum and largest of the sizes
+    { |x|_p <= tau },    |x|_p = (sum_i |x_i|^p)^(1/p)
+        p = 1 and p = inf the limits: sum and largest of the sizes
 
-Oracle: by Hoelder's inequality -tau s/|s|_p with s_i = sign(d_i) |d_i|^(1/(p - 1)), where |s|_p^p = <s, d>, from d divided by its largest
-size. For p = 1 the entries of largest size share (`L1Ball` gives everything to the first, which is a vertex); for p = inf every entry is
-+-tau; for d = 0 and p < inf every member is best and the center is the answer. Since
+Oracle: by Hoelder's inequality -tau s/|s|_p with s_i = sign(d_i) |d_i|^(1/(p - 1)), where
+|s|_p^p = <s, d>, from d divided by its largest size. For p = 1 the entries of largest size share
+(`L1Ball` gives everything to the first, which is a vertex); for p = inf every entry is +-tau; for
+d = 0 and p < inf every member is best and the center is the answer. Since
 
-    |x|_2 <= |x|_p  for p <= 2,     |x|_2 <= n^(1/2 - 1/p) |x|_p  for p >= 2      (e_1 and (1, ..., 1) attain them),
+    |x|_2 <= |x|_p  for p <= 2,     |x|_2 <= n^(1/2 - 1/p) |x|_p  for p >= 2
+        (e_1 and (1, ..., 1) attain them),
 
-the radius is tau max(1, n^(1/2 - 1/p)) and, these being the other way round for the largest ball inside, the inner radius
-tau min(1, n^(1/2 - 1/p)).
+the radius is tau max(1, n^(1/2 - 1/p)) and, these being the other way round for the largest ball
+inside, the inner radius tau min(1, n^(1/2 - 1/p)).
 """
 
 from __future__ import annotations
@@ -30,7 +33,10 @@ from tidewolf.sets.base import as_size, shape_of
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class LpBall(NormBall):
-    """Arrays of p-norm at most `tau`, p at least 1 and perhaps infinite; n as for `L2Ball`. Geometry exact."""
+    """Arrays of p-norm at most `tau`, p at least 1 and perhaps infinite; n as for `L2Ball`.
+
+    Geometry exact.
+    """
 
     n: int | Shape
     p: float
@@ -40,7 +46,9 @@ class LpBall(NormBall):
         object.__setattr__(self, "n", as_size(self.n, "an Lp ball"))
         if not (isinstance(self.p, float) and self.p == math.inf):
             object.__setattr__(self, "p", as_number(self.p, "The power p of an Lp ball", least=1.0))
-        object.__setattr__(self, "tau", as_number(self.tau, "The bound tau of an Lp ball", above=0.0))
+        object.__setattr__(
+            self, "tau", as_number(self.tau, "The bound tau of an Lp ball", above=0.0)
+        )
 
     @property
     def shape(self) -> Shape:
@@ -59,7 +67,11 @@ class LpBall(NormBall):
         xp = namespace(x)
         sizes = xp.abs(x)
         largest = float(xp.max(sizes))
-        return largest * float(xp.sum((sizes / largest) ** self.p)) ** (1.0 / self.p) if largest else 0.0
+        return (
+            largest * float(xp.sum((sizes / largest) ** self.p)) ** (1.0 / self.p)
+            if largest
+            else 0.0
+        )
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         xp = namespace(direction)

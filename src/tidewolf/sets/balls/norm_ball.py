@@ -2,8 +2,8 @@
 
     { x : N(x) <= tau }        center 0        excess N(x) - tau
 
-They are symmetric, so that the diameter is exactly twice the radius. No entry of a member is larger in size than `reach`: the box
-[-reach, reach]^n is the superset. `Translated` puts a ball elsewhere.
+They are symmetric, so that the diameter is exactly twice the radius. No entry of a member is larger
+in size than `reach`: the box [-reach, reach]^n is the superset. `Translated` puts a ball elsewhere.
 """
 
 from __future__ import annotations

@@ -1,15 +1,20 @@
-"""The ball of an ordered weighted norm (OWL; SLOPE, OSCAR): the larger an entry, the larger its weight.
+"""The ball of an ordered weighted norm (OWL; SLOPE, OSCAR): the larger an entry, the larger its
+weight.
 
-    { N(x) <= tau },   N(x) = sum_i w_i |x|_[i]           w_1 >= ... >= w_n >= 0, w_1 > 0;   |x|_[1] >= |x|_[2] >= ...  the sizes in order
+    { N(x) <= tau },   N(x) = sum_i w_i |x|_[i]   w_1 >= ... >= w_n >= 0, w_1 > 0;
+    |x|_[1] >= |x|_[2] >= ...  the sizes in order
 
-With W_k = w_1 + ... + w_k its vertices are among the vectors of k entries +-tau/W_k, k = 1, ..., n  (Zeng & Figueiredo 2014). Oracle: the
-k entries of largest size (ties: the earlier ones) for the k that maximises (|d|_[1] + ... + |d|_[k])/W_k, the least among equals. Radius
-tau max_k sqrt(k)/W_k, theirs; on the unit sphere N is at most |w|, at w/|w|: inner radius tau/|w|.
+With W_k = w_1 + ... + w_k its vertices are among the vectors of k entries +-tau/W_k, k = 1, ..., n
+(Zeng & Figueiredo 2014). Oracle: the k entries of largest size (ties: the earlier ones) for the k
+that maximises (|d|_[1] + ... + |d|_[k])/W_k, the least among equals. Radius tau max_k sqrt(k)/W_k,
+theirs; on the unit sphere N is at most |w|, at w/|w|: inner radius tau/|w|.
 
-Projection: with z the sizes of y in order, x(t) = max(0, the decreasing vector nearest to z - t w), by pool-adjacent-violators. F(t) =
-|x(t)|^2 / 2 is convex with -F'(t) = <w, x(t)>, which therefore falls, and along straight pieces: within one, pools of m entries with means
-z', w' have x = z' - t w'. Newton's method from piece to piece, kept in a bracket, finds the t with <w, x(t)> = tau. The answer is computed
-from the last pools alone, measured from the first of them, so that a far y loses nothing.
+Projection: with z the sizes of y in order, x(t) = max(0, the decreasing vector nearest to z - t w),
+by pool-adjacent-violators. F(t) = |x(t)|^2 / 2 is convex with -F'(t) = <w, x(t)>, which therefore
+falls, and along straight pieces: within one, pools of m entries with means z', w' have x = z' - t
+w'. Newton's method from piece to piece, kept in a bracket, finds the t with <w, x(t)> = tau. The
+answer is computed from the last pools alone, measured from the first of them, so that a far y loses
+nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +41,8 @@ _MOST_STEPS = 200
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class OrderedWeightedBall(NormBall, Projectable):
-    """Vectors whose sizes, the largest times the first of `weights` and so on, sum to at most `tau`. Geometry exact.
+    """Vectors whose sizes, the largest times the first of `weights` and so on, sum to at most
+    `tau`. Geometry exact.
 
     `weights` do not increase, are not negative, and not all zero; there are as many as entries.
     """
@@ -47,20 +53,26 @@ class OrderedWeightedBall(NormBall, Projectable):
     def __post_init__(self) -> None:
         weights = as_own(self.weights, "The weights of an ordered weighted ball")
         if len(weights.shape) != 1 or 0 in weights.shape:
-            raise WrongShape(f"The weights of an ordered weighted ball are a vector with one for each entry, not of shape {weights.shape}.")
+            raise WrongShape(
+                "The weights of an ordered weighted ball are a vector with one for each entry, not "
+                f"of shape {weights.shape}."
+            )
         w = to_numpy(weights)
         if (rises := np.flatnonzero(np.diff(w) > 0)).size:
             i = int(rises[0])
             raise InvalidInput(
-                f"The weights of an ordered weighted ball must not increase; those at {i} and {i + 1} are {w[i]:g} and {w[i + 1]:g}."
+                f"The weights of an ordered weighted ball must not increase; those at {i} and "
+                f"{i + 1} are {w[i]:g} and {w[i + 1]:g}."
             )
         if w[-1] < 0 or w[0] <= 0:
             raise InvalidInput(
-                f"The weights of an ordered weighted ball must not be negative, and the first greater than 0; they run from {w[0]:g} "
-                f"to {w[-1]:g}."
+                "The weights of an ordered weighted ball must not be negative, and the first "
+                f"greater than 0; they run from {w[0]:g} to {w[-1]:g}."
             )
         object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "tau", as_number(self.tau, "The bound tau of an ordered weighted ball", above=0.0))
+        object.__setattr__(
+            self, "tau", as_number(self.tau, "The bound tau of an ordered weighted ball", above=0.0)
+        )
 
     @property
     def shape(self) -> Shape:
@@ -112,7 +124,8 @@ class OrderedWeightedBall(NormBall, Projectable):
     def _lowered(self, z: Floats) -> Floats:
         """The projection of sizes that do not increase."""
         w, low, high = self._w, 0.0, float(np.max(np.cumsum(z) / self._sums))
-        if _ROUNDING * float(z[0]) >= self.tau / float(self._sums[-1]):  # from so far the member nearest to y is its farthest along y
+        # from so far the member nearest to y is its farthest along y
+        if _ROUNDING * float(z[0]) >= self.tau / float(self._sums[-1]):
             return np.asarray(np.abs(self.answer(z).vertex.dense(z)))
         t = low
         pools = found = _pools(z, w, t)
@@ -141,7 +154,9 @@ class OrderedWeightedBall(NormBall, Projectable):
 
 @dataclass(frozen=True)
 class _Pools:
-    """The leading pools of a vector, those with a positive value: how many entries each has, and the means of z and w over them."""
+    """The leading pools of a vector, those with a positive value: how many entries each has, and
+    the means of z and w over them.
+    """
 
     counts: Floats
     z: Floats
@@ -157,7 +172,9 @@ class _Pools:
         return float((self.counts * self.w) @ (self.z - t * self.w))
 
     def filled(self, tau: float, n: int) -> Floats:
-        """The x with these pools and <w, x> = tau: z - t w = (z - z_1 w/w_1) + s w, with s from the bound."""
+        """The x with these pools and <w, x> = tau: z - t w = (z - z_1 w/w_1) + s w, with s from the
+        bound.
+        """
         above = self.z - self.w * (self.z[0] / self.w[0])
         s = (tau - float((self.counts * self.w) @ above)) / self.slope
         x = np.repeat(np.maximum(above + s * self.w, 0.0), self.counts.astype(np.int64))
@@ -175,4 +192,6 @@ def _pools(z: Floats, w: Floats, t: float) -> _Pools:
     end = int(counts.sum())
     if not end:
         return _Pools(counts, counts, counts)
-    return _Pools(counts, np.add.reduceat(z[:end], starts) / counts, np.add.reduceat(w[:end], starts) / counts)
+    return _Pools(
+        counts, np.add.reduceat(z[:end], starts) / counts, np.add.reduceat(w[:end], starts) / counts
+    )

@@ -1,7 +1,7 @@
 """Sets made of other sets bring the gifts those allow, and `isinstance` says which.
 
-`Shrunk(Simplex(2), 0.5)` has an exact projection, `Shrunk(VertexHull(...), 0.5)` has none: the class of such a set is chosen, gift by
-gift, with what it is made of.
+`Shrunk(Simplex(2), 0.5)` has an exact projection, `Shrunk(VertexHull(...), 0.5)` has none: the
+class of such a set is chosen, gift by gift, with what it is made of.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ GIFTS = (Projectable, Polyhedral, Relaxable, DearMembership)
 
 
 class Composed(ConvexSet):
-    """Abstract: a set made of others. A subclass writes the methods of all gifts, and a `__new__` that returns `able(cls, gifts)`."""
+    """Abstract: a set made of others.
+
+    A subclass writes the methods of all gifts, and a `__new__` that returns `able(cls, gifts)`.
+    """
 
     _written: ClassVar[type[Composed]]
 
@@ -36,12 +39,22 @@ class Composed(ConvexSet):
 
 def able(kind: type[Composed], *gifts: bool) -> Any:
     """An unfinished instance of the class as written, with those of `GIFTS` that are true."""
-    return object.__new__(_with(kind._written, tuple(gift for gift, given in zip(GIFTS, gifts, strict=True) if given)))
+    return object.__new__(
+        _with(kind._written, tuple(gift for gift, given in zip(GIFTS, gifts, strict=True) if given))
+    )
 
 
 @cache
 def _with(written: type[Composed], gifts: tuple[type, ...]) -> type[Composed]:
-    return type(written.__name__, (written, *gifts), {"__module__": written.__module__, "__doc__": written.__doc__}) if gifts else written
+    return (
+        type(
+            written.__name__,
+            (written, *gifts),
+            {"__module__": written.__module__, "__doc__": written.__doc__},
+        )
+        if gifts
+        else written
+    )
 
 
 def _again(written: type[Composed], fields: dict[str, Any]) -> Composed:

@@ -1,7 +1,9 @@
-"""What translated, scaled and shrunk sets share: the image of a set K under v -> offset + scale v, scale > 0.
+"""What translated, scaled and shrunk sets share: the image of a set K under v -> offset + scale v,
+scale > 0.
 
-    lmo(d) = offset + scale lmo_K(d)        sizes times scale        tangent and dimension those of K
-    excess(x) = scale excess_K((x - offset)/scale), the same inequalities or distance in the image's units
+    lmo(d) = offset + scale lmo_K(d)        sizes times scale   tangent and dimension those of K
+    excess(x) = scale excess_K((x - offset)/scale), the same inequalities or distance in the image's
+        units
 
 The image has the gifts of K: it is Projectable, Polyhedral, Relaxable or of DearMembership
 exactly when K is.
@@ -31,13 +33,19 @@ from tidewolf.sets.calculus.composed import GIFTS, Composed, able
 
 
 class Image(Composed):
-    """Abstract: { offset + scale v : v in K }. A subclass is a frozen dataclass whose first field is K."""
+    """Abstract: { offset + scale v : v in K }.
+
+    A subclass is a frozen dataclass whose first field is K.
+    """
 
     K: ConvexSet
 
     def __new__(cls, K: ConvexSet, *settings: object, **named: object) -> Self:
         if not isinstance(K, ConvexSet):
-            raise WrongType(f"{cls.__name__} needs a set of tidewolf.sets or of your own (a ConvexSet) to start from, not {K!r}.")
+            raise WrongType(
+                f"{cls.__name__} needs a set of tidewolf.sets or of your own (a ConvexSet) to "
+                f"start from, not {K!r}."
+            )
         return able(cls, *(isinstance(K, gift) for gift in GIFTS))  # type: ignore[no-any-return]
 
     @property
@@ -81,7 +89,9 @@ class Image(Composed):
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         vertex, error, warm = self.K.answer(direction, warm)
-        return Answer(Moved(vertex, self.scale, like(self.offset, direction)), self.scale * error, warm)
+        return Answer(
+            Moved(vertex, self.scale, like(self.offset, direction)), self.scale * error, warm
+        )
 
     def atom(self, point: Array) -> Vertex:
         return Moved(self.K.atom(self._preimage(point)), self.scale, like(self.offset, point))
@@ -89,14 +99,18 @@ class Image(Composed):
     def project(self, y: Array) -> Array:
         """The image of K's own projection."""
         if not isinstance(self.K, Projectable):
-            raise NotSupported(f"{self!r} has no exact projection, because its {type(self.K).__name__} has none.")
+            raise NotSupported(
+                f"{self!r} has no exact projection, because its {type(self.K).__name__} has none."
+            )
         y = as_point(y, self.shape, "The point to project")
         return like(self.offset, y) + self.scale * self.K.project(self._preimage(y))
 
     def relax(self, y: Array) -> Array:
         """The image of K's own superset."""
         if not isinstance(self.K, Relaxable):
-            raise NotSupported(f"{self!r} has no cheap superset, because its {type(self.K).__name__} has none.")
+            raise NotSupported(
+                f"{self!r} has no cheap superset, because its {type(self.K).__name__} has none."
+            )
         y = as_point(y, self.shape, "The point to relax")
         return like(self.offset, y) + self.scale * self.K.relax(self._preimage(y))
 
@@ -113,7 +127,9 @@ class Image(Composed):
 
     def description(self) -> LinearDescription:
         if not isinstance(self.K, Polyhedral):
-            raise NotSupported(f"{self!r} has no linear description, because its {type(self.K).__name__} has none.")
+            raise NotSupported(
+                f"{self!r} has no linear description, because its {type(self.K).__name__} has none."
+            )
         inside = self.K.description()
         offset = to_numpy(self.offset).astype(np.float64).reshape(-1)
         shift = offset if inside.shift is None else offset + self.scale * inside.shift

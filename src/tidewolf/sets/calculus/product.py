@@ -1,14 +1,16 @@
 """Several sets at once: one member of each, flattened and put end to end.
 
-    K_1 x ... x K_m = { (x_1, ..., x_m) : x_p in K_p }              points of shape (n,), n = n_1 + ... + n_m
+    K_1 x ... x K_m = { (x_1, ..., x_m) : x_p in K_p }   points of shape (n,), n = n_1 + ... + n_m
 
 Every question falls apart into one for each part:
 
-    lmo, tangent, project, relax, center     end to end             radius^2, diameter^2, dimension, error     sums
+    lmo, tangent, project, relax, center   end to end   radius^2, diameter^2, dimension, error
+        sums
     inner radius                             the least, parts that are single points aside
     excess                                   the largest
 
-A part's warm start is its own. Where all parts have a projection or a description, so has the product; where any can be relaxed, so can it.
+A part's warm start is its own. Where all parts have a projection or a description, so has the
+product; where any can be relaxed, so can it.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ from tidewolf.sets.spectra.bounded_psd import BoundedPSD
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Product(Composed):
-    """One member of each of several sets, end to end: `Product(K1, K2, ...)`. Geometry as exact as that of the parts.
+    """One member of each of several sets, end to end: `Product(K1, K2, ...)`.
+
+    Geometry as exact as that of the parts.
 
     `split` takes a point apart into the parts' own shapes, `join` puts it together.
     """
@@ -57,10 +61,15 @@ class Product(Composed):
         given = (*sets, *as_items(parts, "The parts of a product", "[Simplex(2), L2Ball(3)]"))
         for part in given:
             if not isinstance(part, ConvexSet):
-                raise WrongType(f"A product is made of sets of tidewolf.sets or of your own (a ConvexSet), not of {part!r}.")
+                raise WrongType(
+                    "A product is made of sets of tidewolf.sets or of your own (a ConvexSet), not "
+                    f"of {part!r}."
+                )
         if not given:
             raise EmptySet("A product of no sets has no points: give at least one set.")
-        every = [all(isinstance(part, gift) for part in given) for gift in (Projectable, Polyhedral)]
+        every = [
+            all(isinstance(part, gift) for part in given) for gift in (Projectable, Polyhedral)
+        ]
         relaxable = any(isinstance(part, Relaxable) for part in given)
         dear = any(isinstance(part, DearMembership) for part in given)
         return able(cls, *every, relaxable, dear)  # type: ignore[no-any-return]
@@ -102,23 +111,40 @@ class Product(Composed):
     def join(self, *points: Array) -> Array:
         """A point from one of each part."""
         if len(points) != len(self.parts):
-            raise WrongShape(f"A point of this product is joined from {len(self.parts)} parts, not from {len(points)}.")
-        checked = [as_point(x, part.shape, f"Part {p}") for p, (x, part) in enumerate(zip(points, self.parts, strict=True))]
+            raise WrongShape(
+                f"A point of this product is joined from {len(self.parts)} parts, not from "
+                f"{len(points)}."
+            )
+        checked = [
+            as_point(x, part.shape, f"Part {p}")
+            for p, (x, part) in enumerate(zip(points, self.parts, strict=True))
+        ]
         return end_to_end([like(x, checked[0]) for x in checked])
 
     def tangent(self, direction: Array) -> Array:
-        return end_to_end([part.tangent(d) for part, d in self._along(as_direction(direction, self.shape))])
+        return end_to_end(
+            [part.tangent(d) for part, d in self._along(as_direction(direction, self.shape))]
+        )
 
     def excess(self, x: Array) -> float:
         """The largest excess of a part."""
-        return max(part.excess(piece) for part, piece in self._along(as_point(x, self.shape, "The point")))
+        return max(
+            part.excess(piece) for part, piece in self._along(as_point(x, self.shape, "The point"))
+        )
 
     def answer(self, direction: Array, warm: Any = None) -> Answer:
         starts = warm or (None,) * len(self.parts)
-        answers = [part.answer(d, start) for (part, d), start in zip(self._along(direction), starts, strict=True)]
+        answers = [
+            part.answer(d, start)
+            for (part, d), start in zip(self._along(direction), starts, strict=True)
+        ]
         after = tuple(answer.warm for answer in answers)
         kept = None if all(start is None for start in after) else after
-        return Answer(joined([answer.vertex for answer in answers]), sum(answer.error for answer in answers), kept)
+        return Answer(
+            joined([answer.vertex for answer in answers]),
+            sum(answer.error for answer in answers),
+            kept,
+        )
 
     def atom(self, point: Array) -> Vertex:
         return joined([part.atom(piece) for part, piece in self._along(point)])
@@ -127,14 +153,20 @@ class Product(Composed):
         """Every part projected on its own set."""
         self._require(Projectable, "exact projection")
         along = self._along(as_point(y, self.shape, "The point to project"))
-        return end_to_end([part.project(piece) for part, piece in along if isinstance(part, Projectable)])
+        return end_to_end(
+            [part.project(piece) for part, piece in along if isinstance(part, Projectable)]
+        )
 
     def relax(self, y: Array) -> Array:
         """Every part on its own superset; parts that have none stay as they are."""
         if not isinstance(self, Relaxable):
-            raise NotSupported(f"{self!r} has no cheap superset, because none of its parts has one.")
+            raise NotSupported(
+                f"{self!r} has no cheap superset, because none of its parts has one."
+            )
         along = self._along(as_point(y, self.shape, "The point to relax"))
-        return end_to_end([part.relax(piece) if isinstance(part, Relaxable) else piece for part, piece in along])
+        return end_to_end(
+            [part.relax(piece) if isinstance(part, Relaxable) else piece for part, piece in along]
+        )
 
     def vertex_excess(self, vertex: Vertex) -> float:
         """The largest of a part, cheap where the part's is."""
@@ -148,13 +180,20 @@ class Product(Composed):
     def description(self) -> LinearDescription:
         """The parts' descriptions as blocks of one."""
         self._require(Polyhedral, "linear description")
-        return _blocks([part.description() for part in self.parts if isinstance(part, Polyhedral)], list(map(math.prod, self._shapes)))
+        return _blocks(
+            [part.description() for part in self.parts if isinstance(part, Polyhedral)],
+            list(map(math.prod, self._shapes)),
+        )
 
     @classmethod
     def examples(cls) -> Sequence[Product]:
         return (
             cls(Simplex(3), Box([0.0, 1.0], [2.0, 1.0])),
-            cls(Simplex(2, at_most=True), Translated(Simplex(3), [1.0, 0.0, 0.0]), L2Ball((1, 2), radius=0.5)),
+            cls(
+                Simplex(2, at_most=True),
+                Translated(Simplex(3), [1.0, 0.0, 0.0]),
+                L2Ball((1, 2), radius=0.5),
+            ),
             cls(BoundedPSD(2, tolerance=1e-9, dense=0), Simplex(1), cls(L2Ball(1))),
         )
 
@@ -168,7 +207,9 @@ class Product(Composed):
     def _require(self, gift: type, what: str) -> None:
         for part in self.parts:
             if not isinstance(part, gift):
-                raise NotSupported(f"{self!r} has no {what}, because its {type(part).__name__} has none.")
+                raise NotSupported(
+                    f"{self!r} has no {what}, because its {type(part).__name__} has none."
+                )
 
 
 def _blocks(told: list[LinearDescription], sizes: list[int]) -> LinearDescription:
@@ -178,18 +219,26 @@ def _blocks(told: list[LinearDescription], sizes: list[int]) -> LinearDescriptio
     def rows(matrices: list[Any]) -> Any:
         if all(A is None for A in matrices):
             return None
-        filled = [csr_array((0, len(d.lower))) if A is None else csr_array(A) for A, d in zip(matrices, told, strict=True)]
+        filled = [
+            csr_array((0, len(d.lower))) if A is None else csr_array(A)
+            for A, d in zip(matrices, told, strict=True)
+        ]
         return block_diag(filled, format="csr")
 
     def numbers(vectors: list[Any], missing: list[int]) -> Any:
         if all(b is None for b in vectors):
             return None
-        return np.concatenate([np.zeros(size) if b is None else b for b, size in zip(vectors, missing, strict=True)])
+        return np.concatenate(
+            [np.zeros(size) if b is None else b for b, size in zip(vectors, missing, strict=True)]
+        )
 
     lifts = None
     if any(d.lift is not None for d in told):
         squares = zip(told, sizes, strict=True)
-        lifts = block_diag([eye_array(size) if d.lift is None else csr_array(d.lift) for d, size in squares], format="csr")
+        lifts = block_diag(
+            [eye_array(size) if d.lift is None else csr_array(d.lift) for d, size in squares],
+            format="csr",
+        )
     none = [0] * len(told)
     return LinearDescription(
         lower=np.concatenate([d.lower for d in told]),

@@ -28,7 +28,10 @@ class Scaled(Image):
         factor = as_number(self.factor, "The factor of a scaled set", above=0.0)
         size = self.K.diameter + length(self.K.center)
         if not math.isfinite(factor * size):
-            raise InvalidInput(f"The factor {factor:g} makes a set of size {size:g} larger than numbers are: measure in other units.")
+            raise InvalidInput(
+                f"The factor {factor:g} makes a set of size {size:g} larger than numbers are: "
+                "measure in other units."
+            )
         object.__setattr__(self, "factor", factor)
 
     @property

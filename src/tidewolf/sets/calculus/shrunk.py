@@ -1,6 +1,8 @@
-"""A set drawn towards its center: { c + factor (v - c) : v in K } = (1 - factor) c + factor K, c the center of K.
+"""A set drawn towards its center: { c + factor (v - c) : v in K } = (1 - factor) c + factor K, c
+the center of K.
 
-A ball of radius (1 - factor) r around any of its members, within the affine hull, is in K (r the inner radius of K): room to explore.
+A ball of radius (1 - factor) r around any of its members, within the affine hull, is in K
+(r the inner radius of K): room to explore.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ from tidewolf.sets.simplices.simplex import Simplex
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Shrunk(Image):
-    """K shrunk towards its center by `factor`, above 0 and at most 1. Geometry as exact as that of K."""
+    """K shrunk towards its center by `factor`, above 0 and at most 1.
+
+    Geometry as exact as that of K.
+    """
 
     K: ConvexSet
     factor: float

@@ -1,22 +1,29 @@
-"""Flows within bounds on every arc, between nodes that supply and nodes that draw; the graph may have cycles.
+"""Flows within bounds on every arc, between nodes that supply and nodes that draw; the graph may
+have cycles.
 
     K = { lower <= x <= upper : what leaves a node less what enters it is its supply }
 
-Oracle: the cheapest flow, by the network simplex of network_simplex.py; `warm` is its basis, `error` the gap its potentials prove.
+Oracle: the cheapest flow, by the network simplex of network_simplex.py; `warm` is its basis,
+`error` the gap its potentials prove.
 
-An arc is free when flows differ on it (residual.py finds these arcs from one flow). A mean of flows, each moving some free arc off its
-bound, keeps all their bounds strictly; so the hull is { A x = supply, other arcs as they are }, its directions circulations on free arcs:
+An arc is free when flows differ on it (residual.py finds these arcs from one flow). A mean of
+flows, each moving some free arc off its bound, keeps all their bounds strictly; so the hull is
+{ A x = supply, other arcs as they are }, its directions circulations on free arcs:
 
     dimension    = arcs - nodes + parts of the free graph            exact
     tangent      = projection on these circulations                  exact as laplacian.py says
-    center       a flow whose least distance s from the bounds of free arcs is largest: the least s over cuts S,
-                 s = (upper out of S - lower into S - supply of S) / free arcs across; Newton's method cut by cut
-    inner_radius = min over free e of min(c_e - lower_e, upper_e - c_e) / |P e_e|                exact on small graphs, else |P e_e| <= 1
-    radius^2    <= max over K of sum_e (low_e - c_e)^2 + (x_e - low_e) (low_e + high_e - 2 c_e)       the chord of a square lies above it
+    center       a flow whose least distance s from the bounds of free arcs is largest: the least s
+                 over cuts S, s = (upper out of S - lower into S - supply of S) / free arcs across;
+                 Newton's method cut by cut
+    inner_radius = min over free e of min(c_e - lower_e, upper_e - c_e) / |P e_e|
+        exact on small graphs, else |P e_e| <= 1
+    radius^2    <= max over K of sum_e (low_e - c_e)^2 + (x_e - low_e) (low_e + high_e - 2 c_e)
+        the chord of a square lies above it
     diameter^2  <= min(4 R^2, |w|^2, 2 max <w, x - low>, 2 max <w, high - x>),   w = high - low
 
-with [low_e, high_e] what arc e can carry, found by two oracle calls an arc up to `RANGED` free arcs, and its bounds beyond. The bounds of
-radius and diameter are attained where arcs run empty or full.
+with [low_e, high_e] what arc e can carry, found by two oracle calls an arc up to `RANGED` free
+arcs, and its bounds beyond. The bounds of radius and diameter are attained where arcs run empty or
+full.
 """
 
 from __future__ import annotations
@@ -30,7 +37,16 @@ from typing import Any, final
 import numpy as np
 
 from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import as_array, as_direction, as_number, as_point, frozen, like, require_no_mask, to_numpy
+from tidewolf.core.arrays import (
+    as_array,
+    as_direction,
+    as_number,
+    as_point,
+    frozen,
+    like,
+    require_no_mask,
+    to_numpy,
+)
 from tidewolf.core.errors import (
     EmptyGraph,
     EmptySet,
@@ -64,9 +80,12 @@ RANGED = 1000
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
-    """Flows with bounds on arcs and supplies at nodes; point[i] is the flow on edge i. Make one with `from_edges`.
+    """Flows with bounds on arcs and supplies at nodes; point[i] is the flow on edge i.
 
-    Dimension exact; radius and diameter upper bounds; inner radius exact up to 600 nodes, else a lower bound.
+    Make one with `from_edges`.
+
+    Dimension exact; radius and diameter upper bounds; inner radius exact up to 600 nodes, else a
+    lower bound.
     """
 
     network: Network
@@ -88,20 +107,34 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
         if not nodes:
             raise EmptyGraph("The graph has no edges; a flow needs at least one.")
         return cls(
-            Network(tails, heads, _bound(lower, len(tails), "lower"), _bound(upper, len(tails), "upper"), _supply(supplies, nodes), nodes)
+            Network(
+                tails,
+                heads,
+                _bound(lower, len(tails), "lower"),
+                _bound(upper, len(tails), "upper"),
+                _supply(supplies, nodes),
+                nodes,
+            )
         )
 
     def __post_init__(self) -> None:
         net = self.network
         if not isinstance(net, Network):
-            raise WrongType(f"CapacitatedFlow is made by CapacitatedFlow.from_edges(edges, supplies=..., upper=...), not of {shown(net)}.")
+            raise WrongType(
+                "CapacitatedFlow is made by CapacitatedFlow.from_edges(edges, supplies=..., "
+                f"upper=...), not of {shown(net)}."
+            )
         if (net.lower > net.upper).any():
             e = int(np.argmax(net.lower > net.upper))
-            raise EmptySet(f"Arc {e} ({_arc(net, e)}) has the lower bound {net.lower[e]:g} above its upper bound {net.upper[e]:g}.")
+            raise EmptySet(
+                f"Arc {e} ({_arc(net, e)}) has the lower bound {net.lower[e]:g} above its upper "
+                f"bound {net.upper[e]:g}."
+            )
         if abs(net.supply.sum()) > ROUNDING * np.abs(net.supply).sum():
             sent, drawn = net.supply[net.supply > 0].sum(), -net.supply[net.supply < 0].sum()
             raise EmptySet(
-                f"The nodes supply {sent:g} and draw {drawn:g} in all; a flow needs the two equal, and {sent - drawn:g} is left."
+                f"The nodes supply {sent:g} and draw {drawn:g} in all; a flow needs the two equal, "
+                f"and {sent - drawn:g} is left."
             )
         if (cut := narrow_cut(net)) is not None:
             raise EmptySet(reason(net, cut))
@@ -109,7 +142,10 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
     def __repr__(self) -> str:
         net = self.network
         sent = net.supply[net.supply > 0].sum()
-        return f"CapacitatedFlow({len(net.tails)} arcs, {len(net.nodes)} nodes, {sent:g} supplied, dimension {self.dimension})"
+        return (
+            f"CapacitatedFlow({len(net.tails)} arcs, {len(net.nodes)} nodes, {sent:g} supplied, "
+            f"dimension {self.dimension})"
+        )
 
     @property
     def shape(self) -> Shape:
@@ -139,7 +175,9 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
     @cached_property
     def _hull(self) -> HullProjection:
         net, loose = self.network, self._loose
-        return HullProjection(loose, net.tails[loose], net.heads[loose], len(net.nodes), self._grounded)
+        return HullProjection(
+            loose, net.tails[loose], net.heads[loose], len(net.nodes), self._grounded
+        )
 
     @cached_property
     def center(self) -> Array:
@@ -151,7 +189,9 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
             across = int((cut[net.tails[free]] != cut[net.heads[free]]).sum())
             nearer = (carried(net, cut) - float(net.supply[cut].sum())) / max(1, across)
             if nearer <= 0:
-                raise SolverFailed("No center was found: the bounds leave no more room than rounding.")
+                raise SolverFailed(
+                    "No center was found: the bounds leave no more room than rounding."
+                )
             inset = min(nearer, inset * (1 - ROUNDING))
         return frozen(inside.cheapest(np.zeros(self.shape)).x)
 
@@ -169,7 +209,9 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def _ranges(self) -> tuple[Floats, Floats]:
-        """What each arc can carry, at least and at most; its bounds where there are many free arcs."""
+        """What each arc can carry, at least and at most; its bounds where there are many free
+        arcs.
+        """
         net, warm = self.network, None
         low, high = self._center.copy(), self._center.copy()
         low[self._free], high[self._free] = net.lower[self._free], net.upper[self._free]
@@ -184,7 +226,9 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def _unit(self) -> float:
-        """How far flows differ on an arc at most: squares of what is measured by it neither vanish nor overflow."""
+        """How far flows differ on an arc at most: squares of what is measured by it neither vanish
+        nor overflow.
+        """
         low, high = self._ranges
         return float((high - low).max()) or 1.0
 
@@ -194,7 +238,9 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
             return 0.0
         (low, high), c, unit = self._ranges, self._center, self._unit
         slopes = (low - c) / unit + (high - c) / unit
-        return unit * math.sqrt(max(0.0, float((((low - c) / unit) ** 2).sum()) + self._most(slopes, low) / unit))
+        return unit * math.sqrt(
+            max(0.0, float((((low - c) / unit) ** 2).sum()) + self._most(slopes, low) / unit)
+        )
 
     @cached_property
     def diameter(self) -> float:
@@ -203,7 +249,9 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
         low, high = self._ranges
         unit = self._unit
         w = (high - low) / unit
-        squared = min(float(w @ w), 2.0 * (self._most(w, low) / unit), 2.0 * (self._most(-w, high) / unit))
+        squared = min(
+            float(w @ w), 2.0 * (self._most(w, low) / unit), 2.0 * (self._most(-w, high) / unit)
+        )
         return min(2.0 * self.radius, unit * math.sqrt(max(0.0, squared)))
 
     def _most(self, d: Floats, start: Floats) -> float:
@@ -224,14 +272,19 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
         return float((slack[self._loose][free] / norms[free]).min())
 
     def tangent(self, direction: Array) -> Array:
-        """Exact on graphs whose Laplacian factorises small, else to `laplacian.CG_TOLERANCE` relative."""
+        """Exact on graphs whose Laplacian factorises small, else to `laplacian.CG_TOLERANCE`
+        relative.
+        """
         direction = as_direction(direction, self.shape)
         projected = self._hull(to_numpy(direction))
         return projected if type(direction) is np.ndarray else like(projected, direction)
 
     def excess(self, x: Array) -> float:
         """The largest breach of a bound, or difference between what a node sends and its supply."""
-        net, x = self.network, to_numpy(as_point(x, self.shape, "The flow")).astype(np.float64, copy=False)
+        net, x = (
+            self.network,
+            to_numpy(as_point(x, self.shape, "The flow")).astype(np.float64, copy=False),
+        )
         breach = max(float((net.lower - x).max()), float((x - net.upper).max()))
         return max(0.0, breach, float(np.abs(net.balance(x) - net.supply).max()))
 
@@ -248,18 +301,24 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
         return clipped(y, self.shape, self.network.lower, self.network.upper)
 
     def description(self) -> LinearDescription:
-        """Bounds and balances; of every connected part of the graph one node's balance follows from the others'."""
+        """Bounds and balances; of every connected part of the graph one node's balance follows from
+        the others'.
+        """
         net, m, count = self.network, len(self.network.tails), len(self.network.nodes)
         kept = np.delete(np.arange(count), one_of_each(parts(net.tails, net.heads, count)))
         balance = balances(np.arange(m, dtype=np.int32), net.tails, net.heads, count, m)
-        return LinearDescription(net.lower.copy(), net.upper.copy(), A_eq=balance[kept].tocsc(), b_eq=net.supply[kept])
+        return LinearDescription(
+            net.lower.copy(), net.upper.copy(), A_eq=balance[kept].tocsc(), b_eq=net.supply[kept]
+        )
 
     @classmethod
     def examples(cls) -> Sequence[CapacitatedFlow]:
         cycle = [("s", "a"), ("a", "b"), ("b", "a"), ("a", "t"), ("b", "t"), ("s", "b")]
         two = [(0, 1), (1, 0), (0, 1), (2, 3), (3, 2), (3, 3)]
         return (
-            cls.from_edges(cycle, supplies={"s": 2.0, "t": -2.0}, upper=[1.5, 1.0, 1.0, 2.0, 1.5, 1.5]),
+            cls.from_edges(
+                cycle, supplies={"s": 2.0, "t": -2.0}, upper=[1.5, 1.0, 1.0, 2.0, 1.5, 1.5]
+            ),
             cls.from_edges(two, supplies={}, lower=-0.5, upper=[1.0, 1.0, 3.0, 0.5, 0.75, 0.25]),
             cls.from_edges([("s", "t"), ("s", "t")], supplies={"s": 2.0, "t": -2.0}, upper=1.0),
         )
@@ -270,23 +329,36 @@ def _bound(given: Any, count: int, which: str) -> Floats:
     try:
         bound = to_numpy(as_array(given, f"The {which} bounds")).astype(np.float64, copy=False)
     except WrongType:
-        raise WrongType(f"The {which} bounds must be a number or an array of numbers, not {shown(given)}.") from None
+        raise WrongType(
+            f"The {which} bounds must be a number or an array of numbers, not {shown(given)}."
+        ) from None
     except NotFinite:
         bound = np.asarray(math.nan)
     if bound.shape not in ((), (count,)):
-        raise WrongShape(f"The {which} bounds have shape {bound.shape}; {count} arcs need one number for all or one for each.")
+        raise WrongShape(
+            f"The {which} bounds have shape {bound.shape}; {count} arcs need one number for all or "
+            "one for each."
+        )
     if not np.isfinite(bound).all():
-        raise NotFinite(f"The {which} bounds must be finite, so that the set is bounded; the total supply is room enough on a path.")
+        raise NotFinite(
+            f"The {which} bounds must be finite, so that the set is bounded; the total supply is "
+            "room enough on a path."
+        )
     return np.array(np.broadcast_to(bound, count))
 
 
 def _supply(supplies: Any, nodes: tuple[Hashable, ...]) -> Floats:
     if not isinstance(supplies, Mapping):
-        raise WrongType(f"The supplies must be a mapping such as {{'s': 1.0, 't': -1.0}}, not {supplies!r}.")
+        raise WrongType(
+            f"The supplies must be a mapping such as {{'s': 1.0, 't': -1.0}}, not {supplies!r}."
+        )
     where, supply = {name: i for i, name in enumerate(nodes)}, np.zeros(len(nodes))
     for name, amount in supplies.items():
         if name not in where:
-            raise UnknownNode(f"The supplies name {name!r}, which is not a node of the graph, whose nodes are {some(nodes)}.")
+            raise UnknownNode(
+                f"The supplies name {name!r}, which is not a node of the graph, whose nodes are "
+                f"{some(nodes)}."
+            )
         supply[where[name]] = as_number(amount, f"The supply of {name!r}")
     return supply
 

@@ -2,15 +2,18 @@
 
     K = { x >= 0 : one unit leaves the source, what enters any other node but the target leaves it }
 
-Oracle: a shortest path, one linear pass over arcs sorted by head; weights may be negative. With A the node-arc incidence of the
-useful arcs (those on a way from source to target; all others carry nothing), N nodes and m arcs:
+Oracle: a shortest path, one linear pass over arcs sorted by head; weights may be negative. With A
+the node-arc incidence of the useful arcs (those on a way from source to target; all others carry
+nothing), N nodes and m arcs:
 
-    dimension  = m - N + 1                          (a flow positive on every useful arc exists, so the hull is Ax = b)
+    dimension  = m - N + 1       (a flow positive on every useful arc exists, so the hull is Ax = b)
     tangent(d) = d - A' (A A')^+ A d
-    center     = covering flow / its value          (positive everywhere; two sweeps, see dag.py)
+    center     = covering flow / its value             (positive everywhere; two sweeps, see dag.py)
     radius^2   = |c|^2 + max over paths of sum_e (1 - 2 c_e)          exact: one oracle call
-    diameter   <= min(2R, sqrt(2L))                 two paths differ in at most 2L arcs, L the longest path, arcs on every path not counted
-    inner_radius = min_e c_e / |P e_e| >= min_e c_e          the facets are x_e = 0; exact on small graphs, the lower bound on large ones
+    diameter   <= min(2R, sqrt(2L))
+        two paths differ in at most 2L arcs, L the longest path, arcs on every path not counted
+    inner_radius = min_e c_e / |P e_e| >= min_e c_e
+        the facets are x_e = 0; exact on small graphs, the lower bound on large ones
 """
 
 from __future__ import annotations
@@ -61,7 +64,9 @@ class Path(NamedTuple):
     nodes: tuple[Hashable, ...]
 
 
-def along(arcs: Sequence[int], tails: Int32s, heads: Int32s, nodes: Sequence[Hashable]) -> tuple[Hashable, ...]:
+def along(
+    arcs: Sequence[int], tails: Int32s, heads: Int32s, nodes: Sequence[Hashable]
+) -> tuple[Hashable, ...]:
     """The nodes a path visits."""
     return (nodes[tails[arcs[0]]], *(nodes[heads[arc]] for arc in arcs))
 
@@ -69,9 +74,12 @@ def along(arcs: Sequence[int], tails: Int32s, heads: Int32s, nodes: Sequence[Has
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
-    """Unit flows of a DAG; point[i] is the flow on edge i. Make one with `from_edges` or `from_networkx`.
+    """Unit flows of a DAG; point[i] is the flow on edge i.
 
-    Radius and dimension exact; diameter an upper bound; inner radius exact up to 600 nodes, else a lower bound.
+    Make one with `from_edges` or `from_networkx`.
+
+    Radius and dimension exact; diameter an upper bound; inner radius exact up to 600 nodes, else a
+    lower bound.
     """
 
     oracle: ClassVar = shortest_path
@@ -83,7 +91,9 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
     nodes: tuple[Hashable, ...] = field(metadata={"label": True})
 
     @classmethod
-    def from_edges(cls, edges: Iterable[tuple[Hashable, Hashable]], *, source: Hashable, target: Hashable) -> FlowPolytope:
+    def from_edges(
+        cls, edges: Iterable[tuple[Hashable, Hashable]], *, source: Hashable, target: Hashable
+    ) -> FlowPolytope:
         """Edges are pairs (tail, head) of any hashable names; parallel edges are separate arcs."""
         nodes, tails, heads = number_nodes(edges)
         dag = ordered(tails, heads, nodes, source, target)
@@ -97,28 +107,49 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
         try:
             import networkx
         except ImportError:
-            raise MissingExtra('Reading a networkx graph needs networkx: pip install "tidewolf[graph]".') from None
+            raise MissingExtra(
+                'Reading a networkx graph needs networkx: pip install "tidewolf[graph]".'
+            ) from None
         if not isinstance(graph, networkx.DiGraph):
-            raise WrongType(f"A flow needs a directed networkx graph (DiGraph or MultiDiGraph), not {type(graph).__name__}.")
-        return cls.from_edges(((tail, head) for tail, head in graph.edges()), source=source, target=target)
+            raise WrongType(
+                "A flow needs a directed networkx graph (DiGraph or MultiDiGraph), not "
+                f"{type(graph).__name__}."
+            )
+        return cls.from_edges(
+            ((tail, head) for tail, head in graph.edges()), source=source, target=target
+        )
 
     def __post_init__(self) -> None:
         nodes = as_names(self.nodes)
-        tails, heads = (as_indices(ends, len(nodes), "The ends of arcs") for ends in (self.tails, self.heads))
+        tails, heads = (
+            as_indices(ends, len(nodes), "The ends of arcs") for ends in (self.tails, self.heads)
+        )
         if len(tails) != len(heads):
             raise WrongShape(f"{len(tails)} arcs begin and {len(heads)} end; an arc does both.")
-        ends = [int(as_indices([end], len(nodes), "Source and target")[0]) for end in (self.source, self.target)]
-        for name, value in zip(("tails", "heads", "source", "target", "nodes"), (tails, heads, *ends, nodes), strict=True):
+        ends = [
+            int(as_indices([end], len(nodes), "Source and target")[0])
+            for end in (self.source, self.target)
+        ]
+        for name, value in zip(
+            ("tails", "heads", "source", "target", "nodes"),
+            (tails, heads, *ends, nodes),
+            strict=True,
+        ):
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         ends = f"{self.nodes[self.source]!r} -> {self.nodes[self.target]!r}"
-        return f"FlowPolytope({ends}, {len(self.tails)} arcs, {len(self.nodes)} nodes, dimension {self.dimension})"
+        return (
+            f"FlowPolytope({ends}, {len(self.tails)} arcs, {len(self.nodes)} nodes, dimension "
+            f"{self.dimension})"
+        )
 
     @cached_property
     def dag(self) -> Dag:
         """The useful part of the graph in topological order."""
-        return ordered(self.tails, self.heads, self.nodes, self.nodes[self.source], self.nodes[self.target])
+        return ordered(
+            self.tails, self.heads, self.nodes, self.nodes[self.source], self.nodes[self.target]
+        )
 
     @property
     def shape(self) -> Shape:
@@ -131,7 +162,14 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
     @cached_property
     def center(self) -> Array:
         flow = np.empty(len(self.dag.arcs))
-        value = covering_flow(self.dag.tails, self.dag.heads, self.dag.first, self.dag.by_tail, self.dag.first_out, flow)
+        value = covering_flow(
+            self.dag.tails,
+            self.dag.heads,
+            self.dag.first,
+            self.dag.by_tail,
+            self.dag.first_out,
+            flow,
+        )
         point = np.zeros(self.shape)
         point[self.dag.arcs] = flow / value
         return frozen(point)
@@ -140,7 +178,9 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
     def radius(self) -> float:
         c = self.center
         gains = 1.0 - 2.0 * c
-        return math.sqrt(max(0.0, float(c @ c) + float(gains[self.minimiser(-gains).indices].sum())))
+        return math.sqrt(
+            max(0.0, float(c @ c) + float(gains[self.minimiser(-gains).indices].sum()))
+        )
 
     @cached_property
     def diameter(self) -> float:
@@ -162,7 +202,9 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
         return HullProjection(self.dag.arcs, self.dag.tails, self.dag.heads, len(self.dag.order))
 
     def tangent(self, direction: Array) -> Array:
-        """Exact on graphs whose Laplacian factorises small, else to `laplacian.CG_TOLERANCE` relative."""
+        """Exact on graphs whose Laplacian factorises small, else to `laplacian.CG_TOLERANCE`
+        relative.
+        """
         direction = as_direction(direction, self.shape)
         projected = self._hull(to_numpy(direction))
         return projected if type(direction) is np.ndarray else like(projected, direction)
@@ -213,12 +255,20 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
         return Sparse.of(point)
 
     def paths(self, x: Array, *, tolerance: float = 1e-9) -> list[Path]:
-        """A flow as weighted paths, heaviest first; shares below `tolerance` are left out and the rest rescaled to sum to 1."""
+        """A flow as weighted paths, heaviest first; shares below `tolerance` are left out and the
+        rest rescaled to sum to 1.
+        """
         flow = to_numpy(as_point(x, self.shape, "The flow"))
         tolerance = as_tolerance(tolerance)
         if self.excess(flow) > max(1e-6, tolerance):
-            raise NotAMember(f"Only a unit flow splits into paths; this point misses being one by {self.excess(flow):.3g}.")
-        return [Path(weight, arcs, along(arcs, self.tails, self.heads, self.nodes)) for weight, arcs in split(self.dag, flow, tolerance)]
+            raise NotAMember(
+                "Only a unit flow splits into paths; this point misses being one by "
+                f"{self.excess(flow):.3g}."
+            )
+        return [
+            Path(weight, arcs, along(arcs, self.tails, self.heads, self.nodes))
+            for weight, arcs in split(self.dag, flow, tolerance)
+        ]
 
     def relax(self, y: Array) -> Array:
         """The projection on the box from no flow to one unit on every useful arc."""
@@ -228,7 +278,12 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
         """Bounds and balances; the target's follows from the others."""
         m, dag = len(self.tails), self.dag
         balance = balances(dag.arcs, dag.tails, dag.heads, len(dag.order), m)
-        return LinearDescription(np.zeros(m), self._upper.copy(), A_eq=balance[:-1].tocsc(), b_eq=self._supply[:-1].copy())
+        return LinearDescription(
+            np.zeros(m),
+            self._upper.copy(),
+            A_eq=balance[:-1].tocsc(),
+            b_eq=self._supply[:-1].copy(),
+        )
 
     @classmethod
     def examples(cls) -> Sequence[FlowPolytope]:

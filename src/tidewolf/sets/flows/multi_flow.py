@@ -1,16 +1,22 @@
-"""Flows of many commodities over one network, each with its own source, target and demand: a product of scaled flow polytopes.
+"""Flows of many commodities over one network, each with its own source, target and demand: a
+product of scaled flow polytopes.
 
-    K = { x = (x_1, .., x_k) :  x_j / demand_j is a unit flow from source_j to target_j on the links that j may use }
+    K = { x = (x_1, .., x_k) :
+        x_j / demand_j is a unit flow from source_j to target_j on the links that j may use }
 
-A point has one entry for each pair (commodity, link it can use), commodity after commodity, links in their given order; a link on
-no way from source_j to target_j has no entry for j. What a link carries in all is `loads(x) = incidence @ x`, so a cost w on links
-is the direction `per_link(w) = incidence' w`, and "no link above c" is `functions.MaxAffine.one(incidence.toarray(), c)`.
+A point has one entry for each pair (commodity, link it can use), commodity after commodity, links
+in their given order; a link on no way from source_j to target_j has no entry for j. What a link
+carries in all is `loads(x) = incidence @ x`, so a cost w on links is the direction
+`per_link(w) = incidence' w`, and "no link above c" is `functions.MaxAffine.one(incidence.toarray(),
+c)`.
 
-Oracle: a shortest path for each commodity, all in one pass. With c_j, R_j, L_j, r_j of commodity j's unit flows as in flow.py,
+Oracle: a shortest path for each commodity, all in one pass. With c_j, R_j, L_j, r_j of commodity
+j's unit flows as in flow.py,
 
-    center     = (demand_j c_j)                 radius^2   = sum_j demand_j^2 R_j^2                        exact
+    center     = (demand_j c_j)                 radius^2   = sum_j demand_j^2 R_j^2   exact
     tangent    commodity by commodity           diameter^2 <= sum_j demand_j^2 min(4 R_j^2, 2 L_j)
-    dimension  = sum of those with a demand     inner_radius = min_j demand_j r_j, over those with a choice; exact as r_j is
+    dimension  = sum of those with a demand
+        inner_radius = min_j demand_j r_j, over those with a choice; exact as r_j is
 """
 
 from __future__ import annotations
@@ -65,9 +71,12 @@ class Stack(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class MultiFlow(ConvexSet, Polyhedral, Relaxable):
-    """Flows of many commodities; point[i] is what commodity `owner[i]` sends over link `links[i]`. Make one with `from_edges`.
+    """Flows of many commodities; point[i] is what commodity `owner[i]` sends over link `links[i]`.
 
-    Geometry as that of each commodity's flows: radius and dimension exact, diameter an upper bound, inner radius exact up to 600 nodes.
+    Make one with `from_edges`.
+
+    Geometry as that of each commodity's flows: radius and dimension exact, diameter an upper bound,
+    inner radius exact up to 600 nodes.
     """
 
     tails: Int32s
@@ -91,8 +100,9 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
     ) -> MultiFlow:
         """Edges are pairs (tail, head), commodities (source, target, demand).
 
-        With `lengths`, one for each edge, a commodity uses the links that lead away from its source by length: the network may have
-        cycles, and commodities take a cable in opposite ways. Without, what a commodity may use must be free of cycles.
+        With `lengths`, one for each edge, a commodity uses the links that lead away from its source
+        by length: the network may have cycles, and commodities take a cable in opposite ways.
+        Without, what a commodity may use must be free of cycles.
         """
         nodes, tails, heads = number_nodes(edges)
         asked = as_commodities(commodities, len(tails))
@@ -112,22 +122,41 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         nodes = as_names(self.nodes)
         demands = as_items(self.demands, "The demands of a MultiFlow", "[1.0, 2.0]")
         demands = tuple(as_number(demand, "A demand", least=0.0) for demand in demands)
-        tails, heads = (as_indices(ends, len(nodes), "The ends of links") for ends in (self.tails, self.heads))
-        sources, targets = (as_indices(ends, len(nodes), "Sources and targets") for ends in (self.sources, self.targets))
+        tails, heads = (
+            as_indices(ends, len(nodes), "The ends of links") for ends in (self.tails, self.heads)
+        )
+        sources, targets = (
+            as_indices(ends, len(nodes), "Sources and targets")
+            for ends in (self.sources, self.targets)
+        )
         links = as_indices(self.links, len(tails), "The links of the entries")
         starts = as_indices(self.starts, len(links) + 1, "Where the entries of commodities start")
-        if len(tails) != len(heads) or not len(sources) == len(targets) == len(demands) == len(starts) - 1 > 0:
-            raise WrongShape("A MultiFlow needs a tail and a head for each link, a source, target, demand and start for each commodity.")
+        if (
+            len(tails) != len(heads)
+            or not len(sources) == len(targets) == len(demands) == len(starts) - 1 > 0
+        ):
+            raise WrongShape(
+                "A MultiFlow needs a tail and a head for each link, a source, target, demand and "
+                "start for each commodity."
+            )
         if starts[0] != 0 or starts[-1] != len(links) or (np.diff(starts) < 1).any():
-            raise InvalidInput(f"The entries of commodities start at 0, end at {len(links)}, and are one or more; {starts} was given.")
+            raise InvalidInput(
+                f"The entries of commodities start at 0, end at {len(links)}, and are one or more; "
+                f"{starts} was given."
+            )
         names = ("tails", "heads", "sources", "targets", "demands", "starts", "links", "nodes")
-        for name, value in zip(names, (tails, heads, sources, targets, demands, starts, links, nodes), strict=True):
+        for name, value in zip(
+            names, (tails, heads, sources, targets, demands, starts, links, nodes), strict=True
+        ):
             object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         count = len(self.demands)
         commodities = f"{count:,} commodit{'y' if count == 1 else 'ies'}"
-        return f"MultiFlow({commodities}, {len(self.tails):,} links, {len(self.links):,} entries, dimension {self.dimension:,})"
+        return (
+            f"MultiFlow({commodities}, {len(self.tails):,} links, {len(self.links):,} entries, "
+            f"dimension {self.dimension:,})"
+        )
 
     @property
     def shape(self) -> Shape:
@@ -141,16 +170,25 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
     @cached_property
     def dags(self) -> tuple[Dag, ...]:
         """The graph of each commodity in topological order; its arcs count from `starts`."""
-        parts = [self.links[start:stop] for start, stop in zip(self.starts, self.starts[1:], strict=False)]
+        parts = [
+            self.links[start:stop]
+            for start, stop in zip(self.starts, self.starts[1:], strict=False)
+        ]
         ends = zip(self.sources, self.targets, parts, strict=True)
-        return tuple(ordered(self.tails[part], self.heads[part], self.nodes, self.nodes[s], self.nodes[t]) for s, t, part in ends)
+        return tuple(
+            ordered(self.tails[part], self.heads[part], self.nodes, self.nodes[s], self.nodes[t])
+            for s, t, part in ends
+        )
 
     @cached_property
     def stack(self) -> Stack:
         """All of `dags` end to end, as the oracle reads them."""
         for j, (dag, count) in enumerate(zip(self.dags, np.diff(self.starts), strict=True)):
             if len(dag.arcs) != count:  # the kernels trust that every entry is on a way
-                raise InvalidInput(f"Commodity {j} has links that are on no way to its target; `from_edges` leaves them out.")
+                raise InvalidInput(
+                    f"Commodity {j} has links that are on no way to its target; `from_edges` "
+                    "leaves them out."
+                )
         begins = np.cumsum([0, *(len(dag.order) for dag in self.dags)]).astype(np.int32)
         moved = list(zip(self.dags, begins, self.starts, strict=False))
         return Stack(
@@ -158,7 +196,9 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
             np.concatenate([dag.arcs + start for dag, _, start in moved]),
             np.concatenate([dag.tails + begin for dag, begin, _ in moved]),
             np.concatenate([dag.heads + begin for dag, begin, _ in moved]),
-            np.append(np.concatenate([dag.first[:-1] + start for dag, _, start in moved]), self.starts[-1]),
+            np.append(
+                np.concatenate([dag.first[:-1] + start for dag, _, start in moved]), self.starts[-1]
+            ),
         )
 
     @cached_property
@@ -217,42 +257,64 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
     def diameter(self) -> float:
         optional = (self._center < ON_EVERY_PATH * self._upper).astype(float)
         v = self._vertex(-optional)
-        longest = np.bincount(self.owner[v.indices], (v.values / self._unit) ** 2 * optional[v.indices], len(self.demands))
+        longest = np.bincount(
+            self.owner[v.indices],
+            (v.values / self._unit) ** 2 * optional[v.indices],
+            len(self.demands),
+        )
         return self._unit * math.sqrt(float(np.minimum(4.0 * self._radii2, 2.0 * longest).sum()))
 
     @cached_property
     def inner_radius(self) -> float:
         reaches = []
-        for dag, start, demand, free in zip(self.dags, self.starts, self.demands, self._dimensions, strict=False):
+        for dag, start, demand, free in zip(
+            self.dags, self.starts, self.demands, self._dimensions, strict=False
+        ):
             if free > 0:
                 c = self._center[start + dag.arcs]
                 norms = HullProjection(dag.arcs, dag.tails, dag.heads, len(dag.order)).unit_norms()
                 optional = c < ON_EVERY_PATH * demand
-                reaches.append(float(np.min(c[optional] if norms is None else c[optional] / norms[optional])))
+                reaches.append(
+                    float(np.min(c[optional] if norms is None else c[optional] / norms[optional]))
+                )
         return min(reaches, default=0.0)
 
     @cached_property
     def _hull(self) -> HullProjection:
         stack, sending = self.stack, (self._upper > 0)[self.stack.arcs]
-        return HullProjection(stack.arcs[sending], stack.tails[sending], stack.heads[sending], int(stack.begins[-1]), self._grounded)
+        return HullProjection(
+            stack.arcs[sending],
+            stack.tails[sending],
+            stack.heads[sending],
+            int(stack.begins[-1]),
+            self._grounded,
+        )
 
     @cached_property
     def _grounded(self) -> Int32s:
-        """Every target, and every position of a commodity without a demand, which has no arcs there."""
+        """Every target, and every position of a commodity without a demand, which has no arcs
+        there.
+        """
         silent = np.repeat(self._demands == 0, np.diff(self.stack.begins))
         silent[self.stack.begins[1:] - 1] = True
         return np.flatnonzero(silent).astype(np.int32)
 
     def tangent(self, direction: Array) -> Array:
-        """Exact where the commodities' Laplacians factorise small, else to `laplacian.CG_TOLERANCE` relative."""
+        """Exact where the commodities' Laplacians factorise small, else to `laplacian.CG_TOLERANCE`
+        relative.
+        """
         direction = as_direction(direction, self.shape)
         projected = self._hull(to_numpy(direction))
         return projected if type(direction) is np.ndarray else like(projected, direction)
 
     def excess(self, x: Array) -> float:
-        """The largest negative flow or unbalanced node of a commodity; without cycles, balanced flows of no demand are 0."""
+        """The largest negative flow or unbalanced node of a commodity; without cycles, balanced
+        flows of no demand are 0.
+        """
         x = to_numpy(as_point(x, self.shape, "The flow"))
-        return float(flow_excess(x, self.stack.arcs, self.stack.tails, self.stack.heads, self._supply.copy()))
+        return float(
+            flow_excess(x, self.stack.arcs, self.stack.tails, self.stack.heads, self._supply.copy())
+        )
 
     @cached_property
     def _supply(self) -> Floats:
@@ -270,7 +332,9 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         positions = int(begins[-1])
         chosen, values = np.empty(positions, dtype=np.int32), np.empty(positions)
         scratch = np.empty(positions), np.empty(positions, dtype=np.int32)
-        count = shortest_paths(weights, arcs, tails, first, begins, self._demands, *scratch, chosen, values)
+        count = shortest_paths(
+            weights, arcs, tails, first, begins, self._demands, *scratch, chosen, values
+        )
         return Sparse(self.shape, chosen[:count].copy(), values[:count].copy())
 
     def atom(self, point: Array) -> Vertex:
@@ -282,10 +346,15 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def incidence(self) -> Any:
-        """The sparse matrix (links, entries) of ones that adds up what a link carries of all commodities."""
+        """The sparse matrix (links, entries) of ones that adds up what a link carries of all
+        commodities.
+        """
         from scipy.sparse import csr_array
 
-        return csr_array((np.ones(len(self.links)), (self.links, np.arange(len(self.links)))), shape=(len(self.tails), len(self.links)))
+        return csr_array(
+            (np.ones(len(self.links)), (self.links, np.arange(len(self.links)))),
+            shape=(len(self.tails), len(self.links)),
+        )
 
     def loads(self, x: Array) -> Array:
         """What every link carries: incidence @ x."""
@@ -298,34 +367,54 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         return like(to_numpy(w)[self.links], w)
 
     def paths(self, x: Array, *, tolerance: float = 1e-9) -> list[list[Path]]:
-        """What each commodity sends along which paths, by link numbers, heaviest first; weights sum to the commodity's demand.
+        """What each commodity sends along which paths, by link numbers, heaviest first; weights sum
+        to the commodity's demand.
 
-        Shares of a demand below `tolerance` are left out and the rest rescaled. A commodity without a demand has no paths.
+        Shares of a demand below `tolerance` are left out and the rest rescaled. A commodity without
+        a demand has no paths.
         """
         x, tolerance = to_numpy(as_point(x, self.shape, "The flow")), as_tolerance(tolerance)
         if (excess := self.excess(x)) > max(1e-6, tolerance) * max(self.demands):
-            raise NotAMember(f"Only flows that meet their demands split into paths; this point misses doing so by {excess:.3g}.")
-        return [self._paths(j, x, tolerance) if demand > 0 else [] for j, demand in enumerate(self.demands)]
+            raise NotAMember(
+                "Only flows that meet their demands split into paths; this point misses doing so "
+                f"by {excess:.3g}."
+            )
+        return [
+            self._paths(j, x, tolerance) if demand > 0 else []
+            for j, demand in enumerate(self.demands)
+        ]
 
     def _paths(self, j: int, x: Floats, tolerance: float) -> list[Path]:
         links, demand = self.links[self.starts[j] : self.starts[j + 1]], self.demands[j]
         found = split(self.dags[j], x[self.starts[j] : self.starts[j + 1]] / demand, tolerance)
         ways = [(share, tuple(links[list(arcs)].tolist())) for share, arcs in found]
-        return [Path(demand * share, way, along(way, self.tails, self.heads, self.nodes)) for share, way in ways]
+        return [
+            Path(demand * share, way, along(way, self.tails, self.heads, self.nodes))
+            for share, way in ways
+        ]
 
     def description(self) -> LinearDescription:
         """Bounds and balances; that of each target follows from the others of its commodity."""
         n, stack = len(self.links), self.stack
         balance = balances(stack.arcs, stack.tails, stack.heads, int(stack.begins[-1]), n)
         kept = np.delete(np.arange(stack.begins[-1]), stack.begins[1:] - 1)
-        return LinearDescription(np.zeros(n), self._upper.copy(), A_eq=balance[kept].tocsc(), b_eq=self._supply[kept])
+        return LinearDescription(
+            np.zeros(n), self._upper.copy(), A_eq=balance[kept].tocsc(), b_eq=self._supply[kept]
+        )
 
     @classmethod
     def examples(cls) -> Sequence[MultiFlow]:
         diamond = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "x")]
         ring = [(i, (i + step) % 5) for step in (1, 4) for i in range(5)]
         return (
-            cls.from_edges(diamond, [("s", "t", 2.0), ("a", "t", 0.5), ("s", "b", 0.0), ("s", "t", 1.0, (0, 3))]),
-            cls.from_edges(ring, [(0, 2, 0.5), (1, 3, 1.0), (4, 2, 1.5), (2, 0, 1.0)], lengths=np.arange(1.0, 11.0)),
+            cls.from_edges(
+                diamond,
+                [("s", "t", 2.0), ("a", "t", 0.5), ("s", "b", 0.0), ("s", "t", 1.0, (0, 3))],
+            ),
+            cls.from_edges(
+                ring,
+                [(0, 2, 0.5), (1, 3, 1.0), (4, 2, 1.5), (2, 0, 1.0)],
+                lengths=np.arange(1.0, 11.0),
+            ),
             cls.from_edges([("s", "t")], [("s", "t", 0.0)]),
         )

@@ -1,10 +1,12 @@
-"""What a polytope is told with: rows, right-hand sides and bounds, brought to length 1, and refused where they leave nothing, or no end.
+"""What a polytope is told with: rows, right-hand sides and bounds, brought to length 1, and refused
+where they leave nothing, or no end.
 
     G x <= h,  E x = f,        bounds among the inequalities
 
-Empty: the least s with G x <= h + s and |E x - f| <= s is above 0, and rows with positive multipliers cannot all hold (Farkas).
-Unbounded: there is a ray r, G r <= 0 and E r = 0. One program finds one that leaves some inequality, max sum t with G r + t <= 0,
-0 <= t <= 1; rays that leave none are directions across all rows.
+Empty: the least s with G x <= h + s and |E x - f| <= s is above 0, and rows with positive
+multipliers cannot all hold (Farkas). Unbounded: there is a ray r, G r <= 0 and E r = 0. One program
+finds one that leaves some inequality, max sum t with G r + t <= 0, 0 <= t <= 1; rays that leave
+none are directions across all rows.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ _COUNTS = 1e-6
 
 
 class Rows(NamedTuple):
-    """G x <= h and E x = f, rows of length 1; the first `general` of G are no bounds; names of the rows of G and then of E."""
+    """G x <= h and E x = f, rows of length 1; the first `general` of G are no bounds; names of the
+    rows of G and then of E.
+    """
 
     G: Floats
     h: Floats
@@ -50,12 +54,17 @@ def as_table(A: Any, b: Any, name: str) -> tuple[Any, Any]:
         for x, what in ((A.toarray() if issparse(A) else A, f"A_{name}"), (b, f"b_{name}"))
     )
     if A.ndim != 2 or A.shape[1] == 0 or b.shape != A.shape[:1]:
-        raise WrongShape(f"A_{name} has shape {A.shape} and b_{name} {b.shape}; they must be (p, n) and (p,), one entry of b for each row.")
+        raise WrongShape(
+            f"A_{name} has shape {A.shape} and b_{name} {b.shape}; they must be (p, n) and (p,), "
+            "one entry of b for each row."
+        )
     return A, b
 
 
 def as_bounds(bounds: Any, n: int | None) -> Floats | None:
-    """Pairs (lower, upper) for each of n entries, infinite where there is none; n None is as many as are given."""
+    """Pairs (lower, upper) for each of n entries, infinite where there is none; n None is as many
+    as are given.
+    """
     if bounds is None:
         return None
     require_no_mask(bounds, "The bounds")
@@ -63,34 +72,60 @@ def as_bounds(bounds: Any, n: int | None) -> Floats | None:
         given = np.array(bounds, dtype=object)
         pairs = given.astype(np.float64)  # None becomes NaN
     except (TypeError, ValueError, OverflowError):
-        raise WrongType(f"The bounds must be pairs (lower, upper) of numbers, with None for no bound, not {shown(bounds)}.") from None
-    if any(bound is not None and np.isnan(number) for bound, number in zip(given.flat, pairs.flat, strict=True)):
+        raise WrongType(
+            "The bounds must be pairs (lower, upper) of numbers, with None for no bound, not "
+            f"{shown(bounds)}."
+        ) from None
+    if any(
+        bound is not None and np.isnan(number)
+        for bound, number in zip(given.flat, pairs.flat, strict=True)
+    ):
         raise NotFinite("The bounds hold a NaN; a bound is a number, or None for no bound.")
     if pairs.shape == (2,) and n is not None:
         pairs = np.tile(pairs, (n, 1))
     if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
         raise WrongShape(
-            f"The bounds have shape {pairs.shape}; give a pair (lower, upper) for each entry, or one pair for all beside rows."
+            f"The bounds have shape {pairs.shape}; give a pair (lower, upper) for each entry, or "
+            "one pair for all beside rows."
         )
     lower, upper = pairs.T
     lower[np.isnan(lower)], upper[np.isnan(upper)] = -np.inf, np.inf
     crossed = np.flatnonzero((lower > upper) | (lower == np.inf) | (upper == -np.inf))
     if len(crossed):
         j = crossed[0]
-        raise EmptySet(f"The polytope is empty: entry {j} has the lower bound {lower[j]:g} and the upper bound {upper[j]:g}.")
+        raise EmptySet(
+            f"The polytope is empty: entry {j} has the lower bound {lower[j]:g} and the upper "
+            f"bound {upper[j]:g}."
+        )
     return frozen(pairs)  # type: ignore[no-any-return]
 
 
-def rows_of(A_ub: Floats | None, b_ub: Floats | None, A_eq: Floats | None, b_eq: Floats | None, bounds: Floats | None) -> Rows:
-    """All of them as rows of length 1; rows of zeros are left out where they are true, else refused."""
-    widths = {name: part.shape[1] for name, part in (("A_ub", A_ub), ("A_eq", A_eq)) if part is not None}
+def rows_of(
+    A_ub: Floats | None,
+    b_ub: Floats | None,
+    A_eq: Floats | None,
+    b_eq: Floats | None,
+    bounds: Floats | None,
+) -> Rows:
+    """All of them as rows of length 1; rows of zeros are left out where they are true, else
+    refused.
+    """
+    widths = {
+        name: part.shape[1] for name, part in (("A_ub", A_ub), ("A_eq", A_eq)) if part is not None
+    }
     if bounds is not None:
         widths["bounds"] = len(bounds)
     if not widths:
-        raise InvalidInput("A polytope needs inequalities (A_ub, b_ub), equations (A_eq, b_eq) or bounds; none was given.")
+        raise InvalidInput(
+            "A polytope needs inequalities (A_ub, b_ub), equations (A_eq, b_eq) or bounds; none "
+            "was given."
+        )
     if len(set(widths.values())) > 1:
         told = ", ".join(f"{name} of {width}" for name, width in widths.items())
-        raise WrongShape(f"All parts of a polytope speak of the same entries; these speak of different numbers: {told}.")
+        raise WrongShape(
+            "All parts of a polytope speak of the same entries; these speak of different numbers: "
+            f"{told}."
+        )
     n = next(iter(widths.values()))
     G, h, g_names = _normed(A_ub, b_ub, n, "A_ub")
     E, f, e_names = _normed(A_eq, b_eq, n, "A_eq")
@@ -98,12 +133,17 @@ def rows_of(A_ub: Floats | None, b_ub: Floats | None, A_eq: Floats | None, b_eq:
     if bounds is not None:
         for sign, side, name in ((-1.0, 0, "lower"), (1.0, 1, "upper")):
             there = np.flatnonzero(np.isfinite(bounds[:, side]))
-            G, h = np.vstack([G, sign * np.eye(n)[there]]), np.concatenate([h, sign * bounds[there, side]])
+            G, h = (
+                np.vstack([G, sign * np.eye(n)[there]]),
+                np.concatenate([h, sign * bounds[there, side]]),
+            )
             g_names += [f"the {name} bound of entry {j}" for j in there]
     return Rows(G, h, E, f, general, (*g_names, *e_names))
 
 
-def _normed(A: Floats | None, b: Floats | None, n: int, name: str) -> tuple[Floats, Floats, list[str]]:
+def _normed(
+    A: Floats | None, b: Floats | None, n: int, name: str
+) -> tuple[Floats, Floats, list[str]]:
     if A is None or b is None:
         return np.zeros((0, n)), np.zeros(0), []
     largest = np.max(np.abs(A), axis=1, initial=0.0)
@@ -111,28 +151,38 @@ def _normed(A: Floats | None, b: Floats | None, n: int, name: str) -> tuple[Floa
     for i in np.flatnonzero(sizes == 0.0):
         if b[i] < 0.0 or (name == "A_eq" and b[i] != 0.0):
             raise EmptySet(
-                f"The polytope is empty: row {i} of {name} is all zeros and asks that 0 be {'' if name == 'A_eq' else 'at most '}{b[i]:g}."
+                f"The polytope is empty: row {i} of {name} is all zeros and asks that 0 be "
+                f"{'' if name == 'A_eq' else 'at most '}{b[i]:g}."
             )
     kept = np.flatnonzero(sizes)
     with np.errstate(over="ignore"):
         rows, sides = A[kept] / sizes[kept, None], b[kept] / sizes[kept]
     for i in np.flatnonzero(~np.isfinite(sides)):
-        raise InvalidInput(f"Row {kept[i]} of {name} is {sizes[kept[i]]:g} long beside a right side of {b[kept[i]]:g}: rescale it.")
+        raise InvalidInput(
+            f"Row {kept[i]} of {name} is {sizes[kept[i]]:g} long beside a right side of "
+            f"{b[kept[i]]:g}: rescale it."
+        )
     return rows, sides, [f"row {i} of {name}" for i in kept]
 
 
 def require_members(rows: Rows, unit: float) -> None:
-    """Refuse rows without a common point, of size `unit`, naming those that contradict one another."""
+    """Refuse rows without a common point, of size `unit`, naming those that contradict one
+    another.
+    """
     G, h, E, f, _, names = rows
     n = G.shape[1]
     A, b = np.vstack([G, E, -E]), np.concatenate([h, f, -f]) / unit
     free = np.full(n + 1, np.inf)
-    apart = LinearProgram(np.column_stack([A, -np.ones(len(A))]), b, np.zeros((0, n + 1)), np.zeros(0), -free, free)
+    apart = LinearProgram(
+        np.column_stack([A, -np.ones(len(A))]), b, np.zeros((0, n + 1)), np.zeros(0), -free, free
+    )
     found = apart.afresh(np.append(np.zeros(n), 1.0))
     if found is None or found.x[n] <= 0.0:
         return
     weights = -found.multipliers
-    named = [(names + names[len(h) :])[i] for i in np.flatnonzero(weights > _COUNTS * weights.max())]
+    named = [
+        (names + names[len(h) :])[i] for i in np.flatnonzero(weights > _COUNTS * weights.max())
+    ]
     raise EmptySet(
         f"The polytope is empty: {_listed(list(dict.fromkeys(named)))} cannot all hold; "
         f"every point is {unit * found.x[n]:.3g} or more away from what one of them asks."
@@ -143,9 +193,17 @@ def require_an_end(rows: Rows) -> None:
     """Refuse rows along which one can go on for ever, naming where that leads."""
     G, _, E, *_ = rows
     p, n = G.shape
-    lower, upper = (np.concatenate([np.full(n, end), np.full(p, stop)]) for end, stop in ((-np.inf, 0.0), (np.inf, 1.0)))
+    lower, upper = (
+        np.concatenate([np.full(n, end), np.full(p, stop)])
+        for end, stop in ((-np.inf, 0.0), (np.inf, 1.0))
+    )
     leaving = LinearProgram(
-        np.column_stack([G, np.eye(p)]), np.zeros(p), np.column_stack([E, np.zeros((len(E), p))]), np.zeros(len(E)), lower, upper
+        np.column_stack([G, np.eye(p)]),
+        np.zeros(p),
+        np.column_stack([E, np.zeros((len(E), p))]),
+        np.zeros(len(E)),
+        lower,
+        upper,
     )
     found = leaving.afresh(np.repeat([0.0, -1.0], [n, p]))
     assert found is not None
@@ -156,7 +214,10 @@ def require_an_end(rows: Rows) -> None:
             return
         ray = np.linalg.svd(N)[2][-1] if len(N) else np.ones(n)
     at = int(np.argmax(np.abs(ray)))
-    raise InvalidInput(f"The polytope is unbounded: entry {at} can {'grow' if ray[at] > 0 else 'fall'} without end; give it a bound.")
+    raise InvalidInput(
+        f"The polytope is unbounded: entry {at} can {'grow' if ray[at] > 0 else 'fall'} without "
+        "end; give it a bound."
+    )
 
 
 def span(rows: Floats) -> Floats:

@@ -1,8 +1,10 @@
-"""A linear program that is asked again and again with other costs:  min <c, x>,  A_ub x <= b_ub,  A_eq x = b_eq,  lower <= x <= upper.
+"""A linear program that is asked again and again with other costs:  min <c, x>,  A_ub x <= b_ub,
+A_eq x = b_eq,  lower <= x <= upper.
 
-HiGHS through highspy keeps the program and starts from the basis it is given, so that nearby costs take few exchanges; where highspy is not
-installed, SciPy's HiGHS starts afresh each time. The answer depends on costs and basis alone: what the solver remembers is cleared.
-A basis is one small number a variable and row.
+HiGHS through highspy keeps the program and starts from the basis it is given, so that nearby costs
+take few exchanges; where highspy is not installed, SciPy's HiGHS starts afresh each time. The
+answer depends on costs and basis alone: what the solver remembers is cleared. A basis is one small
+number a variable and row.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from tidewolf.core.errors import SolverFailed
 from tidewolf.core.types import Floats
 
 TOLERANCE = 1e-10
-"""Of feasibility and optimality, the tightest HiGHS takes; variables and rows are best of size about 1."""
+"""Of feasibility and optimality, the tightest HiGHS takes; variables and rows are best of size
+about 1.
+"""
 
 
 class Solved(NamedTuple):
@@ -31,7 +35,9 @@ class Solved(NamedTuple):
 class LinearProgram:
     """Rows are A_ub and then A_eq; bounds may be infinite."""
 
-    def __init__(self, A_ub: Floats, b_ub: Floats, A_eq: Floats, b_eq: Floats, lower: Floats, upper: Floats) -> None:
+    def __init__(
+        self, A_ub: Floats, b_ub: Floats, A_eq: Floats, b_eq: Floats, lower: Floats, upper: Floats
+    ) -> None:
         self.parts = A_ub, b_ub, A_eq, b_eq, lower, upper
         self._solving = threading.Lock()
 
@@ -52,18 +58,30 @@ class LinearProgram:
         solver.clearSolver()
         solver.changeColsCost(n, np.arange(n, dtype=np.int32), costs)
         statuses = None if basis is None else np.asarray(basis).reshape(-1).tolist()
-        if statuses is not None and len(statuses) == n + len(self.parts[1]) + len(self.parts[3]) and set(statuses) <= set(_STATUSES):
+        if (
+            statuses is not None
+            and len(statuses) == n + len(self.parts[1]) + len(self.parts[3])
+            and set(statuses) <= set(_STATUSES)
+        ):
             start = highspy.HighsBasis()
             known = [highspy.HighsBasisStatus(status) for status in _STATUSES]
-            start.col_status, start.row_status = [known[s] for s in statuses[:n]], [known[s] for s in statuses[n:]]
+            start.col_status, start.row_status = (
+                [known[s] for s in statuses[:n]],
+                [known[s] for s in statuses[n:]],
+            )
             start.valid = True
             solver.setBasis(start)
         solver.run()
         if solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
             solution, end = solver.getSolution(), solver.getBasis()
-            chosen = np.array([int(status) for status in (*end.col_status, *end.row_status)], dtype=np.int8)
+            chosen = np.array(
+                [int(status) for status in (*end.col_status, *end.row_status)], dtype=np.int8
+            )
             return Solved(np.array(solution.col_value), np.array(solution.row_dual), chosen)
-        if solver.getModelStatus() in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnbounded):
+        if solver.getModelStatus() in (
+            highspy.HighsModelStatus.kInfeasible,
+            highspy.HighsModelStatus.kUnbounded,
+        ):
             return None
         return self.afresh(costs)
 
@@ -71,13 +89,29 @@ class LinearProgram:
         from scipy.optimize import linprog
 
         A_ub, b_ub, A_eq, b_eq, lower, upper = self.parts
-        options = {"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE}
-        found = linprog(costs, A_ub, b_ub, A_eq, b_eq, np.stack([lower, upper], axis=1), method="highs", options=options)
+        options = {
+            "primal_feasibility_tolerance": TOLERANCE,
+            "dual_feasibility_tolerance": TOLERANCE,
+        }
+        found = linprog(
+            costs,
+            A_ub,
+            b_ub,
+            A_eq,
+            b_eq,
+            np.stack([lower, upper], axis=1),
+            method="highs",
+            options=options,
+        )
         if found.status == 0:
-            return Solved(found.x, np.concatenate([found.ineqlin.marginals, found.eqlin.marginals]), None)
+            return Solved(
+                found.x, np.concatenate([found.ineqlin.marginals, found.eqlin.marginals]), None
+            )
         if found.status in (2, 3):
             return None
-        raise SolverFailed(f"HiGHS gave up on a linear program of {len(costs)} variables: {found.message}")
+        raise SolverFailed(
+            f"HiGHS gave up on a linear program of {len(costs)} variables: {found.message}"
+        )
 
     @cached_property
     def _solver(self) -> Any:
@@ -92,11 +126,19 @@ class LinearProgram:
         rows = vstack([csc_array(A_ub), csc_array(A_eq)], format="csc")
         program = highspy.HighsLp()
         program.num_row_, program.num_col_ = rows.shape
-        program.col_cost_, program.col_lower_, program.col_upper_ = np.zeros(len(lower)), lower, upper
+        program.col_cost_, program.col_lower_, program.col_upper_ = (
+            np.zeros(len(lower)),
+            lower,
+            upper,
+        )
         program.row_lower_ = np.concatenate([np.full(len(b_ub), -np.inf), b_eq])
         program.row_upper_ = np.concatenate([b_ub, b_eq])
         program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        program.a_matrix_.start_, program.a_matrix_.index_, program.a_matrix_.value_ = rows.indptr, rows.indices, rows.data
+        program.a_matrix_.start_, program.a_matrix_.index_, program.a_matrix_.value_ = (
+            rows.indptr,
+            rows.indices,
+            rows.data,
+        )
         solver = highspy.Highs()
         solver.setOptionValue("output_flag", False)
         solver.setOptionValue("primal_feasibility_tolerance", TOLERANCE)

@@ -2,25 +2,29 @@
 
     { x : A_ub x <= b_ub,  A_eq x = b_eq,  lower <= x <= upper }
 
-Oracle: HiGHS, from the last basis where one is given (`linear_solver.py`). What it answers is not believed: the point is put on the affine
-hull and, where it still breaches an inequality, drawn to the center until it does not; and with the solver's multipliers y (y <= 0 for
-inequalities, r = d - A'y, [lo, hi] a box around the set)
+Oracle: HiGHS, from the last basis where one is given (`linear_solver.py`). What it answers is not
+believed: the point is put on the affine hull and, where it still breaches an inequality, drawn to
+the center until it does not; and with the solver's multipliers y (y <= 0 for inequalities, r = d -
+A'y, [lo, hi] a box around the set)
 
     <d, x>  >=  <y, b> + sum_j min(r_j lo_j, r_j hi_j)        for every member x,
 
 so that the difference to the answer's <d, v> is the error it states.
 
-All inequalities, bounds included, are rows g_i x <= h_i with |g_i| = 1. Center: that of a largest ball within the affine hull,
+All inequalities, bounds included, are rows g_i x <= h_i with |g_i| = 1. Center: that of a largest
+ball within the affine hull,
 
     max rho :  g_i x + rho |P g_i| <= h_i,        P the projection on directions of the hull.
 
-Where the largest rho is 0, rows with positive multipliers hold with equality at every member (their slacks, weighted, sum to 0): they join
-the equations, and the program is solved again. Hence dimension and tangent; rows flatter than 1e-9 of the set's size count as equations.
+Where the largest rho is 0, rows with positive multipliers hold with equality at every member (their
+slacks, weighted, sum to 0): they join the equations, and the program is solved again. Hence
+dimension and tangent; rows flatter than 1e-9 of the set's size count as equations.
 
-    inner_radius = min_i (h_i - g_i c) / |P g_i|                 exact, for this center
-    radius^2    <= sum_j max(hi_j - c_j, c_j - lo_j)^2           diameter <= min(2 radius, |hi - lo|)
+    inner_radius = min_i (h_i - g_i c) / |P g_i|         exact, for this center
+    radius^2    <= sum_j max(hi_j - c_j, c_j - lo_j)^2   diameter <= min(2 radius, |hi - lo|)
 
-The box is the tightest, by two programs an entry, up to 256 entries, else that of the bounds where they are finite.
+The box is the tightest, by two programs an entry, up to 256 entries, else that of the bounds where
+they are finite.
 """
 
 from __future__ import annotations
@@ -62,7 +66,9 @@ from tidewolf.sets.generic.linear_solver import LinearProgram, Solved
 _FEW = 256
 _ROUNDING = 1e-13
 _FAR = 1e3
-"""Times its size: how far from 0 a set may be and still be seen from there, where bounds are met to the bit."""
+"""Times its size: how far from 0 a set may be and still be seen from there, where bounds are met to
+the bit.
+"""
 _COUNTS = 1e-6
 """Of the largest multiplier: smaller ones do not make a row an equation."""
 _ALLOWED = 1e-6
@@ -78,7 +84,10 @@ class Frame(NamedTuple):
     def rows(self, rows: Rows) -> Rows:
         """The same rows for u."""
         with np.errstate(over="ignore"):  # a side that is beyond all numbers is no bound
-            return rows._replace(h=(rows.h - rows.G @ self.origin) / self.unit, f=(rows.f - rows.E @ self.origin) / self.unit)
+            return rows._replace(
+                h=(rows.h - rows.G @ self.origin) / self.unit,
+                f=(rows.f - rows.E @ self.origin) / self.unit,
+            )
 
     def point(self, u: Floats) -> Floats:
         """x."""
@@ -86,7 +95,9 @@ class Frame(NamedTuple):
 
 
 class Hull(NamedTuple):
-    """A point c in the inside, orthonormal normals N of the affine hull, and of every row its slack at c and |P g|; 0 if it is implied."""
+    """A point c in the inside, orthonormal normals N of the affine hull, and of every row its slack
+    at c and |P g|; 0 if it is implied.
+    """
 
     c: Floats
     N: Floats
@@ -97,9 +108,11 @@ class Hull(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Polytope(ConvexSet, Polyhedral, Relaxable):
-    """A bounded polytope; A_ub (p, n), b_ub (p,), A_eq (q, n), b_eq (q,), and bounds: a pair for all entries, or one pair for each.
+    """A bounded polytope; A_ub (p, n), b_ub (p,), A_eq (q, n), b_eq (q,), and bounds: a pair for
+    all entries, or one pair for each.
 
-    A bound of None, or no `bounds`, is no bound. Dimension and inner radius exact, radius and diameter upper bounds.
+    A bound of None, or no `bounds`, is no bound. Dimension and inner radius exact, radius and
+    diameter upper bounds.
     """
 
     A_ub: Array = None
@@ -114,7 +127,9 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
             object.__setattr__(self, f"A_{name}", A)
             object.__setattr__(self, f"b_{name}", b)
         table = self.A_ub if self.A_ub is not None else self.A_eq
-        object.__setattr__(self, "bounds", as_bounds(self.bounds, None if table is None else table.shape[1]))
+        object.__setattr__(
+            self, "bounds", as_bounds(self.bounds, None if table is None else table.shape[1])
+        )
         if self._program_in(self._given)(np.zeros(self.shape)) is None:
             require_members(self._rows, self._given.unit)
         if self.bounds is None or not np.isfinite(self.bounds).all():
@@ -135,7 +150,11 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
     @cached_property
     def radius(self) -> float:
         lo, hi = self._box
-        return self._frame.unit * norm(np.maximum(hi - self._hull.c, self._hull.c - lo)) if self.dimension else 0.0
+        return (
+            self._frame.unit * norm(np.maximum(hi - self._hull.c, self._hull.c - lo))
+            if self.dimension
+            else 0.0
+        )
 
     @cached_property
     def diameter(self) -> float:
@@ -146,7 +165,11 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
     def inner_radius(self) -> float:
         _, _, slack, reach = self._hull
         open_rows = reach > 0
-        return self._frame.unit * float(np.min(slack[open_rows] / reach[open_rows])) if self.dimension else 0.0
+        return (
+            self._frame.unit * float(np.min(slack[open_rows] / reach[open_rows]))
+            if self.dimension
+            else 0.0
+        )
 
     def tangent(self, direction: Array) -> Array:
         direction = as_direction(direction, self.shape)
@@ -154,17 +177,25 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         return direction - (N @ direction) @ N
 
     def excess(self, x: Array) -> float:
-        """The largest breach of an inequality, equation or bound, rows brought to length 1: the distance to its half-space or plane."""
+        """The largest breach of an inequality, equation or bound, rows brought to length 1: the
+        distance to its half-space or plane.
+        """
         x = to_numpy(as_point(x, self.shape, "The point")).astype(np.float64)
         G, h, E, f, *_ = self._rows
-        return max(0.0, float(np.max(G @ x - h, initial=0.0)), float(np.max(np.abs(E @ x - f), initial=0.0)))
+        return max(
+            0.0,
+            float(np.max(G @ x - h, initial=0.0)),
+            float(np.max(np.abs(E @ x - f), initial=0.0)),
+        )
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         d = to_numpy(direction).astype(np.float64)
         size = float(np.max(np.abs(d))) or 1.0
         x, error, basis = self._certified(d / size, warm)
         return Answer(
-            Dense(like(self._frame.point(x), direction)), self._frame.unit * size * error, None if basis is None else frozen(basis)
+            Dense(like(self._frame.point(x), direction)),
+            self._frame.unit * size * error,
+            None if basis is None else frozen(basis),
         )
 
     def relax(self, y: Array) -> Array:
@@ -172,7 +203,9 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         return clipped(y, self.shape, *map(self._frame.point, self._box))
 
     def description(self) -> LinearDescription:
-        """In units of the set's size: the box, the equations of the affine hull, and the inequalities that cut something off the box."""
+        """In units of the set's size: the box, the equations of the affine hull, and the
+        inequalities that cut something off the box.
+        """
         from scipy.sparse import eye_array
 
         G, h, *_ = self._scaled
@@ -182,7 +215,9 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         return LinearDescription(lo, hi, N, N @ c, G[cut], h[cut], lift, origin)
 
     def to(self, reference: Array) -> Self:
-        """The center in the library, dtype and device of `reference`; the description stays in double precision."""
+        """The center in the library, dtype and device of `reference`; the description stays
+        in double precision.
+        """
         require_floating(reference)
         moved = copy.copy(self)
         moved.__dict__["center"] = frozen(like(self.center, reference))
@@ -194,27 +229,43 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
             cls(bounds=[(0.0, 1.0)]),
             cls([[1.0, 1.0, 1.0]], [1.5], bounds=(0.0, 1.0)),
             cls([[-1.0, 0.0], [0.0, -1.0], [3.0, 4.0], [100.0, 0.0]], [0.0, 0.0, 12.0, 1e9]),
-            cls([[1.0, 1.0, 0.0], [-1.0, -1.0, 0.0]], [2.0, -2.0], [[0.0, 1.0, 1.0]], [1.0], bounds=[(0.0, None)] * 3),
+            cls(
+                [[1.0, 1.0, 0.0], [-1.0, -1.0, 0.0]],
+                [2.0, -2.0],
+                [[0.0, 1.0, 1.0]],
+                [1.0],
+                bounds=[(0.0, None)] * 3,
+            ),
             cls(A_eq=[[1.0, 1.0], [1.0, -1.0]], b_eq=[2.0, 0.0]),
             cls([[1e-3, 2e-3]], [2e-9], bounds=(-1e-6, 1e-6)),
             cls([[1.0, 1.0]], [2e6 + 1.5], bounds=(1e6, 1e6 + 1.0)),
         )
 
     def _certified(self, costs: Floats, warm: Array | None) -> tuple[Floats, float, Any]:
-        """A member, how much worse than the best it is at most, and the solver's basis; costs and x of size 1."""
+        """A member, how much worse than the best it is at most, and the solver's basis; costs and x
+        of size 1.
+        """
         for basis in (warm, None):
             found = self._program(costs, basis)
             if found is None:
-                raise SolverFailed("HiGHS found a polytope empty or unbounded that is neither; rescale its rows to a common size.")
+                raise SolverFailed(
+                    "HiGHS found a polytope empty or unbounded that is neither; rescale its rows "
+                    "to a common size."
+                )
             x = self._member(found.x)
             error = float(costs @ x) - self._bound(costs, found)
             size = float(np.abs(costs) @ np.maximum(*np.abs(self._box)))
             if error <= _ALLOWED * size:
                 return x, error if error > _ROUNDING * size else 0.0, found.basis
-        raise SolverFailed(f"HiGHS left an error of {error:.3g} at size {size:.3g}; rescale the rows of the polytope to a common size.")
+        raise SolverFailed(
+            f"HiGHS left an error of {error:.3g} at size {size:.3g}; rescale the rows of the "
+            "polytope to a common size."
+        )
 
     def _member(self, x: Floats) -> Floats:
-        """The solver's point, put on the affine hull and drawn to the center as far as it breaches something."""
+        """The solver's point, put on the affine hull and drawn to the center as far as it breaches
+        something.
+        """
         G, h, *_ = self._scaled
         c, N, slack, reach = self._hull
         off = N @ (x - c)
@@ -250,7 +301,9 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
     def _frame(self) -> Frame:
         """Where and how large the set is, by its entries at two opposite ends."""
         d, program = np.cos(np.arange(1.0, 1.0 + self.shape[0])), self._program_in(self._given)
-        ends = self._given.unit * np.array([found.x for found in (program(d), program(-d)) if found is not None])
+        ends = self._given.unit * np.array(
+            [found.x for found in (program(d), program(-d)) if found is not None]
+        )
         middle, size = ends.mean(axis=0), float(np.max(np.abs(ends - ends[0])))
         if np.max(np.abs(middle)) <= _FAR * size or size == 0.0:
             middle, size = np.zeros(self.shape), float(np.max(np.abs(ends)))
@@ -311,7 +364,10 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
                 np.full(n + 1, np.inf),
             ).afresh(np.append(np.zeros(n), -1.0))
             if ball is None:
-                raise SolverFailed("The inside of a polytope could not be found; rescale its rows to a common size.")
+                raise SolverFailed(
+                    "The inside of a polytope could not be found; rescale its rows to a common "
+                    "size."
+                )
             base = ball.x[:n] - (N @ (ball.x[:n] - base)) @ N
             if ball.x[n] > FLAT:
                 break

@@ -2,18 +2,22 @@
 
     { sum_i w_i p_i : w >= 0, sum w = 1 }
 
-Oracle: the best of the points, the first among equals. Center: their mean. Excess: the distance to the hull. With Z the matrix of
-columns p_i - x, the weights that minimise ||Z w|| over the simplex are the normalised minimiser of a nonnegative least squares problem,
+Oracle: the best of the points, the first among equals. Center: their mean. Excess: the distance to
+the hull. With Z the matrix of columns p_i - x, the weights that minimise ||Z w|| over the simplex
+are the normalised minimiser of a nonnegative least squares problem,
 
     min_{w >= 0}  ||Z w||^2 + (1 - sum w)^2 ,
 
-since along a ray w = s v, sum v = 1, the best s leaves ||Z v||^2 / (1 + ||Z v||^2), which grows with ||Z v||. The distance reported
-is that of the normalised weights' own point: whatever the solver's rounding, never less than the truth.
+since along a ray w = s v, sum v = 1, the best s leaves ||Z v||^2 / (1 + ||Z v||^2), which grows
+with ||Z v||. The distance reported is that of the normalised weights' own point: whatever the
+solver's rounding, never less than the truth.
 
-Inner radius: the least distance from the mean c to a facet, by Qhull in up to 6 dimensions. Beyond, with S the rows p_i - c, whose sum
-is 0, a point c + u of the hull has the weights w = 1/k + S (S'S)^+ u, which are not negative while |u| is at most
+Inner radius: the least distance from the mean c to a facet, by Qhull in up to 6 dimensions. Beyond,
+with S the rows p_i - c, whose sum is 0, a point c + u of the hull has the weights w = 1/k + S
+(S'S)^+ u, which are not negative while |u| is at most
 
-    inner_radius >= min_i 1 / (k |(S'S)^+ (p_i - c)|),        equal where the points are affinely independent: their weights are unique.
+    inner_radius >= min_i 1 / (k |(S'S)^+ (p_i - c)|),
+    equal where the points are affinely independent: their weights are unique.
 """
 
 from __future__ import annotations
@@ -26,7 +30,17 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_direction, as_own, as_point, eps_of, flat, frozen, like, namespace, to_numpy
+from tidewolf.core.arrays import (
+    as_direction,
+    as_own,
+    as_point,
+    eps_of,
+    flat,
+    frozen,
+    like,
+    namespace,
+    to_numpy,
+)
 from tidewolf.core.errors import EmptySet, SolverFailed
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Shape
@@ -50,8 +64,8 @@ _FLAT = 6
 class VertexHull(ConvexSet, Polyhedral, Relaxable):
     """The convex hull of `points`, an array (k, *shape); duplicates and points inside are welcome.
 
-    Radius exact; diameter exact for up to 512 points, else twice the radius; inner radius exact in up to 6 dimensions and for affinely
-    independent points, else a lower bound.
+    Radius exact; diameter exact for up to 512 points, else twice the radius; inner radius exact
+    in up to 6 dimensions and for affinely independent points, else a lower bound.
     """
 
     points: Array
@@ -96,8 +110,15 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         """That of the hull of these points, in coordinates of the affine hull, their mean 0."""
         if self.dimension == 1:
             return float(min(spokes.max(), -spokes.min()))
-        surely = 1.0 / (len(spokes) * float(np.max(np.linalg.norm(spokes @ np.linalg.inv(spokes.T @ spokes), axis=1))))
-        return surely if self.dimension > _FLAT or len(spokes) == self.dimension + 1 else max(surely, _nearest_facet(spokes))
+        surely = 1.0 / (
+            len(spokes)
+            * float(np.max(np.linalg.norm(spokes @ np.linalg.inv(spokes.T @ spokes), axis=1)))
+        )
+        return (
+            surely
+            if self.dimension > _FLAT or len(spokes) == self.dimension + 1
+            else max(surely, _nearest_facet(spokes))
+        )
 
     def tangent(self, direction: Array) -> Array:
         direction = as_direction(direction, self.shape)
@@ -116,14 +137,20 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         away = away / scale
         columns = np.vstack([away.T, np.ones(len(away))])
         try:
-            weights, _ = nnls(columns, np.append(np.zeros(len(columns) - 1), 1.0), maxiter=30 * len(away))
+            weights, _ = nnls(
+                columns, np.append(np.zeros(len(columns) - 1), 1.0), maxiter=30 * len(away)
+            )
         except RuntimeError as error:
-            raise SolverFailed(f"The distance to a hull of {len(away)} points could not be computed: {error}.") from error
+            raise SolverFailed(
+                f"The distance to a hull of {len(away)} points could not be computed: {error}."
+            ) from error
         return scale * float(np.linalg.norm(weights @ away) / np.sum(weights))
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         xp, points = namespace(direction), like(self.points, direction)
-        values = like(self._unit_rows, direction) @ (flat(direction) / (_power_of_2(direction) or 1.0))
+        values = like(self._unit_rows, direction) @ (
+            flat(direction) / (_power_of_2(direction) or 1.0)
+        )
         return Answer(Dense(points[int(xp.argmin(values)), ...]))
 
     def relax(self, y: Array) -> Array:
@@ -132,7 +159,9 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     def description(self) -> LinearDescription:
         k = len(self._rows)
-        return LinearDescription(np.zeros(k), np.ones(k), A_eq=np.ones((1, k)), b_eq=np.ones(1), lift=self._rows.T)
+        return LinearDescription(
+            np.zeros(k), np.ones(k), A_eq=np.ones((1, k)), b_eq=np.ones(1), lift=self._rows.T
+        )
 
     @classmethod
     def examples(cls) -> Sequence[VertexHull]:
@@ -151,7 +180,9 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def _unit_rows(self) -> Floats:
-        """The same of size about 1, without rounding: products with a direction of size 1 neither vanish nor overflow."""
+        """The same of size about 1, without rounding: products with a direction of size 1 neither
+        vanish nor overflow.
+        """
         return self._rows / (_power_of_2(self._rows) or 1.0)
 
     @cached_property
@@ -165,14 +196,22 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def _basis(self) -> Floats:
-        """Orthonormal rows that span the differences of the points; what rounding of the points alone could cause does not count."""
+        """Orthonormal rows that span the differences of the points; what rounding of the points
+        alone could cause does not count.
+        """
         _, sizes, rows = np.linalg.svd(self._spokes, full_matrices=False)
-        noise = max(self._rows.shape) * eps_of(self.points) * max(self.radius, float(np.max(np.abs(self._rows))))
+        noise = (
+            max(self._rows.shape)
+            * eps_of(self.points)
+            * max(self.radius, float(np.max(np.abs(self._rows))))
+        )
         return rows[sizes > noise]  # type: ignore[no-any-return]
 
 
 def _power_of_2(x: Array) -> float:
-    """The power of 2 just above the largest entry in size, which can be divided by without rounding; 0 for zero."""
+    """The power of 2 just above the largest entry in size, which can be divided by without
+    rounding; 0 for zero.
+    """
     fraction, power = math.frexp(float(namespace(x).max(namespace(x).abs(x))))
     return math.ldexp(1.0, power - 1) if fraction else 0.0
 
@@ -184,7 +223,9 @@ def _longest(rows: Floats) -> float:
 
 
 def _nearest_facet(points: Floats) -> float:
-    """The distance from 0 to the nearest facet of the hull of the points, 0 where Qhull cannot tell."""
+    """The distance from 0 to the nearest facet of the hull of the points, 0 where Qhull cannot
+    tell.
+    """
     from scipy.spatial import ConvexHull, QhullError
 
     size = float(np.max(np.abs(points)))

@@ -1,8 +1,10 @@
-"""Two-connected blocks of an undirected graph (Hopcroft and Tarjan 1973): edges on a common cycle share a block.
+"""Two-connected blocks of an undirected graph (Hopcroft and Tarjan 1973): edges on a common cycle
+share a block.
 
-A depth-first walk numbers the nodes; `low` is the smallest number that a node's part of the walk reaches by one edge back. Where a
-child's low is not below its parent's number, the edges walked since the child was met are a block. A bridge is a block of one edge,
-parallel edges are a cycle, and a loop is a block by itself.
+A depth-first walk numbers the nodes; `low` is the smallest number that a node's part of the walk
+reaches by one edge back. Where a child's low is not below its parent's number, the edges walked
+since the child was met are a block. A bridge is a block of one edge, parallel edges are a cycle,
+and a loop is a block by itself.
 """
 
 from __future__ import annotations
@@ -52,8 +54,16 @@ def blocks(ends: Int32s, nodes: int) -> Blocks:
 def walk(ends, first, edges, of_edge, part):  # type: ignore[no-untyped-def]
     """Label edges by block (loops stay -1) and nodes by part; how many blocks there are."""
     nodes = len(part)
-    number, low, at = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64), first[:-1].copy()
-    via, path, pending = np.full(nodes, -1, dtype=np.int64), np.empty(nodes, dtype=np.int64), np.empty(len(ends), dtype=np.int64)
+    number, low, at = (
+        np.zeros(nodes, dtype=np.int64),
+        np.zeros(nodes, dtype=np.int64),
+        first[:-1].copy(),
+    )
+    via, path, pending = (
+        np.full(nodes, -1, dtype=np.int64),
+        np.empty(nodes, dtype=np.int64),
+        np.empty(len(ends), dtype=np.int64),
+    )
     clock, count, parts, waiting = 0, 0, 0, 0
     for root in range(nodes):
         if number[root] > 0:

@@ -1,7 +1,8 @@
 """Directed acyclic graphs between a source and a target, put in order once.
 
-Nodes on a way from source to target get positions 0 (source) .. N-1 (target) in a topological order; the arcs between them
-("useful") are sorted by the position of their head, so that one pass over them is a shortest-path computation:
+Nodes on a way from source to target get positions 0 (source) .. N-1 (target) in a topological
+order; the arcs between them ("useful") are sorted by the position of their head, so that one pass
+over them is a shortest-path computation:
 
     dist[v] = min over arcs (u, v) of dist[u] + weight
 """
@@ -28,7 +29,9 @@ from tidewolf.core.jit import kernel
 from tidewolf.core.types import Bools, Int32s, NDArray
 
 ON_EVERY_PATH = 1.0 - 1e-9
-"""A covering flow over its value this close to 1 on an arc means that every path takes it: elsewhere it is at most 1 - 1/value."""
+"""A covering flow over its value this close to 1 on an arc means that every path takes it:
+elsewhere it is at most 1 - 1/value.
+"""
 
 
 class Dag(NamedTuple):
@@ -51,10 +54,14 @@ class Dag(NamedTuple):
 
     def packed(self) -> Int32s:
         """What `shortest_path` reads, end to end: the number of nodes, `first`, `tails`, `arcs`."""
-        return np.concatenate([[len(self.order)], self.first, self.tails, self.arcs]).astype(np.int32)
+        return np.concatenate([[len(self.order)], self.first, self.tails, self.arcs]).astype(
+            np.int32
+        )
 
 
-def number_nodes(edges: Iterable[tuple[Hashable, Hashable]]) -> tuple[tuple[Hashable, ...], Int32s, Int32s]:
+def number_nodes(
+    edges: Iterable[tuple[Hashable, Hashable]],
+) -> tuple[tuple[Hashable, ...], Int32s, Int32s]:
     """Node names in order of appearance, and the tail and head of every edge as numbers."""
     if isinstance(edges, np.ndarray):
         edges = edges.tolist()
@@ -68,7 +75,9 @@ def number_nodes(edges: Iterable[tuple[Hashable, Hashable]]) -> tuple[tuple[Hash
             ends.append(numbers.setdefault(tail, len(numbers)))
             ends.append(numbers.setdefault(head, len(numbers)))
         except (TypeError, ValueError):
-            raise WrongType(f"Edge {i} is {edge!r}; an edge is a pair (tail, head) of hashable names.") from None
+            raise WrongType(
+                f"Edge {i} is {edge!r}; an edge is a pair (tail, head) of hashable names."
+            ) from None
     pairs = np.array(ends, dtype=np.int32).reshape(-1, 2)
     return tuple(numbers), np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
 
@@ -80,7 +89,9 @@ def as_names(nodes: object) -> tuple[Hashable, ...]:
         try:
             hash(name)
         except TypeError:
-            raise WrongType(f"The nodes of a graph have names that can be hashed, unlike {shown(name)}.") from None
+            raise WrongType(
+                f"The nodes of a graph have names that can be hashed, unlike {shown(name)}."
+            ) from None
     return names
 
 
@@ -90,8 +101,15 @@ def as_indices(x: object, count: int, what: str) -> Int32s:
         given = np.array(to_numpy(x) if is_array(x) else x)
     except (TypeError, ValueError):
         given = np.empty(0)
-    if given.ndim != 1 or given.dtype.kind not in "iu" or (given.size and not 0 <= given.min() <= given.max() < count):
-        raise WrongType(f"{what} must be a vector of whole numbers from 0 to {count - 1}, not {shown(x)}; `from_edges` makes them.")
+    if (
+        given.ndim != 1
+        or given.dtype.kind not in "iu"
+        or (given.size and not 0 <= given.min() <= given.max() < count)
+    ):
+        raise WrongType(
+            f"{what} must be a vector of whole numbers from 0 to {count - 1}, not {shown(x)}; "
+            "`from_edges` makes them."
+        )
     return frozen(given.astype(np.int32))  # type: ignore[no-any-return]
 
 
@@ -99,24 +117,42 @@ def as_tolerance(tolerance: object) -> float:
     """A share below which paths are left out, below 1."""
     share = as_number(tolerance, "The tolerance of paths", least=0.0)
     if share >= 1.0:
-        raise InvalidInput(f"The tolerance of paths is a share that is left out, less than 1, not {share:g}.")
+        raise InvalidInput(
+            f"The tolerance of paths is a share that is left out, less than 1, not {share:g}."
+        )
     return share
 
 
-def ordered(tails: Int32s, heads: Int32s, names: Sequence[Hashable], source: Hashable, target: Hashable) -> Dag:
-    """The useful part of the graph in topological order; a cycle, an unreachable target and unknown nodes get their sentence."""
+def ordered(
+    tails: Int32s, heads: Int32s, names: Sequence[Hashable], source: Hashable, target: Hashable
+) -> Dag:
+    """The useful part of the graph in topological order; a cycle, an unreachable target and unknown
+    nodes get their sentence.
+    """
     if len(tails) == 0:
-        raise EmptyGraph("The graph has no edges; a flow needs at least one from the source to the target.")
+        raise EmptyGraph(
+            "The graph has no edges; a flow needs at least one from the source to the target."
+        )
     where = {name: i for i, name in enumerate(names)}
     for role, name in (("source", source), ("target", target)):
         if not isinstance(name, Hashable) or name not in names:
-            raise UnknownNode(f"The {role} {name!r} is not a node of the graph, whose nodes are {some(names)}.")
+            raise UnknownNode(
+                f"The {role} {name!r} is not a node of the graph, whose nodes are {some(names)}."
+            )
     if source == target:
-        raise InvalidInput(f"Source and target are the same node {source!r}; a flow leads from one node to another.")
+        raise InvalidInput(
+            f"Source and target are the same node {source!r}; a flow leads from one node to "
+            "another."
+        )
     order = _topological(tails, heads, names)
-    useful_node = _reached(order, tails, heads, where[source]) & _reached(order[::-1], heads, tails, where[target])
+    useful_node = _reached(order, tails, heads, where[source]) & _reached(
+        order[::-1], heads, tails, where[target]
+    )
     if not useful_node[where[source]]:
-        raise UnreachableTarget(f"No path leads from {source!r} to {target!r}: the target cannot be reached along the edges.")
+        raise UnreachableTarget(
+            f"No path leads from {source!r} to {target!r}: the target cannot be reached along the "
+            "edges."
+        )
     order = order[useful_node[order]]
     position = np.full(len(names), -1, dtype=np.int32)
     position[order] = np.arange(len(order), dtype=np.int32)
@@ -156,15 +192,18 @@ def _topological(tails: Int32s, heads: Int32s, names: Sequence[Hashable]) -> Int
         cycle = _cycle(leaving, {node for node, count in enumerate(waiting) if count > 0})
         named = tuple(names[node] for node in cycle)
         raise CyclicGraph(
-            f"The graph has a cycle, {' -> '.join(map(str, named))}; paths need a graph without one. "
-            "Keep only the links that lead away from the source, with sets.graph_tools.away.",
+            f"The graph has a cycle, {' -> '.join(map(str, named))}; paths need a graph without "
+            "one. Keep only the links that lead away from the source, with "
+            "sets.graph_tools.away.",
             named,
         )
     return np.array(order, dtype=np.int32)
 
 
 def _cycle(leaving: list[list[int]], left: set[int]) -> list[int]:
-    """A closed walk among the nodes Kahn's order could not place; each of them has a predecessor there."""
+    """A closed walk among the nodes Kahn's order could not place; each of them has a predecessor
+    there.
+    """
     before = {head: node for node in left for head in leaving[node] if head in left}
     node, seen = next(iter(left)), dict[int, None]()
     while node not in seen:
@@ -188,12 +227,22 @@ def _reached(order: Int32s, tails: Int32s, heads: Int32s, start: int) -> Bools:
 
 
 def split(dag: Dag, flow: NDArray, tolerance: float) -> list[tuple[float, tuple[int, ...]]]:
-    """A unit flow as weighted paths, widest first; once none carries more than `tolerance`, the weights are rescaled to sum to 1.
+    """A unit flow as weighted paths, widest first; once none carries more than `tolerance`, the
+    weights are rescaled to sum to 1.
 
-    Each path is the widest in what the ones before it left, and empties an arc: what is left out is at most `tolerance` an arc.
+    Each path is the widest in what the ones before it left, and empties an arc: what is left out is
+    at most `tolerance` an arc.
     """
-    left, nodes, found = flow.astype(np.float64), len(dag.order), list[tuple[float, tuple[int, ...]]]()
-    width, before, path = np.empty(nodes), np.empty(nodes, dtype=np.int32), np.empty(nodes - 1, dtype=np.int32)
+    left, nodes, found = (
+        flow.astype(np.float64),
+        len(dag.order),
+        list[tuple[float, tuple[int, ...]]](),
+    )
+    width, before, path = (
+        np.empty(nodes),
+        np.empty(nodes, dtype=np.int32),
+        np.empty(nodes - 1, dtype=np.int32),
+    )
     while True:
         arcs = path[widest_path(left, dag.arcs, dag.tails, dag.first, width, before, path) :]
         weight = float(left[arcs].min())
@@ -202,17 +251,24 @@ def split(dag: Dag, flow: NDArray, tolerance: float) -> list[tuple[float, tuple[
         left[arcs] -= weight
         found.append((weight, tuple(arcs.tolist())))
     if not found:
-        raise InvalidInput(f"No path carries more than the tolerance {tolerance:g}; choose a smaller one.")
+        raise InvalidInput(
+            f"No path carries more than the tolerance {tolerance:g}; choose a smaller one."
+        )
     total = sum(weight for weight, _ in found)
     return [(weight / total, arcs) for weight, arcs in found]
 
 
 def balances(arcs: Int32s, tails: Int32s, heads: Int32s, nodes: int, entries: int) -> Any:
-    """The sparse matrix (nodes, entries) of what leaves every node less what enters it; arcs are entries of a point."""
+    """The sparse matrix (nodes, entries) of what leaves every node less what enters it; arcs are
+    entries of a point.
+    """
     from scipy.sparse import csr_array
 
     signs = np.repeat([1.0, -1.0], len(arcs))
-    return csr_array((signs, (np.concatenate([tails, heads]), np.concatenate([arcs, arcs]))), shape=(nodes, entries))
+    return csr_array(
+        (signs, (np.concatenate([tails, heads]), np.concatenate([arcs, arcs]))),
+        shape=(nodes, entries),
+    )
 
 
 def some(names: Sequence[Hashable]) -> str:
@@ -223,7 +279,10 @@ def some(names: Sequence[Hashable]) -> str:
 
 @kernel
 def shortest_path(weights, graph, path, flow):  # type: ignore[no-untyped-def]
-    """The arcs of a shortest path to the start of `path`, a flow of 1 on each; returns how many. Ties go to the earlier arc."""
+    """The arcs of a shortest path to the start of `path`, a flow of 1 on each; returns how many.
+
+    Ties go to the earlier arc.
+    """
     nodes = graph[0]
     first, rest = graph[1 : nodes + 2], graph[nodes + 2 :]
     tails, arcs = rest[: len(rest) // 2], rest[len(rest) // 2 :]
@@ -251,10 +310,14 @@ def shortest_path(weights, graph, path, flow):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def shortest_paths(weights, arcs, tails, first, begins, demands, dist, before, chosen, values):  # type: ignore[no-untyped-def]
-    """Shortest paths of several graphs in one pass: graph k has positions begins[k] .. begins[k + 1] and arcs of its own.
+def shortest_paths(  # type: ignore[no-untyped-def]
+    weights, arcs, tails, first, begins, demands, dist, before, chosen, values
+):
+    """Shortest paths of several graphs in one pass: graph k has positions begins[k] ..
+    begins[k + 1] and arcs of its own.
 
-    `chosen` gets the arcs of all paths and `values` the demand on each; returns how many there are. A demand of 0 takes no path.
+    `chosen` gets the arcs of all paths and `values` the demand on each; returns how many there are.
+    A demand of 0 takes no path.
     """
     count = 0
     for k in range(len(demands)):
@@ -305,7 +368,8 @@ def widest_path(flow, arcs, tails, first, width, before, path):  # type: ignore[
 def covering_flow(tails, heads, first, by_tail, first_out, flow):  # type: ignore[no-untyped-def]
     """A flow of at least 1 on every useful arc, in two sweeps; returns its value.
 
-    Backwards, a node that sends more than it receives scales what it receives; forwards, one that receives more scales what it sends.
+    Backwards, a node that sends more than it receives scales what it receives; forwards, one that
+    receives more scales what it sends.
     """
     nodes = len(first) - 1
     for p in range(len(flow)):
@@ -335,7 +399,9 @@ def covering_flow(tails, heads, first, by_tail, first_out, flow):  # type: ignor
 
 @kernel
 def flow_excess(x, arcs, tails, heads, balance):  # type: ignore[no-untyped-def]
-    """The largest breach of x >= 0 and of conservation over these arcs; `balance` holds what each node supplies, and is used up."""
+    """The largest breach of x >= 0 and of conservation over these arcs; `balance` holds what each
+    node supplies, and is used up.
+    """
     worst = 0.0
     for p in range(len(arcs)):
         amount = x[arcs[p]]

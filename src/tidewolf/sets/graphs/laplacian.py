@@ -1,9 +1,11 @@
 """Projection on circulations: the direction space of the flows of a graph, in one part or several.
 
-    P d = d - A' phi,      L phi = A d,      L = A A'  the graph's Laplacian with one node of each part grounded
+    P d = d - A' phi,   L phi = A d,
+    L = A A'  the graph's Laplacian with one node of each part grounded
 
-Three ways to solve, by size: a dense inverse up to `DENSE_NODES` nodes; a sparse factor when its entries, counted before anything is
-factorised (elimination tree of the reverse Cuthill-McKee order), stay below `FACTOR_ENTRIES`; else conjugate gradients to `CG_TOLERANCE`.
+Three ways to solve, by size: a dense inverse up to `DENSE_NODES` nodes; a sparse factor when its
+entries, counted before anything is factorised (elimination tree of the reverse Cuthill-McKee
+order), stay below `FACTOR_ENTRIES`; else conjugate gradients to `CG_TOLERANCE`.
 """
 
 from __future__ import annotations
@@ -24,26 +26,45 @@ CG_TOLERANCE = 1e-12
 
 
 class HullProjection:
-    """P for a graph on positions 0 .. nodes - 1, whose arcs are some coordinates of a point; the others are projected to 0.
+    """P for a graph on positions 0 .. nodes - 1, whose arcs are some coordinates of a point; the
+    others are projected to 0.
 
     `grounded` holds one position of each connected part; None is the last of a graph in one part.
     """
 
-    def __init__(self, arcs: NDArray, tails: NDArray, heads: NDArray, nodes: int, grounded: NDArray | None = None) -> None:
-        self.arcs, self.tails, self.heads, self.nodes, self.grounded = arcs, tails, heads, nodes, grounded
+    def __init__(
+        self,
+        arcs: NDArray,
+        tails: NDArray,
+        heads: NDArray,
+        nodes: int,
+        grounded: NDArray | None = None,
+    ) -> None:
+        self.arcs, self.tails, self.heads, self.nodes, self.grounded = (
+            arcs,
+            tails,
+            heads,
+            nodes,
+            grounded,
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return HullProjection, (self.arcs, self.tails, self.heads, self.nodes, self.grounded)  # a copy factorises for itself
+        # a copy factorises for itself
+        return HullProjection, (self.arcs, self.tails, self.heads, self.nodes, self.grounded)
 
     def __call__(self, d: NDArray) -> NDArray:
         """P d."""
         divergence, projected = np.zeros(self.nodes), np.zeros_like(d)
         arc_divergence(d, self.arcs, self.tails, self.heads, divergence)
-        without_gradient(d, self.arcs, self.tails, self.heads, self._solver[1](divergence), projected)
+        without_gradient(
+            d, self.arcs, self.tails, self.heads, self._solver[1](divergence), projected
+        )
         return projected
 
     def unit_norms(self) -> Floats | None:
-        """|P e| for every arc e (its distance from being on every path), or None on graphs too large to know."""
+        """|P e| for every arc e (its distance from being on every path), or None on graphs too
+        large to know.
+        """
         if self._inverse is None:
             return None
         t, h, inverse = self.tails, self.heads, self._inverse
@@ -54,7 +75,9 @@ class HullProjection:
     @cached_property
     def _free(self) -> NDArray:
         """The positions that are not grounded."""
-        return np.delete(np.arange(self.nodes), self.nodes - 1 if self.grounded is None else self.grounded)
+        return np.delete(
+            np.arange(self.nodes), self.nodes - 1 if self.grounded is None else self.grounded
+        )
 
     @cached_property
     def _laplacian(self) -> Any:
@@ -63,7 +86,10 @@ class HullProjection:
         rows = np.concatenate([self.tails, self.heads, self.tails, self.heads])
         columns = np.concatenate([self.tails, self.heads, self.heads, self.tails])
         ones = np.ones(len(self.tails))
-        full = coo_array((np.concatenate([ones, ones, -ones, -ones]), (rows, columns)), shape=(self.nodes, self.nodes))
+        full = coo_array(
+            (np.concatenate([ones, ones, -ones, -ones]), (rows, columns)),
+            shape=(self.nodes, self.nodes),
+        )
         return full.tocsc()[self._free][:, self._free]
 
     @cached_property
@@ -91,7 +117,10 @@ class HullProjection:
         permuted = self._laplacian[order][:, order].tocsc()
         size = permuted.shape[0]
         work = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
-        if factor_entries(permuted.indptr, permuted.indices, FACTOR_ENTRIES, *work) <= FACTOR_ENTRIES:
+        if (
+            factor_entries(permuted.indptr, permuted.indices, FACTOR_ENTRIES, *work)
+            <= FACTOR_ENTRIES
+        ):
             return "sparse factor", _factorised(permuted, self._free[order])
         return "conjugate gradients", _conjugate_gradients(self._laplacian, self._free)
 
@@ -99,7 +128,9 @@ class HullProjection:
 def _factorised(permuted: Any, order: NDArray) -> Callable[[Floats], Floats]:
     from scipy.sparse.linalg import splu
 
-    factor = splu(permuted, permc_spec="NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    factor = splu(
+        permuted, permc_spec="NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+    )
 
     def solve(divergence: Floats) -> Floats:
         potentials = np.zeros(len(divergence))
@@ -119,9 +150,14 @@ def _conjugate_gradients(laplacian: Any, free: NDArray) -> Callable[[Floats], Fl
 
     def solve(divergence: Floats) -> Floats:
         potentials = np.zeros(len(divergence))
-        potentials[free], failed = cg(rows, divergence[free], rtol=CG_TOLERANCE, maxiter=20 * len(divergence), M=jacobi)
+        potentials[free], failed = cg(
+            rows, divergence[free], rtol=CG_TOLERANCE, maxiter=20 * len(divergence), M=jacobi
+        )
         if failed:
-            raise SolverFailed(f"Conjugate gradients did not reach {CG_TOLERANCE:g} on the graph's Laplacian in 20 steps a node.")
+            raise SolverFailed(
+                f"Conjugate gradients did not reach {CG_TOLERANCE:g} on the graph's Laplacian in "
+                "20 steps a node."
+            )
         return potentials
 
     return solve
@@ -142,7 +178,9 @@ def without_gradient(d, arcs, tails, heads, potentials, projected):  # type: ign
 
 @kernel
 def factor_entries(indptr, indices, limit, parent, mark):  # type: ignore[no-untyped-def]
-    """Entries of the Cholesky factor of a symmetric matrix, counted row by row along its elimination tree; stops past `limit`."""
+    """Entries of the Cholesky factor of a symmetric matrix, counted row by row along its
+    elimination tree; stops past `limit`.
+    """
     n, count = len(indptr) - 1, 0
     for i in range(n):
         parent[i], mark[i] = -1, i

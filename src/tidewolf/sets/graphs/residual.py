@@ -1,13 +1,16 @@
-"""What may change in a flow: the residual graph, with an arc's own direction where it can carry more and the other where it can carry less.
+"""What may change in a flow: the residual graph, with an arc's own direction where it can carry
+more and the other where it can carry less.
 
-Flows x and y differ by cycles of the residual graph of x. So an arc can change exactly when it lies on such a cycle other than itself
-there and back: within a strong component, and no bridge of it. (Were it neither, the nodes reached from its two ends without it would
-not meet: an arc between them, or a node in both, would close a cycle.)
+Flows x and y differ by cycles of the residual graph of x. So an arc can change exactly when it lies
+on such a cycle other than itself there and back: within a strong component, and no bridge of it.
+(Were it neither, the nodes reached from its two ends without it would not meet: an arc between
+them, or a node in both, would close a cycle.)
 
-Where supplies cannot be met, the nodes S that the surplus still reaches in the residual graph of a largest flow are the reason: every
-arc out of S is full, every arc into S at its lower bound, and yet
+Where supplies cannot be met, the nodes S that the surplus still reaches in the residual graph of a
+largest flow are the reason: every arc out of S is full, every arc into S at its lower bound, and
+yet
 
-    supply(S)  >  upper(arcs out of S) - lower(arcs into S)                                                (Gale 1957, Hoffman 1960)
+    supply(S)  >  upper(arcs out of S) - lower(arcs into S)                (Gale 1957, Hoffman 1960)
 """
 
 from __future__ import annotations
@@ -29,9 +32,14 @@ def changes(net: Network) -> tuple[Bools, Bools]:
 def loose_arcs(net: Network) -> Int32s:
     """The arcs within strong components of the residual graph: bridges and arcs that can change."""
     more, less = changes(net)
-    tails, heads = np.concatenate([net.tails[more], net.heads[less]]), np.concatenate([net.heads[more], net.tails[less]])
+    tails, heads = (
+        np.concatenate([net.tails[more], net.heads[less]]),
+        np.concatenate([net.heads[more], net.tails[less]]),
+    )
     strong = parts(tails, heads, len(net.nodes), strong=True)
-    loose: Int32s = np.flatnonzero((strong[net.tails] == strong[net.heads]) & (more | less)).astype(np.int32)
+    loose: Int32s = np.flatnonzero((strong[net.tails] == strong[net.heads]) & (more | less)).astype(
+        np.int32
+    )
     return loose
 
 
@@ -76,16 +84,23 @@ def reason(net: Network, members: Bools) -> str:
     """A cut that is too small in a sentence, from the side with fewer nodes."""
     needed, most = float(net.supply[members].sum()), carried(net, members)
     behind = bool(members.sum() > len(members) / 2)
-    names = some([name for name, member in zip(net.nodes, members, strict=True) if member != behind])
-    verb, there, back, bring = ("draw", "into", "out of", "bring") if behind else ("supply", "out of", "into", "take")
+    names = some(
+        [name for name, member in zip(net.nodes, members, strict=True) if member != behind]
+    )
+    verb, there, back, bring = (
+        ("draw", "into", "out of", "bring") if behind else ("supply", "out of", "into", "take")
+    )
     return (
-        f"No flow exists: the nodes {names} {verb} {needed:g} in all, and the arcs {there} them {bring} at most {most:g} "
-        f"(their upper bounds, less the lower bounds of the arcs {back} them). Let bounds or supplies give way by {needed - most:g}."
+        f"No flow exists: the nodes {names} {verb} {needed:g} in all, and the arcs {there} them "
+        f"{bring} at most {most:g} (their upper bounds, less the lower bounds of the arcs {back} "
+        f"them). Let bounds or supplies give way by {needed - most:g}."
     )
 
 
 def bridges(tails: Int32s, heads: Int32s, nodes: int) -> Bools:
-    """Which arcs lie on no cycle, directions aside: those whose lower end reaches nothing above it another way (Tarjan 1974)."""
+    """Which arcs lie on no cycle, directions aside: those whose lower end reaches nothing above it
+    another way (Tarjan 1974).
+    """
     around: list[list[tuple[int, int]]] = [[] for _ in range(nodes)]
     for e, (tail, head) in enumerate(zip(tails.tolist(), heads.tolist(), strict=True)):
         around[tail].append((e, head))

@@ -1,9 +1,11 @@
-"""The Birkhoff polytope: doubly stochastic matrices, the hull of the permutation matrices (Birkhoff 1946).
+"""The Birkhoff polytope: doubly stochastic matrices, the hull of the permutation matrices
+(Birkhoff 1946).
 
     { X >= 0 : every row and every column sums to 1 },  n x n
 
-Oracle: an assignment of least cost. Center c: 1/n everywhere. With n > 1, all permutations are sqrt(n - 1) from c and two that agree
-nowhere are sqrt(2 n) apart. Directions have rows and columns that sum to 0,
+Oracle: an assignment of least cost. Center c: 1/n everywhere. With n > 1, all permutations are
+sqrt(n - 1) from c and two that agree nowhere are sqrt(2 n) apart. Directions have rows and columns
+that sum to 0,
 
     tangent(D) = D - row means - column means + mean        dimension = (n - 1)^2
 
@@ -20,7 +22,15 @@ from typing import Any, final
 
 import numpy as np
 
-from tidewolf.core.arrays import MOST_SIDE, as_count, as_direction, as_point, frozen, namespace, to_numpy
+from tidewolf.core.arrays import (
+    MOST_SIDE,
+    as_count,
+    as_direction,
+    as_point,
+    frozen,
+    namespace,
+    to_numpy,
+)
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Sparse, Vertex
@@ -35,7 +45,9 @@ class Birkhoff(ConvexSet, Polyhedral, Relaxable):
     n: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n", as_count(self.n, "The size n of a Birkhoff polytope", most=MOST_SIDE))
+        object.__setattr__(
+            self, "n", as_count(self.n, "The size n of a Birkhoff polytope", most=MOST_SIDE)
+        )
 
     @property
     def shape(self) -> Shape:
@@ -75,7 +87,9 @@ class Birkhoff(ConvexSet, Polyhedral, Relaxable):
         from scipy.optimize import linear_sum_assignment
 
         rows, columns = linear_sum_assignment(to_numpy(direction))
-        return Answer(Sparse(self.shape, (rows * self.n + columns).astype(np.int32), np.ones(self.n)))
+        return Answer(
+            Sparse(self.shape, (rows * self.n + columns).astype(np.int32), np.ones(self.n))
+        )
 
     def atom(self, point: Array) -> Vertex:
         return Sparse.of(point)
@@ -87,7 +101,9 @@ class Birkhoff(ConvexSet, Polyhedral, Relaxable):
     def description(self) -> LinearDescription:
         """The last column's sum follows from the others."""
         sums = row_and_column_sums(self.n, self.n)[:-1]
-        return LinearDescription(np.zeros(self.n**2), np.ones(self.n**2), A_eq=sums, b_eq=np.ones(2 * self.n - 1))
+        return LinearDescription(
+            np.zeros(self.n**2), np.ones(self.n**2), A_eq=sums, b_eq=np.ones(2 * self.n - 1)
+        )
 
     @classmethod
     def examples(cls) -> Sequence[Birkhoff]:
@@ -95,7 +111,9 @@ class Birkhoff(ConvexSet, Polyhedral, Relaxable):
 
 
 def centered(D: Array) -> Array:
-    """D less the means of its rows and columns, plus its mean: its part whose rows and columns sum to 0."""
+    """D less the means of its rows and columns, plus its mean: its part whose rows and columns sum
+    to 0.
+    """
     xp = namespace(D)
     D = D - xp.mean(D, axis=1, keepdims=True)
     return D - xp.mean(D, axis=0, keepdims=True)
@@ -107,4 +125,7 @@ def row_and_column_sums(rows: int, columns: int) -> Any:
 
     cells = np.arange(rows * columns)
     into = np.concatenate([cells // columns, rows + cells % columns])
-    return csr_array((np.ones(2 * len(cells)), (into, np.concatenate([cells, cells]))), shape=(rows + columns, len(cells)))
+    return csr_array(
+        (np.ones(2 * len(cells)), (into, np.concatenate([cells, cells]))),
+        shape=(rows + columns, len(cells)),
+    )

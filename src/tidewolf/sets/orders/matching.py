@@ -1,23 +1,29 @@
-"""Matchings of a bipartite graph: edges no two of which share a node, or that together touch every node once (`perfect`).
+"""Matchings of a bipartite graph: edges no two of which share a node, or that together touch every
+node once (`perfect`).
 
     { x >= 0 : the edges at every node sum to at most 1 }        perfect: to 1
 
-the hull of the matchings (Birkhoff 1946, for any bipartite graph). Oracle: an assignment of least cost in the table of left and right
-nodes. At most: a cell costs min(d_e, 0) of its cheapest edge e, or 0 without one, and cells that cost less than 0 are the matching: every
-matching completes to an assignment of the same cost. Perfect: a cell without an edge is closed.
+the hull of the matchings (Birkhoff 1946, for any bipartite graph). Oracle: an assignment of least
+cost in the table of left and right nodes. At most: a cell costs min(d_e, 0) of its cheapest edge e,
+or 0 without one, and cells that cost less than 0 are the matching: every matching completes to an
+assignment of the same cost. Perfect: a cell without an edge is closed.
 
-At most: nothing is fixed, dimension m. Center: t everywhere, with g the most edges at a node and t = 1/(g + sqrt g), as far from x_e = 0
-as from the inequality of that node; a node of k edges is at (1 - k t)/sqrt k, never less: inner_radius = t, exact.
+At most: nothing is fixed, dimension m. Center: t everywhere, with g the most edges at a node and
+t = 1/(g + sqrt g), as far from x_e = 0 as from the inequality of that node; a node of k edges is at
+(1 - k t)/sqrt k, never less: inner_radius = t, exact.
 
-Perfect: edges in no perfect matching are 0. The center is the mean of matchings, each with as many edges not met before as possible, until
-there are none; those never met are in none. With m edges, N nodes and k connected parts left: dimension = m - N + k, `tangent` is
-the projection on circulations (left to right) of those edges, inner_radius = min_e c_e / |P e_e|, exact up to 600 nodes, else min_e c_e.
+Perfect: edges in no perfect matching are 0. The center is the mean of matchings, each with as many
+edges not met before as possible, until there are none; those never met are in none. With m edges, N
+nodes and k connected parts left: dimension = m - N + k, `tangent` is the projection on circulations
+(left to right) of those edges, inner_radius = min_e c_e / |P e_e|, exact up to 600 nodes, else
+min_e c_e.
 
-    radius^2   = |c|^2 + max over matchings of sum_e (1 - 2 c_e)                              exact: one oracle call
-    diameter^2 = the most edges in one of two matchings but not in both                       exact: a linear program
+    radius^2   = |c|^2 + max over matchings of sum_e (1 - 2 c_e)          exact: one oracle call
+    diameter^2 = the most edges in one of two matchings but not in both   exact: a linear program
 
-of which p says which edges are in one or both, q which are in both: max sum(p) - sum(q) with p, q in [0, 1] and p + q summing to 2 (or to
-at most 2) at every node. Its vertices are whole, and a bipartite graph with degrees of at most 2 is the sum of two matchings (König 1916).
+of which p says which edges are in one or both, q which are in both: max sum(p) - sum(q) with p, q
+in [0, 1] and p + q summing to 2 (or to at most 2) at every node. Its vertices are whole, and a
+bipartite graph with degrees of at most 2 is the sum of two matchings (König 1916).
 """
 
 from __future__ import annotations
@@ -45,10 +51,12 @@ from tidewolf.sets.graphs.residual import one_of_each, parts
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Matching(ConvexSet, Polyhedral, Relaxable):
-    """Matchings of the graph of `edges`, pairs (left, right) of hashable names; point[i] says how much of edge i is taken.
+    """Matchings of the graph of `edges`, pairs (left, right) of hashable names; point[i] says how
+    much of edge i is taken.
 
-    A name on the left and the same name on the right are two nodes; parallel edges are separate. Geometry exact, but for the inner radius
-    of perfect matchings on more than 600 nodes, a lower bound. The oracle's table has a cell for every left and right node.
+    A name on the left and the same name on the right are two nodes; parallel edges are separate.
+    Geometry exact, but for the inner radius of perfect matchings on more than 600 nodes, a lower
+    bound. The oracle's table has a cell for every left and right node.
     """
 
     edges: Int32s
@@ -65,15 +73,22 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
     ) -> None:
         names, tails, heads = number_nodes(edges)
         if len(tails) == 0:
-            raise EmptyGraph("The graph has no edges; a matching needs at least one to choose from.")
+            raise EmptyGraph(
+                "The graph has no edges; a matching needs at least one to choose from."
+            )
         columns = []
         for side, numbers, given in (("lefts", tails, lefts), ("rights", heads, rights)):
             met, place = dict.fromkeys(numbers.tolist()), np.zeros(len(names), dtype=np.int32)
             place[list(met)] = np.arange(len(met))
             columns.append(place[numbers])
-            called = as_items(given, f"The names of the {side}", "['a', 'b']") or tuple(names[i] for i in met)
+            called = as_items(given, f"The names of the {side}", "['a', 'b']") or tuple(
+                names[i] for i in met
+            )
             if len(called) != len(met):
-                raise WrongShape(f"{len(called)} names were given for the {len(met)} nodes that the edges have as {side}.")
+                raise WrongShape(
+                    f"{len(called)} names were given for the {len(met)} nodes that the edges have "
+                    f"as {side}."
+                )
             object.__setattr__(self, side, called)
         object.__setattr__(self, "edges", frozen(np.stack(columns, axis=1)))
         object.__setattr__(self, "perfect", as_flag(perfect, "perfect"))
@@ -82,7 +97,10 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
 
     def __repr__(self) -> str:
         kind = "perfect, " if self.perfect else ""
-        return f"Matching({kind}{len(self.edges)} edges, {len(self.lefts)} and {len(self.rights)} nodes, dimension {self.dimension})"
+        return (
+            f"Matching({kind}{len(self.edges)} edges, {len(self.lefts)} and {len(self.rights)} "
+            f"nodes, dimension {self.dimension})"
+        )
 
     @property
     def shape(self) -> Shape:
@@ -90,7 +108,11 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def dimension(self) -> int:
-        return len(self._open) - self._hull.nodes + len(self._grounded) if self.perfect else len(self.edges)
+        return (
+            len(self._open) - self._hull.nodes + len(self._grounded)
+            if self.perfect
+            else len(self.edges)
+        )
 
     @cached_property
     def center(self) -> Array:
@@ -116,7 +138,9 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
         rows = {"A_eq": both, "b_eq": twos} if self.perfect else {"A_ub": both, "b_ub": twos}
         found = linprog(np.repeat([-1.0, 1.0], m), **rows, bounds=(0.0, 1.0), method="highs")
         if found.status != 0:
-            raise SolverFailed(f"How far two matchings are apart could not be computed: {found.message}")
+            raise SolverFailed(
+                f"How far two matchings are apart could not be computed: {found.message}"
+            )
         return math.sqrt(max(0, round(-found.fun)))
 
     @cached_property
@@ -136,11 +160,18 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
         return like(self._hull(to_numpy(direction)), direction) if self.perfect else direction
 
     def excess(self, x: Array) -> float:
-        """The largest negative entry, node whose edges sum to too much (perfect: or too little), or entry of an edge no matching has."""
+        """The largest negative entry, node whose edges sum to too much (perfect: or too little), or
+        entry of an edge no matching has.
+        """
         x = to_numpy(as_point(x, self.shape, "The point")).astype(np.float64)
         over = np.bincount(self._touched, np.concatenate([x, x])) - 1.0
         closed = np.max(np.delete(x, self._open), initial=0.0)
-        return max(0.0, -float(x.min()), float(np.max(np.abs(over) if self.perfect else over)), float(closed))
+        return max(
+            0.0,
+            -float(x.min()),
+            float(np.max(np.abs(over) if self.perfect else over)),
+            float(closed),
+        )
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         chosen = self._best(to_numpy(direction))
@@ -156,7 +187,11 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
     def description(self) -> LinearDescription:
         upper = np.zeros(self.shape)
         upper[self._open] = 1.0
-        bounds, sums, ones = (np.zeros(self.shape), upper), self._sums(), np.ones(len(self.lefts) + len(self.rights))
+        bounds, sums, ones = (
+            (np.zeros(self.shape), upper),
+            self._sums(),
+            np.ones(len(self.lefts) + len(self.rights)),
+        )
         if self.perfect:  # the last sum follows from the others
             return LinearDescription(*bounds, A_eq=sums[:-1], b_eq=ones[:-1])
         return LinearDescription(*bounds, A_ub=sums, b_ub=ones)
@@ -181,7 +216,8 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
         if not self.perfect:
             d = np.minimum(d, 0.0)
         edge_at, size = self._edge_at, (len(self.lefts), len(self.rights))
-        if edge_at is None:  # parallel edges: the cheapest comes last and stays, the earlier of equals
+        # parallel edges: the cheapest comes last and stays, the earlier of equals
+        if edge_at is None:
             order = np.argsort(d, kind="stable")[::-1]
             edge_at = np.full(size, -1, dtype=np.int32)
             edge_at[tuple(self.edges[order].T)] = order
@@ -209,7 +245,10 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
         from scipy.sparse import csc_array
 
         m = len(self.edges)
-        return csc_array((np.ones(2 * m), (self._touched, np.tile(np.arange(m), 2))), shape=(len(self.lefts) + len(self.rights), m))
+        return csc_array(
+            (np.ones(2 * m), (self._touched, np.tile(np.arange(m), 2))),
+            shape=(len(self.lefts) + len(self.rights), m),
+        )
 
     @cached_property
     def _met(self) -> NDArray:
@@ -224,11 +263,17 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
     @cached_property
     def _open(self) -> Int32s:
         """The edges that some matching holds."""
-        return np.flatnonzero(self._met).astype(np.int32) if self.perfect else np.arange(len(self.edges), dtype=np.int32)
+        return (
+            np.flatnonzero(self._met).astype(np.int32)
+            if self.perfect
+            else np.arange(len(self.edges), dtype=np.int32)
+        )
 
     @cached_property
     def _hull(self) -> HullProjection:
-        return HullProjection(self._open, *self._ends, len(self.lefts) + len(self.rights), self._grounded)
+        return HullProjection(
+            self._open, *self._ends, len(self.lefts) + len(self.rights), self._grounded
+        )
 
     @cached_property
     def _ends(self) -> tuple[Int32s, Int32s]:
@@ -247,8 +292,8 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
 
         if len(self.lefts) != len(self.rights):
             raise EmptySet(
-                f"There are {len(self.lefts)} nodes on the left and {len(self.rights)} on the right; "
-                "a perfect matching needs as many on either side."
+                f"There are {len(self.lefts)} nodes on the left and {len(self.rights)} on the "
+                "right; a perfect matching needs as many on either side."
             )
         size = (len(self.lefts), len(self.rights))
         graph = csr_array((np.ones(len(self.edges)), tuple(self.edges.T)), shape=size)
@@ -257,10 +302,16 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
             return
         mate = {int(right): left for left, right in enumerate(partner) if right >= 0}
         crowd, wanted = [int(np.argmin(partner))], set[int]()
-        for left in crowd:  # all lefts that compete, directly or in turn, with one that is left over (Hall 1935)
+        # all lefts that compete, directly or in turn, with one that is left over (Hall 1935)
+        for left in crowd:
             for right in graph.indices[graph.indptr[left] : graph.indptr[left + 1]].tolist():
                 if right not in wanted:
                     wanted.add(right)
                     crowd.append(mate[right])
-        names = ", ".join(repr(self.lefts[left]) for left in crowd[:6]) + (f" and {len(crowd) - 6} more" if len(crowd) > 6 else "")
-        raise EmptySet(f"No matching is perfect: the {len(crowd)} left nodes {names} have only {len(wanted)} right nodes between them.")
+        names = ", ".join(repr(self.lefts[left]) for left in crowd[:6]) + (
+            f" and {len(crowd) - 6} more" if len(crowd) > 6 else ""
+        )
+        raise EmptySet(
+            f"No matching is perfect: the {len(crowd)} left nodes {names} have only {len(wanted)} "
+            "right nodes between them."
+        )

@@ -1,16 +1,21 @@
 """The permutahedron: the hull of all orderings of a vector w.
 
-    { x : sum x = sum w,  the k largest entries of x sum to at most W_k, k < n }        W_k the sum of the k largest w  (Rado 1952)
+    { x : sum x = sum w,  the k largest entries of x sum to at most W_k, k < n }
+                  W_k the sum of the k largest w                                         (Rado 1952)
 
-Oracle: a sort, the largest weight to the smallest entry of the direction; ties go to the earlier entry. Center c: the mean of w
-everywhere. All vertices are alike, and no reordering is farther from w than the reverse one (rearrangement inequality):
+Oracle: a sort, the largest weight to the smallest entry of the direction; ties go to the earlier
+entry. Center c: the mean of w everywhere. All vertices are alike, and no reordering is farther from
+w than the reverse one (rearrangement inequality):
 
-    radius = ||w - c||        diameter = ||sorted w - reversed||        dimension = n - 1, or 0 where all weights are equal
+    radius = ||w - c||        diameter = ||sorted w - reversed||
+        dimension = n - 1, or 0 where all weights are equal
 
-The inequality of k entries S is at (W_k - k c) / ||P 1_S|| from c within the hull, ||P 1_S||^2 = k (n - k)/n; inner_radius is the least.
+The inequality of k entries S is at (W_k - k c) / ||P 1_S|| from c within the hull, ||P 1_S||^2 = k
+(n - k)/n; inner_radius is the least.
 
-Projection of y (Lim and Wright 2016): with y and w sorted downwards, x = y - v, v the nonincreasing vector nearest to y - w, which pooling
-adjacent violators finds. Within a pool of entries B,  x_i = mean_B(w) + (y_i - mean_B(y)): written so, a far y loses no digits.
+Projection of y (Lim and Wright 2016): with y and w sorted downwards, x = y - v, v the nonincreasing
+vector nearest to y - w, which pooling adjacent violators finds. Within a pool of entries B,
+x_i = mean_B(w) + (y_i - mean_B(y)): written so, a far y loses no digits.
 """
 
 from __future__ import annotations
@@ -23,7 +28,17 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_direction, as_own, as_point, frozen, length, like, namespace, to_numpy, total
+from tidewolf.core.arrays import (
+    as_direction,
+    as_own,
+    as_point,
+    frozen,
+    length,
+    like,
+    namespace,
+    to_numpy,
+    total,
+)
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.jit import kernel
 from tidewolf.core.oracle import Answer
@@ -50,7 +65,10 @@ class Permutahedron(ConvexSet, Projectable, Polyhedral, Relaxable):
     def __post_init__(self) -> None:
         weights = as_own(self.weights, "The weights of a permutahedron")
         if len(as_shape(weights.shape, "The permutahedron")) != 1:
-            raise WrongShape(f"The weights of a permutahedron have shape {tuple(weights.shape)}; give a vector, such as [3, 2, 1].")
+            raise WrongShape(
+                f"The weights of a permutahedron have shape {tuple(weights.shape)}; give a vector, "
+                "such as [3, 2, 1]."
+            )
         xp = namespace(weights)
         object.__setattr__(self, "weights", frozen(xp.flip(xp.sort(weights))))
 
@@ -87,7 +105,9 @@ class Permutahedron(ConvexSet, Projectable, Polyhedral, Relaxable):
         return direction - total(direction) / len(self._w) if self.dimension else 0 * direction
 
     def excess(self, x: Array) -> float:
-        """The most by which the largest k entries, for some k, exceed what they may sum to, or the error of the whole sum."""
+        """The most by which the largest k entries, for some k, exceed what they may sum to, or the
+        error of the whole sum.
+        """
         x = to_numpy(as_point(x, self.shape, "The point")).astype(np.float64, copy=False)
         above = np.cumsum(np.sort(x)[::-1] - self._w)
         return max(0.0, float(above.max()), -float(above[-1]))
@@ -103,7 +123,14 @@ class Permutahedron(ConvexSet, Projectable, Polyhedral, Relaxable):
         entries = to_numpy(y).astype(np.float64)
         order = np.argsort(-entries, kind="stable")
         x, sorted_x = np.empty(self.shape), np.empty(self.shape)
-        pooled(entries[order], self._w, np.empty(self.shape), np.empty(self.shape), np.empty(len(x) + 1, dtype=np.int64), sorted_x)
+        pooled(
+            entries[order],
+            self._w,
+            np.empty(self.shape),
+            np.empty(self.shape),
+            np.empty(len(x) + 1, dtype=np.int64),
+            sorted_x,
+        )
         x[order] = sorted_x
         return like(x, y)
 
@@ -112,16 +139,26 @@ class Permutahedron(ConvexSet, Projectable, Polyhedral, Relaxable):
         return clipped(y, self.shape, float(self._w[-1]), float(self._w[0]))
 
     def description(self) -> LinearDescription:
-        """x = w_n + sum_k (w_k - w_{k+1}) z_k with z_k in [0, 1]^n of sum k: n variables for every two neighbours that differ."""
+        """x = w_n + sum_k (w_k - w_{k+1}) z_k with z_k in [0, 1]^n of sum k: n variables for every
+        two neighbours that differ.
+        """
         from scipy.sparse import eye_array, kron
 
         n, gaps = len(self._w), -np.diff(self._w)
         k = np.flatnonzero(gaps)
         if not len(k):
             return LinearDescription(self._w, self._w)
-        sums, lift = kron(eye_array(len(k)), np.ones((1, n)), format="csc"), kron(gaps[None, k], eye_array(n), format="csr")
+        sums, lift = (
+            kron(eye_array(len(k)), np.ones((1, n)), format="csc"),
+            kron(gaps[None, k], eye_array(n), format="csr"),
+        )
         return LinearDescription(
-            np.zeros(n * len(k)), np.ones(n * len(k)), sums, (k + 1).astype(np.float64), lift=lift, shift=np.full(n, self._w[-1])
+            np.zeros(n * len(k)),
+            np.ones(n * len(k)),
+            sums,
+            (k + 1).astype(np.float64),
+            lift=lift,
+            shift=np.full(n, self._w[-1]),
         )
 
     @classmethod
@@ -146,12 +183,18 @@ class Permutahedron(ConvexSet, Projectable, Polyhedral, Relaxable):
 
 @kernel
 def pooled(y, w, mean_y, mean_w, first, x):  # type: ignore[no-untyped-def]
-    """The projection of y, sorted downwards, on the permutahedron of w, sorted downwards. Pool p holds entries first[p] .. first[p + 1]."""
+    """The projection of y, sorted downwards, on the permutahedron of w, sorted downwards.
+
+    Pool p holds entries first[p] .. first[p + 1].
+    """
     pools = 0
     for i in range(len(y)):
         mean_y[pools], mean_w[pools], first[pools] = y[i], w[i], i
         pools += 1
-        while pools > 1 and mean_y[pools - 2] - mean_y[pools - 1] <= mean_w[pools - 2] - mean_w[pools - 1]:
+        while (
+            pools > 1
+            and mean_y[pools - 2] - mean_y[pools - 1] <= mean_w[pools - 2] - mean_w[pools - 1]
+        ):
             share = (i + 1 - first[pools - 1]) / (i + 1 - first[pools - 2])
             mean_y[pools - 2] += share * (mean_y[pools - 1] - mean_y[pools - 2])
             mean_w[pools - 2] += share * (mean_w[pools - 1] - mean_w[pools - 2])

@@ -1,30 +1,36 @@
-"""The spanning tree polytope of a connected graph with n nodes: the hull of its spanning trees (Edmonds 1971).
+"""The spanning tree polytope of a connected graph with n nodes: the hull of its spanning trees
+(Edmonds 1971).
 
-    { x >= 0 : x(E) = n - 1,  x(E[S]) <= |S| - 1 for every set S of nodes },        E[S] the edges within S
+    { x >= 0 : x(E) = n - 1,  x(E[S]) <= |S| - 1 for every set S of nodes },
+    E[S] the edges within S
 
-Oracle: Borůvka's, for weights of any sign: no sort, a few passes over ever fewer edges; ties go to the earlier edge. A tree of the graph
-is a tree of each of its two-connected blocks B, with r_B + 1 nodes and m_B edges, so that the affine hull has one equation a block (a
-bridge is 1, a loop is 0):
+Oracle: Borůvka's, for weights of any sign: no sort, a few passes over ever fewer edges; ties go to
+the earlier edge. A tree of the graph is a tree of each of its two-connected blocks B, with r_B + 1
+nodes and m_B edges, so that the affine hull has one equation a block (a bridge is 1, a loop is 0):
 
     x(B) = r_B        dimension = m - blocks        tangent(d) = d - mean of d over the block
 
 Center c: how often an edge is in a random tree, its effective resistance (Kirchhoff 1847).
 
-    radius^2   = |c|^2 + max over trees of sum_e (1 - 2 c_e)                     exact: one oracle call
-    diameter^2 <= min(4 radius^2, 2 sum_B min(r_B, m_B - r_B))                   two trees of a block differ in as many edges at most
+    radius^2   = |c|^2 + max over trees of sum_e (1 - 2 c_e)  exact: one oracle call
+    diameter^2 <= min(4 radius^2, 2 sum_B min(r_B, m_B - r_B))
+        two trees of a block differ in as many edges at most
 
-Inner radius: x_e = 0 is at c_e / sqrt(1 - 1/m_B), the inequality of S at (|S| - 1 - c(E[S])) / |P 1_E[S]| from c, with
-|P 1_F|^2 = |F| - |F|^2 / m_B <= m_B / 4. Blocks of up to 12 nodes try every S: exact. For larger ones, with degrees up to g, a lower bound:
+Inner radius: x_e = 0 is at c_e / sqrt(1 - 1/m_B), the inequality of S at (|S| - 1 - c(E[S])) /
+|P 1_E[S]| from c, with |P 1_F|^2 = |F| - |F|^2 / m_B <= m_B / 4. Blocks of up to 12 nodes try every
+S: exact. For larger ones, with degrees up to g, a lower bound:
 
     |S| - 1 - c(E[S])  >=  1 / (1 + g r_B).
 
-Proof. Let S be connected (else the inequality follows from its parts'). Resistances of the edges within S sum to |S| - 1 in G[S] (Foster
-1949) and to c(E[S]) in G. A way outside S between two of its nodes, of L <= r_B edges, is in G; adding it alone takes R/(R + L) off the
-sum, R >= 1/g the resistance between its ends within S, and adding the rest of G takes off more (Rayleigh).
+Proof. Let S be connected (else the inequality follows from its parts'). Resistances of the edges
+within S sum to |S| - 1 in G[S] (Foster 1949) and to c(E[S]) in G. A way outside S between two of
+its nodes, of L <= r_B edges, is in G; adding it alone takes R/(R + L) off the sum, R >= 1/g the
+resistance between its ends within S, and adding the rest of G takes off more (Rayleigh).
 
-Excess: x(E[S]) <= |S| - 1 for every S that holds the node s means that every edge can hand its x_e to its two ends so that s gets nothing
-and others at most 1 (Hakimi 1965; Cunningham 1985). For one s after the other, what a node has too much is pushed on along shortest ways.
-What cannot be placed is the largest violation. That is dear: seconds for 1,000 nodes.
+Excess: x(E[S]) <= |S| - 1 for every S that holds the node s means that every edge can hand its x_e
+to its two ends so that s gets nothing and others at most 1 (Hakimi 1965; Cunningham 1985). For one
+s after the other, what a node has too much is pushed on along shortest ways. What cannot be placed
+is the largest violation. That is dear: seconds for 1,000 nodes.
 
 Two kinds of members are told cheaply. A tree is told by its edges. Of the center it is known what
 its edges hand to their ends: in a random tree, all of it directed to the root s, node u leaves by
@@ -81,34 +87,47 @@ class Block(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
-    """Spanning trees of the graph of `edges`, pairs of any hashable names; point[i] says how much of edge i is taken.
+    """Spanning trees of the graph of `edges`, pairs of any hashable names; point[i] says how much
+    of edge i is taken.
 
-    Parallel edges are separate, loops stay at 0. Radius and dimension exact; inner radius exact where blocks have up to 12 nodes, else a
-    lower bound; diameter an upper bound. `center` costs the cube of the nodes in the largest block.
+    Parallel edges are separate, loops stay at 0. Radius and dimension exact; inner radius exact
+    where blocks have up to 12 nodes, else a lower bound; diameter an upper bound. `center` costs
+    the cube of the nodes in the largest block.
     """
 
     edges: Int32s
     nodes: tuple[Hashable, ...] = field(default=(), metadata={"label": True})
 
-    def __init__(self, edges: Iterable[tuple[Hashable, Hashable]], nodes: Sequence[Hashable] = ()) -> None:
+    def __init__(
+        self, edges: Iterable[tuple[Hashable, Hashable]], nodes: Sequence[Hashable] = ()
+    ) -> None:
         names, tails, heads = number_nodes(edges)
         if len(tails) == 0:
             raise EmptyGraph("The graph has no edges; a spanning tree needs at least one.")
         object.__setattr__(self, "edges", frozen(np.stack([tails, heads], axis=1)))
         called = as_items(nodes, "The names of the nodes", "['a', 'b']") or names
         if len(called) != len(names):
-            raise WrongShape(f"{len(called)} names were given for the {len(names)} nodes that the edges touch.")
+            raise WrongShape(
+                f"{len(called)} names were given for the {len(names)} nodes that the edges touch."
+            )
         object.__setattr__(self, "nodes", called)
         parts = self._blocks.part_of_node
         if parts.max() > 0:
-            named = "; ".join(some([self.nodes[v] for v in np.flatnonzero(parts == p)]) for p in range(min(3, parts.max() + 1)))
+            named = "; ".join(
+                some([self.nodes[v] for v in np.flatnonzero(parts == p)])
+                for p in range(min(3, parts.max() + 1))
+            )
             more = f"; and {parts.max() - 2} more" if parts.max() > 2 else ""
             raise GraphError(
-                f"The graph falls into {parts.max() + 1} parts ({named}{more}), and no tree spans it: connect them, or make a set of each."
+                f"The graph falls into {parts.max() + 1} parts ({named}{more}), and no tree spans "
+                "it: connect them, or make a set of each."
             )
 
     def __repr__(self) -> str:
-        return f"SpanningTrees({len(self.edges)} edges, {len(self.nodes)} nodes, dimension {self.dimension})"
+        return (
+            f"SpanningTrees({len(self.edges)} edges, {len(self.nodes)} nodes, dimension "
+            f"{self.dimension})"
+        )
 
     @property
     def shape(self) -> Shape:
@@ -162,7 +181,9 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
         return like(d - means[label], direction)
 
     def excess(self, x: Array) -> float:
-        """The largest negative entry, error of the sum, entry of a loop, or violated inequality of a set of nodes."""
+        """The largest negative entry, error of the sum, entry of a loop, or violated inequality of
+        a set of nodes.
+        """
         x = to_numpy(as_point(x, self.shape, "The point")).astype(np.float64)
         off = abs(float(x.sum()) - (len(self.nodes) - 1))
         looped = float(np.max(x[self._loops], initial=0.0))
@@ -200,9 +221,11 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
         return clipped(y, self.shape, 0.0, upper)
 
     def description(self) -> LinearDescription:
-        """Every edge hands its x_e to its ends, once for every node s of its block that gets nothing while the others get 1 (Martin 1991).
+        """Every edge hands its x_e to its ends, once for every node s of its block that gets
+        nothing while the others get 1 (Martin 1991).
 
-        Variables beside x say what the first end gets, of edges that do not touch s: about r_B m_B for each block B.
+        Variables beside x say what the first end gets, of edges that do not touch s: about r_B m_B
+        for each block B.
         """
         from scipy.sparse import coo_array, eye_array
 
@@ -218,15 +241,29 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
                 (first, second), beyond = ends[~touching].T, ends[touching].sum(axis=1) - s
                 share, one = np.arange(width, width + len(inner)), np.ones(len(inner))
                 end = np.concatenate([first, second, second, beyond])
-                column, factor = np.concatenate([share, inner, share, outer]), np.concatenate([one, one, -one, np.ones(len(outer))])
+                column, factor = (
+                    np.concatenate([share, inner, share, outer]),
+                    np.concatenate([one, one, -one, np.ones(len(outer))]),
+                )
                 row = end - (end > s)
                 told = row < nodes - 2  # the last node gets 1 if the others do
                 equal.append((len(b) + row[told], column[told], factor[told]))
-                most.append((np.tile(share - m, 2), np.concatenate([share, inner]), np.concatenate([one, -one])))
+                most.append(
+                    (
+                        np.tile(share - m, 2),
+                        np.concatenate([share, inner]),
+                        np.concatenate([one, -one]),
+                    )
+                )
                 b += [1.0] * (nodes - 2)
                 width += len(inner)
         lower, upper = np.zeros(width), np.ones(width)
-        lower[np.delete(np.arange(m), np.concatenate([self._loops, *(edges for edges, _, _ in self._choices())]))] = 1.0
+        lower[
+            np.delete(
+                np.arange(m),
+                np.concatenate([self._loops, *(edges for edges, _, _ in self._choices())]),
+            )
+        ] = 1.0
         upper[self._loops] = 0.0
 
         def matrix(parts: list[Any], height: int) -> Any:
@@ -236,7 +273,15 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
         if not b:
             return LinearDescription(lower, upper)
         lift = eye_array(m, width, format="csr")
-        return LinearDescription(lower, upper, matrix(equal, len(b)), np.array(b), matrix(most, width - m), np.zeros(width - m), lift)
+        return LinearDescription(
+            lower,
+            upper,
+            matrix(equal, len(b)),
+            np.array(b),
+            matrix(most, width - m),
+            np.zeros(width - m),
+            lift,
+        )
 
     @classmethod
     def examples(cls) -> Sequence[SpanningTrees]:
@@ -288,7 +333,9 @@ def _handed_beyond(inverse: NDArray, a: Int32s, b: Int32s) -> float:
 
 
 def _room(block: Block, c: NDArray) -> float:
-    """The radius of a ball around c within a block's polytope: exact for few nodes, else a lower bound."""
+    """The radius of a ball around c within a block's polytope: exact for few nodes, else a lower
+    bound.
+    """
     m = len(block.edges)
     above_zero = float(c.min()) / math.sqrt(1.0 - 1.0 / m)
     if block.nodes > _FEW_NODES:
@@ -305,14 +352,20 @@ def _room(block: Block, c: NDArray) -> float:
 
 @kernel
 def lightest_tree(d, ends, tree):  # type: ignore[no-untyped-def]
-    """Fill `tree` with the edges of the lightest spanning tree, the earlier of equally heavy edges counting as lighter.
+    """Fill `tree` with the edges of the lightest spanning tree, the earlier of equally heavy edges
+    counting as lighter.
 
-    Every part, at first a node, takes its lightest edge to another; edges within the parts that result are left out, until there is one.
+    Every part, at first a node, takes its lightest edge to another; edges within the parts that
+    result are left out, until there is one.
     """
     m, nodes = len(d), len(tree) + 1
     weight, edge = np.empty(m), np.empty(m, dtype=np.int32)
     a, b, alive = np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int32), 0
-    leader, best, least = np.empty(nodes, dtype=np.int32), np.empty(nodes, dtype=np.int32), np.empty(nodes)
+    leader, best, least = (
+        np.empty(nodes, dtype=np.int32),
+        np.empty(nodes, dtype=np.int32),
+        np.empty(nodes),
+    )
     for v in range(nodes):
         leader[v] = v
     for e in range(m):
@@ -373,7 +426,9 @@ def without_cycle(tree, ends, leader):  # type: ignore[no-untyped-def]
 
 @kernel
 def misplaced(x, ends, first, edges, dust):  # type: ignore[no-untyped-def]
-    """max over sets S of nodes of x(E[S]) - |S| + 1: the most that cannot be handed to ends of which one takes nothing, the others 1."""
+    """max over sets S of nodes of x(E[S]) - |S| + 1: the most that cannot be handed to ends of
+    which one takes nothing, the others 1.
+    """
     nodes = len(first) - 1
     held, load, room = np.empty((len(x), 2)), np.zeros(nodes), np.ones(nodes)
     for e in range(len(x)):

@@ -2,15 +2,19 @@
 
     { X >= 0 : row i sums to a_i, column j to b_j },        sum a = sum b = t
 
-Oracle: the simplex method on trees, from the last basis where one is given (`transport_simplex.py`). Center c = a b'/t. Rows and columns
-that sum to 0 carry nothing; with p and q the others,
+Oracle: the simplex method on trees, from the last basis where one is given
+(`transport_simplex.py`). Center c = a b'/t. Rows and columns that sum to 0 carry nothing; with p
+and q the others,
 
-    dimension = (p - 1)(q - 1)        tangent: rows and columns of the others made to sum to 0, as for the Birkhoff polytope
-    inner_radius = min_ij c_ij / |P E_ij|,  |P E_ij|^2 = (1 - 1/p)(1 - 1/q)          exact: the facets are X_ij = 0
+    dimension = (p - 1)(q - 1)
+        tangent: rows and columns of the others made to sum to 0, as for the Birkhoff polytope
+    inner_radius = min_ij c_ij / |P E_ij|,  |P E_ij|^2 = (1 - 1/p)(1 - 1/q)
+        exact: the facets are X_ij = 0
 
-An entry is at most u_ij = min(a_i, b_j), hence X_ij^2 <= u_ij X_ij, and one oracle call bounds how far a convex function can reach:
+An entry is at most u_ij = min(a_i, b_j), hence X_ij^2 <= u_ij X_ij, and one oracle call bounds how
+far a convex function can reach:
 
-    radius^2   <= |c|^2 + max_X <u - 2c, X>            equal where entries of a farthest vertex are 0 or u_ij
+    radius^2   <= |c|^2 + max_X <u - 2c, X>   equal where entries of a farthest vertex are 0 or u_ij
     diameter^2 <= min(4 radius^2, 2 max_X <u, X>)
 """
 
@@ -24,7 +28,17 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_direction, as_own, as_point, eps_of, frozen, inner, like, namespace, to_numpy
+from tidewolf.core.arrays import (
+    as_direction,
+    as_own,
+    as_point,
+    eps_of,
+    frozen,
+    inner,
+    like,
+    namespace,
+    to_numpy,
+)
 from tidewolf.core.errors import EmptySet, InvalidInput, WrongShape
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, NDArray, Shape
@@ -44,7 +58,8 @@ from tidewolf.sets.orders.birkhoff import centered, row_and_column_sums
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Transportation(ConvexSet, Polyhedral, Relaxable):
-    """Nonnegative matrices whose rows sum to `rows` and columns to `columns`, two vectors of one total.
+    """Nonnegative matrices whose rows sum to `rows` and columns to `columns`, two vectors of one
+    total.
 
     Inner radius and dimension exact; radius and diameter upper bounds.
     """
@@ -56,20 +71,27 @@ class Transportation(ConvexSet, Polyhedral, Relaxable):
         for name in ("rows", "columns"):
             sums = as_own(getattr(self, name), f"The sums of the {name}")
             if len(as_shape(sums.shape, f"The vector of sums of the {name}")) != 1:
-                raise WrongShape(f"The sums of the {name} have shape {tuple(sums.shape)}; give a vector, one sum for each.")
+                raise WrongShape(
+                    f"The sums of the {name} have shape {tuple(sums.shape)}; give a vector, one "
+                    "sum for each."
+                )
             if float(namespace(sums).min(sums)) < 0.0:
                 at = int(namespace(sums).argmin(sums))
                 raise EmptySet(
-                    f"Nonnegative entries cannot sum to {float(sums[at]):g}, the sum asked of {name} at {at}: make it at least 0."
+                    f"Nonnegative entries cannot sum to {float(sums[at]):g}, the sum asked of "
+                    f"{name} at {at}: make it at least 0."
                 )
             object.__setattr__(self, name, sums)
         a, b = (float(to_numpy(sums).sum(dtype=np.float64)) for sums in (self.rows, self.columns))
         if abs(a - b) > 100 * max(eps_of(self.rows), eps_of(self.columns)) * max(a, b):
             raise EmptySet(
-                f"The rows sum to {a:.10g} and the columns to {b:.10g}; what is sent must arrive: scale one to the other's total."
+                f"The rows sum to {a:.10g} and the columns to {b:.10g}; what is sent must arrive: "
+                "scale one to the other's total."
             )
         if max(a, b) == 0.0:
-            raise InvalidInput("All rows and columns sum to 0, so that nothing can be sent: give a positive total.")
+            raise InvalidInput(
+                "All rows and columns sum to 0, so that nothing can be sent: give a positive total."
+            )
 
     @property
     def shape(self) -> Shape:
@@ -89,12 +111,16 @@ class Transportation(ConvexSet, Polyhedral, Relaxable):
             return 0.0
         unit = self._unit
         c = np.outer(self._a / unit, self._b / self._b.sum())
-        return unit * math.sqrt(max(0.0, inner(c, c) + self._most(self._caps / unit - 2.0 * c) / unit))
+        return unit * math.sqrt(
+            max(0.0, inner(c, c) + self._most(self._caps / unit - 2.0 * c) / unit)
+        )
 
     @cached_property
     def diameter(self) -> float:
         unit = self._unit
-        return min(2.0 * self.radius, unit * math.sqrt(2.0 * (self._most(self._caps / unit) / unit)))
+        return min(
+            2.0 * self.radius, unit * math.sqrt(2.0 * (self._most(self._caps / unit) / unit))
+        )
 
     @cached_property
     def inner_radius(self) -> float:
@@ -124,7 +150,9 @@ class Transportation(ConvexSet, Polyhedral, Relaxable):
         if self._places is not None:
             rows, columns = (places.reshape(-1) for places in self._places)
             cells = rows[cells // len(columns)] * len(self._b) + columns[cells % len(columns)]
-        return Answer(Sparse(self.shape, cells.astype(np.int32), plan.values), warm=frozen(plan.basis))
+        return Answer(
+            Sparse(self.shape, cells.astype(np.int32), plan.values), warm=frozen(plan.basis)
+        )
 
     def atom(self, point: Array) -> Vertex:
         return Sparse.of(point)

@@ -2,12 +2,16 @@
 
     { 0 <= x <= cap, sum x = total }            the hypersimplex is cap = 1, total = k
 
-With u = min(cap, total), every vertex is a permutation of one vector s: as many entries u as fit, one remainder, zeros.
-Oracle: the cheapest coordinates get u, the next one the remainder; ties go to the earlier coordinate. Center c = total/n.
+With u = min(cap, total), every vertex is a permutation of one vector s: as many entries u as fit,
+one remainder, zeros.
+Oracle: the cheapest coordinates get u, the next one the remainder; ties go to the earlier
+coordinate. Center c = total/n.
 
-    radius = ||s - c||        diameter = ||s - reversed(s)||        (rearrangement inequality: no permutation is farther)
+    radius = ||s - c||        diameter = ||s - reversed(s)||
+        (rearrangement inequality: no permutation is farther)
 
-Facets x_i = 0 and x_i = u are at c / ||P e_i|| and (u - c) / ||P e_i|| from c within the hull, ||P e_i|| = sqrt(1 - 1/n).
+Facets x_i = 0 and x_i = u are at c / ||P e_i|| and (u - c) / ||P e_i|| from c within the hull, ||P
+e_i|| = sqrt(1 - 1/n).
 """
 
 from __future__ import annotations
@@ -20,7 +24,19 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import MOST_ENTRIES, as_count, as_direction, as_number, as_point, frozen, length, like, namespace, to_numpy, total
+from tidewolf.core.arrays import (
+    MOST_ENTRIES,
+    as_count,
+    as_direction,
+    as_number,
+    as_point,
+    frozen,
+    length,
+    like,
+    namespace,
+    to_numpy,
+    total,
+)
 from tidewolf.core.errors import EmptySet
 from tidewolf.core.jit import kernel
 from tidewolf.core.oracle import Answer
@@ -41,7 +57,9 @@ _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 @kernel
 def cheapest_entries(d, shares, indices, values):  # type: ignore[no-untyped-def]
-    """The shares on as many of the least entries, the last share on the dearest; ties go to the earlier entry."""
+    """The shares on as many of the least entries, the last share on the dearest; ties go to the
+    earlier entry.
+    """
     dearest, ties = kth_least(d.copy(), len(shares) - 1), len(shares)
     for e in range(len(d)):
         if d[e] < dearest:
@@ -60,7 +78,9 @@ def cheapest_entries(d, shares, indices, values):  # type: ignore[no-untyped-def
 
 @kernel
 def kth_least(a, k):  # type: ignore[no-untyped-def]
-    """Entry k of `a` in order, which is rearranged: the part that holds it is split about its middle entry until all in it are equal."""
+    """Entry k of `a` in order, which is rearranged: the part that holds it is split about its
+    middle entry until all in it are equal.
+    """
     low, high = 0, len(a) - 1
     while low < high:
         pivot, i, j = a[(low + high) // 2], low, high
@@ -93,13 +113,19 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
     total: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n", as_count(self.n, "The size n of a capped simplex", most=MOST_ENTRIES))
-        object.__setattr__(self, "cap", as_number(self.cap, "The cap of a capped simplex", above=0.0))
-        object.__setattr__(self, "total", as_number(self.total, "The total of a capped simplex", above=0.0))
+        object.__setattr__(
+            self, "n", as_count(self.n, "The size n of a capped simplex", most=MOST_ENTRIES)
+        )
+        object.__setattr__(
+            self, "cap", as_number(self.cap, "The cap of a capped simplex", above=0.0)
+        )
+        object.__setattr__(
+            self, "total", as_number(self.total, "The total of a capped simplex", above=0.0)
+        )
         if self.n * self.cap < self.total * (1 - _ROUNDING):
             raise EmptySet(
-                f"A capped simplex of {self.n} entries of at most {self.cap:g} each cannot reach the total {self.total:g}: "
-                f"raise the cap to at least {self.total / self.n:g}."
+                f"A capped simplex of {self.n} entries of at most {self.cap:g} each cannot reach "
+                f"the total {self.total:g}: raise the cap to at least {self.total / self.n:g}."
             )
 
     @property
@@ -138,7 +164,9 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
         """The largest negative entry, entry above the cap, or error of the sum."""
         x = as_point(x, self.shape, "The point")
         xp = namespace(x)
-        return max(0.0, -float(xp.min(x)), float(xp.max(x)) - self.cap, abs(float(xp.sum(x)) - self.total))
+        return max(
+            0.0, -float(xp.min(x)), float(xp.max(x)) - self.cap, abs(float(xp.sum(x)) - self.total)
+        )
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         d, shares = to_numpy(direction), self._shares
@@ -161,9 +189,11 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
         return Sparse.of(point)
 
     def project(self, y: Array) -> Array:
-        """x = clip(y - tau, 0, u) with the tau that meets the total, found by bisection over the kinks y_i and y_i - u.
+        """x = clip(y - tau, 0, u) with the tau that meets the total, found by bisection over the
+        kinks y_i and y_i - u.
 
-        With m entries in a vertex, tau lies within u below the m-th largest y_i: measured from there, farther entries may be clipped.
+        With m entries in a vertex, tau lies within u below the m-th largest y_i: measured from
+        there, farther entries may be clipped.
         """
         y = as_point(y, self.shape, "The point to project")
         if not self.dimension:
@@ -179,7 +209,11 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
         full = y - u > kinks[low]
         partial = (y > kinks[low]) & ~full
         count = int(xp.count_nonzero(partial))
-        spare = float(xp.sum(xp.where(partial, y, 0 * y))) + u * int(xp.count_nonzero(full)) - self.total
+        spare = (
+            float(xp.sum(xp.where(partial, y, 0 * y)))
+            + u * int(xp.count_nonzero(full))
+            - self.total
+        )
         return xp.clip(y - (spare / count if count else kinks[low]), 0.0, u)
 
     def relax(self, y: Array) -> Array:
@@ -187,11 +221,25 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
         return clipped(y, self.shape, 0.0, self._top)
 
     def description(self) -> LinearDescription:
-        return LinearDescription(np.zeros(self.n), np.full(self.n, self.cap), A_eq=np.ones((1, self.n)), b_eq=np.array([self.total]))
+        return LinearDescription(
+            np.zeros(self.n),
+            np.full(self.n, self.cap),
+            A_eq=np.ones((1, self.n)),
+            b_eq=np.array([self.total]),
+        )
 
     @classmethod
     def examples(cls) -> Sequence[CappedSimplex]:
-        return (cls(1, 2.0), cls(2, 0.5), cls(2, 0.75), cls(3, 5.0), cls(5, 1.0, 2.0), cls(6, 0.4), cls(49, 1 / 49), cls(4, 0.3, 1.15))
+        return (
+            cls(1, 2.0),
+            cls(2, 0.5),
+            cls(2, 0.75),
+            cls(3, 5.0),
+            cls(5, 1.0, 2.0),
+            cls(6, 0.4),
+            cls(49, 1 / 49),
+            cls(4, 0.3, 1.15),
+        )
 
     @property
     def _top(self) -> float:

@@ -1,22 +1,28 @@
-"""The fractional knapsack: amounts between 0 and their bounds, of a total weight at most, or exactly, given.
+"""The fractional knapsack: amounts between 0 and their bounds, of a total weight at most, or
+exactly, given.
 
-    { 0 <= x <= upper, <w, x> <= total }          at_most=False:  { 0 <= x <= upper, <w, x> = total }            w > 0
+    { 0 <= x <= upper, <w, x> <= total }   at_most=False:  { 0 <= x <= upper, <w, x> = total }
+           w > 0
 
-With u_i = min(upper_i, total/w_i), the largest amount of one thing, nothing changes. Oracle: fill up in the order of d_i/w_i, the cheapest
-first and the earlier among equals, the last one in part; with at_most only as long as d_i < 0.
+With u_i = min(upper_i, total/w_i), the largest amount of one thing, nothing changes. Oracle: fill
+up in the order of d_i/w_i, the cheapest first and the earlier among equals, the last one in part;
+with at_most only as long as d_i < 0.
 
-Center c = theta u. For an exact total theta = total/<w, u>. With at_most theta <= 1/2 has most room: the nearest facets x_i = 0 are at
-theta min u, the facet <w, x> = total at (total - theta <w, u>)/|w|, equal for theta = total/(<w, u> + |w| min u). Those are also the inner
-radius; for an exact total the facets x_i = 0 and x_i = u_i are at min(c_i, u_i - c_i)/sqrt(1 - w_i^2/|w|^2) within the hull. Exact.
+Center c = theta u. For an exact total theta = total/<w, u>. With at_most theta <= 1/2 has most
+room: the nearest facets x_i = 0 are at theta min u, the facet <w, x> = total at
+(total - theta <w, u>)/|w|, equal for theta = total/(<w, u> + |w| min u). Those are also the inner
+radius; for an exact total the facets x_i = 0 and x_i = u_i are at
+min(c_i, u_i - c_i)/sqrt(1 - w_i^2/|w|^2) within the hull. Exact.
 
-The largest distance between members is hard to find in general. Two upper bounds, each one pass of the oracle: since (x_i - c_i)^2 lies
-below its chord over [0, u_i],
+The largest distance between members is hard to find in general. Two upper bounds, each one pass of
+the oracle: since (x_i - c_i)^2 lies below its chord over [0, u_i],
 
     radius^2    <=  theta^2 |u|^2 + (1 - 2 theta) (max <u, x>, min where theta > 1/2)
-    diameter^2  <=  max { <u, t> : 0 <= t <= u, <w, t> <= 2 total },    t_i = |x_i - y_i|,  t_i^2 <= u_i t_i,  t_i <= x_i + y_i,
+    diameter^2  <=  max { <u, t> : 0 <= t <= u, <w, t> <= 2 total },   t_i = |x_i - y_i|,
+                    t_i^2 <= u_i t_i,  t_i <= x_i + y_i,
 
-with 2 min(total, <w, u> - total) for an exact total, where t_i <= 2 u_i - x_i - y_i too. The radius is exact where the pass fills nothing
-in part, and both are for simplices and boxes.
+with 2 min(total, <w, u> - total) for an exact total, where t_i <= 2 u_i - x_i - y_i too. The radius
+is exact where the pass fills nothing in part, and both are for simplices and boxes.
 """
 
 from __future__ import annotations
@@ -30,7 +36,18 @@ from typing import final
 import numpy as np
 
 from tidewolf.core.arguments import as_flag
-from tidewolf.core.arrays import as_direction, as_number, as_own, as_point, eps_of, frozen, inner, length, like, to_numpy
+from tidewolf.core.arrays import (
+    as_direction,
+    as_number,
+    as_own,
+    as_point,
+    eps_of,
+    frozen,
+    inner,
+    length,
+    like,
+    to_numpy,
+)
 from tidewolf.core.errors import EmptySet, InvalidInput, WrongShape
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Int64s, Shape
@@ -51,9 +68,11 @@ _FEW = 256
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
-    """Amounts between 0 and `upper` whose weight, the sum of `weights` times amounts, is at most `total`; or exactly, with at_most=False.
+    """Amounts between 0 and `upper` whose weight, the sum of `weights` times amounts, is at most
+    `total`; or exactly, with at_most=False.
 
-    `weights` are positive, `upper` is one positive bound for all or one for each. Inner radius exact; radius and diameter upper bounds.
+    `weights` are positive, `upper` is one positive bound for all or one for each. Inner radius
+    exact; radius and diameter upper bounds.
     """
 
     weights: Array
@@ -64,7 +83,10 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
     def __post_init__(self) -> None:
         weights = as_own(self.weights, "The weights of a knapsack")
         if len(weights.shape) != 1 or 0 in weights.shape:
-            raise WrongShape(f"The weights of a knapsack are a vector with one for each entry, not of shape {tuple(weights.shape)}.")
+            raise WrongShape(
+                "The weights of a knapsack are a vector with one for each entry, not of shape "
+                f"{tuple(weights.shape)}."
+            )
         upper = as_own(self.upper, "The upper bound of a knapsack")
         if tuple(upper.shape) not in ((), tuple(weights.shape)):
             raise WrongShape(
@@ -76,19 +98,28 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
             if (wrong := np.flatnonzero(to_numpy(array) <= 0)).size:
                 at = int(wrong[0])
                 raise InvalidInput(
-                    f"The {what} of a knapsack must be greater than 0; at entry {at} there is {float(array[at]):g}. "
-                    "Leave out what has no room; what weighs nothing belongs in a Box, and both in a Product."
+                    f"The {what} of a knapsack must be greater than 0; at entry {at} there is "
+                    f"{float(array[at]):g}. Leave out what has no room; what weighs nothing "
+                    "belongs in a Box, and both in a Product."
                 )
         object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "total", as_number(self.total, "The total of a knapsack", above=0.0))
+        object.__setattr__(
+            self, "total", as_number(self.total, "The total of a knapsack", above=0.0)
+        )
         object.__setattr__(self, "upper", frozen(upper))
         object.__setattr__(self, "at_most", as_flag(self.at_most, "at_most"))
         with np.errstate(over="ignore"):
             most = float(self._w @ to_numpy(upper).astype(np.float64))
         if not math.isfinite(most) or not self._u.min() > np.finfo(np.float64).tiny:
-            raise InvalidInput("The weights and bounds of a knapsack differ in size by more than numbers do: measure in other units.")
+            raise InvalidInput(
+                "The weights and bounds of a knapsack differ in size by more than numbers do: "
+                "measure in other units."
+            )
         if not self.at_most and self.total > most * (1 + self._rounding):
-            raise EmptySet(f"A knapsack whose weight is at most {most:g} in all cannot weigh exactly {self.total:g}: lower the total.")
+            raise EmptySet(
+                f"A knapsack whose weight is at most {most:g} in all cannot weigh exactly "
+                f"{self.total:g}: lower the total."
+            )
 
     @property
     def shape(self) -> Shape:
@@ -106,7 +137,8 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
     @cached_property
     def radius(self) -> float:
         unit, share = float(np.max(self._u)), self._share
-        u = self._u / unit  # squares of what is measured by the largest amount neither vanish nor overflow
+        # squares of what is measured by the largest amount neither vanish nor overflow
+        u = self._u / unit
         sign = 1.0 if share <= 0.5 else -1.0
         best = abs(1 - 2 * share) * (self._value(sign * u, self.total, self.at_most) / unit)
         return unit * math.sqrt(max(0.0, share**2 * inner(u, u) + best)) if self.dimension else 0.0
@@ -115,7 +147,11 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
     def diameter(self) -> float:
         budget = 2.0 * (self.total if self.at_most else min(self.total, self._most - self.total))
         unit = float(np.max(self._u))
-        return unit * math.sqrt(self._value(self._u / unit, budget, True) / unit) if self.dimension else 0.0
+        return (
+            unit * math.sqrt(self._value(self._u / unit, budget, True) / unit)
+            if self.dimension
+            else 0.0
+        )
 
     @cached_property
     def inner_radius(self) -> float:
@@ -135,24 +171,29 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
         return direction - inner(normal, direction) * normal
 
     def excess(self, x: Array) -> float:
-        """The largest breach of a bound, or the distance to the half-space or plane of the total."""
+        """The largest breach of a bound, or the distance to the half-space or plane of the
+        total.
+        """
         entries = to_numpy(as_point(x, self.shape, "The point")).astype(np.float64)
         off = (float(self._w @ entries) - self.total) / length(self._w)
         bounds = max(float(np.max(-entries)), float(np.max(entries - to_numpy(self.upper))))
         return max(0.0, bounds, off if self.at_most else abs(off))
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
-        chosen, amounts = self._filled(-to_numpy(direction).astype(np.float64), self.total, self.at_most)
+        chosen, amounts = self._filled(
+            -to_numpy(direction).astype(np.float64), self.total, self.at_most
+        )
         return Answer(Sparse(self.shape, chosen.astype(np.int32), amounts))
 
     def atom(self, point: Array) -> Vertex:
         return Sparse.of(point)
 
     def project(self, y: Array) -> Array:
-        """x = clip(y - t w, 0, u) with the t that meets the total, found by bisection over the kinks of its weight.
+        """x = clip(y - t w, 0, u) with the t that meets the total, found by bisection over the
+        kinks of its weight.
 
-        In the order of y/w, t lies below the ratio at which full amounts reach the total, by max u/w at most: measured from there, ratios
-        farther off may be clipped.
+        In the order of y/w, t lies below the ratio at which full amounts reach the total, by max
+        u/w at most: measured from there, ratios farther off may be clipped.
         """
         y = as_point(y, self.shape, "The point to project")
         w, u, entries = self._w, self._u, to_numpy(y).astype(np.float64)
@@ -183,7 +224,11 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
     def description(self) -> LinearDescription:
         row, total = self._w[None, :], np.array([self.total])
         bounds = (np.zeros(len(self._w)), self._u)
-        return LinearDescription(*bounds, A_ub=row, b_ub=total) if self.at_most else LinearDescription(*bounds, A_eq=row, b_eq=total)
+        return (
+            LinearDescription(*bounds, A_ub=row, b_ub=total)
+            if self.at_most
+            else LinearDescription(*bounds, A_eq=row, b_eq=total)
+        )
 
     @classmethod
     def examples(cls) -> Sequence[Knapsack]:
@@ -195,16 +240,22 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
         )
 
     def _filled(self, value: Floats, budget: float, at_most: bool) -> tuple[Int64s, Floats]:
-        """The entries and amounts that have most value, for weights in sum at most, or exactly, `budget`."""
+        """The entries and amounts that have most value, for weights in sum at most, or exactly,
+        `budget`.
+        """
         ratios, loads = -value / self._w, self._w * self._u
         worth = np.flatnonzero(value > 0) if at_most else np.arange(len(value))
         last = _reached(ratios[worth], loads[worth], budget)
         ties = worth[ratios[worth] == last]
         before = worth[ratios[worth] < last]
-        full = np.append(before, ties[np.cumsum(loads[ties]) <= budget - float(np.sum(loads[before]))])
+        full = np.append(
+            before, ties[np.cumsum(loads[ties]) <= budget - float(np.sum(loads[before]))]
+        )
         rest = ties[len(full) - len(before) :][:1]
         amounts = self._u.copy()
-        amounts[rest] = np.clip((budget - float(np.sum(loads[np.sort(full)]))) / self._w[rest], 0.0, self._u[rest])
+        amounts[rest] = np.clip(
+            (budget - float(np.sum(loads[np.sort(full)]))) / self._w[rest], 0.0, self._u[rest]
+        )
         chosen = np.sort(np.append(full, rest))
         chosen = chosen[amounts[chosen] > 0]
         return chosen, amounts[chosen]
@@ -221,7 +272,9 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
     def _u(self) -> Floats:
         """The largest amount of each."""
         with np.errstate(over="ignore"):  # what weighs next to nothing is held by its own bound
-            return np.asarray(np.minimum(to_numpy(self.upper).astype(np.float64), self.total / self._w))
+            return np.asarray(
+                np.minimum(to_numpy(self.upper).astype(np.float64), self.total / self._w)
+            )
 
     @cached_property
     def _most(self) -> float:
@@ -240,7 +293,10 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
 
 
 def _reached(keys: Floats, loads: Floats, budget: float) -> float:
-    """The key at which loads, in the order of keys, pass the budget; the last where they do not. By halving, as quickselect does."""
+    """The key at which loads, in the order of keys, pass the budget; the last where they do not.
+
+    By halving, as quickselect does.
+    """
     while len(keys) > _FEW:
         half = len(keys) // 2
         order = np.argpartition(keys, half)

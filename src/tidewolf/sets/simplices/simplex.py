@@ -2,9 +2,10 @@
 
     { x >= 0, sum x = total }        at_most:  { x >= 0, sum x <= total }
 
-Oracle: the cheapest coordinate gets everything (`at_most`: or nobody gets anything). Center c = total/n (at_most: total/(n+1)) everywhere.
-The farthest members are the vertices total e_i:  radius^2 = total^2 - 2 total c_i + n c_i^2.  Facets: x_i = 0, at distance
-c_i / ||P e_i|| = c_i / sqrt(1 - 1/n) from c within the hull; with at_most the hull is everything, and sum x = total is at
+Oracle: the cheapest coordinate gets everything (`at_most`: or nobody gets anything). Center
+c = total/n (at_most: total/(n+1)) everywhere. The farthest members are the vertices total e_i:
+radius^2 = total^2 - 2 total c_i + n c_i^2.  Facets: x_i = 0, at distance c_i / ||P e_i|| = c_i /
+sqrt(1 - 1/n) from c within the hull; with at_most the hull is everything, and sum x = total is at
 (total - n c_i)/sqrt(n).
 """
 
@@ -37,7 +38,9 @@ from tidewolf.sets.base import (
 
 @kernel
 def cheapest_entry(d, facts, indices, values):  # type: ignore[no-untyped-def]
-    """The total on the first of the least entries; with a limit, which is then 0, only where that one is below it."""
+    """The total on the first of the least entries; with a limit, which is then 0, only where that
+    one is below it.
+    """
     total, limit = facts
     i = 0
     for e in range(1, len(d)):
@@ -122,7 +125,9 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
         cheapest = int(namespace(direction).argmin(direction))
         if self.at_most and float(direction[cheapest]) >= 0:
             return Answer(Sparse(self.shape, np.zeros(0, dtype=np.int32), np.zeros(0)))
-        return Answer(Sparse(self.shape, np.array([cheapest], dtype=np.int32), np.array([self.total])))
+        return Answer(
+            Sparse(self.shape, np.array([cheapest], dtype=np.int32), np.array([self.total]))
+        )
 
     @cached_property
     def facts(self) -> NDArray:
@@ -155,8 +160,19 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
     def description(self) -> LinearDescription:
         row, total = np.ones((1, self.n)), np.array([self.total])
         bounds = (np.zeros(self.n), np.full(self.n, self.total))
-        return LinearDescription(*bounds, A_ub=row, b_ub=total) if self.at_most else LinearDescription(*bounds, A_eq=row, b_eq=total)
+        return (
+            LinearDescription(*bounds, A_ub=row, b_ub=total)
+            if self.at_most
+            else LinearDescription(*bounds, A_eq=row, b_eq=total)
+        )
 
     @classmethod
     def examples(cls) -> Sequence[Simplex]:
-        return (cls(1), cls(2), cls(5), cls(4, total=3.0), cls(1, at_most=True), cls(3, total=0.5, at_most=True))
+        return (
+            cls(1),
+            cls(2),
+            cls(5),
+            cls(4, total=3.0),
+            cls(1, at_most=True),
+            cls(3, total=0.5, at_most=True),
+        )

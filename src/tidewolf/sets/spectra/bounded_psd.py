@@ -2,16 +2,20 @@
 
     { X = X' : X psd, tr X <= tau }                n x n;  vertices: 0 and tau v v', |v| = 1
 
-Oracle: with lambda the smallest eigenvalue of (D + D')/2 and v its unit eigenvector, tau v v' if lambda < 0, else 0; the minimum is
-tau min(lambda, 0), and error <= tolerance tau |(D + D')/2|_2 (spectral.py says how, and how surely).
+Oracle: with lambda the smallest eigenvalue of (D + D')/2 and v its unit eigenvector, tau v v' if
+lambda < 0, else 0; the minimum is tau min(lambda, 0), and error <= tolerance tau |(D + D')/2|_2
+(spectral.py says how, and how surely).
 
-Affine hull: the symmetric matrices, dimension n(n + 1)/2. Center c I, where the two kinds of facets are equally far, X psd at c and
-tr X <= tau at (tau - n c)/sqrt(n):  c = tau/(n + sqrt n) = inner_radius, the largest ball inside. The farthest members are the tau v v':
+Affine hull: the symmetric matrices, dimension n(n + 1)/2. Center c I, where the two kinds of facets
+are equally far, X psd at c and tr X <= tau at (tau - n c)/sqrt(n):  c = tau/(n + sqrt n) =
+inner_radius, the largest ball inside. The farthest members are the tau v v':
 
-    radius^2 = (tau - c)^2 + (n - 1) c^2 = tau^2 - 2 tau c + n c^2  >=  n c^2 = |0 - c I|^2  since c <= tau/2
+    radius^2 = (tau - c)^2 + (n - 1) c^2 = tau^2 - 2 tau c + n c^2  >=  n c^2 = |0 - c I|^2  since c
+               <= tau/2
 
-(the least possible radius is tau sqrt(1 - 1/n) for n > 1, at c = tau/n, on the boundary). Diameter: |X - Y|^2 is convex, so largest between
-vertices: sqrt(2) tau between tau v v' and tau w w' for v, w orthogonal; tau, from 0 to tau, for n = 1.
+(the least possible radius is tau sqrt(1 - 1/n) for n > 1, at c = tau/n, on the boundary). Diameter:
+|X - Y|^2 is convex, so largest between vertices: sqrt(2) tau between tau v v' and tau w w' for v, w
+orthogonal; tau, from 0 to tau, for n = 1.
 """
 
 from __future__ import annotations
@@ -24,7 +28,16 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import MOST_SIDE, as_count, as_direction, as_number, as_point, frozen, like, namespace
+from tidewolf.core.arrays import (
+    MOST_SIDE,
+    as_count,
+    as_direction,
+    as_number,
+    as_point,
+    frozen,
+    like,
+    namespace,
+)
 from tidewolf.core.low_rank import LowRank
 from tidewolf.core.matrices import Matrix, as_matrix, example, largest
 from tidewolf.core.oracle import Answer
@@ -45,7 +58,9 @@ class BoundedPSD(Spectral):
     tolerance: float = 1e-2
     """error of an iterative answer, as a share of tau |D|_2"""
     failure: float = 1e-6
-    """chance that an answer which is not `certified` is worse than its error says; 1 promises nothing, and is quick"""
+    """chance that an answer which is not `certified` is worse than its error says; 1 promises
+    nothing, and is quick
+    """
     certified: bool = False
     dense: int = 300
     """up to this n a dense eigensolver answers, exactly"""
@@ -87,16 +102,22 @@ class BoundedPSD(Spectral):
         return 0.5 * direction + 0.5 * direction.T
 
     def excess(self, x: Array) -> float:
-        """The largest of: minus the smallest eigenvalue, the trace above tau, the difference between two entries that should be equal."""
+        """The largest of: minus the smallest eigenvalue, the trace above tau, the difference
+        between two entries that should be equal.
+        """
         x = as_point(x, self.shape, "The point")
-        return max(0.0, -eigenvalues(x)[0], float(namespace(x).linalg.trace(x)) - self.tau, asymmetry(x))
+        return max(
+            0.0, -eigenvalues(x)[0], float(namespace(x).linalg.trace(x)) - self.tau, asymmetry(x)
+        )
 
     def answer(self, direction: Matrix, warm: Array | None = None) -> Answer:
         D = as_matrix(direction, self.shape)
         size, reference = largest(D), example(D)
         if size == 0.0:
             return Answer(self._zero(reference), warm=warm)
-        found, after = self._leading(SymmetricPart(D, size), warm, reference, self.tolerance, floor=0.0)
+        found, after = self._leading(
+            SymmetricPart(D, size), warm, reference, self.tolerance, floor=0.0
+        )
         error = self.tau * size * max(0.0, found.gap + min(0.0, found.value))
         if found.value <= 0.0:
             return Answer(self._zero(reference), error, after)
@@ -109,7 +130,9 @@ class BoundedPSD(Spectral):
         return LowRank.of(point)
 
     def project(self, y: Array) -> Array:
-        """Exact: the eigenvalues of the symmetric part are projected on { w >= 0, sum w <= tau }."""
+        """Exact: the eigenvalues of the symmetric part are projected on
+        { w >= 0, sum w <= tau }.
+        """
         y = as_point(y, self.shape, "The point to project")
         xp = namespace(y)
         values, vectors = xp.linalg.eigh(0.5 * (y + y.T))

@@ -1,19 +1,25 @@
-"""The hull of the projections of rank k: which k-dimensional subspace, relaxed  (principal components; Overton & Womersley 1992).
+"""The hull of the projections of rank k: which k-dimensional subspace, relaxed
+(principal components; Overton & Womersley 1992).
 
-    { X = X' : 0 <= X <= I, tr X = k }             n x n, 1 <= k <= n;  vertices: sum of v_i v_i' over k orthonormal v_i
+    { X = X' : 0 <= X <= I, tr X = k }
+        n x n, 1 <= k <= n;  vertices: sum of v_i v_i' over k orthonormal v_i
 
-Oracle: the eigenvectors of the k smallest eigenvalues of (D + D')/2 (Fan 1949); the minimum is their sum, and
-error <= tolerance k |(D + D')/2|_2. Their rows v_i are sought one after another, each within the complement of those before, as leading
-vectors of A = -(D + D')/2, so that repeated eigenvalues do no harm. Then they are tested together: for any z and any Z psd with
-z I + Z >= A the k largest eigenvalues of A add up to at most k z + tr Z. With theta_i the eigenvalues of A within the span of the v_i,
-which are turned to fit, s the error allowed for each, z = min_i theta_i + s and Z = sum_i (theta_i + s - z) v_i v_i', that is
-sum_i theta_i + k s; and z I + Z >= A if no eigenvalue of A - sum_i (theta_i - min theta) v_i v_i' is above z: one test of a largest
-eigenvalue, by Lanczos from fresh random numbers or by a Cholesky factor (spectral.py says how sure each is).
+Oracle: the eigenvectors of the k smallest eigenvalues of (D + D')/2 (Fan 1949); the minimum is
+their sum, and error <= tolerance k |(D + D')/2|_2. Their rows v_i are sought one after another,
+each within the complement of those before, as leading vectors of A = -(D + D')/2, so that repeated
+eigenvalues do no harm. Then they are tested together: for any z and any Z psd with z I + Z >= A
+the k largest eigenvalues of A add up to at most k z + tr Z. With theta_i the eigenvalues of A
+within the span of the v_i, which are turned to fit, s the error allowed for each, z = min_i
+theta_i + s and Z = sum_i (theta_i + s - z) v_i v_i', that is sum_i theta_i + k s; and z I +
+Z >= A if no eigenvalue of A - sum_i (theta_i - min theta) v_i v_i' is above z: one test of a
+largest eigenvalue, by Lanczos from fresh random numbers or by a Cholesky factor (spectral.py says
+how sure each is).
 
-Affine hull: the symmetric matrices of trace k, dimension n(n + 1)/2 - 1; for k = n the set is {I}. Center (k/n) I, radius^2 =
-k (1 - k/n)^2 + (n - k)(k/n)^2 = k (n - k)/n. Diameter: |P - Q|^2 = 2k - 2 <P, Q>, and <P, Q> >= max(0, 2k - n): sqrt(2 min(k, n - k)).
-Inner radius: a U = U' with tr U = 0, |U| = 1 has eigenvalues of size at most sqrt((n - 1)/n), so (k/n) I + r U stays between 0 and I
-for all of them up to r = min(k, n - k)/sqrt(n (n - 1)).
+Affine hull: the symmetric matrices of trace k, dimension n(n + 1)/2 - 1; for k = n the set is {I}.
+Center (k/n) I, radius^2 = k (1 - k/n)^2 + (n - k)(k/n)^2 = k (n - k)/n. Diameter: |P - Q|^2 = 2k -
+2 <P, Q>, and <P, Q> >= max(0, 2k - n): sqrt(2 min(k, n - k)). Inner radius: a U = U' with tr U = 0,
+|U| = 1 has eigenvalues of size at most sqrt((n - 1)/n), so (k/n) I + r U stays between 0 and I for
+all of them up to r = min(k, n - k)/sqrt(n (n - 1)).
 """
 
 from __future__ import annotations
@@ -26,7 +32,16 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import MOST_SIDE, as_count, as_direction, as_point, frozen, like, namespace, norm
+from tidewolf.core.arrays import (
+    MOST_SIDE,
+    as_count,
+    as_direction,
+    as_point,
+    frozen,
+    like,
+    namespace,
+    norm,
+)
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.low_rank import LowRank
 from tidewolf.core.matrices import Matrix, as_matrix, example, largest
@@ -46,30 +61,41 @@ from tidewolf.sets.spectra.spectral import (
 )
 
 _FINER, _TEST = 0.25, 0.1
-"""Vectors that are to be tested are sought to this share of the error: what they leave over, squared, has to fit into it too; and the
-share of the error that is left to the test."""
+"""Vectors that are to be tested are sought to this share of the error: what they leave over,
+squared, has to fit into it too; and the share of the error that is left to the test.
+"""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Fantope(Spectral):
-    """Symmetric n x n matrices with eigenvalues between 0 and 1 that add up to k. Geometry exact."""
+    """Symmetric n x n matrices with eigenvalues between 0 and 1 that add up to k.
+    Geometry exact.
+    """
 
     n: int
     k: int = 1
     tolerance: float = 1e-2
     """error of an iterative answer, as a share of k |D|_2"""
     failure: float = 1e-6
-    """chance that an answer which is not `certified` is worse than its error says; 1 promises nothing, and is quick"""
+    """chance that an answer which is not `certified` is worse than its error says; 1 promises
+    nothing, and is quick
+    """
     certified: bool = False
     dense: int = 300
     """up to this n a dense eigensolver answers, exactly"""
     seed: int = 0
 
     def __post_init__(self) -> None:
-        n, k = as_count(self.n, "The size n of the matrices", most=MOST_SIDE), as_count(self.k, "The rank k of a Fantope")
+        n, k = (
+            as_count(self.n, "The size n of the matrices", most=MOST_SIDE),
+            as_count(self.k, "The rank k of a Fantope"),
+        )
         if k > n:
-            raise InvalidInput(f"The rank k of a Fantope is at most the size n of its matrices; k = {k} and n = {n} were given.")
+            raise InvalidInput(
+                f"The rank k of a Fantope is at most the size n of its matrices; k = {k} and n = "
+                f"{n} were given."
+            )
         self._settle(n=n, k=k)
 
     @property
@@ -94,16 +120,28 @@ class Fantope(Spectral):
 
     @property
     def inner_radius(self) -> float:
-        return 0.0 if self.k == self.n else min(self.k, self.n - self.k) / math.sqrt(self.n * (self.n - 1))
+        return (
+            0.0
+            if self.k == self.n
+            else min(self.k, self.n - self.k) / math.sqrt(self.n * (self.n - 1))
+        )
 
     def tangent(self, direction: Array) -> Array:
-        return 0.0 * as_direction(direction, self.shape) if self.k == self.n else traceless(direction, self.shape)
+        return (
+            0.0 * as_direction(direction, self.shape)
+            if self.k == self.n
+            else traceless(direction, self.shape)
+        )
 
     def excess(self, x: Array) -> float:
-        """The largest of: how far an eigenvalue is below 0 or above 1, the error of the trace, the difference between mirrored entries."""
+        """The largest of: how far an eigenvalue is below 0 or above 1, the error of the trace, the
+        difference between mirrored entries.
+        """
         x = as_point(x, self.shape, "The point")
         low, high = eigenvalues(x)
-        return max(0.0, -low, high - 1.0, abs(float(namespace(x).linalg.trace(x)) - self.k), asymmetry(x))
+        return max(
+            0.0, -low, high - 1.0, abs(float(namespace(x).linalg.trace(x)) - self.k), asymmetry(x)
+        )
 
     def answer(self, direction: Matrix, warm: Array | None = None) -> Answer:
         D = as_matrix(direction, self.shape)
@@ -120,21 +158,34 @@ class Fantope(Spectral):
         return Answer(LowRank(V), size * gap, after(V, calls))
 
     def _iterated(self, A: SymmetricPart, noise: Array, last: Array | None) -> tuple[Array, float]:
-        """The k rows, the leading one first, and what the k largest eigenvalues add up to beyond theirs."""
-        xp, V, s, promises = namespace(noise), noise[:0, :], 0.0, self.certified or self.failure < 1.0
+        """The k rows, the leading one first, and what the k largest eigenvalues add up to beyond
+        theirs.
+        """
+        xp, V, s, promises = (
+            namespace(noise),
+            noise[:0, :],
+            0.0,
+            self.certified or self.failure < 1.0,
+        )
         finer = _FINER if promises else 1.0
         for i in range(self.k):
             rest = Deflated(A, V)
-            begin = start(rest.off(noise[i, :]), None if last is None else rest.off(last[i, :]), 1.0)
+            begin = start(
+                rest.off(noise[i, :]), None if last is None else rest.off(last[i, :]), 1.0
+            )
             found = settled(rest, begin, finer * self.tolerance)
             v = rest.off(rest.off(found.vector))
             if norm(v) < 0.5:  # rounding has led it back to the rows before
                 return _exact(A, self.k), 0.0
             V, s = xp.concat([V, (v / norm(v))[None, :]]), max(s, found.gap / finer)
-        return self._tested(A, V, (1.0 - _TEST) * s, noise[self.k, :]) if promises else (V, self.k * s)
+        return (
+            self._tested(A, V, (1.0 - _TEST) * s, noise[self.k, :]) if promises else (V, self.k * s)
+        )
 
     def _tested(self, A: SymmetricPart, V: Array, s: float, noise: Array) -> tuple[Array, float]:
-        """The rows, turned, if they pass the test with an error of s each, else the exact ones; and the error of all."""
+        """The rows, turned, if they pass the test with an error of s each, else the exact ones; and
+        the error of all.
+        """
         xp = namespace(V)
         theta, turn = xp.linalg.eigh(xp.stack([A @ V[i, :] for i in range(self.k)]) @ V.T)
         V, z = turn.T @ V, float(theta[0]) + s
@@ -142,14 +193,22 @@ class Fantope(Spectral):
         if self.certified:
             slack = above(z, lowered.dense())
         else:
-            slack = _beyond(z, probable(lowered, start(noise, None, self.failure), _TEST * self.tolerance, z))
-        return (_exact(A, self.k), 0.0) if slack is None or slack > _TEST * s else (xp.flip(V, axis=0), self.k * (s + slack))
+            slack = _beyond(
+                z, probable(lowered, start(noise, None, self.failure), _TEST * self.tolerance, z)
+            )
+        return (
+            (_exact(A, self.k), 0.0)
+            if slack is None or slack > _TEST * s
+            else (xp.flip(V, axis=0), self.k * (s + slack))
+        )
 
     def atom(self, point: Array) -> Vertex:
         return LowRank.of(point)
 
     def project(self, y: Array) -> Array:
-        """Exact: the eigenvalues of the symmetric part are projected on { 0 <= w <= 1, sum w = k }."""
+        """Exact: the eigenvalues of the symmetric part are projected on
+        { 0 <= w <= 1, sum w = k }.
+        """
         y = as_point(y, self.shape, "The point to project")
         xp = namespace(y)
         values, vectors = xp.linalg.eigh(0.5 * (y + y.T))
@@ -158,7 +217,10 @@ class Fantope(Spectral):
 
     @classmethod
     def examples(cls) -> Sequence[Fantope]:
-        rough, proved = cls(3, 2, tolerance=1e-3, dense=0), cls(4, 2, tolerance=1e-5, certified=True, dense=0)
+        rough, proved = (
+            cls(3, 2, tolerance=1e-3, dense=0),
+            cls(4, 2, tolerance=1e-5, certified=True, dense=0),
+        )
         return (cls(1), cls(3, 3), cls(4), cls(5, 3), rough, proved)
 
 

@@ -2,14 +2,17 @@
 
     { X : |X|_* = sum of singular values <= tau }          m x n;  vertices: tau u v', |u| = |v| = 1
 
-Oracle: -tau u v' with u, v a leading pair of singular vectors of D; the minimum is -tau sigma, sigma = |D|_2. Golub & Kahan's (1965)
-bidiagonalisation in its one-sided form: Lanczos for D'D or D D', whichever is smaller, at the cost of a product with D and one with D'
-a step. It finds theta <= sigma^2 <= theta + gap, v, and u along D v of length sqrt(theta), so that
+Oracle: -tau u v' with u, v a leading pair of singular vectors of D; the minimum is -tau sigma,
+sigma = |D|_2. Golub & Kahan's (1965) bidiagonalisation in its one-sided form: Lanczos for D'D or D
+D', whichever is smaller, at the cost of a product with D and one with D' a step. It finds
+theta <= sigma^2 <= theta + gap, v, and u along D v of length sqrt(theta), so that
 
-    error = tau (sqrt(theta + gap) - sqrt(theta))  <=  tolerance tau |D|_2           (spectral.py says how, and how surely)
+    error = tau (sqrt(theta + gap) - sqrt(theta))  <=  tolerance tau |D|_2
+        (spectral.py says how, and how surely)
 
-Affine hull: all m x n matrices. Center 0. |X|_F <= |X|_* <= sqrt(min(m, n)) |X|_F, with equality for rank 1, and for equal singular
-values: radius tau, diameter 2 tau, inner radius tau/sqrt(min(m, n)).
+Affine hull: all m x n matrices. Center 0. |X|_F <= |X|_* <= sqrt(min(m, n)) |X|_F, with equality
+for rank 1, and for equal singular values: radius tau, diameter 2 tau, inner radius
+tau/sqrt(min(m, n)).
 """
 
 from __future__ import annotations
@@ -22,7 +25,16 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import MOST_ENTRIES, as_count, as_number, as_point, frozen, like, namespace, norm
+from tidewolf.core.arrays import (
+    MOST_ENTRIES,
+    as_count,
+    as_number,
+    as_point,
+    frozen,
+    like,
+    namespace,
+    norm,
+)
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.matrices import Matrix, as_matrix, example, largest
 from tidewolf.core.oracle import Answer
@@ -44,7 +56,9 @@ class NuclearBall(Spectral):
     tolerance: float = 1e-2
     """error of an iterative answer, as a share of tau |D|_2"""
     failure: float = 1e-6
-    """chance that an answer which is not `certified` is worse than its error says; 1 promises nothing, and is quick"""
+    """chance that an answer which is not `certified` is worse than its error says; 1 promises
+    nothing, and is quick
+    """
     certified: bool = False
     dense: int = 300
     """up to this many rows or columns a dense eigensolver answers, exactly"""
@@ -52,10 +66,20 @@ class NuclearBall(Spectral):
 
     def __post_init__(self) -> None:
         if not isinstance(self.shape, tuple | list) or len(self.shape) != 2:
-            raise WrongShape(f"A nuclear ball has matrices of a shape (m, n); {self.shape!r} was given.")
-        sides = tuple(as_count(side, "A side of the matrices of a nuclear ball") for side in self.shape)
-        as_count(math.prod(sides), "The number of entries of a matrix of a nuclear ball", most=MOST_ENTRIES)
-        self._settle(shape=sides, tau=as_number(self.tau, "The bound tau on the nuclear norm", above=0.0))
+            raise WrongShape(
+                f"A nuclear ball has matrices of a shape (m, n); {self.shape!r} was given."
+            )
+        sides = tuple(
+            as_count(side, "A side of the matrices of a nuclear ball") for side in self.shape
+        )
+        as_count(
+            math.prod(sides),
+            "The number of entries of a matrix of a nuclear ball",
+            most=MOST_ENTRIES,
+        )
+        self._settle(
+            shape=sides, tau=as_number(self.tau, "The bound tau on the nuclear norm", above=0.0)
+        )
 
     @cached_property
     def center(self) -> Array:

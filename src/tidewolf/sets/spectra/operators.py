@@ -5,8 +5,9 @@
     Deflated        P A P,  P the projection off some orthonormal rows v_i
     Lowered         A - sum_i drop_i v_i v_i'
 
-Making the symmetric part of an array costs as much as some `_MANY` products with it, so that is put off until it pays. A direction of
-extreme size is divided by that first, so that products neither overflow nor vanish.
+Making the symmetric part of an array costs as much as some `_MANY` products with it, so that is put
+off until it pays. A direction of extreme size is divided by that first, so that products neither
+overflow nor vanish.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _EXTREME = 1e15
 
 @final
 class SymmetricPart:
-    """-(D + D') / (2 size), `size` that of the largest entry of D; its largest eigenvalue belongs to the smallest of D."""
+    """-(D + D') / (2 size), `size` that of the largest entry of D; its largest eigenvalue belongs
+    to the smallest of D.
+    """
 
     def __init__(self, D: Matrix, size: float) -> None:
         self.D, unit = (D / size, 1.0) if _is_extreme(size) else (D, size)
@@ -49,7 +52,9 @@ class SymmetricPart:
 
 @final
 class Gram:
-    """D'D / unit^2 of trace n (or less, for a D known by its parts); D D' / unit^2 where D has fewer rows: n x n either way."""
+    """D'D / unit^2 of trace n (or less, for a D known by its parts); D D' / unit^2 where D has
+    fewer rows: n x n either way.
+    """
 
     def __init__(self, D: Matrix, size: float) -> None:
         self.D, scale = (D / size, size) if _is_extreme(size) else (D, 1.0)
@@ -74,7 +79,11 @@ class Gram:
     @property
     def rounding(self) -> float:
         """What the largest eigenvalue of `dense` is off by at most, by rounding."""
-        eps = sys.float_info.epsilon if isinstance(self.D, np.ndarray | SparsePlusLowRank) else eps_of(self.D)
+        eps = (
+            sys.float_info.epsilon
+            if isinstance(self.D, np.ndarray | SparsePlusLowRank)
+            else eps_of(self.D)
+        )
         return float(max(self.D.shape)) * self.n * eps
 
 

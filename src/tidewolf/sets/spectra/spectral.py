@@ -1,15 +1,22 @@
-"""What the sets of matrices share: how a leading eigenvector is found, and which directions are taken.
+"""What the sets of matrices share: how a leading eigenvector is found, and which directions are
+taken.
 
-Up to `dense` rows a dense eigensolver answers, exactly. Beyond, Lanczos (lanczos.py) starts from the caller's last eigenvector with a
-random part that depends on `seed` and on how many calls there were, until the gap is within `tolerance` of the largest eigenvalue in
-size as seen, and one of three things says so:
+Up to `dense` rows a dense eigensolver answers, exactly. Beyond, Lanczos (lanczos.py) starts from
+the caller's last eigenvector with a random part that depends on `seed` and on how many calls there
+were, until the gap is within `tolerance` of the largest eigenvalue in size as seen, and one of
+three things says so:
 
-    failure < 1       the measure of the start: wrong with a chance of at most `failure` in each call, for directions chosen without
-                      looking at the numbers of `seed`. Of the order of log(n/failure)/sqrt(tolerance) products, warm or not
-    certified         a Cholesky factor of the shifted matrix, n^3/3: a proof. Few products from a warm start
-    failure = 1       the residual alone: no promise. Few products from a warm start, and nothing else
+    failure < 1
+        the measure of the start: wrong with a chance of at most `failure` in each call, for
+        directions chosen without
+                      looking at the numbers of `seed`. Of the order of
+                          log(n/failure)/sqrt(tolerance) products, warm or not
+    certified         a Cholesky factor of the shifted matrix, n^3/3: a proof. Few products from a
+                      warm start
+    failure = 1  the residual alone: no promise. Few products from a warm start, and nothing else
 
-Where the first two fail, the dense eigensolver answers. Directions are arrays, sparse matrices of SciPy, or `SparsePlusLowRank`.
+Where the first two fail, the dense eigensolver answers. Directions are arrays, sparse matrices of
+SciPy, or `SparsePlusLowRank`.
 """
 
 from __future__ import annotations
@@ -20,7 +27,17 @@ from typing import Any, Self
 import numpy as np
 
 from tidewolf.core.arguments import as_flag
-from tidewolf.core.arrays import LARGEST_SEED, as_count, as_direction, as_number, as_point, frozen, is_array, like, namespace
+from tidewolf.core.arrays import (
+    LARGEST_SEED,
+    as_count,
+    as_direction,
+    as_number,
+    as_point,
+    frozen,
+    is_array,
+    like,
+    namespace,
+)
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.matrices import Matrix, as_matrix, example
 from tidewolf.core.randomness import generator
@@ -30,7 +47,9 @@ from tidewolf.sets.base import ConvexSet, Projectable
 
 
 class Spectral(ConvexSet, Projectable, ABC):
-    """A set of matrices whose oracle is a leading eigenvector; each class declares these settings as its own."""
+    """A set of matrices whose oracle is a leading eigenvector; each class declares these settings
+    as its own.
+    """
 
     tolerance: float
     failure: float
@@ -57,22 +76,34 @@ class Spectral(ConvexSet, Projectable, ABC):
         return as_matrix(direction, self.shape)
 
     def lmo(self, direction: Matrix) -> Array:
-        direction = as_point(direction, self.shape, "The direction") if is_array(direction) else as_matrix(direction, self.shape)
+        direction = (
+            as_point(direction, self.shape, "The direction")
+            if is_array(direction)
+            else as_matrix(direction, self.shape)
+        )
         return self.answer(direction).vertex.dense(example(direction))
 
     def exactly(self) -> Self:
         """The same set, always answered for by the dense eigensolver."""
         return type(self)(**{**self.fields(), "dense": max(self.shape)})
 
-    def _begun(self, n: int, drawn: int, kept: int, warm: Array | None, reference: Array) -> tuple[int, Array, Array | None]:
-        """The number of calls so far, `drawn` random vectors for this one, and the `kept` ones of the last, if there was one."""
+    def _begun(
+        self, n: int, drawn: int, kept: int, warm: Array | None, reference: Array
+    ) -> tuple[int, Array, Array | None]:
+        """The number of calls so far, `drawn` random vectors for this one, and the `kept` ones of
+        the last, if there was one.
+        """
         calls = 0 if warm is None else int(warm[kept * n])
         noise = generator(self.seed, "leading eigenvector", calls).standard_normal((drawn, n))
         last = None if warm is None else namespace(warm).reshape(warm[: kept * n], (kept, n))
         return calls, like(noise, reference), None if last is None else like(last, reference)
 
-    def _leading(self, A: Any, warm: Array | None, reference: Array, tolerance: float, floor: float) -> tuple[Found, Array | None]:
-        """The leading eigenvector of an operator, and what the next call starts from: the vector and the number of calls."""
+    def _leading(
+        self, A: Any, warm: Array | None, reference: Array, tolerance: float, floor: float
+    ) -> tuple[Found, Array | None]:
+        """The leading eigenvector of an operator, and what the next call starts from: the vector
+        and the number of calls.
+        """
         if A.n <= self.dense:
             return exact(A), None
         calls, noise, last = self._begun(A.n, 1, 1, warm, reference)
@@ -85,7 +116,11 @@ class Spectral(ConvexSet, Projectable, ABC):
         """What this set goes by: a proof, a probability, or the residual."""
         if self.certified:
             return proved(A, begin, tolerance, floor)
-        return probable(A, begin, tolerance, floor) if self.failure < 1.0 else settled(A, begin, tolerance)
+        return (
+            probable(A, begin, tolerance, floor)
+            if self.failure < 1.0
+            else settled(A, begin, tolerance)
+        )
 
 
 def after(vectors: Array, calls: int) -> Array:
@@ -107,7 +142,8 @@ def leading(A: Array, k: int) -> tuple[Array, Array]:
 
         n = len(A)
         values, vectors = eigh(A, subset_by_index=[n - k, n - 1], check_finite=False)
-        if len(values) < k:  # LAPACK sometimes finds too few where the largest eigenvalue is repeated
+        # LAPACK sometimes finds too few where the largest eigenvalue is repeated
+        if len(values) < k:
             values, vectors = eigh(A, driver="evd", check_finite=False)
     else:
         values, vectors = namespace(A).linalg.eigh(A)
@@ -131,4 +167,8 @@ def traceless(direction: Array, shape: Shape) -> Array:
     """The symmetric part less its mean on the diagonal."""
     direction = as_direction(direction, shape)
     xp, n = namespace(direction), shape[0]
-    return 0.5 * direction + 0.5 * direction.T - (float(xp.linalg.trace(direction)) / n) * like(np.eye(n), direction)
+    return (
+        0.5 * direction
+        + 0.5 * direction.T
+        - (float(xp.linalg.trace(direction)) / n) * like(np.eye(n), direction)
+    )

@@ -1,14 +1,17 @@
-"""Positive semidefinite matrices of given trace: the simplex of matrices (density matrices, for tau = 1).
+"""Positive semidefinite matrices of given trace: the simplex of matrices (density matrices, for
+tau = 1).
 
     { X = X' : X psd, tr X = tau }                 n x n;  vertices: tau v v', |v| = 1
 
-Oracle: tau v v' with v a unit eigenvector of the smallest eigenvalue lambda of (D + D')/2; the minimum is tau lambda, and
-error <= tolerance tau |(D + D')/2|_2 (spectral.py says how, and how surely).
+Oracle: tau v v' with v a unit eigenvector of the smallest eigenvalue lambda of (D + D')/2; the
+minimum is tau lambda, and error <= tolerance tau |(D + D')/2|_2 (spectral.py says how, and how
+surely).
 
-Affine hull: the symmetric matrices of trace tau, dimension n(n + 1)/2 - 1. Center (tau/n) I, radius |tau v v' - (tau/n) I| =
-tau sqrt(1 - 1/n), the least possible. Diameter: |X - Y|^2 is convex, so largest between vertices, and |v v' - w w'|^2 = 2 - 2 <v, w>^2:
-sqrt(2) tau; 0 for n = 1. Inner radius: a U = U' with tr U = 0, |U| = 1 has an eigenvalue of -sqrt((n - 1)/n) at the least, where the
-others are equal, so (tau/n) I + r U is psd for all of them up to r = tau/sqrt(n (n - 1)).
+Affine hull: the symmetric matrices of trace tau, dimension n(n + 1)/2 - 1. Center (tau/n) I, radius
+|tau v v' - (tau/n) I| = tau sqrt(1 - 1/n), the least possible. Diameter: |X - Y|^2 is convex, so
+largest between vertices, and |v v' - w w'|^2 = 2 - 2 <v, w>^2: sqrt(2) tau; 0 for n = 1. Inner
+radius: a U = U' with tr U = 0, |U| = 1 has an eigenvalue of -sqrt((n - 1)/n) at the least, where
+the others are equal, so (tau/n) I + r U is psd for all of them up to r = tau/sqrt(n (n - 1)).
 """
 
 from __future__ import annotations
@@ -42,14 +45,19 @@ class Spectraplex(Spectral):
     tolerance: float = 1e-2
     """error of an iterative answer, as a share of tau |D|_2"""
     failure: float = 1e-6
-    """chance that an answer which is not `certified` is worse than its error says; 1 promises nothing, and is quick"""
+    """chance that an answer which is not `certified` is worse than its error says; 1 promises
+    nothing, and is quick
+    """
     certified: bool = False
     dense: int = 300
     """up to this n a dense eigensolver answers, exactly"""
     seed: int = 0
 
     def __post_init__(self) -> None:
-        self._settle(n=as_count(self.n, "The size n of the matrices", most=MOST_SIDE), tau=as_number(self.tau, "The trace tau", above=0.0))
+        self._settle(
+            n=as_count(self.n, "The size n of the matrices", most=MOST_SIDE),
+            tau=as_number(self.tau, "The trace tau", above=0.0),
+        )
 
     @property
     def shape(self) -> Shape:
@@ -79,17 +87,30 @@ class Spectraplex(Spectral):
         return traceless(direction, self.shape)
 
     def excess(self, x: Array) -> float:
-        """The largest of: minus the smallest eigenvalue, the error of the trace, the difference between mirrored entries."""
+        """The largest of: minus the smallest eigenvalue, the error of the trace, the difference
+        between mirrored entries.
+        """
         x = as_point(x, self.shape, "The point")
-        return max(0.0, -eigenvalues(x)[0], abs(float(namespace(x).linalg.trace(x)) - self.tau), asymmetry(x))
+        return max(
+            0.0,
+            -eigenvalues(x)[0],
+            abs(float(namespace(x).linalg.trace(x)) - self.tau),
+            asymmetry(x),
+        )
 
     def answer(self, direction: Matrix, warm: Array | None = None) -> Answer:
         D = as_matrix(direction, self.shape)
         size, reference = largest(D), example(D)
         if size == 0.0:
-            return Answer(LowRank(like(math.sqrt(self.tau) * np.eye(1, self.n), reference)), warm=warm)
-        found, after = self._leading(SymmetricPart(D, size), warm, reference, self.tolerance, floor=-math.inf)
-        return Answer(LowRank(math.sqrt(self.tau) * found.vector[None, :]), self.tau * size * found.gap, after)
+            return Answer(
+                LowRank(like(math.sqrt(self.tau) * np.eye(1, self.n), reference)), warm=warm
+            )
+        found, after = self._leading(
+            SymmetricPart(D, size), warm, reference, self.tolerance, floor=-math.inf
+        )
+        return Answer(
+            LowRank(math.sqrt(self.tau) * found.vector[None, :]), self.tau * size * found.gap, after
+        )
 
     def atom(self, point: Array) -> Vertex:
         return LowRank.of(point)
@@ -104,4 +125,9 @@ class Spectraplex(Spectral):
 
     @classmethod
     def examples(cls) -> Sequence[Spectraplex]:
-        return (cls(1, 3.0), cls(2), cls(4, 0.5, tolerance=1e-3, dense=0), cls(5, 20.0, certified=True, dense=0))
+        return (
+            cls(1, 3.0),
+            cls(2),
+            cls(4, 0.5, tolerance=1e-3, dense=0),
+            cls(5, 20.0, certified=True, dense=0),
+        )

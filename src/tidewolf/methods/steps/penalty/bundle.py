@@ -1,20 +1,25 @@
-"""A proximal bundle with one cut a round:  the step of drift-plus-penalty for any block of convex constraints.
+"""A proximal bundle with one cut a round:  the step of drift-plus-penalty for any block of convex
+constraints.
 
-A look at x evaluates the whole block and adds a cut (cuts.py) for every round that is above the cuts it has. The master (master.py) then
-minimises
+A look at x evaluates the whole block and adds a cut (cuts.py) for every round that is above the
+cuts it has. The master (master.py) then minimises
 
     <d, x - y> + delta sum_t max(0, cuts of t) + alpha/2 |x - y|^2 + rho/2 |x - z|^2
 
-over the ball, z the best point so far: the same step with d - rho (z - y) and alpha + rho in place of d and alpha. Its answer is looked
-at next; its multipliers are feasible for the step itself, so `Task.lower` makes a lower bound of them whatever rho is. Cuts whose
-multiplier was 0 twice in a row are dropped: that does not lower the master's least value.
+over the ball, z the best point so far: the same step with d - rho (z - y) and alpha + rho in place
+of d and alpha. Its answer is looked at next; its multipliers are feasible for the step itself, so
+`Task.lower` makes a lower bound of them whatever rho is. Cuts whose multiplier was 0 twice in a row
+are dropped: that does not lower the master's least value.
 
-rho starts at 0, and stays there on piecewise-linear blocks that the cuts soon describe. With p the decrease that the cuts predicted
-and a the one that came, a parabola through both has its minimum where the stiffness alpha + rho is 2 (1 - a/p) times what it was, kept
-between a tenth and ten times (Kiwiel 1990); when p is below the accuracy asked for, only rho is in the way, and it falls. Where alpha is
-next to nothing rho stays above 0: what the cuts say of x enters the master times alpha + rho, beside slopes.
+rho starts at 0, and stays there on piecewise-linear blocks that the cuts soon describe. With p the
+decrease that the cuts predicted and a the one that came, a parabola through both has its minimum
+where the stiffness alpha + rho is 2 (1 - a/p) times what it was, kept between a tenth and ten times
+(Kiwiel 1990); when p is below the accuracy asked for, only rho is in the way, and it falls. Where
+alpha is next to nothing rho stays above 0: what the cuts say of x enters the master times alpha +
+rho, beside slopes.
 
-What rounding may have done to h(x) and to the lower bound, a few units in the last place of the terms they are sums of, is in the gap.
+What rounding may have done to h(x) and to the lower bound, a few units in the last place of the
+terms they are sums of, is in the gap.
 """
 
 from __future__ import annotations
@@ -39,7 +44,9 @@ _IDLE = 2
 _LIE = 1e-6
 """A lower bound above a value by more than this share of their terms is no rounding."""
 _PATIENCE = 10
-"""Looks after which a gap that has not fallen by a tenth is believed to be all that rounding leaves."""
+"""Looks after which a gap that has not fallen by a tenth is believed to be all that rounding
+leaves.
+"""
 _ULPS = 4.0 * float(np.finfo(np.float64).eps)
 
 
@@ -53,7 +60,10 @@ def bundle(task: Task, accuracy: float, budget: int) -> Solved:
     best, h = Solved(x, breach, math.inf, math.inf, 1), task.value(x, breach)
     cuts, sizes = no_cuts(y.size), np.zeros(b)
     upper, lower, proof, predicted = math.inf, task.lower(task.d, 0.0), (x, cuts), -math.inf
-    k = max(task.alpha, float(np.linalg.norm(d + task.alpha * (task.center - task.y).reshape(-1))) / task.K.radius)
+    k = max(
+        task.alpha,
+        float(np.linalg.norm(d + task.alpha * (task.center - task.y).reshape(-1))) / task.K.radius,
+    )
     rho, exact, gap, gaps = 0.0, False, math.inf, [math.inf]
     for looks in range(1, budget + 1):
         u = x.reshape(-1) - y
@@ -73,8 +83,9 @@ def bundle(task: Task, accuracy: float, budget: int) -> Solved:
         gap, exact = upper - lower, len(new) == 0
         if gap < -_LIE * (abs(upper) + abs(lower) + task.delta * float(sizes.sum())):
             raise NotConvex(
-                f"Constraints have a value of {upper:.6g} where their subgradients prove at least {lower:.6g}: they are not convex, or a "
-                "subgradient is wrong. `tidewolf.testing.check_function` shows where."
+                f"Constraints have a value of {upper:.6g} where their subgradients prove at least "
+                f"{lower:.6g}: they are not convex, or a subgradient is wrong. "
+                "`tidewolf.testing.check_function` shows where."
             )
         gaps.append(gap)
         stalled = len(gaps) > _PATIENCE + 1 and gap > 0.9 * gaps[-1 - _PATIENCE]
@@ -96,10 +107,16 @@ def bundle(task: Task, accuracy: float, budget: int) -> Solved:
 
 
 def _off(task: Task, x: Floats, lowest: Floats, cuts: Cuts) -> float:
-    """At least the distance from x to where the lower bound of these cuts is least, and what rounding may have done to that."""
+    """At least the distance from x to where the lower bound of these cuts is least, and what
+    rounding may have done to that.
+    """
     if task.K.radius == 0.0:
         return 0.0
-    size = float(np.linalg.norm(task.center) + np.linalg.norm(task.y)) + task.K.radius + _pull(task, cuts) / task.alpha
+    size = (
+        float(np.linalg.norm(task.center) + np.linalg.norm(task.y))
+        + task.K.radius
+        + _pull(task, cuts) / task.alpha
+    )
     return float(np.linalg.norm(x - lowest)) + _ULPS * size
 
 
@@ -121,7 +138,10 @@ def _look(task: Task, x: Floats) -> tuple[Floats, float]:
 
 def _sizes(task: Task, x: Floats, values: Floats, slopes: Floats) -> Floats:
     """How large the terms are whose sum a cut at x is."""
-    return np.asarray(np.abs(values) + np.linalg.norm(slopes, axis=1) * float(np.linalg.norm(x) + np.linalg.norm(task.y)))
+    return np.asarray(
+        np.abs(values)
+        + np.linalg.norm(slopes, axis=1) * float(np.linalg.norm(x) + np.linalg.norm(task.y))
+    )
 
 
 def _size(task: Task, u: Floats) -> float:
@@ -131,7 +151,11 @@ def _size(task: Task, u: Floats) -> float:
 
 
 def _lower(task: Task, s: Floats, e: float, sizes: float) -> float:
-    """`Task.lower` less what rounding may have added to it; x' may be off by rounding too, which counts where it is held by the ball."""
+    """`Task.lower` less what rounding may have added to it; x' may be off by rounding too, which
+    counts where it is held by the ball.
+    """
     u = task.nearest(s) - task.y
-    held = float(np.linalg.norm(s + task.alpha * u)) * (float(np.linalg.norm(task.center)) + task.K.radius)
+    held = float(np.linalg.norm(s + task.alpha * u)) * (
+        float(np.linalg.norm(task.center)) + task.K.radius
+    )
     return task.lower(s, e) - _ULPS * (_size(task, u) + sizes + held)

@@ -1,26 +1,36 @@
-"""The step of drift-plus-penalty for capacities  g_t(x) = max_i x_i - c_ti,  exact to a certified gap.
+"""The step of drift-plus-penalty for capacities  g_t(x) = max_i x_i - c_ti,  exact to a certified
+gap.
 
-In units of alpha, with z = y - d/alpha, rho = delta/alpha and P the projection on the directions of aff(K): multipliers u_ti >= 0,
-sum_i u_ti <= rho, of the pieces x_i - c_ti give the lower bound of `task.py`, which is attained at the point of the ball
+In units of alpha, with z = y - d/alpha, rho = delta/alpha and P the projection on the directions of
+aff(K): multipliers u_ti >= 0, sum_i u_ti <= rho, of the pieces x_i - c_ti give the lower bound of
+`task.py`, which is attained at the point of the ball
 
     x = ball(z - P w),   w_i = sum_t u_ti,
 
 where it is below h by exactly
 
-    gap / alpha = sum_t (rho - sum_i u_ti) v_t + sum_ti u_ti (v_t - (x_i - c_ti)),       v_t = (max_i x_i - c_ti)^+ :
+    gap / alpha = sum_t (rho - sum_i u_ti) v_t + sum_ti u_ti (v_t - (x_i - c_ti)),
+    v_t = (max_i x_i - c_ti)^+ :
 
-a sum of terms that are never negative, so nothing cancels, and an x that is off by rounding costs the square of it. Whoever proposes
-multipliers is not believed: x is made from them and the gap is evaluated. Proposals, in turn, until one is good enough:
+a sum of terms that are never negative, so nothing cancels, and an x that is off by rounding costs
+the square of it. Whoever proposes multipliers is not believed: x is made from them and the gap is
+evaluated. Proposals, in turn, until one is good enough:
 
- (a) closed form. x = the nearest point to z with x_i <= m_i = min_t c_ti, by Newton steps on the entries S that bind: P_SS w_S = (z - m)_S,
-     then S = those with w_i > 0 and those with x_i > m_i. Optimal when the rounds that attain the minima can carry w, none more than rho.
- (b) dual ascent, a round at a time. With the other rounds fixed and a_i = x_i + u_ti - c_ti,  u_ti <- (a_i - tau)^+  for the least
-     tau >= 0 with sum_i u_ti <= rho: the best multipliers of the round when P = I, and an ascent step for every P since P <= I.
- (c) interior point (`interior.py`) on the entries that can matter. h is strongly convex, so the optimum is within r = sqrt(2 gap/alpha) of
-     x: entries with m_i >= x_i + r carry nothing (with P = I also those with m_i >= z_i), and how far beyond a c_ti is does not matter.
+ (a) closed form. x = the nearest point to z with x_i <= m_i = min_t c_ti,
+     by Newton steps on the entries S that bind: P_SS w_S = (z - m)_S,
+     then S = those with w_i > 0 and those with x_i > m_i. Optimal when the rounds that attain the
+         minima can carry w, none more than rho.
+ (b) dual ascent, a round at a time. With the other rounds fixed and a_i = x_i + u_ti - c_ti,
+     u_ti <- (a_i - tau)^+  for the least
+     tau >= 0 with sum_i u_ti <= rho: the best multipliers of the round when P = I, and an ascent
+         step for every P since P <= I.
+ (c) interior point (`interior.py`) on the entries that can matter. h is strongly convex, so the
+     optimum is within r = sqrt(2 gap/alpha) of x: entries with m_i >= x_i + r carry nothing (with
+     P = I also those with m_i >= z_i), and how far beyond a c_ti is does not matter.
 
-The ball is a scalar. With its multiplier nu and theta = 1/(1 + nu) the problem is that without ball for z, rho and u replaced by
-c + theta (z - c), theta rho and theta u; |x - c| grows with theta, and theta is searched in (0, 1] for |x - c| = R.
+The ball is a scalar. With its multiplier nu and theta = 1/(1 + nu) the problem is that without ball
+for z, rho and u replaced by c + theta (z - c), theta rho and theta u; |x - c| grows with theta, and
+theta is searched in (0, 1] for |x - c| = R.
 """
 
 from __future__ import annotations
@@ -51,12 +61,16 @@ LAST_TRIES = 4
 """Steps of interior point after it believes to be there."""
 BALL_TRIALS = 60
 OFF_HULL = 1e-12
-"""In units of R: when rounding can take x farther off the hull than this, it is projected on it once more."""
+"""In units of R: when rounding can take x farther off the hull than this, it is projected on it
+once more.
+"""
 EPS = float(np.finfo(np.float64).eps)
 
 
 def capacities(task: Task, accuracy: float, budget: int) -> Solved:
-    """An answer within `accuracy` of the least h for a block of capacities, or the best of `budget` looks at it."""
+    """An answer within `accuracy` of the least h for a block of capacities, or the best of `budget`
+    looks at it.
+    """
     if task.K.radius == 0.0 or task.K.dimension == 0:
         x = task.center if task.K.radius == 0.0 else task.y
         return Solved(x.copy(), task.breach(x), 0.0, 0.0, 1)
@@ -69,7 +83,9 @@ class Proposal(NamedTuple):
     S: Int64s
     u: Floats
     x: Floats | None
-    """where the minimiser is believed to be, when that is known better than z - P w, whose terms may be large"""
+    """where the minimiser is believed to be, when that is known better than z - P w, whose terms
+    may be large
+    """
 
     def on(self, S: Int64s) -> Floats:
         """u for the entries S, which hold its own."""
@@ -80,7 +96,11 @@ class Proposal(NamedTuple):
     def within(self, rho: float) -> Proposal:
         """Rounds that carry more than rho are scaled to it."""
         carried = self.u.sum(axis=1)
-        return self if carried.max(initial=0.0) <= rho else self._replace(u=self.u * (rho / np.maximum(carried, rho))[:, None])
+        return (
+            self
+            if carried.max(initial=0.0) <= rho
+            else self._replace(u=self.u * (rho / np.maximum(carried, rho))[:, None])
+        )
 
 
 class Search:
@@ -104,7 +124,9 @@ class Search:
         if not self.over and far > self.R:
             self.along_ball(far)
         if self.best.gap == math.inf:  # everything overflowed
-            return Solved(self.task.y, self.task.breach(self.task.y), math.inf, math.inf, self.looks)
+            return Solved(
+                self.task.y, self.task.breach(self.task.y), math.inf, math.inf, self.looks
+            )
         return self.best._replace(looks=self.looks)
 
     @property
@@ -126,8 +148,10 @@ class Search:
         return part.x
 
     def along_ball(self, far: float) -> None:
-        """theta with |x - c| = R, between 0, where x = c, and 1, where it is `far`: false position, an end that stays counts half;
-        every third time the middle, since x may not move at all for a long while."""
+        """theta with |x - c| = R, between 0, where x = c, and 1, where it is `far`: false position,
+        an end that stays counts half; every third time the middle, since x may not move at all for
+        a long while.
+        """
         low, high, side = (0.0, -self.R), (1.0, far - self.R), 0
         for trial in range(BALL_TRIALS):
             share = 0.5 if trial % 3 == 2 else -low[1] / (high[1] - low[1])
@@ -143,32 +167,52 @@ class Search:
                 low, high, side = (low[0], low[1] / (2.0 if side > 0 else 1.0)), (theta, off), 1
 
     def gap(self, x: Floats, S: Int64s, u: Floats, rho: float) -> tuple[Floats, float]:
-        """v_t at x, and by how much the multipliers fall short of it: the gap at x = z - P w, in units of alpha."""
+        """v_t at x, and by how much the multipliers fall short of it: the gap at x = z - P w,
+        in units of alpha.
+        """
         breached = (x > self.m).nonzero()[0]
         if not len(breached):
             return np.zeros(len(self.C)), float(np.vdot(u, self.C[:, S] - x[S])) if len(S) else 0.0
         v = np.maximum((x[breached] - self.C[:, breached]).max(axis=1), 0.0)
-        return v, float(np.maximum(0.0, rho - u.sum(axis=1)) @ v + np.vdot(u, v[:, None] - (x[S] - self.C[:, S])))
+        return v, float(
+            np.maximum(0.0, rho - u.sum(axis=1)) @ v
+            + np.vdot(u, v[:, None] - (x[S] - self.C[:, S]))
+        )
 
     def record(self, x: Floats, v: Floats, gap: float, off: float, beyond: float) -> None:
-        """Keep a point of the ball and hull if it is the best so far, `off` from x'; p is `beyond` the ball."""
+        """Keep a point of the ball and hull if it is the best so far, `off` from x'; p is `beyond`
+        the ball.
+        """
         task, breach = self.task, float(v.sum())
         x = x.reshape(task.y.shape)
         away = x - task.y
-        sizes = float(np.vdot(np.abs(task.d), np.abs(away))) + task.delta * breach + 0.5 * task.alpha * float(np.vdot(away, away))
+        sizes = (
+            float(np.vdot(np.abs(task.d), np.abs(away)))
+            + task.delta * breach
+            + 0.5 * task.alpha * float(np.vdot(away, away))
+        )
         rounding = 8.0 * EPS * (sizes + task.alpha * beyond * self.size)
         if task.alpha * gap + rounding < self.best.gap:
-            self.best, self.rounding = Solved(x, breach, task.alpha * gap + rounding, off, 0), rounding
+            self.best, self.rounding = (
+                Solved(x, breach, task.alpha * gap + rounding, off, 0),
+                rounding,
+            )
 
 
 class Part:
-    """The step without its ball, for one theta: minimise |x - z|^2/2 + rho sum_t g_t^+(x) over aff(K)."""
+    """The step without its ball, for one theta: minimise |x - z|^2/2 + rho sum_t g_t^+(x) over
+    aff(K).
+    """
 
     def __init__(self, search: Search, theta: float) -> None:
         self.search, self.theta, self.rho = search, theta, theta * search.rho
         self.z = search.z if theta == 1.0 else search.center + theta * (search.z - search.center)
         self.C, self.m, self.hull = search.C, search.m, search.hull
-        self.x, self.gap, self.best = self.z, math.inf, Proposal(np.zeros(0, dtype=np.int64), np.zeros((len(self.C), 0)), None)
+        self.x, self.gap, self.best = (
+            self.z,
+            math.inf,
+            Proposal(np.zeros(0, dtype=np.int64), np.zeros((len(self.C), 0)), None),
+        )
 
     @property
     def aim(self) -> float:
@@ -177,7 +221,9 @@ class Part:
         return self.theta * max(asked, 0.5 * self.search.rounding) / self.search.task.alpha
 
     def offer(self, proposal: Proposal) -> None:
-        """Evaluate multipliers at z - P w, and where the minimiser is believed to be when that is not good enough."""
+        """Evaluate multipliers at z - P w, and where the minimiser is believed to be when that is
+        not good enough.
+        """
         search, c = self.search, self.search.center
         S, u, guess = proposal.within(self.rho)
         w = scattered(u.sum(axis=0), S, len(self.z))
@@ -195,7 +241,9 @@ class Part:
                 self.x, self.gap, self.best = x, gap, Proposal(S, u, None)
             self._in_ball(x, v, gap, least, Proposal(S, u, None), off)
 
-    def _in_ball(self, x: Floats, v: Floats, gap: float, least: Floats, proposal: Proposal, off: float) -> None:
+    def _in_ball(
+        self, x: Floats, v: Floats, gap: float, least: Floats, proposal: Proposal, off: float
+    ) -> None:
         """The same for the whole step: multipliers u/theta, and x drawn into the ball."""
         search, c, R, theta = self.search, self.search.center, self.search.R, self.theta
         p = least if theta == 1.0 else c + (least - c) / theta
@@ -225,7 +273,9 @@ def length(x: Floats) -> float:
 
 
 def closed_form(part: Part) -> Iterator[Proposal]:
-    """(a): the nearest point to z below every capacity, and its multipliers given to the rounds that attain the minima."""
+    """(a): the nearest point to z below every capacity, and its multipliers given to the rounds
+    that attain the minima.
+    """
     z, m, hull = part.z, part.m, part.hull
     S = np.flatnonzero(z > m)
     w_S = z[S] - m[S]
@@ -253,7 +303,15 @@ def dual_ascent(part: Part) -> Iterator[Proposal]:
         Q, N = part.hull.among(S)
         u = part.best.on(S)
         w = u.sum(axis=0)
-        ascend(part.C[:, S], part.rho, Q, N, u, part.z[S] - (Q @ w if len(Q) else w - N @ (N.T @ w)), 2 << doubling)
+        ascend(
+            part.C[:, S],
+            part.rho,
+            Q,
+            N,
+            u,
+            part.z[S] - (Q @ w if len(Q) else w - N @ (N.T @ w)),
+            2 << doubling,
+        )
         before = part.gap
         yield Proposal(S, u, None)
         if part.gap > before / PACE:
@@ -285,7 +343,9 @@ def _believed(inside: Inside, S: Int64s, near: Bools) -> Proposal:
 
 @kernel
 def share(C, cap, w, rho, u):  # type: ignore[no-untyped-def]
-    """Give w_i to the rounds with c_ti = cap_i, each no more than rho while another has room; entries with one such round go first."""
+    """Give w_i to the rounds with c_ti = cap_i, each no more than rho while another has room;
+    entries with one such round go first.
+    """
     b, m = C.shape
     room = np.full(b, rho)
     for turn in range(2):

@@ -1,6 +1,8 @@
-"""Cuts: affine functions below the constraints of a block,  <a_i, x - y> + e_i <= g_{t(i)}(x)  for every x of aff(K).
+"""Cuts: affine functions below the constraints of a block,  <a_i, x - y> + e_i <= g_{t(i)}(x)  for
+every x of aff(K).
 
-Slopes a_i are within the directions of aff(K), where only those count. Points and slopes are flat here.
+Slopes a_i are within the directions of aff(K), where only those count. Points and slopes are flat
+here.
 """
 
 from __future__ import annotations
@@ -45,7 +47,14 @@ class Cuts(NamedTuple):
         if which.all():
             return self
         gram = self.gram[which][:, which]
-        return Cuts(self.rounds[which], self.slopes[which], self.at_y[which], gram, self.lam[which], self.idle[which])
+        return Cuts(
+            self.rounds[which],
+            self.slopes[which],
+            self.at_y[which],
+            gram,
+            self.lam[which],
+            self.idle[which],
+        )
 
     def joined(self, rounds: Int64s, slopes: Floats, at_y: Floats) -> Cuts:
         """These and new ones, their multipliers 0."""
@@ -67,7 +76,9 @@ def no_cuts(entries: int) -> Cuts:
 
 
 def slopes_at(task: Task, x: Floats, rounds: Int64s) -> Floats:
-    """Subgradients of these rounds at x, one flat row each, as they come: not yet within the directions of aff(K)."""
+    """Subgradients of these rounds at x, one flat row each, as they come: not yet within the
+    directions of aff(K).
+    """
     gradients = to_numpy(task.constraints.gradients(x)).reshape(len(task.constraints), -1)
     return np.asarray(gradients[rounds], dtype=np.float64)
 

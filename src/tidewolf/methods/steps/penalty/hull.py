@@ -1,7 +1,9 @@
-"""The directions of an affine hull as a step needs them:  P = I - A' (A A')^-1 A,  A the normals of aff(K), one a row.
+"""The directions of an affine hull as a step needs them:  P = I - A' (A A')^-1 A,  A the normals of
+aff(K), one a row.
 
-`w -> P w` is the set's own `tangent`, which alone enters a certificate. Normals and columns of P only help to find good answers: those of a
-description are taken when there are as many as the hull has, else the part of random vectors that P removes spans them.
+`w -> P w` is the set's own `tangent`, which alone enters a certificate. Normals and columns of P
+only help to find good answers: those of a description are taken when there are as many as the hull
+has, else the part of random vectors that P removes spans them.
 """
 
 from __future__ import annotations
@@ -23,9 +25,13 @@ FEW = 16
 COLUMNS = 64
 """Columns of P are asked for up to this many entries; beyond, normals are cheaper."""
 SEED = 271_828_182_845
-"""Of the random vectors; not a number that vertices of a set are drawn with, which would lie in the hull."""
+"""Of the random vectors; not a number that vertices of a set are drawn with, which would lie in the
+hull.
+"""
 RIDGE = 1e-13
-"""Added to diagonals, in units of theirs: matrices are singular when entries depend on each other."""
+"""Added to diagonals, in units of theirs: matrices are singular when entries depend on each
+other.
+"""
 
 
 class Hull:
@@ -43,7 +49,9 @@ class Hull:
         return w if self.whole else to_numpy(self.K.tangent(w.reshape(self.K.shape))).reshape(-1)
 
     def among(self, S: Int64s) -> tuple[Floats, Floats]:
-        """P_SS as (Q, nothing), or as (nothing, N) for I - N N'; S is short unless normals are few."""
+        """P_SS as (Q, nothing), or as (nothing, N) for I - N N'; S is short unless normals are
+        few.
+        """
         if self.few:
             return np.zeros((0, 0)), np.ascontiguousarray(self.normals[:, S].T)
         new = S[self._place[S] < 0]
@@ -119,7 +127,9 @@ def _is_a_scale(lift: Any, n: int) -> bool:
     from scipy.sparse import csr_array, eye_array
 
     sparse = csr_array(lift)
-    return sparse.shape == (n, n) and bool(abs(sparse - sparse[0, 0] * eye_array(n, format="csr")).max() == 0.0)
+    return sparse.shape == (n, n) and bool(
+        abs(sparse - sparse[0, 0] * eye_array(n, format="csr")).max() == 0.0
+    )
 
 
 @kernel

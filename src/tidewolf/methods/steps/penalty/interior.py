@@ -1,15 +1,16 @@
 """Interior point for capacities: predictor and corrector steps on
 
-    minimise |x - z|^2/2 + rho sum_t tau_t    subject to    A (x - z) = 0,   x_i + s_ti = c_ti + tau_t,   s >= 0,   tau >= 0,
+    minimise |x - z|^2/2 + rho sum_t tau_t   subject to   A (x - z) = 0,
+    x_i + s_ti = c_ti + tau_t,   s >= 0,   tau >= 0,
 
-with multipliers u of the rows, q of tau, phi of A:  x - z + sum_t u_t + A' phi = 0,  sum_i u_ti + q_t = rho,  u s = mu,  tau q = mu.
-With D = u/s and H = I + sum_t D_t (diagonal), a step solves
+with multipliers u of the rows, q of tau, phi of A:  x - z + sum_t u_t + A' phi = 0,  sum_i u_ti +
+q_t = rho,  u s = mu,  tau q = mu. With D = u/s and H = I + sum_t D_t (diagonal), a step solves
 
     [ diag(D 1 + q/tau) - D H^-1 D'     D H^-1 A'  ] [ dtau ]
     [ A H^-1 D'                       - A H^-1 A'  ] [ dphi ]
 
-a matrix as large as rounds and normals together, however many rows there are. Its first block is an M-matrix whose diagonal is summed from
-terms of one sign, so that nothing cancels as D grows.
+a matrix as large as rounds and normals together, however many rows there are. Its first block is an
+M-matrix whose diagonal is summed from terms of one sign, so that nothing cancels as D grows.
 """
 
 from __future__ import annotations
@@ -29,15 +30,21 @@ SHY = 0.995
 
 
 class Inside(NamedTuple):
-    """Multipliers of all rows, x, and sum u s + sum tau q: what is left to gain once the equations hold."""
+    """Multipliers of all rows, x, and sum u s + sum tau q: what is left to gain once the equations
+    hold.
+    """
 
     u: Floats
     x: Floats
     left: float
 
 
-def interior(C: Floats, S: Int64s, z: Floats, x: Floats, rho: float, hull: Hull) -> Iterator[Inside]:
-    """Ever better multipliers of x_i - c_ti, i in S (C holds the columns of S alone); starts near x, a point of the hull."""
+def interior(
+    C: Floats, S: Int64s, z: Floats, x: Floats, rho: float, hull: Hull
+) -> Iterator[Inside]:
+    """Ever better multipliers of x_i - c_ti, i in S (C holds the columns of S alone); starts near
+    x, a point of the hull.
+    """
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     A, A_S = hull.normals, hull.normals[:, S]
@@ -60,7 +67,10 @@ def interior(C: Floats, S: Int64s, z: Floats, x: Floats, rho: float, hull: Hull)
             np.fill_diagonal(M, q / tau + DH.sum(axis=1) - M.sum(axis=1))
             try:
                 if len(phi):
-                    cross, L = np.asarray(A_S @ DH.T), cho_factor(hull.gram(1.0 / H), check_finite=False)
+                    cross, L = (
+                        np.asarray(A_S @ DH.T),
+                        cho_factor(hull.gram(1.0 / H), check_finite=False),
+                    )
                     across = cho_solve(L, cross, check_finite=False)
                     M += cross.T @ across
                 M = cho_factor(M, check_finite=False)
@@ -90,8 +100,14 @@ def interior(C: Floats, S: Int64s, z: Floats, x: Floats, rho: float, hull: Hull)
                 primal, dual = min(primal, room(tau, dtau)), min(dual, room(q, dq))
                 if not corrector:
                     p, d = min(1.0, primal), min(1.0, dual)
-                    after = left + p * float(np.vdot(ds, u) + dtau @ q) + d * float(np.vdot(du, s) + dq @ tau)
-                    sigma = max(0.0, (after + p * d * float(np.vdot(ds, du) + dtau @ dq)) / left) ** 3
+                    after = (
+                        left
+                        + p * float(np.vdot(ds, u) + dtau @ q)
+                        + d * float(np.vdot(du, s) + dq @ tau)
+                    )
+                    sigma = (
+                        max(0.0, (after + p * d * float(np.vdot(ds, du) + dtau @ dq)) / left) ** 3
+                    )
             p, d = min(1.0, SHY * primal), min(1.0, SHY * dual)
             x, tau, s = x + p * dx, tau + p * dtau, s + p * ds
             u, q, phi = u + d * du, q + d * dq, phi + d * dphi
@@ -108,7 +124,9 @@ def room(a: Floats, da: Floats) -> float:
 
 @kernel
 def targets(u, s, ds, du, target, corrector, g):  # type: ignore[no-untyped-def]
-    """g = (target - ds du)/s - u, the product only for the corrector; returns its sums over rounds and over entries."""
+    """g = (target - ds du)/s - u, the product only for the corrector; returns its sums over rounds
+    and over entries.
+    """
     b, m = u.shape
     columns, lines = np.zeros(m), np.zeros(b)
     for t in range(b):
@@ -122,7 +140,9 @@ def targets(u, s, ds, du, target, corrector, g):  # type: ignore[no-untyped-def]
 
 @kernel
 def along(g, D, dtau, dx, s, u, ds, du):  # type: ignore[no-untyped-def]
-    """ds = dtau - dx and du = g - D ds, and the largest steps that keep s and u from falling below 0."""
+    """ds = dtau - dx and du = g - D ds, and the largest steps that keep s and u from falling below
+    0.
+    """
     b, m = g.shape
     primal, dual = np.inf, np.inf
     for t in range(b):

@@ -1,11 +1,14 @@
 """The multipliers of cuts, a quadratic program over rows of products:
 
-    minimise   1/2 |q + A'lam|^2 - k <e, lam>     over   lam >= 0,  sum of lam over the cuts of a round <= delta.
+    minimise   1/2 |q + A'lam|^2 - k <e, lam>     over
+        lam >= 0,  sum of lam over the cuts of a round <= delta.
 
-First by guessing which multipliers are free, which are 0 and which rounds are full (their sum is delta): a guess makes a linear system,
-whose answer corrects the guess, starting from the multipliers last found. That ends in the exact answer after a few systems, or is given
-up; then an interior-point solver (PIQP) makes a better first guess, on the program brought to size 1: lam_i in units of what alone would
-turn q around and undo the breach. Neither is believed: what comes back is made feasible, and the caller measures how good it is.
+First by guessing which multipliers are free, which are 0 and which rounds are full
+(their sum is delta): a guess makes a linear system, whose answer corrects the guess, starting from
+the multipliers last found. That ends in the exact answer after a few systems, or is given up; then
+an interior-point solver (PIQP) makes a better first guess, on the program brought to size 1: lam_i
+in units of what alone would turn q around and undo the breach. Neither is believed: what comes back
+is made feasible, and the caller measures how good it is.
 """
 
 from __future__ import annotations
@@ -31,7 +34,9 @@ _LITTLE = 1e-6
 
 
 class Tight(NamedTuple):
-    """A guess that came true: cuts of which it is known what they are at y + u, and the system that makes them so."""
+    """A guess that came true: cuts of which it is known what they are at y + u, and the system that
+    makes them so.
+    """
 
     which: Int64s
     levels: Floats
@@ -43,7 +48,9 @@ class Tight(NamedTuple):
     """what the system answers to the columns of sums'"""
 
     def solved(self, right: Floats, total: float) -> tuple[Floats, Floats]:
-        """The multipliers that the system answers to `right`, those of a full round summing to `total`, and the prices of that."""
+        """The multipliers that the system answers to `right`, those of a full round summing to
+        `total`, and the prices of that.
+        """
         from scipy.linalg import cho_solve
 
         plain = cho_solve(self.factor, right)
@@ -51,13 +58,17 @@ class Tight(NamedTuple):
         return plain - self.shares @ prices, prices
 
     def mended(self, cuts: Cuts, u: Floats, k: float) -> Floats:
-        """u, which is (q + A'lam)/k and has lost what cancelled there, moved to where the tight cuts are what they should be."""
+        """u, which is (q + A'lam)/k and has lost what cancelled there, moved to where the tight
+        cuts are what they should be.
+        """
         off = k * cuts.values(u)[self.which] - self.levels
         return np.asarray(u - self.solved(off, 0.0)[0] @ cuts.slopes[self.which] / k)
 
 
 class Found(NamedTuple):
-    """Feasible multipliers, which of them are more than nothing, and how to mend u where that is known."""
+    """Feasible multipliers, which of them are more than nothing, and how to mend u where that is
+    known.
+    """
 
     lam: Floats
     some: Bools
@@ -78,7 +89,9 @@ def multipliers(cuts: Cuts, q: Floats, k: float, delta: float, dimension: int) -
     best, least = np.zeros(cuts.many), 0.0
     for units, regularisation in ((unit, 1e-10), (np.full(cuts.many, delta), 1e-10), (unit, 1e-6)):
         near, content = _by_interior_point(cuts, linear, units, delta, regularisation)
-        found = _by_guessing(cuts, np.where(near > _LITTLE * units, near, 0.0), linear, sizes, delta, dimension)
+        found = _by_guessing(
+            cuts, np.where(near > _LITTLE * units, near, 0.0), linear, sizes, delta, dimension
+        )
         if found is not None:
             return found
         cost = float(near @ (0.5 * (cuts.gram @ near) + linear))
@@ -96,13 +109,19 @@ def feasible(rounds: Int64s, lam: Floats, delta: float) -> Floats:
     return np.asarray(lam * (delta / totals)[rounds])
 
 
-def _by_guessing(cuts: Cuts, start: Floats, linear: Floats, sizes: Floats, delta: float, dimension: int) -> Found | None:
-    """The exact answer, guessed from `start`, or None; `sizes` of the terms that `linear` is a sum of."""
+def _by_guessing(
+    cuts: Cuts, start: Floats, linear: Floats, sizes: Floats, delta: float, dimension: int
+) -> Found | None:
+    """The exact answer, guessed from `start`, or None; `sizes` of the terms that `linear` is a sum
+    of.
+    """
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     rounds, gram, lengths = cuts.rounds, cuts.gram, np.sqrt(np.diag(cuts.gram))
     free = (start > 0.0) | (gram @ start + linear < 0.0)
-    full = (np.bincount(rounds, start) >= (1.0 - 1e-9) * delta) | (np.bincount(rounds, free & (lengths == 0.0)) > 0)
+    full = (np.bincount(rounds, start) >= (1.0 - 1e-9) * delta) | (
+        np.bincount(rounds, free & (lengths == 0.0)) > 0
+    )
     for _ in range(_GUESSES):
         full &= np.bincount(rounds, free) > 0
         alone = free & (full & (np.bincount(rounds, free) == 1))[rounds]
@@ -114,15 +133,22 @@ def _by_guessing(cuts: Cuts, start: Floats, linear: Floats, sizes: Floats, delta
                 return None
             sums = (rounds[loose] == shared[:, None]).astype(np.float64)
             system, right = gram[np.ix_(loose, loose)], -(linear[loose] + gram[loose] @ lam)
-            firm = float(np.diag(system).max())  # cuts that only their sum tells apart: firm |sum - delta|^2/2 costs nothing at the answer
+            # cuts that only their sum tells apart: firm |sum - delta|^2/2 costs nothing at the
+            # answer
+            firm = float(np.diag(system).max())
             try:
                 factor = cho_factor(system + firm * (sums.T @ sums))
                 tight = Tight(loose, np.zeros(0), factor, sums, cho_solve(factor, sums.T))
-                lam[loose], price[shared] = tight.solved(right + firm * delta * sums.sum(axis=0), delta)
+                lam[loose], price[shared] = tight.solved(
+                    right + firm * delta * sums.sum(axis=0), delta
+                )
             except (LinAlgError, ValueError):
                 return None
             tight = tight._replace(levels=price[rounds[loose]])
-        slope, slack = gram @ lam + linear, _SLACK * (sizes + lengths * float(np.abs(lam) @ lengths))
+        slope, slack = (
+            gram @ lam + linear,
+            _SLACK * (sizes + lengths * float(np.abs(lam) @ lengths)),
+        )
         price[rounds[alone]] = -slope[alone]
         enter = ~free & (slope + price[rounds] < -slack)
         leave = free & (lam < 0.0)
@@ -134,7 +160,9 @@ def _by_guessing(cuts: Cuts, start: Floats, linear: Floats, sizes: Floats, delta
     return None
 
 
-def _by_interior_point(cuts: Cuts, linear: Floats, unit: Floats, delta: float, regularisation: float) -> tuple[Floats, bool]:
+def _by_interior_point(
+    cuts: Cuts, linear: Floats, unit: Floats, delta: float, regularisation: float
+) -> tuple[Floats, bool]:
     """What PIQP finds in these units, made feasible, and whether it is content with it."""
     import piqp
 
@@ -144,15 +172,20 @@ def _by_interior_point(cuts: Cuts, linear: Floats, unit: Floats, delta: float, r
     steep = max(1.0, float(np.abs(c).max()))
     P = cuts.gram * share * share[:, None] / steep
     limits = np.where(delta > _FAR * unit, np.inf, delta / unit)
-    several = np.flatnonzero((np.bincount(cuts.rounds) > 1) & (np.bincount(cuts.rounds, limits < np.inf) > 0))
+    several = np.flatnonzero(
+        (np.bincount(cuts.rounds) > 1) & (np.bincount(cuts.rounds, limits < np.inf) > 0)
+    )
     G = np.where(cuts.rounds == several[:, None], unit / delta, 0.0)
     solver = piqp.DenseSolver()
     solver.settings.eps_abs = solver.settings.eps_duality_gap_abs = _ACCURACY
     solver.settings.eps_rel = solver.settings.eps_duality_gap_rel = 10.0 * _ACCURACY
     solver.settings.reg_lower_limit = regularisation
     solver.settings.max_iter = 60
-    solver.setup(P, c / steep, None, None, G, None, np.ones(len(several)), np.zeros(cuts.many), limits)
+    solver.setup(
+        P, c / steep, None, None, G, None, np.ones(len(several)), np.zeros(cuts.many), limits
+    )
     status = solver.solve()
     lam = np.asarray(solver.result.x) * unit
-    within = bool((np.bincount(cuts.rounds, lam) <= (1.0 + 1e-9) * delta).all())  # limits far away were not shown
+    # limits far away were not shown
+    within = bool((np.bincount(cuts.rounds, lam) <= (1.0 + 1e-9) * delta).all())
     return feasible(cuts.rounds, lam, delta), within and status == piqp.PIQP_SOLVED

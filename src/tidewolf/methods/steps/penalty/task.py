@@ -1,17 +1,21 @@
 """The step of drift-plus-penalty, and what makes an answer to it certain.
 
-    minimise   h(x) = <d, x - y> + delta sum_t g_t^+(x) + alpha/2 |x - y|^2     over     |x - c| <= R,  x in aff(K)
+    minimise   h(x) = <d, x - y> + delta sum_t g_t^+(x) + alpha/2 |x - y|^2     over
+        |x - c| <= R,  x in aff(K)
 
-for a block of constraints g_t, y in that ball and hull. h is alpha-strongly convex, so its minimiser x* is one point.
+for a block of constraints g_t, y in that ball and hull. h is alpha-strongly convex, so its
+minimiser x* is one point.
 
-Lower bound that trusts no solver. Let <a_i, x> - b_i <= g_{t(i)}(x) for every x, lam_i >= 0 and sum of lam_i over the i of one round
-<= delta. Then delta g_t^+(x) >= sum_i lam_i (<a_i, x> - b_i), so with s = d + sum lam_i a_i within the directions of aff(K)
+Lower bound that trusts no solver. Let <a_i, x> - b_i <= g_{t(i)}(x) for every x, lam_i >= 0 and sum
+of lam_i over the i of one round <= delta. Then delta g_t^+(x) >= sum_i lam_i (<a_i, x> - b_i), so
+with s = d + sum lam_i a_i within the directions of aff(K)
 
     h(x) >= <s, x - y> + alpha/2 |x - y|^2 + e,    e = sum_i lam_i (<a_i, y> - b_i),
 
-whose least value over the ball and hull is at  x' = c + min(1, R/|p - c|) (p - c),  p = y - s/alpha  (a ball's nearest point to p).
-So h(u) >= lower + alpha/2 |u - x'|^2 for every u of the ball and hull: an answer x with h(x) - lower <= gap is at most sqrt(2 gap/alpha)
-from x', which is known, and from x*, which is not.
+whose least value over the ball and hull is at  x' = c + min(1, R/|p - c|) (p - c),  p = y - s/alpha
+(a ball's nearest point to p). So h(u) >= lower + alpha/2 |u - x'|^2 for every u of the ball and
+hull: an answer x with h(x) - lower <= gap is at most sqrt(2 gap/alpha) from x', which is known, and
+from x*, which is not.
 """
 
 from __future__ import annotations
@@ -44,10 +48,16 @@ class Task(NamedTuple):
     def value(self, x: Floats, breach: float) -> float:
         """h(x), given sum_t g_t^+(x)."""
         away = x - self.y
-        return float(np.vdot(self.d, away)) + self.delta * breach + 0.5 * self.alpha * float(np.vdot(away, away))
+        return (
+            float(np.vdot(self.d, away))
+            + self.delta * breach
+            + 0.5 * self.alpha * float(np.vdot(away, away))
+        )
 
     def nearest(self, s: Floats) -> Floats:
-        """argmin of <s, x - y> + alpha/2 |x - y|^2 over the ball and hull, for a slope s within the directions of aff(K)."""
+        """argmin of <s, x - y> + alpha/2 |x - y|^2 over the ball and hull, for a slope s within the
+        directions of aff(K).
+        """
         return np.asarray(into_ball(self.y - s / self.alpha, self.center, self.K.radius))
 
     def lower(self, s: Floats, e: float) -> float:
