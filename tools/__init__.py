@@ -1,0 +1,1 @@
+"""Small scripts for developers: `python -m tools.census` and `python -m tools.digests`."""
