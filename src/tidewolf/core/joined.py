@@ -42,9 +42,9 @@ def joined(vertices: Sequence[Vertex]) -> Vertex:
     sizes = [math.prod(vertex.shape) for vertex in vertices]
     starts = np.cumsum([0, *sizes])
     indices = [
-        vertex.indices + np.int32(start)
+        vertex.indices + np.int32(start)  # type: ignore[attr-defined]
         for vertex, start in zip(vertices, starts[:-1], strict=True)
-    ]  # type: ignore[attr-defined]
+    ]
     values = [vertex.values for vertex in vertices]  # type: ignore[attr-defined]
     return Sparse((int(starts[-1]),), np.concatenate(indices), np.concatenate(values))
 

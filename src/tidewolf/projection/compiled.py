@@ -102,7 +102,7 @@ def oracle(d, facts, indices, values):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def until_new(
+def until_new(  # type: ignore[no-untyped-def]
     starts,
     rows,
     entries,
@@ -119,7 +119,7 @@ def until_new(
     stop,
     calls,
     last,
-):  # type: ignore[no-untyped-def]
+):
     """The search in place, until there is a vertex without a row: its size, and the step to it,
     which x and the other weights have taken.
 

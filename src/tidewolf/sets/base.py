@@ -288,14 +288,14 @@ class Compiled(ABC):
         return Sparse(d.shape, indices[:count], values[:count])
 
 
-def require_floating(reference: object) -> None:
+def require_floating(reference: Any) -> None:
     """Refuse what no set can be moved to: anything but an array of 32 or 64 bit floating-point
     numbers.
     """
     if (
         not is_array(reference)
         or as_direction(reference, tuple(reference.shape), "The reference") is not reference
-    ):  # type: ignore[attr-defined]
+    ):
         raise WrongType(
             "A set is moved to the library, dtype and device of a floating-point array, not of "
             f"{shown(reference)}."
