@@ -55,14 +55,14 @@ def report() -> None:
     """Ratios to reading the direction, and of linear programs and projections to oracles."""
     for n in (100, 100_000):
         d = np.random.default_rng(1).standard_normal(n)
-        read, repeats = median_us(lambda d=d: d.sum()), 200 if n < 1_000 else 15  # type: ignore[misc]
+        read, repeats = median_us(lambda d=d: d.sum()), 200 if n < 1_000 else 15
         print(
             f"Oracles at n = {n:,} beside reading the direction once ({read:.1f} us): times as "
             "long as the oracle that others take"
         )
         print(f"  {'set':24} {'oracle us':>10} {'/ reading':>10} {'linprog':>9} {'projection':>11}")
         for name, K in shelf(n):
-            oracle = median_us(lambda K=K, d=d: K.answer(d), repeats)  # type: ignore[misc]
+            oracle = median_us(lambda K=K, d=d: K.answer(d), repeats)
             # else it takes minutes
             program = (
                 median_us(partial(by_linprog(K), d), 5)

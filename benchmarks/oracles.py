@@ -53,8 +53,8 @@ def one_flow() -> None:
     for name, (edges, source, target) in graphs.items():
         K = tw.sets.FlowPolytope.from_edges(edges, source=source, target=target)
         weights = rng.normal(size=K.shape)
-        read = median_us(lambda w=weights: w.sum())  # type: ignore[misc]
-        oracle = median_us(lambda K=K, w=weights: K.answer(w))  # type: ignore[misc]
+        read = median_us(lambda w=weights: w.sum())
+        oracle = median_us(lambda K=K, w=weights: K.answer(w))
         slower = {other: other_us(K, weights) for other, other_us in OTHERS.items()}
         shown = [
             f"{'skipped' if us is None else f'{us / oracle:,.0f}x':>17}" for us in slower.values()
@@ -72,13 +72,13 @@ def one_flow() -> None:
             *shown,
             verdict,
         )
-        tangent = median_us(lambda K=K, w=weights: K.tangent(w), repeats=5)  # type: ignore[misc]
+        tangent = median_us(lambda K=K, w=weights: K.tangent(w), repeats=5)
         print(f"  {'':24} tangent {tangent / oracle:,.0f}x ({K.tangent_method})", end="")
         if name == "layered, 100 x 100":  # on wide graphs its factor fills, and it takes minutes
             project, y = ExactProjection(K), K.center + rng.normal(size=K.shape)
             print(
                 ", exact projection (PIQP) "
-                f"{median_us(lambda p=project, y=y: p(y), repeats=1) / oracle:,.0f}x",  # type: ignore[misc]
+                f"{median_us(lambda p=project, y=y: p(y), repeats=1) / oracle:,.0f}x",
                 end="",
             )
         print()
@@ -201,10 +201,10 @@ def flows_within_bounds() -> None:
         unit, read = statistics.median(warm), median_us(costs[9].sum)
         project = ExactProjection(K)
         row = (
-            median_us(lambda K=K, d=costs[9]: K.answer(d), repeats=5),  # type: ignore[misc]
+            median_us(lambda K=K, d=costs[9]: K.answer(d), repeats=5),
             *_highs(K, costs),
             _networkx_simplex(K, costs[9]) if arcs <= 1000 else None,
-            median_us(lambda p=project, K=K, d=costs[9]: p(K.center - d), repeats=3),  # type: ignore[misc]
+            median_us(lambda p=project, K=K, d=costs[9]: p(K.center - d), repeats=3),
         )
         shown = ["skipped" if us is None else f"{us / unit:,.1f}x" for us in row]
         print(

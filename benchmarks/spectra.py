@@ -174,19 +174,19 @@ def eigenvectors() -> None:
                 reach, times[f"{mode}, warm"] = along(K, D, best)
                 gap = reach if mode == "settled" else gap
                 times[f"{mode}, cold"] = (
-                    median_us(lambda K=K, D=D: K.answer(D[-1]), repeats=3) / 1e3  # type: ignore[misc]
+                    median_us(lambda K=K, D=D: K.answer(D[-1]), repeats=3) / 1e3
                 )
             for title, tol in (("eigsh", 0.0), (f"eigsh to {GAP:g}", GAP)):
                 times[title] = (
                     median_us(
                         lambda D=D, k=k, tol=tol: eigsh(D[-1], k, which="SA", tol=tol),
-                        repeats=3,  # type: ignore[misc]
+                        repeats=3,
                     )
                     / 1e3
                 )
-            times["dense"] = median_us(lambda K=K, D=D: K.exactly().answer(D[-1]), repeats=3) / 1e3  # type: ignore[misc]
-            times["projection"] = median_us(lambda K=K, D=D: K.project(D[-1]), repeats=3) / 1e3  # type: ignore[misc]
-            times["one product"] = median_us(lambda D=D: D[-1] @ D[0][0], repeats=50) / 1e3  # type: ignore[misc]
+            times["dense"] = median_us(lambda K=K, D=D: K.exactly().answer(D[-1]), repeats=3) / 1e3
+            times["projection"] = median_us(lambda K=K, D=D: K.project(D[-1]), repeats=3) / 1e3
+            times["one product"] = median_us(lambda D=D: D[-1] @ D[0][0], repeats=50) / 1e3
             row(name, times, gap)
             if k == 1:
                 fell_short(
@@ -212,18 +212,18 @@ def singular_vectors() -> None:
             K = NuclearBall(RATINGS, tolerance=GAP, **how)
             reach, times[f"{mode}, warm"] = along(K, D, best)
             gap = reach if mode == "settled" else gap
-            times[f"{mode}, cold"] = median_us(lambda K=K, D=D: K.answer(D[-1]), repeats=3) / 1e3  # type: ignore[misc]
+            times[f"{mode}, cold"] = median_us(lambda K=K, D=D: K.answer(D[-1]), repeats=3) / 1e3
         last = svds(D[-2], 1)[0][:, 0]
         for title, how in (
             ("svds", {}),
             (f"svds to {GAP:g}", {"tol": GAP}),
             (f"svds to {GAP:g}, warm", {"tol": GAP, "v0": last}),
         ):
-            times[title] = median_us(lambda D=D, how=how: svds(D[-1], 1, **how), repeats=5) / 1e3  # type: ignore[misc]
+            times[title] = median_us(lambda D=D, how=how: svds(D[-1], 1, **how), repeats=5) / 1e3
         whole = D[-1].toarray()
-        times["projection"] = median_us(lambda K=K, whole=whole: K.project(whole), repeats=1) / 1e3  # type: ignore[misc]
+        times["projection"] = median_us(lambda K=K, whole=whole: K.project(whole), repeats=1) / 1e3
         times["both products"] = (
-            median_us(lambda D=D: (D[-1] @ np.ones(RATINGS[1])) @ D[-1], repeats=50) / 1e3  # type: ignore[misc]
+            median_us(lambda D=D: (D[-1] @ np.ones(RATINGS[1])) @ D[-1], repeats=50) / 1e3
         )
         row(name, times, gap)
         fell_short("svds is", times["svds"] / times["settled, warm"], SVDS_AT_LEAST)

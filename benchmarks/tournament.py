@@ -63,8 +63,9 @@ def report(out: Path, streams: tuple[str, ...] = STREAMS) -> None:
             saving = found.matched(name, "LyapunovDescent", other)
             short_of = "" if saving is None or saving >= LESS else f", NOT {LESS:g}x"
             print(
-                f"  (iv)  {other}: "
-                f"{'no point to compare with' if saving is None else f'{saving:.3g}x less violation{short_of}'}"
+                f"  (iv)  {other}: no point to compare with"
+                if saving is None
+                else f"{saving:.3g}x less violation{short_of}"
             )
         for sentence in found.warnings():
             print(f"  {sentence}")

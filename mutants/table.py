@@ -18,7 +18,10 @@ DRIFT = "tests/test_drift.py::test_bounds_are_those_of_the_file_written_plainly"
 PRIMAL_DUAL = "tests/test_primal_dual.py::test_bounds_are_those_of_the_files_written_plainly"
 ACROSS = "tests/test_across.py"
 PLAIN_BOUNDS = "tests/test_learners.py::test_bounds_are_those_of_the_formulas_written_plainly"
-MANY_ROUNDS = "tests/test_lyapunov_promise.py::test_the_measured_bound_stays_below_the_promise_over_many_rounds"
+MANY_ROUNDS = (
+    "tests/test_lyapunov_promise.py"
+    "::test_the_measured_bound_stays_below_the_promise_over_many_rounds"
+)
 
 
 class Patch(NamedTuple):
@@ -124,7 +127,8 @@ PATCHES = (
         "methods/steps/penalty/bundle.py",
         "return float(np.linalg.norm(x - lowest)) + _ULPS * size",
         "return _ULPS * size",
-        "tests/test_penalty_bundle.py::test_an_answer_found_before_its_certificate_is_off_from_where_that_is_least",
+        "tests/test_penalty_bundle.py"
+        "::test_an_answer_found_before_its_certificate_is_off_from_where_that_is_least",
     ),
     Patch(
         "drift: G_g is a slope across the hull too",
@@ -180,7 +184,8 @@ PATCHES = (
         "methods/steps/lyapunov.py",
         "if ledger.impossible or ledger.paid - most > rounding:",
         "if ledger.impossible or most <= 0.0:",
-        "tests/test_learners.py::test_seasons_that_exclude_each_other_are_proved_hopeless_by_what_was_paid",
+        "tests/test_learners.py"
+        "::test_seasons_that_exclude_each_other_are_proved_hopeless_by_what_was_paid",
     ),
     Patch(
         "Lyapunov weights: one absurd breach counts in full",

@@ -248,9 +248,12 @@ def _sets() -> Iterator[Door]:
                 known["w"] = np.ones(len(K.tails))
             yield from _methods(K, known)
     yield Door("Product.join", sets.Product(sets.Simplex(2), sets.Simplex(1)).join, {})
-    yield Door("Commodity", lambda *given, **named: sets.MultiFlow.from_edges(edges, [sets.Commodity(*given, **named)]), {
-        "source": "s", "target": "t", "demand": 1.0, "links": [0, 2],
-    })  # fmt: skip
+
+    def with_commodity(*given: Any, **named: Any) -> Any:
+        return sets.MultiFlow.from_edges(edges, [sets.Commodity(*given, **named)])
+
+    commodity = {"source": "s", "target": "t", "demand": 1.0, "links": [0, 2]}
+    yield Door("Commodity", with_commodity, commodity)
     thin = {"sparse": csr_array(np.eye(3)), "left": np.ones((3, 1)), "right": np.ones((3, 1))}
     yield Door("SparsePlusLowRank", sets.SparsePlusLowRank, thin)
     for name in graph_tools.__all__:

@@ -44,10 +44,15 @@ import pyarrow.parquet, networkx
 
 learner = LEARNERS["LyapunovDescent"]
 learner.load(learner.save(learner.start()))
-readers = {"table": read_table, "graph": read_graph, "state": lambda path: tw.Session.load(path, learner)}
+readers = {
+    "table": read_table,
+    "graph": read_graph,
+    "state": lambda path: tw.Session.load(path, learner),
+}
 
 def peak():
-    return int(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1]) * 1024
+    peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    return int(peak.split()[1]) * 1024
 
 for kind, path in zip(sys.argv[1::2], sys.argv[2::2]):
     open("/proc/self/clear_refs", "w").write("5")  # the peak is counted from here

@@ -136,7 +136,8 @@ def test_nothing_scrolls_sideways(visit, files, name, width):
 def test_text_in_figures_is_readable_on_a_phone(visit, files):
     page = visit(files["routing"], 390)
     sizes = page.evaluate(
-        """() => [...document.querySelectorAll("figure text")].filter((text) => text.checkVisibility())
+        """() => [...document.querySelectorAll("figure text")]
+            .filter((text) => text.checkVisibility())
             .map((text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a)"""
     )
     assert len(sizes) > 40
@@ -201,8 +202,12 @@ def test_colours_stand_out_from_what_is_behind_them(visit, files, scheme):
     page = visit(files["routing"], color_scheme=scheme)
     look = page.evaluate(
         """() => { const probe = document.body.appendChild(document.createElement("i"));
-            const names = ["paper", "card", "ink", "faint", ...Array.from({length: 8}, (_, i) => `line-${i}`)];
-            const found = names.map((name) => { probe.style.color = `var(--${name})`; return [name, getComputedStyle(probe).color]; });
+            const lines = Array.from({length: 8}, (_, i) => `line-${i}`);
+            const names = ["paper", "card", "ink", "faint", ...lines];
+            const found = names.map((name) => {
+                probe.style.color = `var(--${name})`;
+                return [name, getComputedStyle(probe).color];
+            });
             probe.remove(); return Object.fromEntries(found); }"""
     )
     assert (luminance(look["paper"]) < 0.05) == (scheme == "dark")

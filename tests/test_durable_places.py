@@ -60,7 +60,8 @@ os.setuid(65534)
 for path in map(Path, sys.argv[1:]):
     assert not os.access(path.parent, os.W_OK)
     with tw.Session.open(path, learner, read_only=True) as session:
-        print(session.rounds, sum(seen.rounds for seen in session.history()), learner.save(session.state).hex())
+        rounds = sum(seen.rounds for seen in session.history())
+        print(session.rounds, rounds, learner.save(session.state).hex())
 """
 
 

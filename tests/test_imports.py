@@ -43,7 +43,8 @@ def test_sets_functions_and_learners_import_nothing_heavy():
     loaded = python("""
         import sys
         import tidewolf as tw
-        for part in (tw.sets, tw.functions, tw.learners, tw.projection, tw.LyapunovDescent, tw.Stream, tw.play):
+        parts = (tw.sets, tw.functions, tw.learners, tw.projection)
+        for part in (*parts, tw.LyapunovDescent, tw.Stream, tw.play):
             assert part
         print(*{name.partition('.')[0] for name in sys.modules})
         """)
@@ -56,7 +57,8 @@ import tidewolf as tw
 
 rng = np.random.default_rng(0)
 for K in (tw.sets.Simplex(4), tw.sets.Box(np.zeros(4), np.ones(4))):
-    stream = tw.Stream(tw.functions.Linear(rng.random((50, 4))), tw.functions.Capacity(0.3 + 0.4 * rng.random((50, 4))))
+    limits = tw.functions.Capacity(0.3 + 0.4 * rng.random((50, 4)))
+    stream = tw.Stream(tw.functions.Linear(rng.random((50, 4))), limits)
     run = tw.run(tw.LyapunovDescent(K, horizon=50), stream)
     assert run.max_excess <= 1e-9
     print(float(run.losses.sum()).hex(), float(run.violations.sum()).hex(), run.oracle_calls)

@@ -152,7 +152,7 @@ def test_every_learner_keeps_every_law_on_every_set(kind, K, seed):
     check_learner(examples[seed % len(examples)], seed=seed)
 
 
-def test_a_learner_that_explores_takes_every_set_with_a_ball_inside_and_refuses_the_others_with_a_sentence(
+def test_a_learner_that_explores_takes_sets_with_a_ball_inside_and_refuses_others(
     monkeypatch,
 ):
     refused = [K for where, K in SETS if where not in dict(TAKES["BanditPrimalDual"])]

@@ -363,7 +363,8 @@ LINKS = [("s", "a"), ("a", "b"), ("b", "a"), ("b", "t"), ("x", "y")]
         (7, {}, WrongType,
          r"The commodities must be an iterable of \(source, target, demand\), not 7\."),
         (["st"], {}, WrongType,
-         r"Commodity 0 is 'st'; a commodity is \(source, target, demand\), and perhaps the links it may use\."),
+         r"Commodity 0 is 'st'; a commodity is \(source, target, demand\), "
+         r"and perhaps the links it may use\."),
         ([("s",)], {}, WrongType, r"Commodity 0 is \('s',\); a commodity is"),
         ([("s", ["t"], 1.0)], {}, WrongType,
          r"Commodity 0 is \('s', \['t'\], 1\.0\); a commodity is"),

@@ -65,7 +65,8 @@ def test_dates_are_times(tmp_path):
         written(
             tmp_path,
             "t.csv",
-            "Date,x\n2024-01-31,1\n2024-01-31T06:00,2\n2024-01-31T08:00+01:00,3\n2024-01-31T08:00Z,4\n",
+            "Date,x\n2024-01-31,1\n2024-01-31T06:00,2\n"
+            "2024-01-31T08:00+01:00,3\n2024-01-31T08:00Z,4\n",
         )
     )
     hours = (table.times - table.times[0]) / np.timedelta64(1, "h")
@@ -237,16 +238,19 @@ def test_csv_and_npz_need_no_extras_and_the_others_name_theirs(tmp_path, monkeyp
 EDGES = "tail,head,km\na,b,1\na,b,2\nb,c,1\nb,b,7\nc,a,1\n"
 GML = """graph [
   {flags}
-  node [ id 0 label "a" ] node [ id 1 label "b" ] node [ id 2 label "{third}" ] node [ id 3 label "d" ]
+  node [ id 0 label "a" ] node [ id 1 label "b" ]
+  node [ id 2 label "{third}" ] node [ id 3 label "d" ]
   edge [ source 0 target 1 km 1.5 ]
   edge [ source 0 target 1 km 2 ]
   edge [ source 1 target 2 ]
 ]
 """
 GRAPHML = """<?xml version="1.0" encoding="UTF-8"?>
-<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><key id="d0" for="edge" attr.name="km" attr.type="double"/>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="d0" for="edge" attr.name="km" attr.type="double"/>
 <graph edgedefault="{default}"><node id="a"/><node id="b"/><node id="c"/>
-<edge source="a" target="b"><data key="d0">1.5</data></edge><edge source="a" target="b"/><edge source="b" target="c"/></graph></graphml>
+<edge source="a" target="b"><data key="d0">1.5</data></edge>
+<edge source="a" target="b"/><edge source="b" target="c"/></graph></graphml>
 """
 
 

@@ -52,7 +52,8 @@ STREAM = tw.Stream(Linear(COSTS), Capacity(LIMITS))
 
 
 def named(learner: Learner[Any]) -> str:
-    return f"{type(learner).__name__}-{type(learner.hard_set).__name__}-{learner.fields().get('horizon')}-{learner.fields().get('block')}"
+    fields, kind = learner.fields(), type(learner.hard_set).__name__
+    return f"{type(learner).__name__}-{kind}-{fields.get('horizon')}-{fields.get('block')}"
 
 
 every_learner = pytest.mark.parametrize("learner", [*SINGLE, *BLOCKS], ids=named)

@@ -80,8 +80,10 @@ def as_direction(x: object, shape: Shape, what: str = "The direction") -> Array:
     if type(x) is np.ndarray:
         if x.shape == shape and (x.dtype is _DOUBLE or x.dtype is _SINGLE):
             return x
-    elif not isinstance(x, np.ndarray) and is_array(x) and tuple(x.shape) == shape:  # type: ignore[attr-defined]
-        return _floating(x, what)
+    elif not isinstance(x, np.ndarray) and is_array(x):
+        array: Array = x
+        if tuple(array.shape) == shape:
+            return _floating(array, what)
     return as_point(x, shape, what)
 
 

@@ -256,7 +256,8 @@ def settings_of(make: Any) -> dict[str, Setting]:
     if dataclasses.is_dataclass(make) and generated is not None and generated.init:
         hints = {f.name: (f.type, _home(make, f.name)) for f in dataclasses.fields(make)}
     else:
-        plain = make.__init__ if isinstance(make, type) else inspect.unwrap(make)  # type: ignore[misc]
+        function = inspect.getattr_static(make, "__init__") if isinstance(make, type) else make
+        plain: Any = inspect.unwrap(function)
         home = getattr(plain, "__globals__", {})
         hints = {name: (hint, home) for name, hint in getattr(plain, "__annotations__", {}).items()}
     found = {}
