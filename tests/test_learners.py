@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from covering import cover, pairs
 from pairs import takes
 from tidewolf import learners, rivals, sets
 from tidewolf.core.arrays import frozen
@@ -76,31 +77,26 @@ TAKES = {
 """The sets each learner is tried on: one that explores needs a ball inside."""
 
 
-KINDS_OF_SETS = [kind.__name__ for kind in sets.every()]
-
-
 def cases():
-    """Every learner on every second kind of set, a rival on every fourth: on one of its examples,
-    which take turns from learner to learner.
-
-    All pairs are met in the long run.
+    """Every learner, with each of its settings, on every set twice. In the quick suite a covering
+    array of them: every learner meets every family of sets and each of its settings, every setting
+    every family, and every kind of set a learner and a rival.
     """
-    for turn, (name, kind) in enumerate(EVERY.items()):
+    found, met = [], []
+    for name, kind in EVERY.items():
+        settings = len(kind.examples(Simplex(3), 20))
         for number, (where, K) in enumerate(TAKES[name]):
-            place, examples = int(where.rpartition("-")[2]), len(type(K).examples())
+            if not takes(kind, K):
+                continue
             for seed in (number, number + 1):
-                if not takes(kind, K) or (kind is ProximalPenalty and seed % 5):
-                    continue  # refused; or a convex program every round
-                order = KINDS_OF_SETS.index(where.rpartition("-")[0]) + turn
-                often = order % (2 if name in learners.every() else 4) == 0
-                soon = often and (place - turn) % examples == 0 and seed == number + turn % 2
-                yield pytest.param(
-                    kind,
-                    K,
-                    seed,
-                    id=f"{name}-{where}-{seed - number}",
-                    marks=() if soon else pytest.mark.soak,
-                )
+                family = type(K).__module__.split(".")[2]
+                meets = pairs(learner=name, setting=seed % settings, family=family)
+                found.append((kind, K, seed, f"{name}-{where}-{seed - number}"))
+                met.append(meets | {(name in rivals.every(), type(K))})
+    soon = set(cover(met))
+    for i, (kind, K, seed, name) in enumerate(found):
+        marks = () if i in soon else pytest.mark.soak
+        yield pytest.param(kind, K, seed, id=name, marks=marks)
 
 
 CASES = list(cases())

@@ -1,0 +1,27 @@
+"""Covering arrays: few cases in which every two things that can meet do meet once.
+
+Trying every learner with every setting on every set takes hours; mistakes mostly need two things to
+come together. `cover` picks cases greedily, always the one with the most that was not met before,
+the first among equals, until everything that any case has is met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from itertools import combinations
+
+
+def pairs(**factors: Hashable) -> set[Hashable]:
+    """Every two factors of a case, with their values."""
+    return set(combinations(sorted(factors.items(), key=lambda factor: factor[0]), 2))
+
+
+def cover(cases: Sequence[set[Hashable]]) -> list[int]:
+    """The places of cases that have among them everything that any of the cases has."""
+    left = set().union(*cases)
+    chosen = []
+    while left:
+        best = max(range(len(cases)), key=lambda i: len(cases[i] & left))
+        chosen.append(best)
+        left -= cases[best]
+    return chosen
