@@ -4,6 +4,7 @@
 # make bench  benchmarks: oracle calls first, then ratios of times within one run; pictures in out/bench
 # make soak   what takes longer
 # make lowest the suite with the lowest versions that pyproject.toml declares, in a folder of its own (.venv-lowest)
+# make bare   the suite without any extra (.venv-bare); tests that need one are skipped, and say which
 # make mutants  puts known mistakes into a scratch copy, one at a time, and shows the law that fails
 # make readme the tables in README.md, from real runs
 
@@ -11,7 +12,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint format bench soak lowest mutants readme clean
+.PHONY: run test lint format bench soak lowest bare mutants readme clean
 
 run: $(VENV)/.run
 	$(BIN)/tidewolf run routing --out out --force
@@ -38,6 +39,9 @@ soak: $(VENV)/.dev
 lowest: .venv-lowest/.done
 	.venv-lowest/bin/python -m pytest -q -n 2 -m "not soak"
 
+bare: .venv-bare/.done
+	TIDEWOLF_BARE=1 CI=true .venv-bare/bin/python -m pytest -q -n 2 -m "not soak"
+
 mutants: $(VENV)/.dev
 	$(BIN)/python -m mutants
 
@@ -60,5 +64,11 @@ $(VENV)/.dev: $(VENV)/.run
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-lowest/constraints.txt -e ".[app,graph,sweep,dev]"
 	touch $@
 
+.venv-bare/.done: pyproject.toml
+	rm -rf .venv-bare
+	$(PYTHON) -m venv .venv-bare
+	.venv-bare/bin/python -m pip install --quiet --disable-pip-version-check -e . pytest pytest-xdist hypothesis array-api-strict
+	touch $@
+
 clean:
-	rm -rf $(VENV) .venv-lowest out
+	rm -rf $(VENV) .venv-lowest .venv-bare out

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.cli import main
-from tidewolf.cli.run import asked_for
 from tidewolf.core.arrays import LARGEST_COUNT, LARGEST_SEED, as_array, as_count, as_number, as_own, as_point
 from tidewolf.core.errors import InvalidInput, NegativeCapacity, NotFinite, WrongType
 from tidewolf.core.feedback import FirstOrder
@@ -119,6 +118,8 @@ def test_a_long_seed_goes_through_a_run_folder_and_back(here):
 
 
 def test_the_shell_takes_a_long_seed_as_it_is(here):
+    from tidewolf.cli.run import asked_for
+
     assert asked_for("adversarial", 12, None, LONG[0]).seeds == (LONG[0],)
 
 
