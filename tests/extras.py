@@ -49,6 +49,8 @@ NEEDS = {
     "test_experiments.py::test_tables_in_parquet_and_npz_are_the_same_tables": "pyarrow",
     "test_experiments.py::test_what_is_wrong_with_a_network_is_said_with_its_place": "typer",
     "test_folders.py": "typer",
+    "test_front_doors.py::test_every_public_callable_has_a_door": "networkx",
+    "test_front_doors.py::test_front_doors_show_no_foreign_exception_on_a_slice": "networkx",
     "test_graph_tools.py::test_every_network_of_the_zoo_is_read_alike_from_gml_and_csv": "networkx",
     "test_notebook.py": "nbclient",
     "test_orders.py::test_a_warm_basis_saves_all_exchanges_and_a_wrong_one_does_no_harm": "highspy",
