@@ -4,6 +4,8 @@
 # make format writes what can be written: Parameters of docstrings, imports, line breaks
 # make bench  benchmarks: oracle calls first, then ratios of times within one run; pictures in out/bench
 # make soak   what takes longer
+# make lowest the suite with the lowest versions that pyproject.toml declares, in a folder of its own (.venv-lowest)
+# make bare   the suite without any extra (.venv-bare); tests that need one are skipped, and say which
 # make mutants  puts known mistakes into a scratch copy, one at a time, and shows the law that fails
 # make readme the tables in README.md, from real runs
 
@@ -11,7 +13,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint format bench soak mutants readme clean
+.PHONY: run test lint format bench soak lowest bare mutants readme clean
 
 run: $(VENV)/.run
 	$(BIN)/tidewolf run routing --out out --force
@@ -36,6 +38,12 @@ bench: $(VENV)/.dev
 soak: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -m soak
 
+lowest: .venv-lowest/.done
+	.venv-lowest/bin/python -m pytest -q -n 2 -m "not soak"
+
+bare: .venv-bare/.done
+	TIDEWOLF_BARE=1 CI=true .venv-bare/bin/python -m pytest -q -n 2 -m "not soak"
+
 mutants: $(VENV)/.dev
 	$(BIN)/python -m mutants
 
@@ -51,5 +59,18 @@ $(VENV)/.dev: $(VENV)/.run
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[app,graph,sweep,dev]"
 	touch $@
 
+.venv-lowest/.done: pyproject.toml tools/lowest.py
+	rm -rf .venv-lowest
+	$(PYTHON) -m venv .venv-lowest
+	$(PYTHON) tools/lowest.py app graph sweep > .venv-lowest/constraints.txt
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-lowest/constraints.txt -e ".[app,graph,sweep,dev]"
+	touch $@
+
+.venv-bare/.done: pyproject.toml
+	rm -rf .venv-bare
+	$(PYTHON) -m venv .venv-bare
+	.venv-bare/bin/python -m pip install --quiet --disable-pip-version-check -e . pytest pytest-xdist hypothesis array-api-strict
+	touch $@
+
 clean:
-	rm -rf $(VENV) out
+	rm -rf $(VENV) .venv-lowest .venv-bare out

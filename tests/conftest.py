@@ -19,6 +19,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from extras import pytest_collection_modifyitems, pytest_pycollect_makemodule  # noqa: F401  (hooks)
+
 ALLOWED = (
     r"torch is not installed",
     r"There is no Chromium here",
@@ -28,6 +30,10 @@ ALLOWED = (
 )
 """Reasons for which a test may be skipped: what .ci/run installs where it can, and records that are
 not ours to publish.
+"""
+BARE = (r'is not installed; pip install "tidewolf\[\w+\]" runs ',)
+"""With TIDEWOLF_BARE=1 (`make bare`) tests that need an extra may be skipped too; tests/extras.py
+lists them.
 """
 BUDGET, LONG = 1000, 8
 """Core-seconds for the whole suite, and for one test."""
@@ -74,10 +80,11 @@ def skips(reporter):
 def unlisted(reporter):
     """The skips that fail a session with CI=true."""
     in_ci = os.environ.get("CI") == "true"
+    allowed = ALLOWED + (BARE if os.environ.get("TIDEWOLF_BARE") == "1" else ())
     return [
         (where, why)
         for where, why in skips(reporter)
-        if in_ci and not any(re.search(reason, why) for reason in ALLOWED)
+        if in_ci and not any(re.search(reason, why) for reason in allowed)
     ]
 
 

@@ -75,7 +75,9 @@ def corners_of(net: Network) -> np.ndarray:
     for places in itertools.product((-1, 0, 1), repeat=len(net.tails)):
         place = np.array(places)
         inside = A[:, place == 0]
-        if np.linalg.matrix_rank(inside) < inside.shape[1]:
+        if (
+            inside.size and np.linalg.matrix_rank(inside) < inside.shape[1]
+        ):  # NumPy 2.1 gives no rank to an empty matrix
             continue
         x = np.where(place < 0, net.lower, net.upper)
         x[place == 0] = 0.0

@@ -18,10 +18,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 import tidewolf as tw
-from tidewolf.cli import main, screen
+from tidewolf.cli import main
 from tidewolf.core.errors import (
     BrokenFile,
     InvalidInput,
@@ -662,6 +661,10 @@ def test_bad_arguments_are_one_sentence_and_exit_code_2(
 
 
 def test_a_terminal_sees_which_run_is_under_way(capsys):
+    from rich.console import Console
+
+    from tidewolf.cli import screen
+
     console = Console(force_terminal=True, stderr=True, width=150, file=io.StringIO())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(screen, "Console", lambda **_: console)

@@ -4,13 +4,18 @@ was skipped and why.
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+import extras
 
 HERE = Path(__file__).parent
 RUN = HERE.parent / ".ci" / "run"
@@ -21,9 +26,10 @@ TESTS = {
 }
 
 
-def suite(folder, *names, ci="true", options=()):
+def suite(folder, *names, ci="true", options=(), table=None):
     """What pytest says of tests with these bodies, and what it leaves of skips."""
     shutil.copy(HERE / "conftest.py", folder)
+    (folder / "extras.py").write_text(table or (HERE / "extras.py").read_text())
     for name in names:
         (folder / f"test_{name}.py").write_text(
             f"import pytest\n\n\ndef test_it():\n    {TESTS[name]}\n"
@@ -155,3 +161,72 @@ def test_who_may_not_install_is_told_what_to_type(tmp_path):
         in done.stdout
     )
     assert done.stdout.splitlines()[-1] == "Nothing was skipped."
+
+
+def functions_of(path):
+    return {
+        node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)
+    }
+
+
+def test_what_is_said_to_need_an_extra_is_there_and_so_is_the_extra():
+    declared = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    for package, extra in extras.EXTRA.items():
+        assert any(re.match(rf"{package}\b", line) for line in declared[extra]), package
+    assert set(extras.NEEDS.values()) == set(extras.EXTRA)
+    for name in extras.NEEDS:
+        file, _, test = name.partition("::")
+        assert (HERE / file).exists(), name
+        assert not test or test in functions_of(HERE / file), name
+
+
+@pytest.mark.parametrize(("bare", "code"), [("1", 0), ("", 1)])
+def test_tests_that_need_an_extra_are_skipped_with_its_name_and_pass_only_in_bare_mode(
+    tmp_path, monkeypatch, bare, code
+):
+    monkeypatch.setenv("TIDEWOLF_BARE", bare)
+    (tmp_path / "test_whole.py").write_text("import no_such_package\n")
+    table = (
+        (HERE / "extras.py").read_text().replace("EXTRA = {", 'EXTRA = {"no_such_package": "app",')
+    )
+    needs = (
+        'NEEDS = {"test_whole.py": "no_such_package", "test_costly.py::test_it": "no_such_package",'
+    )
+    done, told = suite(tmp_path, "costly", table=table.replace("NEEDS = {", needs))
+    assert done.returncode == code, done.stdout
+    said = 'no_such_package is not installed; pip install "tidewolf[app]" runs this'
+    assert told.splitlines() == [f"test_costly.py (1): {said}", f"test_whole.py (1): {said}"]
+
+
+def lowest(folder, dependencies, *wanted):
+    """What tools/lowest.py prints for a pyproject.toml of these dependencies and an extra with rich."""
+    (folder / "tools").mkdir()
+    shutil.copy(HERE.parent / "tools" / "lowest.py", folder / "tools")
+    extra = '[project.optional-dependencies]\napp = ["rich>=14.3"]\n'
+    text = f"[project]\ndependencies = {dependencies}\n{extra}"
+    (folder / "pyproject.toml").write_text(text)
+    command = [sys.executable, str(folder / "tools" / "lowest.py"), *wanted]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_lowest_versions_are_those_that_are_declared(tmp_path):
+    assert lowest(tmp_path, ["numpy>=2.1"], "app").stdout == "numpy==2.1\nrich==14.3\n"
+
+
+@pytest.mark.parametrize(
+    ("dependencies", "extra", "said"),
+    [
+        (["numpy"], "app", "pyproject.toml asks for 'numpy'; write it as name>=version.\n"),
+        (
+            ["rich>=13"],
+            "app",
+            "pyproject.toml asks for rich from 13 and from 14.3; one of them is wrong.\n",
+        ),
+        ([], "nowhere", "pyproject.toml has no extra nowhere; it has app.\n"),
+    ],
+)
+def test_a_version_that_is_not_declared_is_refused(tmp_path, dependencies, extra, said):
+    done = lowest(tmp_path, dependencies, extra)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", said)

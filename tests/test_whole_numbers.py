@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.cli import main
-from tidewolf.cli.run import asked_for
 from tidewolf.core.arrays import (
     LARGEST_COUNT,
     LARGEST_SEED,
@@ -150,6 +149,8 @@ def test_a_long_seed_goes_through_a_run_folder_and_back(here):
 
 
 def test_the_shell_takes_a_long_seed_as_it_is(here):
+    from tidewolf.cli.run import asked_for
+
     assert asked_for("adversarial", 12, None, LONG[0]).seeds == (LONG[0],)
 
 

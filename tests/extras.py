@@ -1,0 +1,114 @@
+"""Which tests need a package that `pip install tidewolf` does not bring.
+
+Where it is missing they are skipped, and the reason names the extra. Everything else must pass
+without any extra, which `make bare` shows. Tests are listed here, not found by the import that
+fails: a package that the library itself should do without must never turn into a skip.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+EXTRA = {
+    "cvxpy": "cvx",
+    "highspy": "app",
+    "matplotlib": "app",
+    "nbclient": "dev",
+    "networkx": "graph",
+    "pandas": "app",
+    "playwright": "dev",
+    "pyarrow": "app",
+    "threadpoolctl": "sweep",
+    "typer": "app",
+}
+"""The extra that brings each package."""
+
+NEEDS = {
+    "test_bombs.py::test_a_graph_of_too_much_text_is_refused": "networkx",
+    "test_bombs.py::test_no_bomb_takes_more_than_it_may": "pyarrow",
+    "test_browser.py": "playwright",
+    "test_capacitated.py::test_it_agrees_with_networkx_on_whole_numbers": "networkx",
+    "test_cli.py": "typer",
+    "test_compare.py::test_a_terminal_sees_which_run_is_under_way": "typer",
+    "test_compare.py::test_bad_arguments_are_one_sentence_and_exit_code_2": "typer",
+    "test_compare.py::test_frontiers_are_drawn_at_any_scale": "matplotlib",
+    "test_compare.py::test_nothing_given_becomes_markup": "matplotlib",
+    "test_compare.py::test_one_caution_shows_regret_and_violation": "typer",
+    "test_compare.py::test_pandas_has_a_row_for_each_run": "pandas",
+    "test_compare.py::test_the_command_overwrites_nothing_unless_forced": "typer",
+    "test_compare.py::test_the_command_prints_a_table_and_fills_a_folder": "typer",
+    "test_compare.py::test_the_command_prints_json_alone_or_nothing": "typer",
+    "test_compare.py::test_the_page_stands_alone_and_says_every_standing": "matplotlib",
+    "test_completion.py::test_the_command_runs_it": "typer",
+    "test_docs.py::test_the_shell_says_of_your_own_set_what_is_shown": "typer",
+    "test_experiments.py::test_an_edge_list_and_two_tables_become_a_report_without_python": "typer",
+    "test_experiments.py::test_graphml_is_a_graph_too": "networkx",
+    "test_experiments.py::test_new_writes_once": "typer",
+    "test_experiments.py::test_tables_in_parquet_and_npz_are_the_same_tables": "pyarrow",
+    "test_experiments.py::test_what_is_wrong_with_a_network_is_said_with_its_place": "typer",
+    "test_folders.py": "typer",
+    "test_front_doors.py::test_every_public_callable_has_a_door": "networkx",
+    "test_front_doors.py::test_front_doors_show_no_foreign_exception_on_a_slice": "networkx",
+    "test_graph_tools.py::test_every_network_of_the_zoo_is_read_alike_from_gml_and_csv": "networkx",
+    "test_notebook.py": "nbclient",
+    "test_orders.py::test_a_warm_basis_saves_all_exchanges_and_a_wrong_one_does_no_harm": "highspy",
+    "test_orders.py::test_blocks_agree_with_networkx": "networkx",
+    "test_orders.py::test_trees_are_as_light_as_networkx_finds": "networkx",
+    "test_penalty_bundle.py::test_a_conic_solver_agrees": "cvxpy",
+    "test_penalty_capacities.py::test_a_conic_solver_agrees": "cvxpy",
+    "test_public.py::test_every_module_opens_with_what_it_is": "matplotlib",
+    "test_readers.py::test_a_gml_file_with_a_graph_in_comments_alone_is_refused": "networkx",
+    "test_readers.py::test_every_number_survives_every_format": "pyarrow",
+    "test_readers.py::test_files_that_are_no_tables": "pyarrow",
+    "test_readers.py::test_gml_with_parallel_links_is_read_whatever_its_flags": "networkx",
+    "test_readers.py::test_graphml_is_read": "networkx",
+    "test_readers.py::test_labels_that_are_not_unique_give_way_to_ids": "networkx",
+    "test_readers.py::test_parquet_tables": "pyarrow",
+    "test_readers.py::test_what_is_wrong_with_a_graph_is_said": "networkx",
+    "test_readers.py::test_what_stands_in_comments_and_text_of_gml_is_no_structure": "networkx",
+    "test_report.py": "matplotlib",
+    "test_report_sections.py::test_a_comparison_shows_itself_in_notebooks": "matplotlib",
+    "test_report_sections.py::test_a_run_is_a_data_frame": "pandas",
+    "test_report_sections.py::test_a_run_plots_its_series": "matplotlib",
+    "test_report_sections.py::test_a_run_shows_itself_in_notebooks": "matplotlib",
+    "test_report_sections.py::test_every_figure_is_written_as_png_and_svg": "matplotlib",
+    "test_report_sections.py::test_matrices_and_several_runs_have_pages": "matplotlib",
+    "test_semidefinite.py::test_the_shell_runs_it_and_writes_a_page": "typer",
+    "test_sweep.py": "threadpoolctl",
+    "test_whole_numbers.py::test_a_column_of_a_setting_is_as_wide_as_its_values": "pyarrow",
+    "test_whole_numbers.py::test_a_long_seed_goes_through_a_run_folder_and_back": "pyarrow",
+    "test_whole_numbers.py::test_a_table_names_the_line_and_the_column": "typer",
+    "test_whole_numbers.py::test_absurd_numbers_are_refused_in_a_file": "typer",
+    "test_whole_numbers.py::test_absurd_numbers_are_refused_in_the_shell": "typer",
+    "test_whole_numbers.py::test_long_numbers_go_through_a_sweep_and_back": "pyarrow",
+    "test_whole_numbers.py::test_memory_that_is_not_there_is_a_sentence": "typer",
+    "test_whole_numbers.py::test_the_shell_takes_a_long_seed_as_it_is": "typer",
+}
+"""File, or file::test without its parameters, and a package it needs."""
+
+
+def reason(name: str) -> str | None:
+    """Why this file or test is skipped here; None where it is not."""
+    package = NEEDS.get(name)
+    if package is None or find_spec(package) is not None:
+        return None
+    return f'{package} is not installed; pip install "tidewolf[{EXTRA[package]}]" runs this'
+
+
+class _Skipped(pytest.Module):
+    """A file whose imports would fail."""
+
+    def collect(self):
+        pytest.skip(reason(self.path.name), allow_module_level=True)
+
+
+def pytest_pycollect_makemodule(module_path, parent):
+    return _Skipped.from_parent(parent, path=module_path) if reason(module_path.name) else None
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if why := reason(f"{item.path.name}::{getattr(item, 'originalname', item.name)}"):
+            item.add_marker(pytest.mark.skip(reason=why))
