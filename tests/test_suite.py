@@ -201,7 +201,7 @@ def test_tests_that_need_an_extra_are_skipped_with_its_name_and_pass_only_in_bar
 
 
 def lowest(folder, dependencies, *wanted):
-    """What tools/lowest.py prints for a pyproject.toml of these dependencies and an extra with rich."""
+    """What tools/lowest.py prints for a pyproject.toml of these and an extra with rich."""
     (folder / "tools").mkdir()
     shutil.copy(HERE.parent / "tools" / "lowest.py", folder / "tools")
     extra = '[project.optional-dependencies]\napp = ["rich>=14.3"]\n'
