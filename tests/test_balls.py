@@ -693,71 +693,71 @@ def test_sets_on_torch_give_numpys_numbers(kind, dtype):
 @pytest.mark.parametrize(
     ("make", "error", "sentence"),
     [
-        (lambda: L1Ball(0), InvalidInput, r"The size n of an L1 ball must be at least 1, not 0\."),
+        (lambda: L1Ball(0), InvalidInput, r"n of L1Ball must be at least 1, not 0\."),
         (
             lambda: L1Ball(()),
             WrongShape,
-            r"The set has points of shape \(\); a point needs at least one axis",
+            r"n of L1Ball is a shape without axes; a number is a point of shape \(1,\)\.",
         ),
         (
             lambda: L1Ball(2, 0.0),
             InvalidInput,
-            r"The bound tau of an L1 ball must be greater than 0, not 0\.",
+            r"tau of L1Ball must be greater than 0, not 0\.",
         ),
         (
             lambda: L1Ball(2, math.inf),
             NotFinite,
-            r"The bound tau of an L1 ball must be finite, not inf\.",
+            r"tau of L1Ball must be finite, not inf\.",
         ),
         (
             lambda: LpBall(2, 0.5),
             InvalidInput,
-            r"The power p of an Lp ball must be at least 1, not 0\.5\.",
+            r"p of LpBall must be at least 1, not 0\.5\.",
         ),
         (
             lambda: LpBall(2, math.nan),
             NotFinite,
-            r"The power p of an Lp ball must be finite, not nan\.",
+            r"p of LpBall must be finite, not nan\.",
         ),
         (
             lambda: LpBall(2, "two"),
             WrongType,
-            r"The power p of an Lp ball must be a number, not 'two'\.",
+            r"p of LpBall must be a number, not 'two'\.",
         ),
         (
             lambda: LpBall(2, 2.0, -1.0),
             InvalidInput,
-            r"The bound tau of an Lp ball must be greater than 0, not -1\.",
+            r"tau of LpBall must be greater than 0, not -1\.",
         ),
         (
             lambda: KSparse(3, 4),
             InvalidInput,
-            r"The number k of entries of a k-sparse set must be at most n = 3, not 4\.",
+            r"k of KSparse must be at most n = 3, not 4\.",
         ),
         (
             lambda: KSparse(3, 0),
             InvalidInput,
-            r"The number k of entries of a k-sparse set must be at least 1, not 0\.",
+            r"k of KSparse must be at least 1, not 0\.",
         ),
         (
             lambda: KSparse(3, 1.5),
             InvalidInput,
-            r"The number k of entries of a k-sparse set must be a whole number, not 1\.5\.",
+            r"k of KSparse must be a whole number, not 1\.5\.",
         ),
         (
             lambda: KSparse(3, 1, math.nan),
             NotFinite,
-            r"The bound tau of a k-sparse set must be finite, not nan\.",
+            r"tau of KSparse must be finite, not nan\.",
         ),
         (
             lambda: KNormBall((2, 2), 5),
             InvalidInput,
-            r"The number k of entries of a k-norm ball must be at most n = 4, not 5\.",
+            r"k of KNormBall must be at most n = 4, not 5\.",
         ),
         (
             lambda: KNormBall(3, 1, 0.0),
             InvalidInput,
-            r"The bound tau of a k-norm ball must be greater than 0, not 0\.",
+            r"tau of KNormBall must be greater than 0, not 0\.",
         ),
         (
             lambda: OrderedWeightedBall([1.0, 2.0]),
@@ -777,43 +777,47 @@ def test_sets_on_torch_give_numpys_numbers(kind, dtype):
         (
             lambda: OrderedWeightedBall([[1.0]]),
             WrongShape,
-            r"are a vector with one for each entry, not of shape \(1, 1\)\.",
+            r"weights of OrderedWeightedBall must be a vector, not of shape \(1, 1\)\.",
         ),
         (
             lambda: OrderedWeightedBall([]),
             WrongShape,
-            r"are a vector with one for each entry, not of shape \(0,\)\.",
+            r"weights of OrderedWeightedBall must be a vector, not of shape \(0,\)\.",
         ),
         (
             lambda: OrderedWeightedBall([1.0, math.nan]),
             NotFinite,
-            r"The weights of an ordered weighted ball holds nan at 1;",
+            r"weights of OrderedWeightedBall holds nan at 1;",
         ),
         (
             lambda: OrderedWeightedBall([1.0], -1.0),
             InvalidInput,
-            r"The bound tau of an ordered weighted ball must be greater than 0, not -1\.",
+            r"tau of OrderedWeightedBall must be greater than 0, not -1\.",
         ),
         (
             lambda: GroupBall([0.5, 1.0]),
             WrongType,
             r"must be whole numbers, one for each entry of a point, not of dtype float64\.",
         ),
-        (lambda: GroupBall(3), WrongShape, r"The group ball has points of shape \(\)"),
+        (
+            lambda: GroupBall(3),
+            WrongShape,
+            r"groups of GroupBall has shape \(\); a point needs at least one axis",
+        ),
         (
             lambda: GroupBall([0, 1], 1.0, [1.0]),
             WrongShape,
-            r"The weights of a group ball have shape \(1,\); there are 2 groups\.",
+            r"weights of GroupBall has shape \(1,\); there are 2 groups\.",
         ),
         (
             lambda: GroupBall([0, 1], 1.0, [1.0, 0.0]),
             InvalidInput,
-            r"The weights of a group ball must be greater than 0",
+            r"weights of GroupBall must be greater than 0",
         ),
         (
             lambda: GroupBall([0, 1], 0.0),
             InvalidInput,
-            r"The bound tau of a group ball must be greater than 0, not 0\.",
+            r"tau of GroupBall must be greater than 0, not 0\.",
         ),
         (
             lambda: Ellipsoid([[1.0, 2.0], [2.0, 1.0]]),
@@ -833,24 +837,24 @@ def test_sets_on_torch_give_numpys_numbers(kind, dtype):
         (
             lambda: Ellipsoid([[1.0, 0.5], [0.0, 1.0]]),
             InvalidInput,
-            r"The matrix of an ellipsoid must be symmetric; give \(A \+ A'\)/2\.",
+            r"matrix of Ellipsoid must be symmetric; give \(A \+ A'\)/2\.",
         ),
         (
             lambda: Ellipsoid(np.ones((2, 3))),
             WrongShape,
-            r"is n x n, or the n entries of its diagonal, not of shape \(2, 3\)\.",
+            r"must be n x n, or the n entries of its diagonal, not of shape \(2, 3\)\.",
         ),
         (
             lambda: Ellipsoid(2.0),
             WrongShape,
-            r"is n x n, or the n entries of its diagonal, not of shape \(\)\.",
+            r"must be n x n, or the n entries of its diagonal, not of shape \(\)\.",
         ),
         (
             lambda: Ellipsoid([1.0], [1.0, 2.0]),
             WrongShape,
-            r"has shape \(2,\); its matrix makes points of shape \(1,\)\.",
+            r"has shape \(2,\); its points have shape \(1,\)\.",
         ),
-        (lambda: Ellipsoid([math.inf]), NotFinite, r"The matrix of an ellipsoid holds inf at 0;"),
+        (lambda: Ellipsoid([math.inf]), NotFinite, r"matrix of Ellipsoid holds inf at 0;"),
         (
             lambda: Knapsack([1.0, 2.0], 4.0, at_most=False),
             EmptySet,
@@ -859,17 +863,17 @@ def test_sets_on_torch_give_numpys_numbers(kind, dtype):
         (
             lambda: Knapsack([1.0, 2.0], 0.0),
             InvalidInput,
-            r"The total of a knapsack must be greater than 0, not 0\.",
+            r"total of Knapsack must be greater than 0, not 0\.",
         ),
         (
             lambda: Knapsack([1.0, 0.0], 1.0),
             InvalidInput,
-            r"The weights of a knapsack must be greater than 0; at entry 1 there is 0\. Leave",
+            r"weights of Knapsack must be greater than 0; at entry 1 there is 0\. Leave",
         ),
         (
             lambda: Knapsack([1.0], 1.0, -1.0),
             InvalidInput,
-            r"The upper bounds of a knapsack must be greater than 0; at entry 0 there is -1\.",
+            r"upper of Knapsack must be greater than 0; at entry 0 there is -1\.",
         ),
         (
             lambda: Knapsack([1.0], 1.0, [1.0, 1.0]),
@@ -879,40 +883,41 @@ def test_sets_on_torch_give_numpys_numbers(kind, dtype):
         (
             lambda: Knapsack(1.0, 1.0),
             WrongShape,
-            r"The weights of a knapsack are a vector with one for each entry, not of shape \(\)\.",
+            r"weights of Knapsack must be a vector, not of shape \(\)\.",
         ),
         (
             lambda: Knapsack([1.0], math.nan),
             NotFinite,
-            r"The total of a knapsack must be finite, not nan\.",
+            r"total of Knapsack must be finite, not nan\.",
         ),
         (
             lambda: Product(),
             EmptySet,
-            r"A product of no sets has no points: give at least one set\.",
+            r"parts of Product must be at least one set: of no sets there are no points\.",
         ),
         (
             lambda: Product(Simplex(2), "box"),
             WrongType,
-            r"A product is made of sets of tidewolf\.sets or of your own .*, not of 'box'\.",
+            r"Each of parts of Product must be a set such as sets\.Simplex\(3\), .*, not 'box'\.",
         ),
         (
             lambda: Scaled(Simplex(2), 0.0),
             InvalidInput,
-            r"The factor of a scaled set must be greater than 0, not 0\.",
+            r"factor of Scaled must be greater than 0, not 0\.",
         ),
         (
             lambda: Scaled(Simplex(2), math.inf),
             NotFinite,
-            r"The factor of a scaled set must be finite, not inf\.",
+            r"factor of Scaled must be finite, not inf\.",
         ),
-        (lambda: Scaled(3, 1.0), WrongType, r"Scaled needs a set .* to start from, not 3\."),
+        (lambda: Scaled(3, 1.0), WrongType, r"K of Scaled must be a set such as .*, not 3\."),
     ],
 )
 def test_what_cannot_be_a_set_is_refused_with_a_sentence(make, error, sentence):
     with pytest.raises(error, match=sentence) as caught:
         make()
     assert str(caught.value).endswith(".")
+    assert caught.value.setting is not None
 
 
 @each

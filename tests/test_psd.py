@@ -192,10 +192,16 @@ def test_the_projection_moves_eigenvalues_only(seed, n, far):
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: BoundedPSD(0), r"The size n of the matrices must be at least 1, not 0\."),
-        (lambda: BoundedPSD(2, 0.0), r"The bound tau on the trace must be greater than 0, not 0\."),
-        (lambda: BoundedPSD(2, failure=1.5), r"failure is a probability, at most 1, not 1\.5\."),
-        (lambda: BoundedPSD(2, tolerance=0.0), r"tolerance must be greater than 0, not 0\."),
+        (lambda: BoundedPSD(0), r"n of BoundedPSD must be at least 1, not 0\."),
+        (lambda: BoundedPSD(2, 0.0), r"tau of BoundedPSD must be greater than 0, not 0\."),
+        (
+            lambda: BoundedPSD(2, failure=1.5),
+            r"failure of BoundedPSD must be at most 1, not 1\.5\.",
+        ),
+        (
+            lambda: BoundedPSD(2, tolerance=0.0),
+            r"tolerance of BoundedPSD must be greater than 0, not 0\.",
+        ),
     ],
 )
 def test_wrong_settings_are_refused_in_a_sentence(make, sentence):

@@ -448,46 +448,46 @@ def test_images_compare_and_print_as_what_they_are():
         (
             lambda: CappedSimplex(0, 1.0),
             InvalidInput,
-            r"The size n of a capped simplex must be at least 1, not 0\.",
+            r"n of CappedSimplex must be at least 1, not 0\.",
         ),
         (
             lambda: CappedSimplex(3, -1.0),
             InvalidInput,
-            r"The cap of a capped simplex must be greater than 0, not -1\.",
+            r"cap of CappedSimplex must be greater than 0, not -1\.",
         ),
         (
             lambda: CappedSimplex(3, 1.0, 0.0),
             InvalidInput,
-            r"The total of a capped simplex must be greater than 0, not 0\.",
+            r"total of CappedSimplex must be greater than 0, not 0\.",
         ),
         (
             lambda: CappedSimplex(3, "much"),
             WrongType,
-            r"The cap of a capped simplex must be a number, not 'much'\.",
+            r"cap of CappedSimplex must be a number, not 'much'\.",
         ),
         (
             lambda: Box([0.0, 2.0], [1.0, 1.0]),
             EmptySet,
             r"lower <= upper everywhere; at entry \[1\] the lower bound is greater\.",
         ),
-        (lambda: Box([0.0, 2.0], [1.0]), WrongShape, r"The upper bound of a box has shape \(1,\)"),
+        (lambda: Box([0.0, 2.0], [1.0]), WrongShape, r"upper of Box has shape \(1,\)"),
         (
             lambda: Box([0.0], [np.inf]),
             NotFinite,
-            r"The upper bound of a box holds inf at 0; every entry must be finite\.",
+            r"upper of Box holds inf at 0; every entry must be finite\.",
         ),
         (lambda: Box(0.0, 1.0), WrongShape, r"a number is a point of shape \(1,\)"),
         (
             lambda: L2Ball(3, radius=0.0),
             InvalidInput,
-            r"The radius of a ball must be greater than 0, not 0\.",
+            r"radius of L2Ball must be greater than 0, not 0\.",
         ),
         (
             lambda: L2Ball(3, center=[0.0]),
             WrongShape,
-            r"The center of a ball has shape \(1,\); the ball's points have shape \(3,\)\.",
+            r"center of L2Ball has shape \(1,\); its points have shape \(3,\)\.",
         ),
-        (lambda: L2Ball((2, 0)), InvalidInput, r"The size n of a ball must be at least 1, not 0\."),
+        (lambda: L2Ball((2, 0)), InvalidInput, r"n of L2Ball must be at least 1, not 0\."),
         (
             lambda: VertexHull(np.zeros((0, 2))),
             EmptySet,
@@ -496,7 +496,7 @@ def test_images_compare_and_print_as_what_they_are():
         (
             lambda: VertexHull([1.0, 2.0]),
             WrongShape,
-            r"The hull has points of shape \(\); a point needs at least one axis",
+            r"a number is a point of shape \(1,\)",
         ),
         (
             lambda: VertexHull([[1.0], [2.0, 3.0]]),
@@ -506,22 +506,22 @@ def test_images_compare_and_print_as_what_they_are():
         (
             lambda: Translated(Simplex(2), [1.0]),
             WrongShape,
-            r"The shift has shape \(1,\); the set's points have shape \(2,\)\.",
+            r"shift of Translated has shape \(1,\); its points have shape \(2,\)\.",
         ),
         (
             lambda: Translated("K", [1.0]),
             WrongType,
-            r"Translated needs a set .* to start from, not 'K'\.",
+            r"K of Translated must be a set such as .*, not 'K'\.",
         ),
         (
             lambda: Shrunk(Simplex(2), 1.5),
             InvalidInput,
-            r"The factor of a shrunk set must be at most 1, not 1\.5\.",
+            r"factor of Shrunk must be at most 1, not 1\.5\.",
         ),
         (
             lambda: Shrunk(Simplex(2), 0.0),
             InvalidInput,
-            r"The factor of a shrunk set must be greater than 0, not 0\.",
+            r"factor of Shrunk must be greater than 0, not 0\.",
         ),
     ],
 )

@@ -647,34 +647,40 @@ def test_projections_move_eigenvalues_or_singular_values_only(seed, m, n, far):
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: Spectraplex(0), r"The size n of the matrices must be at least 1, not 0\."),
-        (lambda: Spectraplex(2, -1.0), r"The trace tau must be greater than 0, not -1\."),
-        (lambda: Spectraplex(2, failure=2.0), r"failure is a probability, at most 1, not 2\."),
-        (lambda: Spectraplex(2, failure=0.0), r"failure must be greater than 0, not 0\."),
+        (lambda: Spectraplex(0), r"n of Spectraplex must be at least 1, not 0\."),
+        (lambda: Spectraplex(2, -1.0), r"tau of Spectraplex must be greater than 0, not -1\."),
+        (lambda: Spectraplex(2, failure=2.0), r"failure of Spectraplex must be at most 1, not 2\."),
+        (
+            lambda: Spectraplex(2, failure=0.0),
+            r"failure of Spectraplex must be greater than 0, not 0\.",
+        ),
         (
             lambda: Fantope(3, 4),
-            (
-                r"The rank k of a Fantope is at most the size n of its matrices; k = 4 and n = 3 "
-                r"were given\."
-            ),
+            r"k of Fantope must be at most n = 3, the size of its matrices, not 4\.",
         ),
-        (lambda: Fantope(3, 0), r"The rank k of a Fantope must be at least 1, not 0\."),
-        (lambda: Fantope(3, 2, tolerance=0.0), r"tolerance must be greater than 0, not 0\."),
+        (lambda: Fantope(3, 0), r"k of Fantope must be at least 1, not 0\."),
+        (
+            lambda: Fantope(3, 2, tolerance=0.0),
+            r"tolerance of Fantope must be greater than 0, not 0\.",
+        ),
         (
             lambda: NuclearBall(),
-            r"A nuclear ball has matrices of a shape \(m, n\); \(\) was given\.",
+            r"shape of NuclearBall is missing\.",
         ),
-        (lambda: NuclearBall(4), r"A nuclear ball has matrices of a shape \(m, n\); 4 was given\."),
+        (lambda: NuclearBall(4), r"shape of NuclearBall must be \(rows, columns\), not 4\."),
         (
             lambda: NuclearBall((2, 0)),
-            r"A side of the matrices of a nuclear ball must be at least 1, not 0\.",
+            r"shape of NuclearBall must be at least 1, not 0\.",
         ),
         (
             lambda: NuclearBall((2, 3), 0.0),
-            r"The bound tau on the nuclear norm must be greater than 0, not 0\.",
+            r"tau of NuclearBall must be greater than 0, not 0\.",
         ),
-        (lambda: NuclearBall((2, 3), dense=-1), r"dense must be at least 0, not -1\."),
-        (lambda: NuclearBall((2, 3), seed=-1), r"A seed must be at least 0, not -1\."),
+        (
+            lambda: NuclearBall((2, 3), dense=-1),
+            r"dense of NuclearBall must be at least 0, not -1\.",
+        ),
+        (lambda: NuclearBall((2, 3), seed=-1), r"seed of NuclearBall must be at least 0, not -1\."),
     ],
 )
 def test_wrong_settings_are_refused_in_a_sentence(make, sentence):

@@ -42,11 +42,13 @@ from tidewolf.core.arrays import (
     as_number,
     as_own,
 )
-from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape
+from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 from tidewolf.core.types import Array, Shape
 
-REQUIRED = inspect.Parameter.empty
-"""The default of a setting that has none."""
+REQUIRED: Any = inspect.Parameter.empty
+"""The default of a setting that has none; a field named like a property of a base takes it as its
+default, which hides the property.
+"""
 
 
 @dataclass(frozen=True)
@@ -202,6 +204,16 @@ class Numbers(Check):
         return value if isinstance(value, str) and value else _nested(value)
 
 
+@dataclass(frozen=True)
+class Point(Numbers):
+    """An array that has an entry for each of a point's: at least one axis, and no empty one."""
+
+    def __call__(self, value: Any, what: str) -> Array:
+        array = super().__call__(value, what)
+        require_entries(tuple(array.shape), what)
+        return array
+
+
 class Setting(NamedTuple):
     """One setting of a class or a function, as it is declared."""
 
@@ -282,6 +294,8 @@ def validate(value: Any) -> None:
 
 def checked(check: Check, value: Any, name: str, owner: str) -> Any:
     """The value in its plain form; an error carries the name of the setting."""
+    if value is REQUIRED:
+        raise WrongType(f"{name} of {owner} is missing.", setting=name)
     try:
         return check(value, f"{name} of {owner}")
     except TidewolfError as error:
@@ -296,6 +310,15 @@ def as_shape(shape: Any, what: str) -> Shape:
         raise WrongShape(f"{what} is a shape without axes; a number is a point of shape (1,).")
     as_count(math.prod(sides), f"The number of entries that {what} makes", most=MOST_ENTRIES)
     return sides
+
+
+def require_entries(shape: Shape, what: str) -> None:
+    """Refuse the shape of an array that has no entries, or no axes."""
+    if not shape or 0 in shape:
+        raise WrongShape(
+            f"{what} has shape {shape}; a point needs at least one axis and one entry (a number "
+            "is a point of shape (1,))."
+        )
 
 
 @cache

@@ -229,6 +229,11 @@ class Sparse(Vertex):
         self.shape, self.indices, self.values = shape, frozen(indices), frozen(values)
 
     @staticmethod
+    def zero(shape: Shape) -> Sparse:
+        """The origin."""
+        return Sparse(shape, np.zeros(0, dtype=np.int32), np.zeros(0))
+
+    @staticmethod
     def of(point: Array) -> Sparse:
         """The nonzero entries of a dense point."""
         entries = flat(to_numpy(point)).astype(np.float64, copy=False)

@@ -1,4 +1,4 @@
-"""Convex sets: one abstract class, and five gifts a set may bring.
+"""Convex sets: one abstract class, and five capabilities that a set may have.
 
 A set is written by giving `shape`, `center`, `radius`, `excess` and either `lmo` (a dense answer,
 checked for membership on every call of the machinery) or `answer` (a structured one, trusted; then
@@ -13,16 +13,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
-from tidewolf.core.arguments import shown
+from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.arrays import (
-    MOST_ENTRIES,
     SILENCE,
-    as_count,
     as_direction,
     as_own,
     as_point,
@@ -35,9 +34,10 @@ from tidewolf.core.arrays import (
     require_finite,
     to_numpy,
 )
-from tidewolf.core.errors import OracleError, WrongShape, WrongType
+from tidewolf.core.errors import EmptySet, OracleError, WrongShape, WrongType
 from tidewolf.core.jit import Kernel
 from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import Check
 from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.values import Value
 from tidewolf.core.vertices import Dense, Sparse, Vertex
@@ -216,6 +216,41 @@ class ConvexSet(Value, ABC):
         return moved
 
 
+@dataclass(frozen=True)
+class InnerSet(Check):
+    """A set that another one is made of; in files a table, for which a set is built."""
+
+    words: ClassVar[str] = 'a table such as { kind = "Simplex", n = 3 }'
+
+    def __call__(self, value: Any, what: str) -> ConvexSet:
+        if not isinstance(value, ConvexSet):
+            raise WrongType(
+                f"{what} must be a set such as sets.Simplex(3), or one of your own (a "
+                f"sets.ConvexSet), not {shown(value)}."
+            )
+        return value
+
+    def read(self, value: Any) -> dict[str, Any] | None:
+        return value if isinstance(value, dict) else None
+
+
+@dataclass(frozen=True)
+class InnerSets(Check):
+    """The sets that another one is made of; in files a list of tables."""
+
+    words: ClassVar[str] = 'a list of tables such as [{ kind = "Simplex", n = 3 }]'
+
+    def __call__(self, value: Any, what: str) -> tuple[ConvexSet, ...]:
+        given = as_items(value, what, "[sets.Simplex(2), sets.L2Ball(3)]")
+        if not given:
+            raise EmptySet(f"{what} must be at least one set: of no sets there are no points.")
+        return tuple(InnerSet()(part, f"Each of {what}") for part in given)
+
+    def read(self, value: Any) -> tuple[dict[str, Any], ...] | None:
+        tables = isinstance(value, list) and value and all(isinstance(t, dict) for t in value)
+        return tuple(value) if tables else None
+
+
 class Projectable(ABC):
     """A set with a fast exact Euclidean projection; rivals and tests use it, learners never do."""
 
@@ -315,22 +350,14 @@ def membership_tolerance(x: Array, radius: float) -> float:
     return 1e4 * eps_of(x) * max(radius, float(namespace(x).max(namespace(x).abs(x))))
 
 
-def as_shape(shape: Sequence[int], what: str) -> Shape:
-    """The shape of points that have something to choose: at least one axis, and no empty one."""
-    if len(shape) == 0 or 0 in shape:
+def require_shape(owner: ConvexSet, name: str, shape: Shape, whose: str = "its points") -> None:
+    """Refuse an array among the settings of a set that has another shape than `whose` have."""
+    given = tuple(getattr(owner, name).shape)
+    if given != shape:
         raise WrongShape(
-            f"{what} has points of shape {tuple(shape)}; a point needs at least one axis and one "
-            "entry (a number is a point of shape (1,))."
+            f"{name} of {type(owner).__name__} has shape {given}; {whose} have shape {shape}.",
+            setting=name,
         )
-    as_count(math.prod(shape), "The number of entries of a point", most=MOST_ENTRIES)
-    return tuple(shape)
-
-
-def as_size(n: object, what: str) -> int | Shape:
-    """A number of entries, or a shape; a shape of one axis is its number."""
-    sides = n if isinstance(n, tuple | list) else (n,)
-    shape = as_shape([as_count(side, f"The size n of {what}") for side in sides], "The set")
-    return shape[0] if len(shape) == 1 else shape
 
 
 def shape_of(n: int | Shape) -> Shape:

@@ -12,22 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    as_direction,
-    as_own,
-    as_point,
-    frozen,
-    length,
-    like,
-    namespace,
-    to_numpy,
-)
+from tidewolf.core.arrays import as_direction, as_point, frozen, length, like, namespace, to_numpy
 from tidewolf.core.errors import EmptySet
 from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import Point
 from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.vertices import Dense
 from tidewolf.sets.base import (
@@ -36,33 +28,42 @@ from tidewolf.sets.base import (
     Polyhedral,
     Projectable,
     Relaxable,
-    as_shape,
+    require_shape,
 )
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Box(ConvexSet, Projectable, Polyhedral, Relaxable):
-    """Arrays with every entry between `lower` and `upper`, two arrays of one shape.
-    Geometry exact.
+    """Arrays with every entry between `lower` and `upper`. Geometry exact.
+
+    Parameters
+    ----------
+    lower : array
+        The least value of each entry, in the shape of a point.
+    upper : array
+        The largest value of each entry, in the shape of `lower`.
+
+    Examples
+    --------
+    >>> K = tw.sets.Box([0.0, -1.0], [2.0, 1.0])
+    >>> K.lmo(np.array([1.0, -3.0]))
+    array([0., 1.])
     """
 
-    lower: Array
-    upper: Array
+    lower: Annotated[Array, Point("The least value of each entry, in the shape of a point.")]
+    upper: Annotated[Array, Point("The largest value of each entry, in the shape of `lower`.")]
 
     def __post_init__(self) -> None:
-        lower = as_own(self.lower, "The lower bound of a box")
-        upper = as_own(
-            as_point(self.upper, as_shape(lower.shape, "The box"), "The upper bound of a box"),
-            "The upper bound of a box",
-        )
-        upper = frozen(like(upper, lower))
+        super().__post_init__()
+        require_shape(self, "upper", self.shape)
+        lower, upper = self.lower, frozen(like(self.upper, self.lower))
         if not bool(namespace(lower).all(lower <= upper)):
             at = np.argwhere(to_numpy(lower > upper))[0].tolist()
             raise EmptySet(
-                f"A box needs lower <= upper everywhere; at entry {at} the lower bound is greater."
+                f"A box needs lower <= upper everywhere; at entry {at} the lower bound is greater.",
+                setting="upper",
             )
-        object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
 
     @property

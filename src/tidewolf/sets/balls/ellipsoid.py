@@ -1,12 +1,12 @@
 """The ellipsoid of a positive definite matrix A.
 
     { (x - c)' A (x - c) <= 1 }
-        semi-axes s_i = 1/sqrt(a_i) along the eigenvectors of A, a_i its eigenvalues
 
-A vector for A is its diagonal. In the coordinates u = Q'(x - c), A = Q diag(a) Q', it is sum_i
-(u_i/s_i)^2 <= 1, the unit ball stretched by s. Oracle: with e = Q'd the answer is u = -s
-(s e)/|s e|, from d divided by its largest size; the center for d = 0. Radius: the longest
-semi-axis; diameter: twice that; inner radius: the shortest.
+Its semi-axes are s_i = 1/sqrt(a_i) along the eigenvectors of A, a_i its eigenvalues. A vector for A
+is its diagonal. In the coordinates u = Q'(x - c), A = Q diag(a) Q', it is sum_i (u_i/s_i)^2 <= 1,
+the unit ball stretched by s. Oracle: with e = Q'd the answer is u = -s (s e)/|s e|, from d divided
+by its largest size; the center for d = 0. Radius: the longest semi-axis; diameter: twice that;
+inner radius: the shortest.
 
 Projection of u outside: x_i = s_i p_i, p_i = s_i u_i/(s_i^2 + t), with the t > 0 for which
 f(t) = |p| is 1. Since 1/f is concave and grows, Newton's method on 1/f = 1 stays below the root
@@ -21,12 +21,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
 from tidewolf.core.arrays import (
-    as_own,
     as_point,
     eps_of,
     frozen,
@@ -39,9 +38,10 @@ from tidewolf.core.arrays import (
 )
 from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import Numbers
 from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.vertices import Dense
-from tidewolf.sets.base import ConvexSet, Projectable, Relaxable, clipped
+from tidewolf.sets.base import ConvexSet, Projectable, Relaxable, clipped, require_shape
 
 _MOST_STEPS = 100
 
@@ -49,43 +49,52 @@ _MOST_STEPS = 100
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Ellipsoid(ConvexSet, Projectable, Relaxable):
-    """Vectors x with (x - center)' A (x - center) <= 1; `matrix` is A, or the diagonal of A.
-    Geometry exact.
+    """Vectors x with (x - center)' A (x - center) <= 1. Geometry exact.
 
-    The center is the origin unless told otherwise. For { (x - c)' A (x - c) <= r } give A/r.
+    For { (x - c)' A (x - c) <= r } give A/r.
+
+    Parameters
+    ----------
+    matrix : array
+        The positive definite matrix A, or its diagonal.
+    center : array, optional
+        The middle of the ellipsoid. None: the origin.
+
+    Examples
+    --------
+    >>> K = tw.sets.Ellipsoid([1.0, 0.25])  # semi-axes 1 and 2
+    >>> K.lmo(np.array([0.0, 1.0])) + 0.0
+    array([ 0., -2.])
     """
 
-    matrix: Array
-    center: Array = None
+    matrix: Annotated[Array, Numbers("The positive definite matrix A, or its diagonal.")]
+    center: Annotated[Array, Numbers("The middle of the ellipsoid. None: the origin.")] = None
 
     def __post_init__(self) -> None:
-        matrix = as_own(self.matrix, "The matrix of an ellipsoid")
+        super().__post_init__()
+        matrix = self.matrix
         n = matrix.shape[0] if matrix.shape else 0
         if tuple(matrix.shape) not in ((n,), (n, n)) or n == 0:
             raise WrongShape(
-                "The matrix of an ellipsoid is n x n, or the n entries of its diagonal, not of "
-                f"shape {tuple(matrix.shape)}."
+                "matrix of Ellipsoid must be n x n, or the n entries of its diagonal, not of shape "
+                f"{tuple(matrix.shape)}.",
+                setting="matrix",
             )
-        center = (
-            np.zeros(n)
-            if self.center is None
-            else as_own(self.center, "The center of an ellipsoid")
-        )
-        if tuple(center.shape) != (n,):
-            raise WrongShape(
-                f"The center of an ellipsoid has shape {tuple(center.shape)}; its matrix makes "
-                f"points of shape {(n,)}."
-            )
-        object.__setattr__(self, "matrix", matrix)
+        center = np.zeros(n) if self.center is None else self.center
         object.__setattr__(self, "center", frozen(like(center, matrix)))
+        require_shape(self, "center", self.shape)
         A = to_numpy(matrix)
         if A.ndim == 2 and np.max(np.abs(A - A.T)) > 100 * eps_of(matrix) * np.max(np.abs(A)):
-            raise InvalidInput("The matrix of an ellipsoid must be symmetric; give (A + A')/2.")
-        smallest, largest = (float(pick(self._turned[0])) for pick in (np.min, np.max))
+            raise InvalidInput(
+                "matrix of Ellipsoid must be symmetric; give (A + A')/2.", setting="matrix"
+            )
+        eigenvalues = self._turned[0]
+        smallest, largest = float(np.min(eigenvalues)), float(np.max(eigenvalues))
         if smallest <= n * eps_of(matrix) * largest or largest <= 0:
             raise InvalidInput(
-                "The matrix of an ellipsoid must be positive definite; its eigenvalues run from "
-                f"{smallest:.3g} to {largest:.3g}."
+                "matrix of Ellipsoid must be positive definite; its eigenvalues run from "
+                f"{smallest:.3g} to {largest:.3g}.",
+                setting="matrix",
             )
 
     @property
@@ -109,11 +118,8 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
         return self.inner_radius * max(0.0, length(u / like(self._semiaxes, u)) - 1.0)
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
-        xp, center, s = (
-            namespace(direction),
-            like(self.center, direction),
-            like(self._semiaxes, direction),
-        )
+        xp, center = namespace(direction), like(self.center, direction)
+        s = like(self._semiaxes, direction)
         largest = float(xp.max(xp.abs(direction)))
         if largest == 0.0:
             return Answer(Dense(center))

@@ -15,13 +15,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Annotated, Any, final
 
 import numpy as np
 
 from tidewolf.core.arrays import (
-    as_number,
-    as_own,
     as_point,
     frozen,
     is_array,
@@ -33,10 +31,32 @@ from tidewolf.core.arrays import (
 )
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.oracle import Answer
-from tidewolf.core.types import Array, Floats, Int32s, Int64s, Shape
-from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.sets.balls.norm_ball import NormBall
-from tidewolf.sets.base import Projectable, as_shape
+from tidewolf.core.settings import Numbers, require_entries
+from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
+from tidewolf.core.vertices import Sparse
+from tidewolf.sets.balls.norm_ball import Bound, NormBall
+from tidewolf.sets.base import Projectable
+
+
+@dataclass(frozen=True)
+class GroupNumbers(Numbers):
+    """Whole numbers in the shape of a point: entries with the same one form a group."""
+
+    def __call__(self, value: Any, what: str) -> NDArray:
+        require_no_mask(value, what)
+        try:
+            groups = np.array(to_numpy(value) if is_array(value) else value)
+        except (TypeError, ValueError):
+            raise WrongType(
+                f"{what} must be an array of whole numbers; the rows given have different lengths."
+            ) from None
+        if groups.dtype.kind not in "iu":
+            raise WrongType(
+                f"{what} must be whole numbers, one for each entry of a point, not of dtype "
+                f"{groups.dtype}."
+            )
+        require_entries(groups.shape, what)
+        return frozen(groups)  # type: ignore[no-any-return]
 
 
 @final
@@ -44,50 +64,55 @@ from tidewolf.sets.base import Projectable, as_shape
 class GroupBall(NormBall, Projectable):
     """Arrays whose groups have weighted lengths of at most `tau` in sum. Geometry exact.
 
-    `groups` are whole numbers in the shape of a point: entries with the same one form a group.
-    `weights`, 1 unless told otherwise, belong to these numbers in increasing order.
+    Parameters
+    ----------
+    groups : array
+        A whole number for each entry, in the shape of a point: entries with the same number form a
+        group.
+    tau : float, default 1.0
+        What the norm of a member is at most.
+    weights : array, optional
+        The weight of each group, above 0, in the order of their numbers. None: 1 for each.
+
+    Examples
+    --------
+    >>> K = tw.sets.GroupBall([0, 0, 1], tau=5.0)
+    >>> K.lmo(np.array([3.0, -4.0, 1.0]))
+    array([-3.,  4.,  0.])
     """
 
-    groups: Array
-    tau: float = 1.0
-    weights: Array = None
+    groups: Annotated[
+        Array,
+        GroupNumbers(
+            "A whole number for each entry, in the shape of a point: entries with the same number "
+            "form a group."
+        ),
+    ]
+    tau: Bound = 1.0
+    weights: Annotated[
+        Array,
+        Numbers(
+            "The weight of each group, above 0, in the order of their numbers. None: 1 for each."
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
-        require_no_mask(self.groups, "The groups of a group ball")
-        try:
-            groups = np.array(to_numpy(self.groups) if is_array(self.groups) else self.groups)
-        except (TypeError, ValueError):
-            raise WrongType(
-                "The groups of a group ball are an array of whole numbers; the rows given have "
-                "different lengths."
-            ) from None
-        if groups.dtype.kind not in "iu":
-            raise WrongType(
-                "The groups of a group ball must be whole numbers, one for each entry of a point, "
-                f"not of dtype {groups.dtype}."
-            )
-        as_shape(groups.shape, "The group ball")
-        object.__setattr__(self, "groups", frozen(groups))
-        object.__setattr__(
-            self, "tau", as_number(self.tau, "The bound tau of a group ball", above=0.0)
-        )
-        count = len(np.unique(groups))
-        weights = (
-            frozen(np.ones(count))
-            if self.weights is None
-            else as_own(self.weights, "The weights of a group ball")
-        )
-        if tuple(weights.shape) != (count,):
+        super().__post_init__()
+        count = len(np.unique(self.groups))
+        if self.weights is None:
+            object.__setattr__(self, "weights", frozen(np.ones(count)))
+        shape = tuple(self.weights.shape)
+        if shape != (count,):
             raise WrongShape(
-                f"The weights of a group ball have shape {tuple(weights.shape)}; there are {count} "
-                "groups."
+                f"weights of GroupBall has shape {shape}; there are {count} groups.",
+                setting="weights",
             )
-        if float(namespace(weights).min(weights)) <= 0:
+        if float(namespace(self.weights).min(self.weights)) <= 0:
             raise InvalidInput(
-                "The weights of a group ball must be greater than 0: a group without weight would "
-                "be free to go anywhere."
+                "weights of GroupBall must be greater than 0: a group without weight would be free "
+                "to go anywhere.",
+                setting="weights",
             )
-        object.__setattr__(self, "weights", weights)
 
     @property
     def shape(self) -> Shape:
@@ -110,14 +135,11 @@ class GroupBall(NormBall, Projectable):
         lengths = self._lengths(d)
         g = int(np.argmax(lengths / self._w))
         if lengths[g] == 0.0:
-            return Answer(Sparse(self.shape, np.zeros(0, dtype=np.int32), np.zeros(0)))
+            return Answer(Sparse.zero(self.shape))
         chosen = self._order[self._starts[g] : self._starts[g + 1]]
         return Answer(
             Sparse(self.shape, chosen, (-self.tau / self._w[g]) * (d[chosen] / lengths[g]))
         )
-
-    def atom(self, point: Array) -> Vertex:
-        return Sparse.of(point)
 
     def project(self, y: Array) -> Array:
         """Every group shortened by its weight times one number."""

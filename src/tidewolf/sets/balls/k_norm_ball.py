@@ -1,15 +1,15 @@
 """The ball of the k-norm: the sum of the k entries of largest size.
 
-    { N(x) <= tau },   N(x) = |x|_[1] + ... + |x|_[k]  |x|_[1] >= |x|_[2] >= ...  the sizes in order
+    { N(x) <= tau },   N(x) = |x|_[1] + ... + |x|_[k]
+                       |x|_[1] >= |x|_[2] >= ...  the sizes in order
 
 It is the convex hull of the L1 ball of radius tau and the box [-tau/k, tau/k]^n: the largest of <d,
 .> over either is tau max(|d|_inf, |d|_1 / k), and this is the dual norm of N. Oracle: whichever of
 the two balls reaches farther, the first when they are equal. (k = 1 is the box, k = n the L1 ball.)
 The farthest members are the vertices, radius tau max(1, sqrt(n)/k). The facets, k entries with
 signs that sum to tau, are at tau/sqrt(k). Projection: that of the ordered weighted ball with k ones
-for weights.
-Description: x with s_i + t >= |x_i|, s >= 0, t >= 0 and k t + sum s <= tau, since the best t is
-|x|_[k].
+for weights. Description: x with s_i + t >= |x_i|, s >= 0, t >= 0 and k t + sum s <= tau, since the
+best t is |x|_[k].
 """
 
 from __future__ import annotations
@@ -17,42 +17,50 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_number, as_point, flat, namespace, to_numpy
+from tidewolf.core.arrays import as_point, flat, namespace, to_numpy
 from tidewolf.core.oracle import Answer
-from tidewolf.core.types import Array, Shape
-from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.sets.balls.k_sparse import as_entries
-from tidewolf.sets.balls.norm_ball import NormBall
+from tidewolf.core.settings import Count
+from tidewolf.core.types import Array
+from tidewolf.core.vertices import Sparse
+from tidewolf.sets.balls.norm_ball import Bound, Entries, NormBall, require_at_most_entries
 from tidewolf.sets.balls.ordered_weighted_ball import OrderedWeightedBall
-from tidewolf.sets.base import LinearDescription, Polyhedral, Projectable, as_size, shape_of
+from tidewolf.sets.base import LinearDescription, Polyhedral, Projectable
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class KNormBall(NormBall, Projectable, Polyhedral):
-    """Arrays whose k entries of largest size have sizes of at most `tau` in sum; n as for `L2Ball`.
+    """Arrays whose k entries of largest size have sizes of at most `tau` in sum. Geometry exact.
 
-    Geometry exact.
+    Parameters
+    ----------
+    n : int or tuple of int
+        How many entries a point has, or its shape.
+    k : int
+        How many of the largest sizes the norm adds up, at most `n`.
+    tau : float, default 1.0
+        What the norm of a member is at most.
+
+    Examples
+    --------
+    >>> K = tw.sets.KNormBall(3, k=2)
+    >>> K.norm(np.array([0.5, -0.25, 0.25]))
+    0.75
+    >>> K.lmo(np.array([1.0, 1.0, -1.0]))
+    array([-0.5, -0.5,  0.5])
     """
 
-    n: int | Shape
-    k: int
-    tau: float = 1.0
+    n: Entries
+    k: Annotated[int, Count("How many of the largest sizes the norm adds up, at most `n`.")]
+    tau: Bound = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n", as_size(self.n, "a k-norm ball"))
-        object.__setattr__(self, "k", as_entries(self.k, math.prod(self.shape), "a k-norm ball"))
-        object.__setattr__(
-            self, "tau", as_number(self.tau, "The bound tau of a k-norm ball", above=0.0)
-        )
-
-    @property
-    def shape(self) -> Shape:
-        return shape_of(self.n)
+        super().__post_init__()
+        require_at_most_entries(self, self.k)
 
     @property
     def radius(self) -> float:
@@ -76,9 +84,6 @@ class KNormBall(NormBall, Projectable, Polyhedral):
         else:
             chosen, size = np.arange(len(d), dtype=np.int32), self.tau / self.k
         return Answer(Sparse(self.shape, chosen, np.where(d[chosen] < 0, size, -size)))
-
-    def atom(self, point: Array) -> Vertex:
-        return Sparse.of(point)
 
     def project(self, y: Array) -> Array:
         """The projection on the ordered weighted ball that this is."""

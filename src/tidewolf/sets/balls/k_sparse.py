@@ -16,41 +16,54 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_count, as_number, as_point, flat, namespace, to_numpy
-from tidewolf.core.errors import InvalidInput
+from tidewolf.core.arrays import as_point, flat, namespace, to_numpy
 from tidewolf.core.oracle import Answer
-from tidewolf.core.types import Array, Shape
-from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.sets.balls.norm_ball import NormBall, largest, signed
-from tidewolf.sets.base import LinearDescription, Polyhedral, Projectable, as_size, shape_of
+from tidewolf.core.settings import Count, Number
+from tidewolf.core.types import Array
+from tidewolf.core.vertices import Sparse
+from tidewolf.sets.balls.norm_ball import (
+    Entries,
+    NormBall,
+    largest,
+    require_at_most_entries,
+    signed,
+)
+from tidewolf.sets.base import LinearDescription, Polyhedral, Projectable
 from tidewolf.sets.simplices.capped_simplex import CappedSimplex
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class KSparse(NormBall, Projectable, Polyhedral):
-    """The convex hull of arrays with at most k nonzero entries, each at most `tau` in size; n as
-    for `L2Ball`. Geometry exact.
+    """The convex hull of arrays with at most k nonzero entries, each at most `tau` in size.
+    Geometry exact.
+
+    Parameters
+    ----------
+    n : int or tuple of int
+        How many entries a point has, or its shape.
+    k : int
+        How many entries of a vertex are not zero, at most `n`.
+    tau : float, default 1.0
+        The size of those entries.
+
+    Examples
+    --------
+    >>> tw.sets.KSparse(4, k=2).lmo(np.array([1.0, -4.0, 3.0, 0.5]))
+    array([ 0.,  1., -1.,  0.])
     """
 
-    n: int | Shape
-    k: int
-    tau: float = 1.0
+    n: Entries
+    k: Annotated[int, Count("How many entries of a vertex are not zero, at most `n`.")]
+    tau: Annotated[float, Number("The size of those entries.", above=0.0)] = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n", as_size(self.n, "a k-sparse set"))
-        object.__setattr__(self, "k", as_entries(self.k, math.prod(self.shape), "a k-sparse set"))
-        object.__setattr__(
-            self, "tau", as_number(self.tau, "The bound tau of a k-sparse set", above=0.0)
-        )
-
-    @property
-    def shape(self) -> Shape:
-        return shape_of(self.n)
+        super().__post_init__()
+        require_at_most_entries(self, self.k)
 
     @property
     def radius(self) -> float:
@@ -70,9 +83,6 @@ class KSparse(NormBall, Projectable, Polyhedral):
         d = flat(to_numpy(direction))
         chosen = largest(np.abs(d), self.k)
         return Answer(Sparse(self.shape, chosen, np.where(d[chosen] < 0, self.tau, -self.tau)))
-
-    def atom(self, point: Array) -> Vertex:
-        return Sparse.of(point)
 
     def project(self, y: Array) -> Array:
         """Sizes cut at tau; where they sum to more than k tau, projected on the capped simplex of
@@ -104,11 +114,3 @@ class KSparse(NormBall, Projectable, Polyhedral):
     @classmethod
     def examples(cls) -> Sequence[KSparse]:
         return (cls(1, 1), cls(5, 2, 0.5), cls((2, 2), 4, 3.0))
-
-
-def as_entries(k: object, n: int, what: str) -> int:
-    """A number of entries out of n."""
-    k = as_count(k, f"The number k of entries of {what}")
-    if k > n:
-        raise InvalidInput(f"The number k of entries of {what} must be at most n = {n}, not {k}.")
-    return k

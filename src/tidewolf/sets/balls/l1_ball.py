@@ -15,35 +15,36 @@ from typing import final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_number, as_point, flat, namespace
+from tidewolf.core.arrays import as_point, flat, namespace
 from tidewolf.core.oracle import Answer
-from tidewolf.core.types import Array, Shape
-from tidewolf.core.vertices import Sparse, Vertex
+from tidewolf.core.types import Array
+from tidewolf.core.vertices import Sparse
 from tidewolf.sets.balls.k_sparse import KSparse
-from tidewolf.sets.balls.norm_ball import NormBall, signed
-from tidewolf.sets.base import LinearDescription, Polyhedral, Projectable, as_size, shape_of
+from tidewolf.sets.balls.norm_ball import Bound, Entries, NormBall, signed
+from tidewolf.sets.base import LinearDescription, Polyhedral, Projectable
 from tidewolf.sets.simplices.simplex import Simplex
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class L1Ball(NormBall, Projectable, Polyhedral):
-    """Arrays whose entries have sizes of at most `tau` in sum; n is a number of entries, or a
-    shape. Geometry exact.
+    """Arrays whose entries have sizes of at most `tau` in sum. Geometry exact.
+
+    Parameters
+    ----------
+    n : int or tuple of int
+        How many entries a point has, or its shape.
+    tau : float, default 1.0
+        What the norm of a member is at most.
+
+    Examples
+    --------
+    >>> tw.sets.L1Ball(3, tau=2.0).lmo(np.array([1.0, -4.0, 3.0]))
+    array([0., 2., 0.])
     """
 
-    n: int | Shape
-    tau: float = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "n", as_size(self.n, "an L1 ball"))
-        object.__setattr__(
-            self, "tau", as_number(self.tau, "The bound tau of an L1 ball", above=0.0)
-        )
-
-    @property
-    def shape(self) -> Shape:
-        return shape_of(self.n)
+    n: Entries
+    tau: Bound = 1.0
 
     @property
     def radius(self) -> float:
@@ -63,9 +64,6 @@ class L1Ball(NormBall, Projectable, Polyhedral):
         largest = int(xp.argmax(xp.abs(d)))
         value = self.tau if float(d[largest]) < 0 else -self.tau
         return Answer(Sparse(self.shape, np.array([largest], dtype=np.int32), np.array([value])))
-
-    def atom(self, point: Array) -> Vertex:
-        return Sparse.of(point)
 
     def project(self, y: Array) -> Array:
         """The sizes projected on the simplex of sums of at most tau, with the signs of y."""

@@ -10,46 +10,51 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_number, as_own, as_point, frozen, length, like, namespace
-from tidewolf.core.errors import WrongShape
+from tidewolf.core.arrays import as_point, frozen, length, like, namespace
 from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import Number, Numbers
 from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Dense
-from tidewolf.sets.base import ConvexSet, Projectable, Relaxable, as_size, shape_of
+from tidewolf.sets.balls.norm_ball import Entries
+from tidewolf.sets.base import ConvexSet, Projectable, Relaxable, require_shape, shape_of
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class L2Ball(ConvexSet, Projectable, Relaxable):
-    """Arrays within `radius` of `center` (the origin unless told otherwise); n is a number of
-    entries, or a shape. Geometry exact.
+    """Arrays within `radius` of `center`. Geometry exact.
+
+    Parameters
+    ----------
+    n : int or tuple of int
+        How many entries a point has, or its shape.
+    radius : float, default 1.0
+        How far members are from the center.
+    center : array, optional
+        The middle of the ball. None: the origin.
+
+    Examples
+    --------
+    >>> K = tw.sets.L2Ball(2, radius=5.0)
+    >>> K.lmo(np.array([3.0, -4.0]))
+    array([-3.,  4.])
+    >>> K.project(np.array([6.0, 8.0]))
+    array([3., 4.])
     """
 
-    n: int | Shape
-    radius: float = 1.0
-    center: Array = None
+    n: Entries
+    radius: Annotated[float, Number("How far members are from the center.", above=0.0)] = 1.0
+    center: Annotated[Array, Numbers("The middle of the ball. None: the origin.")] = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n", as_size(self.n, "a ball"))
-        object.__setattr__(
-            self, "radius", as_number(self.radius, "The radius of a ball", above=0.0)
-        )
-        shape = self.shape
-        center = (
-            frozen(np.zeros(shape))
-            if self.center is None
-            else as_own(self.center, "The center of a ball")
-        )
-        if tuple(center.shape) != shape:
-            raise WrongShape(
-                f"The center of a ball has shape {tuple(center.shape)}; the ball's points have "
-                f"shape {shape}."
-            )
-        object.__setattr__(self, "center", center)
+        super().__post_init__()
+        if self.center is None:
+            object.__setattr__(self, "center", frozen(np.zeros(self.shape)))
+        require_shape(self, "center", self.shape)
 
     @property
     def shape(self) -> Shape:

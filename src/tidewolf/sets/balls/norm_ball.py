@@ -8,21 +8,37 @@ in size than `reach`: the box [-reach, reach]^n is the superset. `Translated` pu
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from functools import cached_property
+from typing import Annotated, TypeAlias
 
 import numpy as np
 
 from tidewolf.core.arrays import as_point, frozen, namespace
+from tidewolf.core.errors import InvalidInput
 from tidewolf.core.oracle import Answer
-from tidewolf.core.types import Array, Int32s, NDArray
-from tidewolf.sets.base import ConvexSet, Relaxable, clipped
+from tidewolf.core.settings import Number, Size
+from tidewolf.core.types import Array, Int32s, NDArray, Shape
+from tidewolf.core.vertices import Sparse, Vertex
+from tidewolf.sets.base import ConvexSet, Relaxable, clipped, shape_of
+
+Entries: TypeAlias = Annotated[int | Shape, Size("How many entries a point has, or its shape.")]
+Bound: TypeAlias = Annotated[float, Number("What the norm of a member is at most.", above=0.0)]
 
 
 class NormBall(ConvexSet, Relaxable):
-    """Abstract: { x : norm(x) <= tau }. A subclass is a frozen dataclass with a field tau."""
+    """Abstract: { x : norm(x) <= tau }.
 
+    A subclass is a frozen dataclass with fields tau and n, or with a `shape` of its own.
+    """
+
+    n: int | Shape
     tau: float
+
+    @property
+    def shape(self) -> Shape:
+        return shape_of(self.n)
 
     @abstractmethod
     def norm(self, x: Array) -> float:
@@ -34,6 +50,9 @@ class NormBall(ConvexSet, Relaxable):
     @cached_property
     def center(self) -> Array:
         return frozen(np.zeros(self.shape))
+
+    def atom(self, point: Array) -> Vertex:
+        return Sparse.of(point)
 
     @property
     def reach(self) -> float:
@@ -47,6 +66,14 @@ class NormBall(ConvexSet, Relaxable):
     def relax(self, y: Array) -> Array:
         """The box [-reach, reach]^n around it."""
         return clipped(y, self.shape, -self.reach, self.reach)
+
+
+def require_at_most_entries(K: ConvexSet, k: int) -> None:
+    """Refuse a number k of entries beyond those that points have."""
+    if k > (n := math.prod(K.shape)):
+        raise InvalidInput(
+            f"k of {type(K).__name__} must be at most n = {n}, not {k}.", setting="k"
+        )
 
 
 def largest(sizes: NDArray, k: int) -> Int32s:

@@ -1,8 +1,8 @@
 """The ball of an ordered weighted norm (OWL; SLOPE, OSCAR): the larger an entry, the larger its
 weight.
 
-    { N(x) <= tau },   N(x) = sum_i w_i |x|_[i]   w_1 >= ... >= w_n >= 0, w_1 > 0;
-    |x|_[1] >= |x|_[2] >= ...  the sizes in order
+    { N(x) <= tau },   N(x) = sum_i w_i |x|_[i]
+                       w_1 >= ... >= w_n >= 0, w_1 > 0;  |x|_[1] >= |x|_[2] >= ...  the sizes
 
 With W_k = w_1 + ... + w_k its vertices are among the vectors of k entries +-tau/W_k, k = 1, ..., n
 (Zeng & Figueiredo 2014). Oracle: the k entries of largest size (ties: the earlier ones) for the k
@@ -22,16 +22,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_number, as_own, as_point, length, like, namespace, to_numpy
-from tidewolf.core.errors import InvalidInput, WrongShape
+from tidewolf.core.arrays import as_point, length, like, namespace, to_numpy
+from tidewolf.core.errors import InvalidInput
 from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import Numbers
 from tidewolf.core.types import Array, Floats, Shape
-from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.sets.balls.norm_ball import NormBall, largest, signed
+from tidewolf.core.vertices import Sparse
+from tidewolf.sets.balls.norm_ball import Bound, NormBall, largest, signed
 from tidewolf.sets.base import Projectable
 
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
@@ -44,35 +45,49 @@ class OrderedWeightedBall(NormBall, Projectable):
     """Vectors whose sizes, the largest times the first of `weights` and so on, sum to at most
     `tau`. Geometry exact.
 
-    `weights` do not increase, are not negative, and not all zero; there are as many as entries.
+    Parameters
+    ----------
+    weights : array
+        The weight of the largest entry, of the second largest and so on: as many as a point has
+        entries. They do not increase, none is negative, and the first is above 0.
+    tau : float, default 1.0
+        What the norm of a member is at most.
+
+    Examples
+    --------
+    >>> K = tw.sets.OrderedWeightedBall([2.0, 1.0])
+    >>> K.norm(np.array([0.25, -0.5]))
+    1.25
+    >>> K.lmo(np.array([1.0, -4.0]))
+    array([0. , 0.5])
     """
 
-    weights: Array
-    tau: float = 1.0
+    weights: Annotated[
+        Array,
+        Numbers(
+            "The weight of the largest entry, of the second largest and so on: as many as a point "
+            "has entries. They do not increase, none is negative, and the first is above 0.",
+            axes=1,
+        ),
+    ]
+    tau: Bound = 1.0
 
     def __post_init__(self) -> None:
-        weights = as_own(self.weights, "The weights of an ordered weighted ball")
-        if len(weights.shape) != 1 or 0 in weights.shape:
-            raise WrongShape(
-                "The weights of an ordered weighted ball are a vector with one for each entry, not "
-                f"of shape {weights.shape}."
-            )
-        w = to_numpy(weights)
+        super().__post_init__()
+        w = to_numpy(self.weights)
         if (rises := np.flatnonzero(np.diff(w) > 0)).size:
             i = int(rises[0])
             raise InvalidInput(
-                f"The weights of an ordered weighted ball must not increase; those at {i} and "
-                f"{i + 1} are {w[i]:g} and {w[i + 1]:g}."
+                f"weights of OrderedWeightedBall must not increase; those at {i} and {i + 1} are "
+                f"{w[i]:g} and {w[i + 1]:g}.",
+                setting="weights",
             )
         if w[-1] < 0 or w[0] <= 0:
             raise InvalidInput(
-                "The weights of an ordered weighted ball must not be negative, and the first "
-                f"greater than 0; they run from {w[0]:g} to {w[-1]:g}."
+                "weights of OrderedWeightedBall must not be negative, and the first greater than "
+                f"0; they run from {w[0]:g} to {w[-1]:g}.",
+                setting="weights",
             )
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(
-            self, "tau", as_number(self.tau, "The bound tau of an ordered weighted ball", above=0.0)
-        )
 
     @property
     def shape(self) -> Shape:
@@ -103,9 +118,6 @@ class OrderedWeightedBall(NormBall, Projectable):
         k = int(np.argmax(np.cumsum(falling / (falling[0] or 1.0)) / self._sums)) + 1
         chosen, size = largest(sizes, k), self.tau / float(self._sums[k - 1])
         return Answer(Sparse(self.shape, chosen, np.where(d[chosen] < 0, size, -size)))
-
-    def atom(self, point: Array) -> Vertex:
-        return Sparse.of(point)
 
     def project(self, y: Array) -> Array:
         """The sizes pooled and lowered by t w, with the signs of y."""

@@ -1,12 +1,11 @@
 """What translated, scaled and shrunk sets share: the image of a set K under v -> offset + scale v,
 scale > 0.
 
-    lmo(d) = offset + scale lmo_K(d)        sizes times scale   tangent and dimension those of K
-    excess(x) = scale excess_K((x - offset)/scale), the same inequalities or distance in the image's
-        units
+    lmo(d)     = offset + scale lmo_K(d)
+    excess(x)  = scale excess_K((x - offset)/scale)
 
-The image has the gifts of K: it is Projectable, Polyhedral, Relaxable or of DearMembership
-exactly when K is.
+Sizes are those of K times scale, tangent and dimension those of K. The image has the capabilities
+of K: it is Projectable, Polyhedral, Relaxable or of DearMembership exactly when K is.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from tidewolf.core.arrays import as_point, like, to_numpy
-from tidewolf.core.errors import NotSupported, WrongType
+from tidewolf.core.errors import NotSupported
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Moved, Vertex
@@ -29,7 +28,7 @@ from tidewolf.sets.base import (
     Projectable,
     Relaxable,
 )
-from tidewolf.sets.calculus.composed import GIFTS, Composed, able
+from tidewolf.sets.calculus.composed import CAPABILITIES, Composed, with_capabilities
 
 
 class Image(Composed):
@@ -41,12 +40,8 @@ class Image(Composed):
     K: ConvexSet
 
     def __new__(cls, K: ConvexSet, *settings: object, **named: object) -> Self:
-        if not isinstance(K, ConvexSet):
-            raise WrongType(
-                f"{cls.__name__} needs a set of tidewolf.sets or of your own (a ConvexSet) to "
-                f"start from, not {K!r}."
-            )
-        return able(cls, *(isinstance(K, gift) for gift in GIFTS))  # type: ignore[no-any-return]
+        able = [capability for capability in CAPABILITIES if isinstance(K, capability)]
+        return with_capabilities(cls, able)  # type: ignore[no-any-return]
 
     @property
     @abstractmethod
@@ -99,18 +94,14 @@ class Image(Composed):
     def project(self, y: Array) -> Array:
         """The image of K's own projection."""
         if not isinstance(self.K, Projectable):
-            raise NotSupported(
-                f"{self!r} has no exact projection, because its {type(self.K).__name__} has none."
-            )
+            raise self._lacking("exact projection")
         y = as_point(y, self.shape, "The point to project")
         return like(self.offset, y) + self.scale * self.K.project(self._preimage(y))
 
     def relax(self, y: Array) -> Array:
         """The image of K's own superset."""
         if not isinstance(self.K, Relaxable):
-            raise NotSupported(
-                f"{self!r} has no cheap superset, because its {type(self.K).__name__} has none."
-            )
+            raise self._lacking("cheap superset")
         y = as_point(y, self.shape, "The point to relax")
         return like(self.offset, y) + self.scale * self.K.relax(self._preimage(y))
 
@@ -127,13 +118,16 @@ class Image(Composed):
 
     def description(self) -> LinearDescription:
         if not isinstance(self.K, Polyhedral):
-            raise NotSupported(
-                f"{self!r} has no linear description, because its {type(self.K).__name__} has none."
-            )
+            raise self._lacking("linear description")
         inside = self.K.description()
         offset = to_numpy(self.offset).astype(np.float64).reshape(-1)
         shift = offset if inside.shift is None else offset + self.scale * inside.shift
         return inside._replace(shift=shift, lift=_scaled(inside.lift, self.scale, len(offset)))
+
+    def _lacking(self, what: str) -> NotSupported:
+        return NotSupported(
+            f"{self!r} has no {what}, because its {type(self.K).__name__} has none."
+        )
 
     def _preimage(self, x: Array) -> Array:
         return (x - like(self.offset, x)) / self.scale

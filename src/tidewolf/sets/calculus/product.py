@@ -4,8 +4,8 @@
 
 Every question falls apart into one for each part:
 
-    lmo, tangent, project, relax, center   end to end   radius^2, diameter^2, dimension, error
-        sums
+    lmo, tangent, project, relax, center     end to end
+    radius^2, diameter^2, dimension, error   sums
     inner radius                             the least, parts that are single points aside
     excess                                   the largest
 
@@ -19,15 +19,16 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import as_direction, as_point, frozen, like
-from tidewolf.core.errors import EmptySet, NotSupported, WrongShape, WrongType
+from tidewolf.core.errors import NotSupported, WrongShape
 from tidewolf.core.joined import end_to_end, joined, pieces
 from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import checked, names_in_files
 from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Vertex
 from tidewolf.sets.balls.box import Box
@@ -35,47 +36,88 @@ from tidewolf.sets.balls.l2_ball import L2Ball
 from tidewolf.sets.base import (
     ConvexSet,
     DearMembership,
+    InnerSet,
+    InnerSets,
     LinearDescription,
     Polyhedral,
     Projectable,
     Relaxable,
 )
-from tidewolf.sets.calculus.composed import Composed, able
+from tidewolf.sets.calculus.composed import Composed, with_capabilities
 from tidewolf.sets.calculus.translated import Translated
 from tidewolf.sets.simplices.simplex import Simplex
 from tidewolf.sets.spectra.bounded_psd import BoundedPSD
 
+_NEEDED = {Projectable: all, Polyhedral: all, Relaxable: any, DearMembership: any}
+"""Whether all parts need a capability for the product to have it, or any."""
+
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Product(Composed):
-    """One member of each of several sets, end to end: `Product(K1, K2, ...)`.
+    """One member of each of several sets, flattened and put end to end.
 
-    Geometry as exact as that of the parts.
+    Geometry as exact as that of the parts. `split` takes a point apart into the parts' own shapes,
+    `join` puts it together.
 
-    `split` takes a point apart into the parts' own shapes, `join` puts it together.
+    Parameters
+    ----------
+    sets : ConvexSet
+        The parts, one after the other.
+    parts : sequence of ConvexSet, default ()
+        The same as a list; it comes after `sets`.
+
+    Examples
+    --------
+    >>> K = tw.sets.Product(tw.sets.Simplex(3), tw.sets.L2Ball(2))
+    >>> K.shape
+    (5,)
+    >>> K.lmo(np.array([2.0, -1.0, 0.5, 0.0, 4.0])) + 0.0
+    array([ 0.,  1.,  0.,  0., -1.])
     """
 
     parts: tuple[ConvexSet, ...]
 
     def __new__(cls, *sets: ConvexSet, parts: Sequence[ConvexSet] = ()) -> Self:
-        given = (*sets, *as_items(parts, "The parts of a product", "[Simplex(2), L2Ball(3)]"))
-        for part in given:
-            if not isinstance(part, ConvexSet):
-                raise WrongType(
-                    "A product is made of sets of tidewolf.sets or of your own (a ConvexSet), not "
-                    f"of {part!r}."
-                )
-        if not given:
-            raise EmptySet("A product of no sets has no points: give at least one set.")
-        every = [
-            all(isinstance(part, gift) for part in given) for gift in (Projectable, Polyhedral)
+        given = _checked(sets, parts)
+        able = [
+            capability
+            for capability, enough in _NEEDED.items()
+            if enough(isinstance(part, capability) for part in given)
         ]
-        relaxable = any(isinstance(part, Relaxable) for part in given)
-        dear = any(isinstance(part, DearMembership) for part in given)
-        return able(cls, *every, relaxable, dear)  # type: ignore[no-any-return]
+        return with_capabilities(cls, able)  # type: ignore[no-any-return]
 
-    def __init__(self, *sets: ConvexSet, parts: Sequence[ConvexSet] = ()) -> None:
-        object.__setattr__(self, "parts", (*sets, *parts))
+    def __init__(
+        self,
+        *sets: Annotated[ConvexSet, InnerSet("The parts, one after the other.")],
+        parts: Annotated[
+            Sequence[ConvexSet], InnerSets("The same as a list; it comes after `sets`.")
+        ] = (),
+    ) -> None:
+        object.__setattr__(self, "parts", _checked(sets, parts))
+
+    @classmethod
+    @names_in_files
+    def from_parts(
+        cls, parts: Annotated[Sequence[ConvexSet], InnerSets("The parts, at least one.")]
+    ) -> Product:
+        """The product of the sets of a list.
+
+        Parameters
+        ----------
+        parts : sequence of ConvexSet
+            The parts, at least one.
+
+        Returns
+        -------
+        Product
+            The same as `Product(*parts)`.
+
+        Examples
+        --------
+        >>> tw.sets.Product.from_parts([tw.sets.Simplex(2), tw.sets.Simplex(3)]).shape
+        (5,)
+        """
+        return cls(parts=parts)
 
     @property
     def shape(self) -> Shape:
@@ -105,21 +147,54 @@ class Product(Composed):
         return None if len(known) < len(inside) else min(known, default=0.0)
 
     def split(self, x: Array) -> tuple[Array, ...]:
-        """The parts of a point, each in its own shape."""
+        """The parts of a point, each in its own shape.
+
+        Parameters
+        ----------
+        x : array
+            A point of the product, or a direction.
+
+        Returns
+        -------
+        tuple of array
+            One array for each part.
+
+        Examples
+        --------
+        >>> K = tw.sets.Product(tw.sets.Simplex(2), tw.sets.L2Ball((1, 2)))
+        >>> K.split(np.array([0.5, 0.5, 1.0, 0.0]))
+        (array([0.5, 0.5]), array([[1., 0.]]))
+        """
         return tuple(pieces(as_point(x, self.shape, "The point"), self._shapes))
 
     def join(self, *points: Array) -> Array:
-        """A point from one of each part."""
+        """A point from one of each part.
+
+        Parameters
+        ----------
+        *points : array
+            One array for each part, in its shape.
+
+        Returns
+        -------
+        array
+            All entries, end to end.
+
+        Raises
+        ------
+        WrongShape
+            Where there are more or fewer arrays than parts, or one has another shape.
+        """
         if len(points) != len(self.parts):
             raise WrongShape(
                 f"A point of this product is joined from {len(self.parts)} parts, not from "
                 f"{len(points)}."
             )
-        checked = [
+        arrays = [
             as_point(x, part.shape, f"Part {p}")
             for p, (x, part) in enumerate(zip(points, self.parts, strict=True))
         ]
-        return end_to_end([like(x, checked[0]) for x in checked])
+        return end_to_end([like(x, arrays[0]) for x in arrays])
 
     def tangent(self, direction: Array) -> Array:
         return end_to_end(
@@ -204,12 +279,17 @@ class Product(Composed):
     def _along(self, x: Array) -> Iterator[tuple[ConvexSet, Array]]:
         return zip(self.parts, pieces(x, self._shapes), strict=True)
 
-    def _require(self, gift: type, what: str) -> None:
+    def _require(self, capability: type, what: str) -> None:
         for part in self.parts:
-            if not isinstance(part, gift):
+            if not isinstance(part, capability):
                 raise NotSupported(
                     f"{self!r} has no {what}, because its {type(part).__name__} has none."
                 )
+
+
+def _checked(sets: tuple[ConvexSet, ...], parts: Sequence[ConvexSet]) -> tuple[ConvexSet, ...]:
+    more = as_items(parts, "parts of Product", "[sets.Simplex(2), sets.L2Ball(3)]")
+    return checked(InnerSets(), (*sets, *more), "parts", "Product")  # type: ignore[no-any-return]
 
 
 def _blocks(told: list[LinearDescription], sizes: list[int]) -> LinearDescription:

@@ -6,12 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
-from tidewolf.core.arrays import as_number, frozen, length
+from tidewolf.core.arrays import frozen, length
 from tidewolf.core.errors import InvalidInput
+from tidewolf.core.settings import Number
 from tidewolf.core.types import Array
 from tidewolf.sets.balls.l2_ball import L2Ball
-from tidewolf.sets.base import ConvexSet
+from tidewolf.sets.base import ConvexSet, InnerSet
 from tidewolf.sets.calculus.image import Image
 from tidewolf.sets.calculus.translated import Translated
 from tidewolf.sets.simplices.simplex import Simplex
@@ -19,20 +21,34 @@ from tidewolf.sets.simplices.simplex import Simplex
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scaled(Image):
-    """Every member of K times `factor`, above 0. Geometry as exact as that of K."""
+    """Every member of K times `factor`. Geometry as exact as that of K.
 
-    K: ConvexSet
-    factor: float
+    Parameters
+    ----------
+    K : ConvexSet
+        The set that is made larger or smaller.
+    factor : float
+        What every member is multiplied by.
+
+    Examples
+    --------
+    >>> K = tw.sets.Scaled(tw.sets.Simplex(3), 5.0)
+    >>> K.lmo(np.array([2.0, -1.0, 0.5]))
+    array([0., 5., 0.])
+    """
+
+    K: Annotated[ConvexSet, InnerSet("The set that is made larger or smaller.")]
+    factor: Annotated[float, Number("What every member is multiplied by.", above=0.0)]
 
     def __post_init__(self) -> None:
-        factor = as_number(self.factor, "The factor of a scaled set", above=0.0)
+        super().__post_init__()
         size = self.K.diameter + length(self.K.center)
-        if not math.isfinite(factor * size):
+        if not math.isfinite(self.factor * size):
             raise InvalidInput(
-                f"The factor {factor:g} makes a set of size {size:g} larger than numbers are: "
-                "measure in other units."
+                f"factor of Scaled = {self.factor:g} makes a set of size {size:g} larger than "
+                "numbers are: measure in other units.",
+                setting="factor",
             )
-        object.__setattr__(self, "factor", factor)
 
     @property
     def scale(self) -> float:

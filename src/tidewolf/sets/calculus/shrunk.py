@@ -1,5 +1,4 @@
-"""A set drawn towards its center: { c + factor (v - c) : v in K } = (1 - factor) c + factor K, c
-the center of K.
+"""A set drawn towards its center c: { c + factor (v - c) : v in K } = (1 - factor) c + factor K.
 
 A ball of radius (1 - factor) r around any of its members, within the affine hull, is in K
 (r the inner radius of K): room to explore.
@@ -10,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
-from tidewolf.core.arrays import as_number, frozen
-from tidewolf.core.errors import InvalidInput
+from tidewolf.core.arrays import frozen
+from tidewolf.core.settings import Number
 from tidewolf.core.types import Array
 from tidewolf.sets.balls.box import Box
 from tidewolf.sets.balls.l2_ball import L2Ball
-from tidewolf.sets.base import ConvexSet
+from tidewolf.sets.base import ConvexSet, InnerSet
 from tidewolf.sets.calculus.image import Image
 from tidewolf.sets.calculus.translated import Translated
 from tidewolf.sets.generic.vertex_hull import VertexHull
@@ -26,19 +26,27 @@ from tidewolf.sets.simplices.simplex import Simplex
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Shrunk(Image):
-    """K shrunk towards its center by `factor`, above 0 and at most 1.
+    """K shrunk towards its center by `factor`. Geometry as exact as that of K.
 
-    Geometry as exact as that of K.
+    Parameters
+    ----------
+    K : ConvexSet
+        The set that is drawn towards its center.
+    factor : float
+        How much of the distance to the center is left: at most 1.
+
+    Examples
+    --------
+    >>> K = tw.sets.Shrunk(tw.sets.Simplex(2), 0.5)
+    >>> K.lmo(np.array([2.0, -1.0]))
+    array([0.25, 0.75])
     """
 
-    K: ConvexSet
-    factor: float
-
-    def __post_init__(self) -> None:
-        factor = as_number(self.factor, "The factor of a shrunk set", above=0.0)
-        if factor > 1.0:
-            raise InvalidInput(f"The factor of a shrunk set must be at most 1, not {factor:g}.")
-        object.__setattr__(self, "factor", factor)
+    K: Annotated[ConvexSet, InnerSet("The set that is drawn towards its center.")]
+    factor: Annotated[
+        float,
+        Number("How much of the distance to the center is left: at most 1.", above=0.0, most=1.0),
+    ]
 
     @property
     def scale(self) -> float:

@@ -43,6 +43,7 @@ from tidewolf.core.arrays import (
 )
 from tidewolf.core.errors import EmptySet, SolverFailed
 from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import as_shape
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.core.vertices import Dense
 from tidewolf.sets.base import (
@@ -50,7 +51,6 @@ from tidewolf.sets.base import (
     LinearDescription,
     Polyhedral,
     Relaxable,
-    as_shape,
     clipped,
 )
 

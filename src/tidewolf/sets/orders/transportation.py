@@ -41,6 +41,7 @@ from tidewolf.core.arrays import (
 )
 from tidewolf.core.errors import EmptySet, InvalidInput, WrongShape
 from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import as_shape
 from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.kernels.transport_simplex import Amounts, Plan, amounts, cheapest
@@ -49,7 +50,6 @@ from tidewolf.sets.base import (
     LinearDescription,
     Polyhedral,
     Relaxable,
-    as_shape,
     clipped,
 )
 from tidewolf.sets.orders.birkhoff import centered, row_and_column_sums

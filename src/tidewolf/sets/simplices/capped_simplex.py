@@ -3,15 +3,13 @@
     { 0 <= x <= cap, sum x = total }            the hypersimplex is cap = 1, total = k
 
 With u = min(cap, total), every vertex is a permutation of one vector s: as many entries u as fit,
-one remainder, zeros.
-Oracle: the cheapest coordinates get u, the next one the remainder; ties go to the earlier
-coordinate. Center c = total/n.
+one remainder, zeros. Oracle: the cheapest coordinates get u, the next one the remainder; ties go to
+the earlier coordinate. Center c = total/n.
 
     radius = ||s - c||        diameter = ||s - reversed(s)||
-        (rearrangement inequality: no permutation is farther)
 
-Facets x_i = 0 and x_i = u are at c / ||P e_i|| and (u - c) / ||P e_i|| from c within the hull, ||P
-e_i|| = sqrt(1 - 1/n).
+(by the rearrangement inequality no permutation is farther). Facets x_i = 0 and x_i = u are at
+c / ||P e_i|| and (u - c) / ||P e_i|| from c within the hull, ||P e_i|| = sqrt(1 - 1/n).
 """
 
 from __future__ import annotations
@@ -20,15 +18,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, final
+from typing import Annotated, ClassVar, final
 
 import numpy as np
 
 from tidewolf.core.arrays import (
     MOST_ENTRIES,
-    as_count,
     as_direction,
-    as_number,
     as_point,
     frozen,
     length,
@@ -38,10 +34,11 @@ from tidewolf.core.arrays import (
     total,
 )
 from tidewolf.core.errors import EmptySet
-from tidewolf.core.jit import kernel
 from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import Count, Number
 from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
+from tidewolf.kernels.simplices import cheapest_entries
 from tidewolf.sets.base import (
     Compiled,
     ConvexSet,
@@ -55,77 +52,40 @@ from tidewolf.sets.base import (
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
-@kernel
-def cheapest_entries(d, shares, indices, values):  # type: ignore[no-untyped-def]
-    """The shares on as many of the least entries, the last share on the dearest; ties go to the
-    earlier entry.
-    """
-    dearest, ties = kth_least(d.copy(), len(shares) - 1), len(shares)
-    for e in range(len(d)):
-        if d[e] < dearest:
-            ties -= 1
-    first, count = len(shares) - ties, 0
-    below, tied = 0, first
-    for e in range(len(d)):
-        if d[e] < dearest:
-            indices[count], values[count] = e, shares[below]
-            below, count = below + 1, count + 1
-        elif d[e] == dearest and tied < len(shares):
-            indices[count], values[count] = e, shares[tied]
-            tied, count = tied + 1, count + 1
-    return count
-
-
-@kernel
-def kth_least(a, k):  # type: ignore[no-untyped-def]
-    """Entry k of `a` in order, which is rearranged: the part that holds it is split about its
-    middle entry until all in it are equal.
-    """
-    low, high = 0, len(a) - 1
-    while low < high:
-        pivot, i, j = a[(low + high) // 2], low, high
-        while i <= j:
-            while a[i] < pivot:
-                i += 1
-            while a[j] > pivot:
-                j -= 1
-            if i <= j:
-                a[i], a[j] = a[j], a[i]
-                i, j = i + 1, j - 1
-        if k <= j:
-            high = j
-        elif k >= i:
-            low = i
-        else:
-            return pivot
-    return a[k]
-
-
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
-    """Vectors of n entries between 0 and `cap` that sum to `total`. Geometry exact."""
+    """Vectors of n entries between 0 and `cap` that sum to `total`. Geometry exact.
+
+    Parameters
+    ----------
+    n : int
+        How many entries a point has.
+    cap : float
+        What an entry is at most.
+    total : float, default 1.0
+        What the entries sum to.
+
+    Examples
+    --------
+    >>> K = tw.sets.CappedSimplex(4, cap=0.75)
+    >>> K.lmo(np.array([3.0, -1.0, 0.5, 2.0]))
+    array([0.  , 0.75, 0.25, 0.  ])
+    """
 
     oracle: ClassVar = cheapest_entries
 
-    n: int
-    cap: float
-    total: float = 1.0
+    n: Annotated[int, Count("How many entries a point has.", most=MOST_ENTRIES)]
+    cap: Annotated[float, Number("What an entry is at most.", above=0.0)]
+    total: Annotated[float, Number("What the entries sum to.", above=0.0)] = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "n", as_count(self.n, "The size n of a capped simplex", most=MOST_ENTRIES)
-        )
-        object.__setattr__(
-            self, "cap", as_number(self.cap, "The cap of a capped simplex", above=0.0)
-        )
-        object.__setattr__(
-            self, "total", as_number(self.total, "The total of a capped simplex", above=0.0)
-        )
+        super().__post_init__()
         if self.n * self.cap < self.total * (1 - _ROUNDING):
             raise EmptySet(
                 f"A capped simplex of {self.n} entries of at most {self.cap:g} each cannot reach "
-                f"the total {self.total:g}: raise the cap to at least {self.total / self.n:g}."
+                f"the total {self.total:g}: raise the cap to at least {self.total / self.n:g}.",
+                setting="cap",
             )
 
     @property

@@ -1,12 +1,11 @@
 """The fractional knapsack: amounts between 0 and their bounds, of a total weight at most, or
 exactly, given.
 
-    { 0 <= x <= upper, <w, x> <= total }   at_most=False:  { 0 <= x <= upper, <w, x> = total }
-           w > 0
+    { 0 <= x <= upper, <w, x> <= total }       at_most=False:  { 0 <= x <= upper, <w, x> = total }
 
-With u_i = min(upper_i, total/w_i), the largest amount of one thing, nothing changes. Oracle: fill
-up in the order of d_i/w_i, the cheapest first and the earlier among equals, the last one in part;
-with at_most only as long as d_i < 0.
+with w > 0. With u_i = min(upper_i, total/w_i), the largest amount of one thing, nothing changes.
+Oracle: fill up in the order of d_i/w_i, the cheapest first and the earlier among equals, the last
+one in part; with at_most only as long as d_i < 0.
 
 Center c = theta u. For an exact total theta = total/<w, u>. With at_most theta <= 1/2 has most
 room: the nearest facets x_i = 0 are at theta min u, the facet <w, x> = total at
@@ -31,15 +30,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_flag
 from tidewolf.core.arrays import (
     as_direction,
-    as_number,
-    as_own,
     as_point,
     eps_of,
     frozen,
@@ -50,6 +46,7 @@ from tidewolf.core.arrays import (
 )
 from tidewolf.core.errors import EmptySet, InvalidInput, WrongShape
 from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import Flag, Number, Numbers
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import (
@@ -71,54 +68,67 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
     """Amounts between 0 and `upper` whose weight, the sum of `weights` times amounts, is at most
     `total`; or exactly, with at_most=False.
 
-    `weights` are positive, `upper` is one positive bound for all or one for each. Inner radius
-    exact; radius and diameter upper bounds.
+    Inner radius exact; radius and diameter upper bounds.
+
+    Parameters
+    ----------
+    weights : array
+        What one unit of each thing weighs, above 0.
+    total : float
+        The weight that is carried.
+    upper : array, default 1.0
+        The largest amount, above 0: one number for all things, or one for each.
+    at_most : bool, default True
+        Whether the weight may be less than `total`, too.
+
+    Examples
+    --------
+    >>> K = tw.sets.Knapsack([1.0, 2.0, 4.0], total=4.0)
+    >>> K.lmo(np.array([-1.0, -4.0, -4.0]))  # the second is best by weight, then the first
+    array([1.  , 1.  , 0.25])
     """
 
-    weights: Array
-    total: float
-    upper: Array = 1.0
-    at_most: bool = True
+    weights: Annotated[Array, Numbers("What one unit of each thing weighs, above 0.", axes=1)]
+    total: Annotated[float, Number("The weight that is carried.", above=0.0)]
+    upper: Annotated[
+        Array,
+        Numbers("The largest amount, above 0: one number for all things, or one for each."),
+    ] = 1.0
+    at_most: Annotated[bool, Flag("Whether the weight may be less than `total`, too.")] = True
 
     def __post_init__(self) -> None:
-        weights = as_own(self.weights, "The weights of a knapsack")
-        if len(weights.shape) != 1 or 0 in weights.shape:
+        super().__post_init__()
+        shape = tuple(self.weights.shape)
+        if tuple(self.upper.shape) not in ((), shape):
             raise WrongShape(
-                "The weights of a knapsack are a vector with one for each entry, not of shape "
-                f"{tuple(weights.shape)}."
+                f"upper of Knapsack has shape {tuple(self.upper.shape)}; give one number, or one "
+                f"for each of the {shape[0]} weights.",
+                setting="upper",
             )
-        upper = as_own(self.upper, "The upper bound of a knapsack")
-        if tuple(upper.shape) not in ((), tuple(weights.shape)):
-            raise WrongShape(
-                f"The upper bound of a knapsack has shape {tuple(upper.shape)}; "
-                f"give one number, or one for each of the {weights.shape[0]} weights."
-            )
-        upper = like(np.array(np.broadcast_to(to_numpy(upper), tuple(weights.shape))), weights)
-        for array, what in ((weights, "weights"), (upper, "upper bounds")):
+        upper = like(np.array(np.broadcast_to(to_numpy(self.upper), shape)), self.weights)
+        for name, array in (("weights", self.weights), ("upper", upper)):
             if (wrong := np.flatnonzero(to_numpy(array) <= 0)).size:
                 at = int(wrong[0])
                 raise InvalidInput(
-                    f"The {what} of a knapsack must be greater than 0; at entry {at} there is "
+                    f"{name} of Knapsack must be greater than 0; at entry {at} there is "
                     f"{float(array[at]):g}. Leave out what has no room; what weighs nothing "
-                    "belongs in a Box, and both in a Product."
+                    "belongs in a Box, and both in a Product.",
+                    setting=name,
                 )
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(
-            self, "total", as_number(self.total, "The total of a knapsack", above=0.0)
-        )
         object.__setattr__(self, "upper", frozen(upper))
-        object.__setattr__(self, "at_most", as_flag(self.at_most, "at_most"))
         with np.errstate(over="ignore"):
             most = float(self._w @ to_numpy(upper).astype(np.float64))
         if not math.isfinite(most) or not self._u.min() > np.finfo(np.float64).tiny:
             raise InvalidInput(
-                "The weights and bounds of a knapsack differ in size by more than numbers do: "
-                "measure in other units."
+                "weights and upper of Knapsack differ in size by more than numbers do: measure in "
+                "other units.",
+                setting="upper",
             )
         if not self.at_most and self.total > most * (1 + self._rounding):
             raise EmptySet(
                 f"A knapsack whose weight is at most {most:g} in all cannot weigh exactly "
-                f"{self.total:g}: lower the total."
+                f"{self.total:g}: lower the total.",
+                setting="total",
             )
 
     @property

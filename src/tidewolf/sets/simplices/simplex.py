@@ -4,9 +4,9 @@
 
 Oracle: the cheapest coordinate gets everything (`at_most`: or nobody gets anything). Center
 c = total/n (at_most: total/(n+1)) everywhere. The farthest members are the vertices total e_i:
-radius^2 = total^2 - 2 total c_i + n c_i^2.  Facets: x_i = 0, at distance c_i / ||P e_i|| = c_i /
-sqrt(1 - 1/n) from c within the hull; with at_most the hull is everything, and sum x = total is at
-(total - n c_i)/sqrt(n).
+radius^2 = total^2 - 2 total c_i + n c_i^2. Facets: x_i = 0, at distance
+c_i / ||P e_i|| = c_i / sqrt(1 - 1/n) from c within the hull; with at_most the hull is everything,
+and sum x = total is at (total - n c_i)/sqrt(n).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Annotated, ClassVar, final
 import numpy as np
 
 from tidewolf.core.arrays import MOST_ENTRIES, as_direction, as_point, frozen, namespace, total
-from tidewolf.core.jit import kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, Flag, Number
 from tidewolf.core.types import Array, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
+from tidewolf.kernels.simplices import cheapest_entry
 from tidewolf.sets.base import (
     Compiled,
     ConvexSet,
@@ -34,22 +34,6 @@ from tidewolf.sets.base import (
     Relaxable,
     clipped,
 )
-
-
-@kernel
-def cheapest_entry(d, kernel_data, indices, values):  # type: ignore[no-untyped-def]
-    """The total on the first of the least entries; with a limit, which is then 0, only where that
-    one is below it.
-    """
-    total, limit = kernel_data
-    i = 0
-    for e in range(1, len(d)):
-        if d[e] < d[i]:
-            i = e
-    if not d[i] < limit:
-        return 0
-    indices[0], values[0] = i, total
-    return 1
 
 
 @final
@@ -124,7 +108,7 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         cheapest = int(namespace(direction).argmin(direction))
         if self.at_most and float(direction[cheapest]) >= 0:
-            return Answer(Sparse(self.shape, np.zeros(0, dtype=np.int32), np.zeros(0)))
+            return Answer(Sparse.zero(self.shape))
         return Answer(
             Sparse(self.shape, np.array([cheapest], dtype=np.int32), np.array([self.total]))
         )

@@ -28,31 +28,28 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    MOST_SIDE,
-    as_count,
-    as_direction,
-    as_point,
-    frozen,
-    like,
-    namespace,
-    norm,
-)
+from tidewolf.core.arrays import as_direction, as_point, frozen, like, namespace, norm
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.low_rank import LowRank
 from tidewolf.core.matrices import Matrix, as_matrix, example, largest
 from tidewolf.core.oracle import Answer
-from tidewolf.core.types import Array, Shape
-from tidewolf.core.vertices import Vertex
+from tidewolf.core.settings import Count
+from tidewolf.core.types import Array
 from tidewolf.kernels.lanczos import Found, above, probable, settled, start
 from tidewolf.sets.simplices.capped_simplex import CappedSimplex
 from tidewolf.sets.spectra.operators import Deflated, Lowered, SymmetricPart
 from tidewolf.sets.spectra.spectral import (
-    Spectral,
+    Certified,
+    DenseUpTo,
+    Failure,
+    Side,
+    StartSeed,
+    SymmetricSpectral,
+    Tolerance,
     after,
     asymmetry,
     eigenvalues,
@@ -68,39 +65,54 @@ squared, has to fit into it too; and the share of the error that is left to the 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Fantope(Spectral):
-    """Symmetric n x n matrices with eigenvalues between 0 and 1 that add up to k.
-    Geometry exact.
+class Fantope(SymmetricSpectral):
+    """Symmetric n x n matrices with eigenvalues between 0 and 1 that add up to k. Geometry exact.
+
+    Parameters
+    ----------
+    n : int
+        How many rows, and columns, a matrix has.
+    k : int, default 1
+        What the eigenvalues add up to: the rank of a vertex.
+    tolerance : float, default 0.01
+        How far an iterative answer may be above the minimum, as a share of the spectral norm of the
+        direction times the sum of the eigenvalues (of the singular values) of a vertex.
+    failure : float, default 1e-06
+        The chance that an iterative answer which is not certified is worse than its error says. 1
+        promises nothing, and is quick.
+    certified : bool, default False
+        Whether the error of an iterative answer is proved by a Cholesky factor.
+    dense : int, default 300
+        Up to this many rows, or columns where there are fewer, a dense eigensolver answers,
+        exactly.
+    seed : int, default 0
+        The seed of the random vectors that iterative answers start from.
+
+    Examples
+    --------
+    >>> K = tw.sets.Fantope(3, k=2)
+    >>> K.lmo(np.diag([5.0, -1.0, 2.0])) + 0.0  # the two eigenvectors of least eigenvalues
+    array([[0., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.]])
     """
 
-    n: int
-    k: int = 1
-    tolerance: float = 1e-2
-    """error of an iterative answer, as a share of k |D|_2"""
-    failure: float = 1e-6
-    """chance that an answer which is not `certified` is worse than its error says; 1 promises
-    nothing, and is quick
-    """
-    certified: bool = False
-    dense: int = 300
-    """up to this n a dense eigensolver answers, exactly"""
-    seed: int = 0
+    n: Side
+    k: Annotated[int, Count("What the eigenvalues add up to: the rank of a vertex.")] = 1
+    tolerance: Tolerance = 1e-2
+    failure: Failure = 1e-6
+    certified: Certified = False
+    dense: DenseUpTo = 300
+    seed: StartSeed = 0
 
     def __post_init__(self) -> None:
-        n, k = (
-            as_count(self.n, "The size n of the matrices", most=MOST_SIDE),
-            as_count(self.k, "The rank k of a Fantope"),
-        )
-        if k > n:
+        super().__post_init__()
+        if self.k > self.n:
             raise InvalidInput(
-                f"The rank k of a Fantope is at most the size n of its matrices; k = {k} and n = "
-                f"{n} were given."
+                f"k of Fantope must be at most n = {self.n}, the size of its matrices, not "
+                f"{self.k}.",
+                setting="k",
             )
-        self._settle(n=n, k=k)
-
-    @property
-    def shape(self) -> Shape:
-        return (self.n, self.n)
 
     @property
     def dimension(self) -> int:
@@ -161,12 +173,8 @@ class Fantope(Spectral):
         """The k rows, the leading one first, and what the k largest eigenvalues add up to beyond
         theirs.
         """
-        xp, V, s, promises = (
-            namespace(noise),
-            noise[:0, :],
-            0.0,
-            self.certified or self.failure < 1.0,
-        )
+        xp, V, s = namespace(noise), noise[:0, :], 0.0
+        promises = self.certified or self.failure < 1.0
         finer = _FINER if promises else 1.0
         for i in range(self.k):
             rest = Deflated(A, V)
@@ -202,26 +210,21 @@ class Fantope(Spectral):
             else (xp.flip(V, axis=0), self.k * (s + slack))
         )
 
-    def atom(self, point: Array) -> Vertex:
-        return LowRank.of(point)
-
-    def project(self, y: Array) -> Array:
-        """Exact: the eigenvalues of the symmetric part are projected on
-        { 0 <= w <= 1, sum w = k }.
-        """
-        y = as_point(y, self.shape, "The point to project")
-        xp = namespace(y)
-        values, vectors = xp.linalg.eigh(0.5 * (y + y.T))
-        rows = vectors * xp.sqrt(CappedSimplex(self.n, 1.0, self.k).project(values))
-        return rows @ rows.T
+    @property
+    def spectrum(self) -> CappedSimplex:
+        """{ 0 <= w <= 1, sum w = k }."""
+        return CappedSimplex(self.n, 1.0, self.k)
 
     @classmethod
     def examples(cls) -> Sequence[Fantope]:
-        rough, proved = (
+        return (
+            cls(1),
+            cls(3, 3),
+            cls(4),
+            cls(5, 3),
             cls(3, 2, tolerance=1e-3, dense=0),
             cls(4, 2, tolerance=1e-5, certified=True, dense=0),
         )
-        return (cls(1), cls(3, 3), cls(4), cls(5, 3), rough, proved)
 
 
 def _beyond(z: float, found: Found | None) -> float | None:

@@ -8,7 +8,8 @@ D', whichever is smaller, at the cost of a product with D and one with D' a step
 theta <= sigma^2 <= theta + gap, v, and u along D v of length sqrt(theta), so that
 
     error = tau (sqrt(theta + gap) - sqrt(theta))  <=  tolerance tau |D|_2
-        (spectral.py says how, and how surely)
+
+(spectral.py says how, and how surely).
 
 Affine hull: all m x n matrices. Center 0. |X|_F <= |X|_* <= sqrt(min(m, n)) |X|_F, with equality
 for rank 1, and for equal singular values: radius tau, diameter 2 tau, inner radius
@@ -21,65 +22,83 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Annotated, Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    MOST_ENTRIES,
-    as_count,
-    as_number,
-    as_point,
-    frozen,
-    like,
-    namespace,
-    norm,
-)
+from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import as_point, frozen, like, namespace, norm
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.matrices import Matrix, as_matrix, example, largest
 from tidewolf.core.oracle import Answer
 from tidewolf.core.outer import Outer
+from tidewolf.core.settings import REQUIRED, Number, Size, as_shape
 from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Vertex
 from tidewolf.sets.simplices.simplex import Simplex
 from tidewolf.sets.spectra.operators import Gram
-from tidewolf.sets.spectra.spectral import Spectral
+from tidewolf.sets.spectra.spectral import (
+    Certified,
+    DenseUpTo,
+    Failure,
+    Spectral,
+    StartSeed,
+    Tolerance,
+)
+
+
+@dataclass(frozen=True)
+class MatrixShape(Size):
+    """The shape of a matrix."""
+
+    words: ClassVar[str] = "a list of two whole numbers"
+
+    def __call__(self, value: Any, what: str) -> Shape:
+        if not isinstance(value, tuple | list) or len(value) != 2:
+            raise WrongShape(f"{what} must be (rows, columns), not {shown(value)}.")
+        return as_shape(value, what)
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class NuclearBall(Spectral):
-    """Matrices of this shape whose singular values add up to at most `tau`. Geometry exact."""
+    """Matrices of this shape whose singular values add up to at most `tau`. Geometry exact.
 
-    shape: Shape = ()
-    tau: float = 1.0
-    tolerance: float = 1e-2
-    """error of an iterative answer, as a share of tau |D|_2"""
-    failure: float = 1e-6
-    """chance that an answer which is not `certified` is worse than its error says; 1 promises
-    nothing, and is quick
+    Parameters
+    ----------
+    shape : tuple of int
+        How many rows and columns a matrix has.
+    tau : float, default 1.0
+        What the singular values add up to at most.
+    tolerance : float, default 0.01
+        How far an iterative answer may be above the minimum, as a share of the spectral norm of the
+        direction times the sum of the eigenvalues (of the singular values) of a vertex.
+    failure : float, default 1e-06
+        The chance that an iterative answer which is not certified is worse than its error says. 1
+        promises nothing, and is quick.
+    certified : bool, default False
+        Whether the error of an iterative answer is proved by a Cholesky factor.
+    dense : int, default 300
+        Up to this many rows, or columns where there are fewer, a dense eigensolver answers,
+        exactly.
+    seed : int, default 0
+        The seed of the random vectors that iterative answers start from.
+
+    Examples
+    --------
+    >>> K = tw.sets.NuclearBall((2, 3), tau=4.0)
+    >>> K.lmo(np.array([[0.0, 0.0, -1.0], [0.0, 0.0, 0.0]])) + 0.0
+    array([[0., 0., 4.],
+           [0., 0., 0.]])
     """
-    certified: bool = False
-    dense: int = 300
-    """up to this many rows or columns a dense eigensolver answers, exactly"""
-    seed: int = 0
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.shape, tuple | list) or len(self.shape) != 2:
-            raise WrongShape(
-                f"A nuclear ball has matrices of a shape (m, n); {self.shape!r} was given."
-            )
-        sides = tuple(
-            as_count(side, "A side of the matrices of a nuclear ball") for side in self.shape
-        )
-        as_count(
-            math.prod(sides),
-            "The number of entries of a matrix of a nuclear ball",
-            most=MOST_ENTRIES,
-        )
-        self._settle(
-            shape=sides, tau=as_number(self.tau, "The bound tau on the nuclear norm", above=0.0)
-        )
+    shape: Annotated[Shape, MatrixShape("How many rows and columns a matrix has.")] = REQUIRED
+    tau: Annotated[float, Number("What the singular values add up to at most.", above=0.0)] = 1.0
+    tolerance: Tolerance = 1e-2
+    failure: Failure = 1e-6
+    certified: Certified = False
+    dense: DenseUpTo = 300
+    seed: StartSeed = 0
 
     @cached_property
     def center(self) -> Array:

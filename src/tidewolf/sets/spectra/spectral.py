@@ -6,14 +6,12 @@ the caller's last eigenvector with a random part that depends on `seed` and on h
 were, until the gap is within `tolerance` of the largest eigenvalue in size as seen, and one of
 three things says so:
 
-    failure < 1
-        the measure of the start: wrong with a chance of at most `failure` in each call, for
-        directions chosen without
-                      looking at the numbers of `seed`. Of the order of
-                          log(n/failure)/sqrt(tolerance) products, warm or not
-    certified         a Cholesky factor of the shifted matrix, n^3/3: a proof. Few products from a
-                      warm start
-    failure = 1  the residual alone: no promise. Few products from a warm start, and nothing else
+    failure < 1    the measure of the start: wrong with a chance of at most `failure` in each call,
+                   for directions chosen without looking at the numbers of `seed`. Of the order of
+                   log(n/failure)/sqrt(tolerance) products, warm or not
+    certified      a Cholesky factor of the shifted matrix, n^3/3: a proof. Few products from a
+                   warm start
+    failure = 1    the residual alone: no promise. Few products from a warm start, and nothing else
 
 Where the first two fail, the dense eigensolver answers. Directions are arrays, sparse matrices of
 SciPy, or `SparsePlusLowRank`.
@@ -21,29 +19,61 @@ SciPy, or `SparsePlusLowRank`.
 
 from __future__ import annotations
 
-from abc import ABC
-from typing import Any, Self
+from abc import ABC, abstractmethod
+from typing import Annotated, Any, Self, TypeAlias
 
 import numpy as np
 
-from tidewolf.core.arguments import as_flag
 from tidewolf.core.arrays import (
-    LARGEST_SEED,
-    as_count,
+    MOST_SIDE,
     as_direction,
-    as_number,
     as_point,
     frozen,
     is_array,
     like,
     namespace,
 )
-from tidewolf.core.errors import InvalidInput
+from tidewolf.core.low_rank import LowRank
 from tidewolf.core.matrices import Matrix, as_matrix, example
 from tidewolf.core.randomness import generator
+from tidewolf.core.settings import Count, Flag, Number, Seed
 from tidewolf.core.types import Array, Shape
+from tidewolf.core.vertices import Vertex
 from tidewolf.kernels.lanczos import Found, Start, probable, proved, settled, start
 from tidewolf.sets.base import ConvexSet, Projectable
+
+Side: TypeAlias = Annotated[int, Count("How many rows, and columns, a matrix has.", most=MOST_SIDE)]
+Tolerance: TypeAlias = Annotated[
+    float,
+    Number(
+        "How far an iterative answer may be above the minimum, as a share of the spectral norm of "
+        "the direction times the sum of the eigenvalues (of the singular values) of a vertex.",
+        above=0.0,
+    ),
+]
+Failure: TypeAlias = Annotated[
+    float,
+    Number(
+        "The chance that an iterative answer which is not certified is worse than its error says. "
+        "1 promises nothing, and is quick.",
+        above=0.0,
+        most=1.0,
+    ),
+]
+Certified: TypeAlias = Annotated[
+    bool, Flag("Whether the error of an iterative answer is proved by a Cholesky factor.")
+]
+DenseUpTo: TypeAlias = Annotated[
+    int,
+    Count(
+        "Up to this many rows, or columns where there are fewer, a dense eigensolver answers, "
+        "exactly.",
+        least=0,
+    ),
+]
+StartSeed: TypeAlias = Annotated[
+    int, Seed("The seed of the random vectors that iterative answers start from.")
+]
 
 
 class Spectral(ConvexSet, Projectable, ABC):
@@ -56,21 +86,6 @@ class Spectral(ConvexSet, Projectable, ABC):
     certified: bool
     dense: int
     seed: int
-
-    def _settle(self, **own: object) -> None:
-        """Keep the settings, checked; `own` are those of the class, checked already."""
-        failure = as_number(self.failure, "failure", above=0.0)
-        if failure > 1.0:
-            raise InvalidInput(f"failure is a probability, at most 1, not {failure:g}.")
-        shared = {
-            "tolerance": as_number(self.tolerance, "tolerance", above=0.0),
-            "failure": failure,
-            "certified": as_flag(self.certified, "certified"),
-            "dense": as_count(self.dense, "dense", least=0),
-            "seed": as_count(self.seed, "A seed", least=0, most=LARGEST_SEED),
-        }
-        for name, value in {**own, **shared}.items():
-            object.__setattr__(self, name, value)
 
     def as_direction(self, direction: Matrix) -> Matrix:
         return as_matrix(direction, self.shape)
@@ -121,6 +136,32 @@ class Spectral(ConvexSet, Projectable, ABC):
             if self.failure < 1.0
             else settled(A, begin, tolerance)
         )
+
+
+class SymmetricSpectral(Spectral, ABC):
+    """A set of symmetric n x n matrices: those whose eigenvalues are in a set of vectors."""
+
+    n: int
+
+    @property
+    def shape(self) -> Shape:
+        return (self.n, self.n)
+
+    @property
+    @abstractmethod
+    def spectrum(self) -> Projectable:
+        """The set of the eigenvalues."""
+
+    def atom(self, point: Array) -> Vertex:
+        return LowRank.of(point)
+
+    def project(self, y: Array) -> Array:
+        """Exact: the eigenvalues of the symmetric part are projected on `spectrum`."""
+        y = as_point(y, self.shape, "The point to project")
+        xp = namespace(y)
+        values, vectors = xp.linalg.eigh(0.5 * (y + y.T))
+        rows = vectors * xp.sqrt(self.spectrum.project(values))
+        return rows @ rows.T
 
 
 def after(vectors: Array, calls: int) -> Array:

@@ -20,48 +20,72 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import MOST_SIDE, as_count, as_number, as_point, frozen, like, namespace
+from tidewolf.core.arrays import as_point, frozen, like, namespace
 from tidewolf.core.low_rank import LowRank
 from tidewolf.core.matrices import Matrix, as_matrix, example, largest
 from tidewolf.core.oracle import Answer
-from tidewolf.core.types import Array, Shape
-from tidewolf.core.vertices import Vertex
+from tidewolf.core.settings import Number
+from tidewolf.core.types import Array
 from tidewolf.sets.simplices.simplex import Simplex
 from tidewolf.sets.spectra.operators import SymmetricPart
-from tidewolf.sets.spectra.spectral import Spectral, asymmetry, eigenvalues, traceless
+from tidewolf.sets.spectra.spectral import (
+    Certified,
+    DenseUpTo,
+    Failure,
+    Side,
+    StartSeed,
+    SymmetricSpectral,
+    Tolerance,
+    asymmetry,
+    eigenvalues,
+    traceless,
+)
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Spectraplex(Spectral):
-    """Positive semidefinite n x n matrices of trace `tau`. Geometry exact."""
+class Spectraplex(SymmetricSpectral):
+    """Positive semidefinite n x n matrices of trace `tau`. Geometry exact.
 
-    n: int
-    tau: float = 1.0
-    tolerance: float = 1e-2
-    """error of an iterative answer, as a share of tau |D|_2"""
-    failure: float = 1e-6
-    """chance that an answer which is not `certified` is worse than its error says; 1 promises
-    nothing, and is quick
+    Parameters
+    ----------
+    n : int
+        How many rows, and columns, a matrix has.
+    tau : float, default 1.0
+        What the trace is.
+    tolerance : float, default 0.01
+        How far an iterative answer may be above the minimum, as a share of the spectral norm of the
+        direction times the sum of the eigenvalues (of the singular values) of a vertex.
+    failure : float, default 1e-06
+        The chance that an iterative answer which is not certified is worse than its error says. 1
+        promises nothing, and is quick.
+    certified : bool, default False
+        Whether the error of an iterative answer is proved by a Cholesky factor.
+    dense : int, default 300
+        Up to this many rows, or columns where there are fewer, a dense eigensolver answers,
+        exactly.
+    seed : int, default 0
+        The seed of the random vectors that iterative answers start from.
+
+    Examples
+    --------
+    >>> K = tw.sets.Spectraplex(2)
+    >>> K.lmo(np.array([[1.0, 0.0], [0.0, 3.0]])) + 0.0
+    array([[1., 0.],
+           [0., 0.]])
     """
-    certified: bool = False
-    dense: int = 300
-    """up to this n a dense eigensolver answers, exactly"""
-    seed: int = 0
 
-    def __post_init__(self) -> None:
-        self._settle(
-            n=as_count(self.n, "The size n of the matrices", most=MOST_SIDE),
-            tau=as_number(self.tau, "The trace tau", above=0.0),
-        )
-
-    @property
-    def shape(self) -> Shape:
-        return (self.n, self.n)
+    n: Side
+    tau: Annotated[float, Number("What the trace is.", above=0.0)] = 1.0
+    tolerance: Tolerance = 1e-2
+    failure: Failure = 1e-6
+    certified: Certified = False
+    dense: DenseUpTo = 300
+    seed: StartSeed = 0
 
     @property
     def dimension(self) -> int:
@@ -112,16 +136,10 @@ class Spectraplex(Spectral):
             LowRank(math.sqrt(self.tau) * found.vector[None, :]), self.tau * size * found.gap, after
         )
 
-    def atom(self, point: Array) -> Vertex:
-        return LowRank.of(point)
-
-    def project(self, y: Array) -> Array:
-        """Exact: the eigenvalues of the symmetric part are projected on { w >= 0, sum w = tau }."""
-        y = as_point(y, self.shape, "The point to project")
-        xp = namespace(y)
-        values, vectors = xp.linalg.eigh(0.5 * (y + y.T))
-        rows = vectors * xp.sqrt(Simplex(self.n, self.tau).project(values))
-        return rows @ rows.T
+    @property
+    def spectrum(self) -> Simplex:
+        """{ w >= 0, sum w = tau }."""
+        return Simplex(self.n, self.tau)
 
     @classmethod
     def examples(cls) -> Sequence[Spectraplex]:
