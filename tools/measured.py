@@ -51,7 +51,7 @@ class Round(NamedTuple):
 
 def fresh_python(src: Path, code: str) -> str:
     """What a fresh interpreter prints that finds the package in `src`."""
-    environment = os.environ | {"PYTHONPATH": str(src)}
+    environment = os.environ | {"PYTHONPATH": str(src), "PYTHONDONTWRITEBYTECODE": ""}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -21,8 +21,31 @@ Matrix: TypeAlias = Any
 
 @final
 class SparsePlusLowRank:
-    """The matrix S + L R' for a direction: S (m, n) of scipy.sparse, L (m, r) and R (n, r), or no L
-    and R.
+    """The matrix S + L R' for a direction, known through its products.
+
+    Parameters
+    ----------
+    sparse : matrix of scipy.sparse
+        S, of shape (m, n).
+    left : array, optional
+        L, of shape (m, r). None: there is no low-rank part.
+    right : array, optional
+        R, of shape (n, r); given if and only if `left` is.
+
+    Raises
+    ------
+    WrongType
+        Where `sparse` is no sparse matrix, or one of `left` and `right` is missing.
+    WrongShape
+        Where the shapes do not fit together.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> D = tw.sets.SparsePlusLowRank(csr_array([[0.0, -2.0], [0.0, 0.0]]))
+    >>> tw.sets.NuclearBall((2, 2)).lmo(D) + 0.0
+    array([[0., 1.],
+           [0., 0.]])
     """
 
     __array_ufunc__ = None  # so that `array @ D` comes here

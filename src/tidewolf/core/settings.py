@@ -115,7 +115,6 @@ class Number(Check):
             return None
 
 
-@dataclass(frozen=True)
 class Magnitude(Number):
     """A number above 0 whose square is one too."""
 
@@ -135,7 +134,6 @@ class Seed(Count):
     most: int = field(default=LARGEST_SEED, kw_only=True)
 
 
-@dataclass(frozen=True)
 class Flag(Check):
     """True or False."""
 
@@ -166,7 +164,6 @@ class Text(Check):
         return value if type(value) is str else None
 
 
-@dataclass(frozen=True)
 class Size(Check):
     """How many entries a point has, or its shape."""
 
@@ -204,7 +201,6 @@ class Numbers(Check):
         return value if isinstance(value, str) and value else _nested(value)
 
 
-@dataclass(frozen=True)
 class Point(Numbers):
     """An array that has an entry for each of a point's: at least one axis, and no empty one."""
 

@@ -93,6 +93,17 @@ __all__ = [
 
 
 def every() -> tuple[type[ConvexSet], ...]:
-    """All set classes exported here, so that laws, tables and the shell find them by themselves."""
+    """All set classes exported here, so that laws, tables and the shell find them by themselves.
+
+    Returns
+    -------
+    tuple of type
+        The classes, in alphabetical order.
+
+    Examples
+    --------
+    >>> tw.sets.Simplex in tw.sets.every()
+    True
+    """
     kinds = (kind for kind in map(globals().get, __all__) if isinstance(kind, type))
     return tuple(kind for kind in kinds if issubclass(kind, ConvexSet) and not isabstract(kind))

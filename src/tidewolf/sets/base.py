@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, wraps
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
@@ -104,7 +103,30 @@ _CHECKED = {
 
 
 class ConvexSet(Value, ABC):
-    """A convex compact set of arrays of one shape, touched through a linear minimiser."""
+    """A convex compact set of arrays of one shape, touched through a linear minimiser.
+
+    Abstract. A set of one's own is a frozen dataclass that says `shape`, `center`, `radius`,
+    `excess`, `examples` and `lmo`; `tidewolf.testing.check_set` puts it through the laws.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, eq=False, repr=False)
+    ... class Interval(tw.sets.ConvexSet):
+    ...     high: float = 1.0
+    ...     shape = (1,)
+    ...     center = property(lambda K: np.array([K.high / 2]))
+    ...     radius = property(lambda K: K.high / 2)
+    ...     def excess(K, x):
+    ...         return max(0.0, float(-x[0]), float(x[0]) - K.high)
+    ...     def lmo(K, direction):
+    ...         return np.where(direction < 0, K.high, 0.0)
+    ...     @classmethod
+    ...     def examples(cls):
+    ...         return (cls(), cls(2.0))
+    >>> Interval(3.0).lmo(np.array([-1.0]))
+    array([3.])
+    """
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -171,8 +193,17 @@ class ConvexSet(Value, ABC):
         """Small instances, degenerate ones among them, for the laws of `tidewolf.testing`."""
 
     def lmo(self, direction: Array) -> Array:
-        """argmin_{v in K} <direction, v>, in the library, floating dtype and device of
-        `direction`.
+        """argmin_{v in K} <direction, v>: the member that is best for a linear loss.
+
+        Parameters
+        ----------
+        direction : array
+            The gradient of the loss, in the shape of a point.
+
+        Returns
+        -------
+        array
+            The member, in the library, floating dtype and device of `direction`.
         """
         direction = as_point(direction, self.shape, "The direction")
         return self.answer(direction).vertex.dense(direction)
@@ -201,8 +232,17 @@ class ConvexSet(Value, ABC):
         return Dense(as_own(point, "The member"))
 
     def to(self, reference: Array) -> Self:
-        """The set with its arrays, `center` among them, in the library, dtype and device of
-        `reference`.
+        """The set with its arrays, `center` among them, moved to another library or device.
+
+        Parameters
+        ----------
+        reference : array
+            A floating-point array in the library, dtype and device to move to.
+
+        Returns
+        -------
+        ConvexSet
+            The same set there.
         """
         require_floating(reference)
         moved = type(self)(
@@ -216,7 +256,6 @@ class ConvexSet(Value, ABC):
         return moved
 
 
-@dataclass(frozen=True)
 class InnerSet(Check):
     """A set that another one is made of; in files a table, for which a set is built."""
 
@@ -234,7 +273,6 @@ class InnerSet(Check):
         return value if isinstance(value, dict) else None
 
 
-@dataclass(frozen=True)
 class InnerSets(Check):
     """The sets that another one is made of; in files a list of tables."""
 
@@ -252,7 +290,15 @@ class InnerSets(Check):
 
 
 class Projectable(ABC):
-    """A set with a fast exact Euclidean projection; rivals and tests use it, learners never do."""
+    """A set with a fast exact Euclidean projection; rivals and tests use it, learners never do.
+
+    Examples
+    --------
+    >>> isinstance(tw.sets.Simplex(3), tw.sets.Projectable)
+    True
+    >>> tw.sets.Simplex(2).project(np.array([1.0, 0.5]))
+    array([0.75, 0.25])
+    """
 
     @abstractmethod
     def project(self, y: Array) -> Array:
@@ -260,8 +306,26 @@ class Projectable(ABC):
 
 
 class LinearDescription(NamedTuple):
-    """K = { shift + lift u : A_eq u = b_eq, A_ub u <= b_ub, lower <= u <= upper }, points
-    flattened; `lift` None is the identity.
+    """K = { shift + lift u : A_eq u = b_eq, A_ub u <= b_ub, lower <= u <= upper }, flattened.
+
+    Parameters
+    ----------
+    lower, upper : array
+        Bounds on u.
+    A_eq, b_eq : matrix and array, optional
+        The equations, if there are any.
+    A_ub, b_ub : matrix and array, optional
+        The inequalities, if there are any.
+    lift : matrix, optional
+        What makes a point of u. None: the identity.
+    shift : array, optional
+        What is added to it. None: nothing.
+
+    Examples
+    --------
+    >>> told = tw.sets.Simplex(3).description()
+    >>> told.A_eq, told.b_eq
+    (array([[1., 1., 1.]]), array([1.]))
     """
 
     lower: Floats
@@ -275,7 +339,15 @@ class LinearDescription(NamedTuple):
 
 
 class Polyhedral(ABC):
-    """A set that exact LP and QP solvers can be told about."""
+    """A set that exact LP and QP solvers can be told about.
+
+    Examples
+    --------
+    >>> isinstance(tw.sets.Box([0.0], [1.0]), tw.sets.Polyhedral)
+    True
+    >>> isinstance(tw.sets.L2Ball(2), tw.sets.Polyhedral)
+    False
+    """
 
     @abstractmethod
     def description(self) -> LinearDescription:
@@ -283,7 +355,13 @@ class Polyhedral(ABC):
 
 
 class Relaxable(ABC):
-    """A set inside a convex superset that is cheap to project on."""
+    """A set inside a convex superset that is cheap to project on.
+
+    Examples
+    --------
+    >>> tw.sets.Simplex(3).relax(np.array([2.0, 0.5, -1.0]))  # the box around it
+    array([1. , 0.5, 0. ])
+    """
 
     @abstractmethod
     def relax(self, y: Array) -> Array:
@@ -296,6 +374,12 @@ class Compiled(ABC):
 
     It must give the vertex of `answer`, entries in the same order; the kernels that call it trust
     it to stay within its arrays.
+
+    Examples
+    --------
+    >>> K = tw.sets.CappedSimplex(5, cap=0.5)
+    >>> isinstance(K, tw.sets.Compiled), K.max_nonzeros
+    (True, 2)
     """
 
     oracle: ClassVar[Kernel[int]]

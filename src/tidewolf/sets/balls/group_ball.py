@@ -38,7 +38,6 @@ from tidewolf.sets.balls.norm_ball import Bound, NormBall
 from tidewolf.sets.base import Projectable
 
 
-@dataclass(frozen=True)
 class GroupNumbers(Numbers):
     """Whole numbers in the shape of a point: entries with the same one form a group."""
 

@@ -30,7 +30,6 @@ from tidewolf.core.vertices import Dense, Vertex
 from tidewolf.sets.balls.norm_ball import Bound, Entries, NormBall
 
 
-@dataclass(frozen=True)
 class Power(Number):
     """The power of a norm: at least 1, and perhaps infinite."""
 

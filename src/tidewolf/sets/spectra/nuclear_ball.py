@@ -47,7 +47,6 @@ from tidewolf.sets.spectra.spectral import (
 )
 
 
-@dataclass(frozen=True)
 class MatrixShape(Size):
     """The shape of a matrix."""
 
