@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.timing import median_us
-from tidewolf.core.low_rank import LowRank
 from tidewolf.core.randomness import generator
+from tidewolf.core.vertices import LowRank
 from tidewolf.kernels.lanczos import Krylov, probable, proved, settled, start
 from tidewolf.sets import BoundedPSD, Fantope, NuclearBall
 from tidewolf.sets.spectra.spectral import Spectral

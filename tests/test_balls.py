@@ -22,8 +22,7 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
-from tidewolf.core.joined import Joined
-from tidewolf.core.vertices import Sparse
+from tidewolf.core.vertices import Joined, Sparse
 from tidewolf.rivals.exact import ExactProjection
 from tidewolf.sets import (
     BoundedPSD,

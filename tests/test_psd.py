@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import InvalidInput, LawBroken
-from tidewolf.core.low_rank import LowRank
+from tidewolf.core.vertices import LowRank
 from tidewolf.kernels import lanczos
 from tidewolf.projection import ActiveSet
 from tidewolf.sets import BoundedPSD, Shrunk, Translated

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
-from tidewolf.core.outer import Outer
+from tidewolf.core.vertices import Outer
 from tidewolf.hindsight.task import exact
 from tidewolf.kernels import lanczos
 from tidewolf.projection import ActiveSet

@@ -26,11 +26,11 @@ import numpy as np
 from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import as_direction, as_point, frozen, like
 from tidewolf.core.errors import NotSupported, WrongShape
-from tidewolf.core.joined import end_to_end, joined, pieces
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import checked, names_in_files
 from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Vertex
+from tidewolf.core.vertices.joined import end_to_end, joined, pieces
 from tidewolf.sets.balls.box import Box
 from tidewolf.sets.balls.l2_ball import L2Ball
 from tidewolf.sets.base import (

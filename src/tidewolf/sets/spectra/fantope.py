@@ -34,11 +34,11 @@ import numpy as np
 
 from tidewolf.core.arrays import as_direction, as_point, frozen, like, namespace, norm
 from tidewolf.core.errors import InvalidInput
-from tidewolf.core.low_rank import LowRank
 from tidewolf.core.matrices import Matrix, as_matrix, example, largest
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count
 from tidewolf.core.types import Array
+from tidewolf.core.vertices import LowRank
 from tidewolf.kernels.lanczos import Found, above, probable, settled, start
 from tidewolf.sets.simplices.capped_simplex import CappedSimplex
 from tidewolf.sets.spectra.operators import Deflated, Lowered, SymmetricPart

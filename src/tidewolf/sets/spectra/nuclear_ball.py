@@ -31,10 +31,9 @@ from tidewolf.core.arrays import as_point, frozen, like, namespace, norm
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.matrices import Matrix, as_matrix, example, largest
 from tidewolf.core.oracle import Answer
-from tidewolf.core.outer import Outer
 from tidewolf.core.settings import REQUIRED, Number, Size, as_shape
 from tidewolf.core.types import Array, Shape
-from tidewolf.core.vertices import Vertex
+from tidewolf.core.vertices import Outer, Vertex
 from tidewolf.sets.simplices.simplex import Simplex
 from tidewolf.sets.spectra.operators import Gram
 from tidewolf.sets.spectra.spectral import (

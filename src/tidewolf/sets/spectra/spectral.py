@@ -33,12 +33,11 @@ from tidewolf.core.arrays import (
     like,
     namespace,
 )
-from tidewolf.core.low_rank import LowRank
 from tidewolf.core.matrices import Matrix, as_matrix, example
 from tidewolf.core.randomness import generator
 from tidewolf.core.settings import Count, Flag, Number, Seed
 from tidewolf.core.types import Array, Shape
-from tidewolf.core.vertices import Vertex
+from tidewolf.core.vertices import LowRank, Vertex
 from tidewolf.kernels.lanczos import Found, Start, probable, proved, settled, start
 from tidewolf.sets.base import ConvexSet, Projectable
 

@@ -25,11 +25,11 @@ from typing import Annotated, final
 import numpy as np
 
 from tidewolf.core.arrays import as_point, frozen, like, namespace
-from tidewolf.core.low_rank import LowRank
 from tidewolf.core.matrices import Matrix, as_matrix, example, largest
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Number
 from tidewolf.core.types import Array
+from tidewolf.core.vertices import LowRank
 from tidewolf.sets.simplices.simplex import Simplex
 from tidewolf.sets.spectra.operators import SymmetricPart
 from tidewolf.sets.spectra.spectral import (

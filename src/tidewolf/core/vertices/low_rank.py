@@ -4,7 +4,8 @@ A leading eigenvector answers with one row f = sqrt(tau) v and no ridge; the zer
 at all; a multiple of the identity has none either; any positive semidefinite matrix is its smallest
 eigenvalue as ridge and a row for each larger one. With s = sum_j |f_j|^2,
 
-    <V, G> = ridge tr G + sum_j f_j' G f_j   |V|^2 = n ridge^2 + 2 ridge s + sum_jk <f_j, f_k>^2
+    <V, G> = ridge tr G + sum_j f_j' G f_j
+    |V|^2  = n ridge^2 + 2 ridge s + sum_jk <f_j, f_k>^2
     <V, W> = n ridge_V ridge_W + ridge_V s_W + ridge_W s_V + sum_jk <f_j, h_k>^2
 
 so that no dense matrix is made but by `dense`, `blend` and `combine`, and there by one BLAS
@@ -22,9 +23,8 @@ import numpy as np
 
 from tidewolf.core.arrays import eps_of, frozen, inner, like, namespace, to_numpy
 from tidewolf.core.types import Array, Floats
-from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers
-
-_FIRST_ROWS = 8
+from tidewolf.core.vertices.base import Atoms, Vertex, require_saved_numbers
+from tidewolf.core.vertices.factored import FactorAtoms, can_update, rank_one_update
 
 
 @final
@@ -62,8 +62,10 @@ class LowRank(Vertex):
         return frozen(_with_ridge(like(self.rows.T @ self.rows, reference), self.ridge))
 
     def blend(self, x: Array, step: float) -> Array:
-        if type(x) is np.ndarray and x.dtype.char in "fd" and self.rows.shape[0] == 1:
-            return _with_ridge(_rank_one(x, step, like(self.rows[0], x)), step * self.ridge)
+        if can_update(x, self.rows):
+            row = like(self.rows[0], x) * x.dtype.type(math.sqrt(step))
+            blended = rank_one_update(x, 1.0 - step, 1.0, row, row)
+            return _with_ridge(blended, step * self.ridge)
         return (1.0 - step) * x + step * self.dense(x)
 
     def distance2(self, x: Array, x2: float) -> float:
@@ -87,40 +89,23 @@ class LowRank(Vertex):
         return cls(rows, ridge)
 
 
-class LowRankAtoms(Atoms):
-    """Factors end to end: atom i owns the rows from ends[i] up to ends[i + 1]."""
+class LowRankAtoms(FactorAtoms):
+    """The rows of all vertices in one matrix, and their ridges."""
 
     kind: ClassVar = LowRank
 
     def __init__(self) -> None:
         super().__init__()
-        self.rows: Array = None
-        self.owners = np.zeros(0, dtype=np.int64)
-        self.ends = [0]
         self.ridges: list[float] = []
         self.traces: list[float] = []
 
     def _store(self, vertex: Vertex, row: int) -> None:
         assert isinstance(vertex, LowRank)
-        start, stop = self.ends[-1], self.ends[-1] + int(vertex.rows.shape[0])
-        if self.rows is None or stop > len(self.owners):
-            grown = like(
-                np.zeros((max(_FIRST_ROWS, 2 * stop), vertex.n)),
-                vertex.rows if self.rows is None else self.rows,
-            )
-            if start:
-                grown[:start, :] = self.rows[:start, :]
-            self.rows, self.owners = (
-                grown,
-                np.append(self.owners[:start], np.zeros(grown.shape[0] - start, dtype=np.int64)),
-            )
-        if stop > start:
-            self.rows[start:stop, :] = like(vertex.rows, self.rows)
-            self.owners[start:stop] = len(self.ridges)
-        self.ends.append(stop)
+        stop = self._keep(vertex.rows)
         self.ridges.append(vertex.ridge)
         self.traces.append(vertex.trace)
-        crossed = self.rows[:stop, :] @ like(vertex.rows, self.rows).T
+        rows = self.factors[0]
+        crossed = rows[:stop, :] @ like(vertex.rows, rows).T
         ridges, traces = np.array(self.ridges), np.array(self.traces)
         by_rows = self._by_atom(crossed * crossed, row + 1)
         self._multiplied(
@@ -128,38 +113,18 @@ class LowRankAtoms(Atoms):
         )
 
     def inner(self, direction: Array, count: int) -> Floats:
-        rows, ridges = self.rows[: self.ends[count], :], np.array(self.ridges[:count])
+        rows, ridges = self.factors[0][: self.ends[count], :], np.array(self.ridges[:count])
         by_rows = self._by_atom((rows @ direction) * rows, count)
         return by_rows + ridges * _trace(direction) if ridges.any() else by_rows
 
     def combine(self, weights: Floats, reference: Array) -> Array:
         end = self.ends[len(weights)]
-        each = weights[self.owners[:end]]
-        rows = self.rows[:end, :] * like(np.sqrt(np.abs(each)), self.rows)[:, None]
-        signed = rows if (each >= 0.0).all() else rows * like(np.sign(each), self.rows)[:, None]
+        factor, each = self.factors[0], weights[self.owners[:end]]
+        rows = factor[:end, :] * like(np.sqrt(np.abs(each)), factor)[:, None]
+        signed = rows if (each >= 0.0).all() else rows * like(np.sign(each), factor)[:, None]
         return _with_ridge(
             like(rows.T @ signed, reference), float(weights @ np.array(self.ridges[: len(weights)]))
         )
-
-    def _by_atom(self, terms: Array, count: int) -> Floats:
-        """A sum over the rows of each of the first `count` atoms."""
-        by_row = np.asarray(to_numpy(namespace(terms).sum(terms, axis=1)), dtype=np.float64)
-        return np.asarray(
-            np.bincount(self.owners[: self.ends[count]], by_row, minlength=count), dtype=np.float64
-        )
-
-
-def _rank_one(x: Array, step: float, row: Array) -> Array:
-    """(1 - step) x + step row row' by one BLAS update in place of the one new array, without the
-    temporaries of `np.outer`.
-    """
-    from scipy.linalg import blas
-
-    blended = np.multiply(x, 1.0 - step, order="C")
-    update = blas.dger if x.dtype.char == "d" else blas.sger
-    row = row * x.dtype.type(math.sqrt(step))
-    update(1.0, row, row, a=blended.T, overwrite_a=1)
-    return blended
 
 
 def _with_ridge(x: Array, ridge: float) -> Array:

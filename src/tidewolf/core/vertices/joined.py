@@ -1,11 +1,10 @@
-"""Vertices side by side: a member of a product is one vertex of each part, flattened and put end to
-end.
+"""Vertices side by side: a member of a product is one of each part, flattened and put end to end.
 
     <(v_1, ..., v_m), d> = sum_p <v_p, d_p>
-        d_p the entries of d that belong to part p, in the shape of v_p
 
-A table keeps one table for each part; inner products and the Gram matrix are the sums of theirs.
-Where every part is `Sparse`, so is the whole, and nothing else is needed.
+with d_p the entries of d that belong to part p, in the shape of v_p. A table keeps one table for
+each part; inner products and the Gram matrix are the sums of theirs. Where every part is `Sparse`,
+so is the whole, and nothing else is needed.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ import numpy as np
 
 from tidewolf.core.arrays import flat, frozen, inner, namespace
 from tidewolf.core.types import Array, Floats, NDArray, Shape
-from tidewolf.core.vertices import Atoms, Sparse, Vertex
+from tidewolf.core.vertices.base import Atoms, Vertex
+from tidewolf.core.vertices.sparse import Sparse
 
 
 def pieces(x: Array, shapes: Sequence[Shape]) -> Iterator[Array]:

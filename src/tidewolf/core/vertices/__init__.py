@@ -1,0 +1,38 @@
+"""Members of a set stored in their own size, and tables of them.
+
+An oracle's answer is a `Vertex`: a path is its arcs, a one-hot its index, a leading eigenvector its
+factor. The machinery asks three things of it: <v, d>, the dense point, and (1 - s) x + s v.
+
+    Dense      a plain array
+    Sparse     flat indices and values
+    LowRank    ridge I + sum_j f_j f_j'
+    Outer      sum_j l_j r_j'
+    Moved      shift + scale v, for a vertex v
+    Joined     one vertex of each part of a product
+"""
+
+from __future__ import annotations
+
+from tidewolf.core.vertices.base import Atoms, Vertex, require_saved_numbers
+from tidewolf.core.vertices.dense import Dense, DenseAtoms
+from tidewolf.core.vertices.joined import Joined
+from tidewolf.core.vertices.low_rank import LowRank
+from tidewolf.core.vertices.moved import Moved
+from tidewolf.core.vertices.outer import Outer
+from tidewolf.core.vertices.sparse import Sparse, SparseAtoms, sparse_combine, sparse_inner
+
+__all__ = [
+    "Atoms",
+    "Dense",
+    "DenseAtoms",
+    "Joined",
+    "LowRank",
+    "Moved",
+    "Outer",
+    "Sparse",
+    "SparseAtoms",
+    "Vertex",
+    "require_saved_numbers",
+    "sparse_combine",
+    "sparse_inner",
+]

@@ -1,0 +1,145 @@
+"""What every kind of vertex can do, and every table of vertices.
+
+A table (`Atoms`) does for many vertices at once what a vertex does:
+
+    inner(d, count)_i = <a_i, d>
+    combine(w)        = sum_i w_i a_i
+    gram[i, j]        = <a_i - o, a_j - o>
+
+with o a point of the table's choosing, so that a set far from the origin loses no digits: only
+differences of atoms count. Tables are append-only and shared between states: `append` on a table
+that has grown past the caller's view (`count` rows) forks it, so every state keeps seeing exactly
+what it saw.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tidewolf.core.arrays import is_array, namespace, to_numpy
+from tidewolf.core.checkpoint import Stored
+from tidewolf.core.errors import WrongType
+from tidewolf.core.types import Array, Floats, NDArray, Shape
+
+FIRST_ROWS = 8
+"""How many rows a table has room for at first."""
+_APPENDING = threading.Lock()
+"""Held while a table grows: states that share it may be continued in several threads."""
+
+
+def require_saved_numbers(array: Any, axes: int | None = None) -> None:
+    """Refuse what is no array of finite floating-point numbers, with so many axes, in a saved
+    state.
+    """
+    if not is_array(array) or (axes is not None and array.ndim != axes):
+        raise ValueError(
+            f"an array of numbers{'' if axes is None else f' with {axes} axes'} is missing"
+        )
+    xp = namespace(array)
+    if to_numpy(array).dtype.kind != "f" or not bool(xp.all(xp.isfinite(array))):
+        raise ValueError("an array holds what is no finite number")
+
+
+class Vertex(Stored):
+    """A member of a set, stored in its own size."""
+
+    shape: Shape
+
+    @abstractmethod
+    def inner(self, direction: Array) -> float:
+        """<v, direction>."""
+
+    @abstractmethod
+    def dense(self, reference: Array) -> Array:
+        """The point as a read-only array in the library, dtype and device of `reference`."""
+
+    @abstractmethod
+    def blend(self, x: Array, step: float) -> Array:
+        """(1 - step) x + step v, as a new array."""
+
+    @abstractmethod
+    def distance2(self, x: Array, x2: float) -> float:
+        """|x - v|^2, given <x, x>."""
+
+    @abstractmethod
+    def key(self) -> bytes:
+        """Equal for equal points of this kind."""
+
+    @abstractmethod
+    def table(self) -> Atoms:
+        """An empty table for vertices of this kind."""
+
+
+class Atoms(ABC):
+    """An append-only table of vertices with their Gram matrix."""
+
+    kind: ClassVar[type[Vertex]]
+
+    def __init__(self) -> None:
+        self.vertices: list[Vertex] = []
+        self.gram: Floats = np.zeros((FIRST_ROWS, FIRST_ROWS))
+        self._rows: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.vertices)
+
+    def find(self, vertex: Vertex, count: int) -> int | None:
+        """The row that holds this very point among the first `count`, or None."""
+        row = self._rows.get(vertex.key())
+        return row if row is not None and row < count else None
+
+    def append(self, vertex: Vertex, count: int) -> Atoms:
+        """A table whose row `count` is `vertex`: this one when nobody has appended meanwhile, else
+        a fork of its first `count` rows.
+        """
+        if type(vertex) is not self.kind:
+            raise WrongType(
+                f"A {type(vertex).__name__} vertex was met among {self.kind.__name__} ones; "
+                "a set's `atom` must make vertices of the kind its `answer` gives."
+            )
+        with _APPENDING:
+            table = self if count == len(self.vertices) else self.only(np.arange(count))
+            table._push(vertex)
+        return table
+
+    def only(self, rows: NDArray) -> Atoms:
+        """A new table holding just these rows, in this order."""
+        table = self.vertices[0].table()
+        for row in rows:
+            table._push(self.vertices[int(row)])
+        return table
+
+    def _push(self, vertex: Vertex) -> None:
+        row = len(self.vertices)
+        if row == len(self.gram):
+            grown = np.zeros((2 * row, 2 * row))
+            grown[:row, :row] = self.gram
+            self.gram = grown
+        self._store(vertex, row)
+        self.vertices.append(vertex)
+        self._rows.setdefault(vertex.key(), row)
+
+    @abstractmethod
+    def _store(self, vertex: Vertex, row: int) -> None:
+        """Keep what `inner` and `combine` need of the vertex of the next row, and its products
+        in the Gram matrix.
+        """
+
+    def _multiplied(self, row: int, products: NDArray) -> None:
+        """Keep <a_i - o, vertex - o> for the first rows, the last of which is the vertex's own."""
+        self.gram[row, : row + 1] = products
+        self.gram[: row + 1, row] = products
+
+    @abstractmethod
+    def inner(self, direction: Array, count: int) -> Floats:
+        """<a_i, direction> for the first `count` rows."""
+
+    @abstractmethod
+    def combine(self, weights: NDArray, reference: Array) -> Array:
+        """sum_i weights_i a_i over the first len(weights) rows, in the library, dtype and device of
+        `reference`.
+        """

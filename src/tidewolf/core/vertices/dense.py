@@ -1,0 +1,84 @@
+"""Members as plain arrays."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from tidewolf.core.arrays import flat, frozen, inner, like, namespace, to_numpy
+from tidewolf.core.types import Array, Floats, NDArray
+from tidewolf.core.vertices.base import FIRST_ROWS, Atoms, Vertex, require_saved_numbers
+
+
+@final
+class Dense(Vertex):
+    """A member as a plain array."""
+
+    tag: ClassVar = "dense vertex"
+
+    def __init__(self, point: Array) -> None:
+        self.point = frozen(point)
+        self.shape = tuple(point.shape)
+
+    def inner(self, direction: Array) -> float:
+        return inner(self.point, direction)
+
+    def dense(self, reference: Array) -> Array:
+        return frozen(like(self.point, reference))
+
+    def blend(self, x: Array, step: float) -> Array:
+        return x + step * (like(self.point, x) - x)
+
+    def distance2(self, x: Array, x2: float) -> float:
+        away = x - like(self.point, x)
+        return inner(away, away)
+
+    def key(self) -> bytes:
+        return to_numpy(self.point).tobytes()
+
+    def table(self) -> Atoms:
+        return DenseAtoms()
+
+    def parts(self) -> dict[str, Any]:
+        return {"point": self.point}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> Dense:
+        require_saved_numbers(parts["point"])
+        return cls(**parts)
+
+
+class DenseAtoms(Atoms):
+    """Dense vertices, less the first, as the rows of one matrix, in the library of the first."""
+
+    kind: ClassVar = Dense
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.matrix: Array = None
+        self.origin: Array = None
+
+    def _store(self, vertex: Vertex, row: int) -> None:
+        assert isinstance(vertex, Dense)
+        xp, entries = namespace(vertex.point), flat(vertex.point)
+        if self.matrix is None:
+            self.origin = entries
+            self.matrix = xp.stack([0 * entries] * FIRST_ROWS)
+        elif row == self.matrix.shape[0]:
+            self.matrix = xp.concat([self.matrix, self.matrix])
+        self.matrix[row, :] = entries - self.origin
+        self._multiplied(row, self._inner(entries - self.origin, row + 1))
+
+    def inner(self, direction: Array, count: int) -> Floats:
+        return self._inner(flat(direction), count) + inner(self.origin, flat(direction))
+
+    def _inner(self, direction: Array, count: int) -> Floats:
+        return np.asarray(to_numpy(self.matrix[:count, :] @ direction), dtype=np.float64)
+
+    def combine(self, weights: NDArray, reference: Array) -> Array:
+        point = (
+            like(weights, self.matrix) @ self.matrix[: len(weights), :]
+            + float(np.sum(weights)) * self.origin
+        )
+        return like(namespace(point).reshape(point, tuple(reference.shape)), reference)

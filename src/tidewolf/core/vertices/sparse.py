@@ -1,0 +1,180 @@
+"""Members with few nonzero entries: the arcs of a path, the one entry of a corner."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from tidewolf.core.arrays import flat, frozen, like, to_numpy
+from tidewolf.core.jit import kernel
+from tidewolf.core.types import Array, Floats, NDArray, Shape
+from tidewolf.core.vertices.base import FIRST_ROWS, Atoms, Vertex, require_saved_numbers
+
+
+@final
+class Sparse(Vertex):
+    """A member with few nonzero entries: flat indices and their values."""
+
+    tag: ClassVar = "sparse vertex"
+
+    def __init__(self, shape: Shape, indices: NDArray, values: NDArray) -> None:
+        self.shape, self.indices, self.values = shape, frozen(indices), frozen(values)
+
+    @staticmethod
+    def zero(shape: Shape) -> Sparse:
+        """The origin."""
+        return Sparse(shape, np.zeros(0, dtype=np.int32), np.zeros(0))
+
+    @staticmethod
+    def of(point: Array) -> Sparse:
+        """The nonzero entries of a dense point."""
+        entries = flat(to_numpy(point)).astype(np.float64, copy=False)
+        indices = np.flatnonzero(entries)
+        return Sparse(tuple(point.shape), indices.astype(np.int32), entries[indices])
+
+    def inner(self, direction: Array) -> float:
+        entries = (
+            direction
+            if type(direction) is np.ndarray and direction.ndim == 1
+            else flat(to_numpy(direction))
+        )
+        return float(self.values.dot(entries[self.indices]))
+
+    def dense(self, reference: Array) -> Array:
+        return frozen(like(self._scattered().reshape(self.shape), reference))
+
+    def _scattered(self) -> Floats:
+        entries = np.zeros(math.prod(self.shape))
+        entries[self.indices] = self.values
+        return entries
+
+    def blend(self, x: Array, step: float) -> Array:
+        if type(x) is not np.ndarray:
+            return x + step * (self.dense(x) - x)
+        blended = (1.0 - step) * x
+        blended.reshape(-1)[self.indices] += (step * self.values).astype(x.dtype, copy=False)
+        return blended
+
+    def distance2(self, x: Array, x2: float) -> float:
+        return max(0.0, x2 - 2.0 * self.inner(x) + float(self.values.dot(self.values)))
+
+    def key(self) -> bytes:
+        return bytes(self.indices.tobytes() + self.values.tobytes())
+
+    def table(self) -> Atoms:
+        return SparseAtoms()
+
+    def parts(self) -> dict[str, Any]:
+        return {"shape": self.shape, "indices": self.indices, "values": self.values}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> Sparse:
+        """Indices are checked, for compiled loops follow them wherever they lead."""
+        shape, indices, values = parts["shape"], parts["indices"], parts["values"]
+        require_saved_numbers(values, 1)
+        if not (type(shape) is tuple and all(type(side) is int and side >= 0 for side in shape)):
+            raise ValueError(f"a sparse vertex has no shape {shape!r}")
+        if indices.dtype != np.int32 or values.dtype != np.float64 or indices.shape != values.shape:
+            raise ValueError(
+                "the indices of a sparse vertex are 32-bit whole numbers, one for each of its "
+                "values"
+            )
+        if len(indices) and not (int(indices.min()) >= 0 and int(indices.max()) < math.prod(shape)):
+            raise ValueError(f"a sparse vertex has an index beyond its shape {shape}")
+        return cls(shape, indices, values)
+
+
+class SparseAtoms(Atoms):
+    """Sparse vertices end to end: row i is entries starts[i] to starts[i + 1]."""
+
+    kind: ClassVar = Sparse
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.starts = np.zeros(FIRST_ROWS + 1, dtype=np.int64)
+        self.indices = np.zeros(FIRST_ROWS, dtype=np.int32)
+        self.values = np.zeros(FIRST_ROWS)
+
+    def _store(self, vertex: Vertex, row: int) -> None:
+        assert isinstance(vertex, Sparse)
+        stop = int(self.starts[row]) + len(vertex.indices)
+        if row + 2 > len(self.starts):
+            self.starts = _grown(self.starts, row + 2)
+        if stop > len(self.indices):
+            self.indices, self.values = _grown(self.indices, stop), _grown(self.values, stop)
+        table = self.starts, self.indices, self.values, self.gram
+        sparse_store(*table, row, vertex.indices, vertex.values, np.zeros(math.prod(vertex.shape)))
+
+    def only(self, rows: NDArray) -> Atoms:
+        """A new table holding just these rows, in this order; products are copied, and are those of
+        a table made anew where rows ascend.
+        """
+        table, count = SparseAtoms(), len(rows)
+        room = max(count, FIRST_ROWS)
+        table.vertices = [self.vertices[row] for row in rows.tolist()]
+        for row, vertex in enumerate(table.vertices):
+            table._rows.setdefault(vertex.key(), row)
+        table.gram = np.zeros((room, room))
+        table.gram[:count, :count] = self.gram[rows[:, None], rows]
+        begins, sizes = self.starts[rows], self.starts[rows + 1] - self.starts[rows]
+        table.starts = np.zeros(room + 1, dtype=np.int64)
+        np.cumsum(sizes, out=table.starts[1 : count + 1])
+        entries = np.repeat(begins - table.starts[:count], sizes) + np.arange(table.starts[count])
+        table.indices, table.values = self.indices[entries], self.values[entries]
+        return table
+
+    def inner(self, direction: Array, count: int) -> Floats:
+        products = np.empty(count)
+        sparse_inner(self.starts, self.indices, self.values, flat(to_numpy(direction)), products)
+        return products
+
+    def combine(self, weights: NDArray, reference: Array) -> Array:
+        point = np.zeros(tuple(reference.shape))
+        sparse_combine(self.starts, self.indices, self.values, weights, point.reshape(-1))
+        return (
+            point
+            if type(reference) is np.ndarray and reference.dtype == point.dtype
+            else like(point, reference)
+        )
+
+
+@kernel
+def sparse_inner(starts, indices, values, direction, products):  # type: ignore[no-untyped-def]
+    for row in range(len(products)):
+        total = 0.0
+        for p in range(starts[row], starts[row + 1]):
+            total += values[p] * direction[indices[p]]
+        products[row] = total
+
+
+@kernel
+def sparse_store(  # type: ignore[no-untyped-def]
+    starts, indices, values, gram, row, new_indices, new_values, zeros
+):
+    """A vertex as the next row, with its products; `zeros` has an entry for each of a point's."""
+    start = starts[row]
+    starts[row + 1] = start + len(new_indices)
+    for p in range(len(new_indices)):
+        indices[start + p] = new_indices[p]
+        values[start + p] = new_values[p]
+        zeros[new_indices[p]] = new_values[p]
+    products = gram[row, : row + 1]
+    sparse_inner(starts, indices, values, zeros, products)
+    for i in range(row):  # an assignment of slices would take numba two seconds
+        gram[i, row] = products[i]
+
+
+@kernel
+def sparse_combine(starts, indices, values, weights, point):  # type: ignore[no-untyped-def]
+    for row in range(len(weights)):
+        if weights[row] != 0.0:
+            for p in range(starts[row], starts[row + 1]):
+                point[indices[p]] += weights[row] * values[p]
+
+
+def _grown(array: NDArray, least: int) -> NDArray:
+    grown = np.zeros(max(2 * len(array), least), dtype=array.dtype)
+    grown[: len(array)] = array
+    return grown
