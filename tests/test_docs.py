@@ -66,7 +66,11 @@ def test_the_shell_says_of_your_own_set_what_is_shown(
 
 # --- the table of sets ----------------------------------------------------------------------------
 
-GIFTS = {"project": sets.Projectable, "description": sets.Polyhedral, "relax": sets.Relaxable}
+CAPABILITIES = {
+    "project": sets.Projectable,
+    "description": sets.Polyhedral,
+    "relax": sets.Relaxable,
+}
 LINES = [
     [cell.strip() for cell in line.strip("|").split("|")]
     for line in (ROOT / "docs" / "sets.md").read_text().splitlines()
@@ -99,6 +103,6 @@ def test_a_line_says_what_the_class_says(line: list[str]) -> None:
             f"{setting} of {found[1]} is not {default}"
         )
     assert set(brings.split(", ")) == {
-        gift for gift, base in GIFTS.items() if issubclass(kind, base)
+        name for name, base in CAPABILITIES.items() if issubclass(kind, base)
     }
     assert geometry.startswith("exact") == ("Geometry exact" in kind.__doc__)

@@ -35,8 +35,8 @@ RECORDS = {
     "Certificate", "Comparator", "Intervals", "Rates", "Run",
     "Projected", "Halfspaces", "LinearDescription", "Graph", "Table", "ActiveSet", "Comparison",
     "RunFolder",
-    "Builder", "Batch", "Compiled", "ConvexSet", "DearMembership", "LinearTotal", "PiecewiseLinear",
-    "Polyhedral", "Projectable",
+    "Builder", "Batch", "Compiled", "ConvexSet", "CostlyMembership", "LinearTotal",
+    "PiecewiseLinear", "Polyhedral", "Projectable",
     "Relaxable",  # abstract
     "every",  # takes nothing
 }  # fmt: skip

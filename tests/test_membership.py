@@ -15,7 +15,7 @@ from tidewolf.evaluation.recording import Recording
 from tidewolf.functions import Affine, Linear
 from tidewolf.projection import ActiveSet
 from tidewolf.sets import Product, Scaled, Shrunk, Simplex, SpanningTrees, Translated
-from tidewolf.sets.base import DearMembership, membership_tolerance
+from tidewolf.sets.base import CostlyMembership, membership_tolerance
 
 
 def graph(nodes: int, more: int, seed: int = 0) -> SpanningTrees:
@@ -54,7 +54,7 @@ def test_where_excess_is_dear_the_combination_proves_every_point(kind, make, ask
     K = MADE[make](graph(8, 12))
     T = 40
     found = tw.run(kind(K, horizon=T), stream(K, T))
-    assert isinstance(K, DearMembership)
+    assert isinstance(K, CostlyMembership)
     check = found.certificate.checks[0]
     assert asked == []
     assert check.holds
@@ -69,7 +69,7 @@ def test_where_excess_is_dear_the_combination_proves_every_point(kind, make, ask
 def test_where_excess_is_cheap_every_point_is_asked():
     K = Simplex(4)
     found = tw.run(tw.LyapunovDescent(K, horizon=20), stream(K, 20))
-    assert not isinstance(K, DearMembership)
+    assert not isinstance(K, CostlyMembership)
     assert found.certificate.checks[0].how == EVERY_POINT
     assert found.summary()["certificate"]["checks"]["membership"]["how"] == EVERY_POINT
 

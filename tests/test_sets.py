@@ -337,7 +337,7 @@ def test_a_shrunk_set_leaves_room_around_its_members():
         assert K.excess(z) <= 1e-12
 
 
-# --- images have the gifts of what they are images of ---------------------------------------------
+# --- images have the capabilities of what they are images of --------------------------------------
 
 
 @dataclass(frozen=True, eq=False, repr=False)

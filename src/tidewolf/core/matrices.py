@@ -109,17 +109,17 @@ def as_matrix(direction: Any, shape: Shape) -> Matrix:
     return direction
 
 
-def dense(D: Matrix) -> Array:
+def as_dense(D: Matrix) -> Array:
     """D as an array."""
     return D.toarray() if isinstance(D, SparsePlusLowRank) else D
 
 
-def example(D: Matrix) -> Array:
+def example_array(D: Matrix) -> Array:
     """An array in the library, dtype and device of D."""
     return np.zeros(0, D.dtype) if isinstance(D, SparsePlusLowRank) else D
 
 
-def largest(D: Matrix) -> float:
+def largest_entry(D: Matrix) -> float:
     """The size of the largest entry, or what it is at most from those of the parts; 0 for zero."""
     if isinstance(D, SparsePlusLowRank):
         tops = [np.abs(part).max(axis=0, initial=0.0) for part in (D.sparse.data, D.left, D.right)]
@@ -128,7 +128,7 @@ def largest(D: Matrix) -> float:
     return max(float(xp.max(D)), -float(xp.min(D)))
 
 
-def length(D: Matrix) -> float:
+def frobenius_norm(D: Matrix) -> float:
     """The Frobenius norm, or what it is at most from those of the parts."""
     return (
         norm(D.sparse.data) + norm(D.left) * norm(D.right)

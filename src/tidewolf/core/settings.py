@@ -201,7 +201,7 @@ class Numbers(Check):
         return value if isinstance(value, str) and value else _nested(value)
 
 
-class Point(Numbers):
+class PointNumbers(Numbers):
     """An array that has an entry for each of a point's: at least one axis, and no empty one."""
 
     def __call__(self, value: Any, what: str) -> Array:

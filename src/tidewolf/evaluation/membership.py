@@ -5,7 +5,7 @@
                    state holds; each vertex is looked at once
     some points    excess(x) of the 1st, 2nd, 4th, 8th, ... and of the last point, when asked
 
-The latter two are for sets that declare their excess dear (`sets.base.DearMembership`): the
+The latter two are for sets that declare their excess dear (`sets.base.CostlyMembership`): the
 combination where the learner's state has one, an `ActiveSet`, else some points. With w >= 0, and
 members no longer than |c| + R, the point x is no farther from the set than
 
@@ -27,7 +27,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Atoms, Vertex
 from tidewolf.projection import ActiveSet
-from tidewolf.sets.base import DearMembership, membership_tolerance
+from tidewolf.sets.base import CostlyMembership, membership_tolerance
 
 EVERY_POINT = "by every point's excess"
 COMBINATION = "through the convex combination of vertices"
@@ -48,13 +48,13 @@ class Membership:
 
     def see(self, points: Array, state: Any) -> None:
         """The points that were played from a state, (k, *shape)."""
-        active = active_set(state) if isinstance(self._K, DearMembership) else None
+        active = active_set(state) if isinstance(self._K, CostlyMembership) else None
         for i in range(points.shape[0]):
             x = points[i, ...]
             self._points += 1
             if active is not None:
                 self._prove(active, x)
-            elif not isinstance(self._K, DearMembership):
+            elif not isinstance(self._K, CostlyMembership):
                 self._ask(x)
             elif self._points & (self._points - 1) == 0:
                 self._waiting.append(x)
@@ -83,7 +83,7 @@ class Membership:
 
     def _excesses(self, atoms: Atoms, count: int) -> Floats:
         """The excess of each of the first rows of a table; related tables share vertices."""
-        assert isinstance(self._K, DearMembership)
+        assert isinstance(self._K, CostlyMembership)
         known: dict[int, tuple[Vertex, float]] = {}
         if atoms is not self._atoms:
             known = {id(vertex): (vertex, excess) for vertex, excess in self._vertices}

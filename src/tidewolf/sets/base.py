@@ -4,8 +4,8 @@ A set is written by giving `shape`, `center`, `radius`, `excess` and either `lmo
 checked for membership on every call of the machinery) or `answer` (a structured one, trusted; then
 `atom` makes a member a vertex of the same kind). `Projectable` adds an exact projection,
 `Polyhedral` a linear description for exact solvers, `Relaxable` a cheap superset, `Compiled` an
-oracle that compiled loops can call, `DearMembership` a check of vertices that is
-cheap where that of points is dear.
+oracle that compiled loops can call, `CostlyMembership` a check of vertices that is
+cheap where that of points is costly.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tidewolf.core.values import Value
 from tidewolf.core.vertices import Dense, Sparse, Vertex
 
 
-def _along(method: Any) -> Any:
+def _check_direction(method: Any) -> Any:
     @wraps(method)
     def checked(self: ConvexSet, direction: Array, warm: Any = None) -> Answer:
         direction = self.as_direction(direction)
@@ -53,7 +53,7 @@ def _along(method: Any) -> Any:
     return checked
 
 
-def _quietly(method: Any) -> Any:
+def _silence_warnings(method: Any) -> Any:
     @wraps(method)
     def checked(self: ConvexSet, direction: Array) -> Array:
         with SILENCE:
@@ -70,7 +70,7 @@ def require_numbers(direction: Array) -> None:
         require_finite(direction, "The direction")
 
 
-def _at(method: Any) -> Any:
+def _check_point(method: Any) -> Any:
     @wraps(method)
     def checked(self: ConvexSet, x: Array) -> Any:
         with SILENCE:
@@ -79,7 +79,7 @@ def _at(method: Any) -> Any:
     return checked
 
 
-def _of_a_vertex(method: Any) -> Any:
+def _check_vertex(method: Any) -> Any:
     @wraps(method)
     def checked(self: ConvexSet, vertex: Vertex) -> float:
         if not isinstance(vertex, Vertex) or tuple(vertex.shape) != self.shape:
@@ -93,12 +93,12 @@ def _of_a_vertex(method: Any) -> Any:
     return checked
 
 
-_CHECKED = {
-    "answer": _along,
-    "atom": _at,
-    "norm": _at,
-    "tangent": _quietly,
-    "vertex_excess": _of_a_vertex,
+_WRAPPERS = {
+    "answer": _check_direction,
+    "atom": _check_point,
+    "norm": _check_point,
+    "tangent": _silence_warnings,
+    "vertex_excess": _check_vertex,
 }
 
 
@@ -135,7 +135,7 @@ class ConvexSet(Value, ABC):
                 f"{cls.__name__} must define lmo(direction) or answer(direction, warm)."
             )
         # what an oracle is asked is checked here, once for all sets
-        for name, checked in _CHECKED.items():
+        for name, checked in _WRAPPERS.items():
             if name in cls.__dict__:
                 setattr(cls, name, checked(cls.__dict__[name]))
 
@@ -407,6 +407,14 @@ class Compiled(ABC):
         return Sparse(d.shape, indices[:count], values[:count])
 
 
+class CostlyMembership(ABC):
+    """A set whose `excess` is costly: runs prove membership through the combination a state holds."""
+
+    @abstractmethod
+    def vertex_excess(self, vertex: Vertex) -> float:
+        """At least the `excess` of the vertex; cheap for the oracle's answers and the center."""
+
+
 def require_floating(reference: Any) -> None:
     """Refuse what no set can be moved to: anything but an array of 32 or 64 bit floating-point
     numbers.
@@ -419,14 +427,6 @@ def require_floating(reference: Any) -> None:
             "A set is moved to the library, dtype and device of a floating-point array, not of "
             f"{shown(reference)}."
         )
-
-
-class DearMembership(ABC):
-    """A set whose `excess` is dear: runs prove membership through the combination a state holds."""
-
-    @abstractmethod
-    def vertex_excess(self, vertex: Vertex) -> float:
-        """At least the `excess` of the vertex; cheap for the oracle's answers and the center."""
 
 
 def membership_tolerance(x: Array, radius: float) -> float:

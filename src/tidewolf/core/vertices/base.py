@@ -129,7 +129,7 @@ class Atoms(ABC):
         in the Gram matrix.
         """
 
-    def _multiplied(self, row: int, products: NDArray) -> None:
+    def _set_products(self, row: int, products: NDArray) -> None:
         """Keep <a_i - o, vertex - o> for the first rows, the last of which is the vertex's own."""
         self.gram[row, : row + 1] = products
         self.gram[: row + 1, row] = products

@@ -68,7 +68,7 @@ class DenseAtoms(Atoms):
         elif row == self.matrix.shape[0]:
             self.matrix = xp.concat([self.matrix, self.matrix])
         self.matrix[row, :] = entries - self.origin
-        self._multiplied(row, self._inner(entries - self.origin, row + 1))
+        self._set_products(row, self._inner(entries - self.origin, row + 1))
 
     def inner(self, direction: Array, count: int) -> Floats:
         return self._inner(flat(direction), count) + inner(self.origin, flat(direction))

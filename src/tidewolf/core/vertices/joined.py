@@ -35,7 +35,7 @@ def end_to_end(parts: Sequence[Array]) -> Array:
     return namespace(parts[0]).concat([flat(part) for part in parts])
 
 
-def joined(vertices: Sequence[Vertex]) -> Vertex:
+def join_vertices(vertices: Sequence[Vertex]) -> Vertex:
     """One vertex of a product from one of each part."""
     if not all(type(vertex) is Sparse for vertex in vertices):
         return Joined(vertices)
@@ -110,7 +110,9 @@ class JoinedAtoms(Atoms):
         assert isinstance(vertex, Joined)
         for table, part in zip(self.inside, vertex.vertices, strict=True):
             table._push(part)
-        self._multiplied(row, np.sum([table.gram[row, : row + 1] for table in self.inside], axis=0))
+        self._set_products(
+            row, np.sum([table.gram[row, : row + 1] for table in self.inside], axis=0)
+        )
 
     def inner(self, direction: Array, count: int) -> Floats:
         parts = zip(self.inside, pieces(direction, self.shapes), strict=True)

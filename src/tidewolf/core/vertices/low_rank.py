@@ -108,7 +108,7 @@ class LowRankAtoms(FactorAtoms):
         crossed = rows[:stop, :] @ like(vertex.rows, rows).T
         ridges, traces = np.array(self.ridges), np.array(self.traces)
         by_rows = self._by_atom(crossed * crossed, row + 1)
-        self._multiplied(
+        self._set_products(
             row, ridges * (vertex.n * vertex.ridge + vertex.trace) + vertex.ridge * traces + by_rows
         )
 

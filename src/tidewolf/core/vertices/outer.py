@@ -90,7 +90,7 @@ class OuterAtoms(FactorAtoms):
         crossed = (left[:stop, :] @ like(vertex.left, left).T) * (
             right[:stop, :] @ like(vertex.right, right).T
         )
-        self._multiplied(row, self._by_atom(crossed, row + 1))
+        self._set_products(row, self._by_atom(crossed, row + 1))
 
     def inner(self, direction: Array, count: int) -> Floats:
         left, right = self.factors

@@ -19,7 +19,7 @@ import numpy as np
 from tidewolf.core.arrays import as_direction, as_point, frozen, length, like, namespace, to_numpy
 from tidewolf.core.errors import EmptySet
 from tidewolf.core.oracle import Answer
-from tidewolf.core.settings import Point
+from tidewolf.core.settings import PointNumbers
 from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.vertices import Dense
 from tidewolf.sets.base import (
@@ -42,7 +42,7 @@ class Box(ConvexSet, Projectable, Polyhedral, Relaxable):
     lower : array
         The least value of each entry, in the shape of a point.
     upper : array
-        The largest value of each entry, in the shape of `lower`.
+        The largest value of each entry, shaped as `lower`.
 
     Examples
     --------
@@ -51,8 +51,8 @@ class Box(ConvexSet, Projectable, Polyhedral, Relaxable):
     array([0., 1.])
     """
 
-    lower: Annotated[Array, Point("The least value of each entry, in the shape of a point.")]
-    upper: Annotated[Array, Point("The largest value of each entry, in the shape of `lower`.")]
+    lower: Annotated[Array, PointNumbers("The least value of each entry, in the shape of a point.")]
+    upper: Annotated[Array, PointNumbers("The largest value of each entry, shaped as `lower`.")]
 
     def __post_init__(self) -> None:
         super().__post_init__()

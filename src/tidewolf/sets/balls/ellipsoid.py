@@ -88,7 +88,7 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
             raise InvalidInput(
                 "matrix of Ellipsoid must be symmetric; give (A + A')/2.", setting="matrix"
             )
-        eigenvalues = self._turned[0]
+        eigenvalues = self._eigen[0]
         smallest, largest = float(np.min(eigenvalues)), float(np.max(eigenvalues))
         if smallest <= n * eps_of(matrix) * largest or largest <= 0:
             raise InvalidInput(
@@ -114,7 +114,7 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
         at most the distance to it.
         """
         x = as_point(x, self.shape, "The point")
-        u = self._turn(x - like(self.center, x))
+        u = self._to_axes(x - like(self.center, x))
         return self.inner_radius * max(0.0, length(u / like(self._semiaxes, u)) - 1.0)
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
@@ -123,15 +123,15 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
         largest = float(xp.max(xp.abs(direction)))
         if largest == 0.0:
             return Answer(Dense(center))
-        stretched = s * self._turn(direction / largest)
-        return Answer(Dense(center - self._back(s * (stretched / length(stretched)))))
+        stretched = s * self._to_axes(direction / largest)
+        return Answer(Dense(center - self._from_axes(s * (stretched / length(stretched)))))
 
     def project(self, y: Array) -> Array:
         """One scalar root."""
         y = as_point(y, self.shape, "The point to project")
         # in units of the longest semi-axis
         center, s = like(self.center, y), like(self._semiaxes / self.radius, y)
-        u = self._turn((y - center) / self.radius)
+        u = self._to_axes((y - center) / self.radius)
         if length(u / s) <= 1.0:
             return namespace(y).asarray(y, copy=True)
         t = max(0.0, length(s * u) - 1.0)
@@ -142,7 +142,7 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
             if not ahead > t:
                 break
             t = ahead
-        return center + self.radius * self._back(s * p / f)
+        return center + self.radius * self._from_axes(s * p / f)
 
     def relax(self, y: Array) -> Array:
         """The smallest box around it: c_i +- the root of entry i of the diagonal of the inverse of
@@ -160,7 +160,7 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
         )
 
     @cached_property
-    def _turned(self) -> tuple[NDArray, NDArray | None]:
+    def _eigen(self) -> tuple[NDArray, NDArray | None]:
         """The eigenvalues of A, and its eigenvectors as columns (None: the axes)."""
         A = to_numpy(self.matrix).astype(np.float64)
         if A.ndim == 1:
@@ -170,20 +170,20 @@ class Ellipsoid(ConvexSet, Projectable, Relaxable):
 
     @cached_property
     def _semiaxes(self) -> Floats:
-        return np.asarray(1.0 / np.sqrt(self._turned[0]))
+        return np.asarray(1.0 / np.sqrt(self._eigen[0]))
 
     @cached_property
     def _widths(self) -> Floats:
         """Half of those of the smallest box around it."""
-        basis = self._turned[1]
+        basis = self._eigen[1]
         if basis is None:
             return self._semiaxes
         return self.radius * np.sqrt(basis**2 @ (self._semiaxes / self.radius) ** 2)
 
-    def _turn(self, x: Array) -> Array:
-        basis = self._turned[1]
+    def _to_axes(self, x: Array) -> Array:
+        basis = self._eigen[1]
         return x if basis is None else x @ like(basis, x)
 
-    def _back(self, u: Array) -> Array:
-        basis = self._turned[1]
+    def _from_axes(self, u: Array) -> Array:
+        basis = self._eigen[1]
         return u if basis is None else like(basis, u) @ u

@@ -28,7 +28,7 @@ from tidewolf.core.vertices import Sparse
 from tidewolf.sets.balls.norm_ball import (
     Entries,
     NormBall,
-    largest,
+    largest_places,
     require_at_most_entries,
     signed,
 )
@@ -81,7 +81,7 @@ class KSparse(NormBall, Projectable, Polyhedral):
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         d = flat(to_numpy(direction))
-        chosen = largest(np.abs(d), self.k)
+        chosen = largest_places(np.abs(d), self.k)
         return Answer(Sparse(self.shape, chosen, np.where(d[chosen] < 0, self.tau, -self.tau)))
 
     def project(self, y: Array) -> Array:

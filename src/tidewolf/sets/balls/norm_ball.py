@@ -76,7 +76,7 @@ def require_at_most_entries(K: ConvexSet, k: int) -> None:
         )
 
 
-def largest(sizes: NDArray, k: int) -> Int32s:
+def largest_places(sizes: NDArray, k: int) -> Int32s:
     """The places of the k largest sizes, in order; ties go to the earlier one."""
     rank = len(sizes) - k
     least = np.partition(sizes, rank)[rank]

@@ -32,7 +32,7 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Numbers
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.core.vertices import Sparse
-from tidewolf.sets.balls.norm_ball import Bound, NormBall, largest, signed
+from tidewolf.sets.balls.norm_ball import Bound, NormBall, largest_places, signed
 from tidewolf.sets.base import Projectable
 
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
@@ -116,7 +116,7 @@ class OrderedWeightedBall(NormBall, Projectable):
         sizes = np.abs(d)
         falling = np.sort(sizes)[::-1]
         k = int(np.argmax(np.cumsum(falling / (falling[0] or 1.0)) / self._sums)) + 1
-        chosen, size = largest(sizes, k), self.tau / float(self._sums[k - 1])
+        chosen, size = largest_places(sizes, k), self.tau / float(self._sums[k - 1])
         return Answer(Sparse(self.shape, chosen, np.where(d[chosen] < 0, size, -size)))
 
     def project(self, y: Array) -> Array:
@@ -126,14 +126,14 @@ class OrderedWeightedBall(NormBall, Projectable):
         order = np.argsort(-sizes, kind="stable")
         if self._w @ sizes[order] <= self.tau:
             return namespace(y).asarray(y, copy=True)
-        sizes[order] = self._lowered(sizes[order])
+        sizes[order] = self._project_sorted(sizes[order])
         return signed(like(sizes, y), y)
 
     @classmethod
     def examples(cls) -> Sequence[OrderedWeightedBall]:
         return (cls([2.0]), cls([4.0, 3.0, 2.0, 1.0], 2.0), cls([1.0, 1.0, 0.5, 0.5, 0.0]))
 
-    def _lowered(self, z: Floats) -> Floats:
+    def _project_sorted(self, z: Floats) -> Floats:
         """The projection of sizes that do not increase."""
         w, low, high = self._w, 0.0, float(np.max(np.cumsum(z) / self._sums))
         # from so far the member nearest to y is its farthest along y
@@ -142,17 +142,17 @@ class OrderedWeightedBall(NormBall, Projectable):
         t = low
         pools = found = _pools(z, w, t)
         for _ in range(_MOST_STEPS):
-            spent = found.spent(t)
-            if abs(spent - self.tau) <= _ROUNDING * self.tau:
+            reached = found.weighted_sum(t)
+            if abs(reached - self.tau) <= _ROUNDING * self.tau:
                 break
-            low, high = (t, high) if spent > self.tau else (low, t)
-            ahead = t + (spent - self.tau) / found.slope if found.slope > 0 else high
+            low, high = (t, high) if reached > self.tau else (low, t)
+            ahead = t + (reached - self.tau) / found.slope if found.slope > 0 else high
             t = ahead if low < ahead < high else low + (high - low) / 2
             if t in (low, high):
                 break
             found = _pools(z, w, t)
             pools = found if len(found.counts) else pools
-        x = pools.filled(self.tau, len(z))
+        x = pools.with_total(self.tau, len(z))
         return x * min(1.0, self.tau / float(w @ np.sort(x)[::-1]))
 
     @cached_property
@@ -179,11 +179,11 @@ class _Pools:
         """How fast <w, x(t)> falls."""
         return float(self.counts @ self.w**2)
 
-    def spent(self, t: float) -> float:
+    def weighted_sum(self, t: float) -> float:
         """<w, x(t)>."""
         return float((self.counts * self.w) @ (self.z - t * self.w))
 
-    def filled(self, tau: float, n: int) -> Floats:
+    def with_total(self, tau: float, n: int) -> Floats:
         """The x with these pools and <w, x> = tau: z - t w = (z - z_1 w/w_1) + s w, with s from the
         bound.
         """

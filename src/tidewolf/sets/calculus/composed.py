@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array
-from tidewolf.sets.base import ConvexSet, DearMembership, Polyhedral, Projectable, Relaxable
+from tidewolf.sets.base import ConvexSet, CostlyMembership, Polyhedral, Projectable, Relaxable
 
-CAPABILITIES = (Projectable, Polyhedral, Relaxable, DearMembership)
+CAPABILITIES = (Projectable, Polyhedral, Relaxable, CostlyMembership)
 
 
 class Composed(ConvexSet):

@@ -5,7 +5,7 @@ scale > 0.
     excess(x)  = scale excess_K((x - offset)/scale)
 
 Sizes are those of K times scale, tangent and dimension those of K. The image has the capabilities
-of K: it is Projectable, Polyhedral, Relaxable or of DearMembership exactly when K is.
+of K: it is Projectable, Polyhedral, Relaxable or of CostlyMembership exactly when K is.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Moved, Vertex
 from tidewolf.sets.base import (
     ConvexSet,
-    DearMembership,
+    CostlyMembership,
     LinearDescription,
     Polyhedral,
     Projectable,
@@ -108,7 +108,7 @@ class Image(Composed):
     def vertex_excess(self, vertex: Vertex) -> float:
         """That of K's own vertex, in the image's units."""
         point = vertex.dense(self.center)
-        if not isinstance(self.K, DearMembership):
+        if not isinstance(self.K, CostlyMembership):
             return self.excess(point)
         inside = self.K.atom(self._preimage(point))
         if isinstance(vertex, Moved) and vertex.scale == self.scale:

@@ -30,12 +30,12 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import checked, names_in_files
 from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Vertex
-from tidewolf.core.vertices.joined import end_to_end, joined, pieces
+from tidewolf.core.vertices.joined import end_to_end, join_vertices, pieces
 from tidewolf.sets.balls.box import Box
 from tidewolf.sets.balls.l2_ball import L2Ball
 from tidewolf.sets.base import (
     ConvexSet,
-    DearMembership,
+    CostlyMembership,
     InnerSet,
     InnerSets,
     LinearDescription,
@@ -48,7 +48,7 @@ from tidewolf.sets.calculus.translated import Translated
 from tidewolf.sets.simplices.simplex import Simplex
 from tidewolf.sets.spectra.bounded_psd import BoundedPSD
 
-_NEEDED = {Projectable: all, Polyhedral: all, Relaxable: any, DearMembership: any}
+_NEEDED = {Projectable: all, Polyhedral: all, Relaxable: any, CostlyMembership: any}
 """Whether all parts need a capability for the product to have it, or any."""
 
 
@@ -216,13 +216,13 @@ class Product(Composed):
         after = tuple(answer.warm for answer in answers)
         kept = None if all(start is None for start in after) else after
         return Answer(
-            joined([answer.vertex for answer in answers]),
+            join_vertices([answer.vertex for answer in answers]),
             sum(answer.error for answer in answers),
             kept,
         )
 
     def atom(self, point: Array) -> Vertex:
-        return joined([part.atom(piece) for part, piece in self._along(point)])
+        return join_vertices([part.atom(piece) for part, piece in self._along(point)])
 
     def project(self, y: Array) -> Array:
         """Every part projected on its own set."""
@@ -246,9 +246,9 @@ class Product(Composed):
     def vertex_excess(self, vertex: Vertex) -> float:
         """The largest of a part, cheap where the part's is."""
         along = list(self._along(vertex.dense(self.center)))
-        found = [part.excess(x) for part, x in along if not isinstance(part, DearMembership)]
+        found = [part.excess(x) for part, x in along if not isinstance(part, CostlyMembership)]
         for part, x in along:
-            if isinstance(part, DearMembership):
+            if isinstance(part, CostlyMembership):
                 found.append(part.vertex_excess(part.atom(x)))
         return max(found)
 

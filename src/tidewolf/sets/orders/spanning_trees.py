@@ -61,7 +61,7 @@ from tidewolf.core.types import Array, Int32s, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import (
     ConvexSet,
-    DearMembership,
+    CostlyMembership,
     LinearDescription,
     Polyhedral,
     Relaxable,
@@ -86,7 +86,7 @@ class Block(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
+class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
     """Spanning trees of the graph of `edges`, pairs of any hashable names; point[i] says how much
     of edge i is taken.
 

@@ -152,29 +152,29 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
         """x = clip(y - tau, 0, u) with the tau that meets the total, found by bisection over the
         kinks y_i and y_i - u.
 
-        With m entries in a vertex, tau lies within u below the m-th largest y_i: measured from
-        there, farther entries may be clipped.
+        With m entries in a vertex, tau lies within u below the m-th largest y_i: in z, which is y
+        measured from there, farther entries may be clipped.
         """
         y = as_point(y, self.shape, "The point to project")
         if not self.dimension:
             return like(self.center, y)
         xp, u = namespace(y), self._top
-        y = xp.clip(y - xp.sort(y)[self.n - len(self._shares)], -u, u)
-        kinks = xp.sort(xp.concat([y, y - u]))
+        z = xp.clip(y - xp.sort(y)[self.n - len(self._shares)], -u, u)
+        kinks = xp.sort(xp.concat([z, z - u]))
         low, high = 0, 2 * self.n - 1
         while high - low > 1:
             middle = (low + high) // 2
-            enough = float(xp.sum(xp.clip(y - kinks[middle], 0.0, u))) >= self.total
+            enough = float(xp.sum(xp.clip(z - kinks[middle], 0.0, u))) >= self.total
             low, high = (middle, high) if enough else (low, middle)
-        full = y - u > kinks[low]
-        partial = (y > kinks[low]) & ~full
+        full = z - u > kinks[low]
+        partial = (z > kinks[low]) & ~full
         count = int(xp.count_nonzero(partial))
         spare = (
-            float(xp.sum(xp.where(partial, y, 0 * y)))
+            float(xp.sum(xp.where(partial, z, 0 * z)))
             + u * int(xp.count_nonzero(full))
             - self.total
         )
-        return xp.clip(y - (spare / count if count else kinks[low]), 0.0, u)
+        return xp.clip(z - (spare / count if count else kinks[low]), 0.0, u)
 
     def relax(self, y: Array) -> Array:
         """The box [0, u]^n around it."""

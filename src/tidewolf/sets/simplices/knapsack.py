@@ -150,7 +150,7 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
         # squares of what is measured by the largest amount neither vanish nor overflow
         u = self._u / unit
         sign = 1.0 if share <= 0.5 else -1.0
-        best = abs(1 - 2 * share) * (self._value(sign * u, self.total, self.at_most) / unit)
+        best = abs(1 - 2 * share) * (self._greedy_value(sign * u, self.total, self.at_most) / unit)
         return unit * math.sqrt(max(0.0, share**2 * inner(u, u) + best)) if self.dimension else 0.0
 
     @cached_property
@@ -158,7 +158,7 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
         budget = 2.0 * (self.total if self.at_most else min(self.total, self._most - self.total))
         unit = float(np.max(self._u))
         return (
-            unit * math.sqrt(self._value(self._u / unit, budget, True) / unit)
+            unit * math.sqrt(self._greedy_value(self._u / unit, budget, True) / unit)
             if self.dimension
             else 0.0
         )
@@ -190,7 +190,7 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
         return max(0.0, bounds, off if self.at_most else abs(off))
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
-        chosen, amounts = self._filled(
+        chosen, amounts = self._fill_greedily(
             -to_numpy(direction).astype(np.float64), self.total, self.at_most
         )
         return Answer(Sparse(self.shape, chosen.astype(np.int32), amounts))
@@ -234,11 +234,9 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
     def description(self) -> LinearDescription:
         row, total = self._w[None, :], np.array([self.total])
         bounds = (np.zeros(len(self._w)), self._u)
-        return (
-            LinearDescription(*bounds, A_ub=row, b_ub=total)
-            if self.at_most
-            else LinearDescription(*bounds, A_eq=row, b_eq=total)
-        )
+        if self.at_most:
+            return LinearDescription(*bounds, A_ub=row, b_ub=total)
+        return LinearDescription(*bounds, A_eq=row, b_eq=total)
 
     @classmethod
     def examples(cls) -> Sequence[Knapsack]:
@@ -249,13 +247,13 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
             cls([0.1, 0.2, 0.3], 0.6, at_most=False),
         )
 
-    def _filled(self, value: Floats, budget: float, at_most: bool) -> tuple[Int64s, Floats]:
+    def _fill_greedily(self, value: Floats, budget: float, at_most: bool) -> tuple[Int64s, Floats]:
         """The entries and amounts that have most value, for weights in sum at most, or exactly,
         `budget`.
         """
         ratios, loads = -value / self._w, self._w * self._u
         worth = np.flatnonzero(value > 0) if at_most else np.arange(len(value))
-        last = _reached(ratios[worth], loads[worth], budget)
+        last = _threshold(ratios[worth], loads[worth], budget)
         ties = worth[ratios[worth] == last]
         before = worth[ratios[worth] < last]
         full = np.append(
@@ -270,8 +268,8 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
         chosen = chosen[amounts[chosen] > 0]
         return chosen, amounts[chosen]
 
-    def _value(self, value: Floats, budget: float, at_most: bool) -> float:
-        chosen, amounts = self._filled(value, budget, at_most)
+    def _greedy_value(self, value: Floats, budget: float, at_most: bool) -> float:
+        chosen, amounts = self._fill_greedily(value, budget, at_most)
         return float(value[chosen] @ amounts)
 
     @cached_property
@@ -302,7 +300,7 @@ class Knapsack(ConvexSet, Projectable, Polyhedral, Relaxable):
         return min(0.5, self.total / (self._most + length(self._w) * float(np.min(self._u))))
 
 
-def _reached(keys: Floats, loads: Floats, budget: float) -> float:
+def _threshold(keys: Floats, loads: Floats, budget: float) -> float:
     """The key at which loads, in the order of keys, pass the budget; the last where they do not.
 
     By halving, as quickselect does.

@@ -125,17 +125,20 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
         return Sparse.of(point)
 
     def project(self, y: Array) -> Array:
-        """Sort and threshold: x = max(y - tau, 0) with the tau that meets the total."""
+        """Sort and threshold: x = max(y - tau, 0) with the tau that meets the total.
+
+        z is y measured from its largest entry.
+        """
         y = as_point(y, self.shape, "The point to project")
         xp = namespace(y)
         positive = xp.where(y > 0, y, 0 * y)
         if self.at_most and float(xp.sum(positive)) <= self.total:
             return positive
-        y = y - xp.max(y)  # tau is measured from the top, or a far y would swallow the total
-        down = xp.flip(xp.sort(y))
-        taus = (xp.cumulative_sum(down) - self.total) / xp.arange(1, self.n + 1, dtype=y.dtype)
+        z = y - xp.max(y)  # tau is measured from the top, or a far y would swallow the total
+        down = xp.flip(xp.sort(z))
+        taus = (xp.cumulative_sum(down) - self.total) / xp.arange(1, self.n + 1, dtype=z.dtype)
         last = int(xp.sum(xp.astype(down > taus, xp.int64))) - 1
-        return xp.where(y > taus[last], y - taus[last], 0 * y)
+        return xp.where(z > taus[last], z - taus[last], 0 * z)
 
     def relax(self, y: Array) -> Array:
         """The box [0, total]^n around it."""
@@ -144,11 +147,9 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
     def description(self) -> LinearDescription:
         row, total = np.ones((1, self.n)), np.array([self.total])
         bounds = (np.zeros(self.n), np.full(self.n, self.total))
-        return (
-            LinearDescription(*bounds, A_ub=row, b_ub=total)
-            if self.at_most
-            else LinearDescription(*bounds, A_eq=row, b_eq=total)
-        )
+        if self.at_most:
+            return LinearDescription(*bounds, A_ub=row, b_ub=total)
+        return LinearDescription(*bounds, A_eq=row, b_eq=total)
 
     @classmethod
     def examples(cls) -> Sequence[Simplex]:

@@ -28,7 +28,7 @@ from typing import Annotated, final
 import numpy as np
 
 from tidewolf.core.arrays import as_direction, as_point, frozen, like, namespace
-from tidewolf.core.matrices import Matrix, as_matrix, example, largest
+from tidewolf.core.matrices import Matrix, as_matrix, example_array, largest_entry
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Number
 from tidewolf.core.types import Array
@@ -92,10 +92,6 @@ class BoundedPSD(SymmetricSpectral):
     dense: DenseUpTo = 300
     seed: StartSeed = 0
 
-    @property
-    def dimension(self) -> int:
-        return self.n * (self.n + 1) // 2
-
     @cached_property
     def center(self) -> Array:
         return frozen(self.inner_radius * np.eye(self.n))
@@ -128,16 +124,16 @@ class BoundedPSD(SymmetricSpectral):
 
     def answer(self, direction: Matrix, warm: Array | None = None) -> Answer:
         D = as_matrix(direction, self.shape)
-        size, reference = largest(D), example(D)
+        size, reference = largest_entry(D), example_array(D)
         if size == 0.0:
             return Answer(self._zero(reference), warm=warm)
-        found, after = self._leading(
+        found, next_warm = self._leading(
             SymmetricPart(D, size), warm, reference, self.tolerance, floor=0.0
         )
         error = self.tau * size * max(0.0, found.gap + min(0.0, found.value))
         if found.value <= 0.0:
-            return Answer(self._zero(reference), error, after)
-        return Answer(LowRank(math.sqrt(self.tau) * found.vector[None, :]), error, after)
+            return Answer(self._zero(reference), error, next_warm)
+        return Answer(LowRank(math.sqrt(self.tau) * found.vector[None, :]), error, next_warm)
 
     def _zero(self, reference: Array) -> LowRank:
         return LowRank(like(np.zeros((0, self.n)), reference))

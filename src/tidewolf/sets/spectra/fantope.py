@@ -34,7 +34,7 @@ import numpy as np
 
 from tidewolf.core.arrays import as_direction, as_point, frozen, like, namespace, norm
 from tidewolf.core.errors import InvalidInput
-from tidewolf.core.matrices import Matrix, as_matrix, example, largest
+from tidewolf.core.matrices import Matrix, as_matrix, example_array, largest_entry
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count
 from tidewolf.core.types import Array
@@ -50,11 +50,11 @@ from tidewolf.sets.spectra.spectral import (
     StartSeed,
     SymmetricSpectral,
     Tolerance,
-    after,
     asymmetry,
     eigenvalues,
-    leading,
+    leading_eigenvectors,
     traceless,
+    warm_start,
 )
 
 _FINER, _TEST = 0.25, 0.1
@@ -116,7 +116,7 @@ class Fantope(SymmetricSpectral):
 
     @property
     def dimension(self) -> int:
-        return 0 if self.k == self.n else self.n * (self.n + 1) // 2 - 1
+        return 0 if self.k == self.n else super().dimension - 1
 
     @cached_property
     def center(self) -> Array:
@@ -157,7 +157,7 @@ class Fantope(SymmetricSpectral):
 
     def answer(self, direction: Matrix, warm: Array | None = None) -> Answer:
         D = as_matrix(direction, self.shape)
-        size, reference = largest(D), example(D)
+        size, reference = largest_entry(D), example_array(D)
         if self.k == self.n:
             return Answer(LowRank(like(np.zeros((0, self.n)), reference), 1.0))
         if size == 0.0:
@@ -167,7 +167,7 @@ class Fantope(SymmetricSpectral):
             return Answer(LowRank(_exact(A, self.k)))
         calls, noise, last = self._begun(self.n, self.k + 1, self.k, warm, reference)
         V, gap = self._iterated(A, noise, last)
-        return Answer(LowRank(V), size * gap, after(V, calls))
+        return Answer(LowRank(V), size * gap, warm_start(V, calls))
 
     def _iterated(self, A: SymmetricPart, noise: Array, last: Array | None) -> tuple[Array, float]:
         """The k rows, the leading one first, and what the k largest eigenvalues add up to beyond
@@ -233,4 +233,4 @@ def _beyond(z: float, found: Found | None) -> float | None:
 
 
 def _exact(A: SymmetricPart, k: int) -> Array:
-    return leading(A.dense(), k)[1].T
+    return leading_eigenvectors(A.dense(), k)[1].T

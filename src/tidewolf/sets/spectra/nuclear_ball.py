@@ -29,7 +29,7 @@ import numpy as np
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import as_point, frozen, like, namespace, norm
 from tidewolf.core.errors import WrongShape
-from tidewolf.core.matrices import Matrix, as_matrix, example, largest
+from tidewolf.core.matrices import Matrix, as_matrix, example_array, largest_entry
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import REQUIRED, Number, Size, as_shape
 from tidewolf.core.types import Array, Shape
@@ -117,24 +117,23 @@ class NuclearBall(Spectral):
 
     def answer(self, direction: Matrix, warm: Array | None = None) -> Answer:
         D = as_matrix(direction, self.shape)
-        size, reference = largest(D), example(D)
+        size, reference = largest_entry(D), example_array(D)
         if size == 0.0:
-            return Answer(self._outer(reference), warm=warm)
+            return Answer(self._zero(reference), warm=warm)
         A = Gram(D, size)
-        found, after = self._leading(A, warm, reference, 2.0 * self.tolerance, floor=0.0)
+        found, next_warm = self._leading(A, warm, reference, 2.0 * self.tolerance, floor=0.0)
         v = like(found.vector, reference)
         u = A.across(v)
         root = norm(u)
         gap = found.gap + A.rounding if found.gap else 0.0
         error = self.tau * A.unit * (math.sqrt(root * root + gap) - root)
         if root == 0.0:
-            return Answer(self._outer(reference), error, after)
-        u = u * (-self.tau / root)
-        left, right = (u, v) if A.tall else (v, u)
-        return Answer(Outer(left[None, :], right[None, :]), error, after)
+            return Answer(self._zero(reference), error, next_warm)
+        scaled = u * (-self.tau / root)
+        left, right = (scaled, v) if A.tall else (v, scaled)
+        return Answer(Outer(left[None, :], right[None, :]), error, next_warm)
 
-    def _outer(self, reference: Array) -> Outer:
-        """Zero."""
+    def _zero(self, reference: Array) -> Outer:
         return Outer(*(like(np.zeros((0, side)), reference) for side in self.shape))
 
     def atom(self, point: Array) -> Vertex:

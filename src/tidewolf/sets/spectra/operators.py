@@ -19,7 +19,7 @@ from typing import final
 import numpy as np
 
 from tidewolf.core.arrays import eps_of
-from tidewolf.core.matrices import Matrix, SparsePlusLowRank, dense, length
+from tidewolf.core.matrices import Matrix, SparsePlusLowRank, as_dense, frobenius_norm
 from tidewolf.core.types import Array
 
 _MANY = 12
@@ -46,7 +46,7 @@ class SymmetricPart:
 
     def dense(self) -> Array:
         """As an array."""
-        D = dense(self.D) / self._twice
+        D = as_dense(self.D) / self._twice
         return D + D.T
 
 
@@ -59,7 +59,7 @@ class Gram:
     def __init__(self, D: Matrix, size: float) -> None:
         self.D, scale = (D / size, size) if _is_extreme(size) else (D, 1.0)
         self.tall, self.n = D.shape[0] >= D.shape[1], int(min(D.shape))
-        self._unit = length(self.D) / math.sqrt(self.n)
+        self._unit = frobenius_norm(self.D) / math.sqrt(self.n)
         self.unit = scale * self._unit
 
     def across(self, v: Array) -> Array:
@@ -72,7 +72,7 @@ class Gram:
 
     def dense(self) -> Array:
         """As an array; of NumPy in float64, since squares take twice the digits."""
-        D = dense(self.D)
+        D = as_dense(self.D)
         D = (D.astype(np.float64, copy=False) if type(D) is np.ndarray else D) / self._unit
         return D.T @ D if self.tall else D @ D.T
 

@@ -33,7 +33,7 @@ from tidewolf.core.arrays import (
     like,
     namespace,
 )
-from tidewolf.core.matrices import Matrix, as_matrix, example
+from tidewolf.core.matrices import Matrix, as_matrix, example_array
 from tidewolf.core.randomness import generator
 from tidewolf.core.settings import Count, Flag, Number, Seed
 from tidewolf.core.types import Array, Shape
@@ -95,7 +95,7 @@ class Spectral(ConvexSet, Projectable, ABC):
             if is_array(direction)
             else as_matrix(direction, self.shape)
         )
-        return self.answer(direction).vertex.dense(example(direction))
+        return self.answer(direction).vertex.dense(example_array(direction))
 
     def exactly(self) -> Self:
         """The same set, always answered for by the dense eigensolver."""
@@ -119,12 +119,12 @@ class Spectral(ConvexSet, Projectable, ABC):
         and the number of calls.
         """
         if A.n <= self.dense:
-            return exact(A), None
+            return leading_by_dense(A), None
         calls, noise, last = self._begun(A.n, 1, 1, warm, reference)
         begin = start(noise[0, :], None if last is None else last[0, :], self.failure)
         found = self._search(A, begin, tolerance, floor)
-        found = exact(A) if found is None else found
-        return found, after(found.vector, calls)
+        found = leading_by_dense(A) if found is None else found
+        return found, warm_start(found.vector, calls)
 
     def _search(self, A: Any, begin: Start, tolerance: float, floor: float) -> Found | None:
         """What this set goes by: a proof, a probability, or the residual."""
@@ -147,6 +147,10 @@ class SymmetricSpectral(Spectral, ABC):
         return (self.n, self.n)
 
     @property
+    def dimension(self) -> int:
+        return self.n * (self.n + 1) // 2
+
+    @property
     @abstractmethod
     def spectrum(self) -> Projectable:
         """The set of the eigenvalues."""
@@ -163,19 +167,19 @@ class SymmetricSpectral(Spectral, ABC):
         return rows @ rows.T
 
 
-def after(vectors: Array, calls: int) -> Array:
+def warm_start(vectors: Array, calls: int) -> Array:
     """What the next call starts from."""
     xp = namespace(vectors)
     return frozen(xp.concat([xp.reshape(vectors, (-1,)), like(np.array([calls + 1.0]), vectors)]))
 
 
-def exact(A: Any) -> Found:
+def leading_by_dense(A: Any) -> Found:
     """The leading eigenvector by a dense eigensolver."""
-    values, vectors = leading(A.dense(), 1)
+    values, vectors = leading_eigenvectors(A.dense(), 1)
     return Found(vectors[:, 0], float(values[0]), 0.0, 0)
 
 
-def leading(A: Array, k: int) -> tuple[Array, Array]:
+def leading_eigenvectors(A: Array, k: int) -> tuple[Array, Array]:
     """The k largest eigenvalues, the largest first, and their eigenvectors as columns."""
     if type(A) is np.ndarray:
         from scipy.linalg import eigh

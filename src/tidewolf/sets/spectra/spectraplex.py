@@ -25,7 +25,7 @@ from typing import Annotated, final
 import numpy as np
 
 from tidewolf.core.arrays import as_point, frozen, like, namespace
-from tidewolf.core.matrices import Matrix, as_matrix, example, largest
+from tidewolf.core.matrices import Matrix, as_matrix, example_array, largest_entry
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Number
 from tidewolf.core.types import Array
@@ -89,7 +89,7 @@ class Spectraplex(SymmetricSpectral):
 
     @property
     def dimension(self) -> int:
-        return self.n * (self.n + 1) // 2 - 1
+        return super().dimension - 1
 
     @cached_property
     def center(self) -> Array:
@@ -124,16 +124,18 @@ class Spectraplex(SymmetricSpectral):
 
     def answer(self, direction: Matrix, warm: Array | None = None) -> Answer:
         D = as_matrix(direction, self.shape)
-        size, reference = largest(D), example(D)
+        size, reference = largest_entry(D), example_array(D)
         if size == 0.0:
             return Answer(
                 LowRank(like(math.sqrt(self.tau) * np.eye(1, self.n), reference)), warm=warm
             )
-        found, after = self._leading(
+        found, next_warm = self._leading(
             SymmetricPart(D, size), warm, reference, self.tolerance, floor=-math.inf
         )
         return Answer(
-            LowRank(math.sqrt(self.tau) * found.vector[None, :]), self.tau * size * found.gap, after
+            LowRank(math.sqrt(self.tau) * found.vector[None, :]),
+            self.tau * size * found.gap,
+            next_warm,
         )
 
     @property
