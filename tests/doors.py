@@ -242,6 +242,7 @@ def _sets() -> Iterator[Door]:
                 "commodities": [("s", "t", 2.0)],
                 "lengths": [1.0] * 5,
                 "tolerance": 1e-9,
+                "parts": [sets.Simplex(2)],
             }
             known = {**named, **made, **more, "vertex": K.atom(x)}
             if kind is sets.MultiFlow:

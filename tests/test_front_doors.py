@@ -136,7 +136,7 @@ def test_front_doors_show_no_foreign_exception(every_door, share) -> None:
         (
             lambda: sets.LpBall(5, [1, 2]),
             WrongType,
-            r"The power p of an Lp ball must be a number, not \[1, 2\]",
+            r"p of LpBall must be a number, not \[1, 2\]",
         ),
         (lambda: sets.GroupBall([[1, 2], [3]]), WrongType, "the rows given have different lengths"),
         (

@@ -408,7 +408,7 @@ class Compiled(ABC):
 
 
 class CostlyMembership(ABC):
-    """A set whose `excess` is costly: runs prove membership through the combination a state holds."""
+    """A set whose `excess` is costly: runs prove membership by the combination a state holds."""
 
     @abstractmethod
     def vertex_excess(self, vertex: Vertex) -> float:
