@@ -87,7 +87,19 @@ def _check(cls: type) -> None:
 
 
 class Batch(Value, ABC):
-    """Convex functions f_1 .. f_k on points of one shape."""
+    """Convex functions f_1 .. f_k on points of one shape, one a round.
+
+    A class of one's own defines `__len__`, `shape`, `values`, `subgradient`, `view` and
+    `examples`; it is tried by `tidewolf.testing.check_function`.
+
+    Examples
+    --------
+    >>> f = tw.functions.Linear([[1.0, 2.0], [0.0, 3.0], [4.0, 0.0]])
+    >>> isinstance(f, tw.functions.Batch), len(f), f.shape
+    (True, 3, (2,))
+    >>> f[1:].values(np.array([0.5, 0.5]))  # a view: rounds 1 and 2
+    array([1.5, 2. ])
+    """
 
     domain: str | None = None
     """Where the functions are defined, in words; None when everywhere."""
@@ -161,11 +173,12 @@ class Batch(Value, ABC):
         """
         return None
 
-    def _shared(self, **fields: Any) -> Self:
-        """A batch with these fields, unchecked: they are views of fields that were checked."""
-        view = object.__new__(type(self))
-        view.__dict__.update(fields)
-        return view
+    @classmethod
+    def _unchecked(cls, **fields: Any) -> Self:
+        """A batch with these fields, which are known to be good: parts of what was checked."""
+        batch = object.__new__(cls)
+        batch.__dict__.update(fields)
+        return batch
 
     def __getitem__(self, rounds: slice) -> Self:
         if not isinstance(rounds, slice):
@@ -191,9 +204,25 @@ _check(Batch)
 class Stream(Value):
     """Losses f_t and constraints g_t(x) <= 0, one of each per round.
 
-    `seen` tells, round by round, whether feedback reaches the learner; None when it always does. A
-    round that is not seen is played, and its loss and breach count, but for the learner it does not
-    exist.
+    A round that is not seen is played, and its loss and violation count, but for the learner it
+    does not exist.
+
+    Parameters
+    ----------
+    losses : Batch
+        The losses.
+    constraints : Batch
+        The constraints: as many, on points of the same shape.
+    seen : array, optional
+        Round by round, whether feedback reaches the learner, True or False. None: always.
+
+    Examples
+    --------
+    >>> costs = tw.functions.Linear([[1.0, 2.0], [0.0, 3.0]])
+    >>> limits = tw.functions.Capacity([[0.5, 1.0], [0.6, 0.5]])
+    >>> stream = tw.Stream(costs, limits, seen=[True, False])
+    >>> len(stream), stream.shape, stream.unseen
+    (2, (2,), 1)
     """
 
     losses: Batch
@@ -205,7 +234,8 @@ class Stream(Value):
             if not isinstance(batch, Batch):
                 raise WrongType(
                     f"The {name} of a stream are a batch of functions such as functions.Linear(C), "
-                    f"not {batch!r}."
+                    f"not {batch!r}.",
+                    setting=name,
                 )
         if len(self.losses) != len(self.constraints):
             raise WrongShape(
