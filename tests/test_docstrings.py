@@ -18,7 +18,6 @@ DECLARED = dict(documented())
 NOT_YET = {
     "tidewolf",
     "tidewolf.experiments",
-    "tidewolf.problems",
     "tidewolf.projection",
     "tidewolf.rivals",
     "tidewolf.sets",

@@ -28,19 +28,20 @@ within a phase of the fifth, and after the first phase of the last.
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import numpy as np
 
-from tidewolf.core.arguments import is_text, shown
-from tidewolf.core.arrays import as_count, like, to_numpy
+from tidewolf.core.arrays import like, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.oracle import as_set
 from tidewolf.core.randomness import generator
+from tidewolf.core.settings import Count, Text, validated
 from tidewolf.core.types import Floats
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.linear import Linear
-from tidewolf.problems.base import Problem, as_rounds
+from tidewolf.problems.base import Problem, RandomSeed, as_rounds
 from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.simplices.simplex import Simplex
 
@@ -53,30 +54,56 @@ NOISE = 0.5  # length of the noise beside e
 ASIDE, FAR_ASIDE = 0.6, 0.95
 
 
+@validated
 def adversarial(
-    rounds: int | None = None,
-    seed: int = 0,
+    rounds: Annotated[int | None, Count("How many rounds there are. None: 2,000.")] = None,
+    seed: RandomSeed = 0,
     *,
-    kind: str = "switching",
+    kind: Annotated[
+        str, Text("How losses and limits turn against the learner.", choices=KINDS)
+    ] = "switching",
     K: ConvexSet | None = None,
-    phase: int = PHASE,
+    phase: Annotated[int, Count("How many rounds pass between two turns.", unit="rounds")] = PHASE,
 ) -> Problem:
     """Losses and limits that turn against the learner.
 
-    `kind` is "switching", "opposing", "random signs", "moving", "excluding" or "deadlock"; `K` any
-    set of two points or more, a simplex by default; `phase` how many rounds pass between two turns.
-    2,000 rounds unless said otherwise.
+    Parameters
+    ----------
+    rounds : int, optional
+        How many rounds there are. None: 2,000.
+    seed : int, default 0
+        Where the random numbers start.
+    kind : str, default 'switching'
+        How losses and limits turn against the learner: "switching", "opposing", "random signs",
+        "moving", "excluding" or "deadlock".
+    K : ConvexSet, optional
+        Any set of two points or more. None: a simplex of 6 entries.
+    phase : int, default 100
+        How many rounds pass between two turns.
+
+    Returns
+    -------
+    Problem
+        The set, the stream and what they are called.
+
+    Raises
+    ------
+    InvalidInput
+        Where there is no such kind, or the set is a single point.
+
+    Examples
+    --------
+    >>> problem = tw.problems.adversarial(rounds=20, kind="opposing", K=tw.sets.L2Ball(3))
+    >>> len(problem), problem.shape
+    (20, (3,))
     """
     K = Simplex(6) if K is None else K
     as_set(K, "An adversary")
-    rounds, phase = as_rounds(rounds, ROUNDS, 2 * math.prod(K.shape)), as_count(phase, "A phase")
-    if not is_text(kind, *KINDS):
-        raise InvalidInput(
-            f"There is no adversary called {shown(kind)}; there are {', '.join(KINDS)}."
-        )
+    rounds = as_rounds(rounds, ROUNDS, 2 * math.prod(K.shape))
     if K.dimension == 0:
         raise InvalidInput(
-            "An adversary needs a set of two points or more; this one has a single point."
+            "An adversary needs a set of two points or more; this one has a single point.",
+            setting="K",
         )
 
     within = np.stack(

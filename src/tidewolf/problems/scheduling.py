@@ -18,13 +18,16 @@ fixed plan that does costs about a quarter more.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from tidewolf.core.batch import Stream
+from tidewolf.core.settings import Count, validated
 from tidewolf.core.types import Floats
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.max_affine import MaxAffine
-from tidewolf.problems.base import Problem, as_rounds
+from tidewolf.problems.base import Problem, RandomSeed, as_rounds
 from tidewolf.problems.noise import remembered
 from tidewolf.sets.simplices.capped_simplex import CappedSimplex
 
@@ -43,11 +46,32 @@ BASE, PEAK, SUN = 60.0, 35.0, 30.0
 NOISE, MEMORY = 8.0, 0.7  # standard deviation of a price; how much of it stays from day to day
 
 
-def scheduling(rounds: int | None = None, seed: int = 0) -> Problem:
-    """The hours in which to buy a day's energy, day after day, at moving prices and within the room
-    that the grid leaves.
+@validated
+def scheduling(
+    rounds: Annotated[
+        int | None, Count("How many rounds there are. None: 1,000.", unit="days")
+    ] = None,
+    seed: RandomSeed = 0,
+) -> Problem:
+    """The hours in which to buy a day's energy, at moving prices, within the room of the grid.
 
-    1,000 rounds, that is days, unless said otherwise.
+    Parameters
+    ----------
+    rounds : int, optional
+        How many rounds there are. None: 1,000. Unit: days.
+    seed : int, default 0
+        Where the random numbers start.
+
+    Returns
+    -------
+    Problem
+        The set, the stream and what they are called.
+
+    Examples
+    --------
+    >>> problem = tw.problems.scheduling(rounds=48)
+    >>> len(problem), problem.shape
+    (48, (24,))
     """
     rounds = as_rounds(rounds, ROUNDS, HOURS)
     member = np.array(
