@@ -43,7 +43,7 @@ from tidewolf.functions import (
     Range,
     Squared,
 )
-from tidewolf.testing.functions import LAWS, check_function
+from tidewolf.testing.functions import FUNCTION_LAWS, check_function
 
 EXAMPLES = [f for kind in functions.every() for f in kind.examples()]
 ARRAY_EXAMPLES = [f for f in EXAMPLES if not isinstance(f, Custom | Chain)]
@@ -675,7 +675,7 @@ def test_every_law_catches_something() -> None:
         with pytest.raises(LawBroken) as broken:
             check_function(kind.examples()[0])
         caught |= {entry.name for entry in broken.traceback}
-    assert {law.__name__ for law in LAWS} <= caught
+    assert {law.check.__name__ for law in FUNCTION_LAWS} <= caught
 
 
 def test_a_batch_without_settings_is_told_what_to_do() -> None:
