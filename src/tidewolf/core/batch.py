@@ -26,7 +26,7 @@ from tidewolf.core.values import Value
 # at the point already.
 
 
-def _at_a_point(method: Any) -> Any:
+def _with_checked_point(method: Any) -> Any:
     @wraps(method)
     def checked(self: Batch, x: Array, *weights: Array, **named: Array) -> Array:
         if SILENCE.depth:
@@ -42,7 +42,7 @@ def _at_a_point(method: Any) -> Any:
     return checked
 
 
-def _at_points(method: Any) -> Any:
+def _with_checked_points(method: Any) -> Any:
     @wraps(method)
     def checked(self: Batch, points: Array) -> Array:
         if SILENCE.depth:
@@ -54,7 +54,7 @@ def _at_points(method: Any) -> Any:
     return checked
 
 
-def _of_parts(method: Any) -> Any:
+def _with_checked_parts(method: Any) -> Any:
     @wraps(method.__func__)
     def checked(cls: type[Batch], parts: Sequence[Batch]) -> Batch | None:
         such = as_items(parts, f"What {cls.__name__} joins", "[f[:3], f[3:]]")
@@ -68,22 +68,22 @@ def _of_parts(method: Any) -> Any:
     return classmethod(checked)
 
 
-_CHECKED = {
+_WRAPPERS = {
     **dict.fromkeys(
         ("gradients", "pieces", "slopes", "sparse_subgradient", "subgradient", "values"),
-        _at_a_point,
+        _with_checked_point,
     ),
-    "values_at": _at_points,
-    "joined": _of_parts,
+    "values_at": _with_checked_points,
+    "joined": _with_checked_parts,
 }
 
 
-def _check(cls: type) -> None:
-    for name, checked in _CHECKED.items():
-        if name in cls.__dict__ and (
-            name != "joined" or isinstance(cls.__dict__[name], classmethod)
-        ):
-            setattr(cls, name, checked(cls.__dict__[name]))
+def _wrap_methods(cls: type) -> None:
+    """Put the check of their arguments around the methods that a class defines itself."""
+    for name, wrapped in _WRAPPERS.items():
+        method = cls.__dict__.get(name)
+        if method is not None and (name != "joined" or isinstance(method, classmethod)):
+            setattr(cls, name, wrapped(method))
 
 
 class Batch(Value, ABC):
@@ -109,7 +109,7 @@ class Batch(Value, ABC):
         with arrays of the right shape.
         """
         super().__init_subclass__()
-        _check(cls)
+        _wrap_methods(cls)
 
     @abstractmethod
     def __len__(self) -> int:
@@ -196,7 +196,7 @@ class Batch(Value, ABC):
         return self.view(slice(start, max(start, stop)))
 
 
-_check(Batch)
+_wrap_methods(Batch)
 
 
 @final

@@ -75,7 +75,8 @@ def abilene(
     load = loads(links, ospf, nodes, traffic[taken].astype(float))
 
     kept = away(links, source=SOURCE, target=TARGET, lengths=ospf)
-    arcs, ospf, cap, load = [links[i] for i in kept], ospf[kept], cap[kept], load[:, kept]
+    arcs, load = [links[i] for i in kept], load[:, kept]
+    ospf, cap = ospf[kept], cap[kept]
     return Problem(
         "abilene",
         FlowPolytope.from_edges(arcs, source=SOURCE, target=TARGET),

@@ -28,7 +28,7 @@ within a phase of the fifth, and after the first phase of the last.
 from __future__ import annotations
 
 import math
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.core.oracle import as_set
 from tidewolf.core.randomness import generator
 from tidewolf.core.settings import Count, Text, validated
-from tidewolf.core.types import Floats
+from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
@@ -106,45 +106,20 @@ def adversarial(
             setting="K",
         )
 
-    within = np.stack(
-        [
-            _flat(K.tangent(like(row.reshape(K.shape), K.center)))
-            for row in np.eye(_flat(K.center).size)
-        ]
-    )
-    e = _unit(generator(seed, f"{kind}: side").standard_normal((1, len(within))) @ within)
-    turn = np.where(np.arange(rounds) // phase % 2, -1.0, 1.0)[:, None]
-    locked = (np.arange(rounds) < phase)[:, None]
-    limit = (
-        np.where(locked & (np.arange(rounds) % 2 == 1)[:, None], -1.0, 1.0)
-        if kind == "deadlock"
-        else turn
-    )
-    sides: dict[str, tuple[Floats | float, Floats | float]] = {
-        "switching": (turn, 0.0),
-        "opposing": (-1.0, 1.0),
-        "random signs": (0.0, 0.0),
-        "moving": (-turn, turn),
-        "excluding": (-turn, turn),
-        "deadlock": (np.where(locked, -1.0, 1.0), limit),
-    }
-    f_side, g_side = sides[kind]
+    basis = np.stack([_flat(K.tangent(_point(K, unit))) for unit in np.eye(math.prod(K.shape))])
+    e = _unit(generator(seed, f"{kind}: side").standard_normal((1, len(basis))) @ basis)
+    turns = _turns(kind, rounds, phase)
     f_noise, g_noise = (
-        _noise(rounds, within, generator(seed, f"{kind}: {what}"), kind)
+        _noise(rounds, basis, generator(seed, f"{kind}: {what}"), kind)
         for what in ("losses", "constraints")
     )
-    C, A = _unit(f_side * e + f_noise), _unit(g_side * e + g_noise * (kind in COMMON))
+    C = _unit(turns.loss * e + f_noise)
+    A = _unit(turns.limit * e + g_noise * (kind in COMMON))
 
-    center, (low, high) = (
-        _flat(K.center),
-        (_flat(K.lmo(like(d.reshape(K.shape), K.center))) for d in (e, -e)),
-    )
-    below = (
-        limit > 0 if kind == "excluding" else locked & (limit > 0) if kind == "deadlock" else True
-    )
-    s = center + (FAR_ASIDE if kind == "deadlock" else ASIDE) * (
-        np.where(below, low, high) - center
-    )
+    center = _flat(K.center)
+    low, high = (_flat(K.lmo(_point(K, d))) for d in (e, -e))
+    aside = FAR_ASIDE if kind == "deadlock" else ASIDE
+    s = center + aside * (np.where(turns.towards_low, low, high) - center)
     shape = (rounds, *K.shape)
     stream = Stream(
         Linear(like(C.reshape(shape), K.center)),
@@ -155,10 +130,36 @@ def adversarial(
     )
 
 
-def _noise(rounds: int, within: Floats, rng: np.random.Generator, kind: str) -> Floats:
+class _Turns(NamedTuple):
+    """What stands before e in the rounds, and on which side of the center s lies: a column each,
+    or one for all rounds.
+    """
+
+    loss: Floats | float
+    limit: Floats | float
+    towards_low: Bools | bool = True
+
+
+def _turns(kind: str, rounds: int, phase: int) -> _Turns:
+    t = np.arange(rounds)[:, None]
+    turn = np.where(t // phase % 2, -1.0, 1.0)
+    locked = t < phase
+    if kind == "deadlock":
+        limit = np.where(locked & (t % 2 == 1), -1.0, 1.0)
+        return _Turns(np.where(locked, -1.0, 1.0), limit, locked & (limit > 0))
+    return {
+        "switching": _Turns(turn, 0.0),
+        "opposing": _Turns(-1.0, 1.0),
+        "random signs": _Turns(0.0, 0.0),
+        "moving": _Turns(-turn, turn),
+        "excluding": _Turns(-turn, turn, turn > 0),
+    }[kind]
+
+
+def _noise(rounds: int, basis: Floats, rng: np.random.Generator, kind: str) -> Floats:
     """(rounds, n) directions within the affine hull, of length NOISE or so."""
-    drawn = rng.standard_normal((rounds, len(within)))
-    noise: Floats = NOISE * _unit((np.sign(drawn) if kind == "random signs" else drawn) @ within)
+    drawn = rng.standard_normal((rounds, len(basis)))
+    noise: Floats = NOISE * _unit((np.sign(drawn) if kind == "random signs" else drawn) @ basis)
     return noise
 
 
@@ -173,3 +174,8 @@ def _unit(rows: Floats) -> Floats:
 
 def _flat(point: object) -> Floats:
     return to_numpy(point).reshape(-1).astype(np.float64)
+
+
+def _point(K: ConvexSet, entries: Floats) -> Array:
+    """Entries as a point in the library and dtype of a set."""
+    return like(entries.reshape(K.shape), K.center)

@@ -30,12 +30,14 @@ from tidewolf.functions.squared import Squared
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
 from tidewolf.sets.spectra.nuclear_ball import NuclearBall
 
-ROUNDS, USERS, ITEMS, RANK, TAU = 1000, 20, 12, 2, 12.0
+ROUNDS, USERS, ITEMS = 1000, 20, 12
+RANK, TAU = 2, 12.0  # features of a taste; the nuclear norm that is allowed
 JOIN, PACE = 8, 20  # users that are there at first; rounds between two that come
 SHOWN, FEW = 8, 3  # items shown a round; ratings a round at the least
 NOISE, DRIFT = 0.3, 0.001  # standard deviation; radians a round
 # what may be said, in ratings; rounds in which that comes and goes
-GENRES, MILD, BOLD, TURN = 3, 0.5, 2.0, 150
+GENRES, TURN = 3, 150
+MILD, BOLD = 0.5, 2.0
 
 
 @validated

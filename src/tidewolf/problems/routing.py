@@ -39,7 +39,7 @@ from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
 from tidewolf.problems.graphs import loads, spread
-from tidewolf.problems.noise import remembered
+from tidewolf.problems.noise import autoregressive_noise
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.graph_tools import away
 
@@ -148,7 +148,8 @@ def routing(
     load = loads(links, km, list(SITES), traffic(rounds, seed))
 
     kept = away(links, source=SOURCE, target=TARGET, lengths=km)
-    arcs, km, speed, load = [links[i] for i in kept], km[kept], speed[kept], load[:, kept]
+    arcs, load = [links[i] for i in kept], load[:, kept]
+    km, speed = km[kept], speed[kept]
     guaranteed = spread(arcs, km, SOURCE, TARGET, SCALE) + MARGIN
     load = np.minimum(load, FILL * speed - DEMAND * guaranteed)
     usable = FILL * speed if feasible else FILL * speed * outage(rounds, arcs)
@@ -177,14 +178,14 @@ def kilometres(here: str, there: str) -> float:
 
 def traffic(rounds: int, seed: int) -> Floats:
     """What flows from every site to every other, (rounds, sites, sites), in Gbit/s."""
-    _, _, zone, people = np.array(list(SITES.values())).T
+    zone, people = np.array(list(SITES.values())).T[2:]
     hours = np.arange(rounds)[:, None] / HOUR + zone
     weekend = hours // 24 % 7 >= 5
     awake = np.exp(SHARPNESS * (np.cos(2 * np.pi * (hours - PEAK) / 24) - 1)) * np.where(
         weekend, WEEKEND, 1.0
     )
     pull = np.sqrt(awake) * people / people.sum()
-    noise = remembered(seed, "routing traffic", rounds, (len(SITES), len(SITES)), MEMORY)
+    noise = autoregressive_noise(seed, "routing traffic", rounds, (len(SITES), len(SITES)), MEMORY)
     volume: Floats = VOLUME * pull[:, :, None] * pull[:, None, :] * np.exp(NOISE * noise)
     return volume
 

@@ -28,7 +28,7 @@ from tidewolf.core.types import Floats
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.max_affine import MaxAffine
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
-from tidewolf.problems.noise import remembered
+from tidewolf.problems.noise import autoregressive_noise
 from tidewolf.sets.simplices.capped_simplex import CappedSimplex
 
 ROUNDS, HOURS, YEAR = 1000, 24, 365
@@ -83,7 +83,7 @@ def scheduling(
         CappedSimplex(HOURS, CAP),
         Stream(
             Linear(prices(rounds, seed)),
-            MaxAffine(rows, room(rounds, seed) * member.sum(axis=1) / HOURS),
+            MaxAffine(rows, room_in_groups(rounds, seed) * member.sum(axis=1) / HOURS),
         ),
         f"Shares of a day's energy in its {HOURS} hours, at most {CAP:.3g} in each, and in "
         f"{', '.join(GROUPS)} what the grid has room for.",
@@ -100,15 +100,15 @@ def prices(rounds: int, seed: int) -> Floats:
         BASE
         + PEAK * (1 + 0.3 * winter) * peaks
         - SUN * (1 - 0.6 * winter) * sun
-        + NOISE * remembered(seed, "scheduling prices", rounds, (HOURS,), MEMORY)
+        + NOISE * autoregressive_noise(seed, "scheduling prices", rounds, (HOURS,), MEMORY)
     )
     return price
 
 
-def room(rounds: int, seed: int) -> Floats:
+def room_in_groups(rounds: int, seed: int) -> Floats:
     """What fits into each group, in units of its share of the day, (rounds, groups)."""
     wave = np.cos(
         2 * np.pi * (np.arange(rounds)[:, None] / np.array(PERIODS) + np.arange(len(PERIODS)) / 4)
     )
-    noise = remembered(seed, "scheduling room", rounds, (len(PERIODS),), MEMORY)
+    noise = autoregressive_noise(seed, "scheduling room", rounds, (len(PERIODS),), MEMORY)
     return np.asarray(ROOM + SWING * np.clip(0.5 + 0.4 * wave + 0.15 * noise, 0.0, 1.0))

@@ -29,7 +29,7 @@ from tidewolf.core.types import Floats
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.max_affine import MaxAffine
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
-from tidewolf.problems.noise import remembered
+from tidewolf.problems.noise import autoregressive_noise
 from tidewolf.sets.spectra.bounded_psd import BoundedPSD
 
 ROUNDS, ANTENNAS, POWER = 1000, 16, 1.0
@@ -92,7 +92,9 @@ def sdp(
 
 def gains(degrees: Floats, seed: int) -> Floats:
     """What each antenna counts for at each of these angles, (rounds, angles, antennas)."""
-    steps = remembered(seed, "sdp fading", len(degrees), (degrees.shape[1], ANTENNAS), MEMORY)
+    steps = autoregressive_noise(
+        seed, "sdp fading", len(degrees), (degrees.shape[1], ANTENNAS), MEMORY
+    )
     pattern = math.sqrt(2 / ANTENNAS) * np.cos(
         np.pi * np.arange(ANTENNAS) * np.sin(np.radians(degrees))[..., None]
     )

@@ -46,7 +46,7 @@ from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem, RandomSeed, as_rounds
 from tidewolf.problems.data import VARIABLE, record
 from tidewolf.problems.graphs import gravity, path_counts, spread
-from tidewolf.problems.noise import remembered
+from tidewolf.problems.noise import autoregressive_noise
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.graph_tools import away, shortest
 
@@ -200,7 +200,7 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> Problem:
     ) / max(distance.values())
     awake = np.exp(SHARPNESS * (np.cos(2 * np.pi * (hours - PEAK) / 24) - 1))
     busiest = gravity(links, lengths, nodes, weights[None, :])[0, kept]
-    noise = remembered(seed, f"zoo {network} traffic", rounds, (len(nodes),), MEMORY)
+    noise = autoregressive_noise(seed, f"zoo {network} traffic", rounds, (len(nodes),), MEMORY)
     load = gravity(links, lengths, nodes, weights * np.sqrt(awake) * np.exp(NOISE * noise))[:, kept]
     unit = VOLUME / float(busiest.mean())
     guaranteed = spread(arcs, length, source, target, SCALE) + MARGIN

@@ -278,10 +278,8 @@ def convex(trial: FunctionTrial) -> None:
     for i, x in enumerate(trial.xs):
         for j, z in enumerate(trial.xs[:i]):
             s = float(rng.uniform(0.1, 0.9))
-            between, chord = (
-                _numbers(trial.f.values(s * x + (1 - s) * z)),
-                s * trial.values[i] + (1 - s) * trial.values[j],
-            )
+            between = _numbers(trial.f.values(s * x + (1 - s) * z))
+            chord = s * trial.values[i] + (1 - s) * trial.values[j]
             t = int(np.argmax(between - chord))
             require(
                 between[t] <= chord[t] + trial.tolerance,

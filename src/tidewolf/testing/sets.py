@@ -700,15 +700,12 @@ def _minimum(description: LinearDescription, d: Floats) -> float | None:
     """The least <d, x> over the description, or None where the solver finds none."""
     from scipy.optimize import linprog
 
-    flat = d.reshape(-1)
-    lower, upper, A_eq, b_eq, A_ub, b_ub, lift, shift = description
-    cost = flat if lift is None else lift.T @ flat
-    found = linprog(cost, A_ub, b_ub, A_eq, b_eq, np.stack([lower, upper], axis=1), method="highs")
-    return (
-        None
-        if found.status != 0
-        else float(found.fun) + (0.0 if shift is None else float(flat @ shift))
-    )
+    of, cost = description, d.reshape(-1)
+    bounds = np.stack([of.lower, of.upper], axis=1)
+    shift = 0.0 if of.shift is None else float(cost @ of.shift)
+    cost = cost if of.lift is None else of.lift.T @ cost
+    found = linprog(cost, of.A_ub, of.b_ub, of.A_eq, of.b_eq, bounds, method="highs")
+    return float(found.fun) + shift if found.status == 0 else None
 
 
 def _norm(x: Floats) -> float:
