@@ -120,27 +120,24 @@ def test_of_many_bounds_on_an_entry_the_tightest_is_kept():
         (
             lambda: Squared([1.0], [0], (2,)),
             WrongShape,
-            (
-                r"The targets of a Squared batch have shape \(rounds, most entries a round\), not "
-                r"\(1,\)"
-            ),
+            r"^targets of Squared has shape \(rounds, most entries a round\), not \(1,\)",
         ),
         (
             lambda: Squared([[1.0]], [[0, 1]], (2,)),
             WrongShape,
-            r"places of a Squared batch have shape \(1, 2\); the numbers .* shape \(1, 1\)",
+            r"^places of Squared have shape \(1, 2\); targets has shape \(1, 1\)",
         ),
         (
             lambda: Squared([[1.0]], [[2]], (2,)),
             InvalidInput,
-            "The places of a Squared batch are whole numbers from 0 to 1, or -1",
+            "^places of Squared are whole numbers from 0 to 1, or -1",
         ),
         (lambda: Squared([[1.0]], [[-2]], (2,)), InvalidInput, "or -1 where there is none"),
         (lambda: Squared([[1.0]], [[0.5]], (2,)), InvalidInput, "whole numbers"),
         (
             lambda: Squared([[np.nan]], [[0]], (2,)),
             NotFinite,
-            "The targets of a Squared batch holds nan",
+            "^targets of Squared holds nan",
         ),
         (
             lambda: Squared([[1.0, 2.0]], [[1, 1]], (2,)),
@@ -150,12 +147,12 @@ def test_of_many_bounds_on_an_entry_the_tightest_is_kept():
         (
             lambda: Squared([[1.0]], [[0]], 2),
             WrongShape,
-            r"a shape such as \(users, items\); 2 was given",
+            r"^sides of Squared is a shape such as \(users, items\), not 2",
         ),
         (
             lambda: Squared([[1.0]], [[0]], (2, 0)),
             InvalidInput,
-            "A side of the points of a Squared batch must be at least 1",
+            "^sides of Squared must be at least 1",
         ),
         (
             lambda: Squared.of([], (2,)),
@@ -185,7 +182,7 @@ def test_of_many_bounds_on_an_entry_the_tightest_is_kept():
         (
             lambda: Range([[0.0]], [[1.0, 2.0]], [[0]], (2,)),
             WrongShape,
-            r"upper bounds of a Range batch needs shape \(1, 1\)",
+            r"^high of Range needs shape \(1, 1\)",
         ),
     ],
 )
@@ -347,7 +344,7 @@ def test_the_first_rounds_do_not_depend_on_how_many_follow_and_seeds_differ():
     short, long = (problems.completion(rounds=n, seed=3) for n in (60, 200))
     assert short.stream == long.stream[:60]
     assert problems.completion(60, seed=3) == short != problems.completion(60, seed=4)
-    with pytest.raises(InvalidInput, match="number of rounds must be at least 1"):
+    with pytest.raises(InvalidInput, match="^rounds of completion must be at least 1"):
         problems.completion(0)
 
 

@@ -378,9 +378,12 @@ def test_tables_of_different_lengths_or_clocks(network, numbers):
                 "kind, phase. Did you mean kind?"
             ),
         ),
-        (SMALL + "kind = 'hostile'\n", "line 3, column 1: There is no adversary called 'hostile'"),
+        (SMALL + "kind = 'hostile'\n", "line 3, column 1: kind of adversarial is one of switching"),
         (SMALL + "kind = 3\n", "line 3, column 1: kind is text, not 3."),
-        (SMALL + "phase = 0\n", "line 3, column 1: A phase must be at least 1, not 0."),
+        (
+            SMALL + "phase = 0\n",
+            "line 3, column 1: phase of adversarial must be at least 1, not 0.",
+        ),
         (SMALL + "phase = true\n", "line 3, column 1: phase is a whole number, not true."),
         ('[stream]\nproblem = "routng"\n', "line 2, column 1: There is no problem called 'routng'"),
         (

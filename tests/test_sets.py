@@ -979,7 +979,8 @@ class Stumbles(Shares):
 def test_an_error_that_is_not_ours_is_told_as_the_law_it_stopped():
     kept = []
     with pytest.raises(
-        LawBroken, match=r"Stumbles.* cannot be checked \(nothing is changed\): ZeroDivisionError\."
+        LawBroken,
+        match=r"Stumbles.* cannot be checked \(directions stay unchanged\): ZeroDivisionError\.",
     ) as caught:
         check_set(Stumbles(), kept=kept.append)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)

@@ -212,7 +212,7 @@ def test_times_of_nanoseconds_keep_their_digits(tmp_path):
         ("run portfolio --rounds 9223372036854775807", "rounds take"),
         ("run adversarial --rounds 9223372036854775807", "rounds take"),
         (f"run abilene --rounds {ABSURD}", "The number of rounds must be at most"),
-        (f"compare routing --rounds {ABSURD}", "The number of rounds must be at most"),
+        (f"compare routing --rounds {ABSURD}", "rounds of routing must be at most"),
         (f"compare routing --seeds {ABSURD}", "A seed must be at most"),
         (f"sweep routing --horizons {ABSURD}", "A horizon must be at most"),
         (f"sweep routing --seeds {ABSURD}", "A seed must be at most"),

@@ -142,7 +142,7 @@ def main(arguments: list[str], say: Callable[[str], None] = print) -> int:
         if doc.strip() != wanted.strip():
             changed.append(path)
             if "--check" not in arguments:
-                file = Path(inspect.getsourcefile(thing) or "")
+                file = Path(inspect.getsourcefile(inspect.unwrap(thing)) or "")
                 source = file.read_text(encoding="utf-8")
                 node = _node(source, thing.__qualname__)
                 file.write_text(_rewritten(source, node, wanted), encoding="utf-8")

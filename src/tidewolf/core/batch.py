@@ -26,7 +26,7 @@ from tidewolf.core.values import Value
 # at the point already.
 
 
-def _at_a_point(method: Any) -> Any:
+def _with_checked_point(method: Any) -> Any:
     @wraps(method)
     def checked(self: Batch, x: Array, *weights: Array, **named: Array) -> Array:
         if SILENCE.depth:
@@ -42,7 +42,7 @@ def _at_a_point(method: Any) -> Any:
     return checked
 
 
-def _at_points(method: Any) -> Any:
+def _with_checked_points(method: Any) -> Any:
     @wraps(method)
     def checked(self: Batch, points: Array) -> Array:
         if SILENCE.depth:
@@ -54,7 +54,7 @@ def _at_points(method: Any) -> Any:
     return checked
 
 
-def _of_parts(method: Any) -> Any:
+def _with_checked_parts(method: Any) -> Any:
     @wraps(method.__func__)
     def checked(cls: type[Batch], parts: Sequence[Batch]) -> Batch | None:
         such = as_items(parts, f"What {cls.__name__} joins", "[f[:3], f[3:]]")
@@ -68,26 +68,38 @@ def _of_parts(method: Any) -> Any:
     return classmethod(checked)
 
 
-_CHECKED = {
+_WRAPPERS = {
     **dict.fromkeys(
         ("gradients", "pieces", "slopes", "sparse_subgradient", "subgradient", "values"),
-        _at_a_point,
+        _with_checked_point,
     ),
-    "values_at": _at_points,
-    "joined": _of_parts,
+    "values_at": _with_checked_points,
+    "joined": _with_checked_parts,
 }
 
 
-def _check(cls: type) -> None:
-    for name, checked in _CHECKED.items():
-        if name in cls.__dict__ and (
-            name != "joined" or isinstance(cls.__dict__[name], classmethod)
-        ):
-            setattr(cls, name, checked(cls.__dict__[name]))
+def _wrap_methods(cls: type) -> None:
+    """Put the check of their arguments around the methods that a class defines itself."""
+    for name, wrapped in _WRAPPERS.items():
+        method = cls.__dict__.get(name)
+        if method is not None and (name != "joined" or isinstance(method, classmethod)):
+            setattr(cls, name, wrapped(method))
 
 
 class Batch(Value, ABC):
-    """Convex functions f_1 .. f_k on points of one shape."""
+    """Convex functions f_1 .. f_k on points of one shape, one a round.
+
+    A class of one's own defines `__len__`, `shape`, `values`, `subgradient`, `view` and
+    `examples`; it is tried by `tidewolf.testing.check_function`.
+
+    Examples
+    --------
+    >>> f = tw.functions.Linear([[1.0, 2.0], [0.0, 3.0], [4.0, 0.0]])
+    >>> isinstance(f, tw.functions.Batch), len(f), f.shape
+    (True, 3, (2,))
+    >>> f[1:].values(np.array([0.5, 0.5]))  # a view: rounds 1 and 2
+    array([1.5, 2. ])
+    """
 
     domain: str | None = None
     """Where the functions are defined, in words; None when everywhere."""
@@ -97,7 +109,7 @@ class Batch(Value, ABC):
         with arrays of the right shape.
         """
         super().__init_subclass__()
-        _check(cls)
+        _wrap_methods(cls)
 
     @abstractmethod
     def __len__(self) -> int:
@@ -161,11 +173,12 @@ class Batch(Value, ABC):
         """
         return None
 
-    def _shared(self, **fields: Any) -> Self:
-        """A batch with these fields, unchecked: they are views of fields that were checked."""
-        view = object.__new__(type(self))
-        view.__dict__.update(fields)
-        return view
+    @classmethod
+    def _unchecked(cls, **fields: Any) -> Self:
+        """A batch with these fields, which are known to be good: parts of what was checked."""
+        batch = object.__new__(cls)
+        batch.__dict__.update(fields)
+        return batch
 
     def __getitem__(self, rounds: slice) -> Self:
         if not isinstance(rounds, slice):
@@ -183,7 +196,7 @@ class Batch(Value, ABC):
         return self.view(slice(start, max(start, stop)))
 
 
-_check(Batch)
+_wrap_methods(Batch)
 
 
 @final
@@ -191,9 +204,25 @@ _check(Batch)
 class Stream(Value):
     """Losses f_t and constraints g_t(x) <= 0, one of each per round.
 
-    `seen` tells, round by round, whether feedback reaches the learner; None when it always does. A
-    round that is not seen is played, and its loss and breach count, but for the learner it does not
-    exist.
+    A round that is not seen is played, and its loss and violation count, but for the learner it
+    does not exist.
+
+    Parameters
+    ----------
+    losses : Batch
+        The losses.
+    constraints : Batch
+        The constraints: as many, on points of the same shape.
+    seen : array, optional
+        Round by round, whether feedback reaches the learner, True or False. None: always.
+
+    Examples
+    --------
+    >>> costs = tw.functions.Linear([[1.0, 2.0], [0.0, 3.0]])
+    >>> limits = tw.functions.Capacity([[0.5, 1.0], [0.6, 0.5]])
+    >>> stream = tw.Stream(costs, limits, seen=[True, False])
+    >>> len(stream), stream.shape, stream.unseen
+    (2, (2,), 1)
     """
 
     losses: Batch
@@ -205,7 +234,8 @@ class Stream(Value):
             if not isinstance(batch, Batch):
                 raise WrongType(
                     f"The {name} of a stream are a batch of functions such as functions.Linear(C), "
-                    f"not {batch!r}."
+                    f"not {batch!r}.",
+                    setting=name,
                 )
         if len(self.losses) != len(self.constraints):
             raise WrongShape(

@@ -88,7 +88,7 @@ def first_order(
     xp = namespace(constraint_values)
     if len(losses) == 1:
         one = _ONE if x.dtype is _ONE.dtype and xp is np else xp.ones_like(constraint_values)
-        return _single(losses, constraints, x, float(constraint_values[0]), one)
+        return _first_order_of_one(losses, constraints, x, float(constraint_values[0]), one)
     breached = constraint_values > 0
     weights = xp.astype(breached, x.dtype)
     violation = float(xp.sum(constraint_values * weights))
@@ -107,7 +107,9 @@ def first_order(
 _ONE = np.ones(1)
 
 
-def _single(losses: Batch, constraints: Batch, x: Array, value: float, one: Array) -> FirstOrder:
+def _first_order_of_one(
+    losses: Batch, constraints: Batch, x: Array, value: float, one: Array
+) -> FirstOrder:
     """One round: its gradient's norm is its slope."""
     grad_f = losses.subgradient(x, one)
     if value <= 0.0:
@@ -128,21 +130,15 @@ def require_first_order(seen: object, shape: Shape, most: int) -> None:
     if type(seen) is not FirstOrder:
         raise WrongType(f"FirstOrder feedback is due, not {type(seen).__name__}.")
     if not isinstance(seen.rounds, int | np.integer) or not 1 <= seen.rounds <= most:
-        raise InvalidInput(
-            f"Feedback on {shown(seen.rounds)} rounds was given where "
-            f"{'1 is' if most == 1 else f'1 to {most} are'} due."
-        )
+        raise InvalidInput(f"Feedback on {shown(seen.rounds)} rounds was given where {_due(most)}.")
     if not is_array(seen.loss_gradient) or not is_array(seen.constraint_gradient):
         raise WrongType("The gradients of FirstOrder feedback are arrays.")
-    if seen.loss_gradient.shape != shape or seen.constraint_gradient.shape != shape:
-        wrong = (
-            seen.loss_gradient if seen.loss_gradient.shape != shape else seen.constraint_gradient
-        )
-        raise WrongShape(
-            f"A gradient of shape {tuple(wrong.shape)} was given; the set's points have shape "
-            f"{shape}."
-        )
     for gradient in (seen.loss_gradient, seen.constraint_gradient):
+        if gradient.shape != shape:
+            raise WrongShape(
+                f"A gradient of shape {tuple(gradient.shape)} was given; the set's points have "
+                f"shape {shape}."
+            )
         if as_direction(gradient, shape, "A gradient of FirstOrder feedback") is not gradient:
             raise WrongType(
                 "The gradients of FirstOrder feedback are floating-point arrays, not of dtype "
@@ -181,25 +177,18 @@ def require_bandit(seen: object, most: int) -> Bandit:
                 f"{shapes} were given."
             )
     if not 1 <= seen.rounds <= most:
-        raise InvalidInput(
-            f"Feedback on {seen.rounds} rounds was given where "
-            f"{'1 is' if most == 1 else f'1 to {most} are'} due."
-        )
-    values = [
-        np.array(
-            to_numpy(as_direction(part, part.shape, "The values of Bandit feedback")),
-            dtype=np.float64,
-        )
-        for part in seen
-    ]
-    for name, part in zip(("loss", "constraint"), values, strict=True):
-        size = float(np.abs(part).max())
+        raise InvalidInput(f"Feedback on {seen.rounds} rounds was given where {_due(most)}.")
+    copies = []
+    for name, values in zip(("loss", "constraint"), seen, strict=True):
+        values = as_direction(values, values.shape, "The values of Bandit feedback")
+        copies.append(frozen(np.array(to_numpy(values), dtype=np.float64)))
+        size = float(np.abs(copies[-1]).max())
         if not size <= MODERATE:
             raise NotFinite(
                 f"A {name} value of {size:g} was given; values are finite numbers, at most "
                 f"{MODERATE:g} in size."
             )
-    return Bandit(*map(frozen, values))
+    return Bandit(*copies)
 
 
 def require_full_information(seen: object, shape: Shape, most: int) -> FullInformation:
@@ -223,8 +212,9 @@ def require_full_information(seen: object, shape: Shape, most: int) -> FullInfor
             "round has one of each."
         )
     if not 1 <= seen.rounds <= most:
-        raise InvalidInput(
-            f"Functions of {seen.rounds} rounds were given where "
-            f"{'1 is' if most == 1 else f'1 to {most} are'} due."
-        )
+        raise InvalidInput(f"Functions of {seen.rounds} rounds were given where {_due(most)}.")
     return seen
+
+
+def _due(most: int) -> str:
+    return "1 is due" if most == 1 else f"1 to {most} are due"

@@ -28,8 +28,8 @@ import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, Union, get_args, get_origin
+from functools import cache, wraps
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 from tidewolf.core.arguments import as_flag, as_text, shown
 from tidewolf.core.arrays import (
@@ -297,6 +297,21 @@ def checked(check: Check, value: Any, name: str, owner: str) -> Any:
     except TidewolfError as error:
         error.setting = error.setting or name
         raise
+
+
+def validated(make: F) -> F:
+    """A function whose declared parameters are put into their plain form, or refused, first."""
+
+    @wraps(make)
+    def call(*given: Any, **named: Any) -> Any:
+        bound = inspect.signature(make).bind(*given, **named)
+        for name, check, optional in _checks(call):
+            value = bound.arguments.get(name)
+            if name in bound.arguments and not (optional and value is None):
+                bound.arguments[name] = checked(check, value, name, make.__name__)
+        return make(*bound.args, **bound.kwargs)
+
+    return cast(F, call)
 
 
 def as_shape(shape: Any, what: str) -> Shape:

@@ -1,19 +1,15 @@
 """Batches of convex functions, one per round.
 
-| class | f_t(x) |
-|---|---|
-| `Linear(C)` | <C_t, x> |
-| `Affine(A, b)` | <A_t, x> - b_t |
-| `MaxAffine(A, b)` | max_j <A_tj, x> - b_tj |
-| `Capacity(c)` | max_i x_i - c_ti |
-| `Quadratic(P, q, r)` | 1/2 <x, P_t x> + <q_t, x> + r_t |
-| `Squared(targets, places, sides)` | 1/2 sum of (x_e - m_te)^2 over the entries e seen in round t;
-    `Squared.of(rounds, shape)` |
-| `Range(low, high, places, sides)` | by how much the entries asked for in round t are out of their
-    bounds; `Range.of(rounds, shape)` |
-| `LogWealth(returns)` | -log <r_t, x>, where that is defined |
-| `Custom(value, subgradient, shape, rounds)` | value(t, x) |
-| `Chain(parts)` | those of the first part, then those of the second, .. |
+    Linear(C)                          <C_t, x>
+    Affine(A, b)                       <A_t, x> - b_t
+    MaxAffine(A, b)                    max_j <A_tj, x> - b_tj
+    Capacity(c)                        max_i x_i - c_ti
+    Quadratic(P, q, r)                 1/2 <x, P_t x> + <q_t, x> + r_t
+    Squared.of(rounds, shape)          1/2 sum of (x_e - m_te)^2 over the entries e seen in round t
+    Range.of(rounds, shape)            how far the entries asked for in round t are out of bounds
+    LogWealth(returns)                 -log <r_t, x>, where that is defined
+    Custom(value, subgradient, shape)  value(t, x)
+    Chain(parts)                       those of the first part, then those of the second, ..
 
 The leading axis is always rounds; `.one(...)` makes a single round. Nothing given is copied. Your
 own is a subclass of `Batch`, tried by `tidewolf.testing.check_function`.
@@ -56,8 +52,17 @@ __all__ = [
 
 
 def every() -> tuple[type[Batch], ...]:
-    """Every kind of function here, in alphabetical order: what the laws, the docs and the shell go
-    through.
+    """Every kind of function here, in alphabetical order.
+
+    Returns
+    -------
+    tuple of type
+        The classes: what the laws, the docs and experiment files go through.
+
+    Examples
+    --------
+    >>> [kind.__name__ for kind in tw.functions.every()][:3]
+    ['Affine', 'Capacity', 'Chain']
     """
     named = (globals()[name] for name in __all__)
     return tuple(

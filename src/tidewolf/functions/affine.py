@@ -4,59 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, final
+from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_array, as_number, flat, like, namespace, to_numpy
-from tidewolf.core.batch import Batch
+from tidewolf.core.arrays import as_number, flat, like, namespace, to_numpy
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.base import (
+    ArrayBatch,
     Halfspaces,
     LinearTotal,
+    PerRound,
     PiecewiseLinear,
-    batch_array,
-    beside,
+    one_round,
     row_norms,
     rows,
-    stacked,
+    shaped,
 )
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Affine(Batch, LinearTotal, PiecewiseLinear):
-    """Affine functions; A has shape (rounds, *shape), b has shape (rounds,)."""
+class Affine(ArrayBatch, LinearTotal, PiecewiseLinear):
+    """Affine functions <A_t, x> - b_t: as a constraint, <A_t, x> <= b_t.
 
-    A: Array
-    b: Array
+    Parameters
+    ----------
+    A : array
+        The coefficients, of shape (rounds, *shape of a point).
+    b : array
+        The offsets, one a round.
+
+    Examples
+    --------
+    >>> g = tw.functions.Affine([[1.0, 2.0], [0.0, 3.0]], [1.0, 2.0])  # two rounds
+    >>> g.values(np.array([0.5, 0.5]))
+    array([ 0.5, -0.5])
+    """
+
+    by_round = ("A", "b")
+
+    A: Annotated[Array, PerRound("The coefficients, of shape (rounds, *shape of a point).")]
+    b: Annotated[Array, PerRound("The offsets, one a round.", axes=1)]
 
     def __post_init__(self) -> None:
-        A = batch_array(self.A, "The coefficients A of an Affine batch")
-        object.__setattr__(self, "A", A)
-        object.__setattr__(
-            self, "b", beside(self.b, A, (A.shape[0],), "The offsets b of an Affine batch")
-        )
+        super().__post_init__()
+        self._match("b", (len(self),), self.A)
 
     @classmethod
     def one(cls, a: Array, b: float) -> Affine:
         """A single round <a, x> - b."""
-        A = as_array(a, "The coefficients a of an Affine function")[None, ...]
-        return cls(A, like(np.array([as_number(b, "The offset b of an Affine function")]), A))
-
-    def __len__(self) -> int:
-        return int(self.A.shape[0])
+        A = one_round(a, "a of Affine.one")
+        return cls._unchecked(A=A, b=like(np.array([as_number(b, "b of Affine.one")]), A))
 
     @property
     def shape(self) -> Shape:
         return tuple(self.A.shape[1:])
-
-    def view(self, rounds: slice) -> Self:
-        return self._shared(A=self.A[rounds, ...], b=self.b[rounds])
-
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self | None:
-        return stacked(parts, "A", "b")
 
     def values(self, x: Array) -> Array:
         return rows(self.A) @ flat(x) - self.b
@@ -65,8 +68,7 @@ class Affine(Batch, LinearTotal, PiecewiseLinear):
         return namespace(points).vecdot(rows(self.A), rows(points)) - self.b
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        total = weights @ rows(self.A)
-        return total if self.A.ndim == 2 else namespace(total).reshape(total, self.shape)
+        return shaped(weights @ rows(self.A), self.shape)
 
     def gradients(self, x: Array) -> Array:
         return self.A
@@ -75,9 +77,8 @@ class Affine(Batch, LinearTotal, PiecewiseLinear):
         return row_norms(rows(self.A))
 
     def total(self) -> tuple[Floats, float]:
-        return to_numpy(self.A).sum(axis=0, dtype=np.float64), -float(
-            to_numpy(self.b).sum(dtype=np.float64)
-        )
+        offsets = float(to_numpy(self.b).sum(dtype=np.float64))
+        return to_numpy(self.A).sum(axis=0, dtype=np.float64), -offsets
 
     def halfspaces(self) -> Halfspaces:
         return Halfspaces(

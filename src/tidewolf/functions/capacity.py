@@ -9,44 +9,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, final
+from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_array, flat, like, namespace, to_numpy
-from tidewolf.core.batch import Batch
+from tidewolf.core.arrays import flat, like, namespace, to_numpy
 from tidewolf.core.types import Array, Floats, Int64s, Shape
-from tidewolf.functions.base import Halfspaces, PiecewiseLinear, batch_array, rows, stacked
+from tidewolf.functions.base import (
+    ArrayBatch,
+    Halfspaces,
+    PerRound,
+    PiecewiseLinear,
+    one_round,
+    rows,
+    shaped,
+)
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Capacity(Batch, PiecewiseLinear):
-    """The largest excess over capacities; c has shape (rounds, *shape)."""
+class Capacity(ArrayBatch, PiecewiseLinear):
+    """By how much the fullest entry is over its capacity, max_i x_i - c_ti.
 
-    c: Array
+    Parameters
+    ----------
+    c : array
+        The capacity of every entry, of shape (rounds, *shape of a point).
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "c", batch_array(self.c, "The capacities c of a Capacity batch"))
+    Examples
+    --------
+    >>> g = tw.functions.Capacity([[0.5, 1.0], [0.25, 0.5]])  # two rounds
+    >>> g.values(np.array([0.5, 0.5]))
+    array([0.  , 0.25])
+    """
+
+    by_round = ("c",)
+
+    c: Annotated[
+        Array, PerRound("The capacity of every entry, of shape (rounds, *shape of a point).")
+    ]
 
     @classmethod
     def one(cls, c: Array) -> Capacity:
         """A single round with capacities c."""
-        return cls(as_array(c, "The capacities c of a Capacity function")[None, ...])
-
-    def __len__(self) -> int:
-        return int(self.c.shape[0])
+        return cls._unchecked(c=one_round(c, "c of Capacity.one"))
 
     @property
     def shape(self) -> Shape:
         return tuple(self.c.shape[1:])
-
-    def view(self, rounds: slice) -> Self:
-        return self._shared(c=self.c[rounds, ...])
-
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self | None:
-        return stacked(parts, "c")
 
     def values(self, x: Array) -> Array:
         return namespace(self.c).max(self.pieces(x), axis=1)
@@ -60,8 +70,8 @@ class Capacity(Batch, PiecewiseLinear):
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         c = rows(self.c)
-        total = like(np.bincount(self._fullest(x), to_numpy(weights), c.shape[1]), c)
-        return total if self.c.ndim == 2 else namespace(c).reshape(total, self.shape)
+        total = np.bincount(self._fullest(x), to_numpy(weights), c.shape[1])
+        return shaped(like(total, c), self.shape)
 
     def gradients(self, x: Array) -> Array:
         units = self._fullest(x)[:, None] == np.arange(rows(self.c).shape[1])

@@ -27,7 +27,22 @@ from tidewolf.functions.quadratic import Quadratic
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Chain(Batch):
-    """The rounds of all parts in their order; the parts take points of one shape."""
+    """The rounds of several batches, one after another.
+
+    Other batches are nothing that an experiment's file can write: a chain is made in Python.
+
+    Parameters
+    ----------
+    parts : sequence of Batch
+        The batches in their order, at least one; they take points of one shape.
+
+    Examples
+    --------
+    >>> early = tw.functions.Linear([[1.0, 2.0]])
+    >>> late = tw.functions.Capacity([[0.5, 1.0], [0.25, 0.5]])
+    >>> tw.functions.Chain((early, late)).values(np.array([0.5, 0.5]))
+    array([1.5 , 0.  , 0.25])
+    """
 
     parts: tuple[Batch, ...]
 
@@ -36,17 +51,19 @@ class Chain(Batch):
             self.parts, "The parts of a Chain", "[functions.Linear(C), functions.Linear(D)]"
         )
         if not parts:
-            raise InvalidInput("A Chain needs at least one part.")
+            raise InvalidInput("A Chain needs at least one part.", setting="parts")
         for part in parts:
             if not isinstance(part, Batch):
                 raise WrongType(
                     "The parts of a Chain are batches of functions such as functions.Linear(C), "
-                    f"not {part!r}."
+                    f"not {part!r}.",
+                    setting="parts",
                 )
             if part.shape != parts[0].shape:
                 raise WrongShape(
                     f"The parts of a Chain take points of one shape; {parts[0].shape} and "
-                    f"{part.shape} were given."
+                    f"{part.shape} were given.",
+                    setting="parts",
                 )
         object.__setattr__(self, "parts", parts)
 
@@ -71,7 +88,7 @@ class Chain(Batch):
             part.view(slice(max(0, start - at), max(0, stop - at)))
             for part, at in zip(self.parts, self._starts, strict=False)
         ]
-        return self._shared(parts=tuple(part for part in cut if len(part)) or (cut[0],))
+        return self._unchecked(parts=tuple(part for part in cut if len(part)) or (cut[0],))
 
     def values(self, x: Array) -> Array:
         return namespace(x).concat([part.values(x) for part in self.parts])
@@ -116,11 +133,11 @@ def mapped(batch: Batch, change: Callable[[Array], Array]) -> Batch:
     Those of integers are just copied.
     """
     if isinstance(batch, Chain):
-        return batch._shared(parts=tuple(mapped(part, change) for part in batch.parts))
+        return batch._unchecked(parts=tuple(mapped(part, change) for part in batch.parts))
     if not is_dataclass(batch):
         return batch
     own = {field.name: getattr(batch, field.name) for field in fields(batch)}
-    return batch._shared(
+    return batch._unchecked(
         **{name: _changed(part, change) if is_array(part) else part for name, part in own.items()}
     )
 

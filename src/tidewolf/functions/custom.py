@@ -16,13 +16,34 @@ import numpy as np
 from tidewolf.core.arrays import as_array, as_count, as_number, as_point, like, namespace, norm
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import WrongShape, WrongType
+from tidewolf.core.settings import as_shape
 from tidewolf.core.types import Array, Floats, Shape
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Custom(Batch):
-    """Functions given by callables value(t, x) and subgradient(t, x) on points of one shape."""
+    """Functions given by two callables, value(t, x) and subgradient(t, x).
+
+    A callable is nothing that an experiment's file can write: such a function is made in Python.
+
+    Parameters
+    ----------
+    value : callable
+        f_t(x), a number, for the round t and the point x.
+    subgradient : callable
+        A subgradient of f_t at x, an array of the shape of a point.
+    shape : int or tuple of int
+        How many entries a point has, or its shape.
+    rounds : int, default 1
+        How many rounds there are. t counts from 0 to rounds - 1.
+
+    Examples
+    --------
+    >>> f = tw.functions.Custom(lambda t, x: t * (x @ x), lambda t, x: 2 * t * x, 2, rounds=3)
+    >>> f.values(np.array([1.0, 2.0]))
+    array([ 0.,  5., 10.])
+    """
 
     _value: Callable[[int, Array], float]
     _subgradient: Callable[[int, Array], Array]
@@ -37,16 +58,14 @@ class Custom(Batch):
         shape: Shape | int,
         rounds: int = 1,
     ) -> None:
-        for name, given in (("value", value), ("subgradient", subgradient)):
-            if not callable(given):
-                raise WrongType(
-                    f"The {name} of a Custom batch is a callable of (t, x), not {given!r}."
-                )
+        _require_callables("a Custom batch is a callable of (t, x)", value, subgradient)
         sides = tuple(shape) if isinstance(shape, Sequence) else (shape,)
-        sides = tuple(as_count(n, "A side of the shape of a Custom batch") for n in sides)
-        rounds = as_count(rounds, "The number of rounds of a Custom batch")
         self.__dict__.update(
-            _value=value, _subgradient=subgradient, _shape=sides, _rounds=rounds, _first=0
+            _value=value,
+            _subgradient=subgradient,
+            _shape=as_shape(sides, "shape of Custom"),
+            _rounds=as_count(rounds, "rounds of Custom"),
+            _first=0,
         )
 
     @classmethod
@@ -57,11 +76,7 @@ class Custom(Batch):
         shape: Shape | int,
     ) -> Custom:
         """A single round from callables of x alone."""
-        for name, given in (("value", value), ("subgradient", subgradient)):
-            if not callable(given):
-                raise WrongType(
-                    f"The {name} of a Custom function is a callable of x, not {given!r}."
-                )
+        _require_callables("a Custom function is a callable of x", value, subgradient)
         return cls(_EveryRound(value), _EveryRound(subgradient), shape)
 
     def fields(self) -> dict[str, Any]:
@@ -82,22 +97,17 @@ class Custom(Batch):
 
     def view(self, rounds: slice) -> Self:
         start, stop, _ = rounds.indices(self._rounds)
-        return self._shared(
+        return self._unchecked(
             **{**self.__dict__, "_rounds": max(0, stop - start), "_first": self._first + start}
         )
 
     def values(self, x: Array) -> Array:
         x = as_point(x, self._shape, "The point")
-        called = range(self._first, self._first + self._rounds)
-        return like(
-            np.array(
-                [
-                    as_number(self._value(t, x), f"The value of round {t} of a Custom batch")
-                    for t in called
-                ]
-            ),
-            x,
-        )
+        values = [
+            as_number(self._value(t, x), f"The value of round {t} of a Custom batch")
+            for t in range(self._first, self._first + self._rounds)
+        ]
+        return like(np.array(values), x)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         x = as_point(x, self._shape, "The point")
@@ -128,6 +138,12 @@ class Custom(Batch):
             cls.one(_square, _twice, (1,)),
             cls(_distance, _directions, (2, 2), rounds=2),
         )
+
+
+def _require_callables(accepted: str, value: object, subgradient: object) -> None:
+    for name, given in (("value", value), ("subgradient", subgradient)):
+        if not callable(given):
+            raise WrongType(f"The {name} of {accepted}, not {given!r}.", setting=name)
 
 
 @dataclass(frozen=True)

@@ -1,85 +1,108 @@
 """Some entries of a point each round: a table (rounds, most entries a round) of places in the
 flattened point, -1 where there is none.
 
-Int64s live on the host, as integers, whatever the library of the points.
+Places live on the host, as integers, whatever the library of the points.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import (
-    as_array,
-    as_count,
-    flat,
-    like,
-    namespace,
-    require_no_mask,
-    to_numpy,
-)
+from tidewolf.core.arrays import as_array, flat, like, namespace, require_no_mask, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
+from tidewolf.core.settings import Check, as_shape
 from tidewolf.core.types import Array, Int64s, NDArray, Shape
+from tidewolf.functions.base import ArrayBatch, Uncopied
 
 
-def as_sides(shape: Shape, what: str) -> Shape:
-    """The shape of the points of a batch, checked."""
-    if not isinstance(shape, tuple | list) or len(shape) == 0:
-        raise WrongShape(
-            f"The points of {what} have a shape such as (users, items); {shape!r} was given."
-        )
-    sides = tuple(as_count(side, f"A side of the points of {what}") for side in shape)
-    return shape if shape == sides else sides
+@dataclass(frozen=True)
+class PointShape(Check):
+    """The shape of a point, with any number of axes."""
+
+    words: ClassVar[str] = "a list of whole numbers"
+
+    def __call__(self, value: Any, what: str) -> Shape:
+        if not isinstance(value, tuple | list):
+            raise WrongShape(f"{what} is a shape such as (users, items), not {shown(value)}.")
+        sides = as_shape(value, what)
+        return value if value == sides else sides
+
+    def read(self, value: Any) -> Shape | None:
+        whole = isinstance(value, list) and all(type(side) is int for side in value)
+        return tuple(value) if whole else None
 
 
-def as_numbers(numbers: object, what: str) -> Array:
-    """A table (rounds, entries) of numbers."""
-    table = as_array(numbers, what)
-    if table.ndim != 2:
-        raise WrongShape(
-            f"{what} have shape (rounds, most entries a round), not {tuple(table.shape)}."
-        )
-    return table
+@dataclass(frozen=True)
+class EntryTable(Uncopied):
+    """A table of numbers, (rounds, most entries a round)."""
+
+    def __call__(self, value: Any, what: str) -> Array:
+        table = as_array(value, what)
+        if table.ndim != 2:
+            raise WrongShape(
+                f"{what} has shape (rounds, most entries a round), not {tuple(table.shape)}."
+            )
+        return table
 
 
-def as_places(places: object, beside: Array, shape: Shape, what: str) -> Int64s:
-    """A table of places, one for each number in the table `beside`; none comes twice in a round."""
-    given = (
-        places
-        if type(places) is np.ndarray and places.dtype.kind == "i"
-        else to_numpy(as_array(places, what))
-    )
-    if given.shape != tuple(beside.shape):
-        raise WrongShape(
-            f"{what} have shape {given.shape}; the numbers beside them have shape "
-            f"{tuple(beside.shape)}."
-        )
-    if given.size and not np.abs(given).max() < 2**53:
-        raise InvalidInput(
-            f"{what} are whole numbers from 0 to {math.prod(shape) - 1}, or -1 where there is none."
-        )
-    whole: Int64s = given.astype(np.int64, copy=False)
-    if (
-        (whole != given).any()
-        or whole.min(initial=0) < -1
-        or whole.max(initial=-1) >= math.prod(shape)
-    ):
-        raise InvalidInput(
-            f"{what} are whole numbers from 0 to {math.prod(shape) - 1}, or -1 where there is none."
-        )
-    in_order = np.sort(whole, axis=1)
-    for t in np.flatnonzero(
-        ((in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)).any(axis=1)
-    )[:1]:
-        raise InvalidInput(f"{what} name an entry twice in round {t}; an entry comes once a round.")
-    return whole
+@dataclass(frozen=True)
+class Places(EntryTable):
+    """A table of places in the flattened point: whole numbers, -1 where there is none."""
+
+    def __call__(self, value: Any, what: str) -> Int64s:
+        if type(value) is not np.ndarray or value.dtype.kind != "i":
+            value = to_numpy(super().__call__(value, what))
+        too_large = value.size and not np.abs(value).max() < 2**53
+        if too_large or (value != np.round(value)).any() or value.min(initial=0) < -1:
+            raise InvalidInput(f"{what} are whole numbers from 0, or -1 where there is none.")
+        whole: Int64s = value.astype(np.int64, copy=False)
+        return whole
 
 
-def padded(rounds: Sequence[Sequence[Any]], shape: Shape, what: str, count: int) -> list[NDArray]:
+class EntryBatch(ArrayBatch):
+    """A batch that looks at some entries a round, `places`, of points of the shape `sides`."""
+
+    places: Any
+    sides: Any
+
+    @property
+    def shape(self) -> Shape:
+        sides: Shape = self.sides
+        return sides
+
+    def _require_places(self, beside: str) -> None:
+        """Require a place for each number of a table, within the point, and none twice a round."""
+        what, numbers = f"places of {type(self).__name__}", getattr(self, beside)
+        if self.places.shape != tuple(numbers.shape):
+            raise WrongShape(
+                f"{what} have shape {self.places.shape}; {beside} has shape "
+                f"{tuple(numbers.shape)}.",
+                setting="places",
+            )
+        if self.places.max(initial=-1) >= math.prod(self.sides):
+            raise InvalidInput(
+                f"{what} are whole numbers from 0 to {math.prod(self.sides) - 1}, or -1 where "
+                "there is none.",
+                setting="places",
+            )
+        in_order = np.sort(self.places, axis=1)
+        twice = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
+        for t in np.flatnonzero(twice.any(axis=1))[:1]:
+            raise InvalidInput(
+                f"{what} name an entry twice in round {t}; an entry comes once a round.",
+                setting="places",
+            )
+
+
+def pad_rounds(
+    rounds: Sequence[Sequence[Any]], shape: Shape, what: str, count: int
+) -> list[NDArray]:
     """Rounds (indices, numbers, ..), numbers `count` times, as a table of places and tables of
     numbers.
 
@@ -136,7 +159,7 @@ def _places(indices: Iterable[Any], shape: Shape, what: str) -> Int64s:
         ) from None
 
 
-def gathered(x: Array, places: Int64s) -> Array:
+def gather_entries(x: Array, places: Int64s) -> Array:
     """The entries of x at these places, any where there is none; in the library of x."""
     if type(x) is np.ndarray:
         return x.reshape(-1)[places]
@@ -149,13 +172,13 @@ def gathered(x: Array, places: Int64s) -> Array:
     )
 
 
-def each_gathered(points: Array, places: Int64s) -> Array:
+def gather_each_round(points: Array, places: Int64s) -> Array:
     """The entries at these places, each round's from a point of its own."""
     size = math.prod(points.shape[1:])
-    return gathered(points, np.maximum(places, 0) + size * np.arange(len(places))[:, None])
+    return gather_entries(points, np.maximum(places, 0) + size * np.arange(len(places))[:, None])
 
 
-def scattered(places: Int64s, numbers: Array, shape: Shape) -> Array:
+def scatter_entries(places: Int64s, numbers: Array, shape: Shape) -> Array:
     """Numbers, 0 where there is no place, added up at their places in a point."""
     total = np.bincount(
         np.maximum(places, 0).reshape(-1), to_numpy(numbers).reshape(-1), math.prod(shape)
@@ -163,10 +186,10 @@ def scattered(places: Int64s, numbers: Array, shape: Shape) -> Array:
     return like(total.reshape(shape), numbers)
 
 
-def each_scattered(places: Int64s, numbers: Array, shape: Shape) -> Array:
+def scatter_each_round(places: Int64s, numbers: Array, shape: Shape) -> Array:
     """The same, each round in a point of its own."""
     size = math.prod(shape)
-    return scattered(
+    return scatter_entries(
         np.maximum(places, 0) + size * np.arange(len(places))[:, None],
         numbers,
         (len(places), *shape),

@@ -4,52 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, final
+from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_array, flat, namespace, to_numpy
-from tidewolf.core.batch import Batch
+from tidewolf.core.arrays import flat, namespace, to_numpy
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.base import (
+    ArrayBatch,
     Halfspaces,
     LinearTotal,
+    PerRound,
     PiecewiseLinear,
-    batch_array,
+    one_round,
     row_norms,
     rows,
-    stacked,
+    shaped,
 )
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Linear(Batch, LinearTotal, PiecewiseLinear):
-    """Linear functions; C has shape (rounds, *shape)."""
+class Linear(ArrayBatch, LinearTotal, PiecewiseLinear):
+    """Linear functions <C_t, x>.
 
-    C: Array
+    Parameters
+    ----------
+    C : array
+        The coefficients, of shape (rounds, *shape of a point).
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "C", batch_array(self.C, "The coefficients C of a Linear batch"))
+    Examples
+    --------
+    >>> f = tw.functions.Linear([[1.0, 2.0], [0.0, 3.0]])  # two rounds
+    >>> f.values(np.array([0.5, 0.5]))
+    array([1.5, 1.5])
+    """
+
+    by_round = ("C",)
+
+    C: Annotated[Array, PerRound("The coefficients, of shape (rounds, *shape of a point).")]
 
     @classmethod
     def one(cls, c: Array) -> Linear:
-        """A single round with coefficients c."""
-        return cls(as_array(c, "The coefficients c of a Linear function")[None, ...])
-
-    def __len__(self) -> int:
-        return int(self.C.shape[0])
+        """A single round <c, x>."""
+        return cls._unchecked(C=one_round(c, "c of Linear.one"))
 
     @property
     def shape(self) -> Shape:
         return tuple(self.C.shape[1:])
-
-    def view(self, rounds: slice) -> Self:
-        return self._shared(C=self.C[rounds, ...])
-
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self | None:
-        return stacked(parts, "C")
 
     def values(self, x: Array) -> Array:
         return rows(self.C) @ flat(x)
@@ -58,8 +60,7 @@ class Linear(Batch, LinearTotal, PiecewiseLinear):
         return namespace(points).vecdot(rows(self.C), rows(points))
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        total = weights @ rows(self.C)
-        return total if self.C.ndim == 2 else namespace(total).reshape(total, self.shape)
+        return shaped(weights @ rows(self.C), self.shape)
 
     def gradients(self, x: Array) -> Array:
         return self.C

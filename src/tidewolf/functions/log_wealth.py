@@ -10,49 +10,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, final
+from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_array, flat, namespace, to_numpy
-from tidewolf.core.batch import Batch
+from tidewolf.core.arrays import flat, namespace, to_numpy
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import Array, Floats, Shape
-from tidewolf.functions.base import batch_array, row_norms, rows, stacked
+from tidewolf.functions.base import ArrayBatch, PerRound, one_round, row_norms, rows, shaped
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LogWealth(Batch):
-    """Minus the logarithms of growth; returns has shape (rounds, *shape)."""
+class LogWealth(ArrayBatch):
+    """Minus the logarithm of growth, -log <r_t, x>, where every <r_t, x> is positive.
+
+    Parameters
+    ----------
+    returns : array
+        What a unit put into each asset is worth after the round, of shape (rounds, *shape of a
+        point).
+
+    Examples
+    --------
+    >>> f = tw.functions.LogWealth([[1.0, 2.0], [1.0, 0.5]])  # two days, two assets
+    >>> wealth = np.exp(-f.values(np.array([0.5, 0.5])).sum())
+    >>> float(wealth.round(6))
+    1.125
+    """
 
     domain = "points with <r, x> > 0 for the returns r of every round"
+    by_round = ("returns",)
 
-    returns: Array
-
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "returns", batch_array(self.returns, "The returns of a LogWealth batch")
-        )
+    returns: Annotated[
+        Array,
+        PerRound(
+            "What a unit put into each asset is worth after the round, of shape (rounds, *shape of "
+            "a point)."
+        ),
+    ]
 
     @classmethod
     def one(cls, returns: Array) -> LogWealth:
         """A single round with these returns."""
-        return cls(as_array(returns, "The returns of a LogWealth function")[None, ...])
-
-    def __len__(self) -> int:
-        return int(self.returns.shape[0])
+        return cls._unchecked(returns=one_round(returns, "returns of LogWealth.one"))
 
     @property
     def shape(self) -> Shape:
         return tuple(self.returns.shape[1:])
-
-    def view(self, rounds: slice) -> Self:
-        return self._shared(returns=self.returns[rounds, ...])
-
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self | None:
-        return stacked(parts, "returns")
 
     def values(self, x: Array) -> Array:
         return -namespace(self.returns).log(self._growth(x))
@@ -63,8 +68,7 @@ class LogWealth(Batch):
         )
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        total = -((weights / self._growth(x)) @ rows(self.returns))
-        return total if self.returns.ndim == 2 else namespace(total).reshape(total, self.shape)
+        return shaped(-((weights / self._growth(x)) @ rows(self.returns)), self.shape)
 
     def gradients(self, x: Array) -> Array:
         xp, growth = namespace(self.returns), self._growth(x)

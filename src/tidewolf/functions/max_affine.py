@@ -9,60 +9,63 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, final
+from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_array, flat, namespace, to_numpy
-from tidewolf.core.batch import Batch
+from tidewolf.core.arrays import flat, namespace, to_numpy
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.base import (
+    ArrayBatch,
     Halfspaces,
+    PerRound,
     PiecewiseLinear,
-    batch_array,
-    beside,
+    one_round,
     row_norms,
     rows,
-    stacked,
+    shaped,
 )
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class MaxAffine(Batch, PiecewiseLinear):
-    """Maxima of affine pieces; A has shape (rounds, pieces, *shape), b has shape
-    (rounds, pieces).
+class MaxAffine(ArrayBatch, PiecewiseLinear):
+    """The largest of several affine pieces, max_j <A_tj, x> - b_tj.
+
+    Parameters
+    ----------
+    A : array
+        The coefficients, of shape (rounds, pieces, *shape of a point).
+    b : array
+        The offsets, of shape (rounds, pieces).
+
+    Examples
+    --------
+    >>> g = tw.functions.MaxAffine([[[1.0, 0.0], [0.0, 1.0]]], [[0.5, 0.25]])  # x <= (1/2, 1/4)
+    >>> g.values(np.array([0.5, 0.5]))
+    array([0.25])
     """
 
-    A: Array
-    b: Array
+    by_round = ("A", "b")
+
+    A: Annotated[
+        Array,
+        PerRound("The coefficients, of shape (rounds, pieces, *shape of a point).", axes=3),
+    ]
+    b: Annotated[Array, PerRound("The offsets, of shape (rounds, pieces).")]
 
     def __post_init__(self) -> None:
-        A = batch_array(self.A, "The coefficients A of a MaxAffine batch", axes=3)
-        object.__setattr__(self, "A", A)
-        object.__setattr__(
-            self, "b", beside(self.b, A, tuple(A.shape[:2]), "The offsets b of a MaxAffine batch")
-        )
+        super().__post_init__()
+        self._match("b", tuple(self.A.shape[:2]), self.A)
 
     @classmethod
     def one(cls, A: Array, b: Array) -> MaxAffine:
         """A single round; A has shape (pieces, *shape), b has shape (pieces,)."""
-        A = as_array(A, "The coefficients A of a MaxAffine function")
-        return cls(A[None, ...], as_array(b, "The offsets b of a MaxAffine function")[None, ...])
-
-    def __len__(self) -> int:
-        return int(self.A.shape[0])
+        return cls(one_round(A, "A of MaxAffine.one", axes=2), one_round(b, "b of MaxAffine.one"))
 
     @property
     def shape(self) -> Shape:
         return tuple(self.A.shape[2:])
-
-    def view(self, rounds: slice) -> Self:
-        return self._shared(A=self.A[rounds, ...], b=self.b[rounds, ...])
-
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self | None:
-        return stacked(parts, "A", "b")
 
     def values(self, x: Array) -> Array:
         return namespace(self.A).max(self.pieces(x), axis=1)
@@ -72,27 +75,17 @@ class MaxAffine(Batch, PiecewiseLinear):
         return namespace(self.A).max(pieces, axis=1)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        total = weights @ self._active(x)
-        return total if self.A.ndim == 3 else namespace(total).reshape(total, self.shape)
+        return shaped(weights @ self._active(x), self.shape)
 
     def gradients(self, x: Array) -> Array:
-        active = self._active(x)
-        return (
-            active
-            if self.A.ndim == 3
-            else namespace(active).reshape(active, (len(self), *self.shape))
-        )
+        return shaped(self._active(x), (len(self), *self.shape))
 
     def slopes(self, x: Array) -> Floats:
         return row_norms(self._active(x))
 
     def _flat(self) -> Array:
         """A with flattened points: (rounds, pieces, entries)."""
-        return (
-            self.A
-            if self.A.ndim == 3
-            else namespace(self.A).reshape(self.A, (*self.b.shape, math.prod(self.shape)))
-        )
+        return shaped(self.A, (*self.b.shape, math.prod(self.shape)))
 
     def pieces(self, x: Array) -> Array:
         """<A_tj, x> - b_tj as (rounds, pieces)."""
@@ -104,17 +97,18 @@ class MaxAffine(Batch, PiecewiseLinear):
         if len(self) == 1:
             j = int(xp.argmax(self.pieces(x)))
             return A[0, j : j + 1, :]
-        (k, p), j = self.b.shape, xp.argmax(self.pieces(x), axis=1)
-        return xp.take(
-            xp.reshape(A, (k * p, A.shape[2])), j + xp.arange(0, k * p, p, dtype=j.dtype), axis=0
-        )
+        rounds, pieces = self.b.shape
+        first = xp.argmax(self.pieces(x), axis=1)
+        starts = xp.arange(0, rounds * pieces, pieces, dtype=first.dtype)
+        return xp.take(xp.reshape(A, (rounds * pieces, A.shape[2])), first + starts, axis=0)
 
     def halfspaces(self) -> Halfspaces:
-        (k, p), A = self.b.shape, to_numpy(self._flat())
+        rounds, pieces = self.b.shape
+        A = to_numpy(self._flat())
         return Halfspaces(
-            A.reshape(k * p, A.shape[2]),
+            A.reshape(rounds * pieces, A.shape[2]),
             to_numpy(flat(self.b)).astype(np.float64),
-            np.repeat(np.arange(k), p),
+            np.repeat(np.arange(rounds), pieces),
         )
 
     @classmethod

@@ -8,74 +8,76 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, final
+from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_array, as_number, eps_of, like, namespace, to_numpy
-from tidewolf.core.batch import Batch
+from tidewolf.core.arrays import as_number, eps_of, like, namespace, to_numpy
 from tidewolf.core.errors import InvalidInput, NotConvex, WrongShape
 from tidewolf.core.types import Array, Floats, NDArray, Shape
-from tidewolf.functions.base import batch_array, beside, row_norms, stacked
+from tidewolf.functions.base import ArrayBatch, PerRound, Uncopied, one_round, row_norms
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Quadratic(Batch):
-    """Convex quadratics; P has shape (n, n) or (rounds, n, n), q has shape (rounds, n), r has shape
-    (rounds,) or is left out (zeros).
+class Quadratic(ArrayBatch):
+    """Convex quadratics of vectors, 1/2 <x, P_t x> + <q_t, x> + r_t.
+
+    Parameters
+    ----------
+    P : array
+        The matrices, symmetric and positive semidefinite: of shape (rounds, n, n), or (n, n) where
+        one serves all rounds.
+    q : array
+        The linear parts, of shape (rounds, n).
+    r : array, optional
+        The constants, one a round. None: zeros.
+
+    Examples
+    --------
+    >>> f = tw.functions.Quadratic(np.eye(2), [[0.0, 0.0], [-1.0, -1.0]])  # one P for both rounds
+    >>> f.values(np.array([1.0, 1.0]))
+    array([ 1., -1.])
     """
 
-    P: Array
-    q: Array
-    r: Array = None
+    P: Annotated[
+        Array,
+        Uncopied(
+            "The matrices, symmetric and positive semidefinite: of shape (rounds, n, n), or (n, n) "
+            "where one serves all rounds."
+        ),
+    ]
+    q: Annotated[Array, PerRound("The linear parts, of shape (rounds, n).")]
+    r: Annotated[Array, PerRound("The constants, one a round. None: zeros.", axes=1)] = None
 
     def __post_init__(self) -> None:
-        q = batch_array(self.q, "The linear parts q of a Quadratic batch")
-        if q.ndim != 2:
+        super().__post_init__()
+        if self.q.ndim != 2:
             raise WrongShape(
                 "A Quadratic batch takes vectors, so q has shape (rounds, n); it has shape "
-                f"{tuple(q.shape)}."
+                f"{tuple(self.q.shape)}.",
+                setting="q",
             )
-        k, n = q.shape
-        P = as_array(self.P, "The matrices P of a Quadratic batch")
-        P = beside(
-            P, q, (n, n) if P.ndim == 2 else (k, n, n), "The matrices P of a Quadratic batch"
-        )
-        _require_convex(to_numpy(P), eps_of(P))
-        r = np.zeros(k) if self.r is None else self.r
-        object.__setattr__(self, "P", P)
-        object.__setattr__(self, "q", q)
-        object.__setattr__(self, "r", beside(r, q, (k,), "The constants r of a Quadratic batch"))
+        rounds, n = self.q.shape
+        if self.r is None:
+            object.__setattr__(self, "r", np.zeros(rounds))
+        self._match("P", (n, n) if self.P.ndim == 2 else (rounds, n, n), self.q)
+        self._match("r", (rounds,), self.q)
+        _require_convex(to_numpy(self.P), eps_of(self.P))
 
     @classmethod
     def one(cls, P: Array, q: Array, r: float = 0.0) -> Quadratic:
         """A single round 1/2 <x, P x> + <q, x> + r."""
-        q = as_array(q, "The linear part q of a Quadratic function")[None, ...]
-        return cls(
-            P, q, like(np.array([as_number(r, "The constant r of a Quadratic function")]), q)
-        )
+        q = one_round(q, "q of Quadratic.one")
+        return cls(P, q, like(np.array([as_number(r, "r of Quadratic.one")]), q))
 
-    def __len__(self) -> int:
-        return int(self.q.shape[0])
+    @property
+    def by_round(self) -> tuple[str, ...]:
+        return ("q", "r") if self.P.ndim == 2 else ("q", "r", "P")
 
     @property
     def shape(self) -> Shape:
         return (int(self.q.shape[1]),)
-
-    def view(self, rounds: slice) -> Self:
-        P = self.P if self.P.ndim == 2 else self.P[rounds, ...]
-        return self._shared(P=P, q=self.q[rounds, ...], r=self.r[rounds])
-
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self | None:
-        if (
-            all(np.array_equal(to_numpy(part.P), to_numpy(parts[0].P)) for part in parts)
-            and parts[0].P.ndim == 2
-        ):
-            joined = stacked(parts, "q", "r")
-            return None if joined is None else joined._shared(P=parts[0].P, q=joined.q, r=joined.r)
-        return stacked(parts, "P", "q", "r") if all(part.P.ndim == 3 for part in parts) else None
 
     def values(self, x: Array) -> Array:
         return (0.5 * (self.P @ x) + self.q) @ x + self.r
@@ -118,12 +120,14 @@ def _require_convex(P: NDArray, eps: float) -> None:
     for t in np.flatnonzero(skew > slack)[:1]:
         raise InvalidInput(
             f"{_name(P, t)} is not symmetric: two mirrored entries differ by {skew[t]:.3g}. Give "
-            "(P + P') / 2 instead."
+            "(P + P') / 2 instead.",
+            setting="P",
         )
     for t in np.flatnonzero(least < -slack)[:1]:
         raise NotConvex(
             f"{_name(P, t)} has eigenvalue {least[t]:.3g}; a convex quadratic needs every "
-            "eigenvalue to be at least 0."
+            "eigenvalue to be at least 0.",
+            setting="P",
         )
 
 

@@ -11,68 +11,101 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Annotated, Any, final
 
 import numpy as np
 
 from tidewolf.core.arrays import like, namespace, to_numpy
-from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import Array, Floats, Int64s, Shape
-from tidewolf.functions.base import Halfspaces, PiecewiseLinear, beside, stacked
+from tidewolf.functions.base import Halfspaces, PiecewiseLinear
 from tidewolf.functions.entries import (
-    as_numbers,
-    as_places,
-    as_sides,
-    each_gathered,
-    each_scattered,
-    gathered,
-    padded,
-    scattered,
+    EntryBatch,
+    EntryTable,
+    Places,
+    PointShape,
+    gather_each_round,
+    gather_entries,
+    pad_rounds,
+    scatter_each_round,
+    scatter_entries,
 )
-
-_WHAT = "a Range batch"
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Range(Batch, PiecewiseLinear):
-    """The largest excess over bounds; low, high and places have shape (rounds, most entries a
-    round), points have the shape `sides`.
+class Range(EntryBatch, PiecewiseLinear):
+    """By how much the entries asked for in a round are out of their bounds, at the worst.
 
-    A place is one of the flattened point, or -1 where a round has fewer entries than others. `of`
-    makes them from indices.
+    `Range.of` makes them from indices.
+
+    Parameters
+    ----------
+    low : array
+        The lower bounds, of shape (rounds, most entries a round).
+    high : array
+        The upper bounds, of the same shape.
+    places : array
+        The entries they are for, as places in the flattened point, of the same shape; -1 where a
+        round has fewer entries than others.
+    sides : tuple of int
+        The shape of a point, such as (users, items).
+
+    Examples
+    --------
+    >>> g = tw.functions.Range.of([(([0, 1], [1, 0]), -0.5, 0.5)], shape=(2, 2))
+    >>> g.values(np.array([[0.0, 0.75], [0.0, 0.0]]))
+    array([0.25])
     """
 
-    low: Array
-    high: Array
-    places: Array
-    sides: Shape
+    by_round = ("low", "high", "places")
+
+    low: Annotated[Array, EntryTable("The lower bounds, of shape (rounds, most entries a round).")]
+    high: Annotated[Array, EntryTable("The upper bounds, of the same shape.")]
+    places: Annotated[
+        Array,
+        Places(
+            "The entries they are for, as places in the flattened point, of the same shape; -1 "
+            "where a round has fewer entries than others."
+        ),
+    ]
+    sides: Annotated[Shape, PointShape("The shape of a point, such as (users, items).")]
 
     def __post_init__(self) -> None:
-        sides, low = (
-            as_sides(self.sides, _WHAT),
-            as_numbers(self.low, f"The lower bounds of {_WHAT}"),
-        )
-        high = beside(self.high, low, tuple(low.shape), f"The upper bounds of {_WHAT}")
-        places = as_places(self.places, low, sides, f"The places of {_WHAT}")
-        for t in np.flatnonzero((places < 0).all(axis=1))[:1]:
-            raise InvalidInput(f"Round {t} of {_WHAT} has no entry; it needs at least one.")
-        for t, j in np.argwhere(to_numpy(low > high) & (places >= 0))[:1]:
+        super().__post_init__()
+        self._match("high", tuple(self.low.shape), self.low)
+        self._require_places("low")
+        for t in np.flatnonzero((self.places < 0).all(axis=1))[:1]:
             raise InvalidInput(
-                f"The bounds of entry {j} of round {t} of {_WHAT} leave nothing: "
-                f"{float(low[t, j]):g} > {float(high[t, j]):g}."
+                f"Round {t} of a Range batch has no entry; it needs at least one.",
+                setting="places",
             )
-        for name, part in (("low", low), ("high", high), ("places", places), ("sides", sides)):
-            object.__setattr__(self, name, part)
+        for t, j in np.argwhere(to_numpy(self.low > self.high) & (self.places >= 0))[:1]:
+            raise InvalidInput(
+                f"The bounds of entry {j} of round {t} of a Range batch leave nothing: "
+                f"{float(self.low[t, j]):g} > {float(self.high[t, j]):g}.",
+                setting="high",
+            )
 
     @classmethod
     def of(cls, rounds: Sequence[tuple[Any, Any, Any]], shape: Shape) -> Range:
-        """From what is asked each round, (indices, low, high), the bounds one for each or one for
-        all; of a matrix: (rows, columns).
+        """From indices and bounds on the entries there, round by round.
+
+        Parameters
+        ----------
+        rounds : sequence of tuple
+            For each round (indices, low, high), the bounds one for each entry or one for all; the
+            indices of a matrix are (rows, columns), as NumPy takes them.
+        shape : tuple of int
+            The shape of a point.
+
+        Returns
+        -------
+        Range
+            The functions.
         """
-        sides = as_sides(shape, _WHAT)
-        places, low, high = padded(rounds, sides, _WHAT, 2)
+        sides = PointShape()(shape, "shape of Range.of")
+        places, low, high = pad_rounds(rounds, sides, "a Range batch", 2)
         return cls(low, high, places, sides)
 
     @classmethod
@@ -80,49 +113,21 @@ class Range(Batch, PiecewiseLinear):
         """A single round."""
         return cls.of([(indices, low, high)], shape)
 
-    def __len__(self) -> int:
-        return int(self.low.shape[0])
-
-    @property
-    def shape(self) -> Shape:
-        return self.sides
-
-    def view(self, rounds: slice) -> Self:
-        return self._shared(
-            low=self.low[rounds, ...],
-            high=self.high[rounds, ...],
-            places=self.places[rounds, ...],
-            sides=self.sides,
-        )
-
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self | None:
-        joined = (
-            stacked(parts, "low", "high", "places")
-            if len({part.sides for part in parts}) == 1
-            else None
-        )
-        return (
-            None
-            if joined is None
-            else joined._shared(**{**joined.__dict__, "sides": parts[0].sides})
-        )
-
     def values(self, x: Array) -> Array:
-        return namespace(self.low).max(self._pieces(gathered(x, self.places)), axis=1)
+        return namespace(self.low).max(self._pieces(gather_entries(x, self.places)), axis=1)
 
     def values_at(self, points: Array) -> Array:
-        return namespace(self.low).max(self._pieces(each_gathered(points, self.places)), axis=1)
+        return namespace(self.low).max(self._pieces(gather_each_round(points, self.places)), axis=1)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         place, sign = self._active(x)
-        return scattered(
+        return scatter_entries(
             place[:, None], like(sign, weights)[:, None] * weights[:, None], self.sides
         )
 
     def gradients(self, x: Array) -> Array:
         place, sign = self._active(x)
-        return each_scattered(place[:, None], like(sign[:, None], self.low), self.sides)
+        return scatter_each_round(place[:, None], like(sign[:, None], self.low), self.sides)
 
     def slopes(self, x: Array) -> Floats:
         return np.ones(len(self))
@@ -139,7 +144,7 @@ class Range(Batch, PiecewiseLinear):
         """The place of the farthest entry of each round, and 1 where it is above, -1 where it is
         below.
         """
-        pieces, width = self._pieces(gathered(x, self.places)), self.places.shape[1]
+        pieces, width = self._pieces(gather_entries(x, self.places)), self.places.shape[1]
         j = to_numpy(namespace(pieces).argmax(pieces, axis=1))
         return self.places[np.arange(len(self)), j % width], np.where(j < width, 1.0, -1.0)
 
@@ -147,13 +152,9 @@ class Range(Batch, PiecewiseLinear):
         from scipy.sparse import csr_array
 
         n, asked = math.prod(self.sides), self.places >= 0
-        rounds, places = (
-            np.broadcast_to(np.arange(len(self))[:, None], asked.shape)[asked],
-            self.places[asked],
-        )
-        bounds = np.concatenate([to_numpy(self.high)[asked], -to_numpy(self.low)[asked]]).astype(
-            np.float64
-        )
+        rounds = np.broadcast_to(np.arange(len(self))[:, None], asked.shape)[asked]
+        bounds = np.concatenate([to_numpy(self.high)[asked], -to_numpy(self.low)[asked]])
+        bounds, places = bounds.astype(np.float64), self.places[asked]
         rows = np.concatenate([places, n + places])
         order = np.lexsort((bounds, rows))  # of each side of each entry the tightest comes first
         first = order[np.unique(rows[order], return_index=True)[1]]

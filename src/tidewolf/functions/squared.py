@@ -9,61 +9,87 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Annotated, Any, final
 
 import numpy as np
 
 from tidewolf.core.arrays import like, namespace, to_numpy
-from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotSupported
 from tidewolf.core.types import Array, Floats, Shape
-from tidewolf.functions.base import row_norms, stacked
+from tidewolf.functions.base import row_norms
 from tidewolf.functions.entries import (
-    as_numbers,
-    as_places,
-    as_sides,
-    each_gathered,
-    each_scattered,
-    gathered,
-    padded,
-    scattered,
+    EntryBatch,
+    EntryTable,
+    Places,
+    PointShape,
+    gather_each_round,
+    gather_entries,
+    pad_rounds,
+    scatter_each_round,
+    scatter_entries,
 )
-
-_WHAT = "a Squared batch"
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Squared(Batch):
-    """Squared errors; targets and places have shape (rounds, most entries a round), points have the
-    shape `sides`.
+class Squared(EntryBatch):
+    """Squared errors on the entries seen in a round, 1/2 sum_e (x_e - m_te)^2.
 
-    A place is one of the flattened point, or -1 where a round has fewer entries than others. `of`
-    makes them from indices.
+    `Squared.of` makes them from indices.
+
+    Parameters
+    ----------
+    targets : array
+        What was seen, of shape (rounds, most entries a round).
+    places : array
+        Where it was seen, as places in the flattened point, of the same shape; -1 where a round has
+        fewer entries than others.
+    sides : tuple of int
+        The shape of a point, such as (users, items).
+
+    Examples
+    --------
+    >>> f = tw.functions.Squared.of([(([0, 1], [1, 0]), [3.0, -1.0])], shape=(2, 2))
+    >>> f.subgradient(np.zeros((2, 2)), np.ones(1))
+    array([[ 0., -3.],
+           [ 1.,  0.]])
     """
 
-    targets: Array
-    places: Array
-    sides: Shape
+    by_round = ("targets", "places")
+
+    targets: Annotated[Array, EntryTable("What was seen, of shape (rounds, most entries a round).")]
+    places: Annotated[
+        Array,
+        Places(
+            "Where it was seen, as places in the flattened point, of the same shape; -1 where a "
+            "round has fewer entries than others."
+        ),
+    ]
+    sides: Annotated[Shape, PointShape("The shape of a point, such as (users, items).")]
 
     def __post_init__(self) -> None:
-        sides, targets = (
-            as_sides(self.sides, _WHAT),
-            as_numbers(self.targets, f"The targets of {_WHAT}"),
-        )
-        object.__setattr__(self, "sides", sides)
-        object.__setattr__(self, "targets", targets)
-        object.__setattr__(
-            self, "places", as_places(self.places, targets, sides, f"The places of {_WHAT}")
-        )
+        super().__post_init__()
+        self._require_places("targets")
 
     @classmethod
     def of(cls, rounds: Sequence[tuple[Any, Any]], shape: Shape) -> Squared:
-        """From what was seen each round, (indices, values); the indices of a matrix are
-        (rows, columns).
+        """From indices and what was seen there, round by round.
+
+        Parameters
+        ----------
+        rounds : sequence of tuple
+            For each round (indices, values); the indices of a matrix are (rows, columns), as
+            NumPy takes them.
+        shape : tuple of int
+            The shape of a point.
+
+        Returns
+        -------
+        Squared
+            The functions.
         """
-        sides = as_sides(shape, _WHAT)
-        places, targets = padded(rounds, sides, _WHAT, 1)
+        sides = PointShape()(shape, "shape of Squared.of")
+        places, targets = pad_rounds(rounds, sides, "a Squared batch", 1)
         return cls(targets, places, sides)
 
     @classmethod
@@ -71,42 +97,17 @@ class Squared(Batch):
         """A single round in which these values were seen."""
         return cls.of([(indices, values)], shape)
 
-    def __len__(self) -> int:
-        return int(self.targets.shape[0])
-
-    @property
-    def shape(self) -> Shape:
-        return self.sides
-
-    def view(self, rounds: slice) -> Self:
-        return self._shared(
-            targets=self.targets[rounds, ...], places=self.places[rounds, ...], sides=self.sides
-        )
-
-    @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self | None:
-        joined = (
-            stacked(parts, "targets", "places")
-            if len({part.sides for part in parts}) == 1
-            else None
-        )
-        return (
-            None
-            if joined is None
-            else joined._shared(targets=joined.targets, places=joined.places, sides=parts[0].sides)
-        )
-
     def values(self, x: Array) -> Array:
-        errors = self._errors(gathered(x, self.places))
+        errors = self._errors(gather_entries(x, self.places))
         return 0.5 * namespace(errors).vecdot(errors, errors)
 
     def values_at(self, points: Array) -> Array:
-        errors = self._errors(each_gathered(points, self.places))
+        errors = self._errors(gather_each_round(points, self.places))
         return 0.5 * namespace(errors).vecdot(errors, errors)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        return scattered(
-            self.places, self._errors(gathered(x, self.places)) * weights[:, None], self.sides
+        return scatter_entries(
+            self.places, self._errors(gather_entries(x, self.places)) * weights[:, None], self.sides
         )
 
     def sparse_subgradient(self, x: Array, weights: Array) -> Any:
@@ -120,16 +121,18 @@ class Squared(Batch):
         from scipy.sparse import coo_array
 
         seen = self.places >= 0
-        errors = to_numpy(self._errors(gathered(x, self.places)) * weights[:, None])[seen]
+        errors = to_numpy(self._errors(gather_entries(x, self.places)) * weights[:, None])[seen]
         return coo_array(
             (errors, np.unravel_index(self.places[seen], self.sides)), shape=self.sides
         ).tocsr()
 
     def gradients(self, x: Array) -> Array:
-        return each_scattered(self.places, self._errors(gathered(x, self.places)), self.sides)
+        return scatter_each_round(
+            self.places, self._errors(gather_entries(x, self.places)), self.sides
+        )
 
     def slopes(self, x: Array) -> Floats:
-        return row_norms(self._errors(gathered(x, self.places)))
+        return row_norms(self._errors(gather_entries(x, self.places)))
 
     def _errors(self, entries: Array) -> Array:
         """What entries differ from their targets by, 0 where there is none."""

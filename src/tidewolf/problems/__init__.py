@@ -63,12 +63,44 @@ _BUILDERS: tuple[Builder, ...] = (
 
 
 def every() -> dict[str, Builder]:
-    """The builder of every problem, by name."""
+    """The builder of every problem, by name.
+
+    Returns
+    -------
+    dict of str and Builder
+        The builders: `tidewolf list` shows the first line of their docstrings.
+
+    Examples
+    --------
+    >>> sorted(tw.problems.every())[:4]
+    ['abilene', 'adversarial', 'carbon', 'completion']
+    """
     return {build.__name__: build for build in _BUILDERS}
 
 
 def named(name: str) -> Builder:
-    """The builder of the problem of this name."""
+    """The builder of the problem of this name.
+
+    Parameters
+    ----------
+    name : str
+        The name of a built-in problem.
+
+    Returns
+    -------
+    Builder
+        What makes it, a function of the number of rounds and the seed.
+
+    Raises
+    ------
+    InvalidInput
+        Where there is no such problem; the nearest name is told.
+
+    Examples
+    --------
+    >>> tw.problems.named("routing")(rounds=96, seed=1).name
+    'routing'
+    """
     known, name = every(), as_text(name, "The name of a problem")
     if name in known:
         return known[name]

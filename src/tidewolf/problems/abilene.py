@@ -12,13 +12,14 @@ against 4.43035 without the limits; at 0.15 no flow meets every hour. Y. Zhang's
 
 from __future__ import annotations
 
-from tidewolf.core.arrays import as_number
+from typing import Annotated
+
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import InvalidInput
+from tidewolf.core.settings import Count, Number, Seed, validated
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem
-from tidewolf.problems.data import first, recorded
+from tidewolf.problems.data import first_rounds, recorded
 from tidewolf.problems.graphs import loads
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.graph_tools import away
@@ -28,26 +29,54 @@ SOURCE, TARGET = "LOSAng", "WASHng"
 DEMAND = 2098.332
 
 
-def abilene(rounds: int | None = None, seed: int = 0, *, share: float = 0.2) -> Problem:
+@validated
+def abilene(
+    rounds: Annotated[
+        int | None, Count("How many rounds are taken from the record. None: all 336.", unit="hours")
+    ] = None,
+    seed: Annotated[int, Seed("Without effect: the stream is a record.")] = 0,
+    *,
+    share: Annotated[
+        float, Number("The part of each link that traffic may fill.", above=0.0, most=1.0)
+    ] = 0.2,
+) -> Problem:
     """One flow across the Abilene backbone beside two weeks of measured traffic, hour by hour.
 
-    `share` is the part of each link that traffic may fill. The stream is a record: the seed has no
-    effect.
+    Parameters
+    ----------
+    rounds : int, optional
+        How many rounds are taken from the record. None: all 336. Unit: hours.
+    seed : int, default 0
+        Without effect: the stream is a record.
+    share : float, default 0.2
+        The part of each link that traffic may fill.
+
+    Returns
+    -------
+    Problem
+        The set, the stream and what they are called.
+
+    Raises
+    ------
+    InvalidInput
+        Where the record is not in the data folder (the environment variable TIDEWOLF_DATA), or has
+        fewer rounds.
+
+    Examples
+    --------
+    >>> tw.problems.named("abilene") is tw.problems.abilene  # what a file calls "abilene"
+    True
     """
-    share = as_number(share, "The share of a link that may be filled", above=0.0)
-    if share > 1.0:
-        raise InvalidInput(
-            f"The share of a link that may be filled must be at most 1, not {share:g}."
-        )
     traffic, names, table = recorded("abilene_hourly.npz", "tm_mbps", "nodes", "links")
     nodes = [str(name) for name in names]
     links = [(nodes[int(tail)], nodes[int(head)]) for tail, head in table[:, 1:3]]
     ospf, cap = table[:, 3], table[:, 4] / 1000
-    taken = first(rounds, len(traffic), "abilene")
+    taken = first_rounds(rounds, len(traffic), "abilene")
     load = loads(links, ospf, nodes, traffic[taken].astype(float))
 
     kept = away(links, source=SOURCE, target=TARGET, lengths=ospf)
-    arcs, ospf, cap, load = [links[i] for i in kept], ospf[kept], cap[kept], load[:, kept]
+    arcs, load = [links[i] for i in kept], load[:, kept]
+    ospf, cap = ospf[kept], cap[kept]
     return Problem(
         "abilene",
         FlowPolytope.from_edges(arcs, source=SOURCE, target=TARGET),

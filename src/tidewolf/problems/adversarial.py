@@ -28,19 +28,20 @@ within a phase of the fifth, and after the first phase of the last.
 from __future__ import annotations
 
 import math
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arguments import is_text, shown
-from tidewolf.core.arrays import as_count, like, to_numpy
+from tidewolf.core.arrays import like, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.oracle import as_set
 from tidewolf.core.randomness import generator
-from tidewolf.core.types import Floats
+from tidewolf.core.settings import Count, Text, validated
+from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.linear import Linear
-from tidewolf.problems.base import Problem, as_rounds
+from tidewolf.problems.base import Problem, RandomSeed, as_rounds
 from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.simplices.simplex import Simplex
 
@@ -53,71 +54,72 @@ NOISE = 0.5  # length of the noise beside e
 ASIDE, FAR_ASIDE = 0.6, 0.95
 
 
+@validated
 def adversarial(
-    rounds: int | None = None,
-    seed: int = 0,
+    rounds: Annotated[int | None, Count("How many rounds there are. None: 2,000.")] = None,
+    seed: RandomSeed = 0,
     *,
-    kind: str = "switching",
+    kind: Annotated[
+        str, Text("How losses and limits turn against the learner.", choices=KINDS)
+    ] = "switching",
     K: ConvexSet | None = None,
-    phase: int = PHASE,
+    phase: Annotated[int, Count("How many rounds pass between two turns.", unit="rounds")] = PHASE,
 ) -> Problem:
     """Losses and limits that turn against the learner.
 
-    `kind` is "switching", "opposing", "random signs", "moving", "excluding" or "deadlock"; `K` any
-    set of two points or more, a simplex by default; `phase` how many rounds pass between two turns.
-    2,000 rounds unless said otherwise.
+    Parameters
+    ----------
+    rounds : int, optional
+        How many rounds there are. None: 2,000.
+    seed : int, default 0
+        Where the random numbers start.
+    kind : str, default 'switching'
+        How losses and limits turn against the learner: "switching", "opposing", "random signs",
+        "moving", "excluding" or "deadlock".
+    K : ConvexSet, optional
+        Any set of two points or more. None: a simplex of 6 entries.
+    phase : int, default 100
+        How many rounds pass between two turns.
+
+    Returns
+    -------
+    Problem
+        The set, the stream and what they are called.
+
+    Raises
+    ------
+    InvalidInput
+        Where there is no such kind, or the set is a single point.
+
+    Examples
+    --------
+    >>> problem = tw.problems.adversarial(rounds=20, kind="opposing", K=tw.sets.L2Ball(3))
+    >>> len(problem), problem.shape
+    (20, (3,))
     """
     K = Simplex(6) if K is None else K
     as_set(K, "An adversary")
-    rounds, phase = as_rounds(rounds, ROUNDS, 2 * math.prod(K.shape)), as_count(phase, "A phase")
-    if not is_text(kind, *KINDS):
-        raise InvalidInput(
-            f"There is no adversary called {shown(kind)}; there are {', '.join(KINDS)}."
-        )
+    rounds = as_rounds(rounds, ROUNDS, 2 * math.prod(K.shape))
     if K.dimension == 0:
         raise InvalidInput(
-            "An adversary needs a set of two points or more; this one has a single point."
+            "An adversary needs a set of two points or more; this one has a single point.",
+            setting="K",
         )
 
-    within = np.stack(
-        [
-            _flat(K.tangent(like(row.reshape(K.shape), K.center)))
-            for row in np.eye(_flat(K.center).size)
-        ]
-    )
-    e = _unit(generator(seed, f"{kind}: side").standard_normal((1, len(within))) @ within)
-    turn = np.where(np.arange(rounds) // phase % 2, -1.0, 1.0)[:, None]
-    locked = (np.arange(rounds) < phase)[:, None]
-    limit = (
-        np.where(locked & (np.arange(rounds) % 2 == 1)[:, None], -1.0, 1.0)
-        if kind == "deadlock"
-        else turn
-    )
-    sides: dict[str, tuple[Floats | float, Floats | float]] = {
-        "switching": (turn, 0.0),
-        "opposing": (-1.0, 1.0),
-        "random signs": (0.0, 0.0),
-        "moving": (-turn, turn),
-        "excluding": (-turn, turn),
-        "deadlock": (np.where(locked, -1.0, 1.0), limit),
-    }
-    f_side, g_side = sides[kind]
+    basis = np.stack([_flat(K.tangent(_point(K, unit))) for unit in np.eye(math.prod(K.shape))])
+    e = _unit(generator(seed, f"{kind}: side").standard_normal((1, len(basis))) @ basis)
+    turns = _turns(kind, rounds, phase)
     f_noise, g_noise = (
-        _noise(rounds, within, generator(seed, f"{kind}: {what}"), kind)
+        _noise(rounds, basis, generator(seed, f"{kind}: {what}"), kind)
         for what in ("losses", "constraints")
     )
-    C, A = _unit(f_side * e + f_noise), _unit(g_side * e + g_noise * (kind in COMMON))
+    C = _unit(turns.loss * e + f_noise)
+    A = _unit(turns.limit * e + g_noise * (kind in COMMON))
 
-    center, (low, high) = (
-        _flat(K.center),
-        (_flat(K.lmo(like(d.reshape(K.shape), K.center))) for d in (e, -e)),
-    )
-    below = (
-        limit > 0 if kind == "excluding" else locked & (limit > 0) if kind == "deadlock" else True
-    )
-    s = center + (FAR_ASIDE if kind == "deadlock" else ASIDE) * (
-        np.where(below, low, high) - center
-    )
+    center = _flat(K.center)
+    low, high = (_flat(K.lmo(_point(K, d))) for d in (e, -e))
+    aside = FAR_ASIDE if kind == "deadlock" else ASIDE
+    s = center + aside * (np.where(turns.towards_low, low, high) - center)
     shape = (rounds, *K.shape)
     stream = Stream(
         Linear(like(C.reshape(shape), K.center)),
@@ -128,10 +130,36 @@ def adversarial(
     )
 
 
-def _noise(rounds: int, within: Floats, rng: np.random.Generator, kind: str) -> Floats:
+class _Turns(NamedTuple):
+    """What stands before e in the rounds, and on which side of the center s lies: a column each,
+    or one for all rounds.
+    """
+
+    loss: Floats | float
+    limit: Floats | float
+    towards_low: Bools | bool = True
+
+
+def _turns(kind: str, rounds: int, phase: int) -> _Turns:
+    t = np.arange(rounds)[:, None]
+    turn = np.where(t // phase % 2, -1.0, 1.0)
+    locked = t < phase
+    if kind == "deadlock":
+        limit = np.where(locked & (t % 2 == 1), -1.0, 1.0)
+        return _Turns(np.where(locked, -1.0, 1.0), limit, locked & (limit > 0))
+    return {
+        "switching": _Turns(turn, 0.0),
+        "opposing": _Turns(-1.0, 1.0),
+        "random signs": _Turns(0.0, 0.0),
+        "moving": _Turns(-turn, turn),
+        "excluding": _Turns(-turn, turn, turn > 0),
+    }[kind]
+
+
+def _noise(rounds: int, basis: Floats, rng: np.random.Generator, kind: str) -> Floats:
     """(rounds, n) directions within the affine hull, of length NOISE or so."""
-    drawn = rng.standard_normal((rounds, len(within)))
-    noise: Floats = NOISE * _unit((np.sign(drawn) if kind == "random signs" else drawn) @ within)
+    drawn = rng.standard_normal((rounds, len(basis)))
+    noise: Floats = NOISE * _unit((np.sign(drawn) if kind == "random signs" else drawn) @ basis)
     return noise
 
 
@@ -146,3 +174,8 @@ def _unit(rows: Floats) -> Floats:
 
 def _flat(point: object) -> Floats:
     return to_numpy(point).reshape(-1).astype(np.float64)
+
+
+def _point(K: ConvexSet, entries: Floats) -> Array:
+    """Entries as a point in the library and dtype of a set."""
+    return like(entries.reshape(K.shape), K.center)

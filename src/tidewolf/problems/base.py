@@ -11,40 +11,63 @@ has; the first n rounds never depend on how many were asked for.
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Protocol, final
+from typing import Annotated, Protocol, TypeAlias, final
 
 from tidewolf.core.arguments import as_items, as_text, shown
-from tidewolf.core.arrays import as_count
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.oracle import as_set
+from tidewolf.core.settings import Seed, Text
 from tidewolf.core.types import Shape
 from tidewolf.core.values import Value
 from tidewolf.sets.base import ConvexSet
+
+RandomSeed: TypeAlias = Annotated[int, Seed("Where the random numbers start.")]
+"""The seed of a problem that is generated."""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Problem(Value):
-    """A set K and a stream on it."""
+    """A set K and a stream on it.
 
-    name: str
+    Parameters
+    ----------
+    name : str
+        What it is called, such as "routing".
+    K : ConvexSet
+        The hard set: every decision is in it.
+    stream : Stream
+        The losses and constraints, on points of the set's shape.
+    title : str
+        What is decided, under which limits: one sentence.
+    labels : sequence of str, default ()
+        What each coordinate of a point is called; empty where they have no names.
+
+    Examples
+    --------
+    >>> stream = tw.Stream(tw.functions.Linear([[1.0, 2.0]]), tw.functions.Capacity([[0.5, 1.0]]))
+    >>> problem = tw.problems.Problem("mine", tw.sets.Simplex(2), stream, "Shares of two roads.")
+    >>> len(problem), problem.shape
+    (1, (2,))
+    """
+
+    name: Annotated[str, Text("What it is called.")]
     K: ConvexSet
     stream: Stream
-    title: str
-    """What is decided, under which limits: one sentence."""
+    title: Annotated[str, Text("What is decided, under which limits: one sentence.")]
     labels: tuple[str, ...] = ()
-    """What each coordinate of a point is called; empty when they have no names."""
 
     def __post_init__(self) -> None:
-        for name in ("name", "title"):
-            as_text(getattr(self, name), f"The {name} of a problem")
+        super().__post_init__()
         as_set(self.K, f"The problem {self.name}")
         if not isinstance(self.stream, Stream):
             raise WrongType(
                 f"The problem {self.name} needs a Stream(losses, constraints), not "
-                f"{shown(self.stream)}."
+                f"{shown(self.stream)}.",
+                setting="stream",
             )
         labels = as_items(self.labels, f"The labels of the problem {self.name}", '["SEA", "NYC"]')
         object.__setattr__(
@@ -53,12 +76,14 @@ class Problem(Value):
         if self.stream.shape != self.K.shape:
             raise WrongShape(
                 f"The stream of {self.name} takes points of shape {self.stream.shape}; the points "
-                f"of its set have shape {self.K.shape}."
+                f"of its set have shape {self.K.shape}.",
+                setting="stream",
             )
         if self.labels and (len(self.labels),) != self.K.shape:
             raise WrongShape(
                 f"The problem {self.name} has {len(self.labels)} labels for points of shape "
-                f"{self.K.shape}."
+                f"{self.K.shape}.",
+                setting="labels",
             )
 
     @property
@@ -70,26 +95,42 @@ class Problem(Value):
         return len(self.stream)
 
 
-def as_rounds(rounds: object, usual: int, numbers: int) -> int:
+def as_rounds(rounds: int | None, usual: int, numbers: int) -> int:
     """How many rounds are made, `usual` for None; refused before anything is made where `numbers` a
     round do not fit into memory.
     """
     if rounds is None:
         return usual
-    count = as_count(rounds, "The number of rounds")
-    needed, there = 8 * numbers * count, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    needed, there = 8 * numbers * rounds, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > there:
         raise InvalidInput(
-            f"{count} rounds take {needed / 1e9:.3g} GB of memory at least, and there are "
-            f"{there / 1e9:.3g}; ask for fewer."
+            f"{rounds} rounds take {needed / 1e9:.3g} GB of memory at least, and there are "
+            f"{there / 1e9:.3g}; ask for fewer.",
+            setting="rounds",
         )
-    return count
+    return rounds
 
 
 class Builder(Protocol):
-    """What makes a problem."""
+    """What makes a problem: a function of the number of rounds and the seed.
+
+    Its name is the problem's name, and its docstring opens with one sentence about it.
+
+    Examples
+    --------
+    >>> def coin(rounds=None, seed=0):
+    ...     '''Shares of two sides of a coin.'''
+    ...     costs = np.random.default_rng(seed).normal(size=(rounds or 100, 2))
+    ...     limits = tw.functions.Capacity(np.full(costs.shape, 0.8))
+    ...     stream = tw.Stream(tw.functions.Linear(costs), limits)
+    ...     return tw.problems.Problem("coin", tw.sets.Simplex(2), stream, "Shares of two sides.")
+    >>> build: tw.problems.Builder = coin
+    >>> len(build(rounds=10))
+    10
+    """
 
     @property
     def __name__(self) -> str: ...
 
+    @abstractmethod
     def __call__(self, rounds: int | None = None, seed: int = 0) -> Problem: ...

@@ -12,28 +12,61 @@ Generation and carbon intensity from CarbonCast (Maji et al. 2022).
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from tidewolf.core.batch import Stream
+from tidewolf.core.settings import Count, Seed, validated
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem
-from tidewolf.problems.data import first, recorded
+from tidewolf.problems.data import first_rounds, recorded
 from tidewolf.sets.simplices.capped_simplex import CappedSimplex
 
 BUDGET = 171.896  # gCO2/kWh
 CAP = 0.25
 
 
-def carbon(rounds: int | None = None, seed: int = 0) -> Problem:
+@validated
+def carbon(
+    rounds: Annotated[
+        int | None,
+        Count(
+            "How many rounds are taken from the record. None: all of its two years.", unit="hours"
+        ),
+    ] = None,
+    seed: Annotated[int, Seed("Without effect: the stream is a record.")] = 0,
+) -> Problem:
     """Work placed in 13 power grids under a carbon budget through two recorded years, hour by hour.
 
-    The stream is a record: the seed has no effect.
+    Parameters
+    ----------
+    rounds : int, optional
+        How many rounds are taken from the record. None: all of its two years. Unit: hours.
+    seed : int, default 0
+        Without effect: the stream is a record.
+
+    Returns
+    -------
+    Problem
+        The set, the stream and what they are called.
+
+    Raises
+    ------
+    InvalidInput
+        Where the record is not in the data folder (the environment variable TIDEWOLF_DATA), or has
+        fewer rounds.
+
+    Examples
+    --------
+    >>> tw.problems.named("carbon") is tw.problems.carbon  # what a file calls "carbon"
+    True
     """
     intensity, generation, regions = recorded(
         "carbon_ci_u16.npz", "ci_x10", "gen_gw_x100", "regions"
     )
-    taken = first(rounds, len(intensity), "carbon")
+    taken = first_rounds(rounds, len(intensity), "carbon")
     full = np.percentile(generation, 99.9, axis=0)
     strain, carbon = generation[taken] / full, intensity[taken] / (10 * BUDGET)
     return Problem(

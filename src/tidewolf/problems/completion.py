@@ -18,29 +18,56 @@ best without limits breaks them in about two rounds of five.
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import numpy as np
 
 from tidewolf.core.batch import Stream
 from tidewolf.core.randomness import generator
+from tidewolf.core.settings import Count, validated
 from tidewolf.functions.range import Range
 from tidewolf.functions.squared import Squared
-from tidewolf.problems.base import Problem, as_rounds
+from tidewolf.problems.base import Problem, RandomSeed, as_rounds
 from tidewolf.sets.spectra.nuclear_ball import NuclearBall
 
-ROUNDS, USERS, ITEMS, RANK, TAU = 1000, 20, 12, 2, 12.0
+ROUNDS, USERS, ITEMS = 1000, 20, 12
+RANK, TAU = 2, 12.0  # features of a taste; the nuclear norm that is allowed
 JOIN, PACE = 8, 20  # users that are there at first; rounds between two that come
 SHOWN, FEW = 8, 3  # items shown a round; ratings a round at the least
 NOISE, DRIFT = 0.3, 0.001  # standard deviation; radians a round
 # what may be said, in ratings; rounds in which that comes and goes
-GENRES, MILD, BOLD, TURN = 3, 0.5, 2.0, 150
+GENRES, TURN = 3, 150
+MILD, BOLD = 0.5, 2.0
 
 
-def completion(rounds: int | None = None, seed: int = 0) -> Problem:
-    """Ratings of 12 items by 20 users who arrive one by one, foretold within limits on what may be
-    said (nuclear ball, squared losses).
+@validated
+def completion(
+    rounds: Annotated[
+        int | None, Count("How many rounds there are. None: 1,000.", unit="rounds")
+    ] = None,
+    seed: RandomSeed = 0,
+) -> Problem:
+    """Ratings by users who arrive one by one, foretold within limits on what may be said.
 
-    1,000 rounds unless said otherwise.
+    A point is a matrix of users and items in a nuclear ball; the losses are squared errors.
+
+    Parameters
+    ----------
+    rounds : int, optional
+        How many rounds there are. None: 1,000. Unit: rounds.
+    seed : int, default 0
+        Where the random numbers start.
+
+    Returns
+    -------
+    Problem
+        The set, the stream and what they are called.
+
+    Examples
+    --------
+    >>> problem = tw.problems.completion(rounds=48)
+    >>> len(problem), problem.shape
+    (48, (20, 12))
     """
     rounds = as_rounds(rounds, ROUNDS, 2 * ITEMS)
     world = generator(0, "completion world")

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import NDArray
 
@@ -49,11 +48,12 @@ def recorded(file: str, *names: str) -> list[NDArray]:
         ) from error
 
 
-def first(rounds: int | None, length: int, name: str) -> slice:
+def first_rounds(rounds: int | None, length: int, name: str) -> slice:
     """The first `rounds` of a record of this length; all of it for None."""
     if rounds is None:
         return slice(0, length)
-    rounds = as_count(rounds, "The number of rounds")
     if rounds > length:
-        raise InvalidInput(f"The record of {name} has {length} rounds; {rounds} were asked for.")
+        raise InvalidInput(
+            f"The record of {name} has {length} rounds; {rounds} were asked for.", setting="rounds"
+        )
     return slice(0, rounds)

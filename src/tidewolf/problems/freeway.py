@@ -12,13 +12,16 @@ al. 2018; Zhao et al. 2019).
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from tidewolf.core.batch import Stream
+from tidewolf.core.settings import Count, Seed, validated
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.problems.base import Problem
-from tidewolf.problems.data import first, recorded
+from tidewolf.problems.data import first_rounds, recorded
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.graph_tools import away
 
@@ -26,14 +29,43 @@ SOURCE, TARGET = 187, 169
 SHORTEST = 0.01  # miles; some detectors lie at the same spot
 
 
-def freeway(rounds: int | None = None, seed: int = 0) -> Problem:
-    """One stream of cars across the freeways of Los Angeles at a week of measured speeds, every
-    five minutes.
+@validated
+def freeway(
+    rounds: Annotated[
+        int | None,
+        Count(
+            "How many rounds are taken from the record. None: all of its week.", unit="five minutes"
+        ),
+    ] = None,
+    seed: Annotated[int, Seed("Without effect: the stream is a record.")] = 0,
+) -> Problem:
+    """One stream of cars across Los Angeles at a week of measured speeds, every five minutes.
 
-    The stream is a record: the seed has no effect.
+    Parameters
+    ----------
+    rounds : int, optional
+        How many rounds are taken from the record. None: all of its week. Unit: five minutes.
+    seed : int, default 0
+        Without effect: the stream is a record.
+
+    Returns
+    -------
+    Problem
+        The set, the stream and what they are called.
+
+    Raises
+    ------
+    InvalidInput
+        Where the record is not in the data folder (the environment variable TIDEWOLF_DATA), or has
+        fewer rounds.
+
+    Examples
+    --------
+    >>> tw.problems.named("freeway") is tw.problems.freeway  # what a file calls "freeway"
+    True
     """
     speeds, table = recorded("losloop_u8.npz", "speed_x3p6", "edges")
-    taken = first(rounds, len(speeds), "freeway")
+    taken = first_rounds(rounds, len(speeds), "freeway")
     links = [(int(tail), int(head)) for tail, head in table[:, :2]]
     miles = np.maximum(table[:, 2].astype(float), SHORTEST)
 

@@ -36,23 +36,54 @@ _GML = re.compile(r'(?P<text>"[^"]*")|#[^\n]*|\bmultigraph\s+\d+|(?P<graph>\bgra
 
 
 class Graph(NamedTuple):
-    """Directed links and numbers on them."""
+    """Directed links and numbers on them.
+
+    Parameters
+    ----------
+    links : tuple of tuple
+        The links, (tail, head) each.
+    numbers : dict of str and array
+        Those asked for, one for each link.
+    loops : int
+        Links of the file from a node to itself, which are left out.
+    names : tuple of str, default ()
+        What the file calls each link, in `name`, `link` or `id`; empty where it does not.
+    places : tuple of str, default ()
+        Where each link stands in the file.
+    both_ways : bool, default False
+        Whether every link is there in both directions, the ways back in the second half.
+
+    Examples
+    --------
+    >>> links = (("SEA", "DEN"), ("DEN", "SEA"), ("DEN", "NYC"))
+    >>> graph = tw.problems.Graph(links, {"km": np.array([1600.0, 1600.0, 2600.0])}, loops=0)
+    >>> graph.dag("SEA", "NYC", "km")  # without the way back
+    [0, 2]
+    """
 
     links: tuple[Link, ...]
     numbers: dict[str, Floats]
-    """those asked for, one for each link"""
     loops: int
-    """links of the file from a node to itself, left out"""
     names: tuple[str, ...] = ()
-    """what the file calls each link, in `name`, `link` or `id`; empty where it does not"""
     places: tuple[str, ...] = ()
-    """where each link stands"""
     both_ways: bool = False
-    """whether every link is there in both directions, the ways back in the second half"""
 
     def dag(self, source: Hashable, target: Hashable, lengths: str | None = None) -> list[int]:
-        """The links that lead away from the source and lie on a way to the target: no cycle is
-        left. Every link is 1 long unless told.
+        """The links that lead away from the source and lie on a way to the target.
+
+        Parameters
+        ----------
+        source : hashable
+            The node where the flow starts.
+        target : hashable
+            The node where it ends.
+        lengths : str, optional
+            The name of the numbers by which distances are measured. None: every link is 1 long.
+
+        Returns
+        -------
+        list of int
+            Their places in `links`; no cycle is left among them.
         """
         if lengths is not None and not is_text(lengths, *self.numbers):
             name = lengths if isinstance(lengths, str) else shown(lengths)
@@ -74,10 +105,42 @@ def read_graph(
     missing: float | None = None,
     directed: bool | None = None,
 ) -> Graph:
-    """The graph in a CSV, GraphML or GML file, by the ending of its name.
+    r"""The graph in a CSV, GraphML or GML file, by the ending of its name.
 
-    `numbers` names what to read of every link, such as lengths; where a link has none, `missing` is
-    taken, and without it the file is refused. `directed` overrules what the file says.
+    Parameters
+    ----------
+    path : str or path
+        The file: .csv, .csv.gz, .graphml or .gml.
+    numbers : sequence of str, default ()
+        What to read of every link, such as its length.
+    missing : float, optional
+        What stands for a number that a link does not have. None: the file is refused.
+    directed : bool, optional
+        Whether links lead one way only. None: what the file says; an edge list in CSV is directed.
+
+    Returns
+    -------
+    Graph
+        The links and their numbers.
+
+    Raises
+    ------
+    InvalidInput
+        Where the file is not there or cannot be read; file, line and column are told.
+    EmptyGraph
+        Where no link joins two nodes.
+    MissingExtra
+        Where GraphML or GML is read and networkx is not installed.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "links.csv")
+    ...     _ = path.write_text("tail,head,km\nSEA,DEN,1600\nDEN,NYC,2600\n")
+    ...     graph = tw.problems.read_graph(path, numbers=["km"])
+    >>> graph.links
+    (('SEA', 'DEN'), ('DEN', 'NYC'))
     """
     path = as_path(path, "The path of a graph")
     numbers = [

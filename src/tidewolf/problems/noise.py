@@ -10,7 +10,9 @@ from tidewolf.core.randomness import generator
 from tidewolf.core.types import Floats, Shape
 
 
-def remembered(seed: int, purpose: str, rounds: int, shape: Shape, memory: float) -> Floats:
+def autoregressive_noise(
+    seed: int, purpose: str, rounds: int, shape: Shape, memory: float
+) -> Floats:
     """A process for every entry of a shape, (rounds, *shape); the first rounds do not depend on how
     many follow.
     """

@@ -18,14 +18,17 @@ much.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from tidewolf.core.batch import Stream
 from tidewolf.core.randomness import generator
+from tidewolf.core.settings import Count, validated
 from tidewolf.core.types import Floats
 from tidewolf.functions.log_wealth import LogWealth
 from tidewolf.functions.quadratic import Quadratic
-from tidewolf.problems.base import Problem, as_rounds
+from tidewolf.problems.base import Problem, RandomSeed, as_rounds
 from tidewolf.sets.simplices.simplex import Simplex
 
 ROUNDS, ASSETS, FACTORS = 1000, 10, 3
@@ -38,11 +41,34 @@ OWN, CASH, DRIFT = 0.006, 1e-4, 1e-3
 STRICT, LOOSE, TURN = 0.5, 1.5, 120
 
 
-def portfolio(rounds: int | None = None, seed: int = 0) -> Problem:
-    """Shares of wealth in ten assets, for growth, under a cap on their variance that moves
-    (logarithmic losses, quadratic limits).
+@validated
+def portfolio(
+    rounds: Annotated[
+        int | None, Count("How many rounds there are. None: 1,000.", unit="days")
+    ] = None,
+    seed: RandomSeed = 0,
+) -> Problem:
+    """Shares of wealth in ten assets, for growth, under a moving cap on their variance.
 
-    1,000 rounds, that is days, unless said otherwise.
+    The losses are logarithmic, the limits quadratic.
+
+    Parameters
+    ----------
+    rounds : int, optional
+        How many rounds there are. None: 1,000. Unit: days.
+    seed : int, default 0
+        Where the random numbers start.
+
+    Returns
+    -------
+    Problem
+        The set, the stream and what they are called.
+
+    Examples
+    --------
+    >>> problem = tw.problems.portfolio(rounds=48)
+    >>> len(problem), problem.shape
+    (48, (10,))
     """
     rounds = as_rounds(rounds, ROUNDS, ASSETS**2)
     t = np.arange(rounds)[:, None]

@@ -28,17 +28,18 @@ carry the flow: no decision meets the limits of those rounds.
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import numpy as np
 
-from tidewolf.core.arguments import as_flag
 from tidewolf.core.batch import Stream
+from tidewolf.core.settings import Count, Flag, validated
 from tidewolf.core.types import Floats
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
-from tidewolf.problems.base import Problem, as_rounds
+from tidewolf.problems.base import Problem, RandomSeed, as_rounds
 from tidewolf.problems.graphs import loads, spread
-from tidewolf.problems.noise import remembered
+from tidewolf.problems.noise import autoregressive_noise
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.graph_tools import away
 
@@ -98,12 +99,47 @@ NOISE, MEMORY = 0.25, 0.9
 OUTAGE, LEFT = range(6 * HOUR, 10 * HOUR), 0.1  # rounds of every week; what is left of a link
 
 
-def routing(rounds: int | None = None, seed: int = 0, *, feasible: bool = True) -> Problem:
-    """One flow across the NSFNET backbone beside traffic that comes and goes with the day, every
-    quarter of an hour.
+@validated
+def routing(
+    rounds: Annotated[
+        int | None, Count("How many rounds there are. None: 2,000.", unit="quarters of an hour")
+    ] = None,
+    seed: RandomSeed = 0,
+    *,
+    feasible: Annotated[
+        bool,
+        Flag(
+            "Whether some decision meets every round. False: a weekly outage, first in rounds 24 "
+            "to 39 counted from 0, leaves none."
+        ),
+    ] = True,
+) -> Problem:
+    """One flow across the NSFNET backbone beside traffic that comes and goes with the day.
 
-    2,000 rounds unless said otherwise. With `feasible=False` a weekly outage (the first one in
-    rounds 24 to 39, counted from 0) leaves no decision that meets every round.
+    A round is a quarter of an hour.
+
+    Parameters
+    ----------
+    rounds : int, optional
+        How many rounds there are. None: 2,000. Unit: quarters of an hour.
+    seed : int, default 0
+        Where the random numbers start.
+    feasible : bool, default True
+        Whether some decision meets every round. False: a weekly outage, first in rounds 24 to 39
+        counted from 0, leaves none.
+
+    Returns
+    -------
+    Problem
+        The set, the stream and what they are called.
+
+    Examples
+    --------
+    >>> problem = tw.problems.routing(rounds=96)
+    >>> problem.labels[:2]
+    ('Seattle > Champaign', 'Palo Alto > San Diego')
+    >>> problem.stream.constraints
+    Capacity(c=<96x19 float64>)
     """
     rounds = as_rounds(rounds, ROUNDS, len(SITES) ** 2)
     links = [*CABLES, *((head, tail) for tail, head in CABLES)]
@@ -112,10 +148,10 @@ def routing(rounds: int | None = None, seed: int = 0, *, feasible: bool = True) 
     load = loads(links, km, list(SITES), traffic(rounds, seed))
 
     kept = away(links, source=SOURCE, target=TARGET, lengths=km)
-    arcs, km, speed, load = [links[i] for i in kept], km[kept], speed[kept], load[:, kept]
+    arcs, load = [links[i] for i in kept], load[:, kept]
+    km, speed = km[kept], speed[kept]
     guaranteed = spread(arcs, km, SOURCE, TARGET, SCALE) + MARGIN
     load = np.minimum(load, FILL * speed - DEMAND * guaranteed)
-    feasible = as_flag(feasible, "feasible")
     usable = FILL * speed if feasible else FILL * speed * outage(rounds, arcs)
     return Problem(
         "routing",
@@ -142,14 +178,14 @@ def kilometres(here: str, there: str) -> float:
 
 def traffic(rounds: int, seed: int) -> Floats:
     """What flows from every site to every other, (rounds, sites, sites), in Gbit/s."""
-    _, _, zone, people = np.array(list(SITES.values())).T
+    zone, people = np.array(list(SITES.values())).T[2:]
     hours = np.arange(rounds)[:, None] / HOUR + zone
     weekend = hours // 24 % 7 >= 5
     awake = np.exp(SHARPNESS * (np.cos(2 * np.pi * (hours - PEAK) / 24) - 1)) * np.where(
         weekend, WEEKEND, 1.0
     )
     pull = np.sqrt(awake) * people / people.sum()
-    noise = remembered(seed, "routing traffic", rounds, (len(SITES), len(SITES)), MEMORY)
+    noise = autoregressive_noise(seed, "routing traffic", rounds, (len(SITES), len(SITES)), MEMORY)
     volume: Floats = VOLUME * pull[:, :, None] * pull[:, None, :] * np.exp(NOISE * noise)
     return volume
 

@@ -18,14 +18,17 @@ fixed plan that does costs about a quarter more.
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
 from tidewolf.core.batch import Stream
+from tidewolf.core.settings import Count, validated
 from tidewolf.core.types import Floats
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.max_affine import MaxAffine
-from tidewolf.problems.base import Problem, as_rounds
-from tidewolf.problems.noise import remembered
+from tidewolf.problems.base import Problem, RandomSeed, as_rounds
+from tidewolf.problems.noise import autoregressive_noise
 from tidewolf.sets.simplices.capped_simplex import CappedSimplex
 
 ROUNDS, HOURS, YEAR = 1000, 24, 365
@@ -43,11 +46,32 @@ BASE, PEAK, SUN = 60.0, 35.0, 30.0
 NOISE, MEMORY = 8.0, 0.7  # standard deviation of a price; how much of it stays from day to day
 
 
-def scheduling(rounds: int | None = None, seed: int = 0) -> Problem:
-    """The hours in which to buy a day's energy, day after day, at moving prices and within the room
-    that the grid leaves.
+@validated
+def scheduling(
+    rounds: Annotated[
+        int | None, Count("How many rounds there are. None: 1,000.", unit="days")
+    ] = None,
+    seed: RandomSeed = 0,
+) -> Problem:
+    """The hours in which to buy a day's energy, at moving prices, within the room of the grid.
 
-    1,000 rounds, that is days, unless said otherwise.
+    Parameters
+    ----------
+    rounds : int, optional
+        How many rounds there are. None: 1,000. Unit: days.
+    seed : int, default 0
+        Where the random numbers start.
+
+    Returns
+    -------
+    Problem
+        The set, the stream and what they are called.
+
+    Examples
+    --------
+    >>> problem = tw.problems.scheduling(rounds=48)
+    >>> len(problem), problem.shape
+    (48, (24,))
     """
     rounds = as_rounds(rounds, ROUNDS, HOURS)
     member = np.array(
@@ -59,7 +83,7 @@ def scheduling(rounds: int | None = None, seed: int = 0) -> Problem:
         CappedSimplex(HOURS, CAP),
         Stream(
             Linear(prices(rounds, seed)),
-            MaxAffine(rows, room(rounds, seed) * member.sum(axis=1) / HOURS),
+            MaxAffine(rows, room_in_groups(rounds, seed) * member.sum(axis=1) / HOURS),
         ),
         f"Shares of a day's energy in its {HOURS} hours, at most {CAP:.3g} in each, and in "
         f"{', '.join(GROUPS)} what the grid has room for.",
@@ -76,15 +100,15 @@ def prices(rounds: int, seed: int) -> Floats:
         BASE
         + PEAK * (1 + 0.3 * winter) * peaks
         - SUN * (1 - 0.6 * winter) * sun
-        + NOISE * remembered(seed, "scheduling prices", rounds, (HOURS,), MEMORY)
+        + NOISE * autoregressive_noise(seed, "scheduling prices", rounds, (HOURS,), MEMORY)
     )
     return price
 
 
-def room(rounds: int, seed: int) -> Floats:
+def room_in_groups(rounds: int, seed: int) -> Floats:
     """What fits into each group, in units of its share of the day, (rounds, groups)."""
     wave = np.cos(
         2 * np.pi * (np.arange(rounds)[:, None] / np.array(PERIODS) + np.arange(len(PERIODS)) / 4)
     )
-    noise = remembered(seed, "scheduling room", rounds, (len(PERIODS),), MEMORY)
+    noise = autoregressive_noise(seed, "scheduling room", rounds, (len(PERIODS),), MEMORY)
     return np.asarray(ROOM + SWING * np.clip(0.5 + 0.4 * wave + 0.15 * noise, 0.0, 1.0))

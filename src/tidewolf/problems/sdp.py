@@ -19,15 +19,17 @@ covariance that is best for the user alone breaks the limits in most rounds.
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import numpy as np
 
 from tidewolf.core.batch import Stream
+from tidewolf.core.settings import Count, validated
 from tidewolf.core.types import Floats
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.max_affine import MaxAffine
-from tidewolf.problems.base import Problem, as_rounds
-from tidewolf.problems.noise import remembered
+from tidewolf.problems.base import Problem, RandomSeed, as_rounds
+from tidewolf.problems.noise import autoregressive_noise
 from tidewolf.sets.spectra.bounded_psd import BoundedPSD
 
 ROUNDS, ANTENNAS, POWER = 1000, 16, 1.0
@@ -38,11 +40,34 @@ QUIET, LOUD, SHIFT = 0.02, 0.10, 240  # parts of POWER, parts of POWER, rounds
 FADING, MEMORY = 0.2, 0.95  # of gains; how much of it stays from round to round
 
 
-def sdp(rounds: int | None = None, seed: int = 0) -> Problem:
-    """The covariance of what 16 antennas send to a moving user past five receivers that must not
-    hear much (semidefinite).
+@validated
+def sdp(
+    rounds: Annotated[
+        int | None, Count("How many rounds there are. None: 1,000.", unit="rounds")
+    ] = None,
+    seed: RandomSeed = 0,
+) -> Problem:
+    """What 16 antennas send to a moving user, past five receivers that must not hear much.
 
-    1,000 rounds unless said otherwise.
+    A point is the covariance of what they send, a positive semidefinite matrix.
+
+    Parameters
+    ----------
+    rounds : int, optional
+        How many rounds there are. None: 1,000. Unit: rounds.
+    seed : int, default 0
+        Where the random numbers start.
+
+    Returns
+    -------
+    Problem
+        The set, the stream and what they are called.
+
+    Examples
+    --------
+    >>> problem = tw.problems.sdp(rounds=48)
+    >>> len(problem), problem.shape
+    (48, (16, 16))
     """
     rounds = as_rounds(rounds, ROUNDS, ANTENNAS**2)
     t, own = np.arange(rounds)[:, None], np.arange(len(RECEIVERS))
@@ -67,7 +92,9 @@ def sdp(rounds: int | None = None, seed: int = 0) -> Problem:
 
 def gains(degrees: Floats, seed: int) -> Floats:
     """What each antenna counts for at each of these angles, (rounds, angles, antennas)."""
-    steps = remembered(seed, "sdp fading", len(degrees), (degrees.shape[1], ANTENNAS), MEMORY)
+    steps = autoregressive_noise(
+        seed, "sdp fading", len(degrees), (degrees.shape[1], ANTENNAS), MEMORY
+    )
     pattern = math.sqrt(2 / ANTENNAS) * np.cos(
         np.pi * np.arange(ANTENNAS) * np.sin(np.radians(degrees))[..., None]
     )

@@ -36,21 +36,63 @@ _LONGEST_TIME = 100
 
 
 class Table(NamedTuple):
-    """Rows of numbers, one a round."""
+    """Rows of numbers, one a round.
+
+    Parameters
+    ----------
+    times : array or None
+        float64 or datetime64, increasing, whole numbers above 2^53 as such; None where there are
+        none.
+    columns : tuple of str
+        The names of the columns.
+    values : array
+        The numbers, of shape (rows, columns).
+    places : sequence of str, default ()
+        Where each row stands in the file.
+
+    Examples
+    --------
+    >>> table = tw.problems.Table(None, ("SEA > DEN", "DEN > NYC"), np.ones((3, 2)))
+    >>> tw.functions.Capacity(table.values)
+    Capacity(c=<3x2 float64>)
+    """
 
     times: NDArray | None
-    """float64 or datetime64, increasing, whole numbers above 2^53 as such; None where there are
-    none
-    """
     columns: tuple[str, ...]
     values: Floats
-    """(rows, columns)"""
     places: Sequence[str] = ()
-    """where each row stands in the file"""
 
 
 def read_table(path: str | PathLike[str]) -> Table:
-    """The table in a CSV, NPZ or Parquet file, by the ending of its name."""
+    r"""The table in a CSV, NPZ or Parquet file, by the ending of its name.
+
+    Parameters
+    ----------
+    path : str or path
+        The file: .csv, .csv.gz, .npz or .parquet.
+
+    Returns
+    -------
+    Table
+        Times, where the first column has them, names of columns, and numbers.
+
+    Raises
+    ------
+    InvalidInput
+        Where the file is not there, or a cell is no finite number; file, line and column are told.
+    MissingExtra
+        Where Parquet is read and pyarrow is not installed.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "prices.csv")
+    ...     _ = path.write_text("time,night,day\n2026-01-01,20,30\n2026-01-02,22,28\n")
+    ...     table = tw.problems.read_table(path)
+    >>> table.columns, table.values.tolist()
+    (('night', 'day'), [[20.0, 30.0], [22.0, 28.0]])
+    """
     path = as_path(path, "The path of a table")
     if not path.is_file():
         raise InvalidInput(f"There is no table at {path}.")

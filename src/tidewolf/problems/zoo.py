@@ -31,6 +31,7 @@ from __future__ import annotations
 import csv
 import gzip
 from collections.abc import Hashable, Sequence
+from typing import Annotated, TypeAlias
 
 import numpy as np
 
@@ -38,13 +39,14 @@ from tidewolf.core.arguments import is_text, shown
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.randomness import generator
+from tidewolf.core.settings import Count, Text, validated
 from tidewolf.core.types import Floats, Link
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
-from tidewolf.problems.base import Problem, as_rounds
+from tidewolf.problems.base import Problem, RandomSeed, as_rounds
 from tidewolf.problems.data import VARIABLE, record
 from tidewolf.problems.graphs import gravity, path_counts, spread
-from tidewolf.problems.noise import remembered
+from tidewolf.problems.noise import autoregressive_noise
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.graph_tools import away, shortest
 
@@ -61,30 +63,116 @@ PEAK, SHARPNESS, ZONES = 15.0, 0.6, 4.0
 # standard deviation of the logarithm of a node's traffic; how much of it stays from round to round
 NOISE, MEMORY = 0.2, 0.9
 
+QuarterHours: TypeAlias = Annotated[
+    int | None, Count("How many rounds there are. None: 2,000.", unit="quarters of an hour")
+]
 
-def zoo(rounds: int | None = None, seed: int = 0, *, network: str = "Geant2012") -> Problem:
-    """One flow across an operator's network of the Topology Zoo beside generated traffic, every
-    quarter of an hour.
 
-    `network` is a name in the record, such as "Geant2012", "Uunet" or "Dfn". 2,000 rounds unless
-    said otherwise.
+@validated
+def zoo(
+    rounds: QuarterHours = None,
+    seed: RandomSeed = 0,
+    *,
+    network: Annotated[
+        str, Text('A name in the collection, such as "Geant2012", "Uunet" or "Dfn".')
+    ] = "Geant2012",
+) -> Problem:
+    """One flow across an operator's network of the Topology Zoo beside generated traffic.
+
+    A round is a quarter of an hour.
+
+    Parameters
+    ----------
+    rounds : int, optional
+        How many rounds there are. None: 2,000. Unit: quarters of an hour.
+    seed : int, default 0
+        Where the random numbers start.
+    network : str, default 'Geant2012'
+        A name in the collection, such as "Geant2012", "Uunet" or "Dfn".
+
+    Returns
+    -------
+    Problem
+        The set, the stream and what they are called.
+
+    Raises
+    ------
+    InvalidInput
+        Where the graphs are not in the data folder (the environment variable TIDEWOLF_DATA), or
+        there is no such network among them.
+
+    Examples
+    --------
+    >>> tw.problems.named("zoo") is tw.problems.zoo  # what a file calls "zoo"
+    True
     """
     return _flow("zoo", rounds, seed, network)
 
 
-def geant(rounds: int | None = None, seed: int = 0) -> Problem:
-    """One flow across the GEANT research backbone of 2012 beside generated traffic, every quarter
-    of an hour.
+@validated
+def geant(
+    rounds: QuarterHours = None,
+    seed: RandomSeed = 0,
+) -> Problem:
+    """One flow across the GEANT research backbone of 2012 beside generated traffic.
 
-    2,000 rounds unless said otherwise.
+    A round is a quarter of an hour.
+
+    Parameters
+    ----------
+    rounds : int, optional
+        How many rounds there are. None: 2,000. Unit: quarters of an hour.
+    seed : int, default 0
+        Where the random numbers start.
+
+    Returns
+    -------
+    Problem
+        The set, the stream and what they are called.
+
+    Raises
+    ------
+    InvalidInput
+        Where the graphs are not in the data folder (the environment variable TIDEWOLF_DATA).
+
+    Examples
+    --------
+    >>> tw.problems.named("geant") is tw.problems.geant  # what a file calls "geant"
+    True
     """
     return _flow("geant", rounds, seed, "Geant2012")
 
 
-def uunet(rounds: int | None = None, seed: int = 0) -> Problem:
-    """One flow across the UUNET backbone beside generated traffic, every quarter of an hour.
+@validated
+def uunet(
+    rounds: QuarterHours = None,
+    seed: RandomSeed = 0,
+) -> Problem:
+    """One flow across the UUNET backbone beside generated traffic.
 
-    2,000 rounds unless said otherwise.
+    A round is a quarter of an hour.
+
+    Parameters
+    ----------
+    rounds : int, optional
+        How many rounds there are. None: 2,000. Unit: quarters of an hour.
+    seed : int, default 0
+        Where the random numbers start.
+
+    Returns
+    -------
+    Problem
+        The set, the stream and what they are called.
+
+    Raises
+    ------
+    InvalidInput
+        Where the graphs are not in the data folder (the environment variable TIDEWOLF_DATA).
+
+    Examples
+    --------
+    >>> tw.problems.named("uunet") is tw.problems.uunet  # what a file calls "uunet"
+    True
     """
     return _flow("uunet", rounds, seed, "Uunet")
 
@@ -112,7 +200,7 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> Problem:
     ) / max(distance.values())
     awake = np.exp(SHARPNESS * (np.cos(2 * np.pi * (hours - PEAK) / 24) - 1))
     busiest = gravity(links, lengths, nodes, weights[None, :])[0, kept]
-    noise = remembered(seed, f"zoo {network} traffic", rounds, (len(nodes),), MEMORY)
+    noise = autoregressive_noise(seed, f"zoo {network} traffic", rounds, (len(nodes),), MEMORY)
     load = gravity(links, lengths, nodes, weights * np.sqrt(awake) * np.exp(NOISE * noise))[:, kept]
     unit = VOLUME / float(busiest.mean())
     guaranteed = spread(arcs, length, source, target, SCALE) + MARGIN
@@ -143,7 +231,8 @@ def cables_of(network: str) -> list[tuple[int, int]]:
     if not is_text(network, *names):
         raise InvalidInput(
             f"There is no network called {shown(network)} in {path}; it has {len(names)}, such as "
-            "Geant2012, Uunet and Dfn."
+            "Geant2012, Uunet and Dfn.",
+            setting="network",
         )
     cables = sorted({(min(u, v), max(u, v)) for name, u, v in rows if name == network and u != v})
     if not cables:

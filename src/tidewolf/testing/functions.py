@@ -28,7 +28,7 @@ from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.functions.chain import chained
-from tidewolf.testing.laws import Kept, run_laws
+from tidewolf.testing.laws import Kept, as_floats, law, require, require_equality_of, run_laws
 
 _LOOKED_AT = 16
 """How many rounds of a long batch have their gradients looked at one by one."""
@@ -37,11 +37,36 @@ _LOOKED_AT = 16
 def check_function(
     f: Batch, *, seed: int = 0, points: Sequence[Array] | None = None, kept: Kept | None = None
 ) -> None:
-    """Raise `LawBroken`, with the law and the numbers, unless the batch keeps every law at random
-    points.
+    """Try every law of functions on a batch of them.
 
-    A batch with a `domain` needs `points`: at least two members of it, whose mixtures are tried.
-    `kept` is told every law that is kept.
+    Parameters
+    ----------
+    f : Batch
+        The functions, such as an instance of a class of your own, at least one round of them.
+    seed : int, default 0
+        Where the random points start.
+    points : sequence of array, optional
+        At least two points, which and whose mixtures are tried; functions with a `domain` need
+        them. None: random points.
+    kept : callable, optional
+        Told the name of every law that is kept, as it is tried.
+
+    Raises
+    ------
+    LawBroken
+        At the first law that is broken, with the law and the numbers.
+    InvalidInput
+        Where there is no round, or no points of the domain are given.
+
+    Examples
+    --------
+    >>> tw.testing.check_function(tw.functions.Linear([[1.0, 2.0], [0.0, 3.0]]))
+    >>> cave = tw.functions.Custom.one(lambda x: -float(x @ x), lambda x: -2 * x, 2)
+    >>> try:
+    ...     tw.testing.check_function(cave)
+    ... except AssertionError as broken:
+    ...     print(str(broken)[:51])
+    Custom breaks the law that every round is convex: i
     """
     if not isinstance(f, Batch):
         raise WrongType(
@@ -55,22 +80,17 @@ def check_function(
             f"{type(f).__name__} has no settings to print and compare: make it a dataclass, or "
             "define fields()."
         )
-    trial = Trial(f, _points(f, seed, points), seed)
-    run_laws(LAWS, trial, type(f).__name__, kept)
+    trial = FunctionTrial(f, _points(f, seed, points), seed)
+    run_laws(FUNCTION_LAWS, trial, type(f).__name__, kept)
 
 
 @dataclass(frozen=True)
-class Trial:
+class FunctionTrial:
     """A batch, the points it is tried at, and what it answers there in float64."""
 
     f: Batch
     xs: tuple[Array, ...]
     seed: int
-
-    def require(self, kept: bool | np.bool_, law: str, detail: str) -> None:
-        """Raise `LawBroken` unless the law is kept; `detail` is a clause with the numbers."""
-        if not kept:
-            raise LawBroken(f"{type(self.f).__name__} breaks the law that {law}: {detail}.")
 
     def weights(self, purpose: str = "weights") -> Floats:
         """Random positive weights, one a round."""
@@ -113,20 +133,18 @@ class Trial:
         )
 
 
-def prints_and_compares(trial: Trial) -> None:
-    f, law = trial.f, "it prints and compares as what it is"
-    trial.require(repr(f).startswith(type(f).__name__), law, f"its repr is {f!r}")
-    trial.require(
-        type(f).__eq__ is Batch.__eq__,
-        law,
-        "it does not compare arrays by content; declare the dataclass with eq=False",
-    )
-    trial.require(f == f[:], law, "f[:] is not equal to f")
-    trial.require(f != f[:0], law, "f[:0] is equal to f")
+@law("it prints and compares as what it is")
+def function_prints_and_compares(trial: FunctionTrial) -> None:
+    f = trial.f
+    require(repr(f).startswith(type(f).__name__), f"its repr is {f!r}")
+    require_equality_of(f, Batch)
+    require(f == f[:], "f[:] is not equal to f")
+    require(f != f[:0], "f[:0] is equal to f")
 
 
-def answers_fit(trial: Trial) -> None:
-    f, law = trial.f, "answers have the size, library and dtype of the question and are finite"
+@law("answers have the size, library and dtype of the question and are finite")
+def answers_fit(trial: FunctionTrial) -> None:
+    f = trial.f
     for x in trial.xs:
         subgradient = f.subgradient(x, like(trial.weights(), x))
         asked = (
@@ -135,39 +153,30 @@ def answers_fit(trial: Trial) -> None:
             ("gradients", f.gradients(x), (len(f), *f.shape)),
         )
         for name, got, shape in asked:
-            trial.require(
+            require(
                 type(got) is type(x),
-                law,
                 f"{name} answers a {type(got).__name__} for a {type(x).__name__}",
             )
-            trial.require(
-                tuple(got.shape) == shape,
-                law,
-                f"{name} answers shape {tuple(got.shape)}, not {shape}",
+            require(
+                tuple(got.shape) == shape, f"{name} answers shape {tuple(got.shape)}, not {shape}"
             )
-            trial.require(
-                got.dtype == x.dtype, law, f"{name} answers dtype {got.dtype} for {x.dtype}"
-            )
-            trial.require(
-                np.isfinite(_numbers(got)).all(),
-                law,
-                f"{name} answers {_numbers(got)} at {_numbers(x)}",
+            require(got.dtype == x.dtype, f"{name} answers dtype {got.dtype} for {x.dtype}")
+            require(
+                np.isfinite(_numbers(got)).all(), f"{name} answers {_numbers(got)} at {_numbers(x)}"
             )
         slopes = f.slopes(x)
-        trial.require(
+        require(
             type(slopes) is np.ndarray and slopes.shape == (len(f),),
-            law,
             f"slopes answers {slopes!r} for {len(f)} rounds",
         )
 
 
-def rounds_can_be_joined(trial: Trial) -> None:
-    law, f, x = "rounds taken apart and joined are the same functions", trial.f, trial.xs[0]
+@law("rounds taken apart and joined are the same functions")
+def rounds_can_be_joined(trial: FunctionTrial) -> None:
+    f, x = trial.f, trial.xs[0]
     whole = chained([f[t : t + 1] for t in range(len(f))])
-    trial.require(
-        len(whole) == len(f) and whole.shape == f.shape,
-        law,
-        f"{len(whole)} rounds came of {len(f)}",
+    require(
+        len(whole) == len(f) and whole.shape == f.shape, f"{len(whole)} rounds came of {len(f)}"
     )
     for what, ours, theirs in (
         ("values", whole.values(x), f.values(x)),
@@ -179,11 +188,12 @@ def rounds_can_be_joined(trial: Trial) -> None:
             rtol=1e-5,
             atol=1e-5 * (1.0 + float(np.abs(_numbers(theirs)).max())),
         )
-        trial.require(close, law, f"their {what} differ")
+        require(close, f"their {what} differ")
 
 
-def nothing_is_changed(trial: Trial) -> None:
-    f, x, law = trial.f, trial.xs[0], "what it is given stays unchanged"
+@law("what it is given stays unchanged")
+def points_stay_unchanged(trial: FunctionTrial) -> None:
+    f, x = trial.f, trial.xs[0]
     mine, weights = like(_numbers(x).reshape(f.shape).copy(), x), like(trial.weights(), x)
     held = {
         "the point": mine,
@@ -199,37 +209,34 @@ def nothing_is_changed(trial: Trial) -> None:
         f.values_at(namespace(mine).stack([mine] * len(f))),
     )
     for name, part in held.items():
-        trial.require(
-            np.array_equal(to_numpy(part), before[name]),
-            law,
-            f"{name} changed while it was only asked",
+        require(
+            np.array_equal(to_numpy(part), before[name]), f"{name} changed while it was only asked"
         )
 
 
-def same_question_same_answer(trial: Trial) -> None:
-    f, x, law = trial.f, trial.xs[-1], "the same question gets the same answer"
+@law("the same question gets the same answer")
+def same_point_same_values(trial: FunctionTrial) -> None:
+    f, x = trial.f, trial.xs[-1]
     w = trial.weights()
-    trial.require(
+    require(
         np.array_equal(_numbers(f.values(x)), _numbers(f.values(x))),
-        law,
         "values differ between two calls",
     )
-    trial.require(
+    require(
         np.array_equal(trial.weighted(x, w), trial.weighted(x, w)),
-        law,
         "subgradients differ between two calls",
     )
-    trial.require(np.array_equal(f.slopes(x), f.slopes(x)), law, "slopes differ between two calls")
+    require(np.array_equal(f.slopes(x), f.slopes(x)), "slopes differ between two calls")
 
 
-def views_agree(trial: Trial) -> None:
-    f, k, law = trial.f, len(trial.f), "f[s:e] is rounds s to e of f"
+@law("f[s:e] is rounds s to e of f")
+def views_agree(trial: FunctionTrial) -> None:
+    f, k = trial.f, len(trial.f)
     for s, e in {(0, k), (0, 0), (0, 1), (k - 1, k), (k // 2, k), (k // 3, k - k // 3)}:
         part, rounds = f[s:][: e - s], f"f[{s}:][:{e - s}]"
-        trial.require(len(part) == e - s, law, f"{rounds} has {len(part)} rounds")
-        trial.require(
+        require(len(part) == e - s, f"{rounds} has {len(part)} rounds")
+        require(
             part.shape == f.shape,
-            law,
             f"{rounds} takes points of shape {part.shape}, f of shape {f.shape}",
         )
         for x, values in zip(trial.xs, trial.values, strict=True):
@@ -244,79 +251,65 @@ def views_agree(trial: Trial) -> None:
             }
             for name, gap in gaps.items():
                 off = float(np.abs(gap).max(initial=0.0))
-                trial.require(
-                    off <= trial.tolerance, law, f"{name} of {rounds} is off by {off:.3g}"
-                )
+                require(off <= trial.tolerance, f"{name} of {rounds} is off by {off:.3g}")
 
 
-def rounds_have_points_of_their_own(trial: Trial) -> None:
-    f, law, pick = (
-        trial.f,
-        "values_at(points) is each round's value at its own point",
-        generator(trial.seed, "points of their own"),
-    )
+@law("values_at(points) is each round's value at its own point")
+def rounds_have_points_of_their_own(trial: FunctionTrial) -> None:
+    f, pick = trial.f, generator(trial.seed, "points of their own")
     for _ in range(3):
         chosen = pick.integers(0, len(trial.xs), len(f))
         points = namespace(trial.xs[0]).stack([trial.xs[i] for i in chosen])
         got = f.values_at(points)
-        trial.require(
+        require(
             type(got) is type(points) and got.dtype == points.dtype,
-            law,
             f"it answers a {type(got).__name__} of {got.dtype}",
         )
-        trial.require(
-            tuple(got.shape) == (len(f),),
-            law,
-            f"it answers shape {tuple(got.shape)}, not {(len(f),)}",
+        require(
+            tuple(got.shape) == (len(f),), f"it answers shape {tuple(got.shape)}, not {(len(f),)}"
         )
         off = float(np.abs(_numbers(got) - trial.values[chosen, np.arange(len(f))]).max())
-        trial.require(off <= trial.tolerance, law, f"it is off by {off:.3g}")
+        require(off <= trial.tolerance, f"it is off by {off:.3g}")
 
 
-def convex(trial: Trial) -> None:
-    law, rng = "every round is convex", generator(trial.seed, "segments")
+@law("every round is convex")
+def convex(trial: FunctionTrial) -> None:
+    rng = generator(trial.seed, "segments")
     for i, x in enumerate(trial.xs):
         for j, z in enumerate(trial.xs[:i]):
             s = float(rng.uniform(0.1, 0.9))
-            between, chord = (
-                _numbers(trial.f.values(s * x + (1 - s) * z)),
-                s * trial.values[i] + (1 - s) * trial.values[j],
-            )
+            between = _numbers(trial.f.values(s * x + (1 - s) * z))
+            chord = s * trial.values[i] + (1 - s) * trial.values[j]
             t = int(np.argmax(between - chord))
-            trial.require(
+            require(
                 between[t] <= chord[t] + trial.tolerance,
-                law,
                 f"in round {t}, between {trial.flat[j]} and {trial.flat[i]}, it is "
                 f"{between[t]:.6g} where the chord is {chord[t]:.6g}",
             )
 
 
-def subgradients_support(trial: Trial) -> None:
-    law = "f_t(z) >= f_t(x) + <grad f_t(x), z - x>"
+@law("f_t(z) >= f_t(x) + <grad f_t(x), z - x>")
+def subgradients_support(trial: FunctionTrial) -> None:
     for i, x in enumerate(trial.flat):
         support = trial.values[i, trial.looked_at] + (trial.flat - x) @ trial.gradients[i].T
         above = support - trial.values[:, trial.looked_at]
         j, t = np.unravel_index(int(np.argmax(above)), above.shape)
-        trial.require(
+        require(
             above[j, t] <= trial.tolerance,
-            law,
             f"in round {trial.looked_at[t]}, x = {x}, z = {trial.flat[j]}, the right side is "
             f"larger by {above[j, t]:.3g}",
         )
 
 
-def weights_add_up(trial: Trial) -> None:
-    law = "subgradient(x, w) is the weighted sum of the rounds' subgradients"
+@law("subgradient(x, w) is the weighted sum of the rounds' subgradients")
+def weights_add_up(trial: FunctionTrial) -> None:
     w, u, k = trial.weights(), trial.weights("more weights"), len(trial.f)
     some = np.where(np.isin(np.arange(k), trial.looked_at), w, 0.0)
     for x, gradients in zip(trial.xs, trial.gradients, strict=True):
-        trial.require(
-            not trial.weighted(x, np.zeros(k)).any(), law, "weights of zero do not give zero"
-        )
+        require(not trial.weighted(x, np.zeros(k)).any(), "weights of zero do not give zero")
         one_by_one = np.abs(trial.weighted(x, some) - some[trial.looked_at] @ gradients).max() / k
-        trial.require(
+        require(
             one_by_one <= trial.tolerance,
-            law,
             f"it differs from the sum, one round at a time, by {k * one_by_one:.3g}",
         )
         linear = (
@@ -325,86 +318,73 @@ def weights_add_up(trial: Trial) -> None:
             ).max()
             / k
         )
-        trial.require(
+        require(
             linear <= trial.tolerance,
-            law,
             f"under w + 2 u it is off by {k * linear:.3g} from that under w and twice that under u",
         )
 
 
-def gradients_are_the_rounds(trial: Trial) -> None:
-    law = "gradients are the rounds' subgradients, those that subgradient weighs"
+@law("gradients are the rounds' subgradients, those that subgradient weighs")
+def gradients_are_the_rounds(trial: FunctionTrial) -> None:
     w, k = trial.weights(), len(trial.f)
     for x in trial.xs:
         gradients = _numbers(trial.f.gradients(x)).reshape(k, -1)
         off = float(np.abs(w @ gradients - trial.weighted(x, w)).max()) / k
-        trial.require(
-            off <= trial.tolerance, law, f"under the same weights they differ by {k * off:.3g}"
-        )
+        require(off <= trial.tolerance, f"under the same weights they differ by {k * off:.3g}")
 
 
-def slopes_are_norms(trial: Trial) -> None:
-    law = "slopes are the norms of the rounds' subgradients"
+@law("slopes are the norms of the rounds' subgradients")
+def slopes_are_norms(trial: FunctionTrial) -> None:
     for x, gradients in zip(trial.xs, trial.gradients, strict=True):
         slopes, norms = trial.f.slopes(x)[trial.looked_at], np.linalg.norm(gradients, axis=1)
         t = int(np.argmax(np.abs(slopes - norms)))
-        trial.require(
+        require(
             abs(slopes[t] - norms[t]) <= trial.tolerance,
-            law,
             f"in round {trial.looked_at[t]} the slope is {slopes[t]:.6g} and the norm "
             f"{norms[t]:.6g}",
         )
 
 
-def total_is_the_sum(trial: Trial) -> None:
-    f, law = trial.f, "total() is the sum over the rounds"
+@law("total() is the sum over the rounds")
+def total_is_the_sum(trial: FunctionTrial) -> None:
+    f = trial.f
     if isinstance(f, LinearTotal):
         c, constant = f.total()
-        trial.require(
+        require(
             c.shape == f.shape and c.dtype == np.float64,
-            law,
             f"c has shape {c.shape} and dtype {c.dtype}",
         )
         gap = float(np.abs(trial.flat @ c.reshape(-1) + constant - trial.values.sum(axis=1)).max())
-        trial.require(gap <= trial.tolerance * len(f), law, f"they differ by {gap:.3g}")
+        require(gap <= trial.tolerance * len(f), f"they differ by {gap:.3g}")
 
 
-def halfspaces_say_the_same(trial: Trial) -> None:
-    f, law = (
-        trial.f,
-        (
-            "halfspaces() hold where every value is at most 0, row by row below the round they "
-            "come from"
-        ),
-    )
+@law("halfspaces() hold where every value is at most 0, row by row below the round they come from")
+def halfspaces_say_the_same(trial: FunctionTrial) -> None:
+    f = trial.f
     if not isinstance(f, PiecewiseLinear):
         return
     A, b, rounds = f.halfspaces()
-    trial.require(
+    require(
         A.shape == (len(b), trial.flat.shape[1]) and len(rounds) == len(b),
-        law,
         f"A has shape {A.shape} beside {len(b)} offsets",
     )
     tolerance = trial.tolerance + eps_of(trial.xs[0]) ** 0.5 * float(np.abs(b).max())
     for x, values in zip(trial.flat, trial.values, strict=True):
         pieces = A @ x - b
         above = float((pieces - values[rounds]).max())
-        trial.require(
-            above <= tolerance, law, f"a row is above the value of its round by {above:.3g} at {x}"
-        )
+        require(above <= tolerance, f"a row is above the value of its round by {above:.3g} at {x}")
         worst, largest = float(values.max()), float(pieces.max())
-        trial.require(
+        require(
             (worst > 0) == (largest > 0) or min(abs(worst), abs(largest)) <= tolerance,
-            law,
             f"at {x} the largest value is {worst:.6g} and the largest row {largest:.6g}",
         )
 
 
-LAWS = (
-    prints_and_compares,
+FUNCTION_LAWS = (
+    function_prints_and_compares,
     answers_fit,
-    nothing_is_changed,
-    same_question_same_answer,
+    points_stay_unchanged,
+    same_point_same_values,
     views_agree,
     rounds_have_points_of_their_own,
     convex,
@@ -444,4 +424,4 @@ def _points(f: Batch, seed: int, points: Sequence[Array] | None) -> tuple[Array,
 
 def _numbers(x: Array) -> Floats:
     """An array as a vector of float64 on the host."""
-    return np.asarray(to_numpy(x), dtype=np.float64).reshape(-1)
+    return as_floats(x).reshape(-1)

@@ -1,35 +1,104 @@
-"""How laws are run: one after another, and whatever stops one is told as that law."""
+"""What a law is, and how laws are run: one after another, and whatever stops one is told as that
+law.
+
+    @law("no member is farther from the center than radius")
+    def radius_bounds(trial: SetTrial) -> None:
+        for z in trial.members:
+            require(..., f"{format_point(z)} is ... away")
+"""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
-from typing import TypeAlias, TypeVar
+from dataclasses import dataclass, is_dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+import numpy as np
 
 from tidewolf.core.arguments import as_callback
+from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import LawBroken, TidewolfError
+from tidewolf.core.types import Array, Floats
+from tidewolf.core.values import Value, fingerprint
 
 T = TypeVar("T")
 Kept: TypeAlias = Callable[[str], None]
 """Told the name of every law that is kept."""
 
 
-def run_laws(
-    laws: Iterable[Callable[[T], None]], trial: T, name: str, kept: Kept | None = None
-) -> None:
+@dataclass(frozen=True)
+class Law(Generic[T]):
+    """A law: what it says, and what tries it."""
+
+    sentence: str
+    check: Callable[[T], None]
+
+    @property
+    def name(self) -> str:
+        return self.check.__name__.replace("_", " ")
+
+
+def law(sentence: str) -> Callable[[Callable[[T], None]], Law[T]]:
+    """Make a law of a function that requires what the sentence says."""
+    return lambda check: Law(sentence, check)
+
+
+def require(kept: bool | np.bool_, detail: str) -> None:
+    """Break the law that is tried, unless this is kept; `detail` is a clause with the numbers."""
+    if not kept:
+        raise LawBroken(detail)
+
+
+def run_laws(laws: Iterable[Law[T]], trial: T, name: str, kept: Kept | None = None) -> None:
     """Raise `LawBroken` at the first law that `trial` breaks, or that another error keeps from
     being tried.
     """
     as_callback(kept, "kept, which is told what law is kept,")
-    for law in laws:
-        called = law.__name__.replace("_", " ")
+    for each in laws:
         try:
-            law(trial)
-        except LawBroken:
+            each.check(trial)
+        except LawBroken as broken:
+            broken.args = (f"{name} breaks the law that {each.sentence}: {broken}.",)
             raise
         except Exception as error:
-            raise LawBroken(f"{name} cannot be checked ({called}): {said(error)}") from error
+            raise LawBroken(f"{name} cannot be checked ({each.name}): {said(error)}") from error
         if kept is not None:
-            kept(called)
+            kept(each.name)
+
+
+def raises(error: type[Exception], call: Callable[..., object], *given: object) -> bool:
+    """Whether a call raises this error."""
+    try:
+        call(*given)
+    except error:
+        return True
+    return False
+
+
+def require_value(value: Value, kind: type[Value]) -> None:
+    """Require that a set or a learner is equal to what is made from the same settings."""
+    require(
+        is_dataclass(value),
+        "it is no dataclass; declare it one, with frozen=True, eq=False, repr=False",
+    )
+    require_equality_of(value, kind)
+    made_again = type(value)(**value.fields())
+    for how, twin in (("made again from its fields", made_again), ("copied", copy.deepcopy(value))):
+        same = twin == value and hash(value) == hash(twin) and repr(value) == repr(twin)
+        require(
+            same and fingerprint(value) == fingerprint(twin),
+            f"{how}, it is {twin!r} and not equal in ==, hash, repr and fingerprint",
+        )
+    require(object() != value, "it equals an object of another kind")
+
+
+def require_equality_of(value: Value, kind: type[Value]) -> None:
+    """Require that it compares as its kind does."""
+    require(
+        type(value).__eq__ is kind.__eq__,
+        "it does not compare arrays by content; declare the dataclass with eq=False",
+    )
 
 
 def said(error: BaseException) -> str:
@@ -40,3 +109,14 @@ def said(error: BaseException) -> str:
         if isinstance(error, TidewolfError)
         else f"{type(error).__name__}{': ' * bool(text)}{text.rstrip('.')}."
     )
+
+
+def as_floats(x: Array) -> Floats:
+    """An array as float64 on the host."""
+    return np.asarray(to_numpy(x), dtype=np.float64)
+
+
+def format_point(x: Array) -> str:
+    """A point as a sentence shows it, flattened and cut where it is long."""
+    flat = as_floats(x).reshape(-1)
+    return np.array2string(flat, precision=6, threshold=8, edgeitems=3, max_line_width=1000)

@@ -16,7 +16,6 @@ oppose them, zeros, one huge round.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, is_dataclass
@@ -27,7 +26,7 @@ import numpy as np
 
 from tidewolf.core.arrays import eps_of, like, namespace, to_numpy
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import InvalidInput, LawBroken, OtherSettings, TidewolfError, WrongType
+from tidewolf.core.errors import InvalidInput, OtherSettings, TidewolfError, WrongType
 from tidewolf.core.feedback import (
     Bandit,
     Feedback,
@@ -38,13 +37,21 @@ from tidewolf.core.feedback import (
 )
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.randomness import generator
-from tidewolf.core.types import Array, Floats
-from tidewolf.core.values import fingerprint
+from tidewolf.core.types import Array
 from tidewolf.functions import Affine, Batch, Capacity, Linear
 from tidewolf.loop import Played, play
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.sets.base import membership_tolerance
-from tidewolf.testing.laws import Kept, run_laws
+from tidewolf.testing.laws import (
+    Kept,
+    as_floats,
+    format_point,
+    law,
+    raises,
+    require,
+    require_value,
+    run_laws,
+)
 
 _ROUNDS = 26
 _TURN = 6
@@ -66,10 +73,30 @@ first: an active set breathes.
 def check_learner(
     learner: Learner[Any], stream: Stream | None = None, *, seed: int = 0, kept: Kept | None = None
 ) -> None:
-    """Raise `LawBroken`, with the law and the numbers, unless the learner keeps every law on the
-    stream.
+    """Try every law of learners on one of them.
 
-    `kept` is told every law that is kept.
+    Parameters
+    ----------
+    learner : Learner
+        The learner, such as an instance of a class of your own.
+    stream : Stream, optional
+        At least two rounds to try it on. None: a small hostile stream on its set.
+    seed : int, default 0
+        Where that stream starts; odd seeds have capacities, even ones half-spaces.
+    kept : callable, optional
+        Told the name of every law that is kept, as it is tried.
+
+    Raises
+    ------
+    LawBroken
+        At the first law that is broken, with the law and the numbers.
+    InvalidInput
+        Where the stream does not fit the learner, or is shorter than two rounds.
+
+    Examples
+    --------
+    >>> learner = tw.LyapunovDescent(tw.sets.Simplex(2), horizon=12)
+    >>> tw.testing.check_learner(learner)  # says nothing: every law is kept
     """
     if not isinstance(learner, Learner):
         raise WrongType(
@@ -81,15 +108,15 @@ def check_learner(
         raise InvalidInput(
             f"check_learner needs a stream of at least 2 rounds; this one has {len(stream)}."
         )
-    trial = Trial(learner, stream)
-    run_laws(LAWS, trial, trial.name, kept)
+    trial = LearnerTrial(learner, stream)
+    run_laws(LEARNER_LAWS, trial, trial.name, kept)
 
 
 def hostile_stream(K: HasLMO, rounds: int, seed: int) -> Stream:
     """Linear losses that turn round; even seeds oppose them by half-spaces that cut the set near
     its center, odd ones set capacities.
     """
-    rng, center, size = generator(seed, "hostile stream"), _numbers(K.center), K.radius or 1.0
+    rng, center, size = generator(seed, "hostile stream"), as_floats(K.center), K.radius or 1.0
     column = (rounds, *[1] * center.ndim)
     turns = np.where(np.arange(rounds) // _TURN % 2, -1.0, 1.0).reshape(column)
     C = turns * rng.standard_normal(center.shape) + 0.5 * rng.standard_normal(
@@ -117,33 +144,11 @@ def hostile_stream(K: HasLMO, rounds: int, seed: int) -> Stream:
 
 
 @dataclass(frozen=True)
-class Trial:
+class LearnerTrial:
     """A learner, the rounds it is tried on, and its run on them."""
 
     learner: Learner[Any]
     stream: Stream
-
-    def require(self, kept: bool | np.bool_, law: str, detail: str) -> None:
-        """Raise `LawBroken` unless the law is kept; `detail` is a clause with the numbers."""
-        if not kept:
-            raise LawBroken(f"{self.name} breaks the law that {law}: {detail}.")
-
-    def require_same(self, runs: tuple[list[Played], list[Played]], law: str, how: str) -> None:
-        """Raise `LawBroken` at the first update after which the two runs play other bits."""
-        for first, second in zip(*runs, strict=True):
-            if _bits(first.x) != _bits(second.x):
-                found = (
-                    f"{_shown(second.x)} is played in place of {_shown(first.x)} before round "
-                    f"{second.state.t}"
-                )
-                self.require(False, law, f"{how}, {found}")
-            calls, others = first.state.calls, second.state.calls
-            self.require(
-                calls == others,
-                law,
-                f"{how}, {others} oracle calls are made in place of {calls} by round "
-                f"{second.state.t}",
-            )
 
     @property
     def name(self) -> str:
@@ -196,193 +201,146 @@ class Trial:
         return [(t, states[t]) for t in sorted({0, 1, half, min(half + 1, len(self.stream) - 1)})]
 
 
-def prints_and_compares(trial: Trial) -> None:
-    learner, law = trial.learner, "it prints and compares as what it is"
-    trial.require(
-        is_dataclass(learner),
-        law,
-        "it is no dataclass; declare it one, with frozen=True, eq=False, repr=False",
-    )
-    trial.require(
-        type(learner).__eq__ is Learner.__eq__,
-        law,
-        "it does not compare arrays by content; declare the dataclass with eq=False",
-    )
-    for how, twin in (
-        ("made again from its fields", _twin(learner)),
-        ("copied", copy.deepcopy(learner)),
-    ):
-        same = twin == learner and hash(learner) == hash(twin) and repr(learner) == repr(twin)
-        same = same and fingerprint(learner) == fingerprint(twin)
-        trial.require(
-            same, law, f"{how}, it is {twin!r} and not equal in ==, hash, repr and fingerprint"
-        )
-    trial.require(repr(learner).startswith(type(learner).__name__), law, f"its repr is {learner!r}")
-    trial.require(object() != learner, law, "it equals an object of another kind")
+@law("it prints and compares as what it is")
+def learner_prints_and_compares(trial: LearnerTrial) -> None:
+    learner = trial.learner
+    require_value(learner, Learner)
+    require(repr(learner).startswith(type(learner).__name__), f"its repr is {learner!r}")
 
 
-def states_are_read_only(trial: Trial) -> None:
-    learner, law = trial.learner, "a state is of its state_type, with arrays that are read-only"
-    trial.require(
+@law("a state is of its state_type, with arrays that are read-only")
+def states_are_read_only(trial: LearnerTrial) -> None:
+    learner = trial.learner
+    require(
         learner.save(learner.start()) == learner.save(learner.start()),
-        law,
         "start() gives another state the second time",
     )
     for state in (learner.start(), *(played.state for played in trial.single)):
-        trial.require(
-            isinstance(state, learner.state_type), law, f"a {type(state).__name__} is none"
-        )
+        require(isinstance(state, learner.state_type), f"a {type(state).__name__} is none")
         for name, part in state._asdict().items():
             open_door = type(part) is np.ndarray and part.flags.writeable
-            trial.require(
-                not open_door, law, f"its {name} can be written to; set flags.writeable = False"
-            )
+            require(not open_door, f"its {name} can be written to; set flags.writeable = False")
 
 
-def actions_are_members(trial: Trial) -> None:
-    learner, law, state = (
-        trial.learner,
-        "every action is a read-only member of the set",
-        trial.learner.start(),
-    )
+@law("every action is a read-only member of the set")
+def actions_are_members(trial: LearnerTrial) -> None:
+    learner, state = trial.learner, trial.learner.start()
     for t in range(len(trial.stream)):
-        _require_member(trial, learner.hard_set, learner.act(state), t, law)
+        _require_member(learner.hard_set, learner.act(state), t)
         state = trial.round(t, state).state
 
 
-def acting_changes_nothing(trial: Trial) -> None:
-    learner, law = (
-        trial.learner,
-        (
-            "act gives the point of its state, as often as it is asked, and acts the same for the "
-            "rounds to come"
-        ),
-    )
+@law(
+    "act gives the point of its state, as often as it is asked, and acts the same for the "
+    "rounds to come"
+)
+def acting_changes_nothing(trial: LearnerTrial) -> None:
+    learner = trial.learner
     explores = learner.needs is Bandit
     for t, state in trial.moments:
         before, x, k = learner.save(state), learner.act(state), learner.rounds_left(state)
         gave = _points(trial.single[t], learner)[0]
-        trial.require(
+        require(
             _bits(x) == _bits(gave),
-            law,
-            f"in round {t} it gives {_shown(x)}, and gave {_shown(gave)}",
+            f"in round {t} it gives {format_point(x)}, and gave {format_point(gave)}",
         )
         for count in (1, (k + 1) // 2, k):
             points = learner.acts(state, count)
-            trial.require(
+            require(
                 tuple(points.shape) == (count, *x.shape),
-                law,
                 f"acts(state, {count}) has shape {tuple(points.shape)}",
             )
             for i in range(min(count, len(trial.stream) - t) if explores else count):
                 due = _points(trial.single[t + i], learner)[0] if explores else x
                 same = _bits(points[i, ...]) == _bits(due)
                 other = "what is played" if explores else "act(state)"
-                trial.require(
-                    same, law, f"acts(state, {count}) differs from {other} in round {t + i}"
-                )
-        trial.require(
-            learner.save(state) == before, law, f"act or acts changed the state of round {t}"
-        )
+                require(same, f"acts(state, {count}) differs from {other} in round {t + i}")
+        require(learner.save(state) == before, f"act or acts changed the state of round {t}")
 
 
-def only_settled_points_are_given(trial: Trial) -> None:
-    learner, law = trial.learner, "acts refuses more points than rounds_left, and none"
+@law("acts refuses more points than rounds_left, and none")
+def only_settled_points_are_given(trial: LearnerTrial) -> None:
+    learner = trial.learner
     for t, state in trial.moments:
         k = learner.rounds_left(state)
         for count in (0, k + 1):
-            try:
-                learner.acts(state, count)
-            except TidewolfError:
-                continue
-            trial.require(
-                False,
-                law,
+            require(
+                raises(TidewolfError, learner.acts, state, count),
                 f"acts(state, {count}) is answered in round {t} where 1 to {k} points are settled",
             )
 
 
-def rounds_and_calls_are_counted(trial: Trial) -> None:
-    learner, law = (
-        trial.learner,
-        "t counts the rounds, calls the oracle's answers, and rounds_left is at least 1",
-    )
-    share, before = learner.fields().get("calls_per_round"), learner.start()
+@law("t counts the rounds, calls the oracle's answers, and rounds_left is at least 1")
+def rounds_and_calls_are_counted(trial: LearnerTrial) -> None:
+    learner, before = trial.learner, trial.learner.start()
     for t, played in enumerate(trial.single, start=1):
         state = played.state
-        trial.require(
+        require(
             learner.rounds_left(before) >= 1,
-            law,
             f"rounds_left is {learner.rounds_left(before)} before round {t}",
         )
-        trial.require(state.t == t, law, f"t is {state.t} after {t} rounds")
-        trial.require(
+        require(state.t == t, f"t is {state.t} after {t} rounds")
+        require(
             state.calls >= before.calls >= 0,
-            law,
             f"calls went from {before.calls} to {state.calls} in round {t}",
         )
-        trial.require(
-            0.0 <= state.distance < math.inf, law, f"distance is {state.distance} after {t} rounds"
-        )
-        if share is not None:
-            spent = f"{state.calls} calls were made in {t} rounds, {share:g} a round are allowed"
-            trial.require(
-                state.calls <= share * t + 1e-6, "calls stay within calls_per_round", spent
-            )
+        require(0.0 <= state.distance < math.inf, f"distance is {state.distance} after {t} rounds")
         before = state
     rounds = sum(int(played.losses.shape[0]) for played in trial.run)
-    trial.require(
+    require(
         trial.run[-1].state.t == rounds,
-        law,
         f"t is {trial.run[-1].state.t} after {rounds} rounds, many at a time",
     )
 
 
-def same_rounds_same_run(trial: Trial) -> None:
-    law = "the same rounds give the same run"
-    trial.require_same((trial.run, trial.played()), law, "played again")
-    twin = Trial(_twin(trial.learner), trial.stream)
-    trial.require_same((trial.run, twin.run), law, "played by a learner of the same settings")
+@law("calls stay within calls_per_round")
+def calls_stay_within_their_share(trial: LearnerTrial) -> None:
+    share = trial.learner.fields().get("calls_per_round", math.inf)
+    for t, played in enumerate(trial.single, start=1):
+        require(
+            played.state.calls <= share * t + 1e-6,
+            f"{played.state.calls} calls were made in {t} rounds, {share:g} a round are allowed",
+        )
 
 
-def saved_states_go_on(trial: Trial) -> None:
-    learner, law = trial.learner, "load(save(state)) goes on bit for bit"
+@law("the same rounds give the same run")
+def same_rounds_same_run(trial: LearnerTrial) -> None:
+    require_same((trial.run, trial.played()), "played again")
+    twin = LearnerTrial(_twin(trial.learner), trial.stream)
+    require_same((trial.run, twin.run), "played by a learner of the same settings")
+
+
+@law("load(save(state)) goes on bit for bit")
+def saved_states_go_on(trial: LearnerTrial) -> None:
+    learner = trial.learner
     for _, state in trial.moments:
         data = learner.save(state)
         loaded = learner.load(data)
-        trial.require(
+        require(
             type(loaded) is type(state),
-            law,
             f"a {type(state).__name__} comes back as a {type(loaded).__name__}",
         )
-        trial.require(
-            learner.save(loaded) == data,
-            law,
-            f"saved again after round {state.t}, it is other bytes",
+        require(
+            learner.save(loaded) == data, f"saved again after round {state.t}, it is other bytes"
         )
     everywhere = trial.one_by_one(range(len(trial.stream)), through_bytes=True)
-    trial.require_same((trial.single, everywhere), law, "saved and loaded after every round")
+    require_same((trial.single, everywhere), "saved and loaded after every round")
     for i in {0, len(trial.run) // 2}:
         t = trial.run[i].state.t
         resumed = trial.played(learner.load(learner.save(trial.run[i].state)), t)
-        trial.require_same((trial.run[i + 1 :], resumed), law, f"saved and loaded after round {t}")
+        require_same((trial.run[i + 1 :], resumed), f"saved and loaded after round {t}")
 
 
-def old_states_stay_good(trial: Trial) -> None:
-    learner, rounds, law = (
-        trial.learner,
-        len(trial.stream),
-        "update leaves the old state as it was, whatever is done with the new one",
-    )
+@law("update leaves the old state as it was, whatever is done with the new one")
+def old_states_stay_good(trial: LearnerTrial) -> None:
+    learner, rounds = trial.learner, len(trial.stream)
     state, kept = learner.start(), []
     for t in range(rounds):
         if t % 3 == 1:
             kept.append((t, state, learner.save(state)))
         state = trial.round(t, state).state
     for t, old, data in kept:
-        trial.require(
-            learner.save(old) == data, law, f"the state before round {t} is another after the run"
-        )
+        require(learner.save(old) == data, f"the state before round {t} is another after the run")
     for t, old in trial.moments:
         forward, backward = range(t, rounds), range(rounds - 1, t - 1, -1)
         alone = [
@@ -396,44 +354,35 @@ def old_states_stay_good(trial: Trial) -> None:
                 meeting[branch].append(trial.round(s, states[branch]))
                 states[branch] = meeting[branch][-1].state
         for branch in (0, 1):
-            trial.require_same(
+            require_same(
                 (alone[branch], meeting[branch]),
-                law,
                 f"with two branches from the state before round {t}, played in turn",
             )
 
 
-def blocks_are_rounds(trial: Trial) -> None:
-    learner, law = (
-        trial.learner,
-        (
-            "feedback on k rounds at once does what it does one round at a time, up to rounding of "
-            "sums"
-        ),
-    )
-    room = max(learner.accuracy, math.sqrt(eps_of(learner.hard_set.center))) * (
-        learner.hard_set.radius or 1.0
-    )
+@law("feedback on k rounds at once does what it does one round at a time, up to rounding of sums")
+def blocks_are_rounds(trial: LearnerTrial) -> None:
+    learner = trial.learner
+    K = learner.hard_set
+    room = max(learner.accuracy, math.sqrt(eps_of(K.center))) * (K.radius or 1.0)
     t, state = 0, learner.start()
     while t < len(trial.stream):
         k = min(learner.rounds_left(state), len(trial.stream) - t)
         points = learner.acts(state, k)
         for i in range(k):
             x, alone = points[i, ...], _points(trial.single[t + i], learner)[0]
-            off = float(np.abs(_numbers(x) - _numbers(alone)).max())
+            off = float(np.abs(as_floats(x) - as_floats(alone)).max())
             if off > room:
-                trial.require(
+                require(
                     False,
-                    law,
-                    f"in round {t + i}, {_shown(x)} is played in place of {_shown(alone)}, "
-                    f"{off:.3g} away",
+                    f"in round {t + i}, {format_point(x)} is played in place of "
+                    f"{format_point(alone)}, {off:.3g} away",
                 )
         state = learner.update(state, _seen_together(trial, t, points))
         t += k
     alone = trial.single[-1].state
-    trial.require(
+    require(
         state.calls == alone.calls,
-        law,
         f"in {t} rounds {state.calls} oracle calls are made in place of {alone.calls}",
     )
 
@@ -453,7 +402,7 @@ def together(rounds: list[FirstOrder]) -> FirstOrder:
     return total
 
 
-def _seen_together(trial: Trial, t: int, points: Array) -> Feedback:
+def _seen_together(trial: LearnerTrial, t: int, points: Array) -> Feedback:
     """What the learner needs of the rounds from t on, one at each point, from that of each round
     alone.
     """
@@ -471,14 +420,12 @@ def _seen_together(trial: Trial, t: int, points: Array) -> Feedback:
     return Bandit(*(namespace(points).concat(values) for values in zip(*alone, strict=True)))
 
 
-def bad_feedback_is_refused(trial: Trial) -> None:
-    learner, law = (
-        trial.learner,
-        (
-            "bad feedback is refused at once with a TidewolfError, and the state goes on as if it "
-            "had not come"
-        ),
-    )
+@law(
+    "bad feedback is refused at once with a TidewolfError, and the state goes on as if it had "
+    "not come"
+)
+def bad_feedback_is_refused(trial: LearnerTrial) -> None:
+    learner = trial.learner
     for t, state in trial.moments:
         before = learner.save(state)
         for what, bad in _bad_feedback(trial, t, state).items():
@@ -487,29 +434,22 @@ def bad_feedback_is_refused(trial: Trial) -> None:
                 with np.errstate(all="ignore"):
                     learner.update(state, bad)
             except TidewolfError:
-                trial.require(learner.save(state) == before, law, f"{where} changed the state")
+                require(learner.save(state) == before, f"{where} changed the state")
             except Exception as error:
-                raise LawBroken(
-                    f"{trial.name} breaks the law that {law}: {where} raised "
-                    f"{type(error).__name__}: {error}."
-                ) from error
+                require(False, f"{where} raised {type(error).__name__}: {error}")
             else:
-                trial.require(False, law, f"{where} was taken")
+                require(False, f"{where} was taken")
         again = trial.one_by_one(range(t, len(trial.stream)), state)
-        trial.require_same((trial.single[t:], again), law, f"after bad feedback in round {t}")
+        require_same((trial.single[t:], again), f"after bad feedback in round {t}")
 
 
-def other_settings_are_refused(trial: Trial) -> None:
-    learner, law = trial.learner, "a state saved under other settings, or broken, is refused"
+@law("a state saved under other settings, or broken, is refused")
+def other_settings_are_refused(trial: LearnerTrial) -> None:
+    learner = trial.learner
     data = learner.save(trial.run[-1].state)
     for name, other in _others(learner):
-        try:
-            other.load(data)
-        except OtherSettings:
-            continue
-        trial.require(
-            False,
-            law,
+        require(
+            raises(OtherSettings, other.load, data),
             f"it was taken with {name} = {getattr(other, name)!r} in place of "
             f"{getattr(learner, name)!r}",
         )
@@ -518,56 +458,44 @@ def other_settings_are_refused(trial: Trial) -> None:
         ("with a byte changed", data[:-9] + bytes([data[-9] ^ 1]) + data[-8:]),
         ("of no bytes", b""),
     ):
-        try:
-            learner.load(broken)
-        except TidewolfError:
-            continue
-        trial.require(False, law, f"a state {what} was taken")
+        require(raises(TidewolfError, learner.load, broken), f"a state {what} was taken")
 
 
-def bounds_are_stated(trial: Trial) -> None:
-    law = "bound(record) states a number or a reason for having none, and no NaN"
+@law("bound(record) states a number or a reason for having none, and no NaN")
+def bounds_are_stated(trial: LearnerTrial) -> None:
     bound = trial.learner.bound(_record(trial.learner, trial.run, trial.stream))
-    trial.require(isinstance(bound, Bound), law, f"it is {bound!r}, no Bound")
+    require(isinstance(bound, Bound), f"it is {bound!r}, no Bound")
     for name in ("regret", "violation"):
         number = getattr(bound, name)
-        trial.require(number is None or math.isfinite(number), law, f"its {name} is {number}")
-        trial.require(
-            number is not None or bound.reason != "", law, f"its {name} is None without a reason"
-        )
+        require(number is None or math.isfinite(number), f"its {name} is {number}")
+        require(number is not None or bound.reason != "", f"its {name} is None without a reason")
 
 
-def the_horizon_may_be_passed(trial: Trial) -> None:
-    learner, law = (
-        trial.learner,
-        "rounds past the horizon are played, and a restart is said in a note",
-    )
+@law("rounds past the horizon are played, and a restart is said in a note")
+def the_horizon_may_be_passed(trial: LearnerTrial) -> None:
+    learner = trial.learner
     horizon = learner.fields().get("horizon")
     if horizon is None or horizon > _PATIENCE:
         return
     known, state = learner.notes(learner.start()), learner.start()
     for played in trial.endless():
         for i, x in enumerate(_points(played, learner)):
-            _require_member(trial, learner.hard_set, x, state.t + i, law)
+            _require_member(learner.hard_set, x, state.t + i)
         state = played.state
         if state.t > 2 * horizon + _ROUNDS:
             break
     added = [note for note in learner.notes(state) if note not in known]
-    trial.require(
+    require(
         learner.anytime or len(added) > 0,
-        law,
         f"after {state.t} rounds with a horizon of {horizon} there is no new note",
     )
     for note in added:
-        trial.require(note.endswith("."), law, f"the note {note!r} is no sentence")
+        require(note.endswith("."), f"the note {note!r} is no sentence")
 
 
-def states_do_not_grow(trial: Trial) -> None:
-    learner, law, rounds = (
-        trial.learner,
-        "a saved state does not grow with the rounds, but for those of an open block",
-        len(trial.stream),
-    )
+@law("a saved state does not grow with the rounds, but for those of an open block")
+def states_do_not_grow(trial: LearnerTrial) -> None:
+    learner, rounds = trial.learner, len(trial.stream)
     sizes: list[tuple[int, int]] = []
     before, checked = learner.start(), _CYCLES * rounds
     for played in trial.endless():
@@ -580,21 +508,20 @@ def states_do_not_grow(trial: Trial) -> None:
         if state.t < checked or sizes[0][0] > half:
             continue
         checked = state.t + _CYCLES * _SAMPLE
-        early, late = (
-            max(size for t, size in sizes if t <= half),
-            max(size for t, size in sizes if t > half),
-        )
+        early = max(size for t, size in sizes if t <= half)
+        late = max(size for t, size in sizes if t > half)
         if late <= _GROWTH * early:
             return
         detail = f"it has up to {early} bytes in the first {half} rounds, up to {late} in the next"
-        trial.require(state.t < _MOST_CYCLES * rounds, law, detail)
+        require(state.t < _MOST_CYCLES * rounds, detail)
 
 
-LAWS = (
-    prints_and_compares,
+LEARNER_LAWS = (
+    learner_prints_and_compares,
     actions_are_members,
     states_are_read_only,
     rounds_and_calls_are_counted,
+    calls_stay_within_their_share,
     acting_changes_nothing,
     only_settled_points_are_given,
     same_rounds_same_run,
@@ -610,96 +537,112 @@ LAWS = (
 """Every law, in the order they are tried: what later laws build on comes first."""
 
 
-def _require_member(trial: Trial, K: HasLMO, x: Array, t: int, law: str) -> None:
-    trial.require(
+def require_same(runs: tuple[list[Played], list[Played]], how: str) -> None:
+    """Break the law that is tried at the first update after which two runs play other bits."""
+    for first, second in zip(*runs, strict=True):
+        t = second.state.t
+        if _bits(first.x) != _bits(second.x):
+            played = f"{format_point(second.x)} is played in place of {format_point(first.x)}"
+            require(False, f"{how}, {played} before round {t}")
+        calls, others = first.state.calls, second.state.calls
+        require(
+            calls == others,
+            f"{how}, {others} oracle calls are made in place of {calls} by round {t}",
+        )
+
+
+def _require_member(K: HasLMO, x: Array, t: int) -> None:
+    require(
         tuple(x.shape) == K.shape,
-        law,
         f"in round {t} its shape is {tuple(x.shape)}, points have shape {K.shape}",
     )
-    excess = K.excess(x) if np.isfinite(_numbers(x)).all() else math.inf
+    excess = K.excess(x) if np.isfinite(as_floats(x)).all() else math.inf
     if excess > membership_tolerance(x, K.radius):
-        trial.require(False, law, f"in round {t} it is {_shown(x)}, with excess {excess:.3g}")
+        require(False, f"in round {t} it is {format_point(x)}, with excess {excess:.3g}")
     same = type(x) is type(K.center) and x.dtype == K.center.dtype
-    trial.require(
+    require(
         same,
-        law,
         f"in round {t} it is a {type(x).__name__} of {x.dtype}, the set lives in {K.center.dtype}",
     )
     if type(x) is np.ndarray:
-        trial.require(
+        require(
             not x.flags.writeable,
-            law,
             f"in round {t} it can be written to; set x.flags.writeable = False",
         )
 
 
-def _bad_feedback(trial: Trial, t: int, state: Any) -> dict[str, Any]:
+def _bad_feedback(trial: LearnerTrial, t: int, state: Any) -> dict[str, Any]:
     """Feedback of the kind the learner needs, spoilt in one way each, by what is wrong with it."""
-    learner, left, shape = (
-        trial.learner,
-        trial.learner.rounds_left(state),
-        trial.learner.hard_set.shape,
-    )
-    losses, constraints, x = (
-        trial.stream.losses[t : t + 1],
-        trial.stream.constraints[t : t + 1],
-        learner.act(state),
-    )
-    values = constraints.values(x)
-    others = (
-        Bandit(losses.values(x), values),
-        FullInformation(losses, constraints),
-        _seen(trial.stream, t, x),
-    )
+    learner, part = trial.learner, trial.stream[t : t + 1]
+    left, x = learner.rounds_left(state), learner.act(state)
+    good = _seen(trial.stream, t, x)
+    whole = FullInformation(part.losses, part.constraints)
+    values = Bandit(part.losses.values(x), part.constraints.values(x))
     bad: dict[str, Any] = {"nothing (None)": None, "text": "up"}
-    bad |= {
-        f"{type(other).__name__} feedback": other
-        for other in others
-        if not isinstance(other, learner.needs)
-    }
-    wide = like(np.ones((*shape, 2)), x)
+    for other in (values, whole, good):
+        if not isinstance(other, learner.needs):
+            bad[f"{type(other).__name__} feedback"] = other
     if learner.needs is FirstOrder:
-        good = _seen(trial.stream, t, x)._replace(violation=1.0, constraint_slope=1.0)
-        for name in ("loss_gradient", "constraint_gradient"):
-            bad[f"a NaN in the {name}"] = good._replace(**{name: x * math.nan})
-            bad[f"an infinite {name}"] = good._replace(**{name: like(np.full(shape, math.inf), x)})
-            bad[f"a {name} of another shape"] = good._replace(**{name: wide})
-        bad |= {
-            f"a violation of {number}": good._replace(violation=number)
-            for number in (-1.0, math.nan, math.inf)
-        }
-        bad |= {
-            f"feedback on {k} rounds where 1 to {left} are due": good._replace(rounds=k)
-            for k in (0, left + 1)
-        }
-    elif learner.needs is Bandit:
-        two = namespace(x).stack([values, values])
-        spoilt = {
-            "a NaN": values * math.nan,
-            "an infinite number": values + math.inf,
-            "minus infinity": values - math.inf,
-        }
-        spoilt |= {"a second axis": two, "one value more": two[:, 0], "a number alone": 1.0}
-        for name in Bandit._fields:
-            bad |= {
-                f"{what} in the {name}": Bandit(values, values)._replace(**{name: wrong})
-                for what, wrong in spoilt.items()
-            }
-        for k in (0, left + 1):
-            bad[f"feedback on {k} rounds where 1 to {left} are due"] = Bandit(
-                like(np.zeros(k), x), like(np.zeros(k), x)
-            )
-    else:
-        bad["functions of another shape"] = FullInformation(
-            Linear(wide[None, ...]), Linear(wide[None, ...])
-        )
-        bad["feedback on no round"] = FullInformation(losses[:0], constraints[:0])
-        if left < len(trial.stream):
-            more = trial.stream[: left + 1]
-            bad[f"feedback on {left + 1} rounds where 1 to {left} are due"] = FullInformation(
-                more.losses, more.constraints
-            )
+        return bad | _bad_first_order(good, x, left)
+    if learner.needs is Bandit:
+        return bad | _bad_bandit(values.constraint_values, x, left)
+    return bad | _bad_full_information(trial.stream, whole, x, left)
+
+
+def _bad_first_order(seen: FirstOrder, x: Array, left: int) -> dict[str, Any]:
+    good = seen._replace(violation=1.0, constraint_slope=1.0)
+    bad: dict[str, Any] = {}
+    for name in ("loss_gradient", "constraint_gradient"):
+        bad[f"a NaN in the {name}"] = good._replace(**{name: x * math.nan})
+        bad[f"an infinite {name}"] = good._replace(**{name: like(np.full(x.shape, math.inf), x)})
+        bad[f"a {name} of another shape"] = good._replace(**{name: _wide(x)})
+    for number in (-1.0, math.nan, math.inf):
+        bad[f"a violation of {number}"] = good._replace(violation=number)
+    for k in (0, left + 1):
+        bad[_too_many(k, left)] = good._replace(rounds=k)
     return bad
+
+
+def _bad_bandit(values: Array, x: Array, left: int) -> dict[str, Any]:
+    two = namespace(x).stack([values, values])
+    spoilt = {
+        "a NaN": values * math.nan,
+        "an infinite number": values + math.inf,
+        "minus infinity": values - math.inf,
+        "a second axis": two,
+        "one value more": two[:, 0],
+        "a number alone": 1.0,
+    }
+    bad: dict[str, Any] = {}
+    for name in Bandit._fields:
+        for what, wrong in spoilt.items():
+            bad[f"{what} in the {name}"] = Bandit(values, values)._replace(**{name: wrong})
+    for k in (0, left + 1):
+        bad[_too_many(k, left)] = Bandit(like(np.zeros(k), x), like(np.zeros(k), x))
+    return bad
+
+
+def _bad_full_information(
+    stream: Stream, whole: FullInformation, x: Array, left: int
+) -> dict[str, Any]:
+    other = Linear(_wide(x)[None, ...])
+    bad = {
+        "functions of another shape": FullInformation(other, other),
+        "feedback on no round": FullInformation(whole.losses[:0], whole.constraints[:0]),
+    }
+    if left < len(stream):
+        more = stream[: left + 1]
+        bad[_too_many(left + 1, left)] = FullInformation(more.losses, more.constraints)
+    return bad
+
+
+def _too_many(rounds: int, left: int) -> str:
+    return f"feedback on {rounds} rounds where 1 to {left} are due"
+
+
+def _wide(x: Array) -> Array:
+    """An array with one axis more than a point."""
+    return like(np.ones((*x.shape, 2)), x)
 
 
 def _points(played: Played, learner: Learner[Any]) -> list[Array]:
@@ -735,9 +678,9 @@ def _record(learner: Learner[Any], run: list[Played], stream: Stream) -> Record:
     """What `bound` is told of a run."""
     calls = np.diff([0, *(played.state.calls for played in run)])
     return Record(
-        losses=np.concatenate([_numbers(played.losses) for played in run]),
+        losses=np.concatenate([as_floats(played.losses) for played in run]),
         violations=np.concatenate(
-            [np.maximum(0.0, _numbers(played.constraints)) for played in run]
+            [np.maximum(0.0, as_floats(played.constraints)) for played in run]
         ),
         calls=np.concatenate(
             [
@@ -757,14 +700,3 @@ def _record(learner: Learner[Any], run: list[Played], stream: Stream) -> Record:
 def _bits(x: Array) -> tuple[Any, ...]:
     array = np.ascontiguousarray(to_numpy(x))
     return array.shape, array.dtype.str, array.tobytes()
-
-
-def _numbers(x: Array) -> Floats:
-    """An array as float64 on the host."""
-    return np.asarray(to_numpy(x), dtype=np.float64)
-
-
-def _shown(x: Array) -> str:
-    return np.array2string(
-        _numbers(x).reshape(-1), precision=6, threshold=8, edgeitems=3, max_line_width=1000
-    )
