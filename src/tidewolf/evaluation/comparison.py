@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, final
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_flag, as_path, is_text, shown
 from tidewolf.core.arrays import as_number
+from tidewolf.core.display import presenter_of
 from tidewolf.core.errors import BrokenFile, InvalidInput, MissingExtra, NewerFormat
 from tidewolf.core.feedback import who_sees_what
 from tidewolf.core.values import Value
@@ -374,15 +375,11 @@ class Comparison(Value):
 
     def plot(self) -> Any:
         """The frontiers of every stream: a matplotlib Figure, which a notebook shows."""
-        from tidewolf.report.pictures import plot_comparison
-
-        return plot_comparison(self)
+        return presenter_of(self).plot(self)
 
     def _repr_html_(self) -> str:
         """The tables of standings and the frontiers, for notebooks."""
-        from tidewolf.report.notebook import comparison_html
-
-        return comparison_html(self)
+        return presenter_of(self).html(self)
 
     def save(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
         """comparison.json (everything) and comparison.csv (the runs) in a folder, each whole or not

@@ -13,6 +13,7 @@ import numpy as np
 from tidewolf.core.arguments import as_callback, shown
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Stream
+from tidewolf.core.display import presenter_of
 from tidewolf.core.errors import MissingExtra, NotSupported, WrongType
 from tidewolf.core.types import Floats
 from tidewolf.evaluation.certificate import UNSEEN, Audit, Certificate, certify
@@ -177,15 +178,11 @@ class Run(Record):
         """Regret, violation and calls as they add up: a matplotlib Figure, which a notebook
         shows.
         """
-        from tidewolf.report.pictures import plot_runs
-
-        return plot_runs([self])
+        return presenter_of(self).plot(self)
 
     def _repr_html_(self) -> str:
         """The table and the figures, for notebooks."""
-        from tidewolf.report.notebook import run_html
-
-        return run_html(self)
+        return presenter_of(self).html(self)
 
     def __repr__(self) -> str:
         regret, best = self.regret, self.comparator
