@@ -22,7 +22,7 @@ from tidewolf.functions import Affine, Linear
 from tidewolf.learners import LyapunovDescent, PrimalDual
 from tidewolf.problems import routing
 from tidewolf.report.figures import COLORS, Line, drawing
-from tidewolf.report.numbers import interval, number, short
+from tidewolf.evaluation.formatting import interval, number, tick
 from tidewolf.report.page import asset
 from tidewolf.report.styles import Look, looks
 from tidewolf.rivals import SinhaVaze
@@ -306,7 +306,7 @@ def test_an_interval_is_a_number_and_its_error_where_digits_cannot_tell():
 
 
 def test_ticks_are_short():
-    assert [short(x) for x in (0.0, 250.0, 2500.0, -1e6, 0.05)] == [
+    assert [tick(x) for x in (0.0, 250.0, 2500.0, -1e6, 0.05)] == [
         "0",
         "250",
         "2.5k",

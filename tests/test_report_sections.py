@@ -20,7 +20,7 @@ from tidewolf.evaluation.trajectory_summary import Trail
 from tidewolf.report import heat, network, page, write_figures
 from tidewolf.report import intervals as worst
 from tidewolf.report import trajectory as played
-from tidewolf.report.numbers import interval, number
+from tidewolf.evaluation.formatting import interval, number
 from tidewolf.report.styles import looks
 from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, Simplex
 

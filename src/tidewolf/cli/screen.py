@@ -19,8 +19,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tidewolf.core.feedback import SEES, who_sees_what
-from tidewolf.evaluation.comparison import HEAD, cells
-from tidewolf.report.numbers import interval, number
+from tidewolf.evaluation.comparison import HEAD, NARROW_HEAD, cells
+from tidewolf.evaluation.formatting import interval, number
+from tidewolf.evaluation.metrics import table_metrics
 from tidewolf.report.page import hindsight_warnings, learner_labels, learner_notes
 
 if TYPE_CHECKING:
@@ -32,19 +33,6 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
     from tidewolf.experiments.folder import Follow
     from tidewolf.experiments.sweep import Line, Stage, Sweep
-
-_TITLES = (
-    "learner",
-    "calls",
-    "regret",
-    "violation",
-    "gap\n%",
-    "shortfall\n%",
-    "less\nbroken",
-    "in equal\ntime",
-    "us",
-)
-"""Those of HEAD, narrow."""
 
 
 def _bar(shown: bool) -> Progress:
@@ -183,19 +171,12 @@ def show_results(runs: Sequence[Run], title: str, page: Path, left_out: Mapping[
 def _results(runs: Sequence[Run], labels: Sequence[str]) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("learner", no_wrap=True)
-    for title in ("regret", "violation", "calls\na round", "largest\nexcess", "seconds"):
+    for metric in table_metrics():
+        title = metric.narrow_title or metric.title
         table.add_column(title, justify="right", vertical="bottom", no_wrap=True)
     for run, label in zip(runs, labels, strict=True):
-        cells = (
-            float(run.violations.sum()),
-            run.oracle_calls / len(run.losses),
-            run.max_excess,
-            run.seconds,
-        )
-        regret = "none" if run.regret is None else interval(run.regret)
-        table.add_row(
-            Text(label, style="bold"), Text(regret), *(Text(number(cell)) for cell in cells)
-        )
+        cells = (Text(metric.cell(run)) for metric in table_metrics())
+        table.add_row(Text(label, style="bold"), *cells)
     return table
 
 
@@ -211,7 +192,7 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
         table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
         for i in shown:
             table.add_column(
-                _TITLES[i], justify="right" if i else "left", vertical="bottom", no_wrap=True
+                NARROW_HEAD[i], justify="right" if i else "left", vertical="bottom", no_wrap=True
             )
         for standing in standings:
             if standing.stream == stream:

@@ -30,7 +30,6 @@ them is vacuous.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -38,6 +37,12 @@ import numpy as np
 
 from tidewolf.core.arrays import eps_of, inner
 from tidewolf.core.values import Value
+from tidewolf.evaluation.formatting import (
+    aligned,
+    finite_or_none,
+    number_or_none,
+    precise_interval,
+)
 from tidewolf.evaluation.membership import EVERY_POINT
 from tidewolf.functions.base import PiecewiseLinear
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE
@@ -99,7 +104,7 @@ class Check(NamedTuple):
             None: "It is not known whether",
         }[self.holds]
         return (
-            f"{verdict} {self.law}: {shown(self.lower, self.upper)} was measured, "
+            f"{verdict} {self.law}: {precise_interval(self.lower, self.upper)} was measured, "
             f"{self.allowed:.4g} is allowed."
         )
 
@@ -171,15 +176,15 @@ class Certificate(Value):
     def __str__(self) -> str:
         rows = [("", "measured", "measured bound", "promise", "bound/trivial")]
         for name, total in (("regret", self.regret), ("violation", self.violation)):
-            measured = "none" if total.measured is None else shown(*total.measured)
+            measured = "none" if total.measured is None else precise_interval(*total.measured)
             vacuous = " vacuous" if (total.ratio or 0.0) >= 1.0 else ""
             rows.append(
                 (
                     name,
                     measured,
-                    _number(total.bound),
-                    _number(total.promise),
-                    _number(total.ratio) + vacuous,
+                    number_or_none(total.bound),
+                    number_or_none(total.promise),
+                    number_or_none(total.ratio) + vacuous,
                 )
             )
         return "\n".join(f"  {line}" for line in (*aligned(rows), *self.reasons, self.verdict))
@@ -410,32 +415,7 @@ def excused(run: Run, rounds: int) -> float:
     return rounds * max(FEASIBILITY_TOLERANCE, 100 * eps_of(run.learner.hard_set.center)) * size
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The rows of a table as lines: names to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            f"{cell:>{w}}" if i else f"{cell:{w}}"
-            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
-
-
-def shown(lower: float, upper: float) -> str:
-    ends = f"{lower:.6g}", f"{upper:.6g}"
-    return ends[1] if ends[0] == ends[1] else f"[{ends[0]}, {ends[1]}]"
-
-
-def _number(x: float | None) -> str:
-    return "none" if x is None else f"{x:.4g}"
-
-
 def _told(check: Check) -> dict[str, Any]:
-    measured, allowed = _plain(check.upper), _plain(check.allowed)
+    measured, allowed = finite_or_none(check.upper), finite_or_none(check.allowed)
     told = {"holds": check.holds, "measured": measured, "allowed": allowed}
     return told | ({"how": check.how} if check.how else {})
-
-
-def _plain(x: float) -> float | None:
-    return x if math.isfinite(x) else None

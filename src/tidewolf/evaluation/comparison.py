@@ -14,7 +14,7 @@ import math
 import os
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -27,7 +27,7 @@ from tidewolf.core.display import presenter_of
 from tidewolf.core.errors import BrokenFile, InvalidInput, MissingExtra, NewerFormat
 from tidewolf.core.feedback import who_sees_what
 from tidewolf.core.values import Value
-from tidewolf.evaluation.certificate import aligned
+from tidewolf.evaluation.formatting import aligned, finite_or_none, plain_interval
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
 
 FORMAT = 2
@@ -304,22 +304,19 @@ class Comparison(Value):
             "format": FORMAT,
             "rival": self.rival,
             "streams": [
-                {**v._asdict(), "lower": _plain(v.lower), "upper": _plain(v.upper)}
+                {**v._asdict(), "lower": finite_or_none(v.lower), "upper": finite_or_none(v.upper)}
                 for v in self.venues
             ],
-            "runs": [
-                {**e._asdict(), "regret": None if e.regret is None else _ends(e.regret)}
-                for e in self.entries
-            ],
+            "runs": [{**e._asdict(), "regret": plain_interval(e.regret)} for e in self.entries],
             "standings": [
                 {
                     **{name: getattr(s, name) for name in ("stream", "learner", "budget")},
                     **{
-                        name: _plain(getattr(s, name))
+                        name: finite_or_none(getattr(s, name))
                         for name in ("shortfall", "saving", "saving_in_time")
                     },
                     "points": [
-                        {**p._asdict(), "gap": _plain(above)}
+                        {**p._asdict(), "gap": finite_or_none(above)}
                         for p, above in zip(s.points, s.gaps or repeat(None), strict=False)
                     ],
                 }
@@ -456,48 +453,59 @@ class Comparison(Value):
         return "\n".join([*lines, *self.warnings()])
 
 
-HEAD = (
-    "learner",
-    "calls",
-    "regret",
-    "violation",
-    "gap %",
-    "shortfall %",
-    "less violation",
-    "in equal time",
-    "us a round",
+class StandingColumn(NamedTuple):
+    """A number of a standing, as tables show it; ranges where caution moves."""
+
+    title: str
+    narrow_title: str
+    """what it is called where there is little room"""
+    cell: Callable[[Standing], str]
+    """of a standing with points"""
+
+
+def _over_points(form: str, number: Callable[[Point], float]) -> Callable[[Standing], str]:
+    return lambda standing: _range([number(point) for point in standing.points], form)
+
+
+def _gaps(standing: Standing) -> str:
+    if standing.gaps is None:
+        return "none"
+    return _range([100.0 * above for above in standing.gaps], "+.2f")
+
+
+def _shortfall(standing: Standing) -> str:
+    return "none" if standing.shortfall is None else f"{100.0 * standing.shortfall:+.2f}"
+
+
+def _times(saving: float | None) -> str:
+    return "none" if saving is None else f"{saving:.3g}x"
+
+
+def _microseconds(standing: Standing) -> str:
+    return f"{1e6 * statistics.median(point.seconds for point in standing.points):.0f}"
+
+
+COLUMNS = (
+    StandingColumn("calls", "calls", _over_points(".3g", lambda point: point.calls)),
+    StandingColumn("regret", "regret", _over_points(".4g", lambda point: point.regret)),
+    StandingColumn("violation", "violation", _over_points(".3g", lambda point: point.violation)),
+    StandingColumn("gap %", "gap\n%", _gaps),
+    StandingColumn("shortfall %", "shortfall\n%", _shortfall),
+    StandingColumn("less violation", "less\nbroken", lambda standing: _times(standing.saving)),
+    StandingColumn(
+        "in equal time", "in equal\ntime", lambda standing: _times(standing.saving_in_time)
+    ),
+    StandingColumn("us a round", "us", _microseconds),
 )
+HEAD = ("learner", *(column.title for column in COLUMNS))
+NARROW_HEAD = ("learner", *(column.narrow_title for column in COLUMNS))
 
 
 def cells(standing: Standing) -> tuple[str, ...]:
-    """A standing as a row under HEAD; ranges where caution moves."""
-    points, named = (
-        standing.points,
-        (
-            standing.learner
-            if standing.budget is None
-            else f"{standing.learner} at {standing.budget:g}"
-        ),
-    )
-    if not points:
-        return (named, *("none" for _ in HEAD[1:]))
-    return (
-        named,
-        _range([p.calls for p in points], ".3g"),
-        _range([p.regret for p in points], ".4g"),
-        _range([p.violation for p in points], ".3g"),
-        (
-            "none"
-            if standing.gaps is None
-            else _range([100.0 * above for above in standing.gaps], "+.2f")
-        ),
-        "none" if standing.shortfall is None else f"{100.0 * standing.shortfall:+.2f}",
-        *(
-            "none" if saving is None else f"{saving:.3g}x"
-            for saving in (standing.saving, standing.saving_in_time)
-        ),
-        f"{1e6 * statistics.median(p.seconds for p in points):.0f}",
-    )
+    """A standing as a row under HEAD."""
+    budget = "" if standing.budget is None else f" at {standing.budget:g}"
+    numbers = (column.cell(standing) if standing.points else "none" for column in COLUMNS)
+    return (f"{standing.learner}{budget}", *numbers)
 
 
 def require_free(folder: str | os.PathLike[str], names: Sequence[str], force: bool) -> Path:
@@ -538,14 +546,6 @@ def _point(group: Sequence[Entry]) -> Point | None:
 def _range(numbers: Sequence[float], form: str) -> str:
     ends = [f"{end:{form}}" for end in (min(numbers), max(numbers))]
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
-
-
-def _plain(x: float | None) -> float | None:
-    return x if x is not None and math.isfinite(x) else None
-
-
-def _ends(interval: tuple[float, float]) -> dict[str, float | None]:
-    return {"lower": _plain(interval[0]), "upper": _plain(interval[1])}
 
 
 def _end(number: float | None, below: bool) -> float:

@@ -26,7 +26,13 @@ from tidewolf.core.arguments import as_callback
 from tidewolf.core.arrays import as_count, eps_of
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.core.values import Value
-from tidewolf.evaluation.certificate import SUMS, UNSEEN, Check, aligned, excused, shown
+from tidewolf.evaluation.certificate import SUMS, UNSEEN, Check, excused
+from tidewolf.evaluation.formatting import (
+    aligned,
+    number_or_none,
+    plain_interval,
+    precise_interval,
+)
 from tidewolf.evaluation.run import Run
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods.base import Bound
@@ -109,11 +115,7 @@ class Intervals(Value):
                     "start": each.start,
                     "stop": each.stop,
                     "feasible": each.feasible,
-                    "regret": (
-                        None
-                        if each.regret is None
-                        else {"lower": _plain(each.regret[0]), "upper": _plain(each.regret[1])}
-                    ),
+                    "regret": plain_interval(each.regret),
                     "violation": each.violation,
                     "bound": {"regret": each.bound.regret, "violation": each.bound.violation},
                 }
@@ -141,10 +143,12 @@ class Intervals(Value):
                     f"{length}",
                     f"{len(these)}",
                     f"{sum(each.feasible is False for each in these)}",
-                    "none" if regret is None or regret.regret is None else shown(*regret.regret),
-                    _number(None if regret is None else regret.bound.regret),
-                    _number(violation.violation),
-                    _number(violation.bound.violation),
+                    "none"
+                    if regret is None or regret.regret is None
+                    else precise_interval(*regret.regret),
+                    number_or_none(None if regret is None else regret.bound.regret),
+                    number_or_none(violation.violation),
+                    number_or_none(violation.bound.violation),
                 )
             )
         said = [
@@ -260,11 +264,3 @@ def _worst_regret(every: tuple[Interval, ...] | list[Interval]) -> Interval | No
     return (
         max(known, key=lambda each: each.regret[1] if each.regret else -math.inf) if known else None
     )
-
-
-def _number(x: float | None) -> str:
-    return "none" if x is None else f"{x:.4g}"
-
-
-def _plain(x: float) -> float | None:
-    return x if math.isfinite(x) else None

@@ -26,7 +26,7 @@ import numpy as np
 from tidewolf.core.arguments import as_items
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.values import Value
-from tidewolf.evaluation.certificate import aligned
+from tidewolf.evaluation.formatting import aligned, number_or_none
 from tidewolf.evaluation.run import Run
 
 CONFIDENCE = 0.95
@@ -102,7 +102,8 @@ class Rates(Value):
                 if growth.interval is None
                 else f"{growth.interval[0]:.3f} and {growth.interval[1]:.3f}"
             )
-            rows.append((name, _number(growth.exponent), between, _number(growth.theory)))
+            exponent, theory = (number_or_none(x, ".3f") for x in (growth.exponent, growth.theory))
+            rows.append((name, exponent, between, theory))
             reasons += [f"{name}: {growth.reason}"] if growth.reason else []
         about = (
             f"Rates of {self.learner}: {self.runs} runs of {self.horizons[0]} to "
@@ -172,7 +173,3 @@ def growth(
         float(left @ left) / freedom / float(x @ x)
     )
     return Growth(slope, (slope - margin, slope + margin), theory)
-
-
-def _number(x: float | None) -> str:
-    return "none" if x is None else f"{x:.3f}"

@@ -18,6 +18,7 @@ from tidewolf.core.errors import MissingExtra, NotSupported, WrongType
 from tidewolf.core.types import Floats
 from tidewolf.evaluation.certificate import UNSEEN, Audit, Certificate, certify
 from tidewolf.evaluation.membership import Membership
+from tidewolf.evaluation.metrics import plain_metrics, round_columns
 from tidewolf.evaluation.recording import Moment, Recording
 from tidewolf.evaluation.trajectory_summary import Trail
 from tidewolf.functions.negative import warn_of_negative_capacities
@@ -131,29 +132,47 @@ class Run(Record):
         return certify(self)
 
     def summary(self) -> dict[str, Any]:
-        """The numbers of the run as plain data."""
-        regret, bound, best = self.regret, self.bound, self.comparator
+        """The numbers of the run as plain data, as summary.json and `--json` hold them.
+
+        Returns
+        -------
+        dict
+            learner
+                The name of its class.
+            rounds
+                How many were played.
+            regret, in units of the losses; less is better
+                The total loss less that of the best fixed point in hindsight, as a
+                certified interval; None where no point keeps every limit, or no method
+                knows the best one.
+            violation, in units of the constraints; less is better
+                By how much limits were broken in all; surplus never pays for a breach.
+            oracle_calls, in oracle calls; less is better
+                How often the hard set was asked for a linear minimiser.
+            calls_per_round, in oracle calls a round; less is better
+                The same on average over the rounds.
+            seconds, in seconds; less is better
+                What acting, evaluating and learning took, compiling not counted.
+            max_excess, in units of points; less is better
+                How far a played point ever was outside the hard set.
+            feasible_in_hindsight
+                Whether some fixed point keeps every limit; None where that is not known.
+            hindsight_method
+                What found the best fixed point; None where nothing did.
+            bound
+                The measured bounds on regret and violation; None where there are none.
+            certificate
+                Whether everything holds that the run can check of itself, and each check's
+                numbers.
+            unseen, in rounds
+                Rounds that were played, and counted, without feedback to the learner.
+            each_violation, in units of the constraints; less is better
+                By how much each limit was broken, where a round has several.
+        """
         return {
             "learner": type(self.learner).__name__,
             "rounds": self.rounds,
-            "regret": (
-                None if regret is None else {"lower": _plain(regret[0]), "upper": _plain(regret[1])}
-            ),
-            "violation": float(self.violations.sum()),
-            "oracle_calls": self.oracle_calls,
-            "calls_per_round": self.oracle_calls / max(1, self.rounds),
-            "seconds": self.seconds,
-            "max_excess": self.max_excess,
-            "feasible_in_hindsight": None if best is None else best.feasible,
-            "hindsight_method": None if best is None else best.method,
-            "bound": {"regret": bound.regret, "violation": bound.violation},
-            "certificate": {
-                "membership": self.certificate.checks[0].holds,
-                "bound_reason": bound.reason,
-                **self.certificate.summary(),
-            },
-            "unseen": self.unseen,
-            "each_violation": None if self.each_violation is None else self.each_violation.tolist(),
+            **plain_metrics(self),
         }
 
     def to_pandas(self) -> Any:
@@ -164,15 +183,7 @@ class Run(Record):
             raise MissingExtra(
                 'to_pandas needs pandas, not installed here; type: pip install "tidewolf[app]"'
             ) from None
-        columns = {
-            "loss": self.losses,
-            "violation": self.violations,
-            "calls": self.calls,
-            "distance": self.distances,
-        }
-        curve = self.regret_curve()
-        known = {} if curve is None else {"regret": curve}
-        return DataFrame({**columns, **known}, index=RangeIndex(self.rounds, name="round"))
+        return DataFrame(round_columns(self), index=RangeIndex(self.rounds, name="round"))
 
     def plot(self) -> Any:
         """Regret, violation and calls as they add up: a matplotlib Figure, which a notebook
@@ -266,7 +277,3 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         known=comparator,
         trail=recording.trail,
     )
-
-
-def _plain(number: float) -> float | None:
-    return number if np.isfinite(number) else None

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tidewolf.core.types import Floats
+from tidewolf.evaluation.formatting import number
 from tidewolf.report.markup import table
-from tidewolf.report.numbers import number
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.trajectory_summary import Trail
