@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tidewolf.core.types import Floats
     from tidewolf.evaluation.compare import Step
     from tidewolf.evaluation.comparison import Comparison
-    from tidewolf.evaluation.recording import Moment
+    from tidewolf.evaluation.recording import RunProgress
     from tidewolf.evaluation.run import Run
     from tidewolf.experiments.folder import Follow
     from tidewolf.experiments.sweep import Line, Stage, Sweep
@@ -56,12 +56,14 @@ def progress(shown: bool) -> Iterator[Follow]:
     with _bar(shown) as bar:
         before = bar.add_task("the best point in hindsight", total=None, detail="")
 
-        def follow(name: str, begun: Moment, hindsight: Floats | None) -> Callable[[Moment], None]:
+        def follow(
+            name: str, begun: RunProgress, hindsight: Floats | None
+        ) -> Callable[[RunProgress], None]:
             bar.update(before, visible=False)
             task = bar.add_task(name, total=begun.rounds, completed=begun.rounds_done, detail="")
             clock = bar.get_time()
 
-            def moved(moment: Moment) -> None:
+            def moved(moment: RunProgress) -> None:
                 speed = (moment.rounds_done - begun.rounds_done) / max(bar.get_time() - clock, 1e-9)
                 regret = (
                     None
@@ -78,13 +80,13 @@ def progress(shown: bool) -> Iterator[Follow]:
 
 
 @contextmanager
-def tournament(shown: bool) -> Iterator[Callable[[Step, Moment], None]]:
+def tournament(shown: bool) -> Iterator[Callable[[Step, RunProgress], None]]:
     """What keeps one line moving over all runs; nothing is shown where stderr is not a terminal."""
     with _bar(shown) as bar:
         task = bar.add_task("the best points in hindsight", total=None, detail="")
         began: dict[int, float] = {}
 
-        def follow(step: Step, moment: Moment) -> None:
+        def follow(step: Step, moment: RunProgress) -> None:
             now = bar.get_time()
             speed = moment.rounds_done / max(now - began.setdefault(step.number, now), 1e-9)
             knob = "" if step.caution is None else f", caution {step.caution:g}"
@@ -146,7 +148,7 @@ def sweep(shown: bool) -> Iterator[Callable[[Stage], None]]:
         yield follow
 
 
-def _detail(moment: Moment, speed: float, regret: float | None = None) -> str:
+def _detail(moment: RunProgress, speed: float, regret: float | None = None) -> str:
     calls = f"{moment.calls / max(1, moment.rounds_done):.2f} calls a round"
     against = "" if regret is None else f"regret {number(regret)}, "
     return f"{speed:,.0f} rounds/s, {calls}, {against}violation {number(moment.violation_total)}"

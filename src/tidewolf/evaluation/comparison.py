@@ -103,9 +103,27 @@ class Standing(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Value):
-    """What a tournament came to.
+    """What a tournament came to: what `tw.compare` gives.
 
     Prints as a table of standings; shares are of the comparator's mean loss, 0.005 being 0.5 %.
+
+    Parameters
+    ----------
+    venues : tuple of Venue
+        Each stream under each seed, and what is known of its best fixed point.
+    entries : tuple of Entry
+        The runs, each number a round.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(2)
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
+    >>> found = tw.compare(
+    ...     [tw.LyapunovDescent, tw.rivals.SinhaVaze], {"capacities": (K, stream)}, cautions=[1, 10]
+    ... )
+    >>> [point.caution for point in found.frontier("capacities", "LyapunovDescent")]
+    [1.0, 10.0]
     """
 
     venues: tuple[Venue, ...]
@@ -137,11 +155,22 @@ class Comparison(Value):
         *,
         seconds: float | None = None,
     ) -> tuple[Point, ...]:
-        """The points of a learner as caution moves, at equal calls (this budget) and equal time (at
-        most so many seconds a round).
+        """The points of a learner as caution moves, at equal calls and equal time.
 
-        Without a budget those of every budget; a learner that has none counts for all. Seeds are
-        averaged: a point counts where every seed was run and has a regret.
+        Parameters
+        ----------
+        stream, learner : str
+            Their names.
+        budget : float, default None
+            Oracle calls allowed a round; a learner without such a setting counts for all. None:
+            the points of every budget.
+        seconds : float, default None
+            Only points that took at most so many seconds a round.
+
+        Returns
+        -------
+        tuple of Point
+            Means over seeds: a point counts where every seed was run and has a regret.
         """
         self._require(stream, learner)
         budget = None if budget is None else as_number(budget, "The budget", above=0.0)
@@ -326,7 +355,18 @@ class Comparison(Value):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Comparison:
-        """The comparison that `save` wrote into a folder."""
+        """Read the comparison that `save` wrote.
+
+        Parameters
+        ----------
+        folder : path
+            Where it was saved.
+
+        Returns
+        -------
+        Comparison
+            The same again.
+        """
         path = as_path(folder, "The folder of a comparison") / FILES[0]
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
@@ -379,8 +419,15 @@ class Comparison(Value):
         return presenter_of(self).html(self)
 
     def save(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
-        """comparison.json (everything) and comparison.csv (the runs) in a folder, each whole or not
-        at all.
+        """Write comparison.json (everything) and comparison.csv (the runs), each whole or not at
+        all.
+
+        Parameters
+        ----------
+        folder : path
+            Where they go; it is made where it does not exist.
+        force : bool, default False
+            Whether files that are there already may be overwritten.
         """
         folder = require_free(folder, FILES, force)
         folder.mkdir(parents=True, exist_ok=True)
@@ -525,21 +572,18 @@ def _point(group: Sequence[Entry]) -> Point | None:
     """The mean over the seeds of one setting; None where one was refused or has no regret."""
     if any(entry.regret is None or not math.isfinite(entry.regret[1]) for entry in group):
         return None
-    regret, violation, calls, seconds = (
-        statistics.fmean(numbers)
-        for numbers in zip(
-            *((e.regret[1], e.violation, e.calls, e.seconds) for e in group if e.regret),
-            strict=True,
-        )
+    regrets = [entry.regret[1] for entry in group if entry.regret]
+    violations, calls, seconds = (
+        [getattr(entry, name) for entry in group] for name in ("violation", "calls", "seconds")
     )
     return Point(
         group[0].caution,
         group[0].budget,
-        regret,
-        violation,
-        calls,
-        seconds,
-        max(e.excess or 0.0 for e in group),
+        statistics.fmean(regrets),
+        statistics.fmean(violations),
+        statistics.fmean(calls),
+        statistics.fmean(seconds),
+        max(entry.excess or 0.0 for entry in group),
     )
 
 

@@ -19,8 +19,8 @@ from tidewolf.core.types import Floats
 from tidewolf.evaluation.certificate import UNSEEN, Audit, Certificate, certify
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.metrics import plain_metrics, round_columns
-from tidewolf.evaluation.recording import Moment, Recording
-from tidewolf.evaluation.trajectory_summary import Trail
+from tidewolf.evaluation.recording import Recording, RunProgress
+from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods.base import Bound, Learner, Record
@@ -31,29 +31,65 @@ PROGRESS_SECONDS = 0.1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run(Record):
-    """What happened, round by round.
+    """What happened when a learner played a stream, round by round: what `tw.run` gives.
 
-    `regret` needs the comparator, which is computed when first asked.
+    Prints as a few lines, shows itself in notebooks. `regret` needs the comparator, which is
+    computed when first asked.
+
+    Parameters
+    ----------
+    losses : array of float
+        The loss of each round.
+    violations : array of float
+        By how much the limit of each round was broken; 0 where it was kept.
+    calls : array of int
+        Oracle calls made after each round.
+    distances : array of float
+        |x - y| of the projection that each round was played from.
+    final_state : object
+        The learner's state after the last round, to go on from.
+    ends : array of int
+        After how many rounds each update came.
+    measures : array of float
+        The learner's running numbers after each update, one row each.
+    learner : Learner
+        Who played.
+    stream : Stream
+        What was played.
+    membership : Membership
+        What was gathered of the played points' being members of the hard set.
+    seconds : float
+        What acting, evaluating and learning took; compiling is not counted.
+    audit : Audit
+        What was gathered of the learner's projections; see `certificate`.
+    each_violation : array of float, default None
+        By how much each limit was broken in all, where a round has several: a capacity for each
+        link, the pieces of a MaxAffine.
+    known : Comparator, default None
+        The comparator, where somebody has computed it already.
+    trajectory : TrajectorySummary, default None
+        The mean point of each of a bounded number of parts of the rounds.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(2)
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
+    >>> run = tw.run(tw.LyapunovDescent(K), stream)
+    >>> run.rounds, run.oracle_calls, float(run.violations.sum())
+    (4, 1, 0.25)
+    >>> run.certificate.holds
+    True
     """
 
     learner: Learner[Any]
     stream: Stream
     membership: Membership
-    """what was gathered of the played points' being members"""
     seconds: float
-    """spent in the loop: acting, evaluating, learning; not compiling"""
     audit: Audit
-    """what was gathered of the learner's projections; see `certificate`"""
     each_violation: Floats | None = None
-    """where a round has several limits (a capacity for each link, the pieces of a MaxAffine), how
-    much each was broken in all
-    """
     known: Comparator | None = None
-    """the comparator, where somebody has computed it already"""
-    trail: Trail | None = None
-    """the mean point of each of a bounded number of parts of the rounds; None where nobody kept
-    them
-    """
+    trajectory: TrajectorySummary | None = None
 
     @property
     def max_excess(self) -> float:
@@ -107,7 +143,13 @@ class Run(Record):
         return total - best.upper, total - best.lower
 
     def regret_curve(self) -> Floats | None:
-        """Cumulative loss minus that of the comparator's point."""
+        """The regret so far: cumulative loss minus that of the comparator's point.
+
+        Returns
+        -------
+        array of float or None
+            One number for each round; None where there is no such point.
+        """
         best = self.comparator
         if best is None or best.point is None:
             return None
@@ -176,7 +218,14 @@ class Run(Record):
         }
 
     def to_pandas(self) -> Any:
-        """One row for each round, as a pandas DataFrame; the regret so far where there is one."""
+        """The rounds as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each round: loss, violation, oracle calls, distance, and the regret so far
+            where it is known.
+        """
         try:
             from pandas import DataFrame, RangeIndex
         except ImportError:
@@ -186,8 +235,12 @@ class Run(Record):
         return DataFrame(round_columns(self), index=RangeIndex(self.rounds, name="round"))
 
     def plot(self) -> Any:
-        """Regret, violation and calls as they add up: a matplotlib Figure, which a notebook
-        shows.
+        """Regret, violation and oracle calls as they add up.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Made without pyplot; a notebook shows it.
         """
         return presenter_of(self).plot(self)
 
@@ -234,12 +287,49 @@ def run(
     learner: Learner[Any],
     stream: Stream,
     *,
-    progress: Callable[[Moment], None] | None = None,
+    progress: Callable[[RunProgress], None] | None = None,
     comparator: Comparator | None = None,
 ) -> Run:
-    """Play the whole stream.
+    """Play a whole stream, and measure everything on the way.
 
-    `progress` is told a few times a second how far it is; `comparator` saves computing it again.
+    Parameters
+    ----------
+    learner : Learner
+        Who plays: `tw.LyapunovDescent(K)`, any other of `tw.learners` and `tw.rivals`, or one's
+        own.
+    stream : Stream
+        The losses and constraints of the rounds.
+    progress : callable, default None
+        Is called a few times a second with how far the run is: rounds done and in all, oracle
+        calls, total loss, total violation.
+    comparator : Comparator, default None
+        The best fixed point in hindsight, where it is known already; None: it is computed when
+        the run is first asked for its regret.
+
+    Returns
+    -------
+    Run
+        What happened, round by round.
+
+    Raises
+    ------
+    WrongType
+        Where the learner, the stream or the comparator is something else.
+    WrongShape
+        Where the stream's functions take points of another shape than the learner's set has.
+    NotFinite
+        Where a loss or a constraint is no number, or so large that totals would overflow.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(2)
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
+    >>> run = tw.run(tw.LyapunovDescent(K), stream)
+    >>> run.losses.round(3)
+    array([1.5  , 1.   , 1.437, 1.273])
+    >>> [round(end, 3) for end in run.regret]
+    [0.211, 0.211]
     """
     as_callback(progress, "progress, which is told how far a run is,")
     if comparator is not None and not isinstance(comparator, Comparator):
@@ -253,7 +343,7 @@ def run(
             recording.done or time.perf_counter() - last > PROGRESS_SECONDS
         ):
             last = time.perf_counter()
-            progress(recording.moment)
+            progress(recording.progress)
     return finished(recording, comparator)
 
 
@@ -275,5 +365,5 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         audit=recording.audit,
         each_violation=recording.each_violation,
         known=comparator,
-        trail=recording.trail,
+        trajectory=recording.trajectory,
     )
