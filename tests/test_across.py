@@ -50,12 +50,12 @@ def stream(K: Any, rounds: int, k: float, seed: int = 1, pieces: int = 2) -> tw.
 def test_what_is_across_the_hull_changes_nothing(name: str, K: Any) -> None:
     learner = {**learners.every(), **rivals.every()}[name](K, horizon=ROUNDS)
     run = tw.run(learner, stream(K, ROUNDS, 0.0))
-    assert len(run.trail.means) == ROUNDS  # every decision
-    assert np.ptp(run.trail.means, axis=0).max() > 0.01 * K.radius
+    assert len(run.trajectory.means) == ROUNDS  # every decision
+    assert np.ptp(run.trajectory.means, axis=0).max() > 0.01 * K.radius
     for k in (1.0, 1e3, 1e6):
         shifted = tw.run(learner, stream(K, ROUNDS, k))
         np.testing.assert_allclose(
-            shifted.trail.means, run.trail.means, rtol=0.0, atol=1e-6 * K.radius
+            shifted.trajectory.means, run.trajectory.means, rtol=0.0, atol=1e-6 * K.radius
         )
         for number, expected in zip(shifted.bound[:2], run.bound[:2], strict=True):
             assert number == (None if expected is None else pytest.approx(expected, rel=1e-6)), (
@@ -102,11 +102,11 @@ def test_limits_that_no_point_keeps_are_broken_least_whatever_is_across_the_hull
         return tw.Stream(whole.losses, MaxAffine(whole.constraints.A, whole.constraints.b - 1.0))
 
     for rival in (rivals.Resolve(K), rivals.WarmUp(K, window=6)):
-        plain = tw.run(rival, broken(0.0)).trail.means
+        plain = tw.run(rival, broken(0.0)).trajectory.means
         assert np.ptp(plain, axis=0).max() > 0.1 * K.radius
         for k in (1e3, 1e6):
             np.testing.assert_allclose(
-                tw.run(rival, broken(k)).trail.means, plain, rtol=0.0, atol=1e-6 * K.radius
+                tw.run(rival, broken(k)).trajectory.means, plain, rtol=0.0, atol=1e-6 * K.radius
             )
 
 

@@ -559,7 +559,7 @@ def recorded():
         field("seconds", {"float": "nan"}),
         field("seconds", None),
         field("audit", {"list": [1, 1, 0, {"list": []}, {"list": []}]}),
-        field("trail", None),
+        field("trajectory", None),
         field("state", None),
         array("state", put=lambda state: state[:-1]),
         array("losses", put=lambda losses: losses[:-1]),
@@ -570,7 +570,7 @@ def recorded():
         array("ends", put=lambda ends: ends + 10**6),
         array("measures", put=lambda measures: measures[:3]),
         array("each", put=lambda each: np.zeros(7)),
-        array("trail", "list", 0, put=lambda means: means[:1]),
+        array("trajectory", "list", 0, put=lambda means: means[:1]),
     ],
     ids=lambda change: change.__name__,
 )

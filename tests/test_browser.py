@@ -169,16 +169,16 @@ def test_arrow_keys_move_along_the_lines(visit, files):
 
 def test_a_pointer_over_a_heat_map_is_told_the_entry(visit, files, runs):
     said = hover(visit(files["routing"]), ".heat svg", 0.999, 2.5 / 19)
-    trail = runs[0].trail
-    assert f"{trail.ends[-1]}" in said
+    trajectory = runs[0].trajectory
+    assert f"{trajectory.ends[-1]}" in said
     assert "Palo Alto > Salt Lake City" in said
-    assert float(said.split()[-1]) == pytest.approx(trail.means[-1, 2], abs=1e-3)
+    assert float(said.split()[-1]) == pytest.approx(trajectory.means[-1, 2], abs=1e-3)
 
 
 def test_a_pointer_over_a_link_is_told_its_load(visit, files, runs):
     page = visit(files["routing"])
     page.locator(".network.across path.used").last.hover(force=True)
-    tails, load = tw.problems.routing(rounds=1).labels, runs[-1].trail.mean
+    tails, load = tw.problems.routing(rounds=1).labels, runs[-1].trajectory.mean
     said = page.locator(".tip").inner_text()
     link, _, value = said.partition(": ")
     assert float(value) == pytest.approx(load[tails.index(link.replace(" to ", " > "))], rel=1e-2)
@@ -226,7 +226,7 @@ def test_without_scripts_the_numbers_are_there(visit, files, runs):
         assert f"{run.oracle_calls:,} in all" in text
     page.locator("summary").first.click()
     assert page.locator("details[open] tbody tr").count() == 10
-    assert page.locator(".network.across title").count() == len(runs) * len(runs[0].trail.mean)
+    assert page.locator(".network.across title").count() == len(runs) * len(runs[0].trajectory.mean)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

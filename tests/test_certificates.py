@@ -17,7 +17,7 @@ from pairs import takes
 from tidewolf import learners, rivals
 from tidewolf.core.oracle import Answer
 from tidewolf.evaluation import certificate
-from tidewolf.evaluation.certificate import SAMPLE, Certificate, Check
+from tidewolf.evaluation.certificate import SAMPLE, Certificate, CertificateCheck
 from tidewolf.functions import Affine, Capacity, Custom, Linear
 from tidewolf.learners import lyapunov_descent, primal_dual
 from tidewolf.learners.theorem.primal_dual import TheoremPrimalDual
@@ -291,7 +291,7 @@ def test_a_point_outside_is_seen(monkeypatch):
     ],
 )
 def test_an_interval_decides_when_all_or_none_of_it_is_allowed(lower, upper, holds):
-    assert Check("sum", "it is small", lower, upper, 1.0).holds is holds
+    assert CertificateCheck("sum", "it is small", lower, upper, 1.0).holds is holds
 
 
 def test_where_the_regret_straddles_its_bound_nothing_is_decided():

@@ -33,7 +33,7 @@ from tidewolf.core.errors import (
 from tidewolf.evaluation.compare import Step
 from tidewolf.evaluation.comparison import Entry, Venue, cells
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
-from tidewolf.evaluation.run import Moment
+from tidewolf.evaluation.run import RunProgress
 from tidewolf.functions import Capacity, Linear
 from tidewolf.learners import BanditPrimalDual, LyapunovDescent, LyapunovFrankWolfe, PrimalDual
 from tidewolf.problems import adversarial, routing
@@ -669,7 +669,11 @@ def test_a_terminal_sees_which_run_is_under_way(capsys):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(screen, "Console", lambda **_: console)
         with screen.tournament(True) as follow:
-            follow(Step("abilene", "SinhaVaze", 0, 3.0, None, 2, 5), Moment(30, 60, 0, 1.0, 0.25))
-            follow(Step("abilene", "SinhaVaze", 0, None, 1.0, 3, 5), Moment(60, 60, 12, 1.0, 0.25))
+            follow(
+                Step("abilene", "SinhaVaze", 0, 3.0, None, 2, 5), RunProgress(30, 60, 0, 1.0, 0.25)
+            )
+            follow(
+                Step("abilene", "SinhaVaze", 0, None, 1.0, 3, 5), RunProgress(60, 60, 12, 1.0, 0.25)
+            )
     seen = console.file.getvalue()
     assert "abilene, SinhaVaze (3 of 5)" in seen

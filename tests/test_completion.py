@@ -17,9 +17,9 @@ from tidewolf import problems
 from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape
 from tidewolf.functions import Range, Squared
-from tidewolf.hindsight import admm as splitting
-from tidewolf.hindsight import newton as curved
+from tidewolf.hindsight.admm import AlternatingDirections
 from tidewolf.hindsight.best import best_in_hindsight
+from tidewolf.hindsight.curved_task import CurvedTask
 from tidewolf.problems.completion import BOLD, FEW, ITEMS, JOIN, MILD, PACE, SHOWN, TAU, USERS
 from tidewolf.sets import BoundedPSD, Box, L2Ball, NuclearBall, Simplex, Spectraplex
 from tidewolf.testing import check_function
@@ -232,7 +232,7 @@ def test_the_bracket_is_narrow_and_no_feasible_member_is_below_it(seed, rounds, 
     }[kind]
     stream = a_stream(rng, (3, 4), rounds)
     best = best_in_hindsight(K, stream)
-    assert splitting.fits(curved.curved_of(K, stream))
+    assert AlternatingDirections().supports(CurvedTask.of(K, stream))
     assert best.feasible
     start = float(stream.losses.values(K.center).sum())
     assert best.upper - best.lower <= 2e-6 * max(best.upper, 1e-3 * start)
@@ -320,8 +320,8 @@ def test_other_tasks_go_elsewhere():
         (BoundedPSD(2), outside, False),
         (NuclearBall(shape), tw.functions.Capacity.one(center), False),
     ):
-        task = curved.curved_of(K, tw.Stream(losses, limits))
-        assert splitting.fits(task) is fits
+        task = CurvedTask.of(K, tw.Stream(losses, limits))
+        assert AlternatingDirections().supports(task) is fits
         best = best_in_hindsight(K, tw.Stream(losses, limits))
         assert best.feasible
         assert best.upper - best.lower <= 1e-4
@@ -329,8 +329,8 @@ def test_other_tasks_go_elsewhere():
         Spectraplex(2), tw.Stream(losses, Range.one(([0], [0]), 2.0, 3.0, shape))
     )
     assert far.feasible is False
-    assert not splitting.fits(
-        curved.curved_of(
+    assert not AlternatingDirections().supports(
+        CurvedTask.of(
             Simplex(2),
             tw.Stream(tw.functions.Linear([[1.0, 0.0]]), Range.one([[0]], 0.0, 1.0, (2,))),
         )

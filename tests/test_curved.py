@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from tidewolf.core.errors import NotSupported
 from tidewolf.functions import Affine, Capacity, Chain, Linear, LogWealth, MaxAffine, Quadratic
-from tidewolf.hindsight import newton as curved
+from tidewolf.hindsight.curved_task import CurvedTask
+from tidewolf.hindsight.newton import NewtonSteps, _Search
+from tidewolf.hindsight.task import Solution
 from tidewolf.problems.portfolio import LOOSE, STRICT, TURN
 from tidewolf.sets import BoundedPSD, Box, CappedSimplex, FlowPolytope, L2Ball, Simplex
 
@@ -144,10 +146,10 @@ def test_functions_are_asked_in_their_domain_only():
         best = tw.best_in_hindsight(Simplex(3), tw.Stream(losses, limits))
         assert best.feasible
         assert best.upper - best.lower <= 1e-6
-        search = curved._Search(curved.curved_of(Simplex(3), tw.Stream(losses, limits)))
+        search = _Search(CurvedTask.of(Simplex(3), tw.Stream(losses, limits)))
         assert (
-            search._height(np.eye(3)[0], 0.0, costs=True)
-            == search._height(np.eye(3)[0], 0.0, costs=False)
+            search._merit(np.eye(3)[0], 0.0, costs=True)
+            == search._merit(np.eye(3)[0], 0.0, costs=False)
             == np.inf
         )
 
@@ -182,14 +184,14 @@ def test_the_lower_bound_holds_at_any_member_and_multipliers():
     stream = tw.Stream(
         LogWealth(returns), Quadratic(np.eye(3), np.zeros((7, 3)), np.full(7, -0.25))
     )
-    task, best = curved.curved_of(K, stream), tw.best_in_hindsight(K, stream)
+    task, best = CurvedTask.of(K, stream), tw.best_in_hindsight(K, stream)
     assert best.upper - best.lower <= 1e-6
     for x in members(K, rng, 20):
-        bound, vertex = task.least(x, rng.uniform(0, 3, 7))
+        bound, vertex = task.lagrangian_bound(x, rng.uniform(0, 3, 7))
         assert bound <= best.upper
         assert K.excess(vertex) == 0
     for lam in (np.zeros(7), rng.uniform(0, 1, 7)):
-        assert task.least(best.point, lam)[0] <= min(
+        assert task.lagrangian_bound(best.point, lam).value <= min(
             float(stream.losses.values(x).sum() + lam @ stream.constraints.values(x))
             for x in members(K, rng, 300)
         )
@@ -209,7 +211,9 @@ def test_what_the_search_proposes_is_not_believed(monkeypatch):
         (None, np.zeros(1)),
     ):
         monkeypatch.setattr(
-            curved, "guess", lambda task, p=point, w=weights: curved.Found(p, member, np.ones(1), w)
+            NewtonSteps,
+            "solve",
+            lambda self, task, p=point, w=weights: Solution(p, np.ones(1), w, member),
         )
         best = tw.best_in_hindsight(K, stream)
         assert (best.point, best.upper, best.feasible) == (None, np.inf, None)

@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from tidewolf.core.batch import Stream
 from tidewolf.functions import Affine, Linear, MaxAffine, Range, Squared
-from tidewolf.hindsight import admm as splitting
-from tidewolf.hindsight import bracket, interior
-from tidewolf.hindsight import lp as linear_program
-from tidewolf.hindsight import newton as curved
-from tidewolf.hindsight import sdp as semidefinite
+from tidewolf.hindsight.admm import AlternatingDirections
 from tidewolf.hindsight.best import best_in_hindsight
-from tidewolf.hindsight.distinct_rows import Rows, Sides, Span
+from tidewolf.hindsight.bracket import LevelBundle
+from tidewolf.hindsight.distinct_rows import DistinctRows, Sides, Span
+from tidewolf.hindsight.interior import MatrixProgram, solve_matrix_program
 from tidewolf.hindsight.lifted import Lifted
+from tidewolf.hindsight.lp import LinearProgramming
+from tidewolf.hindsight.newton import NewtonSteps
+from tidewolf.hindsight.sdp import SemidefiniteProgramming
 from tidewolf.sets import BoundedPSD, Fantope, L2Ball, NuclearBall, Simplex, Spectraplex
 
 few = settings(max_examples=8, deadline=None)
@@ -85,7 +86,7 @@ def planted(seed, n, more, kind):
 def holds(K, stream, got, width):
     """The laws of a bracket with a point."""
     assert got.feasible
-    assert got.method == semidefinite.METHOD
+    assert got.method == SemidefiniteProgramming.name
     assert got.lower <= got.upper
     assert got.upper - got.lower <= width * abs(got.upper)
     assert K.excess(got.point) <= 1e-9 * max(K.radius, np.abs(got.point).max())
@@ -158,7 +159,7 @@ def test_however_equations_are_said_they_are_the_same():
     found = {name: best_in_hindsight(K, stream) for name, stream in said.items()}
     for name, got in found.items():
         assert got.feasible, name
-        assert got.method == semidefinite.METHOD
+        assert got.method == SemidefiniteProgramming.name
         assert got.upper - got.lower <= 1e-7 * abs(got.upper), name
         assert got.upper == pytest.approx(found["entries"].upper, rel=1e-7)
 
@@ -204,7 +205,7 @@ def test_equations_that_no_member_keeps_are_proved_so(K, entries, squares):
         limits = Squared(limits.low, limits.places, limits.sides)
     got = best_in_hindsight(K, Stream(Linear.one(rng.normal(size=K.shape)), limits))
     assert got.feasible is False
-    assert got.method == semidefinite.METHOD
+    assert got.method == SemidefiniteProgramming.name
     proof = got.infeasibility
     assert proof.bound > 0
     assert proof.weights.sum() == pytest.approx(1.0)
@@ -314,7 +315,7 @@ def test_a_row_of_nothing_that_asks_for_something_is_the_proof():
     stream = Stream(Linear(np.zeros((2, 2, 2))), Affine([np.eye(2), nothing], [5.0, -0.5]))
     got = best_in_hindsight(BoundedPSD(2), stream)
     proof = got.infeasibility
-    assert got.method == semidefinite.METHOD
+    assert got.method == SemidefiniteProgramming.name
     assert proof.rounds.tolist() == [1]
     assert proof.bound == pytest.approx(0.5)
 
@@ -337,7 +338,7 @@ def test_repeated_rounds_are_distinct_rows_once_and_decide_the_trace():
     said = np.tile(np.concatenate([2 * E, -3 * E]).reshape(2 * n, -1), (rounds, 1))
     values = np.tile(np.repeat([2.0, -3.0], n), rounds)
     for A, b in (Range.of([each] * rounds, (n, n)).halfspaces()[:2], (said, values)):
-        rows = Rows.of(*Lifted.of(K, A, b).limits())
+        rows = DistinctRows.of(*Lifted.of(K, A, b).limits())
         assert len(rows.low) == n + 1  # the trace is the last
         assert rows.equations().tolist() == [True] * n + [False]
         sides = Sides.of(rows, ~rows.equations())
@@ -352,11 +353,11 @@ def test_the_solver_keeps_equations_to_the_last_digits():
     K, stream, _, _ = planted(12, 20, 60, "spectraplex")
     lifted = Lifted.of(K, *stream.constraints.halfspaces()[:2])
     lifted = lifted.with_costs(stream.losses.C.sum(axis=0).reshape(-1))
-    rows = Rows.of(*lifted.limits())
+    rows = DistinctRows.of(*lifted.limits())
     span = Span(rows, np.flatnonzero(rows.equations()))
     give, start = np.zeros(len(span.sides.b)), np.eye(20) / 20
-    program = interior.Program(lifted.C, span.A, span.sides.b, give, None, start)
-    found = interior.solve(program)
+    program = MatrixProgram(lifted.C, span.A, span.sides.b, give, None, start)
+    found = solve_matrix_program(program)
     assert np.linalg.eigvalsh(found.X)[0] > 0
     assert np.abs(span.A @ found.X.reshape(-1) - span.sides.b).max() <= 1e-11
     Z = lifted.C + (span.A.T @ found.y).reshape(20, 20)
@@ -372,11 +373,11 @@ def test_every_comparator_says_what_found_it():
     inside = Range.one([[0]], [-0.9], [0.9], (2,))
     matrices = Stream(Linear.one(np.eye(2)), fixed({(0, 1): 0.1}, (2, 2)))
     found = {
-        linear_program.METHOD: best_in_hindsight(Simplex(2), Stream(losses, limits)),
-        bracket.METHOD: best_in_hindsight(L2Ball(2), Stream(losses, limits)),
-        splitting.METHOD: best_in_hindsight(L2Ball(2), Stream(seen, inside)),
-        curved.METHOD: best_in_hindsight(Simplex(2), Stream(seen, limits)),
-        semidefinite.METHOD: best_in_hindsight(Spectraplex(2), matrices),
+        LinearProgramming.name: best_in_hindsight(Simplex(2), Stream(losses, limits)),
+        LevelBundle.name: best_in_hindsight(L2Ball(2), Stream(losses, limits)),
+        AlternatingDirections.name: best_in_hindsight(L2Ball(2), Stream(seen, inside)),
+        NewtonSteps.name: best_in_hindsight(Simplex(2), Stream(seen, limits)),
+        SemidefiniteProgramming.name: best_in_hindsight(Spectraplex(2), matrices),
     }
     for method, got in found.items():
         assert got.feasible
@@ -388,5 +389,5 @@ def test_a_run_shows_the_method():
     limits = Range.of([(([0], [1]), 0.1, 0.1)] * 5, (2, 2))
     stream = Stream(Linear(np.tile(np.eye(2), (5, 1, 1))), limits)
     run = tw.run(tw.LyapunovDescent(Spectraplex(2), horizon=5), stream)
-    assert f"best fixed point in hindsight by: {semidefinite.METHOD}" in str(run)
-    assert run.summary()["hindsight_method"] == semidefinite.METHOD
+    assert f"best fixed point in hindsight by: {SemidefiniteProgramming.name}" in str(run)
+    assert run.summary()["hindsight_method"] == SemidefiniteProgramming.name

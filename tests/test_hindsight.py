@@ -23,7 +23,8 @@ from tidewolf.core.types import Array, Shape
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, PiecewiseLinear
 from tidewolf.hindsight import lp as linear_program
 from tidewolf.hindsight.best import Comparator, Infeasibility, best_in_hindsight
-from tidewolf.hindsight.task import task_of
+from tidewolf.hindsight.linear_task import LinearTask
+from tidewolf.hindsight.task import Solution
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral
 from tidewolf.sets.simplices.simplex import Simplex
 
@@ -344,11 +345,11 @@ def test_any_multipliers_give_a_lower_bound(seed: int) -> None:
     stream = a_stream(seed, 3, 4, 0.5)
     truth = best_in_hindsight(Simplex(3), stream)
     assume(truth.feasible)
-    task = task_of(Simplex(3), stream)
+    task = LinearTask.of(Simplex(3), stream)
     lam = np.random.default_rng(seed).exponential(size=len(task.b)) * np.random.default_rng(
         seed + 1
     ).integers(0, 2, len(task.b))
-    assert task.least(task.c, task.constant, lam) <= truth.upper
+    assert task.lower_bound(lam) <= truth.upper
 
 
 @pytest.mark.parametrize(
@@ -362,7 +363,9 @@ def test_any_multipliers_give_a_lower_bound(seed: int) -> None:
 def test_a_point_that_breaks_a_rule_is_no_upper_bound(
     lie: np.ndarray[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(linear_program, "solved", lambda task, _: (lie, np.full(len(task.b), 7.0)))
+    monkeypatch.setattr(
+        linear_program, "solve_lp", lambda task, _: Solution(lie, np.full(len(task.b), 7.0))
+    )
     got = best_in_hindsight(Simplex(2), Stream(Linear([[1.0, 2.0]]), Capacity([[0.7, 1.0]])))
     assert got.upper == math.inf
     assert got.feasible is None
@@ -375,12 +378,14 @@ def test_a_solver_that_gives_up_leaves_the_bound_without_constraints(
 ) -> None:
     monkeypatch.setattr(linear_program, "_linprog", lambda *_: None)
     got = best_in_hindsight(Simplex(2), Stream(Linear([[1.0, 2.0]]), Capacity([[0.7, 1.0]])))
-    assert got == Comparator(None, got.lower, math.inf, None, method=linear_program.METHOD)
+    assert got == Comparator(
+        None, got.lower, math.inf, None, method=linear_program.LinearProgramming.name
+    )
     assert got.lower == pytest.approx(1.0)
 
 
 def test_a_false_verdict_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear_program, "solved", lambda *_: None)
+    monkeypatch.setattr(linear_program, "solve_lp", lambda *_: None)
     got = best_in_hindsight(Simplex(2), Stream(Linear([[1.0, 2.0]]), Capacity([[0.7, 1.0]])))
     assert got.feasible is None
     assert got.infeasibility is None

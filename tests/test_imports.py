@@ -79,3 +79,8 @@ def test_dense_sets_run_without_numba_and_give_the_same_bits():
     without = python(BLOCKED + RUN + "assert 'numba' not in sys.modules\n")
     assert without == python(RUN)
     assert len(without.splitlines()) == 2
+
+
+def test_playing_and_judging_import_no_report():
+    loaded = python(RUN + "import sys; tw.compare, tw.intervals, tw.rates, print(*sys.modules)")
+    assert not [name for name in loaded.split() if name.startswith("tidewolf.report")]

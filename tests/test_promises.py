@@ -277,7 +277,7 @@ def test_lyapunov_frank_wolfe_does_what_its_promise_rests_on(K, T):
         inf,
     )
     for t in range(1, rounds + 1):
-        np.testing.assert_allclose(run.trail.means[t - 1], x, atol=1e-9)
+        np.testing.assert_allclose(run.trajectory.means[t - 1], x, atol=1e-9)
         grad_f, breach = K.tangent(C[t - 1]), A[t - 1] @ (x - star)
         s, slope, G_f = V * grad_f, np.linalg.norm(grad_f), max(G_f, np.linalg.norm(grad_f))
         losses += slope

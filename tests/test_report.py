@@ -16,13 +16,13 @@ import pytest
 from tidewolf import report
 from tidewolf.cli import screen
 from tidewolf.core.batch import Stream
+from tidewolf.evaluation.formatting import interval, number, tick
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.run import run
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners import LyapunovDescent, PrimalDual
 from tidewolf.problems import routing
 from tidewolf.report.figures import COLORS, Line, drawing
-from tidewolf.report.numbers import interval, number, short
 from tidewolf.report.page import asset
 from tidewolf.report.styles import Look, looks
 from tidewolf.rivals import SinhaVaze
@@ -272,7 +272,7 @@ def test_cautions_that_move_name_the_runs_and_draw_their_frontier():
 
 
 def test_a_run_without_its_points_has_a_page_without_them(runs):
-    text = Reader(report.page([replace(each, trail=None) for each in runs], **ABOUT)).text
+    text = Reader(report.page([replace(each, trajectory=None) for each in runs], **ABOUT)).text
     assert "Cumulative violation" in text
     assert not {"The played point over time", "The network"} & set(text)
 
@@ -306,7 +306,7 @@ def test_an_interval_is_a_number_and_its_error_where_digits_cannot_tell():
 
 
 def test_ticks_are_short():
-    assert [short(x) for x in (0.0, 250.0, 2500.0, -1e6, 0.05)] == [
+    assert [tick(x) for x in (0.0, 250.0, 2500.0, -1e6, 0.05)] == [
         "0",
         "250",
         "2.5k",

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput
-from tidewolf.evaluation.trajectory_summary import Trail
+from tidewolf.evaluation.formatting import interval, number
+from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.report import heat, network, page, write_figures
 from tidewolf.report import intervals as worst
 from tidewolf.report import trajectory as played
-from tidewolf.report.numbers import interval, number
 from tidewolf.report.styles import looks
 from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, Simplex
 
@@ -36,7 +36,7 @@ def run(problem):
 
 
 def trail_of(means):
-    kept = Trail(len(means), means.shape[1:])
+    kept = TrajectorySummary(len(means), means.shape[1:])
     for point in means:
         kept.see(point[None], 1)
     return kept
@@ -81,7 +81,7 @@ def test_a_point_of_zeros_has_a_map():
 
 
 def test_the_table_says_what_the_map_shows(problem, run):
-    shown = heat.heat_map(run.trail, problem.labels)
+    shown = heat.heat_map(run.trajectory, problem.labels)
     table = heat.heat_table(shown)
     assert all(name.replace(">", "&gt;") in table for name in problem.labels)
     assert number(float(shown.values[4].max())) in table
@@ -127,15 +127,15 @@ def test_random_dags_keep_their_nodes_apart(count, seed):
 
 
 def test_loads_and_paths_are_those_of_the_point(problem, run):
-    net = network.network_of(problem.K, run.trail.mean)
-    assert net.loads == tuple(run.trail.mean)
+    net = network.network_of(problem.K, run.trajectory.mean)
+    assert net.loads == tuple(run.trajectory.mean)
     out = sum(
         load
         for tail, load in zip(net.tails, net.loads, strict=True)
         if net.nodes[tail] == "Palo Alto"
     )
     assert out == pytest.approx(1.0, abs=1e-9)
-    paths = network.paths_in_use(problem.K, run.trail.means[-1])
+    paths = network.paths_in_use(problem.K, run.trajectory.means[-1])
     assert sum(path.weight for path in paths) == pytest.approx(1.0)
     text = played.section([run], problem.labels)
     assert all(" &rarr; ".join(path.nodes) in text for path in paths)

@@ -9,7 +9,7 @@ import pytest
 
 import tidewolf as tw
 from tidewolf.core.errors import WrongShape, WrongType
-from tidewolf.evaluation.run import Moment
+from tidewolf.evaluation.run import RunProgress
 
 
 @pytest.fixture(scope="module")
@@ -93,11 +93,11 @@ def test_regret_is_none_where_no_exact_comparator_applies() -> None:
 
 
 def test_progress_is_told_and_ends_at_the_end(problem: tw.problems.Problem) -> None:
-    moments: list[Moment] = []
+    moments: list[RunProgress] = []
     run = tw.run(
         tw.LyapunovDescent(problem.K, horizon=300), problem.stream, progress=moments.append
     )
-    assert moments[-1] == Moment(
+    assert moments[-1] == RunProgress(
         300,
         300,
         run.oracle_calls,

@@ -18,23 +18,26 @@ from tidewolf.hindsight import best as hindsight
 from tidewolf.hindsight import bracket
 from tidewolf.hindsight import sdp as semidefinite
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
-from tidewolf.hindsight.task import Guess, task_of
+from tidewolf.hindsight.bracket import LevelBundle
+from tidewolf.hindsight.linear_task import LinearTask
+from tidewolf.hindsight.sdp import SemidefiniteProgramming
+from tidewolf.hindsight.task import Solution
 from tidewolf.sets import BoundedPSD, L2Ball, Simplex, Translated
 
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=12, deadline=None)
 SOLVERS = [
-    pytest.param(semidefinite, id="semidefinite"),
-    pytest.param(bracket, id="bracket"),
+    pytest.param(SemidefiniteProgramming(), id="semidefinite"),
+    pytest.param(LevelBundle(), id="bracket"),
 ]
 
 
 def known(solver, K, stream) -> Comparator:
     """What one method finds, checked as `best_in_hindsight` checks it."""
-    task = task_of(K, stream)
-    guess = solver.guess(task)
-    assert guess is not None
-    return hindsight._checked(task, guess, 0)
+    task = LinearTask.of(K, stream)
+    found = solver.solve(task)
+    assert found is not None
+    return hindsight._checked(task, found, 0)
 
 
 def a_stream(seed: int, n: int, k: int, room: float) -> Stream:
@@ -113,7 +116,7 @@ def test_a_ball_and_a_half_space_have_a_closed_form(seed, offset, far):
 @few
 def test_both_methods_agree_within_their_brackets(seed, n, k, room):
     K, stream = BoundedPSD(n, 2.0), a_stream(seed, n, k, room)
-    sdp, lmo = known(semidefinite, K, stream), known(bracket, K, stream)
+    sdp, lmo = known(SemidefiniteProgramming(), K, stream), known(LevelBundle(), K, stream)
     assert sdp.feasible == lmo.feasible is not None
     if sdp.feasible:
         assert max(sdp.lower, lmo.lower) <= min(sdp.upper, lmo.upper) + 1e-12
@@ -181,39 +184,39 @@ def test_a_set_that_touches_the_limits_in_one_point_gets_a_bracket():
 
 def test_a_lying_solver_is_passed_over(monkeypatch):
     K, stream = BoundedPSD(3), a_stream(1, 3, 5, 0.3)
-    truth = known(bracket, K, stream)
+    truth = known(LevelBundle(), K, stream)
     lies = [
-        Guess(np.eye(3).reshape(-1), np.full(10, 7.0)),  # a trace of 3
-        Guess(np.zeros(9), np.zeros(10), np.ones(10)),  # feasible, and said not to be
+        Solution(np.eye(3).reshape(-1), np.full(10, 7.0)),  # a trace of 3
+        Solution(np.zeros(9), np.zeros(10), np.ones(10)),  # feasible, and said not to be
         None,
     ]
     for lie in lies:
-        monkeypatch.setattr(semidefinite, "fits", lambda task: True)
-        monkeypatch.setattr(semidefinite, "guess", lambda task, lie=lie: lie)
+        monkeypatch.setattr(SemidefiniteProgramming, "supports", lambda self, task: True)
+        monkeypatch.setattr(SemidefiniteProgramming, "solve", lambda self, task, lie=lie: lie)
         got = best_in_hindsight(K, stream)
         assert got.feasible
         assert got.lower <= truth.upper
         assert got.upper >= truth.lower
-    monkeypatch.setattr(bracket, "guess", lambda task: lies[0])
+    monkeypatch.setattr(LevelBundle, "solve", lambda self, task: lies[0])
     got = best_in_hindsight(K, stream)
     assert (got.feasible, got.upper, got.point) == (None, math.inf, None)
     assert got.lower <= truth.upper
 
 
 def test_the_oracle_alone_answers_where_matrices_are_large(monkeypatch):
-    monkeypatch.setattr(semidefinite, "LARGEST", 2)
+    monkeypatch.setattr(semidefinite, "MAX_ORDER", 2)
     K, stream = BoundedPSD(3), a_stream(2, 3, 5, 0.3)
     got = best_in_hindsight(K, stream)
     assert got.feasible
-    assert got.method == bracket.METHOD
+    assert got.method == LevelBundle.name
     assert got.upper - got.lower <= 1e-4 * max(1.0, abs(got.upper))
 
 
 def test_the_bracket_reports_what_it_reached(monkeypatch):
     K, stream = BoundedPSD(4), a_stream(3, 4, 20, 0.2)
-    whole = known(bracket, K, stream)
+    whole = known(LevelBundle(), K, stream)
     monkeypatch.setattr(bracket, "CALLS", 8)
-    short = known(bracket, K, stream)
+    short = known(LevelBundle(), K, stream)
     assert short.lower <= whole.upper
     assert short.upper >= whole.lower
     assert short.upper - short.lower > whole.upper - whole.lower

@@ -16,7 +16,7 @@ from scipy import sparse
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
 from tidewolf.core.vertices import Outer
-from tidewolf.hindsight.task import exact
+from tidewolf.hindsight.task import with_exact_oracle
 from tidewolf.kernels import lanczos
 from tidewolf.projection import ActiveSet
 from tidewolf.sets import (
@@ -297,7 +297,7 @@ def test_answers_keep_their_dtype_and_their_word(K, dtype):
     answer = K.answer(D)
     assert answer.vertex.dense(D).dtype == dtype
     again = K.answer(D, answer.warm)
-    best = exact(K).answer(D.astype(np.float64)).vertex.inner(D.astype(np.float64))
+    best = with_exact_oracle(K).answer(D.astype(np.float64)).vertex.inner(D.astype(np.float64))
     assert again.vertex.inner(D) <= best + again.error + 1e-4
 
 
@@ -476,7 +476,9 @@ def test_a_direction_known_by_its_parts_is_answered_like_its_array(K, dtype, see
     whole = np.asarray(S.toarray() + dtype(scale) * (L @ R.T))
     answer = K.answer(D)
     best, size = (
-        exact(K).answer(whole.astype(np.float64)).vertex.inner(whole.astype(np.float64)),
+        with_exact_oracle(K)
+        .answer(whole.astype(np.float64))
+        .vertex.inner(whole.astype(np.float64)),
         float(np.linalg.norm(whole.astype(float))),
     )
     assert answer.vertex.inner(D) == pytest.approx(answer.vertex.inner(whole), abs=1e-4 * size)

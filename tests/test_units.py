@@ -18,7 +18,7 @@ from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, Tidewolf
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.functions import Affine, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.functions.base import row_norms
-from tidewolf.hindsight.task import task_of
+from tidewolf.hindsight.linear_task import LinearTask
 from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, PrimalDual
 from tidewolf.methods.steps.slopes import each_within, within
 from tidewolf.rivals import Resolve
@@ -393,7 +393,7 @@ def test_a_common_offset_costs_rounding_alone(K, kind, offset):
 
 
 def test_costs_across_the_hull_say_nothing():
-    task = task_of(
+    task = LinearTask.of(
         Simplex(3), tw.Stream(Linear(np.full((2, 3), 1e9)), Affine(np.ones((2, 3)), np.ones(2)))
     )
-    assert not task.eased().c.any()
+    assert not task.for_solvers().c.any()

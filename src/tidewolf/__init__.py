@@ -4,8 +4,11 @@ move with time.
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from tidewolf.core.display import Presenter, register_presenter
 
 if TYPE_CHECKING:
     from tidewolf import (
@@ -112,3 +115,12 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]
+
+
+def _presenter(name: str) -> Presenter:
+    presenter: Presenter = import_module("tidewolf.report.notebook").PRESENTERS[name]
+    return presenter
+
+
+for _shown in ("Comparison", "Run"):
+    register_presenter(_shown, partial(_presenter, _shown))

@@ -47,7 +47,40 @@ class Played(NamedTuple):
 
 
 def play(learner: Learner[S], stream: Stream, state: S | None = None) -> Iterator[Played]:
-    """Play a stream from a state (or from the start), one update at a time."""
+    """Play a stream, one update at a time: the loop itself, where `tw.run` records too much.
+
+    Parameters
+    ----------
+    learner : Learner
+        Who plays.
+    stream : Stream
+        The losses and constraints of the rounds.
+    state : State, default None
+        The learner's state to go on from; None: from the start.
+
+    Returns
+    -------
+    iterator of Played
+        For each update the point that was played, the losses and constraints there, one for each
+        round up to it, the state after them, and whether the learner saw them.
+
+    Raises
+    ------
+    WrongType
+        Where the learner, the stream or the state is something else.
+    WrongShape
+        Where the stream's functions take points of another shape than the learner's set has.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(2)
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
+    >>> for played in tw.play(tw.LyapunovDescent(K), stream[:2]):
+    ...     print(played.x, played.losses, played.constraints)
+    [0.5 0.5] [1.5] [-0.25]
+    [1. 0.] [1.] [0.25]
+    """
     if not isinstance(learner, Learner):
         raise WrongType(
             f"A stream is played by a learner such as LyapunovDescent(K), not by {learner!r}."

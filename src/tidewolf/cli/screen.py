@@ -19,8 +19,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tidewolf.core.feedback import SEES, who_sees_what
-from tidewolf.evaluation.comparison import HEAD, cells
-from tidewolf.report.numbers import interval, number
+from tidewolf.evaluation.comparison import HEAD, NARROW_HEAD, cells
+from tidewolf.evaluation.formatting import interval, number
+from tidewolf.evaluation.metrics import table_metrics
 from tidewolf.report.page import hindsight_warnings, learner_labels, learner_notes
 
 if TYPE_CHECKING:
@@ -28,23 +29,10 @@ if TYPE_CHECKING:
     from tidewolf.core.types import Floats
     from tidewolf.evaluation.compare import Step
     from tidewolf.evaluation.comparison import Comparison
-    from tidewolf.evaluation.recording import Moment
+    from tidewolf.evaluation.recording import RunProgress
     from tidewolf.evaluation.run import Run
     from tidewolf.experiments.folder import Follow
     from tidewolf.experiments.sweep import Line, Stage, Sweep
-
-_TITLES = (
-    "learner",
-    "calls",
-    "regret",
-    "violation",
-    "gap\n%",
-    "shortfall\n%",
-    "less\nbroken",
-    "in equal\ntime",
-    "us",
-)
-"""Those of HEAD, narrow."""
 
 
 def _bar(shown: bool) -> Progress:
@@ -68,12 +56,14 @@ def progress(shown: bool) -> Iterator[Follow]:
     with _bar(shown) as bar:
         before = bar.add_task("the best point in hindsight", total=None, detail="")
 
-        def follow(name: str, begun: Moment, hindsight: Floats | None) -> Callable[[Moment], None]:
+        def follow(
+            name: str, begun: RunProgress, hindsight: Floats | None
+        ) -> Callable[[RunProgress], None]:
             bar.update(before, visible=False)
             task = bar.add_task(name, total=begun.rounds, completed=begun.rounds_done, detail="")
             clock = bar.get_time()
 
-            def moved(moment: Moment) -> None:
+            def moved(moment: RunProgress) -> None:
                 speed = (moment.rounds_done - begun.rounds_done) / max(bar.get_time() - clock, 1e-9)
                 regret = (
                     None
@@ -90,13 +80,13 @@ def progress(shown: bool) -> Iterator[Follow]:
 
 
 @contextmanager
-def tournament(shown: bool) -> Iterator[Callable[[Step, Moment], None]]:
+def tournament(shown: bool) -> Iterator[Callable[[Step, RunProgress], None]]:
     """What keeps one line moving over all runs; nothing is shown where stderr is not a terminal."""
     with _bar(shown) as bar:
         task = bar.add_task("the best points in hindsight", total=None, detail="")
         began: dict[int, float] = {}
 
-        def follow(step: Step, moment: Moment) -> None:
+        def follow(step: Step, moment: RunProgress) -> None:
             now = bar.get_time()
             speed = moment.rounds_done / max(now - began.setdefault(step.number, now), 1e-9)
             knob = "" if step.caution is None else f", caution {step.caution:g}"
@@ -158,7 +148,7 @@ def sweep(shown: bool) -> Iterator[Callable[[Stage], None]]:
         yield follow
 
 
-def _detail(moment: Moment, speed: float, regret: float | None = None) -> str:
+def _detail(moment: RunProgress, speed: float, regret: float | None = None) -> str:
     calls = f"{moment.calls / max(1, moment.rounds_done):.2f} calls a round"
     against = "" if regret is None else f"regret {number(regret)}, "
     return f"{speed:,.0f} rounds/s, {calls}, {against}violation {number(moment.violation_total)}"
@@ -183,19 +173,12 @@ def show_results(runs: Sequence[Run], title: str, page: Path, left_out: Mapping[
 def _results(runs: Sequence[Run], labels: Sequence[str]) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("learner", no_wrap=True)
-    for title in ("regret", "violation", "calls\na round", "largest\nexcess", "seconds"):
+    for metric in table_metrics():
+        title = metric.narrow_title or metric.title
         table.add_column(title, justify="right", vertical="bottom", no_wrap=True)
     for run, label in zip(runs, labels, strict=True):
-        cells = (
-            float(run.violations.sum()),
-            run.oracle_calls / len(run.losses),
-            run.max_excess,
-            run.seconds,
-        )
-        regret = "none" if run.regret is None else interval(run.regret)
-        table.add_row(
-            Text(label, style="bold"), Text(regret), *(Text(number(cell)) for cell in cells)
-        )
+        cells = (Text(metric.cell(run)) for metric in table_metrics())
+        table.add_row(Text(label, style="bold"), *cells)
     return table
 
 
@@ -211,7 +194,7 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
         table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
         for i in shown:
             table.add_column(
-                _TITLES[i], justify="right" if i else "left", vertical="bottom", no_wrap=True
+                NARROW_HEAD[i], justify="right" if i else "left", vertical="bottom", no_wrap=True
             )
         for standing in standings:
             if standing.stream == stream:

@@ -30,7 +30,6 @@ them is vacuous.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -38,6 +37,12 @@ import numpy as np
 
 from tidewolf.core.arrays import eps_of, inner
 from tidewolf.core.values import Value
+from tidewolf.evaluation.formatting import (
+    aligned,
+    finite_or_none,
+    number_or_none,
+    precise_interval,
+)
 from tidewolf.evaluation.membership import EVERY_POINT
 from tidewolf.functions.base import PiecewiseLinear
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE
@@ -66,7 +71,7 @@ UNSEEN = (
 """Why a run with rounds that were not seen has no bounds."""
 
 
-class Check(NamedTuple):
+class CertificateCheck(NamedTuple):
     """One law, what was measured, and what is allowed."""
 
     name: str
@@ -99,7 +104,7 @@ class Check(NamedTuple):
             None: "It is not known whether",
         }[self.holds]
         return (
-            f"{verdict} {self.law}: {shown(self.lower, self.upper)} was measured, "
+            f"{verdict} {self.law}: {precise_interval(self.lower, self.upper)} was measured, "
             f"{self.allowed:.4g} is allowed."
         )
 
@@ -124,13 +129,35 @@ class Total(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Certificate(Value):
-    """The checks of a run, and its two totals."""
+    """What a run can prove about itself: `run.certificate`. Prints as a table and a verdict.
 
-    checks: tuple[Check, ...]
+    Parameters
+    ----------
+    checks : tuple of CertificateCheck
+        Each a law, what was measured, and what is allowed.
+    regret : Total
+        The regret beside its measured bound, its promise, and what no run of members can exceed.
+    violation : Total
+        The same of the violation.
+    reasons : tuple of str
+        Why bound or promise are missing, where they are.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(2)
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
+    >>> certificate = tw.run(tw.LyapunovDescent(K), stream).certificate
+    >>> certificate.holds, certificate.failures
+    (True, ())
+    >>> [check.name for check in certificate.checks][:3]
+    ['membership', 'distances', 'tolerance']
+    """
+
+    checks: tuple[CertificateCheck, ...]
     regret: Total
     violation: Total
     reasons: tuple[str, ...]
-    """why bound or promise are missing, where they are"""
 
     @property
     def holds(self) -> bool | None:
@@ -171,15 +198,15 @@ class Certificate(Value):
     def __str__(self) -> str:
         rows = [("", "measured", "measured bound", "promise", "bound/trivial")]
         for name, total in (("regret", self.regret), ("violation", self.violation)):
-            measured = "none" if total.measured is None else shown(*total.measured)
+            measured = "none" if total.measured is None else precise_interval(*total.measured)
             vacuous = " vacuous" if (total.ratio or 0.0) >= 1.0 else ""
             rows.append(
                 (
                     name,
                     measured,
-                    _number(total.bound),
-                    _number(total.promise),
-                    _number(total.ratio) + vacuous,
+                    number_or_none(total.bound),
+                    number_or_none(total.promise),
+                    number_or_none(total.ratio) + vacuous,
                 )
             )
         return "\n".join(f"  {line}" for line in (*aligned(rows), *self.reasons, self.verdict))
@@ -244,12 +271,13 @@ class Audit:
     def restored(cls, learner: Learner[Any], parts: tuple[Any, ...]) -> Audit:
         """What was gathered before, to gather on."""
         audit = cls(learner)
-        audit.updates, audit._moved, audit._stride, worst, sample = parts
+        audit.updates, audit._moved, audit._stride = parts[:3]
+        worst, sample = parts[3:]
         audit._worst = dict(zip(audit._worst, worst, strict=True))
         audit.sample = [Weighed(*ends) for ends in sample]
         return audit
 
-    def checks(self, allowed: float) -> list[Check]:
+    def checks(self, allowed: float) -> list[CertificateCheck]:
         """The four checks; none where there was no projection."""
         if not self.updates:
             return []
@@ -261,14 +289,14 @@ class Audit:
             "center": "projecting brings y no farther from the center",
         }
         found = [
-            Check(name, law, self._worst[name], self._worst[name], allowed)
+            CertificateCheck(name, law, self._worst[name], self._worst[name], allowed)
             for name, law in laws.items()
         ]
         sampled = (
             f"projecting brings y no farther from any member of the set ({len(members)} of "
             f"{self._moved} updates asked)"
         )
-        return [*found, Check("members", sampled, lower, upper, allowed)]
+        return [*found, CertificateCheck("members", sampled, lower, upper, allowed)]
 
 
 def _closer(last: Companion) -> float:
@@ -307,18 +335,18 @@ def certify(run: Run) -> Certificate:
     return Certificate(tuple(checks), regrets, violations, reasons)
 
 
-def _membership(run: Run, rounding: float) -> Check:
+def _membership(run: Run, rounding: float) -> CertificateCheck:
     excess, found = run.max_excess, run.membership
-    return Check("membership", found.law, excess, excess, rounding, found.how)
+    return CertificateCheck("membership", found.law, excess, excess, rounding, found.how)
 
 
-def _calls(run: Run) -> list[Check]:
+def _calls(run: Run) -> list[CertificateCheck]:
     share = run.learner.fields().get("calls_per_round")
     if share is None or run.rounds == 0:
         return []
     over = float((np.cumsum(run.calls) - share * np.arange(1, run.rounds + 1)).max())
     return [
-        Check(
+        CertificateCheck(
             "calls",
             f"oracle calls stay within {share:g} a round at all times",
             over,
@@ -342,52 +370,35 @@ def _trivial(run: Run) -> tuple[float | None, float | None]:
     return (None, None) if slopes is None else (slopes[0] * size, slopes[1] * size)
 
 
-def _totals(run: Run, regret: Total, violation: Total) -> list[Check]:
+def _totals(run: Run, regret: Total, violation: Total) -> list[CertificateCheck]:
     """Both totals against bound and promise, where there are such."""
     feasible = run.comparator is not None and run.comparator.feasible is True
     denied = feasible and run.bound.violation is None and run.bound.reason == HOPELESS
     denial = " (which denies the point that keeps every constraint)" if denied else ""
-    eps, losses, breaches = (
-        SUMS * eps_of(run.learner.hard_set.center),
-        float(np.abs(run.losses).sum()),
-        float(run.violations.sum()),
-    )
-    between, allowance = regret.measured or (-math.inf, math.inf), excused(run, run.rounds)
+    eps = SUMS * eps_of(run.learner.hard_set.center)
+    losses, breaches = float(np.abs(run.losses).sum()), float(run.violations.sum())
+    lower, upper = regret.measured or (-math.inf, math.inf)
+    least, slack = breaches if feasible else -math.inf, feasibility_slack(run, run.rounds)
     checks = []
-    for name, what, most, most_breaches, but in (
-        ("bound", "measured bound", regret.bound, 0.0 if denied else violation.bound, denial),
-        ("promise", "promise", regret.promise, violation.promise, ""),
+    for name, what, most in (
+        ("bound", "measured bound", regret.bound),
+        ("promise", "promise", regret.promise),
     ):
         if most is not None:
-            checks.append(
-                Check(
-                    f"regret {name}",
-                    f"the regret is within its {what}",
-                    *between,
-                    most + eps * (losses + abs(most)),
-                )
-            )
-        if most_breaches is not None:
-            lower, allowed = (
-                breaches if feasible else -math.inf,
-                most_breaches + allowance + eps * (breaches + most_breaches),
-            )
-            checks.append(
-                Check(
-                    f"violation {name}",
-                    f"the violation is within its {what}{but}",
-                    lower,
-                    breaches,
-                    allowed,
-                )
-            )
+            law, allowed = f"the regret is within its {what}", most + eps * (losses + abs(most))
+            checks.append(CertificateCheck(f"regret {name}", law, lower, upper, allowed))
+        most = violation.promise if name == "promise" else 0.0 if denied else violation.bound
+        if most is not None:
+            law = f"the violation is within its {what}{denial if name == 'bound' else ''}"
+            allowed = most + slack + eps * (breaches + most)
+            checks.append(CertificateCheck(f"violation {name}", law, least, breaches, allowed))
     return [*checks, *_promises(regret, violation)]
 
 
-def _promises(regret: Total, violation: Total) -> list[Check]:
+def _promises(regret: Total, violation: Total) -> list[CertificateCheck]:
     """Each measured bound against the promise, where there are both."""
     return [
-        Check(
+        CertificateCheck(
             f"{name} bound below promise",
             f"the measured bound on the {name} is within the promise",
             bound,
@@ -399,7 +410,7 @@ def _promises(regret: Total, violation: Total) -> list[Check]:
     ]
 
 
-def excused(run: Run, rounds: int) -> float:
+def feasibility_slack(run: Run, rounds: int) -> float:
     """What may be broken of constraints that are kept in so many rounds: a comparator keeps them up
     to 1e-9 of their size, not better.
     """
@@ -410,32 +421,7 @@ def excused(run: Run, rounds: int) -> float:
     return rounds * max(FEASIBILITY_TOLERANCE, 100 * eps_of(run.learner.hard_set.center)) * size
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The rows of a table as lines: names to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            f"{cell:>{w}}" if i else f"{cell:{w}}"
-            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
-
-
-def shown(lower: float, upper: float) -> str:
-    ends = f"{lower:.6g}", f"{upper:.6g}"
-    return ends[1] if ends[0] == ends[1] else f"[{ends[0]}, {ends[1]}]"
-
-
-def _number(x: float | None) -> str:
-    return "none" if x is None else f"{x:.4g}"
-
-
-def _told(check: Check) -> dict[str, Any]:
-    measured, allowed = _plain(check.upper), _plain(check.allowed)
+def _told(check: CertificateCheck) -> dict[str, Any]:
+    measured, allowed = finite_or_none(check.upper), finite_or_none(check.allowed)
     told = {"holds": check.holds, "measured": measured, "allowed": allowed}
     return told | ({"how": check.how} if check.how else {})
-
-
-def _plain(x: float) -> float | None:
-    return x if math.isfinite(x) else None

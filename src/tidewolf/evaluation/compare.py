@@ -20,7 +20,7 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
 from tidewolf.core.feedback import SEES
 from tidewolf.evaluation.comparison import Comparison, Entry, Venue
-from tidewolf.evaluation.recording import Moment
+from tidewolf.evaluation.recording import RunProgress
 from tidewolf.evaluation.run import Run, run
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods.base import Learner
@@ -52,14 +52,50 @@ def compare(
     cautions: Sequence[float] | None = None,
     budgets: Sequence[float] | None = (1.0,),
     seeds: Sequence[int] = (0,),
-    progress: Callable[[Step, Moment], None] | None = None,
+    progress: Callable[[Step, RunProgress], None] | None = None,
 ) -> Comparison:
     """Play every learner on every stream, at every caution, budget and seed it has a setting for.
 
-    `learners` are classes, or functions of (K, horizon, ...), by name where they are a mapping.
-    `streams` are problems, functions of a seed that make one, or, in a mapping, pairs (K, stream).
-    None for `cautions` or `budgets` leaves each learner its own default. Where a seed changes
-    neither stream nor learner, it is not played again.
+    Where a seed changes neither stream nor learner, it is not played again. A run that is refused
+    is an entry with the sentence that refused it.
+
+    Parameters
+    ----------
+    learners : sequence or mapping
+        Classes, or functions of (K, horizon, ...); by name where they are a mapping.
+    streams : problem, sequence or mapping
+        Problems, functions of a seed that make one, or, in a mapping, pairs (K, stream).
+    cautions : sequence of float, default None
+        The cautions to try; None: each learner's own default.
+    budgets : sequence of float, default (1.0,)
+        The oracle calls allowed a round; None: each learner's own default.
+    seeds : sequence of int, default (0,)
+        The seeds of streams and learners that have one.
+    progress : callable, default None
+        Is called a few times a second with which run is under way, and how far it is.
+
+    Returns
+    -------
+    Comparison
+        Every run, the frontiers as caution moves, and how learners stand against a rival.
+
+    Raises
+    ------
+    InvalidInput
+        Where there is nothing to play, or two have one name.
+    WrongType
+        Where a learner or a stream is something else.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(2)
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
+    >>> found = tw.compare(
+    ...     [tw.LyapunovDescent, tw.rivals.SinhaVaze], {"capacities": (K, stream)}, cautions=[1, 10]
+    ... )
+    >>> found.learners, found.rival, len(found.entries)
+    (('LyapunovDescent', 'SinhaVaze'), 'SinhaVaze', 4)
     """
     as_callback(progress, "progress, which is told how far each run is,")
     factories = _factories(learners)
@@ -250,7 +286,7 @@ def _entry(
     factory: Factory,
     settings: dict[str, float],
     best: Comparator,
-    progress: Callable[[Step, Moment], None] | None,
+    progress: Callable[[Step, RunProgress], None] | None,
 ) -> Entry:
     known = signature(factory).parameters
     given = {
@@ -266,7 +302,7 @@ def _entry(
     )
     entry = Entry(step.stream, step.learner, step.seed, caution, budget)
     try:
-        told = None if progress is None else lambda moment: progress(step, moment)
+        told = None if progress is None else lambda so_far: progress(step, so_far)
         learner = factory(problem.K, **given)
         if not isinstance(learner, Learner):
             raise WrongType(f"{step.learner} made {shown(learner)} where a learner is needed.")

@@ -14,7 +14,7 @@ import math
 import os
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -23,10 +23,11 @@ from typing import Any, NamedTuple, final
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_flag, as_path, is_text, shown
 from tidewolf.core.arrays import as_number
+from tidewolf.core.display import presenter_of
 from tidewolf.core.errors import BrokenFile, InvalidInput, MissingExtra, NewerFormat
 from tidewolf.core.feedback import who_sees_what
 from tidewolf.core.values import Value
-from tidewolf.evaluation.certificate import aligned
+from tidewolf.evaluation.formatting import aligned, finite_or_none, plain_interval
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
 
 FORMAT = 2
@@ -102,9 +103,27 @@ class Standing(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Value):
-    """What a tournament came to.
+    """What a tournament came to: what `tw.compare` gives.
 
     Prints as a table of standings; shares are of the comparator's mean loss, 0.005 being 0.5 %.
+
+    Parameters
+    ----------
+    venues : tuple of Venue
+        Each stream under each seed, and what is known of its best fixed point.
+    entries : tuple of Entry
+        The runs, each number a round.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(2)
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
+    >>> found = tw.compare(
+    ...     [tw.LyapunovDescent, tw.rivals.SinhaVaze], {"capacities": (K, stream)}, cautions=[1, 10]
+    ... )
+    >>> [point.caution for point in found.frontier("capacities", "LyapunovDescent")]
+    [1.0, 10.0]
     """
 
     venues: tuple[Venue, ...]
@@ -136,11 +155,22 @@ class Comparison(Value):
         *,
         seconds: float | None = None,
     ) -> tuple[Point, ...]:
-        """The points of a learner as caution moves, at equal calls (this budget) and equal time (at
-        most so many seconds a round).
+        """The points of a learner as caution moves, at equal calls and equal time.
 
-        Without a budget those of every budget; a learner that has none counts for all. Seeds are
-        averaged: a point counts where every seed was run and has a regret.
+        Parameters
+        ----------
+        stream, learner : str
+            Their names.
+        budget : float, default None
+            Oracle calls allowed a round; a learner without such a setting counts for all. None:
+            the points of every budget.
+        seconds : float, default None
+            Only points that took at most so many seconds a round.
+
+        Returns
+        -------
+        tuple of Point
+            Means over seeds: a point counts where every seed was run and has a regret.
         """
         self._require(stream, learner)
         budget = None if budget is None else as_number(budget, "The budget", above=0.0)
@@ -303,22 +333,19 @@ class Comparison(Value):
             "format": FORMAT,
             "rival": self.rival,
             "streams": [
-                {**v._asdict(), "lower": _plain(v.lower), "upper": _plain(v.upper)}
+                {**v._asdict(), "lower": finite_or_none(v.lower), "upper": finite_or_none(v.upper)}
                 for v in self.venues
             ],
-            "runs": [
-                {**e._asdict(), "regret": None if e.regret is None else _ends(e.regret)}
-                for e in self.entries
-            ],
+            "runs": [{**e._asdict(), "regret": plain_interval(e.regret)} for e in self.entries],
             "standings": [
                 {
                     **{name: getattr(s, name) for name in ("stream", "learner", "budget")},
                     **{
-                        name: _plain(getattr(s, name))
+                        name: finite_or_none(getattr(s, name))
                         for name in ("shortfall", "saving", "saving_in_time")
                     },
                     "points": [
-                        {**p._asdict(), "gap": _plain(above)}
+                        {**p._asdict(), "gap": finite_or_none(above)}
                         for p, above in zip(s.points, s.gaps or repeat(None), strict=False)
                     ],
                 }
@@ -328,7 +355,18 @@ class Comparison(Value):
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Comparison:
-        """The comparison that `save` wrote into a folder."""
+        """Read the comparison that `save` wrote.
+
+        Parameters
+        ----------
+        folder : path
+            Where it was saved.
+
+        Returns
+        -------
+        Comparison
+            The same again.
+        """
         path = as_path(folder, "The folder of a comparison") / FILES[0]
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
@@ -374,19 +412,22 @@ class Comparison(Value):
 
     def plot(self) -> Any:
         """The frontiers of every stream: a matplotlib Figure, which a notebook shows."""
-        from tidewolf.report.pictures import plot_comparison
-
-        return plot_comparison(self)
+        return presenter_of(self).plot(self)
 
     def _repr_html_(self) -> str:
         """The tables of standings and the frontiers, for notebooks."""
-        from tidewolf.report.notebook import comparison_html
-
-        return comparison_html(self)
+        return presenter_of(self).html(self)
 
     def save(self, folder: str | os.PathLike[str], *, force: bool = False) -> None:
-        """comparison.json (everything) and comparison.csv (the runs) in a folder, each whole or not
-        at all.
+        """Write comparison.json (everything) and comparison.csv (the runs), each whole or not at
+        all.
+
+        Parameters
+        ----------
+        folder : path
+            Where they go; it is made where it does not exist.
+        force : bool, default False
+            Whether files that are there already may be overwritten.
         """
         folder = require_free(folder, FILES, force)
         folder.mkdir(parents=True, exist_ok=True)
@@ -459,48 +500,59 @@ class Comparison(Value):
         return "\n".join([*lines, *self.warnings()])
 
 
-HEAD = (
-    "learner",
-    "calls",
-    "regret",
-    "violation",
-    "gap %",
-    "shortfall %",
-    "less violation",
-    "in equal time",
-    "us a round",
+class StandingColumn(NamedTuple):
+    """A number of a standing, as tables show it; ranges where caution moves."""
+
+    title: str
+    narrow_title: str
+    """what it is called where there is little room"""
+    cell: Callable[[Standing], str]
+    """of a standing with points"""
+
+
+def _over_points(form: str, number: Callable[[Point], float]) -> Callable[[Standing], str]:
+    return lambda standing: _range([number(point) for point in standing.points], form)
+
+
+def _gaps(standing: Standing) -> str:
+    if standing.gaps is None:
+        return "none"
+    return _range([100.0 * above for above in standing.gaps], "+.2f")
+
+
+def _shortfall(standing: Standing) -> str:
+    return "none" if standing.shortfall is None else f"{100.0 * standing.shortfall:+.2f}"
+
+
+def _times(saving: float | None) -> str:
+    return "none" if saving is None else f"{saving:.3g}x"
+
+
+def _microseconds(standing: Standing) -> str:
+    return f"{1e6 * statistics.median(point.seconds for point in standing.points):.0f}"
+
+
+COLUMNS = (
+    StandingColumn("calls", "calls", _over_points(".3g", lambda point: point.calls)),
+    StandingColumn("regret", "regret", _over_points(".4g", lambda point: point.regret)),
+    StandingColumn("violation", "violation", _over_points(".3g", lambda point: point.violation)),
+    StandingColumn("gap %", "gap\n%", _gaps),
+    StandingColumn("shortfall %", "shortfall\n%", _shortfall),
+    StandingColumn("less violation", "less\nbroken", lambda standing: _times(standing.saving)),
+    StandingColumn(
+        "in equal time", "in equal\ntime", lambda standing: _times(standing.saving_in_time)
+    ),
+    StandingColumn("us a round", "us", _microseconds),
 )
+HEAD = ("learner", *(column.title for column in COLUMNS))
+NARROW_HEAD = ("learner", *(column.narrow_title for column in COLUMNS))
 
 
 def cells(standing: Standing) -> tuple[str, ...]:
-    """A standing as a row under HEAD; ranges where caution moves."""
-    points, named = (
-        standing.points,
-        (
-            standing.learner
-            if standing.budget is None
-            else f"{standing.learner} at {standing.budget:g}"
-        ),
-    )
-    if not points:
-        return (named, *("none" for _ in HEAD[1:]))
-    return (
-        named,
-        _range([p.calls for p in points], ".3g"),
-        _range([p.regret for p in points], ".4g"),
-        _range([p.violation for p in points], ".3g"),
-        (
-            "none"
-            if standing.gaps is None
-            else _range([100.0 * above for above in standing.gaps], "+.2f")
-        ),
-        "none" if standing.shortfall is None else f"{100.0 * standing.shortfall:+.2f}",
-        *(
-            "none" if saving is None else f"{saving:.3g}x"
-            for saving in (standing.saving, standing.saving_in_time)
-        ),
-        f"{1e6 * statistics.median(p.seconds for p in points):.0f}",
-    )
+    """A standing as a row under HEAD."""
+    budget = "" if standing.budget is None else f" at {standing.budget:g}"
+    numbers = (column.cell(standing) if standing.points else "none" for column in COLUMNS)
+    return (f"{standing.learner}{budget}", *numbers)
 
 
 def require_free(folder: str | os.PathLike[str], names: Sequence[str], force: bool) -> Path:
@@ -520,35 +572,24 @@ def _point(group: Sequence[Entry]) -> Point | None:
     """The mean over the seeds of one setting; None where one was refused or has no regret."""
     if any(entry.regret is None or not math.isfinite(entry.regret[1]) for entry in group):
         return None
-    regret, violation, calls, seconds = (
-        statistics.fmean(numbers)
-        for numbers in zip(
-            *((e.regret[1], e.violation, e.calls, e.seconds) for e in group if e.regret),
-            strict=True,
-        )
+    regrets = [entry.regret[1] for entry in group if entry.regret]
+    violations, calls, seconds = (
+        [getattr(entry, name) for entry in group] for name in ("violation", "calls", "seconds")
     )
     return Point(
         group[0].caution,
         group[0].budget,
-        regret,
-        violation,
-        calls,
-        seconds,
-        max(e.excess or 0.0 for e in group),
+        statistics.fmean(regrets),
+        statistics.fmean(violations),
+        statistics.fmean(calls),
+        statistics.fmean(seconds),
+        max(entry.excess or 0.0 for entry in group),
     )
 
 
 def _range(numbers: Sequence[float], form: str) -> str:
     ends = [f"{end:{form}}" for end in (min(numbers), max(numbers))]
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
-
-
-def _plain(x: float | None) -> float | None:
-    return x if x is not None and math.isfinite(x) else None
-
-
-def _ends(interval: tuple[float, float]) -> dict[str, float | None]:
-    return {"lower": _plain(interval[0]), "upper": _plain(interval[1])}
 
 
 def _end(number: float | None, below: bool) -> float:

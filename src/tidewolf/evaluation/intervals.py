@@ -26,7 +26,13 @@ from tidewolf.core.arguments import as_callback
 from tidewolf.core.arrays import as_count, eps_of
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.core.values import Value
-from tidewolf.evaluation.certificate import SUMS, UNSEEN, Check, aligned, excused, shown
+from tidewolf.evaluation.certificate import SUMS, UNSEEN, CertificateCheck, feasibility_slack
+from tidewolf.evaluation.formatting import (
+    aligned,
+    number_or_none,
+    plain_interval,
+    precise_interval,
+)
 from tidewolf.evaluation.run import Run
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods.base import Bound
@@ -64,12 +70,30 @@ class Interval(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Intervals(Value):
-    """The intervals of a run, by length and then by start."""
+    """The intervals of a run, by length and then by start: what `tw.intervals` gives.
+
+    Parameters
+    ----------
+    learner : str
+        The name of the learner's class.
+    every : tuple of Interval
+        Its rounds, the comparator for these alone, regret, violation, and the measured bound.
+    checks : tuple of CertificateCheck
+        Each interval against the learner's measured bound for it, where there is one.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(2)
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
+    >>> found = tw.intervals(tw.run(tw.LyapunovDescent(K), stream), shortest=2)
+    >>> [str(each) for each in found.every]
+    ['rounds 0 to 2', 'rounds 1 to 3', 'rounds 2 to 4', 'rounds 0 to 4']
+    """
 
     learner: str
     every: tuple[Interval, ...]
-    checks: tuple[Check, ...]
-    """each interval against the learner's measured bound for it, where there is one"""
+    checks: tuple[CertificateCheck, ...]
 
     @property
     def worst_regret(self) -> Interval | None:
@@ -109,11 +133,7 @@ class Intervals(Value):
                     "start": each.start,
                     "stop": each.stop,
                     "feasible": each.feasible,
-                    "regret": (
-                        None
-                        if each.regret is None
-                        else {"lower": _plain(each.regret[0]), "upper": _plain(each.regret[1])}
-                    ),
+                    "regret": plain_interval(each.regret),
                     "violation": each.violation,
                     "bound": {"regret": each.bound.regret, "violation": each.bound.violation},
                 }
@@ -141,10 +161,12 @@ class Intervals(Value):
                     f"{length}",
                     f"{len(these)}",
                     f"{sum(each.feasible is False for each in these)}",
-                    "none" if regret is None or regret.regret is None else shown(*regret.regret),
-                    _number(None if regret is None else regret.bound.regret),
-                    _number(violation.violation),
-                    _number(violation.bound.violation),
+                    "none"
+                    if regret is None or regret.regret is None
+                    else precise_interval(*regret.regret),
+                    number_or_none(None if regret is None else regret.bound.regret),
+                    number_or_none(violation.violation),
+                    number_or_none(violation.bound.violation),
                 )
             )
         said = [
@@ -163,8 +185,39 @@ class Intervals(Value):
 def intervals(
     run: Run, shortest: int | None = None, *, progress: Callable[[int, int], None] | None = None
 ) -> Intervals:
-    """Regret and violation on every interval of the family; `progress` is told how many of them are
-    done, and of how many.
+    """Regret and violation on intervals of a run, each against the best point for it alone.
+
+    Parameters
+    ----------
+    run : Run
+        What `tw.run` gave.
+    shortest : int, default None
+        How many rounds the shortest intervals have, rounded up to a power of 2; None: a
+        thirty-second of the run.
+    progress : callable, default None
+        Is called with how many intervals are done, and of how many.
+
+    Returns
+    -------
+    Intervals
+        Every interval with its regret, violation and measured bound; prints as a table of the
+        worst of each length.
+
+    Raises
+    ------
+    WrongType
+        Where `run` is no run.
+    InvalidInput
+        Where it has no rounds.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(2)
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
+    >>> found = tw.intervals(tw.run(tw.LyapunovDescent(K), stream), shortest=2)
+    >>> print(found.worst_violation, found.worst_violation.violation)
+    rounds 0 to 2 0.25
     """
     if not isinstance(run, Run):
         raise WrongType(
@@ -186,7 +239,7 @@ def intervals(
         found.append(_interval(run, start, stop))
         if progress is not None:
             progress(done, len(family))
-    per_round = excused(run, 1)
+    per_round = feasibility_slack(run, 1)
     checks = (
         ()
         if run.learner.on_average
@@ -224,7 +277,7 @@ def _best(run: Run, start: int, stop: int) -> Comparator | None:
         return None
 
 
-def _checks(run: Run, each: Interval, per_round: float) -> list[Check]:
+def _checks(run: Run, each: Interval, per_round: float) -> list[CertificateCheck]:
     eps, checks = SUMS * eps_of(run.learner.hard_set.center), []
     if each.bound.regret is not None:
         lower, upper = each.regret or (-math.inf, math.inf)
@@ -232,7 +285,7 @@ def _checks(run: Run, each: Interval, per_round: float) -> list[Check]:
             float(abs(run.losses[each.start : each.stop]).sum()) + abs(each.bound.regret)
         )
         checks.append(
-            Check(
+            CertificateCheck(
                 "regret",
                 f"the regret of {each} is within its measured bound",
                 lower,
@@ -244,7 +297,7 @@ def _checks(run: Run, each: Interval, per_round: float) -> list[Check]:
         lower = each.violation if each.feasible else -math.inf
         slack = eps * (each.violation + each.bound.violation) + per_round * each.length
         checks.append(
-            Check(
+            CertificateCheck(
                 "violation",
                 f"the violation of {each} is within its measured bound",
                 lower,
@@ -260,11 +313,3 @@ def _worst_regret(every: tuple[Interval, ...] | list[Interval]) -> Interval | No
     return (
         max(known, key=lambda each: each.regret[1] if each.regret else -math.inf) if known else None
     )
-
-
-def _number(x: float | None) -> str:
-    return "none" if x is None else f"{x:.4g}"
-
-
-def _plain(x: float) -> float | None:
-    return x if math.isfinite(x) else None

@@ -144,7 +144,8 @@ class Membership:
 
     def restore(self, parts: tuple[Any, ...]) -> None:
         """What `parts` gave, to go on from."""
-        self._worst, self._points, self._combined, self._asked, last = parts
+        self._worst, *counts, last = parts
+        self._points, self._combined, self._asked = counts
         self._last = None if last is None else like(last, self._K.center)
 
 

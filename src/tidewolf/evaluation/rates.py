@@ -26,7 +26,7 @@ import numpy as np
 from tidewolf.core.arguments import as_items
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.values import Value
-from tidewolf.evaluation.certificate import aligned
+from tidewolf.evaluation.formatting import aligned, number_or_none
 from tidewolf.evaluation.run import Run
 
 CONFIDENCE = 0.95
@@ -64,7 +64,30 @@ class Growth(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Rates(Value):
-    """The growth of both totals over the runs of one learner."""
+    """How fast both totals grow with the horizon: what `tw.rates` gives. Prints as a table.
+
+    Parameters
+    ----------
+    learner : str
+        The name of the learner's class.
+    horizons : tuple of int
+        The lengths of the runs, each once.
+    runs : int
+        How many runs there were.
+    regret : Growth
+        The exponent of the regret, its confidence interval, and the theorem's.
+    violation : Growth
+        The same of the violation.
+
+    Examples
+    --------
+    >>> K, learner = tw.sets.Simplex(2), tw.LyapunovDescent(tw.sets.Simplex(2))
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 400)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 400))
+    >>> growth = tw.rates([tw.run(learner, stream[:T]) for T in (100, 200, 400)])
+    >>> growth.horizons, growth.violation.exponent < 0.5
+    ((100, 200, 400), True)
+    """
 
     learner: str
     horizons: tuple[int, ...]
@@ -102,7 +125,8 @@ class Rates(Value):
                 if growth.interval is None
                 else f"{growth.interval[0]:.3f} and {growth.interval[1]:.3f}"
             )
-            rows.append((name, _number(growth.exponent), between, _number(growth.theory)))
+            exponent, theory = (number_or_none(x, ".3f") for x in (growth.exponent, growth.theory))
+            rows.append((name, exponent, between, theory))
             reasons += [f"{name}: {growth.reason}"] if growth.reason else []
         about = (
             f"Rates of {self.learner}: {self.runs} runs of {self.horizons[0]} to "
@@ -112,7 +136,35 @@ class Rates(Value):
 
 
 def rates(runs: Sequence[Run]) -> Rates:
-    """Growth exponents over runs of one learner at two horizons or more, several seeds at each."""
+    """How fast regret and violation grow with the horizon.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Runs of one learner at two horizons or more, several seeds at each.
+
+    Returns
+    -------
+    Rates
+        For regret and violation the exponent of T with its confidence interval, beside the
+        theorem's.
+
+    Raises
+    ------
+    WrongType
+        Where these are no runs, or one alone.
+    InvalidInput
+        Where they are of several learners, or of one length.
+
+    Examples
+    --------
+    >>> K, learner = tw.sets.Simplex(2), tw.LyapunovDescent(tw.sets.Simplex(2))
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 400)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 400))
+    >>> growth = tw.rates([tw.run(learner, stream[:T]) for T in (100, 200, 400)])
+    >>> growth.regret.exponent < 0.7
+    True
+    """
     runs = as_items(runs, "What rates takes", "[tidewolf.run(...), tidewolf.run(...)]")
     if len(runs) == 1 or not all(isinstance(run, Run) for run in runs):
         raise WrongType(
@@ -172,7 +224,3 @@ def growth(
         float(left @ left) / freedom / float(x @ x)
     )
     return Growth(slope, (slope - margin, slope + margin), theory)
-
-
-def _number(x: float | None) -> str:
-    return "none" if x is None else f"{x:.3f}"

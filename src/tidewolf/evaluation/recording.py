@@ -23,7 +23,7 @@ from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import fingerprint
 from tidewolf.evaluation.certificate import Audit
 from tidewolf.evaluation.membership import Membership
-from tidewolf.evaluation.trajectory_summary import Trail
+from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.evaluation.warm_up import needs, small_runs
 from tidewolf.loop import Played, play
 from tidewolf.methods.base import Learner
@@ -32,7 +32,7 @@ _TOTAL = 1e307
 """What the values of a run may add up to: differences of two such totals are numbers still."""
 
 
-class Moment(NamedTuple):
+class RunProgress(NamedTuple):
     """How far a run has come."""
 
     rounds_done: int
@@ -57,7 +57,7 @@ class _Snapshot(NamedTuple):
     seconds: float
     audit: tuple[Any, ...]
     each: Floats
-    trail: tuple[Any, ...]
+    trajectory: tuple[Any, ...]
     membership: tuple[Any, ...]
 
 
@@ -78,10 +78,10 @@ class Recording:
         self.calls = np.zeros(rounds, dtype=np.int64)
         self.ends: list[int] = []
         self.measures: list[tuple[float, ...]] = []
-        self.state, self.audit, self.trail = (
+        self.state, self.audit, self.trajectory = (
             learner.start(),
             Audit(learner),
-            Trail(rounds, learner.hard_set.shape),
+            TrajectorySummary(rounds, learner.hard_set.shape),
         )
         if warm_up:
             _warm_up(learner, stream, self.state)
@@ -110,7 +110,7 @@ class Recording:
         self.calls[stop - 1] += played.state.calls - self.state.calls
         points = played.x if self.learner.needs is Bandit else played.x[None, ...]
         self.membership.see(points, self.state)
-        self.trail.see(points, stop - self.t)
+        self.trajectory.see(points, stop - self.t)
         if len(self.each) and self.violations[self.t : stop].any():
             self._count_each(points, stop)
         self.t, self.state = stop, played.state
@@ -151,13 +151,13 @@ class Recording:
         return self.t == len(self.stream)
 
     @property
-    def moment(self) -> Moment:
+    def progress(self) -> RunProgress:
         """How far it has come."""
         losses, violations = (
             float(self.losses[: self.t].sum()),
             float(self.violations[: self.t].sum()),
         )
-        return Moment(self.t, len(self.stream), int(self.state.calls), losses, violations)
+        return RunProgress(self.t, len(self.stream), int(self.state.calls), losses, violations)
 
     def save(self) -> bytes:
         """All of it as bytes."""
@@ -175,7 +175,7 @@ class Recording:
             seconds=self.seconds,
             audit=self.audit.parts(),
             each=self.each,
-            trail=self.trail.parts(),
+            trajectory=self.trajectory.parts(),
             membership=self.membership.parts(),
         )
         return checkpoint.dump(
@@ -194,7 +194,7 @@ class Recording:
             recording._require_like(found)
             recording.state = learner.load(found.state.tobytes(), source=source)
             recording.audit = Audit.restored(learner, found.audit)
-            recording.trail.restore(found.trail, learner.hard_set.center)
+            recording.trajectory.restore(found.trajectory, learner.hard_set.center)
             recording.membership.restore(found.membership)
             recording.t, recording.seconds, recording.each = found.t, found.seconds, found.each
             for name in ("losses", "violations", "distances", "calls"):
@@ -246,7 +246,7 @@ class Recording:
             type(count) is int and count >= 0 for count in counts
         ):
             raise ValueError("its membership counts what cannot be counted")
-        if last is not None and last.shape != self.trail.means.shape[1:]:
+        if last is not None and last.shape != self.trajectory.means.shape[1:]:
             raise ValueError("its last point is none of the set")
         *counts, worst, sample = found.audit
         if (
@@ -255,13 +255,13 @@ class Recording:
             or not type(worst) is type(sample) is tuple
         ):
             raise ValueError("its audit counts what cannot be counted")
-        means, *counts, total = found.trail
-        if means.shape != self.trail.means.shape or not (
+        means, *counts, total = found.trajectory
+        if means.shape != self.trajectory.means.shape or not (
             total is None or total.shape == means.shape[1:]
         ):
-            raise ValueError("its trail is not as long or as wide as the run")
+            raise ValueError("its trajectory is not as long or as wide as the run")
         if not all(type(count) is int and 0 <= count <= t for count in counts):
-            raise ValueError("its trail has other rounds than the run")
+            raise ValueError("its trajectory has other rounds than the run")
 
     def updates(self) -> tuple[Int64s, Floats]:
         """After how many rounds each update came, and the learner's running numbers after each."""

@@ -13,12 +13,14 @@ import numpy as np
 from tidewolf.core.arguments import as_callback, shown
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Stream
+from tidewolf.core.display import presenter_of
 from tidewolf.core.errors import MissingExtra, NotSupported, WrongType
 from tidewolf.core.types import Floats
 from tidewolf.evaluation.certificate import UNSEEN, Audit, Certificate, certify
 from tidewolf.evaluation.membership import Membership
-from tidewolf.evaluation.recording import Moment, Recording
-from tidewolf.evaluation.trajectory_summary import Trail
+from tidewolf.evaluation.metrics import plain_metrics, round_columns
+from tidewolf.evaluation.recording import Recording, RunProgress
+from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods.base import Bound, Learner, Record
@@ -29,29 +31,65 @@ PROGRESS_SECONDS = 0.1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run(Record):
-    """What happened, round by round.
+    """What happened when a learner played a stream, round by round: what `tw.run` gives.
 
-    `regret` needs the comparator, which is computed when first asked.
+    Prints as a few lines, shows itself in notebooks. `regret` needs the comparator, which is
+    computed when first asked.
+
+    Parameters
+    ----------
+    losses : array of float
+        The loss of each round.
+    violations : array of float
+        By how much the limit of each round was broken; 0 where it was kept.
+    calls : array of int
+        Oracle calls made after each round.
+    distances : array of float
+        |x - y| of the projection that each round was played from.
+    final_state : object
+        The learner's state after the last round, to go on from.
+    ends : array of int
+        After how many rounds each update came.
+    measures : array of float
+        The learner's running numbers after each update, one row each.
+    learner : Learner
+        Who played.
+    stream : Stream
+        What was played.
+    membership : Membership
+        What was gathered of the played points' being members of the hard set.
+    seconds : float
+        What acting, evaluating and learning took; compiling is not counted.
+    audit : Audit
+        What was gathered of the learner's projections; see `certificate`.
+    each_violation : array of float, default None
+        By how much each limit was broken in all, where a round has several: a capacity for each
+        link, the pieces of a MaxAffine.
+    known : Comparator, default None
+        The comparator, where somebody has computed it already.
+    trajectory : TrajectorySummary, default None
+        The mean point of each of a bounded number of parts of the rounds.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(2)
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
+    >>> run = tw.run(tw.LyapunovDescent(K), stream)
+    >>> run.rounds, run.oracle_calls, float(run.violations.sum())
+    (4, 1, 0.25)
+    >>> run.certificate.holds
+    True
     """
 
     learner: Learner[Any]
     stream: Stream
     membership: Membership
-    """what was gathered of the played points' being members"""
     seconds: float
-    """spent in the loop: acting, evaluating, learning; not compiling"""
     audit: Audit
-    """what was gathered of the learner's projections; see `certificate`"""
     each_violation: Floats | None = None
-    """where a round has several limits (a capacity for each link, the pieces of a MaxAffine), how
-    much each was broken in all
-    """
     known: Comparator | None = None
-    """the comparator, where somebody has computed it already"""
-    trail: Trail | None = None
-    """the mean point of each of a bounded number of parts of the rounds; None where nobody kept
-    them
-    """
+    trajectory: TrajectorySummary | None = None
 
     @property
     def max_excess(self) -> float:
@@ -105,7 +143,13 @@ class Run(Record):
         return total - best.upper, total - best.lower
 
     def regret_curve(self) -> Floats | None:
-        """Cumulative loss minus that of the comparator's point."""
+        """The regret so far: cumulative loss minus that of the comparator's point.
+
+        Returns
+        -------
+        array of float or None
+            One number for each round; None where there is no such point.
+        """
         best = self.comparator
         if best is None or best.point is None:
             return None
@@ -130,62 +174,79 @@ class Run(Record):
         return certify(self)
 
     def summary(self) -> dict[str, Any]:
-        """The numbers of the run as plain data."""
-        regret, bound, best = self.regret, self.bound, self.comparator
+        """The numbers of the run as plain data, as summary.json and `--json` hold them.
+
+        Returns
+        -------
+        dict
+            learner
+                The name of its class.
+            rounds
+                How many were played.
+            regret, in units of the losses; less is better
+                The total loss less that of the best fixed point in hindsight, as a
+                certified interval; None where no point keeps every limit, or no method
+                knows the best one.
+            violation, in units of the constraints; less is better
+                By how much limits were broken in all; surplus never pays for a breach.
+            oracle_calls, in oracle calls; less is better
+                How often the hard set was asked for a linear minimiser.
+            calls_per_round, in oracle calls a round; less is better
+                The same on average over the rounds.
+            seconds, in seconds; less is better
+                What acting, evaluating and learning took, compiling not counted.
+            max_excess, in units of points; less is better
+                How far a played point ever was outside the hard set.
+            feasible_in_hindsight
+                Whether some fixed point keeps every limit; None where that is not known.
+            hindsight_method
+                What found the best fixed point; None where nothing did.
+            bound
+                The measured bounds on regret and violation; None where there are none.
+            certificate
+                Whether everything holds that the run can check of itself, and each check's
+                numbers.
+            unseen, in rounds
+                Rounds that were played, and counted, without feedback to the learner.
+            each_violation, in units of the constraints; less is better
+                By how much each limit was broken, where a round has several.
+        """
         return {
             "learner": type(self.learner).__name__,
             "rounds": self.rounds,
-            "regret": (
-                None if regret is None else {"lower": _plain(regret[0]), "upper": _plain(regret[1])}
-            ),
-            "violation": float(self.violations.sum()),
-            "oracle_calls": self.oracle_calls,
-            "calls_per_round": self.oracle_calls / max(1, self.rounds),
-            "seconds": self.seconds,
-            "max_excess": self.max_excess,
-            "feasible_in_hindsight": None if best is None else best.feasible,
-            "hindsight_method": None if best is None else best.method,
-            "bound": {"regret": bound.regret, "violation": bound.violation},
-            "certificate": {
-                "membership": self.certificate.checks[0].holds,
-                "bound_reason": bound.reason,
-                **self.certificate.summary(),
-            },
-            "unseen": self.unseen,
-            "each_violation": None if self.each_violation is None else self.each_violation.tolist(),
+            **plain_metrics(self),
         }
 
     def to_pandas(self) -> Any:
-        """One row for each round, as a pandas DataFrame; the regret so far where there is one."""
+        """The rounds as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row for each round: loss, violation, oracle calls, distance, and the regret so far
+            where it is known.
+        """
         try:
             from pandas import DataFrame, RangeIndex
         except ImportError:
             raise MissingExtra(
                 'to_pandas needs pandas, not installed here; type: pip install "tidewolf[app]"'
             ) from None
-        columns = {
-            "loss": self.losses,
-            "violation": self.violations,
-            "calls": self.calls,
-            "distance": self.distances,
-        }
-        curve = self.regret_curve()
-        known = {} if curve is None else {"regret": curve}
-        return DataFrame({**columns, **known}, index=RangeIndex(self.rounds, name="round"))
+        return DataFrame(round_columns(self), index=RangeIndex(self.rounds, name="round"))
 
     def plot(self) -> Any:
-        """Regret, violation and calls as they add up: a matplotlib Figure, which a notebook
-        shows.
-        """
-        from tidewolf.report.pictures import plot_runs
+        """Regret, violation and oracle calls as they add up.
 
-        return plot_runs([self])
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Made without pyplot; a notebook shows it.
+        """
+        return presenter_of(self).plot(self)
 
     def _repr_html_(self) -> str:
         """The table and the figures, for notebooks."""
-        from tidewolf.report.notebook import run_html
-
-        return run_html(self)
+        return presenter_of(self).html(self)
 
     def __repr__(self) -> str:
         regret, best = self.regret, self.comparator
@@ -226,12 +287,49 @@ def run(
     learner: Learner[Any],
     stream: Stream,
     *,
-    progress: Callable[[Moment], None] | None = None,
+    progress: Callable[[RunProgress], None] | None = None,
     comparator: Comparator | None = None,
 ) -> Run:
-    """Play the whole stream.
+    """Play a whole stream, and measure everything on the way.
 
-    `progress` is told a few times a second how far it is; `comparator` saves computing it again.
+    Parameters
+    ----------
+    learner : Learner
+        Who plays: `tw.LyapunovDescent(K)`, any other of `tw.learners` and `tw.rivals`, or one's
+        own.
+    stream : Stream
+        The losses and constraints of the rounds.
+    progress : callable, default None
+        Is called a few times a second with how far the run is: rounds done and in all, oracle
+        calls, total loss, total violation.
+    comparator : Comparator, default None
+        The best fixed point in hindsight, where it is known already; None: it is computed when
+        the run is first asked for its regret.
+
+    Returns
+    -------
+    Run
+        What happened, round by round.
+
+    Raises
+    ------
+    WrongType
+        Where the learner, the stream or the comparator is something else.
+    WrongShape
+        Where the stream's functions take points of another shape than the learner's set has.
+    NotFinite
+        Where a loss or a constraint is no number, or so large that totals would overflow.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(2)
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
+    >>> run = tw.run(tw.LyapunovDescent(K), stream)
+    >>> run.losses.round(3)
+    array([1.5  , 1.   , 1.437, 1.273])
+    >>> [round(end, 3) for end in run.regret]
+    [0.211, 0.211]
     """
     as_callback(progress, "progress, which is told how far a run is,")
     if comparator is not None and not isinstance(comparator, Comparator):
@@ -245,7 +343,7 @@ def run(
             recording.done or time.perf_counter() - last > PROGRESS_SECONDS
         ):
             last = time.perf_counter()
-            progress(recording.moment)
+            progress(recording.progress)
     return finished(recording, comparator)
 
 
@@ -267,9 +365,5 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         audit=recording.audit,
         each_violation=recording.each_violation,
         known=comparator,
-        trail=recording.trail,
+        trajectory=recording.trajectory,
     )
-
-
-def _plain(number: float) -> float | None:
-    return number if np.isfinite(number) else None

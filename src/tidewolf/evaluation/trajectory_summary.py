@@ -24,7 +24,7 @@ ROOM = 1 << 22
 """At most so many numbers in all, or one point where that is larger."""
 
 
-class Trail:
+class TrajectorySummary:
     """The means so far; complete once every round was seen."""
 
     def __init__(self, rounds: int, shape: Shape) -> None:
@@ -68,7 +68,8 @@ class Trail:
         """What `parts` gave, for as many rounds of the same shape; points live where `reference`
         does.
         """
-        means, self._t, self._begin, self._part, total = parts
+        means, *counts, total = parts
+        self._t, self._begin, self._part = counts
         self.means = np.array(means)
         self._total = None if total is None else like(total, reference)
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import InvalidInput, ShortHorizon, TidewolfError
 from tidewolf.evaluation.compare import hindsight
+from tidewolf.evaluation.metrics import METRICS
 from tidewolf.evaluation.run import run
 from tidewolf.experiments.experiment import Choice, Experiment, Tables, learner_named
 from tidewolf.experiments.settings import knobs as knobs_of
@@ -34,20 +35,7 @@ from tidewolf.problems import Problem
 
 Row: TypeAlias = dict[str, Any]
 
-MEASURED = (
-    "regret",
-    "violation",
-    "oracle_calls",
-    "calls_per_round",
-    "seconds",
-    "max_excess",
-    "feasible_in_hindsight",
-    "hindsight_method",
-    "bound",
-    "certificate",
-    "unseen",
-    "each_violation",
-)
+MEASURED = tuple(metric.key for metric in METRICS)
 """What the summary of a run says beside which run it was."""
 
 

@@ -44,7 +44,7 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.types import Floats
-from tidewolf.evaluation.recording import Moment, Recording
+from tidewolf.evaluation.recording import RunProgress, Recording
 from tidewolf.evaluation.run import PROGRESS_SECONDS, Run, finished
 from tidewolf.experiments.experiment import Choice, Experiment, read
 from tidewolf.experiments.lock import locked
@@ -64,7 +64,7 @@ _SHARE = 20
 """Of this many seconds one at most is spent on checkpoints."""
 _HEAD = re.compile(r"# tidewolf run (\d+), written by tidewolf (\S+), sha256 ([0-9a-f]{64})")
 
-Follow: TypeAlias = "Callable[[str, Moment, Floats | None], Callable[[Moment], None]]"
+Follow: TypeAlias = "Callable[[str, RunProgress, Floats | None], Callable[[RunProgress], None]]"
 """Told a run's name, where it begins and the comparator's cumulative loss; answers what is told how
 far it is.
 """
@@ -205,7 +205,7 @@ class RunFolder:
                 moved = (
                     (lambda moment: None)
                     if follow is None
-                    else follow(cell.entrant.name, recording.moment, hindsight)
+                    else follow(cell.entrant.name, recording.progress, hindsight)
                 )
                 self._advance(cell, recording, moved, stopping)
             runs = [finished(recording, best) for recording in recordings]
@@ -228,7 +228,7 @@ class RunFolder:
         self,
         cell: Cell,
         recording: Recording,
-        moved: Callable[[Moment], None],
+        moved: Callable[[RunProgress], None],
         stopping: Callable[[], bool],
     ) -> None:
         if recording.done:
@@ -238,7 +238,7 @@ class RunFolder:
         for t in recording.advance():
             now = time.monotonic()
             if now - told > PROGRESS_SECONDS or recording.done:
-                moved(recording.moment)
+                moved(recording.progress)
                 told = now
             stop = stopping() and not recording.done
             if stop or recording.done or now - saved > wait:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, final
 
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import MissingExtra, OtherSettings
+from tidewolf.evaluation.metrics import sweep_columns, sweep_values
 from tidewolf.experiments.cells import Cell, Row
 from tidewolf.experiments.engines import Engine, versions
 from tidewolf.experiments.journal import FORMAT, RESULTS, Journal
@@ -81,7 +82,12 @@ class Sweep:
         for row in self.rows:
             for name, value in row["settings"].items():
                 knobs[name] = max(knobs.get(name, int), _kind(value), key=_KINDS.index)
-        columns = {**_WHICH, **{f"{_KNOB}{name}": kind for name, kind in knobs.items()}, **_WHAT}
+        columns = {
+            **_WHICH,
+            **{f"{_KNOB}{name}": kind for name, kind in knobs.items()},
+            **sweep_columns(),
+            "failure": str,
+        }
         schema = pa.schema(
             [(name, types[kind]) for name, kind in columns.items()],
             metadata={"tidewolf": f"sweep {FORMAT}"},
@@ -160,26 +166,10 @@ def _kind(value: Any) -> type:
 _KNOB = "knob_"
 """What a column of a setting begins with: calls_per_round is set, and measured too."""
 _WHICH = {"experiment": str, "learner": str, "rounds": int, "seed": int}
-_WHAT = {
-    "regret_lower": float,
-    "regret_upper": float,
-    "violation": float,
-    "oracle_calls": int,
-    "calls_per_round": float,
-    "seconds": float,
-    "max_excess": float,
-    "feasible_in_hindsight": bool,
-    "bound_regret": float,
-    "bound_violation": float,
-    "certificate": bool,
-    "unseen": int,
-    "failure": str,
-}
 
 
 def _flat(row: Row, knobs: Mapping[str, type]) -> Row:
     """A row without rows inside; what a failed cell has not is left out."""
-    regret, bound = row.get("regret") or {}, row.get("bound") or {}
     settings = {
         name: json.dumps(value) if knobs[name] is str else value
         for name, value in row["settings"].items()
@@ -187,11 +177,7 @@ def _flat(row: Row, knobs: Mapping[str, type]) -> Row:
     return {
         **row,
         **{f"{_KNOB}{name}": value for name, value in settings.items()},
-        "regret_lower": regret.get("lower"),
-        "regret_upper": regret.get("upper"),
-        "bound_regret": bound.get("regret"),
-        "bound_violation": bound.get("violation"),
-        "certificate": (row.get("certificate") or {}).get("holds"),
+        **sweep_values(row),
     }
 
 

@@ -3,28 +3,25 @@
     min { sum_t f_t(x) : x in K, g_t(x) <= 0 for every t }
 
 Mostly losses add up to <c, x> + constant and constraints are half-spaces <a_i, x> <= b_i. A set
-with a linear description makes it a linear program (linear_program.py), a set known by eigenvalues
-or singular values a semidefinite
-one (semidefinite.py); any other set is asked through its oracle alone (bracket.py).
-Solvers are believed nothing: they propose a point,
-multipliers, weights, and what these are worth is found with the functions and the set themselves
-(task.py): `lower` by one call of the oracle, `upper` at a point that was seen to be feasible, else
-infinite.
+with a linear description makes it a linear program (lp.py), a set known by eigenvalues or singular
+values a semidefinite one (sdp.py); any other set is asked through its oracle alone (bracket.py).
+Methods are believed nothing: they propose a point, multipliers, weights, and what these are worth
+is found with the functions and the set themselves (task.py): `lower` by one call of the oracle,
+`upper` at a point that was seen to be feasible, else infinite.
 
 No such point. Weights w >= 0 that sum to 1 with min_{x in K} sum_i w_i (<a_i, x> - b_i) > 0, by one
-call of the oracle too:
-at every x in K the rounds of these rows average above 0, so one of them is breached.
+call of the oracle too: at every x in K the rounds of these rows average above 0, so one of them is
+breached.
 
 Curved losses or constraints: the same from the Lagrangian at a point, less its Frank-Wolfe gap
-(curved.py); squared errors on entries within bounds, over a set with an exact projection, have a
-method of their own to find it (splitting.py).
-Squared errors that are constraints leave no room, and are taken as the equations they are.
+(curved_task.py, newton.py); squared errors on entries within bounds, over a set with an exact
+projection, have a method of their own to find it (admm.py). Squared errors that are constraints
+leave no room, and are taken as the equations they are.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import final
 
@@ -39,14 +36,23 @@ from tidewolf.core.values import Value
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.functions.range import Range
 from tidewolf.functions.squared import Squared
-from tidewolf.hindsight import admm as splitting
-from tidewolf.hindsight import bracket
-from tidewolf.hindsight import lp as linear_program
-from tidewolf.hindsight import newton as curved
-from tidewolf.hindsight import sdp as semidefinite
-from tidewolf.hindsight.newton import Curved, Found
-from tidewolf.hindsight.task import Guess, Task, require_rounds, task_of
-from tidewolf.sets.base import Polyhedral
+from tidewolf.hindsight.admm import AlternatingDirections
+from tidewolf.hindsight.bracket import LevelBundle
+from tidewolf.hindsight.curved_task import CurvedTask
+from tidewolf.hindsight.linear_task import LinearTask
+from tidewolf.hindsight.lp import LinearProgramming
+from tidewolf.hindsight.newton import NewtonSteps
+from tidewolf.hindsight.sdp import SemidefiniteProgramming
+from tidewolf.hindsight.task import HindsightTask, Method, Solution, require_rounds
+
+METHODS: tuple[Method, ...] = (
+    LinearProgramming(),
+    AlternatingDirections(),
+    SemidefiniteProgramming(),
+    LevelBundle(),
+    NewtonSteps(),
+)
+"""What may find the best point, in the order of trying."""
 
 _NAMED = 6
 """How many rounds a sentence names."""
@@ -94,30 +100,81 @@ class Infeasibility(Value):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparator(Value):
-    """What is known of the best fixed point: lower <= its total loss <= upper."""
+    """What is known of the best fixed point: lower <= its total loss <= upper.
+
+    Parameters
+    ----------
+    point : array or None
+        A point of K that keeps every constraint, in float64; None where none was found.
+    lower : float
+        Proved by the set's oracle, and as sure as that is of its error; infinite where no point is
+        feasible.
+    upper : float
+        The total loss of `point`, never below `lower`; infinite without one.
+    feasible : bool or None
+        Whether some point keeps every constraint; None where neither a point nor a proof was found.
+    infeasibility : Infeasibility, default None
+        The proof that no point keeps every constraint, where there is one.
+    method : str, default ""
+        What found it, in words; whatever that is, the bounds were proved without it.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(2)
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
+    >>> best = tw.best_in_hindsight(K, stream)
+    >>> best.feasible, best.method
+    (True, 'linear program')
+    """
 
     point: Array | None
-    """A point of K that keeps every constraint, in float64; None where none was found."""
     lower: float
-    """Proved by the set's oracle, and as sure as that is of its error; infinite where no point is
-    feasible.
-    """
     upper: float
-    """The total loss of `point`, never below `lower`; infinite without one."""
     feasible: bool | None
-    """Whether some point keeps every constraint; None where neither a point nor a proof was
-    found.
-    """
     infeasibility: Infeasibility | None = None
     method: str = ""
-    """What found it, in words; whatever that is, the bounds were proved without it."""
 
 
 def best_in_hindsight(
     K: HasLMO, stream: Stream, start: int | None = None, stop: int | None = None
 ) -> Comparator:
-    """The best point of K over rounds `start` to `stop` of a stream, among those that keep every
-    constraint of these rounds.
+    """The best fixed point over some rounds of a stream, among those that keep every constraint.
+
+    Parameters
+    ----------
+    K : set
+        Where the point is to lie.
+    stream : Stream
+        The losses and constraints of the rounds.
+    start : int, default None
+        The first round that counts, from 0; None: the first of the stream.
+    stop : int, default None
+        The round after the last that counts; None: to the end.
+
+    Returns
+    -------
+    Comparator
+        The point, and between which two numbers the least total loss lies; or the proof that no
+        point keeps every constraint.
+
+    Raises
+    ------
+    NotSupported
+        Where no exact method is known: Custom functions, or slopes of extreme sizes.
+    InvalidInput
+        Where there is no round between `start` and `stop`.
+    WrongShape
+        Where the stream's functions take points of another shape than the set has.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(2)
+    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
+    >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
+    >>> best = tw.best_in_hindsight(K, stream)
+    >>> best.point, round(best.upper, 6)
+    (array([0.75, 0.25]), 5.0)
     """
     if not isinstance(stream, Stream):
         raise WrongType(
@@ -127,24 +184,22 @@ def best_in_hindsight(
     part = stream[start:stop]
     first = slice(start, stop).indices(len(stream))[0]
     require_rounds(K, part)
-    if not isinstance(part.losses, LinearTotal):
-        return _curved(K, part, first)
-    if isinstance(part.constraints, PiecewiseLinear):
-        return _straight(K, part, first)
-    if isinstance(part.constraints, Squared) and (part.constraints.places >= 0).any():
+    linear = isinstance(part.losses, LinearTotal)
+    if linear and isinstance(part.constraints, PiecewiseLinear):
+        return _solved(LinearTask.of(K, part), first)
+    if linear and isinstance(part.constraints, Squared) and (part.constraints.places >= 0).any():
         return _squares(K, part, part.constraints, first)
-    return _curved(K, part, first)
+    return _solved(CurvedTask.of(K, part), first)
 
 
-def _straight(K: HasLMO, part: Stream, first: int) -> Comparator:
-    """Linear losses under half-spaces, by the first method that decides, or the best that did
-    not.
-    """
-    task, best = task_of(K, part), None
-    eased = task.eased()
-    for method, guess in _methods(task):
-        found = guess(eased) or Guess(None, np.zeros(len(task.b)))
-        known = replace(_checked(task, found, first), method=method)
+def _solved(task: HindsightTask, first: int) -> Comparator:
+    """The task by the first method that decides, or the best that did not."""
+    best, easier = None, task.for_solvers()
+    for method in METHODS:
+        if not method.supports(task):
+            continue
+        proposed = method.solve(easier) or Solution(None, np.zeros(len(task.rounds)))
+        known = replace(_checked(task, proposed, first), method=method.name)
         if known.feasible is not None:
             return known
         best = known if best is None or known.lower > best.lower else best
@@ -165,7 +220,7 @@ def _squares(K: HasLMO, part: Stream, squares: Squared, first: int) -> Comparato
     rounds = np.where(asked, np.arange(len(squares)), np.argmax(asked))
     targets = squares.targets[rounds, ...]
     equations = Range(targets, targets, squares.places[rounds], squares.sides)
-    known = _straight(K, Stream(part.losses, equations), first)
+    known = _solved(LinearTask.of(K, Stream(part.losses, equations)), first)
     if (proof := known.infeasibility) is None:
         return known
     where, index = np.unique(rounds[proof.rounds - first], return_inverse=True)
@@ -175,78 +230,28 @@ def _squares(K: HasLMO, part: Stream, squares: Squared, first: int) -> Comparato
     return replace(known, infeasibility=proof)
 
 
-def _methods(task: Task) -> Iterator[tuple[str, Callable[[Task], Guess | None]]]:
-    """What may find the best point, in the order of trying, by names."""
-    if isinstance(task.K, Polyhedral):
-        yield linear_program.METHOD, linear_program.guess
-        return
-    if semidefinite.fits(task):
-        yield semidefinite.METHOD, semidefinite.guess
-    yield bracket.METHOD, bracket.guess
-
-
-def _checked(task: Task, found: Guess, first: int) -> Comparator:
-    """What a solver's proposals are worth."""
-    proof = None if found.weights is None else _infeasibility(task, found.weights, first)
+def _checked(task: HindsightTask, proposed: Solution, first: int) -> Comparator:
+    """What a method's proposals are worth."""
+    proof = _infeasibility(task, proposed, first)
     if proof is not None:
         return Comparator(None, math.inf, math.inf, False, proof)
-    lower = task.least(task.c, task.constant, found.lam)
-    if found.x is not None and task.keeps(found.x):
-        return Comparator(
-            frozen(found.x.reshape(task.K.shape)), lower, max(lower, task.total(found.x)), True
-        )
+    lower, point = task.lower_bound(proposed.lam, proposed.anchor), proposed.point
+    if point is not None and task.is_feasible(point):
+        upper = max(lower, task.total(point))
+        return Comparator(frozen(point.reshape(task.K.shape)), lower, upper, True)
     return Comparator(None, lower, math.inf, None)
 
 
-def _curved(K: HasLMO, part: Stream, first: int) -> Comparator:
-    """The same where losses or constraints are curved."""
-    task, best = curved.curved_of(K, part), None
-    for method, guess in _curved_methods(task):
-        known = replace(_checked_curved(task, guess(task), first), method=method)
-        if known.feasible is not None:
-            return known
-        best = known if best is None or known.lower > best.lower else best
-    assert best is not None
-    return best
-
-
-def _curved_methods(task: Curved) -> Iterator[tuple[str, Callable[[Curved], Found]]]:
-    if splitting.fits(task):
-        yield splitting.METHOD, splitting.guess
-        return
-    if semidefinite.fits(task):
-        yield semidefinite.METHOD, semidefinite.guess_squares
-    yield curved.METHOD, curved.guess
-
-
-def _checked_curved(task: Curved, found: Found, first: int) -> Comparator:
-    if found.weights is not None and (weights := _shares(found.weights)) is not None:
-        bound, _ = task.least(found.anchor, weights, costs=False)
-        if bound > 0:
-            rows = np.flatnonzero(weights)
-            proof = Infeasibility(
-                frozen(weights[rows]), frozen(first + task.rounds[rows]), frozen(rows), bound
-            )
-            return Comparator(None, math.inf, math.inf, False, proof)
-    lower, _ = task.least(found.anchor, found.lam)
-    if found.point is not None and task.keeps(found.point):
-        point = frozen(found.point.reshape(task.K.shape))
-        return Comparator(point, lower, max(lower, task.total(found.point)), True)
-    return Comparator(None, lower, math.inf, None)
-
-
-def _infeasibility(task: Task, weights: Floats, first: int) -> Infeasibility | None:
-    """The proof that no point keeps every row, or None where the weights prove nothing."""
-    shares = _shares(weights)
+def _infeasibility(task: HindsightTask, proposed: Solution, first: int) -> Infeasibility | None:
+    """The proof that no point keeps every limit, or None where the weights prove nothing."""
+    shares = None if proposed.weights is None else _shares(proposed.weights)
     if shares is None:
         return None
-    bound = task.least(np.zeros(len(task.c)), 0.0, shares)
-    rows = np.flatnonzero(shares)
-    return (
-        Infeasibility(frozen(shares[rows]), frozen(first + task.rounds[rows]), frozen(rows), bound)
-        if bound > 0
-        else None
-    )
+    bound, rows = task.limits_bound(shares, proposed.anchor), np.flatnonzero(shares)
+    if not bound > 0:
+        return None
+    rounds = first + task.rounds[rows]
+    return Infeasibility(frozen(shares[rows]), frozen(rounds), frozen(rows), bound)
 
 
 def _shares(weights: Floats) -> Floats | None:

@@ -7,7 +7,7 @@ model are
     q(lam) = min_{x in K} <c, x> + <lam, A x - b>   <=   q^(lam) = min_i f_i + <lam, r_i>,
     lam >= 0,
 
-q at the cost of one call, which gives the next vertex. Each turn
+q at the cost of one call, which gives the next vertex. Each iteration
 
     upper  =  max q^  =  min { <f, w> : sum_i w_i r_i <= 0, w in the simplex }
         a linear program; its w is a feasible point
@@ -15,7 +15,7 @@ q at the cost of one call, which gives the next vertex. Each turn
         a quadratic program
 
 and lower = max q so far: nothing runs away, as the model's own maximiser would. It ends when
-upper - lower is within `GAP` of their size, the oracle's own error apart, or after `CALLS`; what
+upper - lower is within `_GAP` of their size, the oracle's own error apart, or after `CALLS`; what
 was reached is what is reported. Before that the same method on
 
     min_{x in K} max_j <a_j, x>
@@ -28,51 +28,56 @@ combination has breached. Rows, costs and points are scaled to size 1.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import to_numpy
 from tidewolf.core.oracle import Answer
-from tidewolf.core.types import Array, Floats, Int64s
+from tidewolf.core.types import Floats, Int64s
 from tidewolf.core.vertices import Vertex
-from tidewolf.hindsight.task import Guess, Task, positive
+from tidewolf.hindsight.linear_task import LinearTask
+from tidewolf.hindsight.task import HindsightTask, Solution, flat, moved_inside, positive
+from tidewolf.sets.base import Polyhedral
 
-METHOD = "level bundle method on vertices of the oracle"
-GAP, CALLS = 1e-6, 200
+_GAP, CALLS = 1e-6, 200
 """Relative to the larger of the two bounds, or to 1e-3 |c| R where both are small; calls for either
 part.
 """
-LEVEL = 0.5
+_LEVEL = 0.5
 _ROWS = 16
 """Rows that join at a time."""
 _EXACT = 1e-9
 """What a row may be breached by before it joins, in units."""
 
 
-def guess(task: Task) -> Guess:
-    """A point inside every row and the best multipliers found, or weights that show there is none,
-    or what is left of either.
-    """
-    bundle = _Bundle(task)
-    bundle.see(task.K.atom(task.K.center))
-    inside = bundle.climbed(costs=False)
-    if inside.point is None:
-        return Guess(None, np.zeros(len(task.b)), inside.lam)
-    bundle.room = max(0.0, float(task.above(inside.point).max()) / bundle.radius)
-    best = bundle.climbed(costs=True)
-    return Guess(
-        inside.point if best.point is None else task.mixed(best.point, inside.point), best.lam
-    )
-
-
-class _Climbed(NamedTuple):
-    """The combination with which the method ended, None where it breaches a row, and the best
-    multipliers, in the task's units.
+@final
+class LevelBundle:
+    """For any set, under half-spaces; where the set has a linear description, a linear program
+    knows more.
     """
 
-    point: Floats | None
-    lam: Floats
+    name = "level bundle method on vertices of the oracle"
+
+    def supports(self, task: HindsightTask) -> bool:
+        return isinstance(task, LinearTask) and not isinstance(task.K, Polyhedral)
+
+    def solve(self, task: HindsightTask) -> Solution:
+        """A point inside every row and the best multipliers found, or weights that show there is
+        none, or what is left of either.
+        """
+        assert isinstance(task, LinearTask)
+        bundle = _Bundle(task)
+        bundle.add_vertex(task.K.atom(task.K.center))
+        inside = bundle.maximise_dual(costs=False)
+        if inside.point is None:
+            return Solution(None, np.zeros(len(task.b)), inside.lam)
+        above = float(task.breaches(inside.point).max())
+        bundle.slack = max(0.0, above / bundle.radius)
+        best = bundle.maximise_dual(costs=True)
+        if best.point is None:
+            return best._replace(point=inside.point)
+        breach = float(task.breaches(best.point).max())
+        return best._replace(point=moved_inside(best.point, inside.point, breach, -above))
 
 
 class _Program(NamedTuple):
@@ -97,81 +102,81 @@ class _Master(NamedTuple):
 class _Bundle:
     """Vertices seen, in units: rows of norm 1, costs of norm 1, points divided by the radius."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: LinearTask) -> None:
         self.task, self.radius = task, float(positive(task.K.radius))
-        self.sizes, self.cost = task.sizes, float(positive(np.linalg.norm(task.c)))
+        self.norms, self.cost = task.norms, float(positive(np.linalg.norm(task.c)))
         self.f = np.zeros(0)
         self.rows = np.zeros(0, dtype=np.int64)
         self.r = np.zeros((0, 0))  # of the rows in use: there may be very many others
         self.atoms: Any = None
-        self.room = 0.0  # what the rows are widened by, where no combination is strictly inside
+        self.slack = 0.0  # what the rows are widened by, where no combination is strictly inside
 
-    def see(self, vertex: Vertex) -> None:
+    def add_vertex(self, vertex: Vertex) -> None:
         """One vertex more."""
         task, rows = self.task, self.rows
         self.atoms = (vertex.table() if self.atoms is None else self.atoms).append(
             vertex, len(self.f)
         )
-        x = self._flat(vertex.dense(task.K.center))
+        x = flat(vertex.dense(task.K.center))
         self.f = np.append(self.f, task.c @ x / (self.cost * self.radius))
         self.r = np.column_stack(
-            [self.r, (task.A[rows, :] @ x - task.b[rows]) / (self.sizes[rows] * self.radius)]
+            [self.r, (task.A[rows, :] @ x - task.b[rows]) / (self.norms[rows] * self.radius)]
         )
 
-    def use(self, rows: Int64s) -> None:
+    def add_rows(self, rows: Int64s) -> None:
         """More rows."""
         task, count = self.task, len(self.f)
         for j in rows:
             a = task.A[[j], :]
-            a = task.at_home(a[0] if isinstance(a, np.ndarray) else a.toarray()[0])
+            a = task.unflattened(a[0] if isinstance(a, np.ndarray) else a.toarray()[0])
             self.r = np.vstack(
-                [self.r, (self.atoms.inner(a, count) - task.b[j]) / (self.sizes[j] * self.radius)]
+                [self.r, (self.atoms.inner(a, count) - task.b[j]) / (self.norms[j] * self.radius)]
             )
         self.rows = np.concatenate([self.rows, rows])
 
     def point(self, weights: Floats) -> Floats:
-        return self._flat(self.atoms.combine(weights, self.task.K.center))
+        return flat(self.atoms.combine(weights, self.task.K.center))
 
-    def above(self, weights: Floats) -> Floats:
+    def breaches(self, weights: Floats) -> Floats:
         """How far a combination is above each row."""
-        return self.task.above(self.point(weights)) / self.radius
+        return self.task.breaches(self.point(weights)) / self.radius
 
-    def climbed(self, *, costs: bool) -> _Climbed:
+    def maximise_dual(self, *, costs: bool) -> Solution:
         """The method with costs, or for the largest breach alone."""
-        lam, lower, warm = np.zeros(len(self.sizes)), -np.inf, None
+        lam, lower, warm = np.zeros(len(self.norms)), -np.inf, None
         master = self._master(costs)
         for _ in range(CALLS):
-            if master is None or self._settled(master.value, lower, costs):
+            if master is None or self._converged(master.value, lower, costs):
                 break
-            trial = self._levelled(lam, lower, master, costs)
-            answer, value, error = self._asked(trial, costs, warm)
+            trial = self._level_projection(lam, lower, master, costs)
+            answer, value, error = self._evaluate_dual(trial, costs, warm)
             if value - error > lower:
                 lam, lower = trial, value - error
             warm = answer.warm
-            self.see(answer.vertex)
-            if self._settled(master.value, value, costs):
+            self.add_vertex(answer.vertex)
+            if self._converged(master.value, value, costs):
                 break
             master = self._master(costs)
-        inside = master is not None and float(master.above.max()) <= self.room + 10.0 * _EXACT
-        return _Climbed(
+        inside = master is not None and float(master.above.max()) <= self.slack + 10.0 * _EXACT
+        return Solution(
             self.point(master.weights) if master and inside else None,
-            (self.cost if costs else 1.0) * lam / self.sizes,
+            (self.cost if costs else 1.0) * lam / self.norms,
         )
 
-    def _settled(self, upper: float, lower: float, costs: bool) -> bool:
+    def _converged(self, upper: float, lower: float, costs: bool) -> bool:
         """Whether the bounds are near enough; without costs also whether their sign is known, and
         half of the room inside is reached.
         """
         near = (
-            upper - lower <= GAP * max(abs(upper), abs(lower), 1e-3) if lower > -np.inf else False
+            upper - lower <= _GAP * max(abs(upper), abs(lower), 1e-3) if lower > -np.inf else False
         )
         return near or (not costs and (upper < 0.5 * lower or lower > _EXACT))
 
-    def _asked(self, lam: Floats, costs: bool, warm: Any) -> tuple[Answer, float, float]:
+    def _evaluate_dual(self, lam: Floats, costs: bool, warm: Any) -> tuple[Answer, float, float]:
         """The oracle's answer at some multipliers, q there, and what it may be too high by."""
         task, unit = self.task, self.cost if costs else 1.0
-        lam = unit * lam / self.sizes
-        direction = task.at_home(costs * task.c + task.A.T @ lam)
+        lam = unit * lam / self.norms
+        direction = task.unflattened(costs * task.c + task.A.T @ lam)
         answer = task.K.answer(direction, warm)
         value = (answer.vertex.inner(direction) - float(lam @ task.b)) / (unit * self.radius)
         return answer, value, answer.error / (unit * self.radius)
@@ -182,21 +187,23 @@ class _Bundle:
         None where the solver gives up.
         """
         if len(self.rows) == 0:
-            self.use(np.argsort(-self.above(np.eye(1, len(self.f))[0]), kind="stable")[:_ROWS])
+            self.add_rows(
+                np.argsort(-self.breaches(np.eye(1, len(self.f))[0]), kind="stable")[:_ROWS]
+            )
         while True:
             found = self._program(costs)
             if found is None:
                 return None
-            above = self.above(found.weights)
-            breach = above - (self.room if costs else found.value)
+            above = self.breaches(found.weights)
+            breach = above - (self.slack if costs else found.value)
             breach[self.rows] = -np.inf
             more = np.flatnonzero(breach > _EXACT)
             more = more[np.argsort(-breach[more], kind="stable")[:_ROWS]]
             if len(more) == 0:
-                lam = np.zeros(len(self.sizes))
+                lam = np.zeros(len(self.norms))
                 lam[self.rows] = found.lam
                 return _Master(found.weights, found.value, lam, above)
-            self.use(more)
+            self.add_rows(more)
 
     def _program(self, costs: bool) -> _Program | None:
         """The linear program over the rows in use."""
@@ -206,7 +213,7 @@ class _Bundle:
         found = linprog(
             self.f if costs else np.append(np.zeros(k), 1.0),
             self.r if costs else np.column_stack([self.r, -np.ones(m)]),
-            np.full(m, self.room),
+            np.full(m, self.slack),
             np.ones((1, k)) if costs else np.append(np.ones(k), 0.0)[None, :],
             [1.0],
             bounds=[(0.0, None)] * k + [(None, None)] * (not costs),
@@ -220,7 +227,7 @@ class _Bundle:
             weights / weights.sum(), float(found.fun), np.maximum(0.0, -found.ineqlin.marginals)
         )
 
-    def _levelled(self, best: Floats, lower: float, master: _Master, costs: bool) -> Floats:
+    def _level_projection(self, best: Floats, lower: float, master: _Master, costs: bool) -> Floats:
         """The nearest multipliers to the best ones at which the model reaches the level; the
         model's own best where there are none yet.
         """
@@ -229,16 +236,13 @@ class _Bundle:
         import piqp
 
         k, m = len(self.f), len(self.rows)
-        level = lower + LEVEL * (master.value - lower)
+        level = lower + _LEVEL * (master.value - lower)
         solver = piqp.DenseSolver()
         one = (None, None) if costs else (np.ones((1, m)), np.ones(1))
         G, h = -self.r.T, (self.f if costs else np.zeros(k)) - level
         solver.setup(np.eye(m), -best[self.rows], *one, G, None, h, np.zeros(m), None)
         if solver.solve() != piqp.PIQP_SOLVED:
             return master.lam
-        lam = np.zeros(len(self.sizes))
+        lam = np.zeros(len(self.norms))
         lam[self.rows] = np.maximum(0.0, solver.result.x)
         return lam if costs else lam / lam.sum()
-
-    def _flat(self, x: Array) -> Floats:
-        return np.asarray(to_numpy(x), dtype=np.float64).reshape(-1)

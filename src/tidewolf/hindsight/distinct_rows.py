@@ -21,7 +21,7 @@ _SAME, _IMPLIED, _FEASIBLE = 1e-12, 1e-8, 1e-6
 span of equations is decided by them; and contradicts them from the last on."""
 
 
-class Rows(NamedTuple):
+class DistinctRows(NamedTuple):
     """Distinct rows of norm 1 with low <= A x <= high."""
 
     A: Any
@@ -36,7 +36,7 @@ class Rows(NamedTuple):
     """a row 0 <= b with b < 0, -1 for none"""
 
     @classmethod
-    def of(cls, A: Any, b: Floats) -> Rows:
+    def of(cls, A: Any, b: Floats) -> DistinctRows:
         """Sparse rows as given."""
         size = np.sqrt(np.asarray(A.multiply(A).sum(axis=1)).reshape(-1))
         some, empty = np.flatnonzero(size > 0.0), np.where(size > 0.0, 0.0, b)
@@ -73,7 +73,7 @@ class Sides(NamedTuple):
     b: Floats
 
     @classmethod
-    def of(cls, rows: Rows, some: Any) -> Sides:
+    def of(cls, rows: DistinctRows, some: Any) -> Sides:
         """Both bounds of some of the rows, where there are both."""
         up, down = (np.flatnonzero(some & (there >= 0)) for there in (rows.above, rows.below))
         signs = np.concatenate([np.ones(len(up)), -np.ones(len(down))])
@@ -83,10 +83,10 @@ class Sides(NamedTuple):
     def take(self, some: Any) -> Sides:
         return Sides(self.which[some], self.sign[some], self.b[some])
 
-    def matrix(self, rows: Rows) -> Any:
+    def matrix(self, rows: DistinctRows) -> Any:
         return scaled(rows.A[self.which], self.sign)
 
-    def breach(self, rows: Rows, X: Floats) -> Floats:
+    def breach(self, rows: DistinctRows, X: Floats) -> Floats:
         """How far X is above each."""
         return np.asarray(self.sign * (rows.A @ X.reshape(-1))[self.which] - self.b)
 
@@ -94,7 +94,7 @@ class Sides(NamedTuple):
 class Span:
     """Equations that do not depend on each other, and what they imply."""
 
-    def __init__(self, rows: Rows, equal: Int64s) -> None:
+    def __init__(self, rows: DistinctRows, equal: Int64s) -> None:
         from scipy.linalg import cho_factor
         from scipy.linalg.lapack import dpstrf
 
@@ -104,7 +104,7 @@ class Span:
         self.A = self.sides.matrix(rows)
         if len(equal) == 0:
             return
-        _, order, rank, _ = dpstrf((self.A @ self.A.T).toarray(), tol=_IMPLIED)
+        order, rank = dpstrf((self.A @ self.A.T).toarray(), tol=_IMPLIED)[1:3]
         left = self.sides.take(order[rank:] - 1)
         self.sides = self.sides.take(np.sort(order[:rank] - 1))
         self.A = self.sides.matrix(rows)

@@ -35,8 +35,8 @@ import numpy as np
 from tidewolf.core.types import Floats
 from tidewolf.hindsight.task import positive
 
-TURNS = 80
-ACCURACY = 1e-9
+_ITERATIONS = 80
+_ACCURACY = 1e-9
 """Where it ends: what is left of the equations above, of both kinds, and of the products."""
 _BETTER, _IDLE = 0.9, 6
 """What this share of makes that less, and how many turns without end it."""
@@ -46,7 +46,7 @@ _BLOCK = 2**22
 """Numbers in a block of products, at most."""
 
 
-class Program(NamedTuple):
+class MatrixProgram(NamedTuple):
     """What is asked; sizes near 1 are best."""
 
     C: Floats
@@ -67,30 +67,31 @@ class Program(NamedTuple):
         return len(self.give)
 
 
-class Solution(NamedTuple):
+class MatrixSolution(NamedTuple):
     """A positive definite X below the cap, and multipliers."""
 
     X: Floats
     y: Floats
 
 
-def solve(program: Program) -> Solution:
+def solve_matrix_program(program: MatrixProgram) -> MatrixSolution:
     """Where the method got best; whether that is anything the caller has to see."""
-    state, best, least, idle = _begun(program), None, np.inf, 0
-    for _ in range(TURNS):
+    state, best = _starting_point(program), None
+    least, idle = np.inf, 0
+    for _ in range(_ITERATIONS):
         error = _error(program, state)
         if error < _BETTER * least:
             best, least, idle = state, error, 0
         else:
             idle += 1
-        if best is None or error <= ACCURACY or idle == _IDLE:
+        if best is None or error <= _ACCURACY or idle == _IDLE:
             break
         try:
-            state = _turn(program, state)
+            state = _predictor_corrector(program, state)
         except np.linalg.LinAlgError:  # a factor ran into rounding: nothing better will come
             break
-    best = _begun(program) if best is None else best
-    return Solution(best.X, best.y)
+    best = _starting_point(program) if best is None else best
+    return MatrixSolution(best.X, best.y)
 
 
 class _Pair(NamedTuple):
@@ -109,10 +110,10 @@ class _Pair(NamedTuple):
         return cls(L @ V.T / root, (M @ U / root).T, d)
 
     def primal(self, dX: Floats) -> Floats:
-        return _even(self.back @ dX @ self.back.T)
+        return _symmetric(self.back @ dX @ self.back.T)
 
     def dual(self, dZ: Floats) -> Floats:
-        return _even(self.R.T @ dZ @ self.R)
+        return _symmetric(self.R.T @ dZ @ self.R)
 
     def target(self, mu: float, second: Floats | None) -> Floats:
         """The sum of both scaled changes with d o d + d o (their sum) + second = mu I, where
@@ -152,7 +153,7 @@ class _Change(NamedTuple):
     high: tuple[Floats, Floats] | None
 
 
-def _begun(program: Program) -> _State:
+def _starting_point(program: MatrixProgram) -> _State:
     X, b = program.start, program.b[program.equations :]
     room = b - (program.A @ X.reshape(-1))[program.equations :]
     s = np.maximum(room, 0.1)
@@ -160,29 +161,29 @@ def _begun(program: Program) -> _State:
     y = np.concatenate([np.zeros(program.equations), unit / s])
     Z = unit * np.asarray(np.linalg.inv(X), dtype=np.float64)
     if program.cap is None:
-        return _State(X, _even(Z), None, s, y)
+        return _State(X, _symmetric(Z), None, s, y)
     V = unit * np.asarray(np.linalg.inv(np.diag(program.cap) - X), dtype=np.float64)
-    return _State(X, _even(Z), _even(V), s, y)
+    return _State(X, _symmetric(Z), _symmetric(V), s, y)
 
 
-def _turn(program: Program, state: _State) -> _State:
+def _predictor_corrector(program: MatrixProgram, state: _State) -> _State:
     """A predictor and a corrector."""
     newton = _Newton(program, state)
     ahead = newton.change(0.0, None)
-    primal, dual = newton.steps(ahead, 1.0)
-    after = _moved(state, ahead, primal, dual)
+    primal, dual = newton.step_lengths(ahead, 1.0)
+    after = _stepped(state, ahead, primal, dual)
     mu = _mu(program, state)
     share = min(1.0, max(0.0, _mu(program, after) / mu)) ** 3
     share = max(share, (1.0 - min(primal, dual)) ** 2 * 0.1)
     change = newton.change(share * mu, ahead)
-    primal, dual = newton.steps(change, 0.9 + 0.09 * min(primal, dual))
-    return _moved(state, change, primal, dual)
+    primal, dual = newton.step_lengths(change, 0.9 + 0.09 * min(primal, dual))
+    return _stepped(state, change, primal, dual)
 
 
 class _Newton:
     """The scaling and the system of a turn."""
 
-    def __init__(self, program: Program, state: _State) -> None:
+    def __init__(self, program: MatrixProgram, state: _State) -> None:
         from scipy.linalg import cho_factor
 
         self.program, self.state = program, state
@@ -205,19 +206,19 @@ class _Newton:
         self.scale = 1.0 / np.sqrt(np.diagonal(M))
         self.M = M * self.scale[:, None] * self.scale[None, :]
         self.factor = cho_factor(self.M, check_finite=False) if k else None
-        self.left, self.dual_left = _lefts(program, state)
+        self.left, self.dual_left = _residuals(program, state)
 
     def change(self, mu: float, ahead: _Change | None) -> _Change:
         """The direction to a point with this mu, with the second-order terms of `ahead`."""
         program, state, e = self.program, self.state, self.program.equations
         lam = state.y[e:]
-        second = None if ahead is None else _even(ahead.low[0] @ ahead.low[1])
+        second = None if ahead is None else _symmetric(ahead.low[0] @ ahead.low[1])
         S = self.low.target(mu, second)
         B = self.low.unscaled(S) - self.dual_left
         S_2 = None
         if self.high is not None:
             high = None if ahead is None else ahead.high
-            S_2 = self.high.target(mu, None if high is None else _even(high[0] @ high[1]))
+            S_2 = self.high.target(mu, None if high is None else _symmetric(high[0] @ high[1]))
             B -= self.high.unscaled(S_2)
         slack = mu - state.s * lam - (0.0 if ahead is None else ahead.ds * ahead.dy[e:])
         right = program.A @ self._inverse(B).reshape(-1) + self.left
@@ -234,12 +235,14 @@ class _Newton:
         if self.high is not None and S_2 is not None:
             scaled = self.high.primal(-dX)
             high = (scaled, S_2 - scaled)
-            dV = _even(self.high.unscaled(S_2 - scaled))
+            dV = _symmetric(self.high.unscaled(S_2 - scaled))
             dZ = dZ + dV
         # S less the scaled dX is the same up to rounding, by which Z would leave its equation
-        return _Change(dX, _even(dZ), dV, ds, dy, (self.low.primal(dX), self.low.dual(dZ)), high)
+        return _Change(
+            dX, _symmetric(dZ), dV, ds, dy, (self.low.primal(dX), self.low.dual(dZ)), high
+        )
 
-    def steps(self, change: _Change, share: float) -> tuple[float, float]:
+    def step_lengths(self, change: _Change, share: float) -> tuple[float, float]:
         """How far X and the slacks may go, and the multipliers, given a share of the way out."""
         e = self.program.equations
         primal = min(self.low.longest(change.low[0]), _longest(self.state.s, change.ds))
@@ -254,7 +257,7 @@ class _Newton:
     def _inverse(self, Y: Floats) -> Floats:
         """inv(H) Y."""
         inner = self.T.T @ Y @ self.T
-        return _even(self.T @ (inner if self.theta is None else self.theta * inner) @ self.T.T)
+        return _symmetric(self.T @ (inner if self.theta is None else self.theta * inner) @ self.T.T)
 
     def _solved(self, right: Floats) -> Floats:
         from scipy.linalg import cho_solve
@@ -280,7 +283,7 @@ class _Newton:
             some = self.T.T @ A[i : i + block].toarray().reshape(-1, n, n) @ self.T
             some = some if self.theta is None else self.theta * some
             M[:, i : i + block] = A @ (self.T @ some @ self.T.T).reshape(-1, n * n).T
-        return _even(M)
+        return _symmetric(M)
 
     def _of_entries(self, A: Any) -> Floats:
         """The same without a cap, <A_i, G A_j G>, entry by entry, for rows with few."""
@@ -293,10 +296,10 @@ class _Newton:
             terms = G[r[part]][:, r] * G[c[part]][:, c] * v[part, None] * v
             terms = np.add.reduceat(terms, A.indptr[:-1], axis=1)
             np.add.at(M, row[part], terms)
-        return _even(M)
+        return _symmetric(M)
 
 
-def _moved(state: _State, change: _Change, primal: float, dual: float) -> _State:
+def _stepped(state: _State, change: _Change, primal: float, dual: float) -> _State:
     V = None if state.V is None or change.dV is None else state.V + dual * change.dV
     return _State(
         state.X + primal * change.dX,
@@ -307,7 +310,7 @@ def _moved(state: _State, change: _Change, primal: float, dual: float) -> _State
     )
 
 
-def _mu(program: Program, state: _State) -> float:
+def _mu(program: MatrixProgram, state: _State) -> float:
     """The mean of all products that are to become 0."""
     lam = state.y[program.equations :]
     total = float((state.X * state.Z).sum()) + float(state.s @ lam)
@@ -318,7 +321,7 @@ def _mu(program: Program, state: _State) -> float:
     return total / count
 
 
-def _lefts(program: Program, state: _State) -> tuple[Floats, Floats]:
+def _residuals(program: MatrixProgram, state: _State) -> tuple[Floats, Floats]:
     """What is left of A X = b, slacks counted, and of the equation of multipliers."""
     left = program.A @ state.X.reshape(-1) - program.b
     left -= np.concatenate([program.give * state.y[: program.equations], -state.s])
@@ -326,9 +329,9 @@ def _lefts(program: Program, state: _State) -> tuple[Floats, Floats]:
     return left, dual if state.V is None else dual + state.V
 
 
-def _error(program: Program, state: _State) -> float:
+def _error(program: MatrixProgram, state: _State) -> float:
     """The largest of what is left, against the sizes of X, which is 1, multipliers and costs."""
-    left, dual = _lefts(program, state)
+    left, dual = _residuals(program, state)
     unit = float(positive(np.linalg.norm(program.C))) / len(program.C)
     squares = 0.5 * float(program.give @ state.y[: program.equations] ** 2)
     cost = max(abs(float((program.C * state.X).sum()) + squares), unit)
@@ -344,5 +347,5 @@ def _longest(at: Floats, way: Floats) -> float:
     return float(np.min(-at[down] / way[down])) if down.any() else np.inf
 
 
-def _even(X: Floats) -> Floats:
+def _symmetric(X: Floats) -> Floats:
     return np.asarray(0.5 * (X + X.T))

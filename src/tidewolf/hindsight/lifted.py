@@ -69,13 +69,14 @@ class Lifted(NamedTuple):
     @classmethod
     def of(cls, K: HasLMO, A: Any, b: Floats) -> Lifted:
         """Without costs."""
+        trace, cap = isinstance(K, Spectraplex | Fantope), None
         if isinstance(K, NuclearBall):
-            n, unit, trace, cap = sum(K.shape), 2.0 * K.tau, False, None
+            n, unit = sum(K.shape), 2.0 * K.tau
         elif isinstance(K, Fantope):
-            n, unit, trace, cap = K.n, float(K.k), True, 1.0 / K.k
+            n, unit, cap = K.n, float(K.k), 1.0 / K.k
         else:
             assert isinstance(K, BoundedPSD | Spectraplex)
-            n, unit, trace, cap = K.n, K.tau, isinstance(K, Spectraplex), None
+            n, unit = K.n, K.tau
         zero = np.zeros((n, n))
         return cls(K, A, b, n, unit, trace, cap, np.eye(n), zero, 1.0, zero)
 

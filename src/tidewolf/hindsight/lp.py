@@ -8,33 +8,41 @@ whose multipliers weigh the rows so that their average is above 0 on all of K.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
 from tidewolf.core.arrays import power_of_two
 from tidewolf.core.types import Floats
-from tidewolf.hindsight.task import Guess, Task, positive
+from tidewolf.hindsight.linear_task import LinearTask
+from tidewolf.hindsight.task import HindsightTask, Solution, positive
 from tidewolf.sets.base import LinearDescription, Polyhedral
 
-METHOD = "linear program"
 SOLVER_TOLERANCE = 1e-10
 
 
-def guess(task: Task) -> Guess | None:
-    """The solver's point and multipliers, or its weights where it found no point; None where it
-    found neither.
-    """
-    assert isinstance(task.K, Polyhedral)
-    description = task.K.description()
-    found = solved(task, description)
-    if found is not None:
-        return Guess(*found)
-    weights = breached_weights(task, description)
-    return None if weights is None else Guess(None, np.zeros(len(task.b)), weights)
+@final
+class LinearProgramming:
+    """For sets with a linear description."""
+
+    name = "linear program"
+
+    def supports(self, task: HindsightTask) -> bool:
+        return isinstance(task, LinearTask) and isinstance(task.K, Polyhedral)
+
+    def solve(self, task: HindsightTask) -> Solution | None:
+        """The solver's point and multipliers, or its weights where it found no point."""
+        assert isinstance(task, LinearTask)
+        assert isinstance(task.K, Polyhedral)
+        description = task.K.description()
+        found = solve_lp(task, description)
+        if found is not None:
+            return found
+        weights = breached_weights(task, description)
+        return None if weights is None else Solution(None, np.zeros(len(task.b)), weights)
 
 
-def solved(task: Task, u_of: LinearDescription) -> tuple[Floats, Floats] | None:
+def solve_lp(task: LinearTask, u_of: LinearDescription) -> Solution | None:
     """The solver's point and the multipliers of A x <= b; None where it found no point.
 
     Rows, costs and u are scaled to size 1 for it.
@@ -50,10 +58,10 @@ def solved(task: Task, u_of: LinearDescription) -> tuple[Floats, Floats] | None:
         return None
     u, lam = unit * found[0], found[1]
     x = u if u_of.lift is None else u_of.lift @ u
-    return x if u_of.shift is None else x + u_of.shift, lam * cost / sizes
+    return Solution(x if u_of.shift is None else x + u_of.shift, lam * cost / sizes)
 
 
-def breached_weights(task: Task, u_of: LinearDescription) -> Floats | None:
+def breached_weights(task: LinearTask, u_of: LinearDescription) -> Floats | None:
     """The multipliers of the second program; None where the solver found none."""
     from scipy.sparse import csr_array, hstack
 

@@ -1,15 +1,6 @@
-"""The task in hindsight where losses or constraints are curved, through the set's oracle.
+"""Newton steps for the task in hindsight where losses or constraints are curved (curved_task.py).
 
-    min { F(x) = sum_t f_t(x) : x in K, g_i(x) <= 0 for every i }
-        g_i: the rounds' constraints, or their half-spaces
-
-Lower. For any lam >= 0, L(., lam) = F + <lam, g> is convex, so with d a subgradient of it at any x,
-in K or not,
-    min_K L(., lam)  >=  L(x, lam) - max_{v in K} <d, x - v>,
-one call of the oracle, less its error and a slack for rounding. Upper: F at a point seen to be
-feasible. Both hold for whatever was found; they meet where the functions are smooth.
-
-To find x and lam, Newton steps over the atoms v_1 .. v_k seen so far: at x = sum_i w_i v_i the
+Over the atoms v_1 .. v_k that the set's oracle has answered so far: at x = sum_i w_i v_i the
 program
 
     min_u { <grad F, z> + 1/2 <z, H z> : g_j + <grad g_j, z> <= 0, u in the simplex },
@@ -24,259 +15,131 @@ programs feasible, and mixing it in makes the last point so.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import eps_of, like, to_numpy
-from tidewolf.core.batch import Batch, Stream
-from tidewolf.core.errors import InvalidInput, NotSupported
-from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array, Floats, Int64s
-from tidewolf.functions.base import Halfspaces, PiecewiseLinear
-from tidewolf.functions.chain import Chain
-from tidewolf.functions.custom import Custom
-from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE, exact, positive, require_moderate
+from tidewolf.core.arrays import eps_of, to_numpy
+from tidewolf.core.errors import InvalidInput
+from tidewolf.core.types import Floats
+from tidewolf.hindsight.curved_task import CurvedTask
+from tidewolf.hindsight.task import HindsightTask, Solution, flat, moved_inside, positive
 
-METHOD = "Newton steps over vertices of the oracle"
-GAP, TURNS = 1e-7, 100
+_GAP, _ITERATIONS = 1e-7, 100
 """Relative to how far the total is from that of the center, or to 1e-3 |grad F| R where that is
 small; calls for either part.
 """
-STEP = 1e-5
-_ROWS, _HALVINGS, _EXACT, _IDLE = 16, 12, 1e-10, 1e-9
-"""Limits that join at a time; how often a step is halved; the solver's accuracy; the share of the
-largest multiplier that counts as 0.
-"""
+_STEP = 1e-5
+_ROWS = 16
+"""Limits that join at a time."""
+_HALVINGS = 12
+"""How often a step is halved."""
+_EXACT = 1e-10
+"""The solver's accuracy."""
+_IDLE = 1e-9
+"""The share of the largest multiplier that counts as 0."""
 
 
-class Curved(NamedTuple):
-    """The task of a set and some rounds, on flattened points."""
+@final
+class NewtonSteps:
+    """For any set, and functions that are known beyond their values."""
 
-    K: HasLMO
-    part: Stream
-    pieces: Halfspaces | None
-    """the constraints as half-spaces, where they are"""
-    rounds: Int64s
-    """the round each limit comes from"""
+    name = "Newton steps over vertices of the oracle"
 
-    def total(self, x: Floats) -> float:
-        return float(to_numpy(self.part.losses.values(self.at_home(x))).sum(dtype=np.float64))
+    def supports(self, task: HindsightTask) -> bool:
+        return isinstance(task, CurvedTask)
 
-    def slope(self, x: Floats) -> Floats:
-        """grad F."""
-        return self._weighted(self.part.losses, x, np.ones(len(self.part)))
-
-    def limits(self, x: Floats) -> Floats:
-        """g_i for every i."""
-        if self.pieces is not None:
-            return np.asarray(self.pieces.A @ x - self.pieces.b)
-        return _flat(self.part.constraints.values(self.at_home(x)))
-
-    def limit_slope(self, x: Floats, lam: Floats) -> Floats:
-        """sum_i lam_i grad g_i."""
-        if self.pieces is not None:
-            return np.asarray(self.pieces.A.T @ lam)
-        return self._weighted(self.part.constraints, x, lam)
-
-    def limit_slopes(self, x: Floats, some: Any) -> Floats:
-        """grad g_i for some i, one a row."""
-        if self.pieces is not None:
-            rows = self.pieces.A[some, :]
-            return np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray())
-        gradients: Floats = _flat(self.part.constraints.gradients(self.at_home(x))).reshape(
-            len(self.part), -1
-        )[some]
-        return gradients
-
-    def steepness(self, x: Floats) -> float:
-        """|grad F| within the affine hull."""
-        return float(np.linalg.norm(_flat(self.K.tangent(self.at_home(self.slope(x))))))
-
-    def limit_steepness(self, x: Floats) -> float:
-        """The largest |grad g_t|."""
-        return float(self.part.constraints.slopes(self.at_home(x)).max())
-
-    def least(self, x: Floats, lam: Floats, *, costs: bool = True) -> tuple[float, Floats]:
-        """A lower bound on F + <lam, g> over K (on <lam, g> without costs) from the point x, and
-        the vertex the oracle answered with.
+    def solve(self, task: HindsightTask) -> Solution:
+        """A point inside every limit and the best member and multipliers found, or weights that
+        show there is none, or what is left.
         """
-        slope, limits, rounding = (
-            costs * self.slope(x) + self.limit_slope(x, lam),
-            self.limits(x),
-            2.0 * (x.size + len(self.part)),
-        )
-        direction = self.at_home(slope)
-        answer = self.K.answer(direction)
-        value = (
-            costs * self.total(x)
-            + float(lam @ limits)
-            - float(slope @ x)
-            + answer.vertex.inner(direction)
-            - answer.error
-        )
-        losses = float(np.abs(to_numpy(self.part.losses.values(self.at_home(x)))).sum()) * costs
-        terms = (
-            losses
-            + float(lam @ np.abs(limits))
-            + float(np.linalg.norm(slope)) * (float(np.linalg.norm(x)) + self.K.radius)
-        )
-        return value - rounding * eps_of(direction) * terms, _flat(
-            answer.vertex.dense(self.K.center)
-        )
-
-    def keeps(self, x: Floats) -> bool:
-        """Whether x lies in K and keeps every constraint, by the set's own excess and the
-        functions' own values.
-        """
-        point = self.at_home(x)
-        tolerance = max(FEASIBILITY_TOLERANCE, 100 * eps_of(point))
-        values, slopes = (
-            _flat(self.part.constraints.values(point)),
-            self.part.constraints.slopes(point),
-        )
-        size = float((np.abs(values) + slopes * np.linalg.norm(x)).max())
-        return (
-            self.K.excess(point) <= tolerance * max(self.K.radius, float(np.abs(x).max()))
-            and float(values.max()) <= tolerance * size
-        )
-
-    def at_home(self, x: Floats) -> Array:
-        """A flattened point in the shape and library of the set, in float64 where that is NumPy."""
-        x = x.reshape(self.K.shape)
-        return x if type(self.K.center) is np.ndarray else like(x, self.K.center)
-
-    def _weighted(self, batch: Batch, x: Floats, weights: Floats) -> Floats:
-        point = self.at_home(x)
-        return _flat(batch.subgradient(point, like(weights, point)))
+        assert isinstance(task, CurvedTask)
+        search = _Search(task)
+        inside = search.minimise(flat(task.K.center), costs=False)
+        if inside.point is None:
+            return Solution(None, np.zeros(len(task.rounds)), inside.lam, inside.anchor)
+        search.inside = inside.point
+        return search.minimise(inside.point, costs=True)
 
 
-class Found(NamedTuple):
-    """What was found: a point that should be feasible, a member and multipliers for `least`,
-    weights where no point seems feasible.
-    """
+class _Step(NamedTuple):
+    """The next weights of the atoms, and the multipliers of all limits, in the task's units."""
 
-    point: Floats | None
-    anchor: Floats
+    weights: Floats
     lam: Floats
-    weights: Floats | None = None
-
-
-def curved_of(K: HasLMO, part: Stream) -> Curved:
-    """The task; refused, naming them, where functions are not known beyond their values."""
-    for batch in (part.losses, part.constraints):
-        for one in batch.parts if isinstance(batch, Chain) else (batch,):
-            if isinstance(one, Custom):
-                raise NotSupported(
-                    "The best point in hindsight is not known for Custom functions: nothing tells "
-                    "whether they are smooth."
-                )
-    pieces = (
-        part.constraints.halfspaces() if isinstance(part.constraints, PiecewiseLinear) else None
-    )
-    task = Curved(exact(K), part, pieces, np.arange(len(part)) if pieces is None else pieces.rounds)
-    _require_moderate(task)
-    return task
-
-
-def _require_moderate(task: Curved) -> None:
-    """Refuse functions in units that are too small or too large, by their steepest slopes at the
-    center and beside it.
-    """
-    for name, batch in (("losses", task.part.losses), ("constraints", task.part.constraints)):
-        center, steepest = task.K.center, 0.0
-        with np.errstate(over="ignore", invalid="ignore"):
-            slopes = batch.gradients(center)
-            # at the center itself slopes may be 0
-            beside = task.K.answer(slopes[0, ...]).vertex.blend(center, 0.5)
-            steepest = max(float(batch.slopes(x).max()) for x in (center, beside))
-        require_moderate(name, np.array([steepest]))
-
-
-def guess(task: Curved) -> Found:
-    """A point inside every limit and the best member and multipliers found, or weights that show
-    there is none, or what is left.
-    """
-    search = _Search(task)
-    inside = search.climbed(_flat(task.K.center), costs=False)
-    if inside.point is None:
-        return Found(None, inside.anchor, np.zeros(len(task.rounds)), inside.lam)
-    search.inside = inside.point
-    return search.climbed(inside.point, costs=True)
 
 
 class _Search:
     """Atoms seen, one a row, and limits in use."""
 
-    def __init__(self, task: Curved) -> None:
+    def __init__(self, task: CurvedTask) -> None:
         self.task = task
-        center = _flat(task.K.center)
+        center = flat(task.K.center)
         self.atoms = center[None, :]
         self.used = np.zeros(0, dtype=np.int64)
         # at the center itself slopes may be 0
-        apart = (center + task.least(center, np.zeros(len(task.rounds)))[1]) / 2
+        away = task.lagrangian_bound(center, np.zeros(len(task.rounds))).vertex
+        apart = (center + away) / 2
         self.cost = float(
             positive(max(task.steepness(center), task.steepness(apart)) * task.K.radius)
         )
         self.size = float(
             positive(max(task.limit_steepness(center), task.limit_steepness(apart)) * task.K.radius)
         )
-        self.base, sizes = (
-            task.total(center),
-            float(np.abs(to_numpy(task.part.losses.values(task.K.center))).sum()),
-        )
+        self.base = task.total(center)
+        sizes = float(np.abs(to_numpy(task.part.losses.values(task.K.center))).sum())
         self.rounding = 2.0 * (center.size + len(task.part)) * eps_of(task.K.center) * sizes
         self.inside: Floats | None = None
 
-    def climbed(self, x: Floats, *, costs: bool) -> Found:
+    def minimise(self, x: Floats, *, costs: bool) -> Solution:
         """Newton steps from x for the total loss, or for the largest limit alone; its point is None
         where it found none inside.
         """
-        task, lower, lam = self.task, -np.inf, np.zeros(len(self.task.rounds))
-        anchor, best, upper, point, weight = x, lam, np.inf, None, 0.0
-        self._join(x)
+        lam = np.zeros(len(self.task.rounds))
+        best, weight = Solution(None, lam, None, x), 0.0
+        lower, upper = -np.inf, np.inf
+        self._add_atom(x)
         w = (self.atoms == x).all(axis=1).astype(np.float64)
-        for _ in range(TURNS):
-            self._use(w @ self.atoms)
-            found = self._program(w, lam, costs)
+        for _ in range(_ITERATIONS):
+            self._add_limits(w @ self.atoms)
+            found = self._newton_step(w, lam, costs)
             if found is None:
                 break
-            target, lam = found
-            self._use(target @ self.atoms)
+            target, lam = found.weights, found.lam
+            self._add_limits(target @ self.atoms)
             weight = max(weight, 2.0 * float(lam.sum()))
-            w = self._shortened(w, target, weight, costs)
+            w = self._line_search(w, target, weight, costs)
             x = w @ self.atoms
-            value, vertex = task.least(x, lam, costs=costs)
-            if value > lower:
-                lower, anchor, best = value, x, lam
-            mixed = self._mixed(x)
-            if (not costs or self._fits(mixed)) and (
-                now := self._height(mixed, 0.0, costs)
-            ) < upper:
-                upper, point = now, mixed
-            if self._settled(upper, lower, costs):
+            bound = self.task.lagrangian_bound(x, lam, costs=costs)
+            if bound.value > lower:
+                lower, best = bound.value, best._replace(lam=lam, anchor=x)
+            mixed = self._moved_inside(x)
+            if not costs or self._is_feasible(mixed):
+                merit = self._merit(mixed, 0.0, costs)
+                if merit < upper:
+                    upper, best = merit, best._replace(point=mixed)
+            if self._converged(upper, lower, costs):
                 break
-            self._join(vertex)
+            self._add_atom(bound.vertex)
             w = np.pad(w, (0, len(self.atoms) - len(w)))
-        return Found(
-            point if costs or (point is not None and self._fits(point)) else None, anchor, best
-        )
+        feasible = costs or (best.point is not None and self._is_feasible(best.point))
+        return best if feasible else best._replace(point=None)
 
-    def _settled(self, upper: float, lower: float, costs: bool) -> bool:
+    def _converged(self, upper: float, lower: float, costs: bool) -> bool:
         """Whether the bounds are near enough; without costs whether their sign is known, and half
         of the room inside is reached.
         """
         if costs:
             most = max(abs(upper - self.base), abs(lower - self.base), 1e-3 * self.cost)
-            return upper - lower <= GAP * most + 2.0 * self.rounding
-        near = upper - lower <= GAP * self.size
+            return upper - lower <= _GAP * most + 2.0 * self.rounding
+        near = upper - lower <= _GAP * self.size
         return near or lower > 0.0 or (upper < 0.0 and upper < 0.5 * lower)
 
-    def _fits(self, x: Floats) -> bool:
+    def _is_feasible(self, x: Floats) -> bool:
         """Whether a point keeps every limit, up to what the solver may miss them by."""
         return float(self.task.limits(x).max()) <= _EXACT * self.size
 
-    def _height(self, x: Floats, weight: float, costs: bool) -> float:
+    def _merit(self, x: Floats, weight: float, costs: bool) -> float:
         """F + weight max g^+; max g without costs; infinite where a function is not defined."""
         task = self.task
         try:
@@ -286,39 +149,34 @@ class _Search:
             return np.inf
         return total + weight * max(0.0, breach) if costs else breach
 
-    def _shortened(self, w: Floats, target: Floats, weight: float, costs: bool) -> Floats:
+    def _line_search(self, w: Floats, target: Floats, weight: float, costs: bool) -> Floats:
         """The step to the target, halved until it leads down or, by less than what counts, up; w
         itself where none does.
         """
-        height = self._height(w @ self.atoms, weight, costs) + 0.1 * GAP * (
-            self.cost if costs else self.size
-        )
+        unit = self.cost if costs else self.size
+        height = self._merit(w @ self.atoms, weight, costs) + 0.1 * _GAP * unit
         height += costs * 0.1 * self.rounding
         for halvings in range(_HALVINGS):
             trial = w + 0.5**halvings * (target - w)
-            if self._height(trial @ self.atoms, weight, costs) < height:
+            if self._merit(trial @ self.atoms, weight, costs) < height:
                 return trial
         return w
 
-    def _mixed(self, x: Floats) -> Floats:
+    def _moved_inside(self, x: Floats) -> Floats:
         """x, moved towards the point strictly inside, where there is one, twice as far as it takes
         to keep every limit.
         """
         if self.inside is None:
             return x
-        breach, room = float(self.task.limits(x).max()), -float(self.task.limits(self.inside).max())
-        return (
-            x
-            if breach <= 0.0 or room <= 0.0
-            else x + min(1.0, 2.0 * breach / (breach + room)) * (self.inside - x)
-        )
+        breach, least = (float(self.task.limits(point).max()) for point in (x, self.inside))
+        return moved_inside(x, self.inside, breach, -least)
 
-    def _join(self, atom: Floats) -> None:
+    def _add_atom(self, atom: Floats) -> None:
         """One atom more, unless it is there."""
         if not (self.atoms == atom).all(axis=1).any():
             self.atoms = np.vstack([self.atoms, atom])
 
-    def _use(self, x: Floats) -> None:
+    def _add_limits(self, x: Floats) -> None:
         """The largest limits at a point that are above those in use, or breached, join those
         in use.
         """
@@ -331,10 +189,8 @@ class _Search:
             [self.used, more[np.argsort(-values[more], kind="stable")[:_ROWS]]]
         )
 
-    def _program(self, w: Floats, lam: Floats, costs: bool) -> tuple[Floats, Floats] | None:
-        """The next weights and the multipliers of all limits, in the task's units; None where the
-        solver gives up.
-        """
+    def _newton_step(self, w: Floats, lam: Floats, costs: bool) -> _Step | None:
+        """The solution of the program; None where the solver gives up."""
         import piqp
 
         task, k, m = self.task, len(self.atoms), len(self.used)
@@ -347,33 +203,23 @@ class _Search:
         slope = costs * task.slope(x) + task.limit_slope(x, lam)
         changed = np.array(
             [
-                (costs * task.slope(z) + task.limit_slope(z, lam) - slope) / STEP
-                for z in x + STEP * ways
+                (costs * task.slope(z) + task.limit_slope(z, lam) - slope) / _STEP
+                for z in x + _STEP * ways
             ]
         )
         H = _convex(ways @ changed.T / unit)
-        rows, values = (
-            ways @ task.limit_slopes(x, self.used).T / self.size,
-            task.limits(x)[self.used] / self.size,
-        )
+        rows = (ways @ task.limit_slopes(x, self.used).T / self.size).T
+        values = task.limits(x)[self.used] / self.size
+        A, low = np.ones((1, k)), np.zeros(k)
         if costs:
-            P, c, A, G, low = (
-                H,
-                ways @ task.slope(x) / unit - H @ w,
-                np.ones((1, k)),
-                rows.T,
-                np.zeros(k),
-            )
-        else:
-            P, c = np.pad(H, (0, 1)), np.append(-H @ w, 1.0)
-            A, G, low = (
-                np.append(np.ones(k), 0.0)[None, :],
-                np.column_stack([rows.T, -np.ones(m)]),
-                np.append(np.zeros(k), -np.inf),
-            )
+            c = ways @ task.slope(x) / unit - H @ w
+        else:  # the largest limit is one more, free variable
+            H, rows = np.pad(H, (0, 1)), np.column_stack([rows, -np.ones(m)])
+            c, A = np.append(-H[:k, :k] @ w, 1.0), np.append(A, 0.0)[None, :]
+            low = np.append(low, -np.inf)
         solver = piqp.DenseSolver()
         solver.settings.eps_abs = solver.settings.eps_rel = _EXACT
-        solver.setup(P, c, A, np.ones(1), G, None, -values, low, None)
+        solver.setup(H, c, A, np.ones(1), rows, None, -values, low, None)
         solver.solve()
         found, z = np.maximum(0.0, solver.result.x[:k]), np.maximum(0.0, solver.result.z_u)
         if not (
@@ -385,14 +231,10 @@ class _Search:
             return None
         whole, z = np.zeros(len(task.rounds)), np.where(z > _IDLE * z.max(), z, 0.0)
         whole[self.used] = z * unit / self.size if costs else z / z.sum()
-        return found / found.sum(), whole
+        return _Step(found / found.sum(), whole)
 
 
 def _convex(H: Floats) -> Floats:
     """The nearest matrix without negative eigenvalues to the symmetric part of H."""
     values, vectors = np.linalg.eigh((H + H.T) / 2)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
-
-
-def _flat(x: Array) -> Floats:
-    return np.asarray(to_numpy(x), dtype=np.float64).reshape(-1)

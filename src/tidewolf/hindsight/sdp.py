@@ -17,28 +17,29 @@ bound on the whole set once enough of the weights is added to them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, final
 
 import numpy as np
 
 from tidewolf.core.types import Floats
 from tidewolf.functions.squared import Squared
-from tidewolf.hindsight import interior
-from tidewolf.hindsight.admm import totals
-from tidewolf.hindsight.distinct_rows import Rows, Sides, Span
+from tidewolf.hindsight.admm import entry_totals
+from tidewolf.hindsight.curved_task import CurvedTask
+from tidewolf.hindsight.distinct_rows import DistinctRows, Sides, Span
+from tidewolf.hindsight.interior import MatrixProgram, solve_matrix_program
 from tidewolf.hindsight.lifted import Lifted, order_of
-from tidewolf.hindsight.newton import Curved, Found
-from tidewolf.hindsight.task import Guess, Task
+from tidewolf.hindsight.linear_task import LinearTask
+from tidewolf.hindsight.task import HindsightTask, Solution
 
-METHOD = "semidefinite program by an interior-point method"
-LARGEST, MOST = 200, 4000
-"""Up to matrices of this order (of a nuclear ball: rows and columns together), and up to this many
-entries with squared losses."""
-_TURNS, _ROWS, _ALL, _JOIN, _IDLE = 40, 16, 300, 1e-9, 1e-6
-"""How often bounds may join, how many at the least, and how many may at once; what one is breached
-by to join, and the share of the largest multiplier below which it leaves again, in the first half
-of the turns."""
+MAX_ORDER = 200
+"""Up to matrices of this order; of a nuclear ball: rows and columns together."""
+MAX_ENTRIES = 4000
+"""Up to this many entries with squared losses."""
+_ITERATIONS, _FEW_ROWS, _MANY_ROWS = 40, 16, 300
+"""How often bounds may join, how many at the least, and how many may at once."""
+_JOIN, _IDLE = 1e-9, 1e-6
+"""What a bound is breached by to join, and the share of the largest multiplier below which it
+leaves again, in the first half of the iterations."""
 _FACES, _PUSHES = 4, [0.0, *(10.0 ** (k / 2) for k in range(17))]
 """How often the set is replaced by a face, and how much of the weights that showed why is tried."""
 _NEAR, _POLISHED, _RANK = 1e-6, 4, 1e-6
@@ -46,90 +47,76 @@ _NEAR, _POLISHED, _RANK = 1e-6, 4, 1e-6
 counts as an eigenvalue of it, as a share of the largest."""
 
 
-def fits(task: Task | Curved) -> bool:
-    """Whether this method is for this task: its set, and at most squared errors as losses."""
-    order = order_of(task.K)
-    if order is None or order > LARGEST or isinstance(task, Task):
-        return order is not None and order <= LARGEST
-    losses = task.part.losses
-    if task.pieces is None or not isinstance(losses, Squared):
-        return False
-    return len(np.unique(losses.places)) <= MOST
+@final
+class SemidefiniteProgramming:
+    """For sets of matrices, under half-spaces, with linear losses or squared errors on entries."""
+
+    name = "semidefinite program by an interior-point method"
+
+    def supports(self, task: HindsightTask) -> bool:
+        order = order_of(task.K)
+        if order is None or order > MAX_ORDER:
+            return False
+        if isinstance(task, LinearTask):
+            return True
+        assert isinstance(task, CurvedTask)
+        losses = task.part.losses
+        if task.pieces is None or not isinstance(losses, Squared):
+            return False
+        return len(np.unique(losses.places)) <= MAX_ENTRIES
+
+    def solve(self, task: HindsightTask) -> Solution:
+        """The best point and multipliers found; without a point, weights that may show why. The
+        anchor is where the multipliers were found.
+        """
+        return _facial_reduction(_lifted(task), task)
 
 
-def guess(task: Task) -> Guess:
-    """The best point and multipliers found; without a point, weights that may show why."""
-    nothing = np.zeros(len(task.c))
-    asked = _Asked(
-        task.total,
-        task.keeps,
-        lambda _, lam: task.least(task.c, task.constant, lam),
-        lambda _, weights: task.least(nothing, 0.0, weights),
-    )
-    found = _searched(Lifted.of(task.K, task.A, task.b).with_costs(task.c), asked)
-    return Guess(found.point, found.lam, found.weights)
+def _lifted(task: HindsightTask) -> Lifted:
+    if isinstance(task, LinearTask):
+        return Lifted.of(task.K, task.A, task.b).with_costs(task.c)
+    assert isinstance(task, CurvedTask)
+    assert isinstance(task.part.losses, Squared)
+    assert task.pieces is not None
+    lifted = Lifted.of(task.K, task.pieces.A, task.pieces.b)
+    return lifted.with_squares(*entry_totals(task.part.losses))
 
 
-def guess_squares(task: Curved) -> Found:
-    """The same for squared errors on entries; the anchor is where the multipliers were found."""
-    losses, pieces = task.part.losses, task.pieces
-    assert isinstance(losses, Squared)
-    assert pieces is not None
-    asked = _Asked(
-        task.total,
-        task.keeps,
-        lambda x, lam: task.least(x, lam)[0],
-        lambda x, weights: task.least(x, weights, costs=False)[0],
-    )
-    return _searched(Lifted.of(task.K, pieces.A, pieces.b).with_squares(*totals(losses)), asked)
-
-
-class _Asked(NamedTuple):
-    """What a task says: the total of a point, whether it keeps every row, and at a point the bounds
-    that multipliers prove, on the total and on the rows alone."""
-
-    total: Callable[[Floats], float]
-    keeps: Callable[[Floats], bool]
-    least: Callable[[Floats, Floats], float]
-    least_of_rows: Callable[[Floats, Floats], float]
-
-
-def _searched(lifted: Lifted, task: _Asked) -> Found:
+def _facial_reduction(lifted: Lifted, task: HindsightTask) -> Solution:
     """The program over the set, then over ever smaller faces, until the bounds are near."""
     count = len(lifted.b)
     lam = push = np.zeros(count)
     anchor, point, weights = lifted.point(np.eye(lifted.n) / lifted.n), None, None
-    lower, upper, whole = -np.inf, np.inf, Rows.of(*lifted.limits())
+    lower, upper, whole = -np.inf, np.inf, DistinctRows.of(*lifted.limits())
     if whole.impossible >= 0:
-        return Found(None, anchor, lam, np.eye(1, count, whole.impossible)[0])
-    for turn in range(_FACES):
-        rows = whole if turn == 0 else Rows.of(*lifted.restricted(*lifted.limits()))
-        if (found := _generated(lifted, rows, relaxed=False)) is not None:
-            X = lifted.matrix(found.Y)
-            x, own = lifted.point(X), lifted.cost * found.lam[:count]
+        return Solution(None, lam, np.eye(1, count, whole.impossible)[0], anchor)
+    for face in range(_FACES):
+        rows = whole if face == 0 else DistinctRows.of(*lifted.restricted(*lifted.limits()))
+        if (found := _row_generation(lifted, rows, relaxed=False)) is not None:
+            x, own = lifted.point(lifted.matrix(found.Y)), lifted.cost * found.lam[:count]
             for t in _PUSHES if push.any() else [0.0]:
                 trial = own + t * lifted.cost * push
-                if (value := task.least(x, trial)) > lower:
+                if (value := task.lower_bound(trial, x)) > lower:
                     anchor, lam, lower = x, trial, value
             # of two points that are kept up to a tolerance, that of the smaller face is nearer
-            if task.keeps(x) or task.keeps(x := _polished(lifted, whole, found.Y)):
+            if task.is_feasible(x) or task.is_feasible(x := _low_rank(lifted, whole, found.Y)):
                 point, upper = x, task.total(x)
         size = abs(upper) + lifted.cost * lifted.unit / lifted.n
         if (point is not None and upper - lower <= _NEAR * size) or lifted.order == 0:
             break
-        tight = _generated(lifted, rows, relaxed=True)
+        tight = _row_generation(lifted, rows, relaxed=True)
         assert tight is not None
         at, weights = lifted.point(lifted.matrix(tight.Y)), tight.lam[:count]
-        if point is None and weights.any() and task.least_of_rows(at, weights) > 0.0:
-            return Found(None, at, lam, weights)
+        if point is None and weights.any() and task.limits_bound(weights, at) > 0.0:
+            return Solution(None, lam, weights, at)
         smaller = lifted.face(tight.Y, tight.D)
         if smaller is None:
             break
         lifted, push = smaller, push + weights
-    return Found(point, anchor, lam, None if point is not None else weights)
+    return Solution(point, lam, None if point is not None else weights, anchor)
 
 
-class _Solved(NamedTuple):
+class _Generated(NamedTuple):
     """A matrix, multipliers or weights of all rows, and the sum of the rows with these."""
 
     Y: Floats
@@ -137,49 +124,53 @@ class _Solved(NamedTuple):
     D: Floats
 
 
-def _generated(lifted: Lifted, rows: Rows, *, relaxed: bool) -> _Solved | None:
+def _row_generation(lifted: Lifted, rows: DistinctRows, *, relaxed: bool) -> _Generated | None:
     """The first program, or the second; None where equations exclude each other."""
     equal = rows.equations() & ~relaxed
     span, sides = Span(rows, np.flatnonzero(equal)), Sides.of(rows, ~equal)
     order = lifted.order
     if order == 0:
-        return _Solved(np.zeros((0, 0)), np.zeros(len(rows.size)), np.zeros((0, 0)))
+        return _Generated(np.zeros((0, 0)), np.zeros(len(rows.size)), np.zeros((0, 0)))
     if not span.consistent:
         return None
-    many = _ALL if len(sides.b) <= _ALL else max(_ROWS, order)
+    many = _MANY_ROWS if len(sides.b) <= _MANY_ROWS else max(_FEW_ROWS, order)
     undecided, used = np.ones(len(sides.b), dtype=bool), np.zeros(0, dtype=np.int64)
-    Y, s, y, lam = np.eye(order) / order, 0.0, np.zeros(0), np.zeros(0)
-    for turn in range(_TURNS):
-        breach = np.where(undecided, sides.breach(rows, Y) - s, -np.inf)
+    found, lam = _Program(np.eye(order) / order, 0.0, np.zeros(0)), np.zeros(0)
+    for iteration in range(_ITERATIONS):
+        breach = np.where(undecided, sides.breach(rows, found.Y) - found.s, -np.inf)
         breach[used] = -np.inf
         more = np.argsort(-breach, kind="stable")[:many]
-        more = more[breach[more] > (_JOIN if turn > 0 else -np.inf)]
+        more = more[breach[more] > (_JOIN if iteration > 0 else -np.inf)]
         decided, hold = span.decided(sides.take(more).matrix(rows), sides.b[more])
         if not hold:
             return None
         undecided[more[decided]] = False
         more = more[~decided]
-        if turn > 0 and len(more) == 0:
+        if iteration > 0 and len(more) == 0:
             break
-        kept = used[lam > _IDLE * lam.max(initial=0.0)] if turn < _TURNS // 2 else used
+        kept = used[lam > _IDLE * lam.max(initial=0.0)] if iteration < _ITERATIONS // 2 else used
         used = np.concatenate([kept, more])
-        Y, s, y = _solved(lifted, rows, span.sides, sides.take(used), relaxed)
-        lam = y[len(y) - len(used) :]
-    whole, D = np.zeros(len(rows.size)), np.zeros(Y.size)
-    for some, values in ((span.sides, y[: len(span.sides.b)]), (sides.take(used), lam)):
+        found = _solve_over_rows(lifted, rows, span.sides, sides.take(used), relaxed)
+        lam = found.y[len(found.y) - len(used) :]
+    whole, D = np.zeros(len(rows.size)), np.zeros(found.Y.size)
+    for some, values in ((span.sides, found.y[: len(span.sides.b)]), (sides.take(used), lam)):
         whole += rows.multipliers(some, values)
         D += some.matrix(rows).T @ values
-    return _Solved(span.onto(Y), whole, D.reshape(Y.shape))
+    return _Generated(span.onto(found.Y), whole, D.reshape(found.Y.shape))
 
 
-def _solved(
-    lifted: Lifted,
-    rows: Rows,
-    equal: Sides,
-    sides: Sides,
-    relaxed: bool,
-) -> tuple[Floats, float, Floats]:
-    """A program over some of the rows: the matrix, s of the second one, and all multipliers."""
+class _Program(NamedTuple):
+    """The matrix of a program, s of the second one, and all multipliers."""
+
+    Y: Floats
+    s: float
+    y: Floats
+
+
+def _solve_over_rows(
+    lifted: Lifted, rows: DistinctRows, equal: Sides, sides: Sides, relaxed: bool
+) -> _Program:
+    """A program over some of the rows."""
     from scipy.sparse import csr_array, vstack
 
     n, least = lifted.order, (1.0 if lifted.trace else 0.9) / lifted.order
@@ -194,8 +185,8 @@ def _solved(
     cap = None if lifted.cap is None else np.full(n, lifted.cap)
     if not relaxed:
         C = lifted.basis.T @ lifted.C @ lifted.basis
-        found = interior.solve(interior.Program(C, A, b, give, cap, start))
-        return found.X, 0.0, found.y
+        found = solve_matrix_program(MatrixProgram(C, A, b, give, cap, start))
+        return _Program(found.X, 0.0, found.y)
     most = 1.0 + float(np.abs(A @ start.reshape(-1) - b).max())  # s is one more diagonal entry
     wide, start = n + 1, np.pad(start, (0, 1))
     start[n, n], cap = most, None if cap is None else np.append(cap, 2.0 * most)
@@ -204,11 +195,11 @@ def _solved(
     last = csr_array(np.eye(1, wide * wide, wide * wide - 1))
     A = csr_array(A - csr_array(np.ones((len(b), 1))) @ last)
     C = last.toarray().reshape(wide, wide)
-    found = interior.solve(interior.Program(C, A, b, give, cap, start))
-    return found.X[:n, :n], float(found.X[n, n]), found.y
+    found = solve_matrix_program(MatrixProgram(C, A, b, give, cap, start))
+    return _Program(found.X[:n, :n], float(found.X[n, n]), found.y)
 
 
-def _polished(lifted: Lifted, rows: Rows, Y: Floats) -> Floats:
+def _low_rank(lifted: Lifted, rows: DistinctRows, Y: Floats) -> Floats:
     """The point of L L', of the rank that Y has, on the equations and the bounds it breaches."""
     values, vectors = np.linalg.eigh(Y)
     large = values > _RANK * values.max(initial=0.0)

@@ -1,14 +1,9 @@
-"""What is asked in hindsight, and how answers to it are checked: no solver is believed.
+"""What is asked in hindsight, who may answer, and how answers are checked: no solver is believed.
 
-    min { <c, x> + constant : x in K, A x <= b }
-        points flattened; row i of A x <= b is a piece of round rounds[i]
+    min { F(x) = sum_t f_t(x) : x in K, g_i(x) <= 0 for every limit i }         points flattened
 
-Lower. For any lam >= 0, with d = c + sum_i lam_i a_i, one call of the set's oracle gives
-    min_{x in K} <c, x> + constant + sum_i lam_i (<a_i, x> - b_i)  =  constant - <lam, b>
-        + min_{x in K} <d, x>  <=  the minimum,
-less the oracle's own error and less a slack for rounding: 2 (n + m) eps times the largest sum of
-the terms' absolute values over K, for n entries and m multipliers that are not 0. The totals c and
-constant are taken as computed.
+Lower. For any multipliers lam >= 0, min_K F + <lam, g> is at most the minimum, and one call of the
+set's oracle bounds it from below: linear_task.py and curved_task.py say how.
 
 Upper. The total at a point, if it lies in K and keeps every g_t(x) <= 0 up to 1e-9 of the size of
 their terms (100 eps where a set's dtype is coarser); else infinity.
@@ -16,120 +11,91 @@ their terms (100 eps where a set's dtype is coarser); else infinity.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from tidewolf.core.arrays import LEAST, MOST, eps_of, like, to_numpy
-from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.types import Array, Floats, Int64s
-from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.sets.spectra.spectral import Spectral
 
 FEASIBILITY_TOLERANCE = 1e-9
-_ACROSS, _ROUNDING = 1e-2, 1e3
-"""Shares of costs within aff(K): below the first they would lose digits, below the second, in eps,
-they are rounding.
-"""
 
 
-class Guess(NamedTuple):
-    """What a solver proposes: a point, multipliers of A x <= b, and, where it believes that no
-    point is feasible, weights that show it.
-    """
+class Solution(NamedTuple):
+    """What a method proposes; what it is worth is found by the task itself."""
 
-    x: Floats | None
+    point: Floats | None
+    """one that should be feasible"""
     lam: Floats
+    """a multiplier for each limit"""
     weights: Floats | None = None
+    """where no point seems feasible, weights of the limits that show it"""
+    anchor: Floats | None = None
+    """where limits or losses are curved, the point whose subgradients prove the bounds"""
 
 
-class Task(NamedTuple):
-    """Minimise <c, x> + constant over the x in K with A x <= b, which is what `constraints` say."""
+class HindsightTask(ABC):
+    """The best point of a set over some rounds, on flattened points."""
 
     K: HasLMO
-    constraints: Batch
-    c: Floats
-    constant: float
-    A: Any
-    """dense or sparse, float64"""
-    b: Floats
     rounds: Int64s
-    sizes: Floats
-    """the norms of the rows of A, 1 in place of 0"""
+    """the round each limit comes from"""
 
-    def least(self, c: Floats, constant: float, lam: Floats) -> float:
-        """A lower bound on <c, x> + constant + <lam, A x - b> over K: one call of the oracle, less
-        its error and the slack for rounding.
-        """
-        used = np.flatnonzero(lam)
-        lam, A, b = lam[used], self.A[used, :], self.b[used]
-        direction = self.at_home(c + A.T @ lam)
-        answer = self.K.answer(direction)
-        value = constant - float(lam @ b) + answer.vertex.inner(direction)
-        sizes, center = np.abs(c) + abs(A).T @ lam, np.abs(to_numpy(self.K.center)).reshape(-1)
-        terms = (
-            abs(constant)
-            + float(lam @ np.abs(b))
-            + float(sizes @ center)
-            + self.K.radius * float(np.linalg.norm(sizes))
-        )
-        return value - answer.error - 2 * (len(c) + len(lam)) * eps_of(direction) * terms
-
+    @abstractmethod
     def total(self, x: Floats) -> float:
-        return float(self.c @ x) + self.constant
+        """The total loss of a point."""
 
-    def eased(self) -> Task:
-        """The same for solvers, whose accuracies are relative to costs: without what moves no
-        answer.
+    @abstractmethod
+    def lower_bound(self, lam: Floats, anchor: Floats | None) -> float:
+        """What these multipliers prove every feasible point to lose at least."""
 
-        That is the constant, and costs that are mostly across aff(K): <c + k 1, x> is <c, x> + k on
-        a simplex.
+    @abstractmethod
+    def limits_bound(self, weights: Floats, anchor: Floats | None) -> float:
+        """What these weights prove of the weighted sum of limits on K: at least so much; no point
+        is feasible where that is positive.
         """
-        self = self._replace(constant=0.0)
-        if self.K.dimension == len(self.c):
-            return self
-        along = np.asarray(
-            to_numpy(self.K.tangent(self.at_home(self.c))), dtype=np.float64
-        ).reshape(-1)
-        size, left = float(np.linalg.norm(self.c)), float(np.linalg.norm(along))
-        if left >= _ACROSS * size:
-            return self
-        return self._replace(
-            c=along if left > _ROUNDING * eps_of(self.K.center) * size else 0.0 * along
-        )
 
-    def keeps(self, x: Floats) -> bool:
+    @abstractmethod
+    def _breach(self, x: Floats, point: Array) -> tuple[float, float]:
+        """By how much a point breaks the limits, and the size of their terms."""
+
+    def for_solvers(self) -> HindsightTask:
+        """The same without what moves no answer: solvers' accuracies are relative to costs."""
+        return self
+
+    def is_feasible(self, x: Floats) -> bool:
         """Whether x lies in K and keeps every constraint, by the set's own excess and the
         functions' own values.
         """
-        point = self.at_home(x)
+        point = self.unflattened(x)
         tolerance = max(FEASIBILITY_TOLERANCE, 100 * eps_of(point))
-        size = float((abs(self.A) @ np.abs(x) + np.abs(self.b)).max())
-        breach = float(to_numpy(self.constraints.values(point)).max())
+        breach, size = self._breach(x, point)
         extent = max(self.K.radius, float(np.abs(x).max()))
         return self.K.excess(point) <= tolerance * extent and breach <= tolerance * size
 
-    def at_home(self, x: Floats) -> Array:
+    def unflattened(self, x: Floats) -> Array:
         """A flattened point in the shape and library of the set, in float64 where that is NumPy."""
         x = x.reshape(self.K.shape)
         return x if type(self.K.center) is np.ndarray else like(x, self.K.center)
 
-    def above(self, x: Floats) -> Floats:
-        """How far x is above each row, in units of its norm; below 0 inside."""
-        return np.asarray((self.A @ x - self.b) / self.sizes)
 
-    def mixed(self, x: Floats, inside: Floats) -> Floats:
-        """x, moved towards a point strictly inside every row twice as far as it takes to keep them
-        all.
-        """
-        breach, room = float(self.above(x).max()), -float(self.above(inside).max())
-        return (
-            x
-            if breach <= 0.0 or room <= 0.0
-            else x + min(1.0, 2.0 * breach / (breach + room)) * (inside - x)
-        )
+class Method(Protocol):
+    """A way to find the best point in hindsight."""
+
+    @property
+    def name(self) -> str:
+        """What `Comparator.method` says."""
+
+    def supports(self, task: HindsightTask) -> bool:
+        """Whether it is for this task."""
+
+    def solve(self, task: HindsightTask) -> Solution | None:
+        """What it found; None where that is nothing."""
 
 
 def require_rounds(K: HasLMO, part: Stream) -> None:
@@ -146,36 +112,6 @@ def require_rounds(K: HasLMO, part: Stream) -> None:
         )
 
 
-def task_of(K: HasLMO, part: Stream) -> Task:
-    """The task of a set and some rounds of linear losses under half-spaces."""
-    assert isinstance(part.losses, LinearTotal)
-    assert isinstance(part.constraints, PiecewiseLinear)
-    with np.errstate(over="ignore", invalid="ignore"):  # refused next
-        c, constant = part.losses.total()
-    A, b, rounds = part.constraints.halfspaces()
-    A = A.astype(np.float64, copy=False)
-    largest = (
-        np.abs(A).max(axis=1)
-        if isinstance(A, np.ndarray)
-        else abs(A).max(axis=1).toarray().reshape(-1)
-    )
-    require_moderate("losses", np.append(np.abs(c).max(), 0.0 if np.isfinite(constant) else np.inf))
-    require_moderate("constraints", largest)
-    squares = (
-        np.einsum("ij,ij->i", A, A) if isinstance(A, np.ndarray) else A.multiply(A).sum(axis=1)
-    )
-    return Task(
-        exact(K),
-        part.constraints,
-        c.reshape(-1),
-        constant,
-        A,
-        b,
-        rounds,
-        positive(np.sqrt(np.asarray(squares).reshape(-1))),
-    )
-
-
 def require_moderate(name: str, slopes: Floats) -> None:
     """Refuse functions whose slopes are not 0 and whose squares and ratios would overflow or
     vanish.
@@ -188,7 +124,7 @@ def require_moderate(name: str, slopes: Floats) -> None:
         )
 
 
-def exact(K: HasLMO) -> HasLMO:
+def with_exact_oracle(K: HasLMO) -> HasLMO:
     """The same set with an oracle that does not err, where there is one: hindsight asks seldom."""
     return K.exactly() if isinstance(K, Spectral) and type(K.center) is np.ndarray else K
 
@@ -196,3 +132,17 @@ def exact(K: HasLMO) -> HasLMO:
 def positive(sizes: Any) -> Any:
     """Sizes to divide by: 1 in place of 0."""
     return np.where(sizes > 0, sizes, 1.0)
+
+
+def moved_inside(x: Floats, inside: Floats, breach: float, margin: float) -> Floats:
+    """x, moved towards a point that keeps every limit with this margin, twice as far as it takes
+    for a point that breaks one by `breach` to keep them all.
+    """
+    if breach <= 0.0 or margin <= 0.0:
+        return x
+    return x + min(1.0, 2.0 * breach / (breach + margin)) * (inside - x)
+
+
+def flat(x: Array) -> Floats:
+    """A point as a flat array of NumPy, in float64."""
+    return np.asarray(to_numpy(x), dtype=np.float64).reshape(-1)

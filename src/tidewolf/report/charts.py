@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tidewolf.evaluation import metrics
 from tidewolf.evaluation.comparison import cells
+from tidewolf.evaluation.formatting import interval, number
 from tidewolf.report.figures import (
     Curve,
     Drawing,
@@ -22,7 +24,6 @@ from tidewolf.report.figures import (
     swatch,
 )
 from tidewolf.report.markup import numbers, table, under
-from tidewolf.report.numbers import interval, number
 from tidewolf.report.styles import HUES, Look, looks
 
 if TYPE_CHECKING:
@@ -47,56 +48,25 @@ class Series(NamedTuple):
 
 
 def all_series(runs: Sequence[Run]) -> list[Series]:
-    """Regret where every run has one, violation, calls; none without a round."""
+    """What adds up over rounds, where it is known of every run; none without a round."""
     if runs[0].rounds == 0:
         return []
     found = []
-    curves, seen = [run.regret_curve() for run in runs], looks(runs)
-    regrets = [
-        Line(curve, run.regret, run.bound.regret, look)
-        for run, curve, look in zip(runs, curves, seen, strict=True)
-        if curve is not None
-    ]
-    if len(regrets) == len(runs):
-        ends = [interval(line.bracket) for line in regrets if line.bracket is not None]
-        found.append(
-            Series(
-                "regret",
-                "Cumulative regret",
-                "loss beyond the best fixed point in hindsight",
-                regrets,
-                ends,
-            )
-        )
-    for name, about, values, bounds in (
-        (
-            "violation",
-            "by how much the limits were broken",
-            [run.violations for run in runs],
-            [run.bound.violation for run in runs],
-        ),
-        (
-            "oracle calls",
-            "linear minimisations over the hard set",
-            [run.calls for run in runs],
-            [None for _ in runs],
-        ),
-    ):
-        totals = [np.cumsum(each, dtype=np.float64) for each in values]
+    for metric in metrics.TOTALS:
         lines = [
-            Line(total, None, bound, look)
-            for total, bound, look in zip(totals, bounds, seen, strict=True)
+            Line(totals, metric.bracket(run), metric.bound(run), look)
+            for run, look in zip(runs, looks(runs), strict=True)
+            if (totals := metric.totals(run)) is not None
         ]
-        found.append(
-            Series(
-                name,
-                f"Cumulative {name}",
-                about,
-                lines,
-                [number(float(total[-1])) for total in totals],
-            )
-        )
+        if len(lines) == len(runs):
+            ends = [_last(line) for line in lines]
+            found.append(Series(metric.name, metric.title, metric.about, lines, ends))
     return found
+
+
+def _last(line: Line) -> str:
+    """The last value in words."""
+    return number(float(line.values[-1])) if line.bracket is None else interval(line.bracket)
 
 
 def frontiers(runs: Sequence[Run]) -> list[Curve]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tidewolf.core.types import Floats, Int64s
-from tidewolf.report.numbers import number, short
+from tidewolf.evaluation.formatting import number, tick
 from tidewolf.report.styles import HUES, Look
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _number_axis(axis: Any) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(lambda x, _: short(round(x, 12))))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: tick(round(x, 12))))
 
 
 def draw_frontiers(axes: Any, curves: Sequence[Curve], colors: Sequence[str]) -> None:

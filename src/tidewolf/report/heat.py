@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tidewolf.core.types import Floats
+from tidewolf.evaluation.formatting import number
 from tidewolf.report.markup import table
-from tidewolf.report.numbers import number
 
 if TYPE_CHECKING:
-    from tidewolf.evaluation.trajectory_summary import Trail
+    from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 
 ROWS = 40
 """At most so many entries are shown."""
@@ -42,19 +42,19 @@ class Map(NamedTuple):
     """entries that are not shown"""
 
 
-def heat_map(trail: Trail, names: Sequence[str] = ()) -> Map:
-    """The largest entries of a trail, in their own order; `names` says what entries are called, one
+def heat_map(trajectory: TrajectorySummary, names: Sequence[str] = ()) -> Map:
+    """The largest entries of a trajectory, in their own order; `names` says what entries are called, one
     for each.
     """
-    means = trail.means.reshape(len(trail.means), -1).T
+    means = trajectory.means.reshape(len(trajectory.means), -1).T
     busiest = np.sort(np.argsort(-np.abs(means).mean(axis=1), kind="stable")[:ROWS])
-    places = zip(*np.unravel_index(busiest, trail.means.shape[1:]), strict=True)
+    places = zip(*np.unravel_index(busiest, trajectory.means.shape[1:]), strict=True)
     called = (
         [names[i] for i in busiest]
         if len(names) == len(means)
         else [f"entry {', '.join(str(int(part)) for part in place)}" for place in places]
     )
-    begins, ends = (trail.begins + 1).tolist(), trail.ends.tolist()
+    begins, ends = (trajectory.begins + 1).tolist(), trajectory.ends.tolist()
     return Map(tuple(called), means[busiest], tuple(begins), tuple(ends), len(means) - len(busiest))
 
 

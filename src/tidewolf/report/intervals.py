@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from tidewolf.evaluation.formatting import interval, number
 from tidewolf.report.figures import swatch
 from tidewolf.report.markup import scrolled
-from tidewolf.report.numbers import interval, number
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.intervals import Interval, Intervals

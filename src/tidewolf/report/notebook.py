@@ -8,6 +8,7 @@ from html import escape
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from tidewolf.core.display import Presenter
 from tidewolf.report import charts as series
 from tidewolf.report.comparison import section
 from tidewolf.report.page import (
@@ -17,6 +18,7 @@ from tidewolf.report.page import (
     learner_notes,
     results_table,
 )
+from tidewolf.report.pictures import plot_comparison, plot_runs
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison
@@ -56,3 +58,10 @@ def comparison_html(comparison: Comparison) -> str:
 def _framed(*parts: str) -> str:
     style = asset("colors.css").replace(":root", ".tidewolf") + asset("notebook.css")
     return f'<div class="tidewolf"><style>\n{style}</style>{"".join(parts)}</div>'
+
+
+PRESENTERS = {
+    "Run": Presenter(lambda run: plot_runs([run]), run_html),
+    "Comparison": Presenter(plot_comparison, comparison_html),
+}
+"""How runs and comparisons show themselves."""

@@ -17,23 +17,21 @@ from typing import TYPE_CHECKING
 
 from tidewolf.core import checkpoint
 from tidewolf.core.feedback import SEES
+from tidewolf.evaluation.metrics import table_metrics
 from tidewolf.report import charts as series
 from tidewolf.report import trajectory as played
 from tidewolf.report.figures import swatch
 from tidewolf.report.intervals import quick_intervals
 from tidewolf.report.intervals import section as worst_section
 from tidewolf.report.markup import scrolled, table, under
-from tidewolf.report.numbers import interval, number
 from tidewolf.report.styles import Look, looks
 from tidewolf.report.styles import learner_labels as learner_labels
 
 if TYPE_CHECKING:
-    from tidewolf.evaluation.certificate import Total
     from tidewolf.evaluation.intervals import Intervals
     from tidewolf.evaluation.run import Run
 
 FORMAT = 1
-_HEAD = ("learner", "regret", "violation", "oracle calls a round", "largest excess", "seconds")
 _READ = (
     "Regret is the total loss minus that of the best fixed point that keeps every limit in every "
     "round; where that point is known only between two bounds, so is the regret. Violation adds "
@@ -164,41 +162,19 @@ def _without_comparator(run: Run) -> str:
 
 def results_table(runs: Sequence[Run]) -> str:
     """The headline: what each run came to."""
+    titles = ["learner", *(metric.title for metric in table_metrics())]
     rows = (_row(run, look) for run, look in zip(runs, looks(runs), strict=True))
-    return scrolled(table(_HEAD, rows, stacked=True), "Results")
+    return scrolled(table(titles, rows, stacked=True), "Results")
 
 
 def _row(run: Run, look: Look) -> tuple[str, ...]:
-    rounds = max(1, run.rounds)
-    violation = float(run.violations.sum())
     proved = {True: "certificate holds", False: "certificate fails", None: "certificate undecided"}[
         run.certificate.holds
     ]
-    regret = ["none"]
-    if run.regret is not None:
-        regret = [
-            interval(run.regret),
-            f"{interval(run.regret, rounds)} a round",
-            *_allowed(run.certificate.regret),
-        ]
     return (
         swatch(look) + under(look.label, f"sees {SEES[run.learner.needs]}", proved),
-        under(*regret),
-        under(
-            number(violation),
-            f"{number(violation / rounds)} a round",
-            *_allowed(run.certificate.violation),
-        ),
-        under(number(run.oracle_calls / rounds), f"{run.oracle_calls:,} in all"),
-        under(number(run.max_excess)),
-        under(number(run.seconds)),
+        *(under(metric.cell(run), *metric.details(run)) for metric in table_metrics()),
     )
-
-
-def _allowed(total: Total) -> list[str]:
-    """What theory allows a total: from what the run measured, and from what was known before it."""
-    allowed = (("measured bound:", total.bound), ("promised:", total.promise))
-    return [f"{what} at most {number(most)}" for what, most in allowed if most is not None]
 
 
 def _read(runs: Sequence[Run]) -> str:

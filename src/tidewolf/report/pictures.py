@@ -43,7 +43,7 @@ def write_figures(
     shown = shown_runs(runs, entries)
     for each in shown:
         figures[f"points of {each.look.label}"] = _heat(each, full_colour(shown))
-        net = network.network_of(each.run.learner.hard_set, each.trail.mean)
+        net = network.network_of(each.run.learner.hard_set, each.trajectory.mean)
         if net is not None:
             figures[f"network of {each.look.label}"] = _network(net, each)
     folder.mkdir(parents=True, exist_ok=True)

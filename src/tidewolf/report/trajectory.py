@@ -17,7 +17,7 @@ from tidewolf.report.styles import Look, looks
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
-    from tidewolf.evaluation.trajectory_summary import Trail
+    from tidewolf.evaluation.trajectory_summary import TrajectorySummary
     from tidewolf.sets.flows.flow_polytope import Path
 
 MOST = 6
@@ -30,16 +30,16 @@ class Shown(NamedTuple):
 
     look: Look
     run: Run
-    trail: Trail
+    trajectory: TrajectorySummary
     map: heat.Map
 
 
 def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[Shown]:
     """The first of the runs whose points were kept."""
     return [
-        Shown(look, run, run.trail, heat.heat_map(run.trail, entries))
+        Shown(look, run, run.trajectory, heat.heat_map(run.trajectory, entries))
         for run, look in zip(runs[:MOST], looks(runs), strict=False)
-        if run.trail is not None and run.rounds and run.trail.means.size
+        if run.trajectory is not None and run.rounds and run.trajectory.means.size
     ]
 
 
@@ -91,10 +91,10 @@ def _map(each: Shown, scale: float) -> str:
 def _networks(shown: Sequence[Shown]) -> Iterator[str]:
     for each in shown:
         K = each.run.learner.hard_set
-        net = network.network_of(K, each.trail.mean)
+        net = network.network_of(K, each.trajectory.mean)
         if net is None:
             return
-        paths = network.paths_in_use(K, each.trail.means[-1])
+        paths = network.paths_in_use(K, each.trajectory.means[-1])
         spoken = f"The network with the mean load of each link under {each.look.label}."
         yield (
             "<figure"

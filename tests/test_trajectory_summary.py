@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.evaluation import trajectory_summary as trail
-from tidewolf.evaluation.trajectory_summary import Trail
+from tidewolf.evaluation import trajectory_summary
+from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 
 blocks = st.lists(st.integers(1, 90), min_size=1, max_size=12)
 
@@ -19,14 +19,14 @@ blocks = st.lists(st.integers(1, 90), min_size=1, max_size=12)
 @given(blocks, st.integers(0, 2**16), st.booleans())
 def test_parts_are_the_means_of_their_rounds(lengths, seed, one_each):
     rng, rounds = np.random.default_rng(seed), sum(lengths)
-    kept, played = Trail(rounds, (2, 3)), []
+    kept, played = TrajectorySummary(rounds, (2, 3)), []
     for length in lengths:
         points = rng.normal(size=(length if one_each else 1, 2, 3))
         before = points.copy()
         kept.see(points, length)
         assert (points == before).all()
         played += list(np.broadcast_to(points, (length, 2, 3)))
-    assert len(kept.ends) == len(kept.means) == min(rounds, trail.PARTS)
+    assert len(kept.ends) == len(kept.means) == min(rounds, trajectory_summary.PARTS)
     assert kept.ends[-1] == rounds
     assert np.ptp(kept.ends - kept.begins) <= 1
     for begin, end, mean in zip(kept.begins, kept.ends, kept.means, strict=True):
@@ -35,10 +35,10 @@ def test_parts_are_the_means_of_their_rounds(lengths, seed, one_each):
 
 
 def test_large_points_have_fewer_parts_and_never_none(monkeypatch):
-    monkeypatch.setattr(trail, "ROOM", 100)
-    assert Trail(1000, (5, 5)).means.shape == (4, 5, 5)
-    assert Trail(1000, (7, 101)).means.shape == (1, 7, 101)
-    assert Trail(0, (3,)).means.shape == (0, 3)
+    monkeypatch.setattr(trajectory_summary, "ROOM", 100)
+    assert TrajectorySummary(1000, (5, 5)).means.shape == (4, 5, 5)
+    assert TrajectorySummary(1000, (7, 101)).means.shape == (1, 7, 101)
+    assert TrajectorySummary(0, (3,)).means.shape == (0, 3)
 
 
 @pytest.mark.parametrize("learner", [tw.LyapunovDescent, tw.BanditPrimalDual])
@@ -54,17 +54,17 @@ def test_a_run_keeps_the_trail_of_the_points_it_plays(learner):
             else np.broadcast_to(each.x, (each.losses.shape[0], *problem.shape))
         )
         played += list(points)
-    assert run.trail.mean == pytest.approx(np.mean(played, axis=0), abs=1e-12)
-    assert run.trail.means[-1] == pytest.approx(
-        np.mean(played[run.trail.begins[-1] :], axis=0), abs=1e-12
+    assert run.trajectory.mean == pytest.approx(np.mean(played, axis=0), abs=1e-12)
+    assert run.trajectory.means[-1] == pytest.approx(
+        np.mean(played[run.trajectory.begins[-1] :], axis=0), abs=1e-12
     )
-    assert problem.K.excess(run.trail.mean) <= 1e-9
+    assert problem.K.excess(run.trajectory.mean) <= 1e-9
 
 
 @pytest.mark.parametrize("library", ["torch", "array_api_strict"])
 def test_points_stay_in_their_library_until_a_part_ends(library):
     xp = pytest.importorskip(library, reason=f"{library} is not installed")
-    kept = Trail(6, (2,))
+    kept = TrajectorySummary(6, (2,))
     kept.see(xp.asarray([[1.0, 2.0], [3.0, 4.0]], dtype=xp.float64), 2)
     kept.see(xp.asarray([[5.0, 6.0]], dtype=xp.float64), 4)
     assert kept.means.tolist() == [[1.0, 2.0], [3.0, 4.0], *[[5.0, 6.0]] * 4]

@@ -1,0 +1,77 @@
+"""Numbers as people read them, in tables and on pages, and as plain data, in files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def number(x: float | None) -> str:
+    """`x` to four digits: 12,346, 1.235, 0.01235, 1.2e-13."""
+    if x is None or math.isnan(x):
+        return "unknown"
+    if math.isinf(x):
+        return "infinite" if x > 0 else "-infinite"
+    size = abs(x)
+    if size == 0:
+        return "0"
+    if size >= 1e9 or size < 1e-3:
+        return f"{x:.1e}"
+    return f"{x:,.0f}" if size >= 1000 else f"{x:.4g}"
+
+
+def interval(ends: tuple[float, float], parts: int = 1) -> str:
+    """Both ends divided by `parts`; a number and its error where four digits cannot tell them
+    apart.
+    """
+    lower, upper = (number(end / parts) for end in ends)
+    if lower != upper:
+        return f"[{lower}, {upper}]"
+    error = (ends[1] - ends[0]) / (2 * parts)
+    return f"{upper} \u00b1 {error:.0e}" if 0 < error < math.inf else upper
+
+
+def interval_or_none(ends: tuple[float, float] | None) -> str:
+    """An interval where there is one, else "none"."""
+    return "none" if ends is None else interval(ends)
+
+
+def precise_interval(lower: float, upper: float) -> str:
+    """Both ends to six digits, or one number where these do not differ."""
+    ends = f"{lower:.6g}", f"{upper:.6g}"
+    return ends[1] if ends[0] == ends[1] else f"[{ends[0]}, {ends[1]}]"
+
+
+def number_or_none(x: float | None, form: str = ".4g") -> str:
+    """`x` in a form of Python's, else "none"."""
+    return "none" if x is None else f"{x:{form}}"
+
+
+def tick(x: float) -> str:
+    """`x` for the tick of an axis: 2.5k, 10M."""
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(x) >= unit:
+            return f"{x / unit:g}{letter}"
+    return f"{x:g}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The rows of a table as lines: names to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            f"{cell:>{width}}" if i else f"{cell:{width}}"
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+
+
+def finite_or_none(x: float | None) -> float | None:
+    """`x` as JSON has it, which knows no infinity."""
+    return x if x is not None and math.isfinite(x) else None
+
+
+def plain_interval(ends: tuple[float, float] | None) -> dict[str, float | None] | None:
+    """An interval as JSON has it; infinite ends are None."""
+    return ends and {"lower": finite_or_none(ends[0]), "upper": finite_or_none(ends[1])}

@@ -1,0 +1,305 @@
+"""The numbers of a run, each declared once.
+
+    METRICS          one for the whole run   Run.summary(), so summary.json and --json; the rows of
+                                             sweeps; the tables of the command line, of pages and
+                                             of notebooks, where it has a title; the table of a
+                                             sweep, where it has columns
+    ROUND_METRICS    one for each round      Run.to_pandas()
+    TOTALS           added up over rounds    the figures of pages and of Run.plot()
+
+A new number is an entry here; nothing else changes. What is measured while a run goes on is
+gathered in recording.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.core.types import Floats, NDArray
+from tidewolf.evaluation.formatting import interval, interval_or_none, number, plain_interval
+
+if TYPE_CHECKING:
+    from tidewolf.evaluation.certificate import Total
+    from tidewolf.evaluation.run import Run
+
+
+class SweepColumn(NamedTuple):
+    """A column that a number fills in the table of a sweep."""
+
+    name: str
+    kind: type
+    part: str = ""
+    """under which key it stands in the number's plain data, where that is a dictionary"""
+
+    def value(self, plain: Any) -> Any:
+        """What stands in it, given the number's plain data."""
+        return plain.get(self.part) if self.part and plain is not None else plain
+
+
+class Metric(NamedTuple):
+    """One number of a whole run."""
+
+    key: str
+    """under which plain data has it"""
+    about: str
+    """what it is, in a sentence"""
+    measure: Callable[[Run], Any]
+    unit: str = ""
+    less_is_better: bool = False
+    title: str = ""
+    """what tables call it; those of the command line and of pages leave it out without"""
+    narrow_title: str = ""
+    """what it is called where there is little room; the title where this is empty"""
+    text: Callable[[Any], str] = number
+    """how people read it"""
+    plain: Callable[[Any], Any] = lambda value: value
+    """how files hold it"""
+    details: Callable[[Run], Sequence[str]] = lambda run: ()
+    """smaller lines that a page shows beneath"""
+    columns: tuple[SweepColumn, ...] = ()
+    """where the table of a sweep has it"""
+    timed: bool = False
+    """whether the same run measures another one next time; such columns come last"""
+
+    def cell(self, run: Run) -> str:
+        """The number of a run, as people read it."""
+        return self.text(self.measure(run))
+
+    def value(self, run: Run) -> Any:
+        """The number of a run, as plain data."""
+        return self.plain(self.measure(run))
+
+
+class RoundMetric(NamedTuple):
+    """One number of each round."""
+
+    key: str
+    about: str
+    values: Callable[[Run], NDArray | None]
+    """one for each round; None where they are not known"""
+
+
+class TotalMetric(NamedTuple):
+    """A number that adds up over the rounds."""
+
+    name: str
+    about: str
+    totals: Callable[[Run], Floats | None]
+    """the sum after each round; None where it is not known"""
+    bracket: Callable[[Run], tuple[float, float] | None] = lambda run: None
+    """between which numbers the last sum lies, where that is uncertain"""
+    bound: Callable[[Run], float | None] = lambda run: None
+    """the measured bound of the last sum"""
+
+    @property
+    def title(self) -> str:
+        return f"Cumulative {self.name}"
+
+
+def _a_round(run: Run) -> int:
+    return max(1, run.rounds)
+
+
+def _violation(run: Run) -> float:
+    return float(run.violations.sum())
+
+
+def _allowed(total: Total) -> list[str]:
+    """What theory allows a total: from what the run measured, and from what was known before it."""
+    allowed = (("measured bound:", total.bound), ("promised:", total.promise))
+    return [f"{what} at most {number(most)}" for what, most in allowed if most is not None]
+
+
+def _regret_details(run: Run) -> list[str]:
+    if run.regret is None:
+        return []
+    return [f"{interval(run.regret, _a_round(run))} a round", *_allowed(run.certificate.regret)]
+
+
+def _violation_details(run: Run) -> list[str]:
+    mean = number(_violation(run) / _a_round(run))
+    return [f"{mean} a round", *_allowed(run.certificate.violation)]
+
+
+def _plain_certificate(run: Run) -> dict[str, Any]:
+    return {
+        "membership": run.certificate.checks[0].holds,
+        "bound_reason": run.bound.reason,
+        **run.certificate.summary(),
+    }
+
+
+METRICS: tuple[Metric, ...] = (
+    Metric(
+        "regret",
+        "The total loss less that of the best fixed point in hindsight, as a certified interval; "
+        "None where no point keeps every limit, or no method knows the best one.",
+        lambda run: run.regret,
+        unit="units of the losses",
+        less_is_better=True,
+        title="regret",
+        text=interval_or_none,
+        plain=plain_interval,
+        columns=(
+            SweepColumn("regret_lower", float, "lower"),
+            SweepColumn("regret_upper", float, "upper"),
+        ),
+        details=_regret_details,
+    ),
+    Metric(
+        "violation",
+        "By how much limits were broken in all; surplus never pays for a breach.",
+        _violation,
+        unit="units of the constraints",
+        less_is_better=True,
+        title="violation",
+        details=_violation_details,
+        columns=(SweepColumn("violation", float),),
+    ),
+    Metric(
+        "oracle_calls",
+        "How often the hard set was asked for a linear minimiser.",
+        lambda run: run.oracle_calls,
+        unit="oracle calls",
+        less_is_better=True,
+        columns=(SweepColumn("oracle_calls", int),),
+    ),
+    Metric(
+        "calls_per_round",
+        "The same on average over the rounds.",
+        lambda run: run.oracle_calls / _a_round(run),
+        unit="oracle calls a round",
+        less_is_better=True,
+        title="oracle calls a round",
+        narrow_title="calls\na round",
+        details=lambda run: [f"{run.oracle_calls:,} in all"],
+        columns=(SweepColumn("calls_per_round", float),),
+    ),
+    Metric(
+        "seconds",
+        "What acting, evaluating and learning took, compiling not counted.",
+        lambda run: run.seconds,
+        unit="seconds",
+        less_is_better=True,
+        title="seconds",
+        timed=True,
+        columns=(SweepColumn("seconds", float),),
+    ),
+    Metric(
+        "max_excess",
+        "How far a played point ever was outside the hard set.",
+        lambda run: run.max_excess,
+        unit="units of points",
+        less_is_better=True,
+        title="largest excess",
+        narrow_title="largest\nexcess",
+        columns=(SweepColumn("max_excess", float),),
+    ),
+    Metric(
+        "feasible_in_hindsight",
+        "Whether some fixed point keeps every limit; None where that is not known.",
+        lambda run: None if run.comparator is None else run.comparator.feasible,
+        columns=(SweepColumn("feasible_in_hindsight", bool),),
+    ),
+    Metric(
+        "hindsight_method",
+        "What found the best fixed point; None where nothing did.",
+        lambda run: None if run.comparator is None else run.comparator.method,
+    ),
+    Metric(
+        "bound",
+        "The measured bounds on regret and violation; None where there are none.",
+        lambda run: {"regret": run.bound.regret, "violation": run.bound.violation},
+        columns=(
+            SweepColumn("bound_regret", float, "regret"),
+            SweepColumn("bound_violation", float, "violation"),
+        ),
+    ),
+    Metric(
+        "certificate",
+        "Whether everything holds that the run can check of itself, and each check's numbers.",
+        _plain_certificate,
+        columns=(SweepColumn("certificate", bool, "holds"),),
+    ),
+    Metric(
+        "unseen",
+        "Rounds that were played, and counted, without feedback to the learner.",
+        lambda run: run.unseen,
+        unit="rounds",
+        columns=(SweepColumn("unseen", int),),
+    ),
+    Metric(
+        "each_violation",
+        "By how much each limit was broken, where a round has several.",
+        lambda run: None if run.each_violation is None else run.each_violation.tolist(),
+        unit="units of the constraints",
+        less_is_better=True,
+    ),
+)
+"""In the order of summary.json."""
+
+ROUND_METRICS: tuple[RoundMetric, ...] = (
+    RoundMetric("loss", "The loss of the played point.", lambda run: run.losses),
+    RoundMetric("violation", "By how much its limit was broken.", lambda run: run.violations),
+    RoundMetric("calls", "Oracle calls made after it.", lambda run: run.calls),
+    RoundMetric(
+        "distance", "|x - y| of the projection it was played from.", lambda run: run.distances
+    ),
+    RoundMetric("regret", "The regret so far.", lambda run: run.regret_curve()),
+)
+"""In the order of the columns of Run.to_pandas()."""
+
+TOTALS: tuple[TotalMetric, ...] = (
+    TotalMetric(
+        "regret",
+        "loss beyond the best fixed point in hindsight",
+        lambda run: run.regret_curve(),
+        lambda run: run.regret,
+        lambda run: run.bound.regret,
+    ),
+    TotalMetric(
+        "violation",
+        "by how much the limits were broken",
+        lambda run: np.cumsum(run.violations, dtype=np.float64),
+        bound=lambda run: run.bound.violation,
+    ),
+    TotalMetric(
+        "oracle calls",
+        "linear minimisations over the hard set",
+        lambda run: np.cumsum(run.calls, dtype=np.float64),
+    ),
+)
+"""In the order of the figures."""
+
+
+def table_metrics() -> list[Metric]:
+    """What the tables of runs show, in their order."""
+    return sorted((metric for metric in METRICS if metric.title), key=lambda metric: metric.timed)
+
+
+def plain_metrics(run: Run) -> dict[str, Any]:
+    """Every number of a run as plain data."""
+    return {metric.key: metric.value(run) for metric in METRICS}
+
+
+def round_columns(run: Run) -> dict[str, NDArray]:
+    """A column for each number of a round that is known of a run."""
+    columns = ((metric.key, metric.values(run)) for metric in ROUND_METRICS)
+    return {key: values for key, values in columns if values is not None}
+
+
+def sweep_columns() -> dict[str, type]:
+    """The columns of the table of a sweep that hold numbers of runs, and their types."""
+    return {column.name: column.kind for metric in METRICS for column in metric.columns}
+
+
+def sweep_values(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands in these columns, given the plain data of a run; None what it does not have."""
+    return {
+        column.name: column.value(plain.get(metric.key))
+        for metric in METRICS
+        for column in metric.columns
+    }

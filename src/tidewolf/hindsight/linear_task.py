@@ -1,0 +1,124 @@
+"""The task in hindsight where losses add up to a linear function and limits are half-spaces.
+
+    min { <c, x> + constant : x in K, A x <= b }        row i of A x <= b is a piece of round
+                                                        rounds[i]
+
+Lower. For any lam >= 0, with d = c + sum_i lam_i a_i, one call of the set's oracle gives
+    min_{x in K} <c, x> + constant + sum_i lam_i (<a_i, x> - b_i)
+        =  constant - <lam, b> + min_{x in K} <d, x>  <=  the minimum,
+less the oracle's own error and less a slack for rounding: 2 (n + m) eps times the largest sum of
+the terms' absolute values over K, for n entries and m multipliers that are not 0. The totals c and
+constant are taken as computed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from tidewolf.core.arrays import eps_of, to_numpy
+from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array, Floats, Int64s
+from tidewolf.functions.base import LinearTotal, PiecewiseLinear
+from tidewolf.hindsight.task import (
+    HindsightTask,
+    positive,
+    require_moderate,
+    with_exact_oracle,
+)
+
+_ACROSS = 1e-2
+"""Costs of which less than this share is within aff(K) would lose digits,"""
+_ROUNDING = 1e3
+"""and less than this, in eps, is rounding."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LinearTask(HindsightTask):
+    """Minimise <c, x> + constant over the x in K with A x <= b, which is what `constraints` say."""
+
+    K: HasLMO
+    constraints: Batch
+    c: Floats
+    constant: float
+    A: Any
+    """dense or sparse, float64"""
+    b: Floats
+    rounds: Int64s
+    norms: Floats
+    """of the rows of A, 1 in place of 0"""
+
+    @classmethod
+    def of(cls, K: HasLMO, part: Stream) -> LinearTask:
+        """The task of a set and some rounds of linear losses under half-spaces."""
+        assert isinstance(part.losses, LinearTotal)
+        assert isinstance(part.constraints, PiecewiseLinear)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused next
+            c, constant = part.losses.total()
+        A, b, rounds = part.constraints.halfspaces()
+        A = A.astype(np.float64, copy=False)
+        if isinstance(A, np.ndarray):
+            largest, squares = np.abs(A).max(axis=1), np.einsum("ij,ij->i", A, A)
+        else:
+            largest = abs(A).max(axis=1).toarray().reshape(-1)
+            squares = A.multiply(A).sum(axis=1)
+        unbounded = 0.0 if np.isfinite(constant) else np.inf
+        require_moderate("losses", np.append(np.abs(c).max(), unbounded))
+        require_moderate("constraints", largest)
+        norms = positive(np.sqrt(np.asarray(squares).reshape(-1)))
+        return cls(
+            with_exact_oracle(K), part.constraints, c.reshape(-1), constant, A, b, rounds, norms
+        )
+
+    def total(self, x: Floats) -> float:
+        return float(self.c @ x) + self.constant
+
+    def lower_bound(self, lam: Floats, anchor: Floats | None = None) -> float:
+        return self._lagrangian_bound(self.c, self.constant, lam)
+
+    def limits_bound(self, weights: Floats, anchor: Floats | None = None) -> float:
+        return self._lagrangian_bound(np.zeros(len(self.c)), 0.0, weights)
+
+    def _lagrangian_bound(self, c: Floats, constant: float, lam: Floats) -> float:
+        """A lower bound on <c, x> + constant + <lam, A x - b> over K: one call of the oracle, less
+        its error and the slack for rounding.
+        """
+        used = np.flatnonzero(lam)
+        lam, A, b = lam[used], self.A[used, :], self.b[used]
+        direction = self.unflattened(c + A.T @ lam)
+        answer = self.K.answer(direction)
+        value = constant - float(lam @ b) + answer.vertex.inner(direction)
+        sizes, center = np.abs(c) + abs(A).T @ lam, np.abs(to_numpy(self.K.center)).reshape(-1)
+        terms = (
+            abs(constant)
+            + float(lam @ np.abs(b))
+            + float(sizes @ center)
+            + self.K.radius * float(np.linalg.norm(sizes))
+        )
+        return value - answer.error - 2 * (len(c) + len(lam)) * eps_of(direction) * terms
+
+    def for_solvers(self) -> LinearTask:
+        """Without the constant, and without costs that are mostly across aff(K): <c + k 1, x> is
+        <c, x> + k on a simplex.
+        """
+        if self.K.dimension == len(self.c):
+            return replace(self, constant=0.0)
+        tangent = to_numpy(self.K.tangent(self.unflattened(self.c)))
+        along = np.asarray(tangent, dtype=np.float64).reshape(-1)
+        size, left = float(np.linalg.norm(self.c)), float(np.linalg.norm(along))
+        if left >= _ACROSS * size:
+            return replace(self, constant=0.0)
+        rounding = left <= _ROUNDING * eps_of(self.K.center) * size
+        return replace(self, constant=0.0, c=0.0 * along if rounding else along)
+
+    def _breach(self, x: Floats, point: Array) -> tuple[float, float]:
+        size = float((abs(self.A) @ np.abs(x) + np.abs(self.b)).max())
+        return float(to_numpy(self.constraints.values(point)).max()), size
+
+    def breaches(self, x: Floats) -> Floats:
+        """How far x is above each row, in units of its norm; below 0 inside."""
+        return np.asarray((self.A @ x - self.b) / self.norms)

@@ -1,0 +1,97 @@
+"""A number of a run is declared once, and shows itself wherever runs are shown."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf import report
+from tidewolf.cli import main
+from tidewolf.evaluation import metrics
+from tidewolf.evaluation.metrics import METRICS, Metric, RoundMetric, TotalMetric
+
+LARGEST_LOSS = Metric(
+    "max_loss",
+    "The largest loss of a round.",
+    lambda run: float(run.losses.max()),
+    title="largest loss",
+    narrow_title="largest\nloss",
+    columns=(metrics.SweepColumn("max_loss", float),),
+    details=lambda run: [f"in round {int(np.argmax(run.losses)) + 1}"],
+)
+
+
+@pytest.fixture(scope="module")
+def run() -> tw.Run:
+    problem = tw.problems.routing(rounds=30)
+    return tw.run(tw.LyapunovDescent(problem.K), problem.stream)
+
+
+@pytest.fixture
+def with_largest_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "METRICS", (*METRICS, LARGEST_LOSS))
+
+
+@pytest.mark.usefixtures("with_largest_loss")
+def test_a_new_number_is_printed_and_in_json(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    asked = ["run", "routing", "--rounds", "30", "--learner", "LyapunovDescent"]
+    assert main([*asked, "--out", str(tmp_path / "text")]) == 0
+    title, number = "largest", LARGEST_LOSS.cell(_played(30))
+    printed = capsys.readouterr().out
+    assert printed.count(title) == 2  # excess, and loss
+    assert number in printed
+    assert main([*asked, "--json", "--out", str(tmp_path / "json")]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["runs"]
+    assert told["max_loss"] == pytest.approx(float(_played(30).losses.max()))
+    (kept,) = json.loads((tmp_path / "json" / "summary.json").read_text())["runs"]
+    assert kept["max_loss"] == told["max_loss"]
+
+
+@pytest.mark.usefixtures("with_largest_loss")
+def test_a_new_number_is_on_the_page_and_in_notebooks(run: tw.Run) -> None:
+    page = report.page([run], name="x", about="y", seed=0, date=datetime(2026, 1, 1))
+    for shown in (page, run._repr_html_()):
+        assert "largest loss" in shown
+        assert f"{LARGEST_LOSS.cell(run)}<small>in round" in shown
+
+
+def _played(rounds: int) -> tw.Run:
+    problem = tw.problems.routing(rounds=rounds)
+    return tw.run(tw.LyapunovDescent(problem.K, horizon=rounds), problem.stream)
+
+
+def test_a_new_number_of_rounds_is_a_column_and_a_figure(run: tw.Run, monkeypatch) -> None:
+    squares = RoundMetric("square", "The squared loss.", lambda run: run.losses**2)
+    total = TotalMetric("squares", "squared losses", lambda run: np.cumsum(run.losses**2))
+    monkeypatch.setattr(metrics, "ROUND_METRICS", (*metrics.ROUND_METRICS, squares))
+    monkeypatch.setattr(metrics, "TOTALS", (*metrics.TOTALS, total))
+    assert run.to_pandas()["square"].tolist() == (run.losses**2).tolist()
+    assert "Cumulative squares" in run._repr_html_()
+
+
+@pytest.mark.usefixtures("with_largest_loss")
+def test_a_new_number_is_a_column_of_sweeps(run: tw.Run) -> None:
+    assert metrics.sweep_columns()["max_loss"] is float
+    assert metrics.sweep_values(run.summary())["max_loss"] == LARGEST_LOSS.value(run)
+    assert metrics.sweep_values({})["max_loss"] is None
+
+
+def test_every_number_is_explained_and_plain(run: tw.Run) -> None:
+    assert len({metric.key for metric in METRICS}) == len(METRICS)
+    for metric in METRICS:
+        assert metric.about.endswith("."), metric.key
+        json.dumps(metric.value(run), allow_nan=False)
+    assert [metric.key for metric in metrics.table_metrics()][-1] == "seconds"
+
+
+def test_the_summary_says_what_each_number_is() -> None:
+    told = " ".join((tw.Run.summary.__doc__ or "").split())
+    for metric in METRICS:
+        unit = f", in {metric.unit}" if metric.unit else ""
+        better = "; less is better" if metric.less_is_better else ""
+        assert f"{metric.key}{unit}{better} {metric.about}" in told
