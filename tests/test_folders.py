@@ -115,7 +115,7 @@ def test_a_folder_holds_everything_and_every_file_its_format_and_version(folder)
     for name in ("report.html", "report-seed-3.html"):
         assert '<meta name="tidewolf-format"' in (folder / name).read_text()
     for path in (folder / "checkpoints").iterdir():
-        assert path.read_bytes().startswith(b"tidewolf state 1\n")
+        assert path.read_bytes().startswith(b"tidewolf state 2\n")
 
 
 def test_the_numbers_of_a_folder_are_those_of_plain_runs(folder):
@@ -422,7 +422,7 @@ def edited(path, edit):
         ("checkpoints/02-SinhaVaze-seed-0", lambda data: b"", "is not a tidewolf state"),
         (
             "checkpoints/02-SinhaVaze-seed-0",
-            lambda data: data.replace(b"state 1\n", b"state 7\n", 1),
+            lambda data: data.replace(b"state 2\n", b"state 7\n", 1),
             "has format 7; this tidewolf reads up to 1",
         ),
         (

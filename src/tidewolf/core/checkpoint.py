@@ -1,6 +1,6 @@
 """States as bytes, without pickle: versioned, fingerprinted, and the same bits back.
 
-    tidewolf state 1\n  |  sha256 of the rest  |  npz of the arrays and a JSON manifest
+    tidewolf state 2\n  |  sha256 of the rest  |  npz of the arrays and a JSON manifest
 
 A state is a NamedTuple of numbers, text, None, arrays and `Stored` parts (an active set, its
 vertices), nested as they like.
@@ -32,12 +32,13 @@ from tidewolf.core.errors import (
     CheckpointError,
     NewerFormat,
     NotSupported,
+    OlderFormat,
     OtherSettings,
     TidewolfError,
 )
 from tidewolf.core.types import NDArray
 
-FORMAT = 1
+FORMAT = 2
 VERSIONS = ("tidewolf", "python", "numpy", "scipy", "numba")
 """What a state is said to be written under, when others are here."""
 _MAGIC = b"tidewolf state "
@@ -69,6 +70,25 @@ class Stored(ABC):
         """Refuse, by a ValueError, what does not belong to points of this set."""
 
 
+class SavedRecord(tuple[Any, ...]):
+    """A NamedTuple read back: its parts in order, and the names they were saved under.
+
+    Of which type it was is not in the file: whoever reads it knows (`conforming`).
+    """
+
+    _fields: tuple[str, ...]
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Any]) -> SavedRecord:
+        record = cls(parts.values())
+        record._fields = tuple(parts)
+        return record
+
+    def fields(self) -> dict[str, Any]:
+        """The parts by name."""
+        return dict(zip(self._fields, self, strict=True))
+
+
 class Saved(NamedTuple):
     """A state read back: its fields, and what the file says of its writer."""
 
@@ -97,10 +117,16 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
     line = data[: max(end, 0)]
     if not line.startswith(_MAGIC) or not line[len(_MAGIC) :].isdigit():
         raise BrokenFile(f"{source} is not a tidewolf state: it does not begin as one.")
-    if int(line[len(_MAGIC) :]) > FORMAT:
+    version = int(line[len(_MAGIC) :])
+    if version > FORMAT:
         raise NewerFormat(
-            f"{source} has format {int(line[len(_MAGIC) :])}; this tidewolf reads up to {FORMAT}. "
-            "Install a newer tidewolf."
+            f"{source} has format {version}; this tidewolf reads up to {FORMAT}. Install a newer "
+            "tidewolf."
+        )
+    if version < FORMAT:
+        raise OlderFormat(
+            f"{source} was written by tidewolf 0.1, whose learners remember other things: go on "
+            "with tidewolf 0.1, or start anew."
         )
     start = end + 1 + _DIGEST
     if hashlib.sha256(memoryview(data)[start:]).digest() != data[end + 1 : start]:
@@ -243,6 +269,9 @@ def _pack(value: Any, arrays: dict[str, NDArray]) -> Any:
             "stored": value.tag,
             "parts": {name: _pack(part, arrays) for name, part in value.parts().items()},
         }
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        fields = zip(value._fields, value, strict=True)
+        return {"record": {name: _pack(part, arrays) for name, part in fields}}
     if isinstance(value, list | tuple):
         return {"list": [_pack(item, arrays) for item in value]}
     if is_array(value):
@@ -262,6 +291,9 @@ def _unpack(spec: Any, arrays: dict[str, NDArray], reference: Any) -> Any:
         return float.fromhex(spec["float"])
     if "list" in spec:
         return tuple(_unpack(item, arrays, reference) for item in spec["list"])
+    if "record" in spec:
+        parts = {name: _unpack(part, arrays, reference) for name, part in spec["record"].items()}
+        return SavedRecord.of(parts)
     if "array" in spec:
         array = arrays[spec["array"]]
         if not spec["numpy"]:
