@@ -57,7 +57,7 @@ from tidewolf.core.errors import (
     TidewolfError,
 )
 from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation
-from tidewolf.core.values import fingerprint
+from tidewolf.core.values import identity
 from tidewolf.methods.base import Learner, Progress
 
 S = TypeVar("S", bound=Progress)
@@ -260,7 +260,7 @@ class Journal(Generic[S]):
         """The file before the first observation, whole or not at all."""
         state, link = (
             self.learner.save(self.learner.start()),
-            _link(b"", fingerprint(self.learner).encode()),
+            _link(b"", identity(self.learner).encode()),
         )
         fresh = Path(f"{self.path}-new")
         for stale in (

@@ -1,11 +1,11 @@
-"""States as bytes, without pickle: versioned, fingerprinted, and the same bits back.
+"""States as bytes, without pickle: versioned, and the same bits back.
 
     tidewolf state 2\n  |  sha256 of the rest  |  npz of the arrays and a JSON manifest
 
 A state is a NamedTuple of numbers, text, None, arrays and `Stored` parts (an active set, its
 vertices), nested as they like.
 Floats travel as hexadecimal, arrays as they are. A file written under other settings is refused by
-the fingerprint.
+their identity (core/values.py).
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Saved(NamedTuple):
 
 
 def dump(state: Any, *, settings: str, learner: str) -> bytes:
-    """A state as bytes; `settings` is the fingerprint of the learner it belongs to."""
+    """A state as bytes; `settings` is the identity of the learner it belongs to."""
     arrays: dict[str, NDArray] = {}
     fields = {name: _pack(value, arrays) for name, value in state._asdict().items()}
     manifest = {"settings": settings, "learner": learner, "writer": writer(), "fields": fields}

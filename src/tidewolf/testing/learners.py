@@ -39,7 +39,7 @@ from tidewolf.core.feedback import (
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array, Floats
-from tidewolf.core.values import fingerprint
+from tidewolf.core.values import identity
 from tidewolf.functions import Affine, Batch, Capacity, Linear
 from tidewolf.loop import Played, play
 from tidewolf.methods.base import Bound, Learner, Record
@@ -213,9 +213,9 @@ def prints_and_compares(trial: Trial) -> None:
         ("copied", copy.deepcopy(learner)),
     ):
         same = twin == learner and hash(learner) == hash(twin) and repr(learner) == repr(twin)
-        same = same and fingerprint(learner) == fingerprint(twin)
+        same = same and identity(learner) == identity(twin)
         trial.require(
-            same, law, f"{how}, it is {twin!r} and not equal in ==, hash, repr and fingerprint"
+            same, law, f"{how}, it is {twin!r} and not equal in ==, hash, repr and identity"
         )
     trial.require(repr(learner).startswith(type(learner).__name__), law, f"its repr is {learner!r}")
     trial.require(object() != learner, law, "it equals an object of another kind")

@@ -29,7 +29,7 @@ from tidewolf.core.arrays import eps_of, like, to_numpy
 from tidewolf.core.errors import LawBroken, NotFinite, WrongShape, WrongType
 from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array, Floats
-from tidewolf.core.values import fingerprint
+from tidewolf.core.values import identity
 from tidewolf.core.vertices import Sparse
 from tidewolf.sets.base import (
     Compiled,
@@ -711,10 +711,10 @@ def prints_and_compares(trial: Trial) -> None:
             twin == K
             and hash(K) == hash(twin)
             and repr(K) == repr(twin)
-            and fingerprint(K) == fingerprint(twin)
+            and identity(K) == identity(twin)
         )
         trial.require(
-            same, law, f"{how}, it is {twin!r} and not equal in ==, hash, repr and fingerprint"
+            same, law, f"{how}, it is {twin!r} and not equal in ==, hash, repr and identity"
         )
     trial.require(object() != K, law, "it equals an object of another kind")
 
