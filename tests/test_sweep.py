@@ -380,7 +380,7 @@ def test_two_sweeps_do_not_share_a_folder(tmp_path):
     [
         (lambda data: b"", BrokenFile),
         (lambda data: b"no journal\n", BrokenFile),
-        (lambda data: data.replace(b'"format": 1', b'"format": 2', 1), NewerFormat),
+        (lambda data: data.replace(b'"format": 2', b'"format": 3', 1), NewerFormat),
         (lambda data: data.replace(b'"cell": 1,', b'"cell": 2,'), BrokenFile),
         (lambda data: data.replace(b'"cell": 1,', b'"cell": 99,'), BrokenFile),
         (lambda data: data.replace(b'{"cell": 1,', b'"cell": 1,'), BrokenFile),

@@ -170,7 +170,7 @@ def report(
             "with it."
         )
     with folder.locked():
-        for each in folder.play():
+        for each in folder.recorded():
             _write_page(folder, each)
             if figures:
                 write_figures(folder.figures(each.seed), each.runs, entries=each.problem.labels)

@@ -113,6 +113,55 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
 
     Arrays that were not NumPy's return to the library and device of `reference`.
     """
+    version, start = _begun(data, source)
+    if version < FORMAT:
+        raise OlderFormat(
+            f"{source} was written by tidewolf 0.1, whose learners remember other things: go on "
+            "with tidewolf 0.1, or start anew."
+        )
+    _require_checksum(data, start, source)
+    try:
+        arrays, manifest = _read(data)
+        if manifest["settings"] != settings:
+            raise OtherSettings(
+                f"{source} was written by a {manifest['learner']} with other settings. Make the "
+                "learner as it was then, or start anew."
+            )
+        return _saved(arrays, manifest, reference)
+    except CheckpointError:
+        raise
+    except Exception as error:  # hand-made content breaks its readers in every way
+        raise BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
+
+
+def load_format_1(data: bytes, *, reference: Any, source: str) -> Saved:
+    """The fields of a record that tidewolf 0.1 wrote, under whatever settings: numbers to be shown,
+    nothing to go on from.
+    """
+    version, start = _begun(data, source)
+    if version != 1:
+        raise BrokenFile(f"{source} has format {version}, not the format 1 of tidewolf 0.1.")
+    _require_checksum(data, start, source)
+    try:
+        return _saved(*_read(data), reference)
+    except CheckpointError:
+        raise
+    except Exception as error:  # hand-made content breaks its readers in every way
+        raise BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
+
+
+def learner_of(data: bytes, source: str) -> str:
+    """The name of the learner that a state of any format says it is of."""
+    _, start = _begun(data, source)
+    _require_checksum(data, start, source)
+    try:
+        return str(_read(data)[1]["learner"])
+    except Exception as error:  # hand-made content breaks its readers in every way
+        raise BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
+
+
+def _begun(data: bytes, source: str) -> tuple[int, int]:
+    """The format of a file, and where its archive starts."""
     end = data.find(b"\n", 0, _LONGEST_LINE)
     line = data[: max(end, 0)]
     if not line.startswith(_MAGIC) or not line[len(_MAGIC) :].isdigit():
@@ -123,36 +172,29 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
             f"{source} has format {version}; this tidewolf reads up to {FORMAT}. Install a newer "
             "tidewolf."
         )
-    if version < FORMAT:
-        raise OlderFormat(
-            f"{source} was written by tidewolf 0.1, whose learners remember other things: go on "
-            "with tidewolf 0.1, or start anew."
-        )
-    start = end + 1 + _DIGEST
-    if hashlib.sha256(memoryview(data)[start:]).digest() != data[end + 1 : start]:
+    return version, end + 1 + _DIGEST
+
+
+def _require_checksum(data: bytes, start: int, source: str) -> None:
+    if hashlib.sha256(memoryview(data)[start:]).digest() != data[start - _DIGEST : start]:
         raise BrokenFile(
             f"{source} is truncated or was changed: its checksum does not match. Go back to an "
             "earlier copy."
         )
-    try:
-        # an archive is found from its end, whatever stands before it
-        arrays = read_arrays(io.BytesIO(data), len(data))
-        manifest = _manifest(arrays.pop("manifest"), len(data))
-        if manifest["settings"] != settings:
-            raise OtherSettings(
-                f"{source} was written by a {manifest['learner']} with other settings. Make the "
-                "learner as it was then, or start anew."
-            )
-        fields = {
-            name: _unpack(spec, arrays, reference) for name, spec in manifest["fields"].items()
-        }
-        return Saved(
-            fields, {str(name): str(version) for name, version in manifest["writer"].items()}
-        )
-    except CheckpointError:
-        raise
-    except Exception as error:  # hand-made content breaks its readers in every way
-        raise BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
+
+
+def _read(data: bytes) -> tuple[dict[str, NDArray], dict[str, Any]]:
+    """The arrays of a file and its manifest; an archive is found from its end, whatever stands
+    before it.
+    """
+    arrays = read_arrays(io.BytesIO(data), len(data))
+    return arrays, _manifest(arrays.pop("manifest"), len(data))
+
+
+def _saved(arrays: dict[str, NDArray], manifest: dict[str, Any], reference: Any) -> Saved:
+    fields = {name: _unpack(spec, arrays, reference) for name, spec in manifest["fields"].items()}
+    versions = {str(name): str(version) for name, version in manifest["writer"].items()}
+    return Saved(fields, versions)
 
 
 def _manifest(array: NDArray, size: int) -> dict[str, Any]:

@@ -40,6 +40,7 @@ from tidewolf.core.errors import (
     MissingExtra,
     NewerFormat,
     NotSupported,
+    OlderFormat,
     OtherSettings,
     WrongType,
 )
@@ -52,7 +53,7 @@ from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
-FORMAT = 1
+FORMAT = 2
 EXPERIMENT, CHECKPOINTS, ROUNDS, SUMMARY, REPORT = (
     "experiment.toml",
     "checkpoints",
@@ -99,6 +100,7 @@ class RunFolder:
 
     path: Path
     experiment: Experiment
+    format: int = FORMAT
 
     @classmethod
     def create(cls, path: Path, experiment: Experiment, *, force: bool = False) -> RunFolder:
@@ -151,7 +153,7 @@ class RunFolder:
                 f"{file} is truncated or was changed: its checksum does not match. Run changed "
                 "copies elsewhere."
             )
-        return cls(path, read(f"\n{text}", file))
+        return cls(path, read(f"\n{text}", file), int(found[1]))
 
     def locked(self) -> AbstractContextManager[None]:
         """The folder's lock, for whoever plays and then writes what came of it; each step takes it
@@ -175,8 +177,76 @@ class RunFolder:
         `stopping` is asked after every update; `first` is the first seed's problem, where it is at
         hand.
         """
+        if self.format < FORMAT:
+            raise OlderFormat(
+                f"{self.path} was begun by tidewolf 0.1, and this one cannot go on with it: run "
+                "its experiment anew in another folder; `tidewolf report` shows it as it is, where "
+                "it is complete."
+            )
         with self.locked():
             return self._play(follow, stopping, first)
+
+    def recorded(self) -> list[Finished]:
+        """What a complete run has recorded, also one of tidewolf 0.1.
+
+        Returns
+        -------
+        list of Finished
+            One for each seed, with its problem and its runs.
+
+        Raises
+        ------
+        InvalidInput
+            Where the run is not complete.
+        """
+        if not self.complete:
+            raise InvalidInput(
+                f"{self.path} holds a run that is not complete; `tidewolf resume {self.path}` goes "
+                "on with it."
+            )
+        return self.play() if self.format == FORMAT else self._recorded_by_0_1()
+
+    def _recorded_by_0_1(self) -> list[Finished]:
+        from tidewolf.experiments.recorded import run_of_format_1
+
+        summaries = self._summary()["runs"]
+        found = []
+        for i, seed in enumerate(self.experiment.seeds):
+            problem, cells = self.experiment.problem(seed), self._cells(i, seed)
+            best, runs = _comparator(problem), []
+            for cell in cells:
+                file = self.path / CHECKPOINTS / cell.label
+                runs.append(
+                    run_of_format_1(
+                        _bytes(file),
+                        self.experiment.learner(cell.entrant, problem, seed),
+                        problem.stream,
+                        best,
+                        summaries[cell.number - 1],
+                        str(file),
+                    )
+                )
+            found.append(Finished(seed, problem, cells, tuple(runs)))
+        return found
+
+    def _summary(self) -> dict[str, Any]:
+        file = self.path / SUMMARY
+        try:
+            summary: dict[str, Any] = json.loads(_bytes(file))
+            count = len(self.experiment.seeds) * len(self.experiment.entrants())
+            if len(summary["runs"]) != count:
+                raise ValueError(f"it has {len(summary['runs'])} runs where {count} are due")
+        except (ValueError, KeyError, TypeError) as error:
+            raise BrokenFile(f"{file} cannot be read: {error}.") from None
+        return summary
+
+    def _cells(self, i: int, seed: int) -> tuple[Cell, ...]:
+        """The runs of seed number i."""
+        entrants = self.experiment.entrants()
+        return tuple(
+            Cell(i * len(entrants) + j, entrant, seed)
+            for j, entrant in enumerate(entrants, start=1)
+        )
 
     def _play(
         self, follow: Follow | None, stopping: Callable[[], bool], first: Problem | None
@@ -184,13 +254,10 @@ class RunFolder:
         # what a process left that was killed while it wrote
         for part in self.path.rglob(".*.part"):
             part.unlink()
-        found, entrants = [], self.experiment.entrants()
+        found = []
         for i, seed in enumerate(self.experiment.seeds):
             problem = first if i == 0 and first is not None else self.experiment.problem(seed)
-            cells = [
-                Cell(i * len(entrants) + j, entrant, seed)
-                for j, entrant in enumerate(entrants, start=1)
-            ]
+            cells = self._cells(i, seed)
             recordings = [
                 self._recording(cell, self.experiment.learner(cell.entrant, problem, seed), problem)
                 for cell in cells
@@ -209,7 +276,7 @@ class RunFolder:
                 )
                 self._advance(cell, recording, moved, stopping)
             runs = [finished(recording, best) for recording in recordings]
-            found.append(Finished(seed, problem, tuple(cells), tuple(runs)))
+            found.append(Finished(seed, problem, cells, tuple(runs)))
         return found
 
     def _recording(self, cell: Cell, learner: Learner[Any], problem: Problem) -> Recording:
@@ -266,7 +333,7 @@ class RunFolder:
                     "run": np.full(run.rounds, cell.number),
                     "learner": pyarrow.array([cell.entrant.name] * run.rounds).dictionary_encode(),
                     "seed": np.full(run.rounds, cell.seed),
-                    "round": np.arange(run.rounds),
+                    "round": np.arange(1, run.rounds + 1),
                     "loss": run.losses,
                     "violation": run.violations,
                     "calls": run.calls,
@@ -375,6 +442,13 @@ def _comparator(problem: Problem) -> Comparator | None:
         return best_in_hindsight(problem.K, problem.stream)
     except NotSupported:
         return None
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise BrokenFile(f"{file} cannot be read: {error.strerror}.") from None
 
 
 def _digest(text: str) -> str:

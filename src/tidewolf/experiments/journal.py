@@ -1,6 +1,6 @@
 """The journal of a sweep: what was planned, and every row as soon as it is known.
 
-    {"format": 1, "cells": [...], "versions": {...}}          the first line, put in place whole
+    {"format": 2, "cells": [...], "versions": {...}}          the first line, put in place whole
     {"cell": 17, "row": {...}}
         one line for each cell that ended, flushed to disk; the last one counts
 
@@ -20,11 +20,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from tidewolf.core import checkpoint
-from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OtherSettings
+from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OlderFormat, OtherSettings
 from tidewolf.experiments.cells import Row
 from tidewolf.experiments.lock import locked
 
-FORMAT = 1
+FORMAT = 2
 JOURNAL, RESULTS = "sweep.jsonl", "results.parquet"
 
 
@@ -105,6 +105,11 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
             raise NewerFormat(
                 f"{path} has format {header['format']}; this tidewolf reads up to {FORMAT}. "
                 "Install a newer tidewolf."
+            )
+        if header["format"] < FORMAT:
+            raise OlderFormat(
+                f"{path} was begun by tidewolf 0.1, and rows of this one are not to be mixed with "
+                "it: name another folder, or force overwriting."
             )
         cells = header["cells"]
         for line in rest:
