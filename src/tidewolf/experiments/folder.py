@@ -5,7 +5,8 @@ It can be killed at any moment and goes on bit for bit.
     experiment.toml      the experiment as resolved, under a line with its checksum
     checkpoints/NAME     one for each learner and seed: the recording so far, replaced whole every
                          few seconds
-    rounds.parquet       loss, violation, oracle calls and distance of every round of every run
+    rounds.parquet       loss, violation, oracle calls and distance of every round (from 1) of every
+                         run
     report.html          the page; report-seed-S.html for seeds after the first
     summary.json         the numbers of every run; written last, so where it is the folder is
                          complete
@@ -96,7 +97,31 @@ class Finished(NamedTuple):
 @final
 @dataclass(frozen=True)
 class RunFolder:
-    """A folder and the resolved experiment in it. `create` begins one, `open` finds one again."""
+    """A folder and the resolved experiment in it: what `tidewolf run` makes and `resume` goes on
+    with. `create` begins one, `open` finds one again.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    experiment : Experiment
+        What is run, with nothing left open.
+    format : int, default 2
+        That of its files; folders of format 1, of tidewolf 0.1, can be reported only.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dataclasses import replace
+    >>> from tidewolf.experiments import Choice, Experiment, RunFolder
+    >>> asked = replace(Experiment.builtin("adversarial"), learners=(Choice("SinhaVaze"),))
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     folder = RunFolder.create(f"{place}/run", replace(asked, rounds=20).resolved(20))
+    ...     (found,) = folder.play()
+    ...     folder.write_summary([found])
+    ...     RunFolder.open(f"{place}/run").complete, found.runs[0].rounds
+    (True, 20)
+    """
 
     path: Path
     experiment: Experiment
@@ -104,9 +129,26 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path, experiment: Experiment, *, force: bool = False) -> RunFolder:
-        """A folder for a resolved experiment.
+        """A folder for a resolved experiment, with nothing played yet.
 
-        One that holds a run already is refused, or emptied of it by `force`.
+        Parameters
+        ----------
+        path : str or Path
+            Where it goes; it is made where it is not there.
+        experiment : Experiment
+            What is to be run, as `Experiment.resolved` gives it.
+        force : bool, default False
+            Whether a run that the folder holds already is removed; otherwise it is refused.
+
+        Returns
+        -------
+        RunFolder
+            To be played.
+
+        Raises
+        ------
+        InvalidInput
+            Where the path is a file, holds a run, or another process is at work in it.
         """
         if not isinstance(experiment, Experiment):
             raise WrongType(f"A run folder is that of an Experiment, not of {shown(experiment)}.")
@@ -126,7 +168,25 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """The folder of a run that was begun."""
+        """The folder of a run that was begun.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where it is.
+
+        Returns
+        -------
+        RunFolder
+            With the experiment as it was resolved then.
+
+        Raises
+        ------
+        InvalidInput
+            Where no run was begun there.
+        BrokenFile, NewerFormat
+            Where its experiment was changed, or is of a newer tidewolf.
+        """
         path = as_path(path, "The path of a run folder")
         file = path / EXPERIMENT
         try:
@@ -163,6 +223,7 @@ class RunFolder:
 
     @property
     def complete(self) -> bool:
+        """Whether all is played and written."""
         return (self.path / SUMMARY).exists()
 
     def play(
@@ -172,10 +233,31 @@ class RunFolder:
         stopping: Callable[[], bool] = lambda: False,
         first: Problem | None = None,
     ) -> list[Finished]:
-        """Play what is not played yet.
+        """Play what is not played yet; what was played goes on bit for bit.
 
-        `stopping` is asked after every update; `first` is the first seed's problem, where it is at
-        hand.
+        Parameters
+        ----------
+        follow : callable, optional
+            Told a run's name, where it begins and the comparator's cumulative loss; answers with
+            what is told, a few times a second, how far the run is.
+        stopping : callable
+            Asked after every update; once it answers True the run is saved and interrupted.
+        first : Problem, optional
+            The first seed's problem, where it is at hand.
+
+        Returns
+        -------
+        list of Finished
+            One for each seed, with its problem and its runs.
+
+        Raises
+        ------
+        Interrupted
+            Where `stopping` said so.
+        OtherSettings
+            Where the tables of the experiment were changed since.
+        OlderFormat
+            For a folder of tidewolf 0.1, which can be reported only.
         """
         if self.format < FORMAT:
             raise OlderFormat(
@@ -319,7 +401,13 @@ class RunFolder:
                 )
 
     def write_rounds(self, found: Sequence[Finished]) -> None:
-        """Every round's numbers in one table."""
+        """Every round's numbers in one table, rounds.parquet; rounds count from 1.
+
+        Parameters
+        ----------
+        found : sequence of Finished
+            What `play` gave.
+        """
         try:
             import pyarrow
             from pyarrow import parquet
@@ -358,7 +446,13 @@ class RunFolder:
         checkpoint.write(self.path / ROUNDS, buffer.getvalue())
 
     def write_summary(self, found: Sequence[Finished]) -> None:
-        """The numbers of every run. Where they are, all else is."""
+        """The numbers of every run, summary.json. Where they are, all else is.
+
+        Parameters
+        ----------
+        found : sequence of Finished
+            What `play` gave.
+        """
         summary = {
             "format": FORMAT,
             "experiment": self.experiment.name,
@@ -373,7 +467,18 @@ class RunFolder:
         )
 
     def records(self, found: Sequence[Finished]) -> list[dict[str, Any]]:
-        """Every run's numbers as plain data."""
+        """Every run's numbers as plain data.
+
+        Parameters
+        ----------
+        found : sequence of Finished
+            What `play` gave.
+
+        Returns
+        -------
+        list of dict
+            One for each run, as in `tidewolf run --json`.
+        """
         return [
             {
                 "experiment": self.experiment.name,
@@ -386,13 +491,35 @@ class RunFolder:
         ]
 
     def page(self, seed: int) -> Path:
-        """Where the page of a seed goes."""
+        """Where the page of a seed goes.
+
+        Parameters
+        ----------
+        seed : int
+            One of the experiment's.
+
+        Returns
+        -------
+        Path
+            report.html for the first seed, report-seed-S.html for others.
+        """
         return self.path / (
             REPORT if seed == self.experiment.seeds[0] else f"report-seed-{seed}.html"
         )
 
     def figures(self, seed: int) -> Path:
-        """Where the figures of a seed go, if they are wanted as files."""
+        """Where the figures of a seed go, if they are wanted as files.
+
+        Parameters
+        ----------
+        seed : int
+            One of the experiment's.
+
+        Returns
+        -------
+        Path
+            A folder: figures for the first seed, figures-seed-S for others.
+        """
         return self.path / (
             "figures" if seed == self.experiment.seeds[0] else f"figures-seed-{seed}"
         )
