@@ -38,7 +38,7 @@ from tidewolf.core.errors import (
 )
 from tidewolf.core.types import NDArray
 
-FORMAT = 2
+STATE_FORMAT = 2
 VERSIONS = ("tidewolf", "python", "numpy", "scipy", "numba")
 """What a state is said to be written under, when others are here."""
 _MAGIC = b"tidewolf state "
@@ -105,7 +105,7 @@ def dump(state: Any, *, settings: str, learner: str) -> bytes:
     arrays["manifest"] = np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8)
     np.savez(buffer, allow_pickle=False, **arrays)
     body = buffer.getvalue()
-    return _MAGIC + f"{FORMAT}\n".encode() + hashlib.sha256(body).digest() + body
+    return _MAGIC + f"{STATE_FORMAT}\n".encode() + hashlib.sha256(body).digest() + body
 
 
 def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved state") -> Saved:
@@ -114,7 +114,7 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
     Arrays that were not NumPy's return to the library and device of `reference`.
     """
     version, start = _begun(data, source)
-    if version < FORMAT:
+    if version < STATE_FORMAT:
         raise OlderFormat(
             f"{source} was written by tidewolf 0.1, whose learners remember other things: go on "
             "with tidewolf 0.1, or start anew."
@@ -167,10 +167,10 @@ def _begun(data: bytes, source: str) -> tuple[int, int]:
     if not line.startswith(_MAGIC) or not line[len(_MAGIC) :].isdigit():
         raise BrokenFile(f"{source} is not a tidewolf state: it does not begin as one.")
     version = int(line[len(_MAGIC) :])
-    if version > FORMAT:
+    if version > STATE_FORMAT:
         raise NewerFormat(
-            f"{source} has format {version}; this tidewolf reads up to {FORMAT}. Install a newer "
-            "tidewolf."
+            f"{source} has format {version}; this tidewolf reads up to {STATE_FORMAT}. Install a "
+            "newer tidewolf."
         )
     return version, end + 1 + _DIGEST
 

@@ -159,7 +159,7 @@ class Journal(Generic[S]):
         """
         self._db = _connected(self.path, "ro")
         try:
-            if tables.version_of(self._db, self.path) == tables.FORMAT:
+            if tables.version_of(self._db, self.path) == tables.DATABASE_FORMAT:
                 return self._db
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF not in (
@@ -250,9 +250,9 @@ class Journal(Generic[S]):
         """What the file holds, as of today's format, after all of it was checked."""
         with db:
             db.execute("BEGIN")
-            if tables.version_of(db, self.path) < tables.FORMAT:
+            if tables.version_of(db, self.path) < tables.DATABASE_FORMAT:
                 upgrade(db, self.path, self.learner)
-            content = tables.checked(db, self.path)
+            content = tables.read_content(db, self.path)
             self._require_acknowledged(content.head)
             return content
 

@@ -22,10 +22,10 @@ from typing import NamedTuple
 
 from tidewolf.core.errors import BrokenFile, NewerFormat
 
-FORMAT = 2
+DATABASE_FORMAT = 2
 APPLICATION = int.from_bytes(b"tide")
 """SQLite's application_id of our files."""
-TABLES = {
+SCHEMA = {
     "meta": "CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID",
     "head": (
         "CREATE TABLE head (first INTEGER NOT NULL, base BLOB NOT NULL, last INTEGER NOT NULL, "
@@ -42,7 +42,7 @@ TABLES = {
     ),
     "pending": "CREATE TABLE pending (round INTEGER PRIMARY KEY, known BLOB, decision BLOB)",
 }
-TABLES_1 = {
+SCHEMA_1 = {
     "head": (
         "CREATE TABLE head (first INTEGER NOT NULL, base BLOB NOT NULL, last INTEGER NOT NULL, "
         "link BLOB NOT NULL, snapshot INTEGER NOT NULL)"
@@ -122,14 +122,14 @@ def version_of(db: sqlite3.Connection, path: Path) -> int:
             f"{path} is a file, but not one of a durable session. Give the path of one, or a new "
             "path."
         )
-    if version > FORMAT:
+    if version > DATABASE_FORMAT:
         raise NewerFormat(
-            f"{path} has format {version}; this tidewolf reads up to {FORMAT}. Install a newer "
-            "tidewolf."
+            f"{path} has format {version}; this tidewolf reads up to {DATABASE_FORMAT}. Install a "
+            "newer tidewolf."
         )
     made = db.execute(f"SELECT type, name, sql FROM sqlite_master LIMIT {_MOST_TABLES}").fetchall()
     ours = {name: sql for _, name, sql in made}
-    tables = TABLES_1 if version == 1 else TABLES
+    tables = SCHEMA_1 if version == 1 else SCHEMA
     # views, triggers and indices could answer with anything
     if any(kind != "table" for kind, _, _ in made) or tables.items() - ours.items():
         raise BrokenFile(
@@ -141,10 +141,10 @@ def version_of(db: sqlite3.Connection, path: Path) -> int:
 
 def make(db: sqlite3.Connection, settings: str, state: bytes, written_by: str) -> None:
     """The tables before the first observation, within a transaction."""
-    for statement in TABLES.values():
+    for statement in SCHEMA.values():
         db.execute(statement)
     db.execute(f"PRAGMA application_id = {APPLICATION}")
-    db.execute(f"PRAGMA user_version = {FORMAT}")
+    db.execute(f"PRAGMA user_version = {DATABASE_FORMAT}")
     link = digest(settings.encode())
     db.execute("INSERT INTO head VALUES (?, ?, ?, ?, ?, ?)", Head(0, link, 0, link, 0, 0))
     db.execute("INSERT INTO snapshots VALUES (?, ?, ?)", (0, state, digest(link, state)))
@@ -180,7 +180,7 @@ def some_rows(db: sqlite3.Connection, after: int, last: int) -> list[Row]:
     return [Row(*row) for row in db.execute(query, (after, last, _AT_ONCE))]
 
 
-def checked(db: sqlite3.Connection, path: Path) -> Content:
+def read_content(db: sqlite3.Connection, path: Path) -> Content:
     """What opening begins from; refused unless every link holds."""
     whole = db.execute("PRAGMA quick_check(1)").fetchone() == ("ok",)
     try:

@@ -54,14 +54,12 @@ from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
-FORMAT = 2
-EXPERIMENT, CHECKPOINTS, ROUNDS, SUMMARY, REPORT = (
-    "experiment.toml",
-    "checkpoints",
-    "rounds.parquet",
-    "summary.json",
-    "report.html",
-)
+RUN_FORMAT = 2
+EXPERIMENT_FILE = "experiment.toml"
+CHECKPOINTS_FOLDER = "checkpoints"
+ROUNDS_FILE = "rounds.parquet"
+SUMMARY_FILE = "summary.json"
+REPORT_FILE = "report.html"
 _SHARE = 20
 """Of this many seconds one at most is spent on checkpoints."""
 _HEAD = re.compile(r"# tidewolf run (\d+), written by tidewolf (\S+), sha256 ([0-9a-f]{64})")
@@ -72,7 +70,7 @@ far it is.
 """
 
 
-class Cell(NamedTuple):
+class PlannedRun(NamedTuple):
     """One run of an experiment."""
 
     number: int
@@ -90,7 +88,7 @@ class Finished(NamedTuple):
 
     seed: int
     problem: Problem
-    cells: tuple[Cell, ...]
+    cells: tuple[PlannedRun, ...]
     runs: tuple[Run, ...]
 
 
@@ -125,7 +123,7 @@ class RunFolder:
 
     path: Path
     experiment: Experiment
-    format: int = FORMAT
+    format: int = RUN_FORMAT
 
     @classmethod
     def create(cls, path: Path, experiment: Experiment, *, force: bool = False) -> RunFolder:
@@ -153,17 +151,19 @@ class RunFolder:
         if not isinstance(experiment, Experiment):
             raise WrongType(f"A run folder is that of an Experiment, not of {shown(experiment)}.")
         path = as_path(path, "The path of a run folder")
-        require_free(path, as_flag(force, "force"))
-        (path / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
+        require_no_run(path, as_flag(force, "force"))
+        (path / CHECKPOINTS_FOLDER).mkdir(parents=True, exist_ok=True)
         with locked(path, "run", again=True):
-            require_free(path, force)  # what another process began meanwhile is not emptied unasked
+            require_no_run(
+                path, force
+            )  # what another process began meanwhile is not emptied unasked
             _clear(path)
             text = experiment.toml()
             head = (
-                f"# tidewolf run {FORMAT}, written by tidewolf {__version__}, sha256 "
+                f"# tidewolf run {RUN_FORMAT}, written by tidewolf {__version__}, sha256 "
                 f"{_digest(text)}\n"
             )
-            checkpoint.write(path / EXPERIMENT, (head + text).encode())
+            checkpoint.write(path / EXPERIMENT_FILE, (head + text).encode())
             return cls.open(path)
 
     @classmethod
@@ -188,12 +188,12 @@ class RunFolder:
             Where its experiment was changed, or is of a newer tidewolf.
         """
         path = as_path(path, "The path of a run folder")
-        file = path / EXPERIMENT
+        file = path / EXPERIMENT_FILE
         try:
             head, _, text = file.read_bytes().decode().partition("\n")
         except FileNotFoundError:
             raise InvalidInput(
-                f"{path} is no run folder: it has no {EXPERIMENT}. `tidewolf run` makes one."
+                f"{path} is no run folder: it has no {EXPERIMENT_FILE}. `tidewolf run` makes one."
             ) from None
         except (OSError, UnicodeDecodeError) as error:
             raise BrokenFile(f"{file} cannot be read: {error}.") from None
@@ -203,9 +203,9 @@ class RunFolder:
                 f"{file}, line 1: no run begins its experiment so; the file was changed, or is not "
                 "of a run."
             )
-        if int(found[1]) > FORMAT:
+        if int(found[1]) > RUN_FORMAT:
             raise NewerFormat(
-                f"{file} has format {found[1]}; this tidewolf reads up to {FORMAT}. Install a "
+                f"{file} has format {found[1]}; this tidewolf reads up to {RUN_FORMAT}. Install a "
                 "newer tidewolf."
             )
         if _digest(text) != found[3]:
@@ -224,7 +224,7 @@ class RunFolder:
     @property
     def complete(self) -> bool:
         """Whether all is played and written."""
-        return (self.path / SUMMARY).exists()
+        return (self.path / SUMMARY_FILE).exists()
 
     def play(
         self,
@@ -259,7 +259,7 @@ class RunFolder:
         OlderFormat
             For a folder of tidewolf 0.1, which can be reported only.
         """
-        if self.format < FORMAT:
+        if self.format < RUN_FORMAT:
             raise OlderFormat(
                 f"{self.path} was begun by tidewolf 0.1, and this one cannot go on with it: run "
                 "its experiment anew in another folder; `tidewolf report` shows it as it is, where "
@@ -286,7 +286,7 @@ class RunFolder:
                 f"{self.path} holds a run that is not complete; `tidewolf resume {self.path}` goes "
                 "on with it."
             )
-        return self.play() if self.format == FORMAT else self._recorded_by_0_1()
+        return self.play() if self.format == RUN_FORMAT else self._recorded_by_0_1()
 
     def _recorded_by_0_1(self) -> list[Finished]:
         from tidewolf.experiments.recorded import run_of_format_1
@@ -297,7 +297,7 @@ class RunFolder:
             problem, cells = self.experiment.problem(seed), self._cells(i, seed)
             best, runs = _comparator(problem), []
             for cell in cells:
-                file = self.path / CHECKPOINTS / cell.label
+                file = self.path / CHECKPOINTS_FOLDER / cell.label
                 runs.append(
                     run_of_format_1(
                         _bytes(file),
@@ -312,7 +312,7 @@ class RunFolder:
         return found
 
     def _summary(self) -> dict[str, Any]:
-        file = self.path / SUMMARY
+        file = self.path / SUMMARY_FILE
         try:
             summary: dict[str, Any] = json.loads(_bytes(file))
             count = len(self.experiment.seeds) * len(self.experiment.entrants())
@@ -322,11 +322,11 @@ class RunFolder:
             raise BrokenFile(f"{file} cannot be read: {error}.") from None
         return summary
 
-    def _cells(self, i: int, seed: int) -> tuple[Cell, ...]:
+    def _cells(self, i: int, seed: int) -> tuple[PlannedRun, ...]:
         """The runs of seed number i."""
         entrants = self.experiment.entrants()
         return tuple(
-            Cell(i * len(entrants) + j, entrant, seed)
+            PlannedRun(i * len(entrants) + j, entrant, seed)
             for j, entrant in enumerate(entrants, start=1)
         )
 
@@ -361,8 +361,8 @@ class RunFolder:
             found.append(Finished(seed, problem, cells, tuple(runs)))
         return found
 
-    def _recording(self, cell: Cell, learner: Learner[Any], problem: Problem) -> Recording:
-        file = self.path / CHECKPOINTS / cell.label
+    def _recording(self, cell: PlannedRun, learner: Learner[Any], problem: Problem) -> Recording:
+        file = self.path / CHECKPOINTS_FOLDER / cell.label
         if not file.exists():
             return Recording(learner, problem.stream)
         try:
@@ -375,7 +375,7 @@ class RunFolder:
 
     def _advance(
         self,
-        cell: Cell,
+        cell: PlannedRun,
         recording: Recording,
         moved: Callable[[Moment], None],
         stopping: Callable[[], bool],
@@ -391,7 +391,7 @@ class RunFolder:
                 told = now
             stop = stopping() and not recording.done
             if stop or recording.done or now - saved > wait:
-                checkpoint.write(self.path / CHECKPOINTS / cell.label, recording.save())
+                checkpoint.write(self.path / CHECKPOINTS_FOLDER / cell.label, recording.save())
                 saved = time.monotonic()
                 wait = max(wait, _SHARE * (saved - now))
             if stop:
@@ -432,7 +432,7 @@ class RunFolder:
             for cell, run in zip(each.cells, each.runs, strict=True)
         ]
         told = {
-            "format": FORMAT,
+            "format": RUN_FORMAT,
             "experiment": self.experiment.name,
             "versions": checkpoint.writer(),
         }
@@ -443,7 +443,7 @@ class RunFolder:
         )
         buffer = io.BytesIO()
         parquet.write_table(table, buffer)
-        checkpoint.write(self.path / ROUNDS, buffer.getvalue())
+        checkpoint.write(self.path / ROUNDS_FILE, buffer.getvalue())
 
     def write_summary(self, found: Sequence[Finished]) -> None:
         """The numbers of every run, summary.json. Where they are, all else is.
@@ -454,7 +454,7 @@ class RunFolder:
             What `play` gave.
         """
         summary = {
-            "format": FORMAT,
+            "format": RUN_FORMAT,
             "experiment": self.experiment.name,
             "rounds": self.experiment.rounds,
             "seed": self.experiment.seeds[0],
@@ -463,7 +463,8 @@ class RunFolder:
             "runs": self.records(found),
         }
         checkpoint.write(
-            self.path / SUMMARY, (json.dumps(summary, indent=2, allow_nan=False) + "\n").encode()
+            self.path / SUMMARY_FILE,
+            (json.dumps(summary, indent=2, allow_nan=False) + "\n").encode(),
         )
 
     def records(self, found: Sequence[Finished]) -> list[dict[str, Any]]:
@@ -504,7 +505,7 @@ class RunFolder:
             report.html for the first seed, report-seed-S.html for others.
         """
         return self.path / (
-            REPORT if seed == self.experiment.seeds[0] else f"report-seed-{seed}.html"
+            REPORT_FILE if seed == self.experiment.seeds[0] else f"report-seed-{seed}.html"
         )
 
     def figures(self, seed: int) -> Path:
@@ -525,7 +526,7 @@ class RunFolder:
         )
 
 
-def require_free(path: Path, force: bool) -> None:
+def require_no_run(path: Path, force: bool) -> None:
     """Refuse a path that is a file, or a folder that holds a run, unless that is to be
     overwritten.
     """
@@ -533,7 +534,7 @@ def require_free(path: Path, force: bool) -> None:
         raise InvalidInput(f"{path} is a file; a folder is needed.")
     if force or not (there := [file.name for file in _ours(path)]):
         return
-    if SUMMARY in there or EXPERIMENT not in there:
+    if SUMMARY_FILE in there or EXPERIMENT_FILE not in there:
         raise InvalidInput(
             f"{path} holds {', '.join(sorted(there))} already; name another folder, or overwrite "
             "with --force."
@@ -555,12 +556,12 @@ def free(path: Path) -> Path:
 
 def _ours(path: Path) -> list[Path]:
     """The files of a run in a folder, the one that makes it complete first."""
-    names = [path / name for name in (SUMMARY, EXPERIMENT, ROUNDS)]
+    names = [path / name for name in (SUMMARY_FILE, EXPERIMENT_FILE, ROUNDS_FILE)]
     return [file for file in (*names, *sorted(path.glob("report*.html"))) if file.exists()]
 
 
 def _clear(path: Path) -> None:
-    for file in (*_ours(path), *(path / CHECKPOINTS).glob("*-seed-*")):
+    for file in (*_ours(path), *(path / CHECKPOINTS_FOLDER).glob("*-seed-*")):
         file.unlink()
 
 

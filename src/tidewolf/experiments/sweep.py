@@ -24,7 +24,7 @@ from tidewolf.core import checkpoint
 from tidewolf.core.errors import MissingExtra, OtherSettings
 from tidewolf.experiments.cells import Cell, Row
 from tidewolf.experiments.engines import Engine, versions
-from tidewolf.experiments.journal import FORMAT, RESULTS, Journal
+from tidewolf.experiments.journal import RESULTS, SWEEP_FORMAT, SweepJournal
 
 
 class Stage(NamedTuple):
@@ -84,7 +84,7 @@ class Sweep:
         columns = {**_WHICH, **{f"{_KNOB}{name}": kind for name, kind in knobs.items()}, **_WHAT}
         schema = pa.schema(
             [(name, types[kind]) for name, kind in columns.items()],
-            metadata={"tidewolf": f"sweep {FORMAT}"},
+            metadata={"tidewolf": f"sweep {SWEEP_FORMAT}"},
         )
         return pa.Table.from_pylist([_flat(row, knobs) for row in self.rows], schema=schema)
 
@@ -109,7 +109,7 @@ def sweep(
     """
     _pyarrow()
     folder, here = Path(folder), versions()
-    with Journal(folder, [cell.plain() for cell in cells], here, force=force) as journal:
+    with SweepJournal(folder, [cell.plain() for cell in cells], here, force=force) as journal:
         left = {
             n: cell
             for n, cell in enumerate(cells)
