@@ -24,7 +24,6 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from killed import COSTS, LEARNERS, LIMITS, observe, uninterrupted
-from tidewolf.core import checkpoint
 from tidewolf.core.errors import (
     BrokenFile,
     CheckpointError,
@@ -36,7 +35,8 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation
-from tidewolf.durable import Journal, _retold, _told
+from tidewolf.durable import Journal
+from tidewolf.durable.feedback import decode, encode
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, Quadratic
 
 ROUNDS = 30
@@ -85,7 +85,7 @@ def changed(path: Path, statement: str, values: tuple[Any, ...] = ()) -> None:
 
 
 def told_again(seen: Any) -> Any:
-    return _retold(checkpoint.unpacked(checkpoint.packed(_told(seen)), np.zeros(1)))
+    return decode(encode(seen), np.zeros(1))
 
 
 # --- never having stopped -------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def test_a_set_of_another_library_goes_on_in_it(tmp_path):
 
 
 def test_history_is_what_the_learner_was_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("tidewolf.durable._AT_ONCE", 20)
+    monkeypatch.setattr("tidewolf.durable.tables._AT_ONCE", 20)
     with tw.Session.open(tmp_path / "first order.db", LEARNER, snapshot_every=3) as session:
         session.observe(
             loss_gradient=COSTS[0], constraint_value=0.25, constraint_gradient=LIMITS[0]
@@ -562,7 +562,7 @@ def test_broken_bookkeeping_of_pages_is_refused(tmp_path):
 def test_a_flipped_byte_is_refused_or_changes_nothing(tmp_path):
     path, rng = kept(tmp_path / "session.db", 30, snapshot_every=7), np.random.default_rng(1)
     with tw.Session.open(path, LEARNER) as session:
-        observed = [checkpoint.packed(_told(seen)) for seen in session.history()]
+        observed = [encode(seen) for seen in session.history()]
     whole, found = path.read_bytes(), 0
     for place in rng.integers(0, len(whole), 150):
         flipped = bytearray(whole)
@@ -571,7 +571,7 @@ def test_a_flipped_byte_is_refused_or_changes_nothing(tmp_path):
         try:
             with tw.Session.open(path, LEARNER, read_only=True) as session:
                 assert saved(session) == EXPECTED["LyapunovDescent"][30]
-                assert [checkpoint.packed(_told(seen)) for seen in session.history()] == observed
+                assert [encode(seen) for seen in session.history()] == observed
         except CheckpointError:
             found += 1
     assert found > 60
@@ -579,25 +579,28 @@ def test_a_flipped_byte_is_refused_or_changes_nothing(tmp_path):
 
 TAMPERED = {
     "an observation": (
-        "UPDATE observations SET data = (SELECT data FROM observations WHERE number = 4) WHERE "
-        "number = 3"
+        "UPDATE observations SET feedback = (SELECT feedback FROM observations WHERE arrived = 4) "
+        "WHERE arrived = 3"
     ),
-    "an old observation": "UPDATE observations SET data = zeroblob(100) WHERE number = 1",
-    "text": "UPDATE observations SET data = 'text' WHERE number = 12",
-    "the last is gone": "DELETE FROM observations WHERE number = 12",
-    "the first is gone": "DELETE FROM observations WHERE number = 1",
-    "one is gone": "DELETE FROM observations WHERE number = 5",
+    "an old observation": "UPDATE observations SET feedback = zeroblob(100) WHERE arrived = 1",
+    "text": "UPDATE observations SET feedback = 'text' WHERE arrived = 12",
+    "the last is gone": "DELETE FROM observations WHERE arrived = 12",
+    "the first is gone": "DELETE FROM observations WHERE arrived = 1",
+    "one is gone": "DELETE FROM observations WHERE arrived = 5",
     "all are gone": "DELETE FROM observations",
-    "one more": "INSERT INTO observations SELECT 13, data FROM observations WHERE number = 12",
-    "another number": "UPDATE observations SET number = 20 WHERE number = 12",
-    "in another order": (
-        "UPDATE observations SET data = (SELECT o.data FROM observations o WHERE o.number = 13 - "
-        "observations.number)"
+    "one more": (
+        "INSERT INTO observations SELECT 13, 13, 1, epoch, feedback, NULL, NULL FROM observations "
+        "WHERE arrived = 12"
     ),
-    "the state": "UPDATE snapshot SET state = zeroblob(100)",
-    "the state is text": "UPDATE snapshot SET state = 'text'",
-    "no state": "DELETE FROM snapshot",
-    "the seal": "UPDATE snapshot SET seal = zeroblob(32)",
+    "another number": "UPDATE observations SET arrived = 20 WHERE arrived = 12",
+    "in another order": (
+        "UPDATE observations SET feedback = (SELECT o.feedback FROM observations o WHERE "
+        "o.arrived = 13 - observations.arrived)"
+    ),
+    "the state": "UPDATE snapshots SET state = zeroblob(100)",
+    "the state is text": "UPDATE snapshots SET state = 'text'",
+    "no state": "DELETE FROM snapshots",
+    "the seal": "UPDATE snapshots SET seal = zeroblob(32)",
     "another snapshot": "UPDATE head SET snapshot = 9",
     "a later snapshot": "UPDATE head SET snapshot = 13",
     "the count": "UPDATE head SET last = 11",
@@ -606,6 +609,13 @@ TAMPERED = {
     "the first": "UPDATE head SET first = 1",
     "no head": "DELETE FROM head",
     "no table": "DROP TABLE observations",
+    "another round": "UPDATE observations SET round = 99 WHERE arrived = 12",
+    "more rounds": "UPDATE observations SET rounds = 2 WHERE arrived = 12",
+    "another epoch": "UPDATE observations SET epoch = 1 WHERE arrived = 12",
+    "an epoch of nobody": "UPDATE head SET epoch = 0",
+    "something known": "UPDATE observations SET known = zeroblob(3) WHERE arrived = 12",
+    "something played": "UPDATE observations SET played = zeroblob(0) WHERE arrived = 3",
+    "a snapshot of another moment": "UPDATE snapshots SET arrived = 9",
 }
 
 
@@ -627,7 +637,7 @@ def test_a_tampered_file_is_refused(statement, tmp_path):
 
 def test_the_state_of_another_moment_is_refused(tmp_path):
     path = kept(tmp_path / "session.db", 10)
-    changed(path, "UPDATE snapshot SET state = ?", (EXPECTED["LyapunovDescent"][9],))
+    changed(path, "UPDATE snapshots SET state = ?", (EXPECTED["LyapunovDescent"][9],))
     refused(path, BrokenFile, r"session\.db is truncated or was changed")
 
 
@@ -687,11 +697,11 @@ def test_files_of_another_kind_are_refused(tmp_path):
 
 def test_a_newer_format_is_refused(tmp_path):
     path = kept(tmp_path / "session.db", 3)
-    changed(path, "PRAGMA user_version = 2")
+    changed(path, "PRAGMA user_version = 3")
     refused(
         path,
         NewerFormat,
-        r"session\.db has format 2; this tidewolf reads up to 1\. Install a newer tidewolf\.",
+        r"session\.db has format 3; this tidewolf reads up to 2\. Install a newer tidewolf\.",
     )
 
 
@@ -702,7 +712,7 @@ def test_a_function_of_a_newer_tidewolf_is_refused(tmp_path, monkeypatch):
     path = as_if_killed(tmp_path / "session.db")
     session.close()
     changed(path, "PRAGMA wal_checkpoint")
-    monkeypatch.setattr("tidewolf.durable._kinds", lambda: {"Linear": Linear})
+    monkeypatch.setattr("tidewolf.durable.feedback._functions", lambda: {"Linear": Linear})
     refused(
         path,
         NewerFormat,

@@ -18,10 +18,11 @@ import pytest
 
 import tidewolf as tw
 from killed import LEARNERS, observe
-from tidewolf import durable
 from tidewolf.core import checkpoint
-from tidewolf.core.errors import BrokenFile, CheckpointError, OtherVersions
-from tidewolf.durable import _link
+from tidewolf.core.checkpoint import SavedRecord
+from tidewolf.core.errors import BrokenFile, CheckpointError, NewerFormat, OtherVersions
+from tidewolf.core.feedback import FirstOrder
+from tidewolf.durable import journal, tables
 
 LEARNER = LEARNERS["LyapunovDescent"]
 
@@ -113,12 +114,12 @@ def test_a_copy_is_taken_of_one_moment(place, monkeypatch):
             observe(session, session.rounds)
 
     monkeypatch.setattr(shutil, "copyfile", copyfile)
-    copy = durable._copied(place / "session.db", copies)
+    copy = journal._copied(place / "session.db", copies)
     with tw.Session.open(copy, LEARNER, read_only=True) as seen:
         assert seen.rounds == session.rounds == 6
     changes[0] = -1
     with pytest.raises(CheckpointError, match=r"session\.db changes faster than it can be copied"):
-        durable._copied(place / "session.db", copies)
+        journal._copied(place / "session.db", copies)
     session.close()
 
 
@@ -241,22 +242,19 @@ def test_the_same_versions_say_nothing():
 # --- other hands, right checksums -----------------------------------------------------------------
 
 
-def rewritten(path: Path, change: Any) -> None:
-    """The observations after another hand, with links that fit."""
+def rewritten(path: Path, **changes: Any) -> None:
+    """The last observation after another hand, with links that fit."""
     db = sqlite3.connect(path)
     with db:
-        (base,) = db.execute("SELECT base FROM head").fetchone()
-        link, rows = (
-            base,
-            db.execute("SELECT number, data FROM observations ORDER BY number").fetchall(),
-        )
-        (snapshot,) = db.execute("SELECT snapshot FROM head").fetchone()
-        for number, data in rows:
-            data = change(data) if number == rows[-1][0] else data
-            link = _link(link, data)
-            db.execute("UPDATE observations SET data = ? WHERE number = ?", (data, number))
-            assert number > snapshot
-        db.execute("UPDATE head SET link = ?", (link,))
+        head = tables.read_head(db)
+        *rows, last = tables.some_rows(db, 0, head.last)
+        link = head.base
+        for row in (*rows, last._replace(**changes)):
+            link = row.link(link)
+            assert row.arrived > head.snapshot
+        db.execute("DELETE FROM observations WHERE arrived = ?", (last.arrived,))
+        tables.add(db, last._replace(**changes))
+        tables.write_head(db, head._replace(link=link))
     db.close()
 
 
@@ -269,8 +267,17 @@ def unclosed(place: Path, name: str = "LyapunovDescent") -> Path:
     return path
 
 
-def told(*parts: Any) -> bytes:
-    return checkpoint.packed(parts)
+def told(name: Any, **parts: Any) -> bytes:
+    return checkpoint.packed((name, SavedRecord.of(parts)))
+
+
+GONE = object()
+
+
+def sums(**changes: Any) -> bytes:
+    """First-order feedback of another hand."""
+    seen = FirstOrder(np.zeros(5), 0.0, np.zeros(5), 0.0, 0.0, 1)._asdict() | changes
+    return told("FirstOrder", **{name: part for name, part in seen.items() if part is not GONE})
 
 
 @pytest.mark.parametrize(
@@ -283,14 +290,17 @@ def told(*parts: Any) -> bytes:
         b"[" * 100_000,
         b"\xff\xfe",
         told("FirstOrder"),
-        told("Nonsense", 1),
+        told("Nonsense", a=1),
         told(np.zeros(5)),
-        told("FirstOrder", np.zeros(4), 0.0, np.zeros(4), 0.0, 0.0, 1),
-        told("FirstOrder", np.full(5, np.nan), 0.0, np.zeros(5), 0.0, 0.0, 1),
-        told("FirstOrder", np.zeros(5), -1.0, np.zeros(5), 0.0, 0.0, 1),
-        told("FirstOrder", np.zeros(5), 0.0, np.zeros(5), 0.0, 0.0, 10**9),
-        told("FirstOrder", "text", 0.0, None, 0.0, 0.0, 1),
-        told("Bandit", np.zeros(1), np.zeros(1)),
+        checkpoint.packed(("FirstOrder", (1, 2))),
+        checkpoint.packed(("FirstOrder", 1)),
+        sums(rounds=GONE),
+        sums(loss_gradient=np.zeros(4), constraint_gradient=np.zeros(4)),
+        sums(loss_gradient=np.full(5, np.nan)),
+        sums(violation=-1.0),
+        sums(rounds=10**9),
+        sums(loss_gradient="text", constraint_gradient=None),
+        told("Bandit", loss_values=np.zeros(1), constraint_values=np.zeros(1)),
         b'[["FirstOrder"], [["<f8", [1000000000000]]]]\n' + bytes(8),
         b'[["FirstOrder"], [["<f8", [-1]]]]\n' + bytes(8),
         b'[["FirstOrder"], [["|O", [1]]]]\n' + bytes(8),
@@ -298,7 +308,7 @@ def told(*parts: Any) -> bytes:
 )
 def test_a_hand_made_observation_is_refused(data, place):
     path = unclosed(place)
-    rewritten(path, lambda _: data)
+    rewritten(path, feedback=data)
     for read_only in (True, False):
         with pytest.raises(
             BrokenFile,
@@ -307,26 +317,99 @@ def test_a_hand_made_observation_is_refused(data, place):
             tw.Session.open(path, LEARNER, read_only=read_only)
 
 
+def function(name: str, **parts: Any) -> tuple[str, SavedRecord]:
+    return name, SavedRecord.of(parts)
+
+
 @pytest.mark.parametrize(
-    "data",
+    "loss",
     [
-        told("FullInformation", ("Linear", np.full((1, 5), np.nan)), ("Capacity", np.ones((1, 5)))),
-        told("FullInformation", ("Linear", np.ones((1, 4))), ("Capacity", np.ones((1, 4)))),
-        told("FullInformation", ("Linear", np.ones(5)), ("Capacity", np.ones((1, 5)))),
-        told("FullInformation", ("Linear", "text"), ("Capacity", np.ones((1, 5)))),
-        told("FullInformation", ("Chain",), ("Capacity", np.ones((1, 5)))),
+        function("Linear", C=np.full((1, 5), np.nan)),
+        function("Linear", C=np.ones((1, 4))),
+        function("Linear", C=np.ones(5)),
+        function("Linear", C="text"),
+        function("Linear"),
+        function("Chain"),
+        ("Linear", (np.ones((1, 5)),)),
     ],
 )
-def test_hand_made_functions_are_refused(data, place):
+def test_hand_made_functions_are_refused(loss, place):
     path = unclosed(place, "DriftPlusPenalty")
-    rewritten(path, lambda _: data)
+    capacity = function("Capacity", c=np.ones((1, 5)))
+    rewritten(path, feedback=told("FullInformation", losses=loss, constraints=capacity))
     with pytest.raises(BrokenFile, match="holds what no DriftPlusPenalty observes"):
         tw.Session.open(path, LEARNERS["DriftPlusPenalty"], read_only=True)
 
 
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"known": b"a forecast"}, "holds rounds that were observed late, or with what was known"),
+        ({"played": b""}, "holds rounds that were observed late, or with what was known"),
+        ({"round": 2}, "Round 2 was observed out of order"),
+        ({"feedback": sums(per_limit=1)}, "A FirstOrder with 'per_limit' was observed, which this"),
+    ],
+)
+def test_what_a_later_tidewolf_may_write_is_refused_until_it_is_known(changes, sentence, place):
+    path = unclosed(place)
+    rewritten(path, **changes)
+    for read_only in (True, False):
+        with pytest.raises(NewerFormat, match=rf"killed\.db.*{sentence}.*Install a newer tidewolf"):
+            tw.Session.open(path, LEARNER, read_only=read_only)
+
+
+def test_a_pending_round_is_refused_until_it_is_known(place):
+    path = unclosed(place)
+    db = sqlite3.connect(path)
+    with db:
+        db.execute("INSERT INTO pending VALUES (4, NULL, NULL)")
+    db.close()
+    with pytest.raises(NewerFormat, match=r"killed\.db holds rounds that were observed late"):
+        tw.Session.open(path, LEARNER)
+
+
+def test_tables_and_notes_of_a_later_tidewolf_are_left_alone(place):
+    path = unclosed(place)
+    db = sqlite3.connect(path)
+    with db:
+        db.execute("CREATE TABLE audit (who TEXT)")
+        db.execute("INSERT INTO audit VALUES ('me')")
+        db.execute("INSERT INTO meta VALUES ('mode', 'shadow')")
+    db.close()
+    with tw.Session.open(path, LEARNER) as session:
+        observe(session, 3)
+    db = sqlite3.connect(path)
+    assert db.execute("SELECT who FROM audit").fetchall() == [("me",)]
+    assert dict(db.execute("SELECT name, value FROM meta"))["mode"] == "shadow"
+    db.close()
+
+
+def test_rounds_in_a_file_count_from_1_and_epochs_of_writers_go_up(place):
+    for rounds in (2, 3, 3, 5):
+        observed(place / "session.db", rounds).close()
+    db = sqlite3.connect(place / "session.db")
+    rows = db.execute("SELECT arrived, round, rounds, epoch FROM observations").fetchall()
+    assert rows == [(1, 1, 1, 1), (2, 2, 1, 1), (3, 3, 1, 2), (4, 4, 1, 3), (5, 5, 1, 3)]
+    db.close()
+
+
+def test_a_writer_that_was_overtaken_commits_no_more(place):
+    """As where the lock did not hold: another writer has a later epoch."""
+    session = observed(place / "session.db", 2)
+    os.remove(place / "session.db-lock")
+    other = observed(place / "session.db", 3)
+    with pytest.raises(CheckpointError, match="was changed while this session had it open"):
+        observe(session, 2)
+    observe(other, 3)
+    session.close()
+    other.close()
+    with tw.Session.open(place / "session.db", LEARNER) as again:
+        assert again.rounds == 4
+
+
 def test_what_is_rewritten_as_it_was_is_read(place):
     path = unclosed(place)
-    rewritten(path, lambda data: data)
+    rewritten(path)
     with tw.Session.open(path, LEARNER, read_only=True) as session:
         assert session.rounds == 3
 
@@ -335,7 +418,8 @@ def test_what_is_rewritten_as_it_was_is_read(place):
     "statement",
     [
         "CREATE VIEW more AS SELECT zeroblob(2000000000)",
-        "CREATE TABLE other (a)",
+        "CREATE INDEX i ON observations (round)",
+        "ALTER TABLE observations ADD COLUMN more",
         "CREATE TRIGGER t AFTER INSERT ON observations BEGIN DELETE FROM observations; END",
     ],
 )
@@ -354,8 +438,8 @@ def test_a_view_in_place_of_a_table_is_not_asked(place):
     with db:
         db.execute("ALTER TABLE observations RENAME TO kept")
         db.execute(
-            "CREATE VIEW observations AS WITH RECURSIVE n(number) AS (SELECT 1 UNION ALL SELECT "
-            "number + 1 FROM n) SELECT number, zeroblob(1000000) AS data FROM n"
+            "CREATE VIEW observations AS WITH RECURSIVE n(arrived) AS (SELECT 1 UNION ALL "
+            "SELECT arrived + 1 FROM n) SELECT arrived, zeroblob(1000000) AS feedback FROM n"
         )
     db.close()
     with pytest.raises(BrokenFile, match="its tables are not those of a session"):

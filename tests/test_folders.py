@@ -94,13 +94,13 @@ def test_a_folder_holds_everything_and_every_file_its_format_and_version(folder)
     assert (
         (folder / "experiment.toml")
         .read_text()
-        .startswith(f"# tidewolf run 1, written by tidewolf {__version__}, sha256 ")
+        .startswith(f"# tidewolf run 2, written by tidewolf {__version__}, sha256 ")
     )
     summary = json.loads((folder / "summary.json").read_text())
-    assert (summary["format"], summary["rounds"], summary["seeds"]) == (1, 60, [0, 3])
+    assert (summary["format"], summary["rounds"], summary["seeds"]) == (2, 60, [0, 3])
     assert summary["versions"] == checkpoint.writer()
     table = parquet.read_table(folder / "rounds.parquet")
-    assert json.loads(table.schema.metadata[b"tidewolf"])["format"] == 1
+    assert json.loads(table.schema.metadata[b"tidewolf"])["format"] == 2
     assert table.column_names == [
         "run",
         "learner",
@@ -115,7 +115,7 @@ def test_a_folder_holds_everything_and_every_file_its_format_and_version(folder)
     for name in ("report.html", "report-seed-3.html"):
         assert '<meta name="tidewolf-format"' in (folder / name).read_text()
     for path in (folder / "checkpoints").iterdir():
-        assert path.read_bytes().startswith(b"tidewolf state 1\n")
+        assert path.read_bytes().startswith(b"tidewolf state 2\n")
 
 
 def test_the_numbers_of_a_folder_are_those_of_plain_runs(folder):
@@ -140,7 +140,7 @@ def test_the_numbers_of_a_folder_are_those_of_plain_runs(folder):
             ("distance", plain.distances),
         ):
             np.testing.assert_array_equal(kept[column], values)
-        np.testing.assert_array_equal(kept["round"], np.arange(60))
+        np.testing.assert_array_equal(kept["round"], np.arange(1, 61))
 
 
 def test_the_experiment_of_a_folder_runs_again_elsewhere(folder, here):
@@ -422,8 +422,8 @@ def edited(path, edit):
         ("checkpoints/02-SinhaVaze-seed-0", lambda data: b"", "is not a tidewolf state"),
         (
             "checkpoints/02-SinhaVaze-seed-0",
-            lambda data: data.replace(b"state 1\n", b"state 7\n", 1),
-            "has format 7; this tidewolf reads up to 1",
+            lambda data: data.replace(b"state 2\n", b"state 7\n", 1),
+            "has format 7; this tidewolf reads up to 2",
         ),
         (
             "experiment.toml",
@@ -442,8 +442,8 @@ def edited(path, edit):
         ),
         (
             "experiment.toml",
-            lambda data: data.replace(b"run 1,", b"run 7,", 1),
-            "has format 7; this tidewolf reads up to 1",
+            lambda data: data.replace(b"run 2,", b"run 7,", 1),
+            "has format 7; this tidewolf reads up to 2",
         ),
         ("experiment.toml", lambda data: b"\xff" + data, "whole/experiment.toml cannot be read"),
     ],

@@ -30,7 +30,7 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.feedback import FirstOrder, first_order, require_first_order
-from tidewolf.core.values import fingerprint
+from tidewolf.core.values import identity
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.learners import LyapunovDescent, LyapunovFrankWolfe, lyapunov_descent
 from tidewolf.methods.base import Bound, Learner
@@ -117,7 +117,7 @@ def every_program_solved_once():
 
     def remembered(best, losses, constraints):
         question = (
-            fingerprint((best.K, losses, constraints)),
+            identity((best.K, losses, constraints)),
             str(best.K.center.dtype),
             type(best.K.center),
         )

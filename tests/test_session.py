@@ -4,6 +4,8 @@ cannot be observed.
 
 from __future__ import annotations
 
+import doctest
+import inspect
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,8 @@ from typing import Any, ClassVar, NamedTuple
 import array_api_strict as strict
 import numpy as np
 import pytest
+from tools.docstrings import entries, sections
+from tools.public import methods
 
 import tidewolf as tw
 from tidewolf.core.errors import (
@@ -333,9 +337,9 @@ def test_files_that_cannot_be_resumed_are_refused_by_name(tmp_path):
     path.write_bytes(b"rounds,costs\n")
     with pytest.raises(BrokenFile, match=r"session: The saved state is not a tidewolf state"):
         tw.Session.load(path, learner)
-    path.write_bytes(data.replace(b"state 1\n", b"state 2\n", 1))
+    path.write_bytes(data.replace(b"state 2\n", b"state 3\n", 1))
     with pytest.raises(
-        NewerFormat, match=r"session: The saved state has format 2; .* Install a newer tidewolf\."
+        NewerFormat, match=r"session: The saved state has format 3; .* Install a newer tidewolf\."
     ):
         tw.Session.load(path, learner)
     path.write_bytes(data)
@@ -693,3 +697,21 @@ def test_a_learner_that_needs_values_gets_them_and_says_so(monkeypatch):
     assert seen.constraint_values.tolist() == pytest.approx(
         [(points[t] - LIMITS[t]).max() for t in range(2)]
     )
+
+
+# --- docstrings -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "method"), list(methods(tw.Session)))
+def test_every_method_explains_its_parameters_and_its_examples_run(name, method):
+    explained = [
+        part.strip()
+        for head in entries(sections(method.__doc__).get("Parameters", ""))
+        for part in head.partition(" :")[0].split(",")
+        if part
+    ]
+    given = [part for part in inspect.signature(method).parameters if part not in ("self", "cls")]
+    assert explained == given
+    finder = doctest.DocTestFinder(recurse=False)
+    for test in finder.find(method, name, globs={"tw": tw, "np": np}):
+        assert doctest.DocTestRunner().run(test).failed == 0

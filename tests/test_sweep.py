@@ -15,7 +15,14 @@ import pytest
 
 from test_cli import PROGRAM, seen_on_a_terminal
 from tidewolf.cli import main
-from tidewolf.core.errors import BrokenFile, ClusterLost, InvalidInput, NewerFormat, OtherSettings
+from tidewolf.core.errors import (
+    BrokenFile,
+    ClusterLost,
+    InvalidInput,
+    NewerFormat,
+    OlderFormat,
+    OtherSettings,
+)
 from tidewolf.experiments import Choice, Experiment, engines, load
 from tidewolf.experiments import sweep as sweeps
 from tidewolf.experiments.cells import Recipe, crossed, plan
@@ -380,7 +387,8 @@ def test_two_sweeps_do_not_share_a_folder(tmp_path):
     [
         (lambda data: b"", BrokenFile),
         (lambda data: b"no journal\n", BrokenFile),
-        (lambda data: data.replace(b'"format": 1', b'"format": 2', 1), NewerFormat),
+        (lambda data: data.replace(b'"format": 2', b'"format": 3', 1), NewerFormat),
+        (lambda data: data.replace(b'"format": 2', b'"format": 1', 1), OlderFormat),
         (lambda data: data.replace(b'"cell": 1,', b'"cell": 2,'), BrokenFile),
         (lambda data: data.replace(b'"cell": 1,', b'"cell": 99,'), BrokenFile),
         (lambda data: data.replace(b'{"cell": 1,', b'"cell": 1,'), BrokenFile),

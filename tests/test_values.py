@@ -1,5 +1,5 @@
-"""Values: equal when their settings are, printed as what they are, and with one fingerprint on
-every machine.
+"""Values: equal when their settings are, printed as what they are, and with one identity on
+every machine and in every version.
 """
 
 from __future__ import annotations
@@ -7,17 +7,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, make_dataclass
+from typing import Annotated, Any
 
 import array_api_strict as strict
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf import functions, learners, rivals, sets
 from tidewolf.core.errors import NotSupported
-from tidewolf.core.values import Value, fingerprint
+from tidewolf.core.settings import Number
+from tidewolf.core.values import Value, identity
 from tidewolf.sets import Box, FlowPolytope, Simplex
 
 
@@ -57,13 +60,13 @@ DIFFERENT = [
 
 def test_things_that_differ_are_neither_equal_nor_alike():
     things = [Thing(content) for content in DIFFERENT]
-    assert len({fingerprint(thing) for thing in things}) == len(things)
+    assert len({identity(thing) for thing in things}) == len(things)
     for i, a in enumerate(things):
         for b in things[:i]:
             assert a != b, (a, b)
 
 
-def test_equal_things_have_equal_hashes_and_fingerprints():
+def test_equal_things_have_equal_hashes_and_identities():
     pairs = [
         (np.array([0.0, 1.0]), np.array([-0.0, 1.0])),
         (0.0, -0.0),
@@ -76,19 +79,92 @@ def test_equal_things_have_equal_hashes_and_fingerprints():
     for a, b in pairs:
         assert Thing(a) == Thing(b)
         assert hash(Thing(a)) == hash(Thing(b))
-        assert fingerprint(Thing(a)) == fingerprint(Thing(b))
+        assert identity(Thing(a)) == identity(Thing(b))
     assert Box([-0.0], [1.0]) == Box([0.0], [1.0])
     assert len({Box([-0.0], [1.0]), Box([0.0], [1.0])}) == 1
 
 
-def test_numbers_of_numpy_are_fingerprinted_as_numbers():
-    assert fingerprint(np.float64(0.5)) == fingerprint(0.5)
-    assert fingerprint(np.int64(3)) == fingerprint(3)
+def test_numbers_of_numpy_have_the_identity_of_numbers():
+    assert identity(np.float64(0.5)) == identity(0.5)
+    assert identity(np.int64(3)) == identity(3)
 
 
-def test_labels_decide_equality_but_not_the_fingerprint():
+def test_labels_decide_equality_but_not_the_identity():
     assert Thing(1, "a") != Thing(1, "b")
-    assert fingerprint(Thing(1, "a")) == fingerprint(Thing(1, "b"))
+    assert identity(Thing(1, "a")) == identity(Thing(1, "b"))
+
+
+# --- identities that last -------------------------------------------------------------------------
+
+plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3)
+contents = st.recursive(
+    plain | st.lists(st.floats(-9, 9), max_size=3).map(np.array),
+    lambda inside: st.lists(inside, max_size=2).map(tuple),
+    max_leaves=4,
+)
+settings = st.dictionaries(st.sampled_from("abcdef"), contents, max_size=4)
+
+
+def made(name: str, given: dict[str, Any], defaults: dict[str, Any]) -> Value:
+    """A value of a class of this name with these settings; those in `defaults` have one."""
+    required = [(key, Any) for key in given if key not in defaults]
+    optional = [(key, Any, field(default_factory=lambda v=v: v)) for key, v in defaults.items()]
+    how = {"bases": (Value,), "frozen": True, "eq": False, "repr": False}
+    kind = make_dataclass(name, [*required, *optional], **how, namespace={"__module__": __name__})
+    return kind(**given)
+
+
+@given(settings, settings)
+def test_a_setting_that_is_added_with_a_default_changes_no_identity(given, added):
+    added = {key: value for key, value in added.items() if key not in given}
+    before = made("Kind", given, {})
+    assert identity(made("Kind", given, added)) == identity(before)
+    assert identity((made("Kind", given, added), 1)) == identity((before, 1))
+    backwards = dict(reversed(given.items()))
+    assert identity(made("Kind", backwards, added)) == identity(before)
+
+
+@given(settings, settings, settings)
+def test_equal_values_and_only_they_have_equal_identities(first, second, defaults):
+    values = [made("Kind", {**defaults, **part}, defaults) for part in (first, second)]
+    parts = [Thing(tuple(sorted({**defaults, **part}.items()))) for part in (first, second)]
+    assert (identity(values[0]) == identity(values[1])) == (parts[0] == parts[1])
+
+
+def test_an_identity_is_of_the_kind_and_not_of_where_it_is_defined():
+    assert identity(made("Kind", {"a": 1}, {})) != identity(made("Other", {"a": 1}, {}))
+    assert identity(made("Kind", {"a": 1}, {})) == identity(made("_Kind", {"a": 1}, {}))
+    renamed = made("Renamed", {"a": 1}, {})
+    type(renamed).kind_name = "Kind"
+    assert identity(renamed) == identity(made("Kind", {"a": 1}, {}))
+    module = made("Kind", {"a": 1}, {})
+    type(module).__module__ = "elsewhere"
+    assert identity(module) == identity(made("Kind", {"a": 1}, {}))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Declared(Value):
+    size: Annotated[float, Number("A size.")] = 1
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bare(Value):
+    kind_name = "Declared"
+
+
+def test_a_default_is_one_in_whatever_form_it_is_given():
+    assert identity(Declared()) == identity(Declared(1)) == identity(Declared(np.float64(1.0)))
+    assert identity(Declared()) == identity(Bare())
+    assert identity(Declared(2)) == identity(Declared(2.0)) != identity(Bare())
+
+
+def test_identities_of_this_version_stay_what_they_are():
+    """Files hold them. Where one of these changes, every file of format 2 is orphaned."""
+    assert identity(Simplex(3)) == "2:5341899dcd65b7899ffc7551688efb83"
+    assert identity(Box([0.0, 0.0], [1.0, 2.0])) == "2:e05797a510bf1ab5091085b43f873cdf"
+    assert (
+        identity((1, 0.5, "a", None, True, np.arange(3.0))) == "2:e9b2e92f995e84eff3d5ff69600277ba"
+    )
 
 
 def test_things_of_other_kinds_are_not_equal():
@@ -110,17 +186,17 @@ def test_values_print_as_what_they_are():
     )
 
 
-def test_what_has_no_content_to_compare_cannot_be_fingerprinted():
+def test_what_has_no_content_to_compare_has_no_identity():
     with pytest.raises(
         NotSupported,
         match=(
-            r"A function cannot be fingerprinted: settings are numbers, text, arrays, and values "
-            r"made of them\."
+            r"A function has no identity: settings are numbers, text, arrays, and values made of "
+            r"them\."
         ),
     ):
-        fingerprint(Thing(lambda: 0))
-    with pytest.raises(NotSupported, match=r"A dict cannot be fingerprinted"):
-        fingerprint(Thing({}))
+        identity(Thing(lambda: 0))
+    with pytest.raises(NotSupported, match=r"A dict has no identity"):
+        identity(Thing({}))
 
 
 def examples() -> list[Value]:
@@ -145,12 +221,12 @@ def test_settings_made_again_are_equal():
         assert hash(first) == hash(again)
 
 
-def test_fingerprints_are_the_same_in_another_process_with_another_hash_seed():
+def test_identities_are_the_same_in_another_process_with_another_hash_seed():
     program = (
         "import sys; sys.path.insert(0, sys.argv[1]); import test_values; "
-        "print(*map(test_values.fingerprint, test_values.examples()))"
+        "print(*map(test_values.identity, test_values.examples()))"
     )
-    here = [fingerprint(value) for value in examples()]
+    here = [identity(value) for value in examples()]
     found = subprocess.run(
         [sys.executable, "-c", program, __file__.rpartition("/")[0]],
         env={**os.environ, "PYTHONHASHSEED": "77"},

@@ -4,7 +4,7 @@
     session = Session.load(path, learner)
 
     with Session.open(path, learner) as session:   x = session.play();   session.observe(...);   ...
-        durable: durable.py
+        durable: tidewolf.durable
 
 The state alone decides the point: played twice it is the same, and rounds may be observed without
 having played. Whatever `observe` refuses leaves the state as it was, so the round can be observed
@@ -59,7 +59,32 @@ _TEACHES = {
 
 @final
 class Session(Generic[S]):
-    """Plays from the learner's start, or goes on from a state of it."""
+    """A learner at work: decides, is told what came of it, decides again.
+
+    The state alone decides the point: asked twice it is the same. A session may be shared by
+    threads. `Session.open` keeps it in a database, where nothing that was observed is lost.
+
+    Parameters
+    ----------
+    learner : Learner
+        Who decides, such as `LyapunovDescent(K)`.
+    state : State, optional
+        Where to go on from, as `session.state` gives it. None: the learner's start.
+
+    Raises
+    ------
+    WrongType
+        Where the learner is none, or the state is not one of its own.
+
+    Examples
+    --------
+    >>> session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
+    >>> session.play()                                              # decide first
+    array([0.33333333, 0.33333333, 0.33333333])
+    >>> session.observe(loss_gradient=[1.0, 0.0, 0.5], constraint_value=-0.1)
+    >>> session.play().round(3), session.rounds
+    (array([0.083, 0.833, 0.083]), 1)
+    """
 
     def __init__(self, learner: Learner[S], state: S | None = None) -> None:
         if not isinstance(learner, Learner):
@@ -105,13 +130,52 @@ class Session(Generic[S]):
         instruction, it goes on bit for bit.
 
         When `observe` returns, the observation is in the file; it survives the process and, on a
-        disk that keeps its word, a power cut. Opening observes at most `snapshot_every`
-        observations again. The file grows with every observation, unless `keep_history=False` lets
-        go of those that the last snapshot knows of. One session writes at a time; others look, with
-        `read_only=True`, at what it was when they opened it, also from a folder that cannot be
-        written. A file of other settings, changed, cut short or newer is refused, and one that was
+        disk that keeps its word, a power cut. One session writes at a time. A file that was
         deleted refuses the next observation. One written under other versions of Python or of what
-        computes says so as a warning.
+        computes says so as a warning; so does one of tidewolf 0.1, whose observations are observed
+        again.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, in a folder that is there; `PATH-wal`, `PATH-shm` and `PATH-lock` come beside
+            it.
+        learner : Learner
+            Who decides, with the settings the file was written under.
+        snapshot_every : int, default 100
+            After how many observations the state is kept too: opening observes at most so many
+            again. Unit: observations.
+        keep_history : bool, default True
+            Whether observations stay in the file that the last snapshot knows of; False keeps it
+            small.
+        read_only : bool, default False
+            Whether to look only, at what the session was when it was opened; also from a folder
+            that cannot be written, and while another session writes.
+
+        Returns
+        -------
+        Session
+            To be closed, or used in a `with` statement.
+
+        Raises
+        ------
+        InUse
+            While another session writes to the file.
+        OtherSettings
+            Where the file was written by a learner with other settings.
+        BrokenFile, NewerFormat, OlderFormat
+            Where the file is changed, cut short, or of a tidewolf that this one cannot go on from.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> learner = tw.LyapunovDescent(tw.sets.Simplex(3))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with tw.Session.open(f"{folder}/routing.db", learner) as session:
+        ...         session.observe(loss_gradient=[1.0, 0.0, 0.5], constraint_value=-0.1)
+        ...     with tw.Session.open(f"{folder}/routing.db", learner) as session:
+        ...         session.rounds, session.play().round(3)
+        (1, array([0.083, 0.833, 0.083]))
         """
         from tidewolf.durable import Journal
 
@@ -128,7 +192,7 @@ class Session(Generic[S]):
 
     def close(self) -> None:
         """Let go of the file of a durable session, which observes no more; one in memory has
-        none.
+        none. Twice does no harm.
         """
         if self._journal is not None:
             self._journal.close()
@@ -142,6 +206,26 @@ class Session(Generic[S]):
     def history(self) -> Iterator[Feedback]:
         """What a durable session observed and still holds, oldest first, as its learner was told
         it.
+
+        Returns
+        -------
+        iterator of Feedback
+            `FirstOrder`, `Bandit` or `FullInformation`, as the learner needs it.
+
+        Raises
+        ------
+        NotSupported
+            For a session in memory, which keeps none.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> learner = tw.LyapunovDescent(tw.sets.Simplex(3))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with tw.Session.open(f"{folder}/routing.db", learner) as session:
+        ...         session.observe(loss_gradient=[1.0, 0.0, 0.5], constraint_value=-0.1)
+        ...         [seen.loss_gradient for seen in session.history()]
+        [array([1. , 0. , 0.5])]
         """
         if self._journal is None:
             raise NotSupported(
@@ -151,8 +235,38 @@ class Session(Generic[S]):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], learner: Learner[S]) -> Session[S]:
-        """The session saved at `path`, which goes on bit for bit; refused when it was saved under
-        other settings.
+        """The session saved at `path`, which goes on bit for bit.
+
+        Parameters
+        ----------
+        path : str or path
+            The file that `save` wrote.
+        learner : Learner
+            Who decides, with the settings the file was written under.
+
+        Returns
+        -------
+        Session
+            In memory: it writes nothing until it is saved again.
+
+        Raises
+        ------
+        OtherSettings
+            Where the file was written by a learner with other settings.
+        BrokenFile, NewerFormat, OlderFormat
+            Where the file is changed, cut short, or of a tidewolf that this one cannot go on from.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> learner = tw.LyapunovDescent(tw.sets.Simplex(3))
+        >>> session = tw.Session(learner)
+        >>> session.observe(loss_gradient=[1.0, 0.0, 0.5], constraint_value=-0.1)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     session.save(f"{folder}/routing")
+        ...     again = tw.Session.load(f"{folder}/routing", learner)
+        >>> bool((again.play() == session.play()).all())
+        True
         """
         session = cls(learner)
         try:
@@ -169,7 +283,18 @@ class Session(Generic[S]):
         return session
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to `path`, whole or not at all."""
+        """Write the state to `path`, whole or not at all; `Session.load` goes on from it.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; one that is there is replaced.
+
+        Raises
+        ------
+        CheckpointError
+            Where it cannot be written, such as on a full disk; the old file stays.
+        """
         try:
             checkpoint.write(as_path(path, "The path of a session"), self.learner.save(self._state))
         except OSError as error:
@@ -179,6 +304,7 @@ class Session(Generic[S]):
 
     @property
     def state(self) -> S:
+        """All that the learner remembers; a value to keep, or to branch another session from."""
         return self._state
 
     @property
@@ -192,6 +318,7 @@ class Session(Generic[S]):
 
     @property
     def oracle_calls(self) -> int:
+        """How often the set's linear minimiser was asked so far."""
         return self._state.calls
 
     @property
@@ -204,7 +331,19 @@ class Session(Generic[S]):
         return f"Session of {self.learner!r}: {state.t} rounds, {state.calls} oracle calls"
 
     def play(self) -> Array:
-        """The point to play next, read-only."""
+        """The point to play next; the same as often as it is asked.
+
+        Returns
+        -------
+        array
+            A member of the learner's set, read-only.
+
+        Examples
+        --------
+        >>> session = tw.Session(tw.LyapunovDescent(tw.sets.Box([0.0, 0.0], [1.0, 3.0])))
+        >>> session.play()
+        array([0.5, 1.5])
+        """
         return self.learner.act(self._state)
 
     def observe(
@@ -218,13 +357,49 @@ class Session(Generic[S]):
         constraint_gradient: Array | None = None,
         loss_value: float | None = None,
     ) -> None:
-        """Learn from what the played point met: feedback of the kind the learner needs, or keywords
-        it can be made of.
+        """Learn from what the played point met.
 
-        `loss` and `constraint` are functions of one round or of several that shared the point (or,
-        where the learner needs values alone, met the points of `learner.acts`); the other keywords
-        tell of one round, at the point. `constraint_gradient` is that of g, not of its positive
-        part.
+        Give feedback of the kind the learner needs, or `loss` and `constraint`, or numbers of one
+        round: `loss_gradient` and `constraint_value`, with `constraint_gradient` where that value
+        is positive; for a learner that sees values alone, `loss_value` and `constraint_value`.
+        What is refused changes nothing: the round can be observed again.
+
+        Parameters
+        ----------
+        feedback : Feedback, optional
+            What the learner needs, as `FirstOrder`, `Bandit` or `FullInformation`.
+        loss, constraint : Batch, optional
+            The functions of one round, or of several that shared the point (or, where the learner
+            sees values alone, met the points of `learner.acts`).
+        loss_gradient : array, optional
+            The gradient of the loss at the point.
+        constraint_value : float, optional
+            The value of the constraint at the point: above 0 it is broken.
+        constraint_gradient : array, optional
+            The gradient of the constraint itself at the point, not of its positive part.
+        loss_value : float, optional
+            The value of the loss at the point.
+
+        Raises
+        ------
+        InvalidInput
+            Where what is given is no round: nothing, too much, of another shape, not finite.
+        NotSupported
+            Where the learner needs more than what is given.
+        CheckpointError
+            Where a durable session could not keep it.
+
+        Examples
+        --------
+        >>> session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
+        >>> costs, capacities = [1.0, 0.0, 0.5], [1.0, 0.5, 1.0]
+        >>> for _ in range(20):
+        ...     session.observe(
+        ...         loss=tw.functions.Linear.one(costs),
+        ...         constraint=tw.functions.Capacity.one(capacities),
+        ...     )
+        >>> session.rounds, bool(session.play()[1] < 0.6)
+        (20, True)
         """
         keywords = {
             "loss": loss,

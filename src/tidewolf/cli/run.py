@@ -99,12 +99,12 @@ def run(
       tidewolf run network.toml --learner LyapunovDescent --quiet
       tidewolf run routing --json | jq '.runs[].regret'
     """
-    from tidewolf.experiments.folder import RunFolder, free, require_free
+    from tidewolf.experiments.folder import RunFolder, free, require_no_run
     from tidewolf.experiments.lock import locked
 
     asked = asked_for(experiment, rounds, learner, seed)
     folder = out or asked.folder or free(_OUT)
-    require_free(folder, force)
+    require_no_run(folder, force)
     problem = asked.problem(asked.seeds[0])
     asked = asked.taken(problem)
     resolved = replace(asked.resolved(len(problem)), folder=None)
@@ -170,7 +170,7 @@ def report(
             "with it."
         )
     with folder.locked():
-        for each in folder.play():
+        for each in folder.recorded():
             _write_page(folder, each)
             if figures:
                 write_figures(folder.figures(each.seed), each.runs, entries=each.problem.labels)

@@ -1,12 +1,12 @@
 """Archives of arrays (NPZ) and packed streams, read without trusting what they claim.
 
-    unpacked size <= max(ROOM, RATIO packed size)
+    unpacked size <= max(ALWAYS_UNPACKED, RATIO packed size)
         every header claims as many bytes as its entry has
 
 A file of a few kilobytes may unpack to gigabytes, and a header of a hundred bytes may ask for
-terabytes. Both are refused before memory is taken: what is refused costs at most ROOM beside the
-file itself. Numbers that were measured pack 2 to 20 times; a table that is packed tighter than
-RATIO is read when it is written unpacked (np.savez, plain CSV).
+terabytes. Both are refused before memory is taken: what is refused costs at most
+ALWAYS_UNPACKED beside the file itself. Numbers that were measured pack 2 to 20 times; a table that
+is packed tighter than RATIO is read when it is written unpacked (np.savez, plain CSV).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from tidewolf.core.types import NDArray
 
-ROOM = 64 << 20
+ALWAYS_UNPACKED = 64 << 20
 """What any file may unpack to, in bytes."""
 RATIO = 64
 """How many times its size a larger file may unpack to."""
@@ -33,7 +33,7 @@ threads.
 
 def most_unpacked(size: int) -> int:
     """The most bytes that a file of this size is unpacked to."""
-    return max(ROOM, RATIO * size)
+    return max(ALWAYS_UNPACKED, RATIO * size)
 
 
 def too_much(size: int) -> str:

@@ -1,11 +1,11 @@
-"""States as bytes, without pickle: versioned, fingerprinted, and the same bits back.
+"""States as bytes, without pickle: versioned, and the same bits back.
 
-    tidewolf state 1\n  |  sha256 of the rest  |  npz of the arrays and a JSON manifest
+    tidewolf state 2\n  |  sha256 of the rest  |  npz of the arrays and a JSON manifest
 
 A state is a NamedTuple of numbers, text, None, arrays and `Stored` parts (an active set, its
 vertices), nested as they like.
 Floats travel as hexadecimal, arrays as they are. A file written under other settings is refused by
-the fingerprint.
+their identity (core/values.py).
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ from tidewolf.core.errors import (
     CheckpointError,
     NewerFormat,
     NotSupported,
+    OlderFormat,
     OtherSettings,
     TidewolfError,
 )
 from tidewolf.core.types import NDArray
 
-FORMAT = 1
+STATE_FORMAT = 2
 VERSIONS = ("tidewolf", "python", "numpy", "scipy", "numba")
 """What a state is said to be written under, when others are here."""
 _MAGIC = b"tidewolf state "
@@ -69,6 +70,25 @@ class Stored(ABC):
         """Refuse, by a ValueError, what does not belong to points of this set."""
 
 
+class SavedRecord(tuple[Any, ...]):
+    """A NamedTuple read back: its parts in order, and the names they were saved under.
+
+    Of which type it was is not in the file: whoever reads it knows (`conforming`).
+    """
+
+    _fields: tuple[str, ...]
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Any]) -> SavedRecord:
+        record = cls(parts.values())
+        record._fields = tuple(parts)
+        return record
+
+    def fields(self) -> dict[str, Any]:
+        """The parts by name."""
+        return dict(zip(self._fields, self, strict=True))
+
+
 class Saved(NamedTuple):
     """A state read back: its fields, and what the file says of its writer."""
 
@@ -77,7 +97,7 @@ class Saved(NamedTuple):
 
 
 def dump(state: Any, *, settings: str, learner: str) -> bytes:
-    """A state as bytes; `settings` is the fingerprint of the learner it belongs to."""
+    """A state as bytes; `settings` is the identity of the learner it belongs to."""
     arrays: dict[str, NDArray] = {}
     fields = {name: _pack(value, arrays) for name, value in state._asdict().items()}
     manifest = {"settings": settings, "learner": learner, "writer": writer(), "fields": fields}
@@ -85,7 +105,7 @@ def dump(state: Any, *, settings: str, learner: str) -> bytes:
     arrays["manifest"] = np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8)
     np.savez(buffer, allow_pickle=False, **arrays)
     body = buffer.getvalue()
-    return _MAGIC + f"{FORMAT}\n".encode() + hashlib.sha256(body).digest() + body
+    return _MAGIC + f"{STATE_FORMAT}\n".encode() + hashlib.sha256(body).digest() + body
 
 
 def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved state") -> Saved:
@@ -93,40 +113,88 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
 
     Arrays that were not NumPy's return to the library and device of `reference`.
     """
-    end = data.find(b"\n", 0, _LONGEST_LINE)
-    line = data[: max(end, 0)]
-    if not line.startswith(_MAGIC) or not line[len(_MAGIC) :].isdigit():
-        raise BrokenFile(f"{source} is not a tidewolf state: it does not begin as one.")
-    if int(line[len(_MAGIC) :]) > FORMAT:
-        raise NewerFormat(
-            f"{source} has format {int(line[len(_MAGIC) :])}; this tidewolf reads up to {FORMAT}. "
-            "Install a newer tidewolf."
+    version, start = _begun(data, source)
+    if version < STATE_FORMAT:
+        raise OlderFormat(
+            f"{source} was written by tidewolf 0.1, whose learners remember other things: go on "
+            "with tidewolf 0.1, or start anew."
         )
-    start = end + 1 + _DIGEST
-    if hashlib.sha256(memoryview(data)[start:]).digest() != data[end + 1 : start]:
-        raise BrokenFile(
-            f"{source} is truncated or was changed: its checksum does not match. Go back to an "
-            "earlier copy."
-        )
+    _require_checksum(data, start, source)
     try:
-        # an archive is found from its end, whatever stands before it
-        arrays = read_arrays(io.BytesIO(data), len(data))
-        manifest = _manifest(arrays.pop("manifest"), len(data))
+        arrays, manifest = _read(data)
         if manifest["settings"] != settings:
             raise OtherSettings(
                 f"{source} was written by a {manifest['learner']} with other settings. Make the "
                 "learner as it was then, or start anew."
             )
-        fields = {
-            name: _unpack(spec, arrays, reference) for name, spec in manifest["fields"].items()
-        }
-        return Saved(
-            fields, {str(name): str(version) for name, version in manifest["writer"].items()}
-        )
+        return _saved(arrays, manifest, reference)
     except CheckpointError:
         raise
     except Exception as error:  # hand-made content breaks its readers in every way
         raise BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
+
+
+def load_format_1(data: bytes, *, reference: Any, source: str) -> Saved:
+    """The fields of a record that tidewolf 0.1 wrote, under whatever settings: numbers to be shown,
+    nothing to go on from.
+    """
+    version, start = _begun(data, source)
+    if version != 1:
+        raise BrokenFile(f"{source} has format {version}, not the format 1 of tidewolf 0.1.")
+    _require_checksum(data, start, source)
+    try:
+        return _saved(*_read(data), reference)
+    except CheckpointError:
+        raise
+    except Exception as error:  # hand-made content breaks its readers in every way
+        raise BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
+
+
+def learner_of(data: bytes, source: str) -> str:
+    """The name of the learner that a state of any format says it is of."""
+    _, start = _begun(data, source)
+    _require_checksum(data, start, source)
+    try:
+        return str(_read(data)[1]["learner"])
+    except Exception as error:  # hand-made content breaks its readers in every way
+        raise BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
+
+
+def _begun(data: bytes, source: str) -> tuple[int, int]:
+    """The format of a file, and where its archive starts."""
+    end = data.find(b"\n", 0, _LONGEST_LINE)
+    line = data[: max(end, 0)]
+    if not line.startswith(_MAGIC) or not line[len(_MAGIC) :].isdigit():
+        raise BrokenFile(f"{source} is not a tidewolf state: it does not begin as one.")
+    version = int(line[len(_MAGIC) :])
+    if version > STATE_FORMAT:
+        raise NewerFormat(
+            f"{source} has format {version}; this tidewolf reads up to {STATE_FORMAT}. Install a "
+            "newer tidewolf."
+        )
+    return version, end + 1 + _DIGEST
+
+
+def _require_checksum(data: bytes, start: int, source: str) -> None:
+    if hashlib.sha256(memoryview(data)[start:]).digest() != data[start - _DIGEST : start]:
+        raise BrokenFile(
+            f"{source} is truncated or was changed: its checksum does not match. Go back to an "
+            "earlier copy."
+        )
+
+
+def _read(data: bytes) -> tuple[dict[str, NDArray], dict[str, Any]]:
+    """The arrays of a file and its manifest; an archive is found from its end, whatever stands
+    before it.
+    """
+    arrays = read_arrays(io.BytesIO(data), len(data))
+    return arrays, _manifest(arrays.pop("manifest"), len(data))
+
+
+def _saved(arrays: dict[str, NDArray], manifest: dict[str, Any], reference: Any) -> Saved:
+    fields = {name: _unpack(spec, arrays, reference) for name, spec in manifest["fields"].items()}
+    versions = {str(name): str(version) for name, version in manifest["writer"].items()}
+    return Saved(fields, versions)
 
 
 def _manifest(array: NDArray, size: int) -> dict[str, Any]:
@@ -243,6 +311,9 @@ def _pack(value: Any, arrays: dict[str, NDArray]) -> Any:
             "stored": value.tag,
             "parts": {name: _pack(part, arrays) for name, part in value.parts().items()},
         }
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        fields = zip(value._fields, value, strict=True)
+        return {"record": {name: _pack(part, arrays) for name, part in fields}}
     if isinstance(value, list | tuple):
         return {"list": [_pack(item, arrays) for item in value]}
     if is_array(value):
@@ -262,6 +333,9 @@ def _unpack(spec: Any, arrays: dict[str, NDArray], reference: Any) -> Any:
         return float.fromhex(spec["float"])
     if "list" in spec:
         return tuple(_unpack(item, arrays, reference) for item in spec["list"])
+    if "record" in spec:
+        parts = {name: _unpack(part, arrays, reference) for name, part in spec["record"].items()}
+        return SavedRecord.of(parts)
     if "array" in spec:
         array = arrays[spec["array"]]
         if not spec["numpy"]:

@@ -2,33 +2,42 @@
 the right shapes, numbers that count.
 
 A checksum finds accidents, not a hand that computes it again. So what a file holds is held against
-the type of the state, field by field, and against the state before the first round, whose arrays
-have the shapes that stay. A ValueError says in half a sentence what is wrong.
+the type of the state, field by field and record by record, and against the state before the first
+round, whose arrays have the shapes that stay. Records are read by the names of their fields: one
+that the file does not have takes its default, one that the state does not have is refused. A
+ValueError says in half a sentence what is wrong.
 """
 
 from __future__ import annotations
 
 import math
+import types
 from collections.abc import Mapping
-from typing import Any, get_args, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from tidewolf.core.arrays import eps_of, is_array, namespace, to_numpy
-from tidewolf.core.checkpoint import Stored
+from tidewolf.core.checkpoint import SavedRecord, Stored
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 
-COUNTERS = frozenset({"t", "calls", "rounds", "horizon", "began", "closed", "looks", "mean_rounds"})
-"""Fields that count something, and so are at least 0."""
+SIGNED = frozenset({"exponent"})
+"""Whole numbers that may be below 0; all others count something."""
 
 
 def conforming(fields: Mapping[str, Any], kind: Any, begun: Any, K: HasLMO) -> Any:
     """A NamedTuple of this kind of fields that fit it; `begun` is one before the first round, over
-    the set K.
+    the set K, or None where there was none yet.
     """
     hints = get_type_hints(kind)
+    for name in fields:
+        if name not in kind._fields:
+            raise ValueError(f"it has a field {name!r}, which this tidewolf does not know"[:200])
+    for name in kind._fields:
+        if name not in fields and name not in kind._field_defaults:
+            raise ValueError(f"{name} is missing")
     return kind(
         **{
-            name: _fitting(value, hints.get(name, Any), getattr(begun, name), name, K)
+            name: _fitting(value, hints[name], getattr(begun, name, None), name, K)
             for name, value in fields.items()
         }
     )
@@ -41,12 +50,21 @@ def allowed_excess(K: HasLMO, x: Array) -> float:
 
 
 def _fitting(value: Any, hint: Any, begun: Any, name: str, K: HasLMO) -> Any:
+    if get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint):
+        if value is None:
+            return value
+        kinds = [kind for kind in get_args(hint) if kind is not type(None)]
+        hint = kinds[0] if len(kinds) == 1 else Any
     if _is_record(hint):
-        if type(value) is not tuple or len(value) > len(hint._fields):
+        if not isinstance(value, SavedRecord):
             raise ValueError(f"{name} is no {hint.__name__}")
-        return conforming(dict(zip(hint._fields, value, strict=False)), hint, begun, K)
-    if value is None and type(None) in get_args(hint):
-        return value
+        return conforming(value.fields(), hint, begun, K)
+    if get_origin(hint) is tuple:
+        return _tuple(value, get_args(hint), begun, name, K)
+    if isinstance(value, SavedRecord):
+        raise ValueError(f"{name} is no record")
+    if hint in (bool, str) and type(value) is not hint:
+        raise ValueError(f"{name} is {'text' if hint is str else 'true or false'}, not {value!r}")
     if hint in (int, float):
         return _number(value, hint, name)
     if isinstance(hint, type) and issubclass(hint, Stored):
@@ -64,10 +82,29 @@ def _fitting(value: Any, hint: Any, begun: Any, name: str, K: HasLMO) -> Any:
     return value
 
 
+def _tuple(value: Any, kinds: tuple[Any, ...], begun: Any, name: str, K: HasLMO) -> Any:
+    """Every item by its own type; those of a tuple that grows are like the first before the first
+    round, where there was one.
+    """
+    if type(value) is not tuple:
+        raise ValueError(f"{name} is a list, not {_shown(value)}")
+    begun = begun if isinstance(begun, tuple) else ()
+    if len(kinds) == 2 and kinds[1] is Ellipsis:
+        first = begun[0] if begun else None
+        return tuple(_fitting(item, kinds[0], first, name, K) for item in value)
+    if len(value) != len(kinds):
+        raise ValueError(f"{name} has {len(value)} items where {len(kinds)} are due")
+    items = begun if len(begun) == len(kinds) else (None,) * len(kinds)
+    return tuple(
+        _fitting(item, kind, like, name, K)
+        for item, kind, like in zip(value, kinds, items, strict=True)
+    )
+
+
 def _number(value: Any, hint: Any, name: str) -> Any:
     if type(value) not in ((int,) if hint is int else (int, float)) or math.isnan(value):
         raise ValueError(f"{name} is a {'whole ' * (hint is int)}number, not {value!r}"[:200])
-    if name in COUNTERS and value < 0:
+    if hint is int and value < 0 and name not in SIGNED:
         raise ValueError(f"{name} counts, and is at least 0, not {value!r}"[:200])
     return value
 

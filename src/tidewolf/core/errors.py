@@ -24,6 +24,7 @@
         |-- BrokenFile                  truncated, tampered with, or not ours
         |-- OtherSettings               written by a learner with other settings
         |-- NewerFormat                 written by a newer tidewolf
+        |-- OlderFormat                 written by an older one whose states do not fit
         `-- InUse                       another session writes to it
 
     TidewolfWarning (UserWarning)
@@ -151,6 +152,10 @@ class OtherSettings(CheckpointError):
 
 class NewerFormat(CheckpointError):
     """A file written by a newer tidewolf."""
+
+
+class OlderFormat(CheckpointError):
+    """A file written by an older tidewolf, from which this one cannot go on."""
 
 
 class InUse(CheckpointError):

@@ -1,5 +1,5 @@
 """Sets, functions and learners are values: equal when their settings are, printed as what they are,
-fingerprinted.
+and known again by one identity in files.
 
 A value is a frozen dataclass (`eq=False, repr=False`, so that arrays compare by content) whose init
 fields say all there is to say. Derived quantities are cached properties and do not count.
@@ -9,18 +9,27 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from typing import Any
+from functools import cache
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tidewolf.core.arrays import is_array, to_numpy
 from tidewolf.core.errors import NotSupported
-from tidewolf.core.settings import validate
+from tidewolf.core.settings import checked, settings_of, validate
+
+IDENTITY = 2
+"""The version of `identity`; another one gives other digests, and old files are refused."""
 
 
 class Value:
     """Equality, hash, repr and checks from the init fields of a frozen dataclass, arrays by
     content.
+    """
+
+    kind_name: ClassVar[str] = ""
+    """what files call the class, where that is not its name: a class that is renamed says its old
+    name here, and one that is nobody's business the name of what it is a variant of
     """
 
     def __post_init__(self) -> None:
@@ -43,7 +52,7 @@ class Value:
         return all(_same(mine[name], theirs[name]) for name in mine)
 
     def __hash__(self) -> int:
-        return hash(fingerprint(self))
+        return hash(identity(self))
 
     def __repr__(self) -> str:
         if not dataclasses.is_dataclass(self):
@@ -52,13 +61,31 @@ class Value:
         return f"{type(self).__name__}({shown})"
 
 
-def fingerprint(value: object) -> str:
-    """A short hex digest of what `value` is: its type and settings, the same on every machine and
-    for equal values.
+def identity(value: object) -> str:
+    """What `value` is, in one line: a version, and a digest of its kind and settings.
+
+    The same on every machine and for equal values. Settings at their default are left out, so that
+    a class may get a new one, with a default, and its files still fit; so are labels. No names of
+    modules count, nor the order of settings: only what `kind_name` says and the settings' names.
+
+    Parameters
+    ----------
+    value : object
+        A set, a function, a learner, a stream, or what they are made of: numbers, text, arrays.
+
+    Returns
+    -------
+    str
+        Such as "2:05b8a6a4c5f0e2b1...".
+
+    Raises
+    ------
+    NotSupported
+        Where it holds something without content to compare, such as a function of Python.
     """
     digest = hashlib.sha256()
     _feed(digest, value)
-    return digest.hexdigest()[:32]
+    return f"{IDENTITY}:{digest.hexdigest()[:32]}"
 
 
 def _feed(digest: Any, value: object) -> None:
@@ -77,16 +104,48 @@ def _feed(digest: Any, value: object) -> None:
         digest.update(f"array {array.dtype.str} {array.shape}:".encode())
         digest.update(array.tobytes())
     elif isinstance(value, Value):
-        digest.update(f"{type(value).__name__}:".encode())
-        for name, part in value.fields().items():
-            if name not in _labels(value):
-                digest.update(f"{name}=".encode())
-                _feed(digest, part)
+        said = _said(value)
+        digest.update(f"{_kind_name(type(value))} {len(said)}:".encode())
+        for name, part in said.items():
+            digest.update(f"{name}=".encode())
+            _feed(digest, part)
     else:
         raise NotSupported(
-            f"A {type(value).__name__} cannot be fingerprinted: settings are numbers, text, "
-            "arrays, and values made of them."
+            f"A {type(value).__name__} has no identity: settings are numbers, text, arrays, and "
+            "values made of them."
         )
+
+
+def _said(value: Value) -> dict[str, Any]:
+    """The settings that say something, by name: neither labels nor at their default."""
+    kind: Any = type(value)
+    defaults, labels = _defaults(kind), _labels(value)
+    return {
+        name: part
+        for name, part in sorted(value.fields().items())
+        if name not in labels and not (name in defaults and _same(part, defaults[name]))
+    }
+
+
+@cache
+def _defaults(kind: Any) -> dict[str, Any]:
+    """The defaults of a class by name, in the plain form that a value has them in."""
+    factories = {f.name: f.default_factory for f in dataclasses.fields(kind)}
+    found = {}
+    for name, setting in settings_of(kind).items():
+        default = setting.default
+        if setting.required:
+            continue
+        if (factory := factories.get(name, dataclasses.MISSING)) is not dataclasses.MISSING:
+            default = factory()
+        elif setting.declared and setting.check is not None and default is not None:
+            default = checked(setting.check, default, name, kind.__name__)
+        found[name] = default
+    return found
+
+
+def _kind_name(kind: type[Value]) -> str:
+    return kind.__dict__.get("kind_name") or kind.__name__.lstrip("_")
 
 
 def _labels(value: Value) -> set[str]:

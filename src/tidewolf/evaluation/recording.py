@@ -20,7 +20,7 @@ from tidewolf.core.errors import BrokenFile, CheckpointError, NotFinite, Tidewol
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.jit import compiling
 from tidewolf.core.types import Array, Floats, Int64s
-from tidewolf.core.values import fingerprint
+from tidewolf.core.values import identity
 from tidewolf.evaluation.certificate import Audit
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
@@ -272,7 +272,7 @@ class Recording:
 
     @cached_property
     def _settings(self) -> str:
-        return fingerprint((self.learner, self.stream))
+        return identity((self.learner, self.stream))
 
 
 _warm: set[Any] = set()

@@ -5,7 +5,8 @@ It can be killed at any moment and goes on bit for bit.
     experiment.toml      the experiment as resolved, under a line with its checksum
     checkpoints/NAME     one for each learner and seed: the recording so far, replaced whole every
                          few seconds
-    rounds.parquet       loss, violation, oracle calls and distance of every round of every run
+    rounds.parquet       loss, violation, oracle calls and distance of every round (from 1) of every
+                         run
     report.html          the page; report-seed-S.html for seeds after the first
     summary.json         the numbers of every run; written last, so where it is the folder is
                          complete
@@ -40,6 +41,7 @@ from tidewolf.core.errors import (
     MissingExtra,
     NewerFormat,
     NotSupported,
+    OlderFormat,
     OtherSettings,
     WrongType,
 )
@@ -52,14 +54,12 @@ from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
-FORMAT = 1
-EXPERIMENT, CHECKPOINTS, ROUNDS, SUMMARY, REPORT = (
-    "experiment.toml",
-    "checkpoints",
-    "rounds.parquet",
-    "summary.json",
-    "report.html",
-)
+RUN_FORMAT = 2
+EXPERIMENT_FILE = "experiment.toml"
+CHECKPOINTS_FOLDER = "checkpoints"
+ROUNDS_FILE = "rounds.parquet"
+SUMMARY_FILE = "summary.json"
+REPORT_FILE = "report.html"
 _SHARE = 20
 """Of this many seconds one at most is spent on checkpoints."""
 _HEAD = re.compile(r"# tidewolf run (\d+), written by tidewolf (\S+), sha256 ([0-9a-f]{64})")
@@ -70,7 +70,7 @@ far it is.
 """
 
 
-class Cell(NamedTuple):
+class PlannedRun(NamedTuple):
     """One run of an experiment."""
 
     number: int
@@ -88,50 +88,112 @@ class Finished(NamedTuple):
 
     seed: int
     problem: Problem
-    cells: tuple[Cell, ...]
+    cells: tuple[PlannedRun, ...]
     runs: tuple[Run, ...]
 
 
 @final
 @dataclass(frozen=True)
 class RunFolder:
-    """A folder and the resolved experiment in it. `create` begins one, `open` finds one again."""
+    """A folder and the resolved experiment in it: what `tidewolf run` makes and `resume` goes on
+    with. `create` begins one, `open` finds one again.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    experiment : Experiment
+        What is run, with nothing left open.
+    format : int, default 2
+        That of its files; folders of format 1, of tidewolf 0.1, can be reported only.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dataclasses import replace
+    >>> from tidewolf.experiments import Choice, Experiment, RunFolder
+    >>> asked = replace(Experiment.builtin("adversarial"), learners=(Choice("SinhaVaze"),))
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     folder = RunFolder.create(f"{place}/run", replace(asked, rounds=20).resolved(20))
+    ...     (found,) = folder.play()
+    ...     folder.write_summary([found])
+    ...     RunFolder.open(f"{place}/run").complete, found.runs[0].rounds
+    (True, 20)
+    """
 
     path: Path
     experiment: Experiment
+    format: int = RUN_FORMAT
 
     @classmethod
     def create(cls, path: Path, experiment: Experiment, *, force: bool = False) -> RunFolder:
-        """A folder for a resolved experiment.
+        """A folder for a resolved experiment, with nothing played yet.
 
-        One that holds a run already is refused, or emptied of it by `force`.
+        Parameters
+        ----------
+        path : str or Path
+            Where it goes; it is made where it is not there.
+        experiment : Experiment
+            What is to be run, as `Experiment.resolved` gives it.
+        force : bool, default False
+            Whether a run that the folder holds already is removed; otherwise it is refused.
+
+        Returns
+        -------
+        RunFolder
+            To be played.
+
+        Raises
+        ------
+        InvalidInput
+            Where the path is a file, holds a run, or another process is at work in it.
         """
         if not isinstance(experiment, Experiment):
             raise WrongType(f"A run folder is that of an Experiment, not of {shown(experiment)}.")
         path = as_path(path, "The path of a run folder")
-        require_free(path, as_flag(force, "force"))
-        (path / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
+        require_no_run(path, as_flag(force, "force"))
+        (path / CHECKPOINTS_FOLDER).mkdir(parents=True, exist_ok=True)
         with locked(path, "run", again=True):
-            require_free(path, force)  # what another process began meanwhile is not emptied unasked
+            require_no_run(
+                path, force
+            )  # what another process began meanwhile is not emptied unasked
             _clear(path)
             text = experiment.toml()
             head = (
-                f"# tidewolf run {FORMAT}, written by tidewolf {__version__}, sha256 "
+                f"# tidewolf run {RUN_FORMAT}, written by tidewolf {__version__}, sha256 "
                 f"{_digest(text)}\n"
             )
-            checkpoint.write(path / EXPERIMENT, (head + text).encode())
+            checkpoint.write(path / EXPERIMENT_FILE, (head + text).encode())
             return cls.open(path)
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """The folder of a run that was begun."""
+        """The folder of a run that was begun.
+
+        Parameters
+        ----------
+        path : str or Path
+            Where it is.
+
+        Returns
+        -------
+        RunFolder
+            With the experiment as it was resolved then.
+
+        Raises
+        ------
+        InvalidInput
+            Where no run was begun there.
+        BrokenFile, NewerFormat
+            Where its experiment was changed, or is of a newer tidewolf.
+        """
         path = as_path(path, "The path of a run folder")
-        file = path / EXPERIMENT
+        file = path / EXPERIMENT_FILE
         try:
             head, _, text = file.read_bytes().decode().partition("\n")
         except FileNotFoundError:
             raise InvalidInput(
-                f"{path} is no run folder: it has no {EXPERIMENT}. `tidewolf run` makes one."
+                f"{path} is no run folder: it has no {EXPERIMENT_FILE}. `tidewolf run` makes one."
             ) from None
         except (OSError, UnicodeDecodeError) as error:
             raise BrokenFile(f"{file} cannot be read: {error}.") from None
@@ -141,9 +203,9 @@ class RunFolder:
                 f"{file}, line 1: no run begins its experiment so; the file was changed, or is not "
                 "of a run."
             )
-        if int(found[1]) > FORMAT:
+        if int(found[1]) > RUN_FORMAT:
             raise NewerFormat(
-                f"{file} has format {found[1]}; this tidewolf reads up to {FORMAT}. Install a "
+                f"{file} has format {found[1]}; this tidewolf reads up to {RUN_FORMAT}. Install a "
                 "newer tidewolf."
             )
         if _digest(text) != found[3]:
@@ -151,7 +213,7 @@ class RunFolder:
                 f"{file} is truncated or was changed: its checksum does not match. Run changed "
                 "copies elsewhere."
             )
-        return cls(path, read(f"\n{text}", file))
+        return cls(path, read(f"\n{text}", file), int(found[1]))
 
     def locked(self) -> AbstractContextManager[None]:
         """The folder's lock, for whoever plays and then writes what came of it; each step takes it
@@ -161,7 +223,8 @@ class RunFolder:
 
     @property
     def complete(self) -> bool:
-        return (self.path / SUMMARY).exists()
+        """Whether all is played and written."""
+        return (self.path / SUMMARY_FILE).exists()
 
     def play(
         self,
@@ -170,13 +233,102 @@ class RunFolder:
         stopping: Callable[[], bool] = lambda: False,
         first: Problem | None = None,
     ) -> list[Finished]:
-        """Play what is not played yet.
+        """Play what is not played yet; what was played goes on bit for bit.
 
-        `stopping` is asked after every update; `first` is the first seed's problem, where it is at
-        hand.
+        Parameters
+        ----------
+        follow : callable, optional
+            Told a run's name, where it begins and the comparator's cumulative loss; answers with
+            what is told, a few times a second, how far the run is.
+        stopping : callable
+            Asked after every update; once it answers True the run is saved and interrupted.
+        first : Problem, optional
+            The first seed's problem, where it is at hand.
+
+        Returns
+        -------
+        list of Finished
+            One for each seed, with its problem and its runs.
+
+        Raises
+        ------
+        Interrupted
+            Where `stopping` said so.
+        OtherSettings
+            Where the tables of the experiment were changed since.
+        OlderFormat
+            For a folder of tidewolf 0.1, which can be reported only.
         """
+        if self.format < RUN_FORMAT:
+            raise OlderFormat(
+                f"{self.path} was begun by tidewolf 0.1, and this one cannot go on with it: run "
+                "its experiment anew in another folder; `tidewolf report` shows it as it is, where "
+                "it is complete."
+            )
         with self.locked():
             return self._play(follow, stopping, first)
+
+    def recorded(self) -> list[Finished]:
+        """What a complete run has recorded, also one of tidewolf 0.1.
+
+        Returns
+        -------
+        list of Finished
+            One for each seed, with its problem and its runs.
+
+        Raises
+        ------
+        InvalidInput
+            Where the run is not complete.
+        """
+        if not self.complete:
+            raise InvalidInput(
+                f"{self.path} holds a run that is not complete; `tidewolf resume {self.path}` goes "
+                "on with it."
+            )
+        return self.play() if self.format == RUN_FORMAT else self._recorded_by_0_1()
+
+    def _recorded_by_0_1(self) -> list[Finished]:
+        from tidewolf.experiments.recorded import run_of_format_1
+
+        summaries = self._summary()["runs"]
+        found = []
+        for i, seed in enumerate(self.experiment.seeds):
+            problem, cells = self.experiment.problem(seed), self._cells(i, seed)
+            best, runs = _comparator(problem), []
+            for cell in cells:
+                file = self.path / CHECKPOINTS_FOLDER / cell.label
+                runs.append(
+                    run_of_format_1(
+                        _bytes(file),
+                        self.experiment.learner(cell.entrant, problem, seed),
+                        problem.stream,
+                        best,
+                        summaries[cell.number - 1],
+                        str(file),
+                    )
+                )
+            found.append(Finished(seed, problem, cells, tuple(runs)))
+        return found
+
+    def _summary(self) -> dict[str, Any]:
+        file = self.path / SUMMARY_FILE
+        try:
+            summary: dict[str, Any] = json.loads(_bytes(file))
+            count = len(self.experiment.seeds) * len(self.experiment.entrants())
+            if len(summary["runs"]) != count:
+                raise ValueError(f"it has {len(summary['runs'])} runs where {count} are due")
+        except (ValueError, KeyError, TypeError) as error:
+            raise BrokenFile(f"{file} cannot be read: {error}.") from None
+        return summary
+
+    def _cells(self, i: int, seed: int) -> tuple[PlannedRun, ...]:
+        """The runs of seed number i."""
+        entrants = self.experiment.entrants()
+        return tuple(
+            PlannedRun(i * len(entrants) + j, entrant, seed)
+            for j, entrant in enumerate(entrants, start=1)
+        )
 
     def _play(
         self, follow: Follow | None, stopping: Callable[[], bool], first: Problem | None
@@ -184,13 +336,10 @@ class RunFolder:
         # what a process left that was killed while it wrote
         for part in self.path.rglob(".*.part"):
             part.unlink()
-        found, entrants = [], self.experiment.entrants()
+        found = []
         for i, seed in enumerate(self.experiment.seeds):
             problem = first if i == 0 and first is not None else self.experiment.problem(seed)
-            cells = [
-                Cell(i * len(entrants) + j, entrant, seed)
-                for j, entrant in enumerate(entrants, start=1)
-            ]
+            cells = self._cells(i, seed)
             recordings = [
                 self._recording(cell, self.experiment.learner(cell.entrant, problem, seed), problem)
                 for cell in cells
@@ -209,11 +358,11 @@ class RunFolder:
                 )
                 self._advance(cell, recording, moved, stopping)
             runs = [finished(recording, best) for recording in recordings]
-            found.append(Finished(seed, problem, tuple(cells), tuple(runs)))
+            found.append(Finished(seed, problem, cells, tuple(runs)))
         return found
 
-    def _recording(self, cell: Cell, learner: Learner[Any], problem: Problem) -> Recording:
-        file = self.path / CHECKPOINTS / cell.label
+    def _recording(self, cell: PlannedRun, learner: Learner[Any], problem: Problem) -> Recording:
+        file = self.path / CHECKPOINTS_FOLDER / cell.label
         if not file.exists():
             return Recording(learner, problem.stream)
         try:
@@ -226,7 +375,7 @@ class RunFolder:
 
     def _advance(
         self,
-        cell: Cell,
+        cell: PlannedRun,
         recording: Recording,
         moved: Callable[[RunProgress], None],
         stopping: Callable[[], bool],
@@ -242,7 +391,7 @@ class RunFolder:
                 told = now
             stop = stopping() and not recording.done
             if stop or recording.done or now - saved > wait:
-                checkpoint.write(self.path / CHECKPOINTS / cell.label, recording.save())
+                checkpoint.write(self.path / CHECKPOINTS_FOLDER / cell.label, recording.save())
                 saved = time.monotonic()
                 wait = max(wait, _SHARE * (saved - now))
             if stop:
@@ -252,7 +401,13 @@ class RunFolder:
                 )
 
     def write_rounds(self, found: Sequence[Finished]) -> None:
-        """Every round's numbers in one table."""
+        """Every round's numbers in one table, rounds.parquet; rounds count from 1.
+
+        Parameters
+        ----------
+        found : sequence of Finished
+            What `play` gave.
+        """
         try:
             import pyarrow
             from pyarrow import parquet
@@ -266,7 +421,7 @@ class RunFolder:
                     "run": np.full(run.rounds, cell.number),
                     "learner": pyarrow.array([cell.entrant.name] * run.rounds).dictionary_encode(),
                     "seed": np.full(run.rounds, cell.seed),
-                    "round": np.arange(run.rounds),
+                    "round": np.arange(1, run.rounds + 1),
                     "loss": run.losses,
                     "violation": run.violations,
                     "calls": run.calls,
@@ -277,7 +432,7 @@ class RunFolder:
             for cell, run in zip(each.cells, each.runs, strict=True)
         ]
         told = {
-            "format": FORMAT,
+            "format": RUN_FORMAT,
             "experiment": self.experiment.name,
             "versions": checkpoint.writer(),
         }
@@ -288,12 +443,18 @@ class RunFolder:
         )
         buffer = io.BytesIO()
         parquet.write_table(table, buffer)
-        checkpoint.write(self.path / ROUNDS, buffer.getvalue())
+        checkpoint.write(self.path / ROUNDS_FILE, buffer.getvalue())
 
     def write_summary(self, found: Sequence[Finished]) -> None:
-        """The numbers of every run. Where they are, all else is."""
+        """The numbers of every run, summary.json. Where they are, all else is.
+
+        Parameters
+        ----------
+        found : sequence of Finished
+            What `play` gave.
+        """
         summary = {
-            "format": FORMAT,
+            "format": RUN_FORMAT,
             "experiment": self.experiment.name,
             "rounds": self.experiment.rounds,
             "seed": self.experiment.seeds[0],
@@ -302,11 +463,23 @@ class RunFolder:
             "runs": self.records(found),
         }
         checkpoint.write(
-            self.path / SUMMARY, (json.dumps(summary, indent=2, allow_nan=False) + "\n").encode()
+            self.path / SUMMARY_FILE,
+            (json.dumps(summary, indent=2, allow_nan=False) + "\n").encode(),
         )
 
     def records(self, found: Sequence[Finished]) -> list[dict[str, Any]]:
-        """Every run's numbers as plain data."""
+        """Every run's numbers as plain data.
+
+        Parameters
+        ----------
+        found : sequence of Finished
+            What `play` gave.
+
+        Returns
+        -------
+        list of dict
+            One for each run, as in `tidewolf run --json`.
+        """
         return [
             {
                 "experiment": self.experiment.name,
@@ -319,19 +492,41 @@ class RunFolder:
         ]
 
     def page(self, seed: int) -> Path:
-        """Where the page of a seed goes."""
+        """Where the page of a seed goes.
+
+        Parameters
+        ----------
+        seed : int
+            One of the experiment's.
+
+        Returns
+        -------
+        Path
+            report.html for the first seed, report-seed-S.html for others.
+        """
         return self.path / (
-            REPORT if seed == self.experiment.seeds[0] else f"report-seed-{seed}.html"
+            REPORT_FILE if seed == self.experiment.seeds[0] else f"report-seed-{seed}.html"
         )
 
     def figures(self, seed: int) -> Path:
-        """Where the figures of a seed go, if they are wanted as files."""
+        """Where the figures of a seed go, if they are wanted as files.
+
+        Parameters
+        ----------
+        seed : int
+            One of the experiment's.
+
+        Returns
+        -------
+        Path
+            A folder: figures for the first seed, figures-seed-S for others.
+        """
         return self.path / (
             "figures" if seed == self.experiment.seeds[0] else f"figures-seed-{seed}"
         )
 
 
-def require_free(path: Path, force: bool) -> None:
+def require_no_run(path: Path, force: bool) -> None:
     """Refuse a path that is a file, or a folder that holds a run, unless that is to be
     overwritten.
     """
@@ -339,7 +534,7 @@ def require_free(path: Path, force: bool) -> None:
         raise InvalidInput(f"{path} is a file; a folder is needed.")
     if force or not (there := [file.name for file in _ours(path)]):
         return
-    if SUMMARY in there or EXPERIMENT not in there:
+    if SUMMARY_FILE in there or EXPERIMENT_FILE not in there:
         raise InvalidInput(
             f"{path} holds {', '.join(sorted(there))} already; name another folder, or overwrite "
             "with --force."
@@ -361,12 +556,12 @@ def free(path: Path) -> Path:
 
 def _ours(path: Path) -> list[Path]:
     """The files of a run in a folder, the one that makes it complete first."""
-    names = [path / name for name in (SUMMARY, EXPERIMENT, ROUNDS)]
+    names = [path / name for name in (SUMMARY_FILE, EXPERIMENT_FILE, ROUNDS_FILE)]
     return [file for file in (*names, *sorted(path.glob("report*.html"))) if file.exists()]
 
 
 def _clear(path: Path) -> None:
-    for file in (*_ours(path), *(path / CHECKPOINTS).glob("*-seed-*")):
+    for file in (*_ours(path), *(path / CHECKPOINTS_FOLDER).glob("*-seed-*")):
         file.unlink()
 
 
@@ -375,6 +570,13 @@ def _comparator(problem: Problem) -> Comparator | None:
         return best_in_hindsight(problem.K, problem.stream)
     except NotSupported:
         return None
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise BrokenFile(f"{file} cannot be read: {error.strerror}.") from None
 
 
 def _digest(text: str) -> str:

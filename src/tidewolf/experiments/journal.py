@@ -1,6 +1,6 @@
 """The journal of a sweep: what was planned, and every row as soon as it is known.
 
-    {"format": 1, "cells": [...], "versions": {...}}          the first line, put in place whole
+    {"format": 2, "cells": [...], "versions": {...}}          the first line, put in place whole
     {"cell": 17, "row": {...}}
         one line for each cell that ended, flushed to disk; the last one counts
 
@@ -20,15 +20,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from tidewolf.core import checkpoint
-from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OtherSettings
+from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OlderFormat, OtherSettings
 from tidewolf.experiments.cells import Row
 from tidewolf.experiments.lock import locked
 
-FORMAT = 1
+SWEEP_FORMAT = 2
 JOURNAL, RESULTS = "sweep.jsonl", "results.parquet"
 
 
-class Journal:
+class SweepJournal:
     """The open journal in a folder.
 
     `rows` are those known so far, by the number of their cell; `versions` those it was begun with.
@@ -54,7 +54,7 @@ class Journal:
                     f"{folder} holds {RESULTS} already; name another folder, or force overwriting."
                 )
             if force or not path.exists():
-                first = {"format": FORMAT, "cells": list(cells), "versions": dict(versions)}
+                first = {"format": SWEEP_FORMAT, "cells": list(cells), "versions": dict(versions)}
                 checkpoint.write(path, f"{json.dumps(first)}\n".encode())
             header, self.rows, whole = _read(path)
             if header["cells"] != list(cells):
@@ -101,10 +101,15 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
     try:
         first, *rest = data[:whole].splitlines()
         header = json.loads(first)
-        if header["format"] > FORMAT:
+        if header["format"] > SWEEP_FORMAT:
             raise NewerFormat(
-                f"{path} has format {header['format']}; this tidewolf reads up to {FORMAT}. "
+                f"{path} has format {header['format']}; this tidewolf reads up to {SWEEP_FORMAT}. "
                 "Install a newer tidewolf."
+            )
+        if header["format"] < SWEEP_FORMAT:
+            raise OlderFormat(
+                f"{path} was begun by tidewolf 0.1, and rows of this one are not to be mixed with "
+                "it: name another folder, or force overwriting."
             )
         cells = header["cells"]
         for line in rest:

@@ -25,7 +25,7 @@ from tidewolf.core.errors import MissingExtra, OtherSettings
 from tidewolf.evaluation.metrics import sweep_columns, sweep_values
 from tidewolf.experiments.cells import Cell, Row
 from tidewolf.experiments.engines import Engine, versions
-from tidewolf.experiments.journal import FORMAT, RESULTS, Journal
+from tidewolf.experiments.journal import RESULTS, SWEEP_FORMAT, SweepJournal
 
 
 class Stage(NamedTuple):
@@ -90,7 +90,7 @@ class Sweep:
         }
         schema = pa.schema(
             [(name, types[kind]) for name, kind in columns.items()],
-            metadata={"tidewolf": f"sweep {FORMAT}"},
+            metadata={"tidewolf": f"sweep {SWEEP_FORMAT}"},
         )
         return pa.Table.from_pylist([_flat(row, knobs) for row in self.rows], schema=schema)
 
@@ -115,7 +115,7 @@ def sweep(
     """
     _pyarrow()
     folder, here = Path(folder), versions()
-    with Journal(folder, [cell.plain() for cell in cells], here, force=force) as journal:
+    with SweepJournal(folder, [cell.plain() for cell in cells], here, force=force) as journal:
         left = {
             n: cell
             for n, cell in enumerate(cells)

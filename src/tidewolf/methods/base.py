@@ -24,7 +24,7 @@ from tidewolf.core.errors import BrokenFile, InvalidInput, OtherVersions, WrongT
 from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.types import Array, Floats, Int64s
-from tidewolf.core.values import Value, fingerprint
+from tidewolf.core.values import Value, identity
 
 
 class Progress(Protocol):
@@ -287,7 +287,7 @@ class Learner(Value, ABC, Generic[S]):
 
     def save(self, state: S) -> bytes:
         """The state as bytes that `load` continues from, bit for bit."""
-        return checkpoint.dump(state, settings=fingerprint(self), learner=type(self).__name__)
+        return checkpoint.dump(state, settings=identity(self), learner=type(self).__name__)
 
     def load(self, data: bytes, *, source: str = "The saved state") -> S:
         """A saved state again; refused when it was saved under other settings, or is none.
@@ -299,7 +299,7 @@ class Learner(Value, ABC, Generic[S]):
             raise WrongType(
                 f"A saved state is bytes, as `save` gives them, not a {type(data).__name__}."
             )
-        saved = checkpoint.load(data, settings=fingerprint(self), reference=self.hard_set.center)
+        saved = checkpoint.load(data, settings=identity(self), reference=self.hard_set.center)
         try:
             state: S = conforming(saved.fields, self.state_type, self.start(), self.hard_set)
             self._require_whole(state)

@@ -20,7 +20,7 @@ from tidewolf.core.arguments import as_callback
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import LawBroken, TidewolfError
 from tidewolf.core.types import Array, Floats
-from tidewolf.core.values import Value, fingerprint
+from tidewolf.core.values import Value, identity
 
 T = TypeVar("T")
 Kept: TypeAlias = Callable[[str], None]
@@ -87,8 +87,8 @@ def require_value(value: Value, kind: type[Value]) -> None:
     for how, twin in (("made again from its fields", made_again), ("copied", copy.deepcopy(value))):
         same = twin == value and hash(value) == hash(twin) and repr(value) == repr(twin)
         require(
-            same and fingerprint(value) == fingerprint(twin),
-            f"{how}, it is {twin!r} and not equal in ==, hash, repr and fingerprint",
+            same and identity(value) == identity(twin),
+            f"{how}, it is {twin!r} and not equal in ==, hash, repr and identity",
         )
     require(object() != value, "it equals an object of another kind")
 

@@ -1,0 +1,143 @@
+"""What was observed as bytes: numbers, arrays and the names of what they are.
+
+A feedback is the name of its kind and its fields by name; a function in it likewise. So a later
+tidewolf may add fields with defaults, and reads what was written before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from functools import cache
+from typing import Any
+
+from tidewolf import functions
+from tidewolf.core import checkpoint
+from tidewolf.core.arrays import is_array, require_finite
+from tidewolf.core.batch import Batch
+from tidewolf.core.checkpoint import SavedRecord
+from tidewolf.core.errors import NewerFormat, NotSupported
+from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation
+from tidewolf.core.types import Array
+
+_KINDS: dict[str, Any] = {kind.__name__: kind for kind in (FirstOrder, Bandit, FullInformation)}
+_FIELDS_1 = {
+    "FirstOrder": (
+        "loss_gradient",
+        "violation",
+        "constraint_gradient",
+        "loss_slope",
+        "constraint_slope",
+        "rounds",
+    ),
+    "Bandit": ("loss_values", "constraint_values"),
+    "FullInformation": ("losses", "constraints"),
+}
+"""The fields as tidewolf 0.1 wrote them, in order and without names."""
+
+
+def encode(seen: Feedback) -> bytes:
+    """An observation as bytes; refused where a function in it is no kind made of arrays."""
+    parts = {
+        name: _encode_function(part) if isinstance(part, Batch) else part
+        for name, part in seen._asdict().items()
+    }
+    return checkpoint.packed((type(seen).__name__, SavedRecord.of(parts)))
+
+
+def decode(data: bytes, center: Array) -> Feedback:
+    """An observation again, unchecked: this process made the bytes, and checked them then. Arrays
+    return to where `center` lives.
+    """
+    name, record = checkpoint.unpacked(data, center)
+    return _feedback(name, record.fields(), checked=False)
+
+
+def decode_checked(data: bytes, center: Array) -> Feedback:
+    """The same, where another hand may have written it: functions are made anew, with all their
+    checks, and numbers are finite.
+    """
+    name, record = checkpoint.unpacked(data, center)
+    if not isinstance(record, SavedRecord):
+        raise ValueError("its parts have no names")
+    return _finite(_feedback(name, record.fields(), checked=True))
+
+
+def decode_format_1(data: bytes, center: Array) -> Feedback:
+    """An observation that tidewolf 0.1 wrote, checked as all that another hand may have written."""
+    name, *parts = checkpoint.unpacked(data, center)
+    if name == "FullInformation":
+        parts = [_function_1(part) for part in parts]
+    return _finite(_KINDS[name](**dict(zip(_FIELDS_1[name], parts, strict=True))))
+
+
+def _feedback(name: str, parts: Mapping[str, Any], *, checked: bool) -> Feedback:
+    kind = _KINDS[name]
+    _require_known(parts, kind._fields, name)
+    if kind is FullInformation:
+        parts = {key: _decode_function(part, checked) for key, part in parts.items()}
+    seen: Feedback = kind(**parts)
+    return seen
+
+
+def _finite(seen: Feedback) -> Feedback:
+    for part in seen:
+        if is_array(part):
+            require_finite(part, "An observation")
+    return seen
+
+
+def _encode_function(batch: Batch) -> tuple[str, SavedRecord]:
+    """A batch as the name of its kind and its fields."""
+    kind = type(batch)
+    if kind is functions.Custom or _functions().get(kind.__name__) is not kind:
+        raise NotSupported(
+            "A durable session keeps the functions a learner needs as kinds and arrays; a "
+            f"{kind.__name__} cannot be kept so. Use the functions of tidewolf.functions made of "
+            "arrays, a learner that needs less, or a Session in memory."
+        )
+    own = {field.name: getattr(batch, field.name) for field in fields(batch)}  # type: ignore[arg-type]
+    if isinstance(batch, functions.Chain):
+        own["parts"] = tuple(map(_encode_function, batch.parts))
+    return kind.__name__, SavedRecord.of(own)
+
+
+def _decode_function(encoded: Sequence[Any], checked: bool) -> Batch:
+    name, record = encoded
+    kind, own = _function_kind(name), record.fields()
+    _require_known(own, tuple(field.name for field in fields(kind)), name)
+    if kind is functions.Chain:
+        own["parts"] = tuple(_decode_function(part, checked) for part in own["parts"])
+    batch: Batch = kind(**own) if checked else object.__new__(kind)
+    batch.__dict__.update({} if checked else own)
+    return batch
+
+
+def _function_1(encoded: Sequence[Any]) -> Batch:
+    name, *own = encoded
+    kind = _function_kind(name)
+    batch: Batch = kind(tuple(map(_function_1, own))) if kind is functions.Chain else kind(*own)
+    return batch
+
+
+def _function_kind(name: str) -> Any:
+    kind = _functions().get(name)
+    if kind is None:
+        raise NewerFormat(
+            f"A function of the kind {name} was observed, which this tidewolf does not know. "
+            "Install a newer tidewolf."
+        )
+    return kind
+
+
+def _require_known(parts: Mapping[str, Any], known: Sequence[str], name: str) -> None:
+    if unknown := [key for key in parts if key not in known]:
+        raise NewerFormat(
+            f"A {name} with {unknown[0]!r} was observed, which this tidewolf does not know. "
+            "Install a newer tidewolf."
+        )
+
+
+@cache
+def _functions() -> dict[str, type[Batch]]:
+    return {kind.__name__: kind for kind in functions.every()}
