@@ -14,18 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf import learners, problems, rivals
+from tidewolf import functions, learners, problems, rivals, sets
 from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, NewerFormat, TidewolfError
 from tidewolf.experiments import Choice, Experiment, load
-from tidewolf.experiments.experiment import (
-    _OUTPUTS,
-    _TOP,
-    DEFAULT_LEARNERS,
-    FLOW,
-    TABLES,
-    plain_sets,
-)
+from tidewolf.experiments.building import build_choice
+from tidewolf.experiments.experiment import DEFAULT_LEARNERS, TABLES
+from tidewolf.experiments.keys import Place, function_kinds, kind_keys, set_kinds
+from tidewolf.experiments.reading import OUTPUTS, TOP
 from tidewolf.experiments.template import template
 from tidewolf.experiments.toml import parse, written
 
@@ -318,7 +314,7 @@ def test_other_sets_and_limits(network, numbers):
             "network.toml",
             "[stream]",
             "demand = 0\n[stream]",
-            "network.toml, line 6, column 1: The demand must be greater than 0, not 0.",
+            "network.toml, line 6, column 1: demand must be greater than 0, not 0.",
         ),
         (
             "network.toml",
@@ -402,11 +398,11 @@ def test_tables_of_different_lengths_or_clocks(network, numbers):
         (SMALL + '[set]\nkind = "Simplex"\n', "line 3, column 1: Simplex needs n, a whole number."),
         (
             SMALL + '[set]\nkind = "Simplex"\nn = 0\n',
-            "line 5, column 1: The size n of a simplex must be at least 1, not 0.",
+            "line 5, column 1: n of Simplex must be at least 1, not 0.",
         ),
         (
             SMALL + '[set]\nkind = "Box"\nlower = [0, [1]]\nupper = [1, 1]\n',
-            "line 5, column 1: lower is a list of numbers, not a list.",
+            "line 5, column 1: lower is a list of numbers or the name of a table, not a list.",
         ),
         (SMALL + "[set]\nn = 3\n", "line 3, column 1: [set] needs a kind; there are Birkhoff"),
         (
@@ -430,18 +426,18 @@ def test_tables_of_different_lengths_or_clocks(network, numbers):
         ("learners = 3\n" + SMALL, "line 1, column 1: learners are tables"),
         (
             "rounds = 0\n" + SMALL,
-            "line 1, column 1: The number of rounds must be at least 1, not 0.",
+            "line 1, column 1: rounds must be at least 1, not 0.",
         ),
         ("rounds = 1.5\n" + SMALL, "line 1, column 1: rounds is a whole number, not 1.5."),
-        ("seeds = [0, -1]\n" + SMALL, "line 1, column 13: A seed must be at least 0, not -1."),
+        ("seeds = [0, -1]\n" + SMALL, "line 1, column 13: seeds must be at least 0, not -1."),
         ("seeds = []\n" + SMALL, "line 1, column 1: seeds is an empty list"),
         (
             "caution = [1,\n 'x']\n" + SMALL,
-            "line 2, column 2: caution are numbers, such as caution = [1, 10], not 'x'.",
+            "line 2, column 2: caution is a number, not 'x'.",
         ),
         (
             "caution = 0\n" + SMALL,
-            "line 1, column 1: A value of caution must be greater than 0, not 0.",
+            "line 1, column 1: caution must be greater than 0, not 0.",
         ),
         (
             SMALL + "[outputs]\ncheckpoint_seconds = 0\n",
@@ -554,10 +550,12 @@ def test_the_commented_file_explains_every_key_and_no_other():
     keys = set(re.findall(r"^(?:# )?(\w+) = ", text, re.MULTILINE)) | set(
         re.findall(r"^(?:# )?\[+(\w+)\]+$", text, re.MULTILINE)
     )
-    known = {*_TOP, *TABLES, *FLOW, *_OUTPUTS, "problem", "kind", "phase", "horizons"}
+    flow = kind_keys(tw.sets.FlowPolytope)
+    known = {*TOP, *TABLES, *flow, *OUTPUTS, "problem", "kind", "phase", "horizons"}
     assert known <= keys
-    assert keys - known == {"cap", "total", "calls_per_round"}
-    assert {"FlowPolytope", "CappedSimplex"} <= set(plain_sets())
+    assert keys - known == {"cap", "total", "calls_per_round", "returns", "A", "b"}
+    assert {"FlowPolytope", "CappedSimplex"} <= set(set_kinds())
+    assert max(map(len, text.splitlines())) <= 100
 
 
 def test_the_networks_part_of_the_commented_file_runs_when_its_marks_are_taken_away(network):
@@ -675,3 +673,85 @@ def test_places_in_the_ways_people_write(tmp_path):
     assert ("no",) not in places
     assert ("not", "a", "table") not in places
     assert parse(text, "f.toml").place("learners", 1, "unheard of") == "f.toml, line 16, column 1"
+
+
+# everything that files can describe
+
+
+def _links(thing):
+    return [[thing.nodes[i], thing.nodes[j]] for i, j in zip(thing.tails, thing.heads, strict=True)]
+
+
+def _commodities(K):
+    ends = zip(K.sources, K.targets, K.demands, strict=True)
+    return [[K.nodes[i], K.nodes[j], demand] for i, j, demand in ends]
+
+
+GRAPHS = {
+    tw.sets.FlowPolytope: lambda K: {
+        "graph": _links(K),
+        "source": K.nodes[K.source],
+        "target": K.nodes[K.target],
+    },
+    tw.sets.MultiFlow: lambda K: {"graph": _links(K), "commodities": _commodities(K)},
+    tw.sets.CapacitatedFlow: lambda K: {
+        "graph": _links(K.network),
+        "supplies": list(zip(K.network.nodes, K.network.supply, strict=True)),
+        "upper": K.network.upper,
+        "lower": K.network.lower,
+    },
+}
+"""What a file says of sets that are made by a constructor of their own."""
+
+
+def described(thing):
+    """What a file says of a set or a batch of functions."""
+    kind = next(k for k in (*sets.every(), *functions.every()) if isinstance(thing, k))
+    given = GRAPHS[kind](thing) if kind in GRAPHS else thing.fields()
+    names = {setting.name: key for key, setting in kind_keys(kind).items()}
+    return Choice.of(
+        kind.__name__,
+        {
+            names.get(name, name): plain(value)
+            for name, value in given.items()
+            if value is not None and names.get(name, name) in kind_keys(kind)
+        },
+    )
+
+
+def plain(value):
+    if isinstance(value, sets.ConvexSet | functions.Batch):
+        return described(value)
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def again(thing, path):
+    """The same after a trip through a file."""
+    choice = described(thing)
+    if isinstance(thing, sets.ConvexSet):
+        data = {"set": choice.table(), "stream": {"problem": "adversarial"}}
+    else:
+        simplex = Choice.of("Simplex", {"n": 1}).table()
+        parts = {"losses": choice.table(), "constraints": choice.table()}
+        data = {"set": simplex, "stream": parts}
+    path.write_text(written(data))
+    read = load(path)
+    found = read.hard_set if isinstance(thing, sets.ConvexSet) else read.stream.losses
+    assert found == choice
+    return build_choice(found, Place(read.document, ("set",)))
+
+
+@pytest.mark.parametrize("kind", [*set_kinds().values(), *function_kinds().values()])
+def test_what_a_file_describes_is_built_as_python_does(kind, tmp_path):
+    things = [thing for thing in kind.examples() if kind is not tw.sets.MultiFlow]
+    if kind is tw.sets.MultiFlow:  # which links a commodity may use is no matter for a file
+        things = [kind.examples()[-1]]
+    for thing in things:
+        assert again(thing, tmp_path / "e.toml") == thing
+
+
+def test_every_set_and_every_function_without_code_can_be_described():
+    assert set(set_kinds()) == {kind.__name__ for kind in sets.every()}
+    assert set(function_kinds()) == {kind.__name__ for kind in functions.every()} - {"Custom"}

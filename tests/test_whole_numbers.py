@@ -237,7 +237,7 @@ def test_absurd_numbers_are_refused_in_the_shell(line, sentence, here, capsys):
     ("line", "sentence"),
     [
         (f"rounds = {ABSURD}", "line 1, column 1: The number of rounds must be at most"),
-        (f"seeds = [1, {ABSURD}]", "line 1, column 13: A seed must be at most"),
+        (f"seeds = [1, {ABSURD}]", "line 1, column 13: seeds must be at most"),
         (f"seeds = {'9' * 5000}", "cannot be read: Exceeds the limit"),
         (f"caution = 1{'0' * 400}", "caution are numbers"),
         (f"a = {'[' * 5000}{']' * 5000}", "nested too deep"),

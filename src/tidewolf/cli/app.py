@@ -178,7 +178,7 @@ def compare(
     from tidewolf import problems
     from tidewolf.evaluation.compare import compare as play_all
     from tidewolf.evaluation.comparison import FILES, require_free
-    from tidewolf.experiments.experiment import learner_named
+    from tidewolf.experiments.keys import learner_named
     from tidewolf.report import comparison as page
 
     builders = {name: problems.named(name) for name in problem or ["routing"]}

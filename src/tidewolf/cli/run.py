@@ -223,7 +223,7 @@ def asked_for(
     """The experiment of a file or of a built-in name, with what the command line says instead."""
     from tidewolf.core.arrays import as_count
     from tidewolf.experiments import Choice, Experiment, load
-    from tidewolf.experiments.experiment import learner_named
+    from tidewolf.experiments.keys import learner_named
     from tidewolf.problems import every
 
     is_file = name.endswith(".toml") or (name not in every() and Path(name).is_file())
