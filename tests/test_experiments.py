@@ -534,6 +534,175 @@ def test_a_resolved_network_can_be_read_from_anywhere(network, monkeypatch, tmp_
     assert again.problem(0).stream == here.stream
 
 
+# sets and functions with arrays, graphs and parts of their own
+
+
+def built(folder, text):
+    (folder / "e.toml").write_text(text)
+    return load(folder / "e.toml").problem(0)
+
+
+STREAM = '[stream]\ncosts = "costs.csv"\ncapacities = "capacities.csv"\n'
+
+
+def test_functions_by_name_with_lists_and_tables(network, numbers):
+    order = [3, 0, 6, 1, 5, 2, 4]
+    (network / "returns.csv").write_text(table("abc", 1.0 + numbers[0][:, :3]))
+    (network / "weights.csv").write_text(table("cab", numbers[1][:, [2, 0, 1]]))
+    (network / "budgets.csv").write_text(table(["budget"], np.full((ROUNDS, 1), 0.9)))
+    text = (
+        '[set]\nkind = "Simplex"\nn = 3\n[stream.losses]\nkind = "LogWealth"\nreturns = '
+        '"returns.csv"\n[stream.constraints]\nkind = "Affine"\nA = "weights.csv"\nb = '
+        '"budgets.csv"\n'
+    )
+    problem = built(network, text)
+    assert problem.stream.losses == functions.LogWealth(1.0 + numbers[0][:, :3])
+    assert problem.stream.constraints == functions.Affine(numbers[1][:, :3], np.full(ROUNDS, 0.9))
+    assert problem.labels == ("a", "b", "c")
+    assert problem.title == "A point of a Simplex under LogWealth losses."
+    pieces = np.random.default_rng(0).random((ROUNDS, 2, len(LINKS)))
+    np.savez("a.npz", pieces)
+    np.save("b.npy", np.ones((ROUNDS, 2)))
+    (network / "mixed.csv").write_text(table([NAMES[i] for i in order], numbers[0][:, order]))
+    flow = built(
+        network,
+        NETWORK.partition("[stream]")[0]
+        + '[stream.losses]\nkind = "Linear"\nC = "mixed.csv"\n[stream.constraints]\nkind = '
+        '"MaxAffine"\nA = "a.npz"\nb = "b.npy"\n',
+    )
+    assert flow.stream.losses == functions.Linear(numbers[0])
+    assert flow.stream.constraints == functions.MaxAffine(pieces, np.ones((ROUNDS, 2)))
+    assert flow.labels == tuple(NAMES)
+
+
+def test_tables_and_functions_go_together_round_by_round(network, numbers):
+    losses = '[set]\nkind = "Simplex"\nn = 7\n[stream]\ncosts = "costs.csv"\n'
+    few = losses + '[stream.constraints]\nkind = "Capacity"\nc = [[1, 1, 1, 1, 1, 1, 1]]\n'
+    assert refused(few) == (
+        "[stream.constraints] has 1 rounds and costs.csv has 40; each round needs a loss and a "
+        "limit."
+    )
+    (network / "all.toml").write_text(
+        losses + '[stream.constraints]\nkind = "Capacity"\nc = "capacities.csv"\n'
+    )
+    (network / "plain.toml").write_text(losses + 'capacities = "capacities.csv"\n')
+    assert load("all.toml").problem(0).stream == load("plain.toml").problem(0).stream
+    again = load("all.toml").resolved()
+    (network / "resolved.toml").write_text(again.toml())
+    assert load("resolved.toml") == again
+
+
+def test_graph_files_make_every_set_that_is_made_of_links(network, numbers):
+    (network / "links.csv").write_text(
+        "tail,head,km,room\n"
+        + "".join(f"{tail},{head},{i + 1},2\n" for i, (tail, head) in enumerate(LINKS))
+    )
+    (network / "supplies.csv").write_text("node,supply\nSEA,1\nNYC,-1\n")
+    (network / "demands.csv").write_text("source,target,demand\nSEA,NYC,2\nSFO,HOU,0.5\n")
+    text = 'graph = "links.csv"\n' + STREAM
+    carried = 'supplies = "supplies.csv"\nupper = "room"\n'
+    assert (
+        tw.sets.CapacitatedFlow.from_edges(
+            LINKS, supplies={"SEA": 1.0, "NYC": -1.0}, upper=np.full(len(LINKS), 2.0)
+        )
+        == built(network, "[set]\n" + carried + text).K
+    )
+    named = built(network, '[set]\nkind = "SpanningTrees"\n' + text)
+    assert tw.sets.SpanningTrees(LINKS) == named.K
+    assert named.labels == tuple(NAMES)
+    both = load_set(network, '[set]\nlengths = "km"\ncommodities = "demands.csv"\n' + text)
+    assert both == tw.sets.MultiFlow.from_edges(
+        LINKS, [("SEA", "NYC", 2.0), ("SFO", "HOU", 0.5)], lengths=np.arange(1.0, 8.0)
+    )
+    pairs = '[set]\nkind = "Matching"\ngraph = [["a", 1], ["b", 1]]\n'
+    assert load_set(network, pairs + SMALL) == tw.sets.Matching([("a", 1), ("b", 1)])
+
+
+def load_set(folder, text):
+    (folder / "e.toml").write_text(text)
+    read = load(folder / "e.toml")
+    return build_choice(read.hard_set, Place(read.document, ("set",)))
+
+
+def test_sets_made_of_sets_are_tables_within_tables(network):
+    text = (
+        '[set]\nkind = "Product"\nparts = [{kind = "Simplex", n = 3}, {kind = "Box", lower = [0.0],'
+        " upper = [2.0]}]\n"
+    )
+    parts = [tw.sets.Simplex(3), tw.sets.Box([0.0], [2.0])]
+    assert load_set(network, text + SMALL) == tw.sets.Product(*parts)
+    np.save("low.npy", np.zeros(2))
+    text = '[set]\nkind = "Scaled"\nfactor = 3\n[set.K]\nkind = "Box"\nlower = "low.npy"\nupper = '
+    assert load_set(network, text + "[1, 1]\n" + SMALL) == tw.sets.Scaled(
+        tw.sets.Box([0.0, 0.0], [1.0, 1.0]), 3.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '[set]\nkind = "Product"\nparts = [{kind = "Simplex", n = 3},\n {kind = "Box"}]\n',
+            "line 4, column 2: Box needs lower, a list of numbers or the name of a table.",
+        ),
+        (
+            '[set]\nkind = "Product"\nparts = [{kind = "Simplex", n = 0}]\n',
+            "line 3, column 29: n of Simplex must be at least 1, not 0.",
+        ),
+        (
+            '[set]\nkind = "Product"\nparts = 3\n',
+            "line 3, column 1: parts is a list of tables, each of which describes a set, not 3.",
+        ),
+        (
+            '[set]\nkind = "Scaled"\nfactor = 2.0\nK = 3\n',
+            'line 4, column 1: set.K is a table with a kind, such as kind = "Birkhoff", not 3.',
+        ),
+        (
+            '[set]\nkind = "Permutahedron"\nweights = "none.csv"\n',
+            "line 3, column 1: there is no file none.csv; paths are seen from the folder",
+        ),
+        ('[set]\nkind = "Simplex"\nn = 3\ntotal = nan\n', "line 4, column 1: total is a number"),
+        (
+            '[set]\ngraph = [["a", "b"]]\nsource = "a"\ntarget = "c"\n',
+            "line 4, column 1: no link of the graph touches the node 'c', the target.",
+        ),
+        (
+            '[set]\nkind = "Matching"\ngraph = [["a"]]\n',
+            "line 3, column 1: graph is the name of a graph's file, or a list of [tail, head]",
+        ),
+        ('[set]\ngraph = "links.csv"\n', "line 1, column 1: [set] needs a kind; there are"),
+        (
+            '[set]\ngraph = "links.csv"\nsorce = "SEA"\ntarget = "NYC"\n',
+            "line 3, column 1: FlowPolytope has no setting called 'sorce'",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_part_is_said_where_it_stands(network, text, said):
+    assert said in refused(text + SMALL)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[stream.losses]\nkind = "Linaer"\n', "line 5, column 1: there is no function called"),
+        ('[stream]\nlosses = "Linear"\n', "stream.losses is a table with a kind"),
+        ('[stream.losses]\nkind = "Linear"\nC = "x.csv"\n', "A stream needs limits: capacities"),
+        (
+            '[stream.losses]\nkind = "Affine"\nA = [[1, 2, 3]]\nb = [1, 2]\n[stream.constraints]\n'
+            'kind = "Capacity"\nc = [[1, 1, 1]]\n',
+            "bad.toml, line 7, column 1: b of Affine",
+        ),
+        (
+            '[stream.losses]\nkind = "Linear"\nC = [[1, 2]]\n[stream.constraints]\n'
+            'kind = "Capacity"\nc = [[1, 1]]\n',
+            "The stream of bad takes points of shape (2,); the points of its set have shape (3,).",
+        ),
+    ],
+)
+def test_what_is_wrong_with_functions_is_said_where_it_stands(network, text, said):
+    assert said in refused('[set]\nkind = "Simplex"\nn = 3\n' + text)
+
+
 # the commented file
 
 

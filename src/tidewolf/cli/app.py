@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -109,7 +109,7 @@ def tidewolf(
 
     \b
     Begin with:
-      tidewolf list               what there is to run
+      tidewolf list               what there is to run; with a name, its settings
       tidewolf run routing        five learners side by side: a table, and a page with pictures
       tidewolf new network        an experiment file for your own data, every key explained
       tidewolf compare routing    a tournament: who keeps limits better at equal regret
@@ -253,30 +253,28 @@ def check(
 
 
 @app.command("list")
-def list_() -> None:
-    """What there is: problems, learners, rivals, sets.
+def list_(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Show the settings of this one, each explained."),
+    ] = None,
+) -> None:
+    """What there is: problems, learners, rivals, sets, functions; or the settings of one of them.
 
-    These are the names that experiment files and --learner take. In Python they are found under
-    tidewolf.problems, tidewolf.learners, tidewolf.rivals and tidewolf.sets.
+    These are the names that experiment files and --learner take, and the settings are the keys
+    beside them. In Python they are found under tidewolf.problems, tidewolf.learners,
+    tidewolf.rivals, tidewolf.sets and tidewolf.functions.
 
     \b
     Examples:
       tidewolf list
+      tidewolf list LyapunovDescent
       tidewolf list | grep Simplex
     """
-    from tidewolf import learners, problems, rivals, sets
+    from tidewolf.cli.members import members, named, settings
 
-    parts: dict[str, Iterable[Any]] = {
-        "problems": problems.every().values(),
-        "learners": learners.every().values(),
-        "rivals": rivals.every().values(),
-        "sets": sets.every(),
-    }
-    for title, members in parts.items():
-        screen.show_members(
-            title,
-            {
-                member.__name__: (member.__doc__ or "").strip().partition("\n")[0]
-                for member in members
-            },
-        )
+    if name is not None:
+        screen.show_settings(name, named(name), settings(name))
+        return
+    for title, found in members().items():
+        screen.show_members(title, found)

@@ -322,7 +322,7 @@ def format_value(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, Mapping | list):
         return "a table" if isinstance(value, Mapping) else "a list"
-    return repr(value)
+    return repr(list(value)) if isinstance(value, tuple) else repr(value)
 
 
 def _implied(table: Mapping[str, Any], kinds: Mapping[str, type]) -> str:
