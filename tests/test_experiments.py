@@ -23,7 +23,7 @@ from tidewolf.experiments.experiment import DEFAULT_LEARNERS, TABLES
 from tidewolf.experiments.keys import Place, function_kinds, kind_keys, set_kinds
 from tidewolf.experiments.reading import OUTPUTS, TOP
 from tidewolf.experiments.template import template
-from tidewolf.experiments.toml import parse, written
+from tidewolf.experiments.toml import parse, to_toml
 
 LINKS = [
     ("SEA", "DEN"),
@@ -783,7 +783,7 @@ NESTED = st.dictionaries(KEYS, VALUES | TABLE | st.lists(TABLE, min_size=1, max_
 
 @given(NESTED)
 def test_what_is_written_is_read_and_every_key_is_where_it_is_said_to_be(data):
-    text = written(data)
+    text = to_toml(data)
     assert tomllib.loads(text) == data
     document = parse(text, "f.toml")
     lines = text.split("\n")
@@ -905,7 +905,7 @@ def again(thing, path):
         simplex = Choice.of("Simplex", {"n": 1}).table()
         parts = {"losses": choice.table(), "constraints": choice.table()}
         data = {"set": simplex, "stream": parts}
-    path.write_text(written(data))
+    path.write_text(to_toml(data))
     read = load(path)
     found = read.hard_set if isinstance(thing, sets.ConvexSet) else read.stream.losses
     assert found == choice

@@ -19,9 +19,9 @@ from typer.main import get_command
 
 from tidewolf import __version__
 from tidewolf.cli import screen
-from tidewolf.cli.options import numbers
-from tidewolf.cli.run import as_text, new, report, resume, run
-from tidewolf.cli.sweep import sweep
+from tidewolf.cli.options import parse_numbers
+from tidewolf.cli.run import json_text, new, report, resume, run_command
+from tidewolf.cli.sweep import sweep_command
 from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import Interrupted, LawBroken, TidewolfError, TidewolfWarning
 
@@ -118,15 +118,15 @@ def tidewolf(
     """
 
 
-app.command()(run)
+app.command("run")(run_command)
 app.command()(resume)
 app.command()(report)
 app.command()(new)
-app.command()(sweep)
+app.command("sweep")(sweep_command)
 
 
-@app.command()
-def compare(
+@app.command("compare")
+def compare_command(
     problem: Annotated[
         list[str] | None,
         typer.Argument(metavar="[PROBLEM]...", help="Built-in problems; routing by default."),
@@ -176,7 +176,7 @@ def compare(
       tidewolf compare --json | jq '.standings[].saving'
     """
     from tidewolf import problems
-    from tidewolf.evaluation.compare import compare as play_all
+    from tidewolf.evaluation.compare import compare
     from tidewolf.evaluation.comparison import FILES, require_free
     from tidewolf.experiments.keys import learner_named
     from tidewolf.report import comparison as page
@@ -184,19 +184,19 @@ def compare(
     builders = {name: problems.named(name) for name in problem or ["routing"]}
     learners = {name: learner_named(name) for name in learner or _CONTESTANTS}
     swept = {
-        "cautions": numbers(cautions, "--cautions", float),
-        "budgets": numbers(budgets, "--budgets", float),
+        "cautions": parse_numbers(cautions, "--cautions", float),
+        "budgets": parse_numbers(budgets, "--budgets", float),
     }
-    seeded = numbers(seeds, "--seeds", int)
+    seeded = parse_numbers(seeds, "--seeds", int)
     streams = {name: partial(build, rounds) for name, build in builders.items()}
     require_free(out, [*FILES, "comparison.html", *page.pictures(list(streams)).values()], force)
     with screen.tournament(not quiet) as follow:
-        found = play_all(learners, streams, **swept, seeds=seeded, progress=follow)
+        found = compare(learners, streams, **swept, seeds=seeded, progress=follow)
     found.save(out, force=force)
     page.write(out / "comparison.html", found, date=datetime.now(UTC))
     page.write_pictures(out, found)
     if as_json:
-        typer.echo(as_text(found.summary()), nl=False)
+        typer.echo(json_text(found.summary()), nl=False)
     elif not quiet:
         screen.show_comparison(found, out / "comparison.html")
 
@@ -246,7 +246,7 @@ def check(
             "seed": seed,
             "examples": [each._asdict() for each in outcomes],
         }
-        typer.echo(as_text(record), nl=False)
+        typer.echo(json_text(record), nl=False)
     for number, each in enumerate(outcomes, start=1):
         if each.broken is not None:
             raise LawBroken(f"Example {number} of {len(outcomes)}: {each.broken}")
@@ -271,10 +271,10 @@ def list_(
       tidewolf list LyapunovDescent
       tidewolf list | grep Simplex
     """
-    from tidewolf.cli.members import members, named, settings
+    from tidewolf.cli.members import about, members, settings
 
     if name is not None:
-        screen.show_settings(name, named(name), settings(name))
+        screen.show_settings(name, about(name), settings(name))
         return
     for title, found in members().items():
         screen.show_members(title, found)

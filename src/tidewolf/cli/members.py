@@ -15,14 +15,14 @@ from tidewolf.experiments.toml import hint
 def members() -> dict[str, dict[str, str]]:
     """Names and what they are, under the titles of their lists."""
     return {
-        title: {name: _about(member) for name, member in found.items()}
+        title: {name: _summary(member) for name, member in found.items()}
         for title, found in _every().items()
     }
 
 
-def named(name: str) -> str:
+def about(name: str) -> str:
     """What the one of this name is."""
-    return _about(_found(name)[1])
+    return _summary(_found(name)[1])
 
 
 def settings(name: str) -> Mapping[str, Setting]:
@@ -52,6 +52,6 @@ def _every() -> dict[str, dict[str, Any]]:
     }
 
 
-def _about(member: Any) -> str:
+def _summary(member: Any) -> str:
     """The first paragraph of a docstring, on one line."""
     return " ".join((member.__doc__ or "").strip().partition("\n\n")[0].split())

@@ -10,7 +10,7 @@ from tidewolf.core.errors import InvalidInput
 N = TypeVar("N", int, float)
 
 
-def numbers(text: str, option: str, kind: Callable[[str], N]) -> list[N]:
+def parse_numbers(text: str, option: str, kind: Callable[[str], N]) -> list[N]:
     """The numbers of an option, which have commas between."""
     try:
         return [kind(part) for part in text.split(",")]

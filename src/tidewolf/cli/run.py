@@ -42,7 +42,7 @@ def learners(incomplete: str) -> list[str]:
     return [name for name in (*every(), *rivals.every()) if name.startswith(incomplete)]
 
 
-def run(
+def run_command(
     experiment: Annotated[
         str,
         typer.Argument(
@@ -256,7 +256,7 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
         raise Interrupted(f"Interrupted; `tidewolf resume {folder.path}` goes on.") from None
     left_out = folder.experiment.left_out(found[0].problem)
     if as_json:
-        typer.echo(as_text({"runs": folder.records(found), "left_out": left_out}), nl=False)
+        typer.echo(json_text({"runs": folder.records(found), "left_out": left_out}), nl=False)
     elif not quiet:
         for each in found:
             title = f"{folder.experiment.name}: {len(each.problem):,} rounds, seed {each.seed}"
@@ -301,6 +301,6 @@ def _stoppable() -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
-def as_text(value: object) -> str:
+def json_text(value: object) -> str:
     """Plain data as JSON for people and programs."""
     return json.dumps(value, indent=2, allow_nan=False) + "\n"

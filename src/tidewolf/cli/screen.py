@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.recording import Moment
     from tidewolf.evaluation.run import Run
     from tidewolf.experiments.folder import Follow
-    from tidewolf.experiments.sweep import Line, Stage, Sweep
+    from tidewolf.experiments.sweep import Stage, Sweep, SweepLine
 
 _TITLES = (
     "learner",
@@ -140,7 +140,7 @@ def show_outcome(outcome: Outcome, *, named: bool) -> None:
 
 
 @contextmanager
-def sweep(shown: bool) -> Iterator[Callable[[Stage], None]]:
+def sweep_progress(shown: bool) -> Iterator[Callable[[Stage], None]]:
     """What keeps one line moving over all cells; nothing is shown where stderr is not a
     terminal.
     """
@@ -237,7 +237,7 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
 def show_sweep(found: Sweep, table: Path) -> None:
     """Every setting's means over seeds, a round; what failed, and where the table is."""
     console = Console(highlight=False)
-    groups: dict[tuple[str, int | None], list[Line]] = {}
+    groups: dict[tuple[str, int | None], list[SweepLine]] = {}
     for line in found.lines():
         groups.setdefault((line.experiment, line.rounds), []).append(line)
     for (experiment, rounds), lines in groups.items():

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from tidewolf.cli import screen
-from tidewolf.cli.options import numbers
-from tidewolf.cli.run import as_text, asked_for, experiments, learners
+from tidewolf.cli.options import parse_numbers
+from tidewolf.cli.run import asked_for, experiments, json_text, learners
 from tidewolf.core.errors import Interrupted, InvalidInput
 
 
-def sweep(
+def sweep_command(
     experiment: Annotated[
         str,
         typer.Argument(
@@ -98,8 +98,8 @@ def sweep(
     asked = asked_for(experiment, None, learner, None)
     cells = plan(
         asked,
-        horizons=() if horizons is None else numbers(horizons, "--horizons", int),
-        seeds=() if seeds is None else numbers(seeds, "--seeds", int),
+        horizons=() if horizons is None else parse_numbers(horizons, "--horizons", int),
+        seeds=() if seeds is None else parse_numbers(seeds, "--seeds", int),
         knobs=dict(map(_knob, knob or ())),
     )
     engine = (
@@ -110,7 +110,7 @@ def sweep(
     folder = out or (asked.folder or Path("out")) / "sweep"
     stage = sweeps.Stage(0, 0, len(cells))
     try:
-        with screen.sweep(not quiet) as follow:
+        with screen.sweep_progress(not quiet) as follow:
 
             def moved(now: sweeps.Stage) -> None:
                 nonlocal stage
@@ -124,7 +124,7 @@ def sweep(
             "on from there."
         ) from None
     if as_json:
-        typer.echo(as_text({"runs": found.rows}), nl=False)
+        typer.echo(json_text({"runs": found.rows}), nl=False)
     elif not quiet:
         screen.show_sweep(found, folder / RESULTS)
 
@@ -133,6 +133,6 @@ def _knob(text: str) -> tuple[str, list[float]]:
     name, equals, values = text.partition("=")
     if not equals:
         raise InvalidInput(f"--knob takes a name and values, such as caution=1,10, not {text!r}.")
-    return name, numbers(
+    return name, parse_numbers(
         values, f"--knob {name}", lambda part: int(part) if part.strip().isdigit() else float(part)
     )

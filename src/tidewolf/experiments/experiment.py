@@ -29,12 +29,12 @@ from tidewolf.experiments.keys import (
     problem_keys,
     with_defaults,
 )
-from tidewolf.experiments.toml import Document, hint, written
+from tidewolf.experiments.toml import Document, hint, to_toml
 from tidewolf.loop import play
 from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
-FORMAT = 1
+FILE_FORMAT = 1
 DEFAULT_LEARNERS = (
     "LyapunovDescent",
     "SinhaVaze",
@@ -337,7 +337,7 @@ class Experiment:
             "checkpoint_seconds": self.checkpoint_seconds,
         }
         data = {
-            "format": FORMAT,
+            "format": FILE_FORMAT,
             "name": self.name,
             "title": self.title or None,
             "rounds": self.rounds,
@@ -349,7 +349,7 @@ class Experiment:
             "learners": [each.table("name") for each in self.learners],
             "outputs": outputs,
         }
-        return written({key: value for key, value in data.items() if value is not None})
+        return to_toml({key: value for key, value in data.items() if value is not None})
 
 
 def _refusal(name: str, problem: Problem) -> str | None:

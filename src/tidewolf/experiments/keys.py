@@ -69,7 +69,7 @@ _ONE_FLOW = (
 """What a file may say of one flow from a source to a target, beside what the set declares."""
 
 
-class Part(NamedTuple):
+class Inner(NamedTuple):
     """What a setting is made of: things that a file describes by tables of their own."""
 
     kind: type
@@ -143,14 +143,14 @@ def kind_named(name: str) -> type:
     return {**set_kinds(), **function_kinds()}[name]
 
 
-def part_of(setting: Setting) -> Part | None:
+def inner_of(setting: Setting) -> Inner | None:
     """What a setting is made of, where that is a set or a batch of functions, or several."""
     for hint_ in _alternatives(setting.takes):
         several = get_origin(hint_) in (tuple, list, Sequence)
         kind = get_args(hint_)[0] if several else hint_
         for base in (ConvexSet, Batch):
             if isinstance(kind, type) and issubclass(kind, base):
-                return Part(base, several)
+                return Inner(base, several)
     return None
 
 
@@ -222,7 +222,7 @@ def read_value(
     document: Document, path: tuple[str | int, ...], value: Any, setting: Setting
 ) -> Any:
     """The value of one key, frozen; what is of another kind is refused."""
-    part = part_of(setting)
+    part = inner_of(setting)
     if part is not None:
         kinds: Mapping[str, type] = set_kinds() if part.kind is ConvexSet else function_kinds()
         if not part.several:
@@ -308,7 +308,7 @@ def with_location(error: TidewolfError, place: Place, known: Keys | None = None)
 
 def words_of(setting: Setting) -> str:
     """What a file may write for a setting."""
-    part = part_of(setting)
+    part = inner_of(setting)
     if part is None:
         return setting.words
     what = "set" if part.kind is ConvexSet else "function"
@@ -339,7 +339,7 @@ def _implied(table: Mapping[str, Any], kinds: Mapping[str, type]) -> str:
 
 
 def _readable(setting: Setting) -> bool:
-    return setting.check is not None or part_of(setting) is not None
+    return setting.check is not None or inner_of(setting) is not None
 
 
 def _describable(kind: type) -> bool:

@@ -18,7 +18,7 @@ from tidewolf.core.settings import Check, Count, Number, Seed, Setting, Text
 from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.experiment import (
     DEFAULT_LEARNERS,
-    FORMAT,
+    FILE_FORMAT,
     TABLES,
     Experiment,
     Tables,
@@ -125,10 +125,10 @@ def read(text: str, path: Path) -> Experiment:
                 f"an experiment has no key {name!r}; it takes {', '.join(TOP)}.{hint(name, TOP)}",
                 name,
             )
-    if (found := _value(document, "format", Count(), FORMAT)) > FORMAT:
+    if (found := _value(document, "format", Count(), FILE_FORMAT)) > FILE_FORMAT:
         raise NewerFormat(
-            f"{document.place('format')}: this tidewolf reads formats up to {FORMAT}, not {found}. "
-            "Install a newer tidewolf."
+            f"{document.place('format')}: this tidewolf reads formats up to {FILE_FORMAT}, not "
+            f"{found}. Install a newer tidewolf."
         )
     stream = _stream(document, folder)
     outputs = read_settings(

@@ -4,9 +4,9 @@ explained.
 
 from __future__ import annotations
 
-from tidewolf.experiments.experiment import FORMAT
+from tidewolf.experiments.experiment import FILE_FORMAT
 from tidewolf.experiments.keys import problem_keys, read_plain
-from tidewolf.experiments.toml import written
+from tidewolf.experiments.toml import to_toml
 
 _TEXT = """\
 # An experiment of tidewolf: tidewolf run {name}.toml
@@ -122,10 +122,10 @@ def template(name: str, problem: str) -> str:
         for key, setting in problem_keys(problem).items()
         if read_plain(setting, setting.default) is not None
     }
-    stream = written({"problem": problem, **defaults})
+    stream = to_toml({"problem": problem, **defaults})
     return _TEXT.format(
         name=name,
-        format=FORMAT,
-        quoted=written({"name": name}).partition(" = ")[2].strip(),
+        format=FILE_FORMAT,
+        quoted=to_toml({"name": name}).partition(" = ")[2].strip(),
         stream=stream,
     )
