@@ -1,5 +1,5 @@
-"""An experiment: a set, a stream, learners, rounds, seeds, values of the knob, and where the
-results go. A frozen value.
+"""An experiment: a set, a stream, learners, rounds, seeds, values of caution, and where the results
+go. A frozen value.
 
 `load` (reading.py) reads it from a TOML file; `resolved` fills every default in, so that the file
 it is written to (`toml`) says all there is to say.
@@ -19,8 +19,8 @@ from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, Wron
 from tidewolf.core.settings import Count, Number, Seed, Text, validate
 from tidewolf.experiments.building import build
 from tidewolf.experiments.choice import Choice, as_pair
+from tidewolf.experiments.key_tables import Place
 from tidewolf.experiments.keys import (
-    Place,
     kind_keys,
     kind_named,
     learner_keys,
@@ -203,7 +203,20 @@ class Experiment:
 
     @classmethod
     def builtin(cls, name: str, **given: Any) -> Experiment:
-        """A built-in problem under its own name."""
+        """A built-in problem under its own name.
+
+        Parameters
+        ----------
+        name : str
+            The problem, as `tidewolf list` calls it.
+        **given
+            Settings of the problem.
+
+        Returns
+        -------
+        Experiment
+            With the learners that play where nobody is named.
+        """
         known = problem_keys(name)
         for key in given:
             if key not in known:
@@ -231,7 +244,13 @@ class Experiment:
         return problem(self, seed)
 
     def entrants(self) -> tuple[Choice, ...]:
-        """The learners with the knob's values set."""
+        """The learners that play, each at every value of caution where it has one to set.
+
+        Returns
+        -------
+        tuple of Choice
+            In the order of `learners`, none twice.
+        """
         found = []
         for choice in self.learners:
             swept = "caution" in learner_keys(choice.name) and "caution" not in choice.given
@@ -244,6 +263,20 @@ class Experiment:
     def learner(self, entrant: Choice, problem: Problem, seed: int) -> Learner[Any]:
         """An entrant made for a problem: its horizon is the problem's length, its seed the run's,
         unless it sets them itself.
+
+        Parameters
+        ----------
+        entrant : Choice
+            One of `entrants`.
+        problem : Problem
+            What it is to play.
+        seed : int
+            Of everything random in the learner.
+
+        Returns
+        -------
+        Learner
+            Ready for `tidewolf.run`.
         """
         if not isinstance(entrant, Choice) or not isinstance(problem, Problem):
             raise WrongType(
@@ -299,7 +332,15 @@ class Experiment:
     def resolved(self, rounds: int | None = None) -> Experiment:
         """The same with every default filled in.
 
-        `rounds` is the length of its problem, where that is at hand.
+        Parameters
+        ----------
+        rounds : int, optional
+            The length of its problem, where that is at hand. None: the problem is built to see.
+
+        Returns
+        -------
+        Experiment
+            One whose `toml` says all there is to say, with absolute paths.
         """
         rounds = (
             len(self.problem(self.seeds[0]))

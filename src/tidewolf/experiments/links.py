@@ -16,14 +16,13 @@ from tidewolf.core.errors import CyclicGraph, InvalidInput, TidewolfError, Unkno
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.experiments.building import require_file, value_of
 from tidewolf.experiments.choice import Choice
+from tidewolf.experiments.key_tables import Place, with_location
 from tidewolf.experiments.keys import (
     Keys,
-    Place,
     carries_flow,
     keys_of,
     kind_keys,
     kind_named,
-    with_location,
 )
 from tidewolf.experiments.toml import hint
 from tidewolf.problems import Graph, Table, read_graph

@@ -28,12 +28,11 @@ from tidewolf.core.types import NDArray
 from tidewolf.experiments.building import build_choice, read_numbers, require_file
 from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.experiment import TABLES, Experiment, Tables
+from tidewolf.experiments.key_tables import Place, with_location
 from tidewolf.experiments.keys import (
-    Place,
     kind_keys,
     kind_named,
     problem_keys,
-    with_location,
 )
 from tidewolf.experiments.links import LinkSet, build_on_links
 from tidewolf.experiments.toml import hint

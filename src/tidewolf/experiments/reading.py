@@ -23,6 +23,7 @@ from tidewolf.experiments.experiment import (
     Experiment,
     Tables,
 )
+from tidewolf.experiments.key_tables import read_choice, read_settings, read_value
 from tidewolf.experiments.keys import (
     Keys,
     format_value,
@@ -31,9 +32,6 @@ from tidewolf.experiments.keys import (
     learner_keys,
     moved,
     problem_keys,
-    read_choice,
-    read_settings,
-    read_value,
     set_kinds,
     takes_a_set,
     words_of,
