@@ -19,7 +19,7 @@ from typer.main import get_command
 
 from tidewolf import __version__
 from tidewolf.cli import screen
-from tidewolf.cli.options import parse_numbers
+from tidewolf.cli.options import AsJson, LearnerNames, Quiet, parse_numbers
 from tidewolf.cli.run import json_text, new, report, resume, run_command
 from tidewolf.cli.sweep import sweep_command
 from tidewolf.core.arrays import as_count
@@ -131,10 +131,7 @@ def compare_command(
         list[str] | None,
         typer.Argument(metavar="[PROBLEM]...", help="Built-in problems; routing by default."),
     ] = None,
-    learner: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A learner or a rival; give it again for several."),
-    ] = None,
+    learner: LearnerNames = None,
     rounds: Annotated[
         int | None,
         typer.Option(metavar="N", help="How many rounds; as many as each problem has by default."),
@@ -153,12 +150,8 @@ def compare_command(
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite the comparison that DIR holds.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress line and no table.")
-    ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """A tournament: frontiers of regret against violation as caution moves.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidewolf.cli import screen
+from tidewolf.cli.options import AsJson, ExperimentName, LearnerNames, Quiet
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import Interrupted, InvalidInput
 
@@ -26,43 +27,13 @@ if TYPE_CHECKING:
 _OUT = Path("out")
 
 
-def experiments(incomplete: str) -> list[str]:
-    """What EXPERIMENT may be, for the shell to complete."""
-    from tidewolf import problems
-
-    here = [str(path) for path in sorted(Path().glob("*.toml"))]
-    return [name for name in (*here, *problems.every()) if name.startswith(incomplete)]
-
-
-def learners(incomplete: str) -> list[str]:
-    """What --learner may be, for the shell to complete."""
-    from tidewolf import rivals
-    from tidewolf.learners import every
-
-    return [name for name in (*every(), *rivals.every()) if name.startswith(incomplete)]
-
-
 def run_command(
-    experiment: Annotated[
-        str,
-        typer.Argument(
-            metavar="EXPERIMENT",
-            help="A built-in problem (`tidewolf list`) or a TOML file (`tidewolf new`).",
-            autocompletion=experiments,
-        ),
-    ],
+    experiment: ExperimentName,
     rounds: Annotated[
         int | None,
         typer.Option(metavar="N", help="How many rounds; as many as the stream has by default."),
     ] = None,
-    learner: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="A learner or a rival; give it again for several.",
-            autocompletion=learners,
-        ),
-    ] = None,
+    learner: LearnerNames = None,
     seed: Annotated[
         int | None, typer.Option(metavar="S", help="The seed of everything random; 0 by default.")
     ] = None,
@@ -76,12 +47,8 @@ def run_command(
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite the run that DIR holds.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress line and no table.")
-    ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run learners on a problem, side by side.
 
@@ -120,12 +87,8 @@ def resume(
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="The folder of a run that was interrupted.")
     ],
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress line and no table.")
-    ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Go on with a run that was interrupted, killed or cut off.
 

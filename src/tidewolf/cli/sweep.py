@@ -8,28 +8,14 @@ from typing import Annotated
 import typer
 
 from tidewolf.cli import screen
-from tidewolf.cli.options import parse_numbers
-from tidewolf.cli.run import asked_for, experiments, json_text, learners
+from tidewolf.cli.options import AsJson, ExperimentName, LearnerNames, Quiet, parse_numbers
+from tidewolf.cli.run import asked_for, json_text
 from tidewolf.core.errors import Interrupted, InvalidInput
 
 
 def sweep_command(
-    experiment: Annotated[
-        str,
-        typer.Argument(
-            metavar="EXPERIMENT",
-            help="A built-in problem (`tidewolf list`) or a TOML file (`tidewolf new`).",
-            autocompletion=experiments,
-        ),
-    ],
-    learner: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="A learner or a rival; give it again for several.",
-            autocompletion=learners,
-        ),
-    ] = None,
+    experiment: ExperimentName,
+    learner: LearnerNames = None,
     horizons: Annotated[
         str | None,
         typer.Option(metavar="N,...", help="How many rounds; as many as there are by default."),
@@ -64,12 +50,8 @@ def sweep_command(
     force: Annotated[
         bool, typer.Option("--force", help="Begin anew, whatever sweep DIR holds.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress line and no table.")
-    ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Many runs: horizons x seeds x learners x knobs.
 

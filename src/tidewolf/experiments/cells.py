@@ -170,7 +170,7 @@ def crossed(
     }.items():
         if not given:
             raise InvalidInput(f"A sweep was given no {what}.")
-    turned = [choice for entrant in entrants for choice in _turned(entrant, knobs or {})]
+    entered = [choice for entrant in entrants for choice in _at_each_value(entrant, knobs or {})]
     for name in knobs or {}:
         if not any(name in learner_keys(entrant.name) for entrant in entrants):
             everyone = ", ".join(dict.fromkeys(entrant.name for entrant in entrants))
@@ -178,7 +178,7 @@ def crossed(
                 f"No learner of this sweep has a setting called {name!r}; the learners are "
                 f"{everyone}."
             )
-    return tuple(dict.fromkeys(Cell(source, *each) for each in product(rounds, counted, turned)))
+    return tuple(dict.fromkeys(Cell(source, *each) for each in product(rounds, counted, entered)))
 
 
 def attempt(cell: Cell) -> Row:
@@ -202,19 +202,19 @@ def _played(cell: Cell) -> Row:
     with warnings.catch_warnings():
         # a sweep over horizons begins with short ones; `bound_reason` says so too
         warnings.simplefilter("ignore", ShortHorizon)
-        problem, best = _venue(cell.source, cell.rounds, cell.seed)
+        problem, best = _problem_and_comparator(cell.source, cell.rounds, cell.seed)
         return run(
             cell.source.learner(cell.entrant, problem, cell.seed), problem.stream, comparator=best
         ).summary()
 
 
 @lru_cache(maxsize=2)
-def _venue(source: Source, rounds: int | None, seed: int) -> tuple[Problem, Comparator]:
+def _problem_and_comparator(source: Source, rounds: int | None, seed: int) -> tuple[Problem, Comparator]:
     problem = source.problem(rounds, seed)
     return problem, hindsight(problem)[0]
 
 
-def _turned(entrant: Choice, knobs: Mapping[str, Sequence[Any]]) -> list[Choice]:
+def _at_each_value(entrant: Choice, knobs: Mapping[str, Sequence[Any]]) -> list[Choice]:
     """The entrant at every combination of the knobs that are its to turn."""
     known = learner_keys(entrant.name)
     found = [entrant.given]
