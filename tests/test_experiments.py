@@ -418,7 +418,7 @@ def test_tables_of_different_lengths_or_clocks(network, numbers):
         ),
         (
             SMALL + "[[learners]]\nname = 'PrimalDual'\nblock = 0\n",
-            "line 5, column 1: The block must be at least 1, not 0.",
+            "line 5, column 1: block of PrimalDual must be at least 1, not 0.",
         ),
         (
             "learners = ['SinhaVaze',\n  'Lyapunov']\n" + SMALL,
