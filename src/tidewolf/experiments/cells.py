@@ -209,7 +209,9 @@ def _played(cell: Cell) -> Row:
 
 
 @lru_cache(maxsize=2)
-def _problem_and_comparator(source: Source, rounds: int | None, seed: int) -> tuple[Problem, Comparator]:
+def _problem_and_comparator(
+    source: Source, rounds: int | None, seed: int
+) -> tuple[Problem, Comparator]:
     problem = source.problem(rounds, seed)
     return problem, hindsight(problem)[0]
 

@@ -42,6 +42,10 @@ from tidewolf.sets.graphs.settings import Commodities, Links, Node, Supplies
 Keys = Mapping[str, Setting]
 
 
+_NOTHING = Setting("", None, None, False, None).words
+"""What a file may write for a setting that only Python code can give."""
+
+
 class FileKey(Setting):
     """A key that belongs to files, and to no class: it is checked where it is read."""
 
@@ -212,7 +216,7 @@ def format_value(value: Any) -> str:
 
 
 def _readable(setting: Setting) -> bool:
-    return setting.check is not None or inner_of(setting) is not None
+    return setting.words != _NOTHING or inner_of(setting) is not None
 
 
 def _describable(kind: type) -> bool:
