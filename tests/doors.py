@@ -593,6 +593,8 @@ def _experiments(folder: Path) -> Iterator[Door]:
             "capacities": folder / "table.csv",
             "weights": None,
             "budgets": None,
+            "losses": None,
+            "constraints": None,
         },
     )
     file = folder / "small.toml"

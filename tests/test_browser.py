@@ -12,7 +12,8 @@ import pytest
 
 import tidewolf as tw
 from tidewolf import report
-from tidewolf.experiments.experiment import DEFAULT_LEARNERS, learner_named
+from tidewolf.experiments.experiment import DEFAULT_LEARNERS
+from tidewolf.experiments.keys import learner_named
 from tidewolf.report import comparison
 from tidewolf.rivals import SinhaVaze
 

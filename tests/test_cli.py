@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from tidewolf import __version__, learners, problems, rivals, sets
+from tidewolf import __version__, functions, learners, problems, rivals, sets
 from tidewolf.cli import main
 from tidewolf.cli.app import _CONTESTANTS
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS
@@ -501,9 +501,23 @@ def test_the_list_names_everything_there_is(capsys):
         *problems.every(),
         *learners.every(),
         *rivals.every(),
-        *(each.__name__ for each in sets.every()),
+        *(each.__name__ for each in (*sets.every(), *functions.every())),
     ]
     assert set(names) <= set(words)
+
+
+def test_the_list_explains_the_settings_of_one(capsys):
+    assert main(["list", "Simplex"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("Simplex\n  Nonnegative vectors of n entries")
+    assert "\nn : a whole number\n    How many entries a point has." in said
+    assert "\ntotal : a number, 1.0 by default\n    What the entries sum to." in said
+    for name in ("routing", "LyapunovDescent", "SinhaVaze", "Product", "FlowPolytope", "Affine"):
+        assert main(["list", name]) == 0
+        assert capsys.readouterr().out.startswith(f"{name}\n")
+    assert main(["list", "Simplx"]) == 2
+    sentence = "There is nothing called 'Simplx'; see `tidewolf list`. Did you mean Simplex?\n"
+    assert capsys.readouterr().err == sentence
 
 
 @pytest.mark.parametrize("package", ["typer", "rich", "matplotlib", "pyarrow"])

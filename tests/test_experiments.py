@@ -14,20 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf import learners, problems, rivals
+from tidewolf import functions, learners, problems, rivals, sets
 from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, NewerFormat, TidewolfError
 from tidewolf.experiments import Choice, Experiment, load
-from tidewolf.experiments.experiment import (
-    _OUTPUTS,
-    _TOP,
-    DEFAULT_LEARNERS,
-    FLOW,
-    TABLES,
-    plain_sets,
-)
+from tidewolf.experiments.building import build_choice
+from tidewolf.experiments.experiment import DEFAULT_LEARNERS, TABLES
+from tidewolf.experiments.key_tables import Place
+from tidewolf.experiments.keys import function_kinds, kind_keys, set_kinds
+from tidewolf.experiments.reading import OUTPUTS, TOP
 from tidewolf.experiments.template import template
-from tidewolf.experiments.toml import parse, written
+from tidewolf.experiments.toml import parse, to_toml
 
 LINKS = [
     ("SEA", "DEN"),
@@ -318,7 +315,7 @@ def test_other_sets_and_limits(network, numbers):
             "network.toml",
             "[stream]",
             "demand = 0\n[stream]",
-            "network.toml, line 6, column 1: The demand must be greater than 0, not 0.",
+            "network.toml, line 6, column 1: demand must be greater than 0, not 0.",
         ),
         (
             "network.toml",
@@ -405,11 +402,11 @@ def test_tables_of_different_lengths_or_clocks(network, numbers):
         (SMALL + '[set]\nkind = "Simplex"\n', "line 3, column 1: Simplex needs n, a whole number."),
         (
             SMALL + '[set]\nkind = "Simplex"\nn = 0\n',
-            "line 5, column 1: The size n of a simplex must be at least 1, not 0.",
+            "line 5, column 1: n of Simplex must be at least 1, not 0.",
         ),
         (
             SMALL + '[set]\nkind = "Box"\nlower = [0, [1]]\nupper = [1, 1]\n',
-            "line 5, column 1: lower is a list of numbers, not a list.",
+            "line 5, column 1: lower is a list of numbers or the name of a table, not a list.",
         ),
         (SMALL + "[set]\nn = 3\n", "line 3, column 1: [set] needs a kind; there are Birkhoff"),
         (
@@ -424,7 +421,7 @@ def test_tables_of_different_lengths_or_clocks(network, numbers):
         ),
         (
             SMALL + "[[learners]]\nname = 'PrimalDual'\nblock = 0\n",
-            "line 5, column 1: The block must be at least 1, not 0.",
+            "line 5, column 1: block of PrimalDual must be at least 1, not 0.",
         ),
         (
             "learners = ['SinhaVaze',\n  'Lyapunov']\n" + SMALL,
@@ -433,18 +430,18 @@ def test_tables_of_different_lengths_or_clocks(network, numbers):
         ("learners = 3\n" + SMALL, "line 1, column 1: learners are tables"),
         (
             "rounds = 0\n" + SMALL,
-            "line 1, column 1: The number of rounds must be at least 1, not 0.",
+            "line 1, column 1: rounds must be at least 1, not 0.",
         ),
         ("rounds = 1.5\n" + SMALL, "line 1, column 1: rounds is a whole number, not 1.5."),
-        ("seeds = [0, -1]\n" + SMALL, "line 1, column 13: A seed must be at least 0, not -1."),
+        ("seeds = [0, -1]\n" + SMALL, "line 1, column 13: seeds must be at least 0, not -1."),
         ("seeds = []\n" + SMALL, "line 1, column 1: seeds is an empty list"),
         (
             "caution = [1,\n 'x']\n" + SMALL,
-            "line 2, column 2: caution are numbers, such as caution = [1, 10], not 'x'.",
+            "line 2, column 2: caution is a number, not 'x'.",
         ),
         (
             "caution = 0\n" + SMALL,
-            "line 1, column 1: A value of caution must be greater than 0, not 0.",
+            "line 1, column 1: caution must be greater than 0, not 0.",
         ),
         (
             SMALL + "[outputs]\ncheckpoint_seconds = 0\n",
@@ -541,6 +538,175 @@ def test_a_resolved_network_can_be_read_from_anywhere(network, monkeypatch, tmp_
     assert again.problem(0).stream == here.stream
 
 
+# sets and functions with arrays, graphs and parts of their own
+
+
+def built(folder, text):
+    (folder / "e.toml").write_text(text)
+    return load(folder / "e.toml").problem(0)
+
+
+STREAM = '[stream]\ncosts = "costs.csv"\ncapacities = "capacities.csv"\n'
+
+
+def test_functions_by_name_with_lists_and_tables(network, numbers):
+    order = [3, 0, 6, 1, 5, 2, 4]
+    (network / "returns.csv").write_text(table("abc", 1.0 + numbers[0][:, :3]))
+    (network / "weights.csv").write_text(table("cab", numbers[1][:, [2, 0, 1]]))
+    (network / "budgets.csv").write_text(table(["budget"], np.full((ROUNDS, 1), 0.9)))
+    text = (
+        '[set]\nkind = "Simplex"\nn = 3\n[stream.losses]\nkind = "LogWealth"\nreturns = '
+        '"returns.csv"\n[stream.constraints]\nkind = "Affine"\nA = "weights.csv"\nb = '
+        '"budgets.csv"\n'
+    )
+    problem = built(network, text)
+    assert problem.stream.losses == functions.LogWealth(1.0 + numbers[0][:, :3])
+    assert problem.stream.constraints == functions.Affine(numbers[1][:, :3], np.full(ROUNDS, 0.9))
+    assert problem.labels == ("a", "b", "c")
+    assert problem.title == "A point of a Simplex under LogWealth losses."
+    pieces = np.random.default_rng(0).random((ROUNDS, 2, len(LINKS)))
+    np.savez("a.npz", pieces)
+    np.save("b.npy", np.ones((ROUNDS, 2)))
+    (network / "mixed.csv").write_text(table([NAMES[i] for i in order], numbers[0][:, order]))
+    flow = built(
+        network,
+        NETWORK.partition("[stream]")[0]
+        + '[stream.losses]\nkind = "Linear"\nC = "mixed.csv"\n[stream.constraints]\nkind = '
+        '"MaxAffine"\nA = "a.npz"\nb = "b.npy"\n',
+    )
+    assert flow.stream.losses == functions.Linear(numbers[0])
+    assert flow.stream.constraints == functions.MaxAffine(pieces, np.ones((ROUNDS, 2)))
+    assert flow.labels == tuple(NAMES)
+
+
+def test_tables_and_functions_go_together_round_by_round(network, numbers):
+    losses = '[set]\nkind = "Simplex"\nn = 7\n[stream]\ncosts = "costs.csv"\n'
+    few = losses + '[stream.constraints]\nkind = "Capacity"\nc = [[1, 1, 1, 1, 1, 1, 1]]\n'
+    assert refused(few) == (
+        "[stream.constraints] has 1 rounds and costs.csv has 40; each round needs a loss and a "
+        "limit."
+    )
+    (network / "all.toml").write_text(
+        losses + '[stream.constraints]\nkind = "Capacity"\nc = "capacities.csv"\n'
+    )
+    (network / "plain.toml").write_text(losses + 'capacities = "capacities.csv"\n')
+    assert load("all.toml").problem(0).stream == load("plain.toml").problem(0).stream
+    again = load("all.toml").resolved()
+    (network / "resolved.toml").write_text(again.toml())
+    assert load("resolved.toml") == again
+
+
+def test_graph_files_make_every_set_that_is_made_of_links(network, numbers):
+    (network / "links.csv").write_text(
+        "tail,head,km,room\n"
+        + "".join(f"{tail},{head},{i + 1},2\n" for i, (tail, head) in enumerate(LINKS))
+    )
+    (network / "supplies.csv").write_text("node,supply\nSEA,1\nNYC,-1\n")
+    (network / "demands.csv").write_text("source,target,demand\nSEA,NYC,2\nSFO,HOU,0.5\n")
+    text = 'graph = "links.csv"\n' + STREAM
+    carried = 'supplies = "supplies.csv"\nupper = "room"\n'
+    assert (
+        tw.sets.CapacitatedFlow.from_edges(
+            LINKS, supplies={"SEA": 1.0, "NYC": -1.0}, upper=np.full(len(LINKS), 2.0)
+        )
+        == built(network, "[set]\n" + carried + text).K
+    )
+    named = built(network, '[set]\nkind = "SpanningTrees"\n' + text)
+    assert tw.sets.SpanningTrees(LINKS) == named.K
+    assert named.labels == tuple(NAMES)
+    both = load_set(network, '[set]\nlengths = "km"\ncommodities = "demands.csv"\n' + text)
+    assert both == tw.sets.MultiFlow.from_edges(
+        LINKS, [("SEA", "NYC", 2.0), ("SFO", "HOU", 0.5)], lengths=np.arange(1.0, 8.0)
+    )
+    pairs = '[set]\nkind = "Matching"\ngraph = [["a", 1], ["b", 1]]\n'
+    assert load_set(network, pairs + SMALL) == tw.sets.Matching([("a", 1), ("b", 1)])
+
+
+def load_set(folder, text):
+    (folder / "e.toml").write_text(text)
+    read = load(folder / "e.toml")
+    return build_choice(read.hard_set, Place(read.document, ("set",)))
+
+
+def test_sets_made_of_sets_are_tables_within_tables(network):
+    text = (
+        '[set]\nkind = "Product"\nparts = [{kind = "Simplex", n = 3}, {kind = "Box", lower = [0.0],'
+        " upper = [2.0]}]\n"
+    )
+    parts = [tw.sets.Simplex(3), tw.sets.Box([0.0], [2.0])]
+    assert load_set(network, text + SMALL) == tw.sets.Product(*parts)
+    np.save("low.npy", np.zeros(2))
+    text = '[set]\nkind = "Scaled"\nfactor = 3\n[set.K]\nkind = "Box"\nlower = "low.npy"\nupper = '
+    assert load_set(network, text + "[1, 1]\n" + SMALL) == tw.sets.Scaled(
+        tw.sets.Box([0.0, 0.0], [1.0, 1.0]), 3.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            '[set]\nkind = "Product"\nparts = [{kind = "Simplex", n = 3},\n {kind = "Box"}]\n',
+            "line 4, column 2: Box needs lower, a list of numbers or the name of a table.",
+        ),
+        (
+            '[set]\nkind = "Product"\nparts = [{kind = "Simplex", n = 0}]\n',
+            "line 3, column 29: n of Simplex must be at least 1, not 0.",
+        ),
+        (
+            '[set]\nkind = "Product"\nparts = 3\n',
+            "line 3, column 1: parts is a list of tables, each of which describes a set, not 3.",
+        ),
+        (
+            '[set]\nkind = "Scaled"\nfactor = 2.0\nK = 3\n',
+            'line 4, column 1: set.K is a table with a kind, such as kind = "Birkhoff", not 3.',
+        ),
+        (
+            '[set]\nkind = "Permutahedron"\nweights = "none.csv"\n',
+            "line 3, column 1: there is no file none.csv; paths are seen from the folder",
+        ),
+        ('[set]\nkind = "Simplex"\nn = 3\ntotal = nan\n', "line 4, column 1: total is a number"),
+        (
+            '[set]\ngraph = [["a", "b"]]\nsource = "a"\ntarget = "c"\n',
+            "line 4, column 1: no link of the graph touches the node 'c', the target.",
+        ),
+        (
+            '[set]\nkind = "Matching"\ngraph = [["a"]]\n',
+            "line 3, column 1: graph is the name of a graph's file, or a list of [tail, head]",
+        ),
+        ('[set]\ngraph = "links.csv"\n', "line 1, column 1: [set] needs a kind; there are"),
+        (
+            '[set]\ngraph = "links.csv"\nsorce = "SEA"\ntarget = "NYC"\n',
+            "line 3, column 1: FlowPolytope has no setting called 'sorce'",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_part_is_said_where_it_stands(network, text, said):
+    assert said in refused(text + SMALL)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[stream.losses]\nkind = "Linaer"\n', "line 5, column 1: there is no function called"),
+        ('[stream]\nlosses = "Linear"\n', "stream.losses is a table with a kind"),
+        ('[stream.losses]\nkind = "Linear"\nC = "x.csv"\n', "A stream needs limits: capacities"),
+        (
+            '[stream.losses]\nkind = "Affine"\nA = [[1, 2, 3]]\nb = [1, 2]\n[stream.constraints]\n'
+            'kind = "Capacity"\nc = [[1, 1, 1]]\n',
+            "bad.toml, line 7, column 1: b of Affine",
+        ),
+        (
+            '[stream.losses]\nkind = "Linear"\nC = [[1, 2]]\n[stream.constraints]\n'
+            'kind = "Capacity"\nc = [[1, 1]]\n',
+            "The stream of bad takes points of shape (2,); the points of its set have shape (3,).",
+        ),
+    ],
+)
+def test_what_is_wrong_with_functions_is_said_where_it_stands(network, text, said):
+    assert said in refused('[set]\nkind = "Simplex"\nn = 3\n' + text)
+
+
 # the commented file
 
 
@@ -557,10 +723,12 @@ def test_the_commented_file_explains_every_key_and_no_other():
     keys = set(re.findall(r"^(?:# )?(\w+) = ", text, re.MULTILINE)) | set(
         re.findall(r"^(?:# )?\[+(\w+)\]+$", text, re.MULTILINE)
     )
-    known = {*_TOP, *TABLES, *FLOW, *_OUTPUTS, "problem", "kind", "phase", "horizons"}
+    flow = kind_keys(tw.sets.FlowPolytope)
+    known = {*TOP, *TABLES, *flow, *OUTPUTS, "problem", "kind", "phase", "horizons"}
     assert known <= keys
-    assert keys - known == {"cap", "total", "calls_per_round"}
-    assert {"FlowPolytope", "CappedSimplex"} <= set(plain_sets())
+    assert keys - known == {"cap", "total", "calls_per_round", "returns", "A", "b"}
+    assert {"FlowPolytope", "CappedSimplex"} <= set(set_kinds())
+    assert max(map(len, text.splitlines())) <= 100
 
 
 def test_the_networks_part_of_the_commented_file_runs_when_its_marks_are_taken_away(network):
@@ -619,7 +787,7 @@ NESTED = st.dictionaries(KEYS, VALUES | TABLE | st.lists(TABLE, min_size=1, max_
 
 @given(NESTED)
 def test_what_is_written_is_read_and_every_key_is_where_it_is_said_to_be(data):
-    text = written(data)
+    text = to_toml(data)
     assert tomllib.loads(text) == data
     document = parse(text, "f.toml")
     lines = text.split("\n")
@@ -678,3 +846,85 @@ def test_places_in_the_ways_people_write(tmp_path):
     assert ("no",) not in places
     assert ("not", "a", "table") not in places
     assert parse(text, "f.toml").place("learners", 1, "unheard of") == "f.toml, line 16, column 1"
+
+
+# everything that files can describe
+
+
+def _links(thing):
+    return [[thing.nodes[i], thing.nodes[j]] for i, j in zip(thing.tails, thing.heads, strict=True)]
+
+
+def _commodities(K):
+    ends = zip(K.sources, K.targets, K.demands, strict=True)
+    return [[K.nodes[i], K.nodes[j], demand] for i, j, demand in ends]
+
+
+GRAPHS = {
+    tw.sets.FlowPolytope: lambda K: {
+        "graph": _links(K),
+        "source": K.nodes[K.source],
+        "target": K.nodes[K.target],
+    },
+    tw.sets.MultiFlow: lambda K: {"graph": _links(K), "commodities": _commodities(K)},
+    tw.sets.CapacitatedFlow: lambda K: {
+        "graph": _links(K.network),
+        "supplies": list(zip(K.network.nodes, K.network.supply, strict=True)),
+        "upper": K.network.upper,
+        "lower": K.network.lower,
+    },
+}
+"""What a file says of sets that are made by a constructor of their own."""
+
+
+def described(thing):
+    """What a file says of a set or a batch of functions."""
+    kind = next(k for k in (*sets.every(), *functions.every()) if isinstance(thing, k))
+    given = GRAPHS[kind](thing) if kind in GRAPHS else thing.fields()
+    names = {setting.name: key for key, setting in kind_keys(kind).items()}
+    return Choice.of(
+        kind.__name__,
+        {
+            names.get(name, name): plain(value)
+            for name, value in given.items()
+            if value is not None and names.get(name, name) in kind_keys(kind)
+        },
+    )
+
+
+def plain(value):
+    if isinstance(value, sets.ConvexSet | functions.Batch):
+        return described(value)
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def again(thing, path):
+    """The same after a trip through a file."""
+    choice = described(thing)
+    if isinstance(thing, sets.ConvexSet):
+        data = {"set": choice.table(), "stream": {"problem": "adversarial"}}
+    else:
+        simplex = Choice.of("Simplex", {"n": 1}).table()
+        parts = {"losses": choice.table(), "constraints": choice.table()}
+        data = {"set": simplex, "stream": parts}
+    path.write_text(to_toml(data))
+    read = load(path)
+    found = read.hard_set if isinstance(thing, sets.ConvexSet) else read.stream.losses
+    assert found == choice
+    return build_choice(found, Place(read.document, ("set",)))
+
+
+@pytest.mark.parametrize("kind", [*set_kinds().values(), *function_kinds().values()])
+def test_what_a_file_describes_is_built_as_python_does(kind, tmp_path):
+    things = [thing for thing in kind.examples() if kind is not tw.sets.MultiFlow]
+    if kind is tw.sets.MultiFlow:  # which links a commodity may use is no matter for a file
+        things = [kind.examples()[-1]]
+    for thing in things:
+        assert again(thing, tmp_path / "e.toml") == thing
+
+
+def test_every_set_and_every_function_without_code_can_be_described():
+    assert set(set_kinds()) == {kind.__name__ for kind in sets.every()}
+    assert set(function_kinds()) == {kind.__name__ for kind in functions.every()} - {"Custom"}

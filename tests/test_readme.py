@@ -11,7 +11,8 @@ import pytest
 from benchmarks.readme import PROBLEMS, README, block
 
 from tidewolf.evaluation.run import run
-from tidewolf.experiments.experiment import DEFAULT_LEARNERS, learner_named
+from tidewolf.experiments.experiment import DEFAULT_LEARNERS
+from tidewolf.experiments.keys import learner_named
 from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.problems import named
 

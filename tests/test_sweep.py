@@ -675,7 +675,7 @@ def test_an_experiment_is_known_by_what_is_in_its_files(file, tmp_path):
         ("horizons = [10, 20]", "horizons = 10", "mine.toml, line 20, column 1"),
         ("horizons = [10, 20]", "horizons = [0]", "at least 1"),
         ("horizons = [10, 20]", "horizons = []", "horizons is a list"),
-        ("caution = [1, 10]", 'caution = ["much"]', "caution is a list"),
+        ("caution = [1, 10]", 'caution = ["much"]', "caution is a number"),
         ("caution = [1, 10]", "cuation = [1]", "Did you mean caution?"),
         ("caution = [1, 10]", "seed = [1]", "not 'seed'"),
         ("costs.csv", "cots.csv", "cots.csv"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -19,9 +19,9 @@ from typer.main import get_command
 
 from tidewolf import __version__
 from tidewolf.cli import screen
-from tidewolf.cli.options import numbers
-from tidewolf.cli.run import as_text, new, report, resume, run
-from tidewolf.cli.sweep import sweep
+from tidewolf.cli.options import AsJson, LearnerNames, Quiet, parse_numbers
+from tidewolf.cli.run import json_text, new, report, resume, run_command
+from tidewolf.cli.sweep import sweep_command
 from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import Interrupted, LawBroken, TidewolfError, TidewolfWarning
 
@@ -109,7 +109,7 @@ def tidewolf(
 
     \b
     Begin with:
-      tidewolf list               what there is to run
+      tidewolf list               what there is to run; with a name, its settings
       tidewolf run routing        five learners side by side: a table, and a page with pictures
       tidewolf new network        an experiment file for your own data, every key explained
       tidewolf compare routing    a tournament: who keeps limits better at equal regret
@@ -118,23 +118,20 @@ def tidewolf(
     """
 
 
-app.command()(run)
+app.command("run")(run_command)
 app.command()(resume)
 app.command()(report)
 app.command()(new)
-app.command()(sweep)
+app.command("sweep")(sweep_command)
 
 
-@app.command()
-def compare(
+@app.command("compare")
+def compare_command(
     problem: Annotated[
         list[str] | None,
         typer.Argument(metavar="[PROBLEM]...", help="Built-in problems; routing by default."),
     ] = None,
-    learner: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A learner or a rival; give it again for several."),
-    ] = None,
+    learner: LearnerNames = None,
     rounds: Annotated[
         int | None,
         typer.Option(metavar="N", help="How many rounds; as many as each problem has by default."),
@@ -153,12 +150,8 @@ def compare(
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite the comparison that DIR holds.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress line and no table.")
-    ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """A tournament: frontiers of regret against violation as caution moves.
 
@@ -176,27 +169,27 @@ def compare(
       tidewolf compare --json | jq '.standings[].saving'
     """
     from tidewolf import problems
-    from tidewolf.evaluation.compare import compare as play_all
+    from tidewolf.evaluation.compare import compare
     from tidewolf.evaluation.comparison import FILES, require_free
-    from tidewolf.experiments.experiment import learner_named
+    from tidewolf.experiments.keys import learner_named
     from tidewolf.report import comparison as page
 
     builders = {name: problems.named(name) for name in problem or ["routing"]}
     learners = {name: learner_named(name) for name in learner or _CONTESTANTS}
     swept = {
-        "cautions": numbers(cautions, "--cautions", float),
-        "budgets": numbers(budgets, "--budgets", float),
+        "cautions": parse_numbers(cautions, "--cautions", float),
+        "budgets": parse_numbers(budgets, "--budgets", float),
     }
-    seeded = numbers(seeds, "--seeds", int)
+    seeded = parse_numbers(seeds, "--seeds", int)
     streams = {name: partial(build, rounds) for name, build in builders.items()}
     require_free(out, [*FILES, "comparison.html", *page.pictures(list(streams)).values()], force)
     with screen.tournament(not quiet) as follow:
-        found = play_all(learners, streams, **swept, seeds=seeded, progress=follow)
+        found = compare(learners, streams, **swept, seeds=seeded, progress=follow)
     found.save(out, force=force)
     page.write(out / "comparison.html", found, date=datetime.now(UTC))
     page.write_pictures(out, found)
     if as_json:
-        typer.echo(as_text(found.summary()), nl=False)
+        typer.echo(json_text(found.summary()), nl=False)
     elif not quiet:
         screen.show_comparison(found, out / "comparison.html")
 
@@ -246,37 +239,35 @@ def check(
             "seed": seed,
             "examples": [each._asdict() for each in outcomes],
         }
-        typer.echo(as_text(record), nl=False)
+        typer.echo(json_text(record), nl=False)
     for number, each in enumerate(outcomes, start=1):
         if each.broken is not None:
             raise LawBroken(f"Example {number} of {len(outcomes)}: {each.broken}")
 
 
 @app.command("list")
-def list_() -> None:
-    """What there is: problems, learners, rivals, sets.
+def list_(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Show the settings of this one, each explained."),
+    ] = None,
+) -> None:
+    """What there is: problems, learners, rivals, sets, functions; or the settings of one of them.
 
-    These are the names that experiment files and --learner take. In Python they are found under
-    tidewolf.problems, tidewolf.learners, tidewolf.rivals and tidewolf.sets.
+    These are the names that experiment files and --learner take, and the settings are the keys
+    beside them. In Python they are found under tidewolf.problems, tidewolf.learners,
+    tidewolf.rivals, tidewolf.sets and tidewolf.functions.
 
     \b
     Examples:
       tidewolf list
+      tidewolf list LyapunovDescent
       tidewolf list | grep Simplex
     """
-    from tidewolf import learners, problems, rivals, sets
+    from tidewolf.cli.members import about, members, settings
 
-    parts: dict[str, Iterable[Any]] = {
-        "problems": problems.every().values(),
-        "learners": learners.every().values(),
-        "rivals": rivals.every().values(),
-        "sets": sets.every(),
-    }
-    for title, members in parts.items():
-        screen.show_members(
-            title,
-            {
-                member.__name__: (member.__doc__ or "").strip().partition("\n")[0]
-                for member in members
-            },
-        )
+    if name is not None:
+        screen.show_settings(name, about(name), settings(name))
+        return
+    for title, found in members().items():
+        screen.show_members(title, found)

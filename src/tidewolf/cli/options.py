@@ -3,14 +3,57 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from pathlib import Path
+from typing import Annotated, TypeAlias, TypeVar
+
+import typer
 
 from tidewolf.core.errors import InvalidInput
 
 N = TypeVar("N", int, float)
 
 
-def numbers(text: str, option: str, kind: Callable[[str], N]) -> list[N]:
+def experiments(incomplete: str) -> list[str]:
+    """What EXPERIMENT may be, for the shell to complete."""
+    from tidewolf import problems
+
+    here = [str(path) for path in sorted(Path().glob("*.toml"))]
+    return [name for name in (*here, *problems.every()) if name.startswith(incomplete)]
+
+
+def learners(incomplete: str) -> list[str]:
+    """What --learner may be, for the shell to complete."""
+    from tidewolf import rivals
+    from tidewolf.learners import every
+
+    return [name for name in (*every(), *rivals.every()) if name.startswith(incomplete)]
+
+
+ExperimentName: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="EXPERIMENT",
+        help="A built-in problem (`tidewolf list`) or a TOML file (`tidewolf new`).",
+        autocompletion=experiments,
+    ),
+]
+LearnerNames: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="A learner or a rival; give it again for several.",
+        autocompletion=learners,
+    ),
+]
+AsJson: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")
+]
+Quiet: TypeAlias = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No progress line and no table.")
+]
+
+
+def parse_numbers(text: str, option: str, kind: Callable[[str], N]) -> list[N]:
     """The numbers of an option, which have commas between."""
     try:
         return [kind(part) for part in text.split(",")]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidewolf.cli import screen
+from tidewolf.cli.options import AsJson, ExperimentName, LearnerNames, Quiet
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import Interrupted, InvalidInput
 
@@ -26,43 +27,13 @@ if TYPE_CHECKING:
 _OUT = Path("out")
 
 
-def experiments(incomplete: str) -> list[str]:
-    """What EXPERIMENT may be, for the shell to complete."""
-    from tidewolf import problems
-
-    here = [str(path) for path in sorted(Path().glob("*.toml"))]
-    return [name for name in (*here, *problems.every()) if name.startswith(incomplete)]
-
-
-def learners(incomplete: str) -> list[str]:
-    """What --learner may be, for the shell to complete."""
-    from tidewolf import rivals
-    from tidewolf.learners import every
-
-    return [name for name in (*every(), *rivals.every()) if name.startswith(incomplete)]
-
-
-def run(
-    experiment: Annotated[
-        str,
-        typer.Argument(
-            metavar="EXPERIMENT",
-            help="A built-in problem (`tidewolf list`) or a TOML file (`tidewolf new`).",
-            autocompletion=experiments,
-        ),
-    ],
+def run_command(
+    experiment: ExperimentName,
     rounds: Annotated[
         int | None,
         typer.Option(metavar="N", help="How many rounds; as many as the stream has by default."),
     ] = None,
-    learner: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="A learner or a rival; give it again for several.",
-            autocompletion=learners,
-        ),
-    ] = None,
+    learner: LearnerNames = None,
     seed: Annotated[
         int | None, typer.Option(metavar="S", help="The seed of everything random; 0 by default.")
     ] = None,
@@ -76,12 +47,8 @@ def run(
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite the run that DIR holds.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress line and no table.")
-    ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run learners on a problem, side by side.
 
@@ -120,12 +87,8 @@ def resume(
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="The folder of a run that was interrupted.")
     ],
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress line and no table.")
-    ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Go on with a run that was interrupted, killed or cut off.
 
@@ -223,7 +186,7 @@ def asked_for(
     """The experiment of a file or of a built-in name, with what the command line says instead."""
     from tidewolf.core.arrays import as_count
     from tidewolf.experiments import Choice, Experiment, load
-    from tidewolf.experiments.experiment import learner_named
+    from tidewolf.experiments.keys import learner_named
     from tidewolf.problems import every
 
     is_file = name.endswith(".toml") or (name not in every() and Path(name).is_file())
@@ -256,7 +219,7 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
         raise Interrupted(f"Interrupted; `tidewolf resume {folder.path}` goes on.") from None
     left_out = folder.experiment.left_out(found[0].problem)
     if as_json:
-        typer.echo(as_text({"runs": folder.records(found), "left_out": left_out}), nl=False)
+        typer.echo(json_text({"runs": folder.records(found), "left_out": left_out}), nl=False)
     elif not quiet:
         for each in found:
             title = f"{folder.experiment.name}: {len(each.problem):,} rounds, seed {each.seed}"
@@ -301,6 +264,6 @@ def _stoppable() -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
-def as_text(value: object) -> str:
+def json_text(value: object) -> str:
     """Plain data as JSON for people and programs."""
     return json.dumps(value, indent=2, allow_nan=False) + "\n"

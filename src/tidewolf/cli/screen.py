@@ -26,13 +26,14 @@ from tidewolf.report.page import hindsight_warnings, learner_labels, learner_not
 
 if TYPE_CHECKING:
     from tidewolf.cli.check import Outcome
+    from tidewolf.core.settings import Setting
     from tidewolf.core.types import Floats
     from tidewolf.evaluation.compare import Step
     from tidewolf.evaluation.comparison import Comparison
     from tidewolf.evaluation.recording import RunProgress
     from tidewolf.evaluation.run import Run
     from tidewolf.experiments.folder import Follow
-    from tidewolf.experiments.sweep import Line, Stage, Sweep
+    from tidewolf.experiments.sweep import Stage, Sweep, SweepLine
 
 
 def _bar(shown: bool) -> Progress:
@@ -129,7 +130,7 @@ def show_outcome(outcome: Outcome, *, named: bool) -> None:
 
 
 @contextmanager
-def sweep(shown: bool) -> Iterator[Callable[[Stage], None]]:
+def sweep_progress(shown: bool) -> Iterator[Callable[[Stage], None]]:
     """What keeps one line moving over all cells; nothing is shown where stderr is not a
     terminal.
     """
@@ -219,7 +220,7 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
 def show_sweep(found: Sweep, table: Path) -> None:
     """Every setting's means over seeds, a round; what failed, and where the table is."""
     console = Console(highlight=False)
-    groups: dict[tuple[str, int | None], list[Line]] = {}
+    groups: dict[tuple[str, int | None], list[SweepLine]] = {}
     for line in found.lines():
         groups.setdefault((line.experiment, line.rounds), []).append(line)
     for (experiment, rounds), lines in groups.items():
@@ -271,3 +272,25 @@ def show_members(title: str, members: Mapping[str, str]) -> None:
         table.add_row(Text(name, style="cyan", no_wrap=True), Text(about))
     console.print(Text(title, style="bold"))
     console.print(Padding(table, (0, 0, 1, 2)))
+
+
+def show_settings(name: str, about: str, settings: Mapping[str, Setting]) -> None:
+    """What something is, and each of its settings: what it takes, its default, its meaning."""
+    from tidewolf.experiments.keys import format_value, words_of
+
+    console = Console(highlight=False)
+    console.print(Text(name, style="bold"))
+    console.print(Padding(Text(about), (0, 0, 1, 2), expand=False))
+    for key, setting in settings.items():
+        takes = words_of(setting)
+        if setting.default in (None, ()):
+            takes += ", optional"
+        elif not setting.required:
+            takes += f", {format_value(setting.default)} by default"
+        console.print(Text.assemble((key, "cyan"), f" : {takes}"))
+        check = setting.check
+        if check is not None and check.sentence:
+            unit = f" Unit: {check.unit}." if check.unit else ""
+            console.print(Padding(Text(f"{check.sentence}{unit}"), (0, 0, 0, 4), expand=False))
+    if not settings:
+        console.print("It has no settings that a file can give.")

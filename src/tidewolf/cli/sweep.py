@@ -8,28 +8,14 @@ from typing import Annotated
 import typer
 
 from tidewolf.cli import screen
-from tidewolf.cli.options import numbers
-from tidewolf.cli.run import as_text, asked_for, experiments, learners
+from tidewolf.cli.options import AsJson, ExperimentName, LearnerNames, Quiet, parse_numbers
+from tidewolf.cli.run import asked_for, json_text
 from tidewolf.core.errors import Interrupted, InvalidInput
 
 
-def sweep(
-    experiment: Annotated[
-        str,
-        typer.Argument(
-            metavar="EXPERIMENT",
-            help="A built-in problem (`tidewolf list`) or a TOML file (`tidewolf new`).",
-            autocompletion=experiments,
-        ),
-    ],
-    learner: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="A learner or a rival; give it again for several.",
-            autocompletion=learners,
-        ),
-    ] = None,
+def sweep_command(
+    experiment: ExperimentName,
+    learner: LearnerNames = None,
     horizons: Annotated[
         str | None,
         typer.Option(metavar="N,...", help="How many rounds; as many as there are by default."),
@@ -64,12 +50,8 @@ def sweep(
     force: Annotated[
         bool, typer.Option("--force", help="Begin anew, whatever sweep DIR holds.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the results as JSON, and nothing else.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress line and no table.")
-    ] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Many runs: horizons x seeds x learners x knobs.
 
@@ -98,8 +80,8 @@ def sweep(
     asked = asked_for(experiment, None, learner, None)
     cells = plan(
         asked,
-        horizons=() if horizons is None else numbers(horizons, "--horizons", int),
-        seeds=() if seeds is None else numbers(seeds, "--seeds", int),
+        horizons=() if horizons is None else parse_numbers(horizons, "--horizons", int),
+        seeds=() if seeds is None else parse_numbers(seeds, "--seeds", int),
         knobs=dict(map(_knob, knob or ())),
     )
     engine = (
@@ -110,7 +92,7 @@ def sweep(
     folder = out or (asked.folder or Path("out")) / "sweep"
     stage = sweeps.Stage(0, 0, len(cells))
     try:
-        with screen.sweep(not quiet) as follow:
+        with screen.sweep_progress(not quiet) as follow:
 
             def moved(now: sweeps.Stage) -> None:
                 nonlocal stage
@@ -124,7 +106,7 @@ def sweep(
             "on from there."
         ) from None
     if as_json:
-        typer.echo(as_text({"runs": found.rows}), nl=False)
+        typer.echo(json_text({"runs": found.rows}), nl=False)
     elif not quiet:
         screen.show_sweep(found, folder / RESULTS)
 
@@ -133,6 +115,6 @@ def _knob(text: str) -> tuple[str, list[float]]:
     name, equals, values = text.partition("=")
     if not equals:
         raise InvalidInput(f"--knob takes a name and values, such as caution=1,10, not {text!r}.")
-    return name, numbers(
+    return name, parse_numbers(
         values, f"--knob {name}", lambda part: int(part) if part.strip().isdigit() else float(part)
     )

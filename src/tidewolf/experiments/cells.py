@@ -26,9 +26,9 @@ from tidewolf.core.errors import InvalidInput, ShortHorizon, TidewolfError
 from tidewolf.evaluation.compare import hindsight
 from tidewolf.evaluation.metrics import METRICS
 from tidewolf.evaluation.run import run
-from tidewolf.experiments.experiment import Choice, Experiment, Tables, learner_named
-from tidewolf.experiments.settings import knobs as knobs_of
-from tidewolf.experiments.settings import shown
+from tidewolf.experiments.choice import Choice
+from tidewolf.experiments.experiment import Experiment, Tables
+from tidewolf.experiments.keys import format_value, learner_keys, read_plain
 from tidewolf.hindsight.best import Comparator
 from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
@@ -71,11 +71,7 @@ class Recipe(NamedTuple):
         stream, K = experiment.stream, experiment.hard_set
         if isinstance(stream, Tables):
             experiment.problem(experiment.seeds[0])
-        parts = [
-            vars(stream) if isinstance(stream, Tables) else (stream.name, stream.settings),
-            K and (K.name, K.settings),
-        ]
-        text = json.dumps([_contents(part) for part in parts])
+        text = json.dumps([_contents(stream), _contents(K)])
         return cls(experiment, hashlib.sha256(text.encode()).hexdigest()[:16])
 
     @property
@@ -162,15 +158,15 @@ def crossed(
     }.items():
         if not given:
             raise InvalidInput(f"A sweep was given no {what}.")
-    turned = [choice for entrant in entrants for choice in _turned(entrant, knobs or {})]
+    entered = [choice for entrant in entrants for choice in _at_each_value(entrant, knobs or {})]
     for name in knobs or {}:
-        if not any(name in knobs_of(learner_named(entrant.name), "K") for entrant in entrants):
+        if not any(name in learner_keys(entrant.name) for entrant in entrants):
             everyone = ", ".join(dict.fromkeys(entrant.name for entrant in entrants))
             raise InvalidInput(
                 f"No learner of this sweep has a setting called {name!r}; the learners are "
                 f"{everyone}."
             )
-    return tuple(dict.fromkeys(Cell(source, *each) for each in product(rounds, counted, turned)))
+    return tuple(dict.fromkeys(Cell(source, *each) for each in product(rounds, counted, entered)))
 
 
 def attempt(cell: Cell) -> Row:
@@ -194,29 +190,32 @@ def _played(cell: Cell) -> Row:
     with warnings.catch_warnings():
         # a sweep over horizons begins with short ones; `bound_reason` says so too
         warnings.simplefilter("ignore", ShortHorizon)
-        problem, best = _venue(cell.source, cell.rounds, cell.seed)
+        problem, best = _problem_and_comparator(cell.source, cell.rounds, cell.seed)
         return run(
             cell.source.learner(cell.entrant, problem, cell.seed), problem.stream, comparator=best
         ).summary()
 
 
 @lru_cache(maxsize=2)
-def _venue(source: Source, rounds: int | None, seed: int) -> tuple[Problem, Comparator]:
+def _problem_and_comparator(
+    source: Source, rounds: int | None, seed: int
+) -> tuple[Problem, Comparator]:
     problem = source.problem(rounds, seed)
     return problem, hindsight(problem)[0]
 
 
-def _turned(entrant: Choice, knobs: Mapping[str, Sequence[Any]]) -> list[Choice]:
+def _at_each_value(entrant: Choice, knobs: Mapping[str, Sequence[Any]]) -> list[Choice]:
     """The entrant at every combination of the knobs that are its to turn."""
-    known = knobs_of(learner_named(entrant.name), "K")
+    known = learner_keys(entrant.name)
     found = [entrant.given]
     for name, values in knobs.items():
         if name in known and name not in entrant.given:
-            read = {value: known[name].read(value) for value in values}
+            read = {value: read_plain(known[name], value) for value in values}
             for value, kept in read.items():
                 if kept is None:
                     raise InvalidInput(
-                        f"{name} of {entrant.name} is {known[name].words}, not {shown(value)}."
+                        f"{name} of {entrant.name} is {known[name].words}, not "
+                        f"{format_value(value)}."
                     )
                 if type(kept) is int:
                     as_count(kept, f"{name} of {entrant.name}", least=-LARGEST_COUNT)
@@ -226,8 +225,11 @@ def _turned(entrant: Choice, knobs: Mapping[str, Sequence[Any]]) -> list[Choice]
 
 def _contents(part: Any) -> Any:
     """Plain data with files by their contents, wherever they lie."""
-    if isinstance(part, Mapping):
-        part = tuple(part.items())
+    if isinstance(part, Choice):
+        part = (part.name, part.settings)
+    elif isinstance(part, Tables):
+        functions = ("losses", "constraints")
+        part = [pair for pair in vars(part).items() if pair[0] not in functions or pair[1]]
     if isinstance(part, tuple | list):
         return [_contents(each) for each in part]
     if isinstance(part, Path) or (

@@ -48,8 +48,10 @@ from tidewolf.core.errors import (
 from tidewolf.core.types import Floats
 from tidewolf.evaluation.recording import RunProgress, Recording
 from tidewolf.evaluation.run import PROGRESS_SECONDS, Run, finished
-from tidewolf.experiments.experiment import Choice, Experiment, read
+from tidewolf.experiments.choice import Choice
+from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.lock import locked
+from tidewolf.experiments.reading import read
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem

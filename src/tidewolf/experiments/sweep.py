@@ -36,7 +36,7 @@ class Stage(NamedTuple):
     cells: int
 
 
-class Line(NamedTuple):
+class SweepLine(NamedTuple):
     """What one setting of a learner came to at one horizon: means over seeds, a round."""
 
     experiment: str
@@ -65,7 +65,7 @@ class Sweep:
         """The cells that came to nothing, each with its sentence."""
         return tuple(row for row in self.rows if row["failure"])
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[SweepLine]:
         """The rows in short: one line for each experiment, horizon, learner and setting."""
         groups: dict[Any, list[Row]] = {}
         for row in self.rows:
@@ -181,11 +181,11 @@ def _flat(row: Row, knobs: Mapping[str, type]) -> Row:
     }
 
 
-def _line(group: Sequence[Row]) -> Line:
+def _line(group: Sequence[Row]) -> SweepLine:
     first, played = group[0], [row for row in group if not row["failure"]]
     regrets = [row["regret"] and _ends(row["regret"], row["rounds"]) for row in played]
     known = bool(regrets) and None not in regrets
-    return Line(
+    return SweepLine(
         first["experiment"],
         first["rounds"],
         first["learner"],

@@ -4,55 +4,80 @@ explained.
 
 from __future__ import annotations
 
-from tidewolf.experiments.experiment import FORMAT, problem_knobs
-from tidewolf.experiments.toml import written
+from tidewolf.experiments.experiment import FILE_FORMAT
+from tidewolf.experiments.keys import problem_keys, read_plain
+from tidewolf.experiments.toml import to_toml
 
 _TEXT = """\
 # An experiment of tidewolf: tidewolf run {name}.toml
-# What stands behind a # may be left out; the values there are the defaults, or examples. Paths are seen from this file's folder.
+# What stands behind a # may be left out; the values there are the defaults, or examples.
+# Paths are seen from this file's folder.
 
 format = {format}                      # of this file; a tidewolf that is too old says so
 name = {quoted}                # in tables and on the page
 # title = "What is decided, under which limits."
 # rounds = 1000                 # as many as the stream has by default
 seeds = [0]                     # one run a seed; of everything random
-# caution = [1, 10, 100]        # the knob between regret and violation: learners that have it run at each value; their own default is 10
+# caution = [1, 10, 100]        # the knob between regret and violation: learners that have it run
+#                               # at each value; their own default is 10
 
 
-# The stream: a loss and a limit a round. Either a built-in problem (tidewolf list), with its settings ...
+# The stream: a loss and a limit a round. Either a built-in problem (tidewolf list), with its
+# settings ...
 
 [stream]
 {stream}
-# ... or tables, one row a round, one column a coordinate: CSV (a header line, numbers, perhaps a first column called time), NPZ, Parquet.
+# ... or tables, one row a round, one column a coordinate: CSV (a header line, numbers, perhaps a
+# first column called time), NPZ, Parquet ...
 #
 # [stream]
 # costs = "costs.csv"           # the loss of a round is the sum of cost times share
 # capacities = "capacities.csv" # the limit: no share above its capacity
 # weights = "weights.csv"       # or, in place of capacities: the sum of weight times share ...
 # budgets = "budgets.csv"       # ... is at most the round's budget, one column
+#
+# ... or, for either of the two, functions by name (tidewolf list), their arrays as lists or as
+# names of tables, rounds first (NPZ and NPY for more than two axes):
+#
+# [stream.losses]
+# kind = "LogWealth"
+# returns = "returns.csv"
+#
+# [stream.constraints]          # at most 0
+# kind = "Affine"
+# A = "weights.csv"
+# b = "budgets.csv"
 
 
-# The set, where the stream is tables (of the built-in problems, adversarial takes one too). A network:
+# The set, where the stream is no built-in problem (adversarial takes one too). A network:
 #
 # [set]
 # kind = "FlowPolytope"         # flows from a source to a target
-# graph = "links.csv"           # an edge list with columns tail and head (or .graphml, .gml); columns of tables are called "SEA > DEN",
-#                               # or as the column name of the edge list calls the link
+# graph = "links.csv"           # an edge list with columns tail and head (or .graphml, .gml, or
+#                               # pairs [["SEA", "DEN"], ...]); columns of tables are called
+#                               # "SEA > DEN", or as the column name of the edge list says
 # source = "SEA"
 # target = "NYC"
-# demand = 1.0                  # how much is sent, in the unit of the capacities; what is decided, and broken, are shares of it
-# lengths = "km"                # a column of the edge list: where links go round in circles, those that lead away from the source stay
-# directed = true               # false: every link carries both ways; by default what the file says, and an edge list is directed
+# demand = 1.0                  # how much is sent, in the unit of the capacities; what is decided,
+#                               # and broken, are shares of it
+# lengths = "km"                # a column of the edge list: where links go round in circles, those
+#                               # that lead away from the source stay
+# directed = true               # false: every link carries both ways; by default what the file
+#                               # says, and an edge list is directed
 #
-# Or any other that numbers describe (tidewolf list), by its settings in Python; n is as many as the tables have columns by default:
+# Or any other (tidewolf list), by its settings (tidewolf list CappedSimplex); n is as many as the
+# costs have columns by default:
 #
 # [set]
 # kind = "CappedSimplex"
 # cap = 0.5
 # total = 1.0
+#
+# A set made of sets has tables of its own, [set.K], or [[set.parts]] once for each part.
 
 
-# The learners, by name (tidewolf list), with any of their settings in Python. Where a file names none, these two and the paper's three.
+# The learners, by name (tidewolf list), with any of their settings (tidewolf list
+# LyapunovDescent). Where a file names none, these two and the paper's three.
 
 [[learners]]
 name = "LyapunovDescent"
@@ -72,7 +97,8 @@ name = "SinhaVaze"
 # name = "BanditPrimalDual"     # ... and this one two numbers a round
 
 
-# What `tidewolf sweep` runs through, one run for each combination: horizons in place of rounds, and any settings of the learners.
+# What `tidewolf sweep` runs through, one run for each combination: horizons in place of rounds,
+# and any settings of the learners.
 #
 # [sweep]
 # horizons = [500, 1000, 2000]
@@ -84,21 +110,22 @@ name = "SinhaVaze"
 
 [outputs]
 # folder = "results"            # out by default; --out says otherwise
-checkpoint_seconds = 10.0       # how much work a power cut may cost: tidewolf resume goes on from the last checkpoint
+checkpoint_seconds = 10.0       # how much work a power cut may cost: tidewolf resume goes on from
+#                               # the last checkpoint
 """
 
 
 def template(name: str, problem: str) -> str:
     """The file of an experiment of this name that begins with a built-in problem."""
     defaults = {
-        key: knob.default
-        for key, knob in problem_knobs(problem).items()
-        if knob.default is not None
+        key: setting.default
+        for key, setting in problem_keys(problem).items()
+        if read_plain(setting, setting.default) is not None
     }
-    stream = written({"problem": problem, **defaults})
+    stream = to_toml({"problem": problem, **defaults})
     return _TEXT.format(
         name=name,
-        format=FORMAT,
-        quoted=written({"name": name}).partition(" = ")[2].strip(),
+        format=FILE_FORMAT,
+        quoted=to_toml({"name": name}).partition(" = ")[2].strip(),
         stream=stream,
     )

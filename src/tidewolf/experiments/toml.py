@@ -83,7 +83,7 @@ def hint(word: str, known: Iterable[str]) -> str:
     return f" Did you mean {lower[near[0]]}?" if near else ""
 
 
-def written(data: Mapping[str, Any]) -> str:
+def to_toml(data: Mapping[str, Any]) -> str:
     """Plain data as TOML: values first, then tables, then lists of tables.
 
     What is None is left out.
