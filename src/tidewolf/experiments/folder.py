@@ -46,7 +46,7 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.types import Floats
-from tidewolf.evaluation.recording import RunProgress, Recording
+from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.run import PROGRESS_SECONDS, Run, finished
 from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.experiment import Experiment
