@@ -524,7 +524,7 @@ ONE_WAY = {"s": 2, "t": -2}
         (
             {"supplies": {"q": 1}, "upper": 1},
             UnknownNode,
-            r"The supplies name 'q', which is not a node of the graph, whose nodes are 's'",
+            r"The supplied node 'q' is not a node of the graph, whose nodes are 's'",
         ),
         (
             {"supplies": {"s": np.nan}, "upper": 1},
@@ -539,12 +539,12 @@ ONE_WAY = {"s": 2, "t": -2}
         (
             {"supplies": [1, 2], "upper": 1},
             WrongType,
-            r"The supplies must be a mapping such as \{'s': 1\.0, 't': -1\.0\}, not \[1, 2\]\.",
+            r"supplies of CapacitatedFlow must be a mapping such as \{'s': .*\}, not \[1, 2\]\.",
         ),
         (
             {"supplies": {}, "upper": np.inf},
             NotFinite,
-            r"The upper bounds must be finite, so that the set is bounded",
+            r"upper of CapacitatedFlow must be finite, so that the set is bounded",
         ),
         (
             {"supplies": {}, "upper": [1, 2]},
@@ -554,7 +554,7 @@ ONE_WAY = {"s": 2, "t": -2}
         (
             {"supplies": {}, "upper": 1, "lower": "none"},
             WrongType,
-            r"The lower bounds must be a number or an array of numbers, not 'none'",
+            r"lower of CapacitatedFlow must be an array of real numbers, not of dtype <U4\.",
         ),
     ],
 )

@@ -711,7 +711,11 @@ def test_facets_qhull_cannot_find_leave_the_bound(monkeypatch):
             WrongType,
             r"Edge 0 is \(1, 2, 3\); an edge is a pair",
         ),
-        (lambda: SpanningTrees(7), WrongType, r"The edges must be an iterable of pairs"),
+        (
+            lambda: SpanningTrees(7),
+            WrongType,
+            r"edges of SpanningTrees must be an iterable of pairs",
+        ),
         (
             lambda: Matching([]),
             EmptyGraph,

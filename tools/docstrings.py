@@ -50,7 +50,7 @@ def parameters(settings: dict[str, Setting]) -> str:
         assert check is not None
         unit = f" Unit: {check.unit}." if check.unit else ""
         lines.append(f"{setting.name} : {_type_line(setting)}")
-        lines.append(textwrap.indent(textwrap.fill(check.sentence + unit, COLUMNS - 8), "    "))
+        lines.append(textwrap.indent(textwrap.fill(check.sentence + unit, COLUMNS - 12), "    "))
     return "\n".join(lines)
 
 
@@ -142,7 +142,7 @@ def main(arguments: list[str], say: Callable[[str], None] = print) -> int:
         if doc.strip() != wanted.strip():
             changed.append(path)
             if "--check" not in arguments:
-                file = Path(inspect.getsourcefile(thing) or "")
+                file = Path(inspect.getsourcefile(inspect.unwrap(thing)) or "")
                 source = file.read_text(encoding="utf-8")
                 node = _node(source, thing.__qualname__)
                 file.write_text(_rewritten(source, node, wanted), encoding="utf-8")

@@ -28,8 +28,8 @@ import types
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, Union, get_args, get_origin
+from functools import cache, wraps
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 from tidewolf.core.arguments import as_flag, as_text, shown
 from tidewolf.core.arrays import (
@@ -234,9 +234,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def names_in_files(method: F) -> F:
-    """Mark a constructor: its parameters, not the fields, are what a file sets."""
-    method.names_in_files = True  # type: ignore[attr-defined]
-    return method
+    """Mark a constructor: its parameters, not the fields, are what a file sets; they are checked
+    as declared.
+    """
+    marked = validated(method)
+    marked.names_in_files = True  # type: ignore[attr-defined]
+    return marked
 
 
 def constructor_of(kind: type) -> Callable[..., Any]:
@@ -289,6 +292,31 @@ def checked(check: Check, value: Any, name: str, owner: str) -> Any:
         raise
 
 
+def validated(make: F) -> F:
+    """A function whose declared parameters are put into their plain form, or refused, first."""
+    signature = inspect.signature(make)
+
+    @wraps(make)
+    def call(*given: Any, **named: Any) -> Any:
+        bound = signature.bind(*given, **named)
+        bound.apply_defaults()
+        for name, check, optional in _checks(make):
+            value = bound.arguments[name]
+            if value is not None or not optional:
+                bound.arguments[name] = checked(check, value, name, _owner(make, given))
+        return make(*bound.args, **bound.kwargs)
+
+    return cast(F, call)
+
+
+def _owner(make: Any, given: tuple[Any, ...]) -> str:
+    """What sentences call a function: a constructor has the name of its class."""
+    if make.__name__ == "__init__":
+        return type(given[0]).__name__
+    kind = given[0] if given and isinstance(given[0], type) else make
+    return str(kind.__name__)
+
+
 def as_shape(shape: Any, what: str) -> Shape:
     """The shape of points that have something to choose: at least one axis, and no empty one."""
     sides = tuple(as_count(side, what) for side in shape)
@@ -301,7 +329,7 @@ def as_shape(shape: Any, what: str) -> Shape:
 @cache
 def _checks(kind: Any) -> tuple[tuple[str, Check, bool], ...]:
     return tuple(
-        (s.name, s.check, s.default is None)
+        (s.name, s.check, s.default is None or type(None) in get_args(s.takes))
         for s in settings_of(kind).values()
         if s.declared and s.check is not None
     )

@@ -25,34 +25,41 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items
-from tidewolf.core.arrays import as_direction, as_number, as_point, frozen, like, to_numpy
+from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import InvalidInput, NotAMember, WrongShape
 from tidewolf.core.oracle import Answer
-from tidewolf.core.types import Array, Floats, Int32s, Lengths, NDArray, Shape
+from tidewolf.core.settings import names_in_files
+from tidewolf.core.types import Array, Floats, Int32s, Lengths, Link, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
-from tidewolf.sets.flows.commodities import Commodity, as_commodities, links_used
+from tidewolf.sets.flows.commodities import links_used
 from tidewolf.sets.flows.flow_polytope import Path, along
 from tidewolf.sets.graphs.dag import (
     ON_EVERY_PATH,
     Dag,
-    as_indices,
-    as_names,
     as_tolerance,
     balances,
     covering_flow,
     flow_excess,
-    number_nodes,
     ordered,
     shortest_paths,
     split,
 )
 from tidewolf.sets.graphs.laplacian import HullProjection
+from tidewolf.sets.graphs.nodes import number_nodes, require_places
+from tidewolf.sets.graphs.settings import (
+    Commodities,
+    Commodity,
+    Demands,
+    Indices,
+    LinkLengths,
+    Links,
+    NodeNames,
+)
 
 
 class Stack(NamedTuple):
@@ -77,35 +84,87 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
 
     Geometry as that of each commodity's flows: radius and dimension exact, diameter an upper bound,
     inner radius exact up to 600 nodes.
+
+    Parameters
+    ----------
+    tails : array
+        The number of the node where each link begins.
+    heads : array
+        The number of the node where each link ends.
+    sources : array
+        The number of the node where each commodity starts.
+    targets : array
+        The number of the node where each commodity is wanted.
+    demands : tuple of float
+        How much of each commodity must go.
+    starts : array
+        The entries of commodity j are those from starts[j] to starts[j + 1] - 1.
+    links : array
+        The link of each entry of a point.
+    nodes : tuple of Hashable
+        What the nodes are called, by their numbers.
     """
 
-    tails: Int32s
-    heads: Int32s
-    sources: Int32s
-    targets: Int32s
-    demands: tuple[float, ...]
-    starts: Int32s
-    """entries of commodity j are starts[j] .. starts[j + 1]"""
-    links: Int32s
-    """link of each entry"""
-    nodes: tuple[Hashable, ...] = field(metadata={"label": True})
+    tails: Annotated[Int32s, Indices("The number of the node where each link begins.")]
+    heads: Annotated[Int32s, Indices("The number of the node where each link ends.")]
+    sources: Annotated[Int32s, Indices("The number of the node where each commodity starts.")]
+    targets: Annotated[Int32s, Indices("The number of the node where each commodity is wanted.")]
+    demands: Annotated[tuple[float, ...], Demands("How much of each commodity must go.")]
+    starts: Annotated[
+        Int32s,
+        Indices("The entries of commodity j are those from starts[j] to starts[j + 1] - 1."),
+    ]
+    links: Annotated[Int32s, Indices("The link of each entry of a point.")]
+    nodes: Annotated[
+        tuple[Hashable, ...], NodeNames("What the nodes are called, by their numbers.")
+    ] = field(metadata={"label": True})
 
     @classmethod
+    @names_in_files
     def from_edges(
         cls,
-        edges: Iterable[tuple[Hashable, Hashable]],
-        commodities: Iterable[Commodity | tuple[Any, ...]],
+        edges: Annotated[
+            Iterable[Link],
+            Links("The links of the network, pairs (tail, head) of any hashable names."),
+        ],
+        commodities: Annotated[
+            Iterable[Commodity | tuple[Any, ...]],
+            Commodities(
+                "What must go from where to where, each a Commodity or (source, target, demand)."
+            ),
+        ],
         *,
-        lengths: Lengths | None = None,
+        lengths: Annotated[
+            Lengths | None,
+            LinkLengths(
+                "How long each link is, above 0: a commodity uses the links that lead away from "
+                "its source by length, so that the network may have cycles and commodities take a "
+                "cable in opposite ways. None: what a commodity may use must be free of cycles."
+            ),
+        ] = None,
     ) -> MultiFlow:
-        """Edges are pairs (tail, head), commodities (source, target, demand).
+        """Flows of many commodities over links between named nodes.
 
-        With `lengths`, one for each edge, a commodity uses the links that lead away from its source
-        by length: the network may have cycles, and commodities take a cable in opposite ways.
-        Without, what a commodity may use must be free of cycles.
+        Parameters
+        ----------
+        edges : iterable of tuple of Hashable
+            The links of the network, pairs (tail, head) of any hashable names.
+        commodities : iterable of tidewolf.sets.graphs.settings.Commodity | tuple[typing.Any, ...]
+            What must go from where to where, each a Commodity or (source, target, demand).
+        lengths : sequence of float or array, optional
+            How long each link is, above 0: a commodity uses the links that lead away from its
+            source by length, so that the network may have cycles and commodities take a cable in
+            opposite ways. None: what a commodity may use must be free of cycles.
+
+        Examples
+        --------
+        >>> links = [("s", "a"), ("a", "t"), ("s", "t")]
+        >>> K = tw.sets.MultiFlow.from_edges(links, [("s", "t", 2.0), ("s", "a", 1.0)])
+        >>> K.loads(K.lmo(K.per_link(np.array([1.0, 1.0, 3.0]))))
+        array([3., 2., 0.])
         """
+        asked: Sequence[Any] = tuple(commodities)
         nodes, tails, heads = number_nodes(edges)
-        asked = as_commodities(commodities, len(tails))
         used = links_used(asked, tails, heads, nodes, lengths)
         return cls(
             tails,
@@ -119,21 +178,14 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         )
 
     def __post_init__(self) -> None:
-        nodes = as_names(self.nodes)
-        demands = as_items(self.demands, "The demands of a MultiFlow", "[1.0, 2.0]")
-        demands = tuple(as_number(demand, "A demand", least=0.0) for demand in demands)
-        tails, heads = (
-            as_indices(ends, len(nodes), "The ends of links") for ends in (self.tails, self.heads)
-        )
-        sources, targets = (
-            as_indices(ends, len(nodes), "Sources and targets")
-            for ends in (self.sources, self.targets)
-        )
-        links = as_indices(self.links, len(tails), "The links of the entries")
-        starts = as_indices(self.starts, len(links) + 1, "Where the entries of commodities start")
+        super().__post_init__()
+        for name in ("tails", "heads", "sources", "targets"):
+            require_places(getattr(self, name), len(self.nodes), "The numbers of nodes", name)
+        require_places(self.links, len(self.tails), "The numbers of links", "links")
+        starts, links, count = self.starts, self.links, len(self.demands)
         if (
-            len(tails) != len(heads)
-            or not len(sources) == len(targets) == len(demands) == len(starts) - 1 > 0
+            len(self.tails) != len(self.heads)
+            or not len(self.sources) == len(self.targets) == count == len(starts) - 1 > 0
         ):
             raise WrongShape(
                 "A MultiFlow needs a tail and a head for each link, a source, target, demand and "
@@ -142,13 +194,9 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         if starts[0] != 0 or starts[-1] != len(links) or (np.diff(starts) < 1).any():
             raise InvalidInput(
                 f"The entries of commodities start at 0, end at {len(links)}, and are one or more; "
-                f"{starts} was given."
+                f"{starts} was given.",
+                setting="starts",
             )
-        names = ("tails", "heads", "sources", "targets", "demands", "starts", "links", "nodes")
-        for name, value in zip(
-            names, (tails, heads, sources, targets, demands, starts, links, nodes), strict=True
-        ):
-            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         count = len(self.demands)

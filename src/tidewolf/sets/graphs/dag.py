@@ -10,23 +10,21 @@ over them is a shortest-path computation:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import as_number, frozen, is_array, to_numpy
+from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import (
     CyclicGraph,
     EmptyGraph,
     InvalidInput,
-    UnknownNode,
     UnreachableTarget,
-    WrongType,
 )
 from tidewolf.core.jit import kernel
 from tidewolf.core.types import Bools, Int32s, NDArray
+from tidewolf.sets.graphs.nodes import node_number, numbers_of
 
 ON_EVERY_PATH = 1.0 - 1e-9
 """A covering flow over its value this close to 1 on an arc means that every path takes it:
@@ -59,60 +57,6 @@ class Dag(NamedTuple):
         )
 
 
-def number_nodes(
-    edges: Iterable[tuple[Hashable, Hashable]],
-) -> tuple[tuple[Hashable, ...], Int32s, Int32s]:
-    """Node names in order of appearance, and the tail and head of every edge as numbers."""
-    if isinstance(edges, np.ndarray):
-        edges = edges.tolist()
-    numbers: dict[Hashable, int] = {}
-    ends: list[int] = []
-    if not isinstance(edges, Iterable):
-        raise WrongType(f"The edges must be an iterable of pairs (tail, head), not {shown(edges)}.")
-    for i, edge in enumerate(edges):
-        try:
-            tail, head = edge if not isinstance(edge, str) else (edge,)
-            ends.append(numbers.setdefault(tail, len(numbers)))
-            ends.append(numbers.setdefault(head, len(numbers)))
-        except (TypeError, ValueError):
-            raise WrongType(
-                f"Edge {i} is {edge!r}; an edge is a pair (tail, head) of hashable names."
-            ) from None
-    pairs = np.array(ends, dtype=np.int32).reshape(-1, 2)
-    return tuple(numbers), np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-
-
-def as_names(nodes: object) -> tuple[Hashable, ...]:
-    """The names of nodes, each hashable."""
-    names = as_items(nodes, "The nodes of a graph", "['s', 't']")
-    for name in names:
-        try:
-            hash(name)
-        except TypeError:
-            raise WrongType(
-                f"The nodes of a graph have names that can be hashed, unlike {shown(name)}."
-            ) from None
-    return names
-
-
-def as_indices(x: object, count: int, what: str) -> Int32s:
-    """A vector of whole numbers from 0 to count - 1, of one's own and read-only."""
-    try:
-        given = np.array(to_numpy(x) if is_array(x) else x)
-    except (TypeError, ValueError):
-        given = np.empty(0)
-    if (
-        given.ndim != 1
-        or given.dtype.kind not in "iu"
-        or (given.size and not 0 <= given.min() <= given.max() < count)
-    ):
-        raise WrongType(
-            f"{what} must be a vector of whole numbers from 0 to {count - 1}, not {shown(x)}; "
-            "`from_edges` makes them."
-        )
-    return frozen(given.astype(np.int32))  # type: ignore[no-any-return]
-
-
 def as_tolerance(tolerance: object) -> float:
     """A share below which paths are left out, below 1."""
     share = as_number(tolerance, "The tolerance of paths", least=0.0)
@@ -133,25 +77,22 @@ def ordered(
         raise EmptyGraph(
             "The graph has no edges; a flow needs at least one from the source to the target."
         )
-    where = {name: i for i, name in enumerate(names)}
-    for role, name in (("source", source), ("target", target)):
-        if not isinstance(name, Hashable) or name not in names:
-            raise UnknownNode(
-                f"The {role} {name!r} is not a node of the graph, whose nodes are {some(names)}."
-            )
+    numbers = numbers_of(names)
+    start = node_number(source, numbers, "The source", "source")
+    end = node_number(target, numbers, "The target", "target")
     if source == target:
         raise InvalidInput(
             f"Source and target are the same node {source!r}; a flow leads from one node to "
-            "another."
+            "another.",
+            setting="target",
         )
     order = _topological(tails, heads, names)
-    useful_node = _reached(order, tails, heads, where[source]) & _reached(
-        order[::-1], heads, tails, where[target]
-    )
-    if not useful_node[where[source]]:
+    useful_node = _reached(order, tails, heads, start) & _reached(order[::-1], heads, tails, end)
+    if not useful_node[start]:
         raise UnreachableTarget(
             f"No path leads from {source!r} to {target!r}: the target cannot be reached along the "
-            "edges."
+            "edges.",
+            setting="target",
         )
     order = order[useful_node[order]]
     position = np.full(len(names), -1, dtype=np.int32)
@@ -196,6 +137,7 @@ def _topological(tails: Int32s, heads: Int32s, names: Sequence[Hashable]) -> Int
             "one. Keep only the links that lead away from the source, with "
             "sets.graph_tools.away.",
             named,
+            setting="edges",
         )
     return np.array(order, dtype=np.int32)
 
@@ -269,12 +211,6 @@ def balances(arcs: Int32s, tails: Int32s, heads: Int32s, nodes: int, entries: in
         (signs, (np.concatenate([tails, heads]), np.concatenate([arcs, arcs]))),
         shape=(nodes, entries),
     )
-
-
-def some(names: Sequence[Hashable]) -> str:
-    """The first few names, and how many more there are."""
-    shown = ", ".join(repr(name) for name in names[:6])
-    return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"
 
 
 @kernel

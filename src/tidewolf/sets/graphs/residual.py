@@ -19,7 +19,7 @@ import numpy as np
 
 from tidewolf.core.types import Bools, Int32s
 from tidewolf.kernels.network_simplex import Network
-from tidewolf.sets.graphs.dag import some
+from tidewolf.sets.graphs.nodes import first_names
 
 
 def changes(net: Network) -> tuple[Bools, Bools]:
@@ -84,7 +84,7 @@ def reason(net: Network, members: Bools) -> str:
     """A cut that is too small in a sentence, from the side with fewer nodes."""
     needed, most = float(net.supply[members].sum()), carried(net, members)
     behind = bool(members.sum() > len(members) / 2)
-    names = some(
+    names = first_names(
         [name for name, member in zip(net.nodes, members, strict=True) if member != behind]
     )
     verb, there, back, bring = (

@@ -48,16 +48,16 @@ import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import EmptyGraph, GraphError, WrongShape
 from tidewolf.core.jit import kernel
 from tidewolf.core.oracle import Answer
-from tidewolf.core.types import Array, Int32s, NDArray, Shape
+from tidewolf.core.settings import validated
+from tidewolf.core.types import Array, Int32s, Link, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import (
     ConvexSet,
@@ -69,7 +69,8 @@ from tidewolf.sets.base import (
     membership_tolerance,
 )
 from tidewolf.sets.graphs.blocks import Blocks, Incidence, blocks, incidence
-from tidewolf.sets.graphs.dag import number_nodes, some
+from tidewolf.sets.graphs.nodes import first_names, number_nodes
+from tidewolf.sets.graphs.settings import Links, NodeNames
 
 _FEW_NODES = 12
 _DUST = 1e-15
@@ -85,7 +86,7 @@ class Block(NamedTuple):
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(init=False, frozen=True, eq=False, repr=False)
 class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
     """Spanning trees of the graph of `edges`, pairs of any hashable names; point[i] says how much
     of edge i is taken.
@@ -93,34 +94,58 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
     Parallel edges are separate, loops stay at 0. Radius and dimension exact; inner radius exact
     where blocks have up to 12 nodes, else a lower bound; diameter an upper bound. `center` costs
     the cube of the nodes in the largest block.
+
+    Parameters
+    ----------
+    edges : iterable of tuple of Hashable
+        The edges of a connected graph, pairs of any hashable names; parallel edges are separate
+        entries of a point, and loops stay at 0.
+    nodes : sequence of Hashable, default ()
+        What the nodes are called. None given: as the edges call them.
     """
 
     edges: Int32s
     nodes: tuple[Hashable, ...] = field(default=(), metadata={"label": True})
 
+    @validated
     def __init__(
-        self, edges: Iterable[tuple[Hashable, Hashable]], nodes: Sequence[Hashable] = ()
+        self,
+        edges: Annotated[
+            Iterable[Link],
+            Links(
+                "The edges of a connected graph, pairs of any hashable names; parallel edges are "
+                "separate entries of a point, and loops stay at 0."
+            ),
+        ],
+        nodes: Annotated[
+            Sequence[Hashable],
+            NodeNames("What the nodes are called. None given: as the edges call them."),
+        ] = (),
     ) -> None:
         names, tails, heads = number_nodes(edges)
         if len(tails) == 0:
-            raise EmptyGraph("The graph has no edges; a spanning tree needs at least one.")
+            raise EmptyGraph(
+                "The graph has no edges; a spanning tree needs at least one.", setting="edges"
+            )
         object.__setattr__(self, "edges", frozen(np.stack([tails, heads], axis=1)))
-        called = as_items(nodes, "The names of the nodes", "['a', 'b']") or names
+        called = nodes or names
         if len(called) != len(names):
             raise WrongShape(
-                f"{len(called)} names were given for the {len(names)} nodes that the edges touch."
+                f"{len(called)} names were given for the {len(names)} nodes that the edges touch.",
+                setting="nodes",
             )
         object.__setattr__(self, "nodes", called)
         parts = self._blocks.part_of_node
         if parts.max() > 0:
             named = "; ".join(
-                some([self.nodes[v] for v in np.flatnonzero(parts == p)])
+                first_names([self.nodes[v] for v in np.flatnonzero(parts == p)])
                 for p in range(min(3, parts.max() + 1))
             )
             more = f"; and {parts.max() - 2} more" if parts.max() > 2 else ""
             raise GraphError(
                 f"The graph falls into {parts.max() + 1} parts ({named}{more}), and no tree spans "
-                "it: connect them, or make a set of each."
+                "it: connect them, or make a set of each.",
+                setting="edges",
             )
 
     def __repr__(self) -> str:
