@@ -595,11 +595,13 @@ def test_the_compiled_search_is_its_source_bit_for_bit(K, seed):
         table, found = active.atoms, []
         for search in (way, way.plain):
             state = active.weights.copy(), active.x.copy(), y.copy()
-            vertex = np.zeros(K.most_entries, dtype=np.int32), np.zeros(K.most_entries)
+            vertex = np.zeros(K.max_nonzeros, dtype=np.int32), np.zeros(K.max_nonzeros)
             rows = table.starts, table.indices, table.values, table.gram
             found.append(
                 (
-                    *search(*rows, *state, K.facts, *vertex, tol, 3.0, STEPS, STOP * tol, 0, False),
+                    *search(
+                        *rows, *state, K.kernel_data, *vertex, tol, 3.0, STEPS, STOP * tol, 0, False
+                    ),
                     *state,
                     *vertex,
                 )
@@ -655,7 +657,7 @@ def test_the_point_given_is_left_alone_and_comes_back_where_it_was_not_pulled(K)
 
 
 @a_kernel
-def dearest_entry(d, facts, indices, values):
+def dearest_entry(d, kernel_data, indices, values):
     indices[0], values[0] = np.argmax(d), 1.0
     return 1
 
@@ -663,7 +665,7 @@ def dearest_entry(d, facts, indices, values):
 class Liar(Compiled):
     """A simplex with a compiled oracle that maximises."""
 
-    oracle, facts, most_entries = dearest_entry, np.zeros(1), 1
+    oracle, kernel_data, max_nonzeros = dearest_entry, np.zeros(1), 1
 
     def __init__(self, K):
         self.K = K

@@ -122,8 +122,8 @@ def test_compiled_oracles_and_their_sources_give_the_vertex_of_answer(n, share, 
     ):
         expected = K.answer(d).vertex.key()
         assert K.minimiser(d).key() == expected
-        indices, values = np.empty(K.most_entries, dtype=np.int32), np.empty(K.most_entries)
-        count = K.oracle.plain(d, K.facts, indices, values)
+        indices, values = np.empty(K.max_nonzeros, dtype=np.int32), np.empty(K.max_nonzeros)
+        count = K.oracle.plain(d, K.kernel_data, indices, values)
         assert Sparse((n,), indices[:count], values[:count]).key() == expected
 
 
@@ -779,10 +779,10 @@ class Inflated(Sparse):
 
 
 class CompiledFirstEntry(Shares, Compiled):
-    facts, most_entries = np.zeros(1), 1
+    kernel_data, max_nonzeros = np.zeros(1), 1
 
     @kernel
-    def oracle(d, facts, indices, values):
+    def oracle(d, kernel_data, indices, values):
         indices[0], values[0] = 0, 1.0
         return 1
 

@@ -52,11 +52,11 @@ def search(
     until their gap is at most `stop`.
     """
     given, weights, x, y, calls, last = y, weights.copy(), x.copy(), y.copy(), 0, False
-    run, facts, indices, values = (
+    run, kernel_data, indices, values = (
         searching(K.oracle),
-        K.facts,
-        np.empty(K.most_entries, np.int32),
-        np.empty(K.most_entries),
+        K.kernel_data,
+        np.empty(K.max_nonzeros, np.int32),
+        np.empty(K.max_nonzeros),
     )
     while True:
         assert type(atoms) is SparseAtoms
@@ -69,7 +69,7 @@ def search(
             weights,
             x,
             y,
-            facts,
+            kernel_data,
             indices,
             values,
             tol,
@@ -96,7 +96,7 @@ def searching(oracle: Kernel[int]) -> Callable[..., tuple[int, float, int, bool,
 
 
 @kernel
-def oracle(d, facts, indices, values):  # type: ignore[no-untyped-def]
+def oracle(d, kernel_data, indices, values):  # type: ignore[no-untyped-def]
     """Stands for that of a set."""
     raise NotImplementedError
 
@@ -110,7 +110,7 @@ def until_new(  # type: ignore[no-untyped-def]
     weights,
     x,
     y,
-    facts,
+    kernel_data,
     indices,
     values,
     tol,
@@ -132,7 +132,7 @@ def until_new(  # type: ignore[no-untyped-def]
         )
         if last or distance2 <= tol or calls >= budget:
             return -used, 0.0, calls, last, distance2
-        size = oracle(r, facts, indices, values)
+        size = oracle(r, kernel_data, indices, values)
         calls += 1
         at_x, x2, at_v, x_v, v2 = 0.0, 0.0, 0.0, 0.0, 0.0
         for e in range(len(x)):

@@ -264,27 +264,27 @@ class Compiled(ABC):
     """
 
     oracle: ClassVar[Kernel[int]]
-    """oracle(d, facts, indices, values): the entries of argmin_{v in K} <d, v> at the start of both
-    arrays; returns how many
+    """oracle(d, kernel_data, indices, values): the nonzero entries of argmin_{v in K} <d, v> at the
+    start of both arrays; returns how many
     """
 
     @property
     @abstractmethod
-    def facts(self) -> NDArray:
+    def kernel_data(self) -> NDArray:
         """What the kernel is told of the set, in one array."""
 
     @property
     @abstractmethod
-    def most_entries(self) -> int:
+    def max_nonzeros(self) -> int:
         """No vertex has more nonzero entries."""
 
     def minimiser(self, direction: NDArray) -> Sparse:
         """argmin_{v in K} <direction, v>, by the kernel."""
-        indices, values = np.empty(self.most_entries, dtype=np.int32), np.empty(self.most_entries)
+        indices, values = np.empty(self.max_nonzeros, dtype=np.int32), np.empty(self.max_nonzeros)
         shape: Shape = self.shape  # type: ignore[attr-defined]  # a set's own
         # kernels are compiled for one kind of array
         d = np.ascontiguousarray(as_direction(direction, shape), dtype=np.float64)
-        count = self.oracle(d, self.facts, indices, values)
+        count = self.oracle(d, self.kernel_data, indices, values)
         return Sparse(d.shape, indices[:count], values[:count])
 
 

@@ -281,11 +281,11 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
         return Answer(self.minimiser(to_numpy(as_direction(direction, self.shape))))
 
     @cached_property
-    def facts(self) -> Int32s:
+    def kernel_data(self) -> Int32s:
         return self.dag.packed()
 
     @cached_property
-    def most_entries(self) -> int:
+    def max_nonzeros(self) -> int:
         return len(self.dag.order) - 1
 
     def atom(self, point: Array) -> Vertex:

@@ -178,11 +178,11 @@ class CappedSimplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
         return Answer(Sparse(self.shape, chosen[order], shares[order]))
 
     @cached_property
-    def facts(self) -> NDArray:
+    def kernel_data(self) -> NDArray:
         return self._shares
 
     @cached_property
-    def most_entries(self) -> int:
+    def max_nonzeros(self) -> int:
         return len(self._shares)
 
     def atom(self, point: Array) -> Vertex:

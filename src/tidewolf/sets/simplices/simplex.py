@@ -37,11 +37,11 @@ from tidewolf.sets.base import (
 
 
 @kernel
-def cheapest_entry(d, facts, indices, values):  # type: ignore[no-untyped-def]
+def cheapest_entry(d, kernel_data, indices, values):  # type: ignore[no-untyped-def]
     """The total on the first of the least entries; with a limit, which is then 0, only where that
     one is below it.
     """
-    total, limit = facts
+    total, limit = kernel_data
     i = 0
     for e in range(1, len(d)):
         if d[e] < d[i]:
@@ -130,11 +130,11 @@ class Simplex(ConvexSet, Projectable, Polyhedral, Relaxable, Compiled):
         )
 
     @cached_property
-    def facts(self) -> NDArray:
+    def kernel_data(self) -> NDArray:
         return np.array([self.total, 0.0 if self.at_most else math.inf])
 
     @property
-    def most_entries(self) -> int:
+    def max_nonzeros(self) -> int:
         return 1
 
     def atom(self, point: Array) -> Vertex:
