@@ -28,8 +28,8 @@ from tidewolf.core.errors import (
 )
 from tidewolf.core.vertices import Sparse
 from tidewolf.functions import Capacity, MaxAffine
+from tidewolf.kernels.dag import shortest_paths
 from tidewolf.sets import Commodity, FlowPolytope, MultiFlow
-from tidewolf.sets.graphs.dag import shortest_paths
 from tidewolf.testing import check_set
 
 seeds = st.integers(0, 2**32)
@@ -138,26 +138,12 @@ def test_the_oracle_agrees_with_a_linear_program_written_from_the_network(K, see
 
 @given(K=multi_flows, seed=seeds)
 def test_the_kernel_is_its_source(K, seed):
-    d, (begins, arcs, tails, _, first) = (
-        np.random.default_rng(seed).standard_normal(K.shape),
-        K.stack,
-    )
-    found = []
+    d, stack = np.random.default_rng(seed).standard_normal(K.shape), K.stack
+    graph, found = (stack.arcs, stack.tails, stack.first), []
     for kernel in (shortest_paths, shortest_paths.plain):
-        n = int(begins[-1])
+        n = int(stack.begins[-1])
         chosen, values = np.empty(n, dtype=np.int32), np.empty(n)
-        count = kernel(
-            d,
-            arcs,
-            tails,
-            first,
-            begins,
-            np.array(K.demands),
-            np.empty(n),
-            np.empty(n, dtype=np.int32),
-            chosen,
-            values,
-        )
+        count = kernel(d, graph, stack.begins, np.array(K.demands), chosen, values)
         found.append((chosen[:count].tolist(), values[:count].tolist()))
     assert found[0] == found[1]
 

@@ -4,7 +4,7 @@ between calls.
 Before the oracle is asked, corrective steps inside the active set (see weights.py); they cost no
 call. After a call at least the Frank-Wolfe line-search step is taken, so the count of the one-shot
 method stays, 8 R^2/tol + 4: every step only brings x nearer to y. When a call meets the tolerance
-or ends the budget, y is pulled first and the step is taken against the pulled y (the direction is
+or ends the budget, y is shifted first and the step is taken against the shifted y (the direction is
 the same, so the vertex serves).
 
 A vertex whose weight has fallen to 0 stays for a while as a candidate that costs no call; when idle
@@ -28,8 +28,14 @@ from tidewolf.core.errors import WrongShape
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers
-from tidewolf.projection.compiled import Reached, search, serves
-from tidewolf.projection.one_shot import as_budget, as_member, look, pull, step
+from tidewolf.projection.compiled import Correction, SearchResult, search, supports
+from tidewolf.projection.one_shot import (
+    as_budget,
+    as_member,
+    frank_wolfe_gap,
+    halfspace_shift,
+    line_search,
+)
 from tidewolf.projection.result import as_near
 from tidewolf.projection.weights import caratheodory, correct
 from tidewolf.sets.base import Compiled
@@ -103,29 +109,26 @@ class ActiveSet(Stored):
         """`project` without its checks: y is finite, of the right shape, and the caller's to give
         away.
         """
-        atoms, weights, x, warm = self.atoms, self.weights, self.x, self.warm
-        if isinstance(K, Compiled) and serves(atoms, x, y):
-            atoms, weights, x, y, calls, distance2, used = search(
-                K, atoms, weights, x, y, tol, float(budget), STEPS, STOP * tol
-            )
+        if isinstance(K, Compiled) and supports(self.atoms, self.x, y):
+            start = (self.atoms, self.weights, self.x)
+            found = search(K, start, y, tol, float(budget), Correction(STEPS, STOP * tol))
+            warm = self.warm
         else:
-            atoms, weights, x, y, calls, distance2, used, warm = self._search(K, y, tol, budget)
-        y, active = frozen(y), ActiveSet(atoms, weights, x, warm)
-        if calls or len(weights) > K.dimension + 1 + SPARE:
-            active = active._reduced(used, K.dimension)
-        if active.x is not x:
+            found = self._search(K, y, tol, budget)
+            warm = found.warm
+        y, active = frozen(found.y), ActiveSet(found.atoms, found.weights, found.x, warm)
+        distance2 = found.distance2
+        if found.calls or len(found.weights) > K.dimension + 1 + SPARE:
+            active = active._reduced(found.used, K.dimension)
+        if active.x is not found.x:
             r = active.x - y
             distance2 = inner(r, r)
-        return Remembered(active.x, y, calls, distance2, active)
+        return Remembered(active.x, y, found.calls, distance2, active)
 
-    def _search(
-        self, K: HasLMO, y: Array, tol: float, budget: float
-    ) -> tuple[*Reached, Array | None]:
-        """Any set, through its `answer`; also what a next call at a nearby direction may start
-        from.
-        """
-        atoms, weights, warm, y = self.atoms, self.weights, self.warm, frozen(y)
-        calls, last = 0, False
+    def _search(self, K: HasLMO, y: Array, tol: float, budget: float) -> SearchResult:
+        """Any set, through its `answer`."""
+        atoms, weights, warm = self.atoms, self.weights, self.warm
+        y, calls, last = frozen(y), 0, False
         while True:
             weights, x, distance2 = correct(atoms, weights, y, STEPS, STOP * tol)
             if last or distance2 <= tol or calls >= budget:
@@ -133,17 +136,18 @@ class ActiveSet(Stored):
             r = x - y
             answer = K.answer(r, warm)
             calls, warm = calls + 1, answer.warm
-            seen = look(r, x, answer, distance2)
-            last = seen.gap**2 <= tol * distance2 or calls >= budget
-            pulled = pull(seen.gap, distance2) if last else 0.0
-            if pulled > 0.0:
-                y = frozen(y + pulled * r)
+            found = frank_wolfe_gap(r, x, answer, distance2)
+            last = found.gap**2 <= tol * distance2 or calls >= budget
+            shift = halfspace_shift(found.gap, distance2) if last else 0.0
+            if shift > 0.0:
+                y = frozen(y + shift * r)
             count = len(weights)
             row = atoms.find(answer.vertex, count)
             if row is None:
                 row, count, atoms = count, count + 1, atoms.append(answer.vertex, count)
-            weights = _stepped(weights, row, count, step(seen, pulled))
-        return atoms, weights, x, y, calls, distance2, int(np.count_nonzero(weights)), warm
+            weights = _stepped(weights, row, count, line_search(found, shift))
+        used = int(np.count_nonzero(weights))
+        return SearchResult(atoms, weights, x, y, calls, distance2, used, warm)
 
     def _reduced(self, count: int, dimension: int) -> ActiveSet:
         """At most dimension + 1 + SPARE atoms in use, where there are `count`, and at most 2 SPARE

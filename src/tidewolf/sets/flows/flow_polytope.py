@@ -32,6 +32,7 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, names_in_files
 from tidewolf.core.types import Array, Floats, Int32s, Link, Shape
 from tidewolf.core.vertices import Sparse, Vertex
+from tidewolf.kernels.dag import flow_excess, shortest_path
 from tidewolf.sets.base import (
     Compiled,
     ConvexSet,
@@ -45,10 +46,7 @@ from tidewolf.sets.graphs.dag import (
     Dag,
     as_tolerance,
     balances,
-    covering_flow,
-    flow_excess,
     ordered,
-    shortest_path,
     split,
 )
 from tidewolf.sets.graphs.laplacian import HullProjection
@@ -198,17 +196,8 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
 
     @cached_property
     def center(self) -> Array:
-        flow = np.empty(len(self.dag.arcs))
-        value = covering_flow(
-            self.dag.tails,
-            self.dag.heads,
-            self.dag.first,
-            self.dag.by_tail,
-            self.dag.first_out,
-            flow,
-        )
         point = np.zeros(self.shape)
-        point[self.dag.arcs] = flow / value
+        point[self.dag.arcs] = self.dag.covering_flow()
         return frozen(point)
 
     @cached_property

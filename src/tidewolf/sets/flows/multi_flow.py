@@ -35,6 +35,7 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import names_in_files
 from tidewolf.core.types import Array, Floats, Int32s, Lengths, Link, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
+from tidewolf.kernels.dag import flow_excess, shortest_paths
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
 from tidewolf.sets.flows.commodities import links_used
 from tidewolf.sets.flows.flow_polytope import Path, along
@@ -43,10 +44,7 @@ from tidewolf.sets.graphs.dag import (
     Dag,
     as_tolerance,
     balances,
-    covering_flow,
-    flow_excess,
     ordered,
-    shortest_paths,
     split,
 )
 from tidewolf.sets.graphs.laplacian import HullProjection
@@ -277,9 +275,7 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
     def center(self) -> Array:
         point = np.empty(self.shape)
         for dag, start, demand in zip(self.dags, self.starts, self.demands, strict=False):
-            flow = np.empty(len(dag.arcs))
-            value = covering_flow(dag.tails, dag.heads, dag.first, dag.by_tail, dag.first_out, flow)
-            point[start + dag.arcs] = demand * (flow / value)
+            point[start + dag.arcs] = demand * dag.covering_flow()
         return frozen(point)
 
     @cached_property
@@ -376,13 +372,10 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         return Answer(self._vertex(to_numpy(as_direction(direction, self.shape))))
 
     def _vertex(self, weights: NDArray) -> Sparse:
-        begins, arcs, tails, _, first = self.stack
-        positions = int(begins[-1])
+        stack, positions = self.stack, int(self.stack.begins[-1])
         chosen, values = np.empty(positions, dtype=np.int32), np.empty(positions)
-        scratch = np.empty(positions), np.empty(positions, dtype=np.int32)
-        count = shortest_paths(
-            weights, arcs, tails, first, begins, self._demands, *scratch, chosen, values
-        )
+        graph = (stack.arcs, stack.tails, stack.first)
+        count = shortest_paths(weights, graph, stack.begins, self._demands, chosen, values)
         return Sparse(self.shape, chosen[:count].copy(), values[:count].copy())
 
     def atom(self, point: Array) -> Vertex:

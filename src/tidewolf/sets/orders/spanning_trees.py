@@ -54,11 +54,11 @@ import numpy as np
 
 from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import EmptyGraph, GraphError, WrongShape
-from tidewolf.core.jit import kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import validated
 from tidewolf.core.types import Array, Int32s, Link, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
+from tidewolf.kernels.boruvka import closes_no_cycle, lightest_tree, subset_excess
 from tidewolf.sets.base import (
     ConvexSet,
     DearMembership,
@@ -214,7 +214,8 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
         looped = float(np.max(x[self._loops], initial=0.0))
         amounts = np.maximum(x, 0.0)
         amounts[self._loops] = 0.0
-        beyond = misplaced(amounts, self.edges, *self._near, _DUST * max(1.0, float(amounts.max())))
+        dust = _DUST * max(1.0, float(amounts.max()))
+        beyond = subset_excess(amounts, self.edges, *self._near, dust)
         return max(0.0, -float(x.min()), off, looped, float(beyond))
 
     def vertex_excess(self, vertex: Vertex) -> float:
@@ -229,8 +230,7 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
         if len(edges) != len(self.nodes) - 1 or not bool((values == 1.0).all()):
             return False
         known = edges.min(initial=0) >= 0 and edges.max(initial=0) < len(self.edges)
-        leader = np.empty(len(self.nodes), dtype=np.int32)
-        return bool(known and without_cycle(edges, self.edges, leader))
+        return bool(known and closes_no_cycle(edges, self.edges, len(self.nodes)))
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         tree = self._tree(to_numpy(direction))
@@ -373,135 +373,3 @@ def _room(block: Block, c: NDArray) -> float:
     size, count = np.bitwise_count(S[some]), inside[some].sum(axis=1)
     rooms = (size - 1 - inside[some] @ c) / np.sqrt(count - count**2 / m)
     return min(above_zero, float(np.min(rooms, initial=math.inf)))
-
-
-@kernel
-def lightest_tree(d, ends, tree):  # type: ignore[no-untyped-def]
-    """Fill `tree` with the edges of the lightest spanning tree, the earlier of equally heavy edges
-    counting as lighter.
-
-    Every part, at first a node, takes its lightest edge to another; edges within the parts that
-    result are left out, until there is one.
-    """
-    m, nodes = len(d), len(tree) + 1
-    weight, edge = np.empty(m), np.empty(m, dtype=np.int32)
-    a, b, alive = np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int32), 0
-    leader, best, least = (
-        np.empty(nodes, dtype=np.int32),
-        np.empty(nodes, dtype=np.int32),
-        np.empty(nodes),
-    )
-    for v in range(nodes):
-        leader[v] = v
-    for e in range(m):
-        if ends[e, 0] != ends[e, 1]:
-            a[alive], b[alive], edge[alive], weight[alive] = ends[e, 0], ends[e, 1], e, d[e]
-            alive += 1
-    count = 0
-    while count < nodes - 1:
-        for v in range(nodes):
-            best[v], least[v] = -1, np.inf
-        for k in range(alive):
-            if weight[k] < least[a[k]]:
-                best[a[k]], least[a[k]] = k, weight[k]
-            if weight[k] < least[b[k]]:
-                best[b[k]], least[b[k]] = k, weight[k]
-        for v in range(nodes):
-            if best[v] >= 0:
-                p, q = a[best[v]], b[best[v]]
-                while leader[p] != p:
-                    leader[p] = leader[leader[p]]
-                    p = leader[p]
-                while leader[q] != q:
-                    leader[q] = leader[leader[q]]
-                    q = leader[q]
-                if p != q:
-                    leader[max(p, q)] = min(p, q)
-                    tree[count] = edge[best[v]]
-                    count += 1
-        for v in range(nodes):
-            leader[v] = leader[leader[v]]  # leaders come first, so that theirs are known
-        kept = 0
-        for k in range(alive):
-            p, q = leader[a[k]], leader[b[k]]
-            if p != q:
-                a[kept], b[kept], edge[kept], weight[kept] = p, q, edge[k], weight[k]
-                kept += 1
-        alive = kept
-
-
-@kernel
-def without_cycle(tree, ends, leader):  # type: ignore[no-untyped-def]
-    """Whether these edges close no cycle; `leader` has an entry for each node."""
-    for v in range(len(leader)):
-        leader[v] = v
-    for e in tree:
-        p, q = ends[e, 0], ends[e, 1]
-        while leader[p] != p:
-            leader[p] = leader[leader[p]]
-            p = leader[p]
-        while leader[q] != q:
-            leader[q] = leader[leader[q]]
-            q = leader[q]
-        if p == q:
-            return False
-        leader[p] = q
-    return True
-
-
-@kernel
-def misplaced(x, ends, first, edges, dust):  # type: ignore[no-untyped-def]
-    """max over sets S of nodes of x(E[S]) - |S| + 1: the most that cannot be handed to ends of
-    which one takes nothing, the others 1.
-    """
-    nodes = len(first) - 1
-    held, load, room = np.empty((len(x), 2)), np.zeros(nodes), np.ones(nodes)
-    for e in range(len(x)):
-        for side in range(2):
-            held[e, side] = 0.5 * x[e]
-            load[ends[e, side]] += 0.5 * x[e]
-    via, queue, worst = np.empty(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int64), 0.0
-    for s in range(nodes):
-        room[s] = 0.0
-        left = 0.0
-        for v in range(nodes):
-            while load[v] > room[v] + dust:
-                for w in range(nodes):
-                    via[w] = -1
-                queue[0], at, count, goal = v, 0, 1, -1
-                via[v] = len(x)
-                while at < count and goal < 0:
-                    u = queue[at]
-                    at += 1
-                    for k in range(first[u], first[u + 1]):
-                        e = edges[k]
-                        side = 0 if ends[e, 0] == u else 1
-                        w = ends[e, 1 - side]
-                        if via[w] < 0 and held[e, side] > dust:
-                            via[w] = e
-                            if load[w] < room[w] - dust:
-                                goal = w
-                                break
-                            queue[count] = w
-                            count += 1
-                if goal < 0:
-                    break
-                amount, w = min(load[v] - room[v], room[goal] - load[goal]), goal
-                while w != v:
-                    e = via[w]
-                    side = 1 if ends[e, 0] == w else 0
-                    amount = min(amount, held[e, side])
-                    w = ends[e, side]
-                w = goal
-                while w != v:
-                    e = via[w]
-                    side = 1 if ends[e, 0] == w else 0
-                    held[e, side] -= amount
-                    held[e, 1 - side] += amount
-                    w = ends[e, side]
-                load[v] -= amount
-                load[goal] += amount
-            left += max(0.0, load[v] - room[v])
-        worst = max(worst, left)
-        room[s] = 1.0
-    return worst
