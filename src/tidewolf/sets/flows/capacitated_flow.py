@@ -43,10 +43,11 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import names_in_files
 from tidewolf.core.types import Array, Floats, Int32s, Link, Shape
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.kernels.network_simplex import ROUNDING, Network
+from tidewolf.kernels.network_simplex import ROUNDING
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
 from tidewolf.sets.graphs.dag import balances
 from tidewolf.sets.graphs.laplacian import HullProjection
+from tidewolf.sets.graphs.network import FlowNetwork
 from tidewolf.sets.graphs.nodes import node_number, number_nodes, numbers_of
 from tidewolf.sets.graphs.residual import (
     bridges,
@@ -74,7 +75,7 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
     lower bound.
     """
 
-    network: Network
+    network: FlowNetwork
 
     @classmethod
     @names_in_files
@@ -128,11 +129,11 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
         for node, amount in supplies.items():
             supply[node_number(node, numbers, "The supplied node", "supplies")] = amount
         bounds = (_for_each(lower, len(tails), "lower"), _for_each(upper, len(tails), "upper"))
-        return cls(Network(tails, heads, *bounds, supply, nodes))
+        return cls(FlowNetwork(tails, heads, *bounds, supply, nodes))
 
     def __post_init__(self) -> None:
         net = self.network
-        if not isinstance(net, Network):
+        if not isinstance(net, FlowNetwork):
             raise WrongType(
                 "CapacitatedFlow is made by CapacitatedFlow.from_edges(edges, supplies=..., "
                 f"upper=...), not of {shown(net)}."
@@ -210,13 +211,13 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
             inset = min(nearer, inset * (1 - ROUNDING))
         return frozen(inside.cheapest(np.zeros(self.shape)).x)
 
-    def _inset(self, inset: float) -> Network:
+    def _inset(self, inset: float) -> FlowNetwork:
         """The same with the bounds of free arcs moved inwards."""
         net, free = self.network, self._free
         lower, upper = net.lower.copy(), net.upper.copy()
         lower[free] += inset
         upper[free] = np.maximum(upper[free] - inset, lower[free])
-        return Network(net.tails, net.heads, lower, upper, net.supply, net.nodes)
+        return FlowNetwork(net.tails, net.heads, lower, upper, net.supply, net.nodes)
 
     @cached_property
     def _center(self) -> Floats:
@@ -350,5 +351,5 @@ def _for_each(bounds: Array, count: int, which: str) -> Floats:
     return np.array(np.broadcast_to(bounds, count))
 
 
-def _arc(net: Network, e: int) -> str:
+def _arc(net: FlowNetwork, e: int) -> str:
     return f"{net.nodes[net.tails[e]]} -> {net.nodes[net.heads[e]]}"
