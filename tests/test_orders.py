@@ -27,7 +27,6 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
-from tidewolf.kernels import transport_simplex
 from tidewolf.sets import (
     Birkhoff,
     ConvexSet,
@@ -40,7 +39,7 @@ from tidewolf.sets import (
 )
 from tidewolf.sets.generic import vertex_hull
 from tidewolf.sets.graphs.blocks import blocks
-from tidewolf.sets.orders import spanning_trees
+from tidewolf.sets.orders import spanning_trees, transport_plan
 from tidewolf.testing import check_learner, check_set
 
 seeds = st.integers(0, 2**32)
@@ -329,7 +328,7 @@ def test_a_basis_that_is_none_is_not_used(warm):
 
 
 def test_a_transportation_problem_out_of_exchanges_is_named(monkeypatch):
-    monkeypatch.setattr(transport_simplex, "_EXCHANGES", 0)
+    monkeypatch.setattr(transport_plan, "_EXCHANGES", 0)
     with pytest.raises(
         SolverFailed,
         match=r"A transportation problem of 4 rows and 4 columns needed more than 0 exchanges\.",

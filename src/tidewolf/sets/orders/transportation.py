@@ -3,7 +3,7 @@
     { X >= 0 : row i sums to a_i, column j to b_j },        sum a = sum b = t
 
 Oracle: the simplex method on trees, from the last basis where one is given
-(`transport_simplex.py`). Center c = a b'/t. Rows and columns that sum to 0 carry nothing; with p
+(`transport_plan.py`). Center c = a b'/t. Rows and columns that sum to 0 carry nothing; with p
 and q the others,
 
     dimension = (p - 1)(q - 1)
@@ -43,7 +43,6 @@ from tidewolf.core.errors import EmptySet, InvalidInput, WrongShape
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.kernels.transport_simplex import Amounts, Plan, amounts, cheapest
 from tidewolf.sets.base import (
     ConvexSet,
     LinearDescription,
@@ -53,6 +52,12 @@ from tidewolf.sets.base import (
     clipped,
 )
 from tidewolf.sets.orders.birkhoff import centered, row_and_column_sums
+from tidewolf.sets.orders.transport_plan import (
+    TransportPlan,
+    WholeAmounts,
+    cheapest_plan,
+    whole_amounts,
+)
 
 
 @final
@@ -178,9 +183,9 @@ class Transportation(ConvexSet, Polyhedral, Relaxable):
             cls([1.0, 3.0, 2.0], [1.0, 2.0, 3.0]),
         )
 
-    def _plan(self, direction: NDArray, warm: Array | None = None) -> Plan:
+    def _plan(self, direction: NDArray, warm: Array | None = None) -> TransportPlan:
         costs = direction if self._places is None else direction[self._places]
-        return cheapest(np.ascontiguousarray(costs, dtype=np.float64), self._amounts, warm)
+        return cheapest_plan(np.ascontiguousarray(costs, dtype=np.float64), self._amounts, warm)
 
     def _most(self, gains: NDArray) -> float:
         """max_X <gains, X>."""
@@ -212,5 +217,5 @@ class Transportation(ConvexSet, Polyhedral, Relaxable):
         return None if (len(carry[0]), len(carry[1])) == self.shape else np.ix_(*carry)
 
     @cached_property
-    def _amounts(self) -> Amounts:
-        return amounts(self._a[self._a > 0], self._b[self._b > 0])
+    def _amounts(self) -> WholeAmounts:
+        return whole_amounts(self._a[self._a > 0], self._b[self._b > 0])
