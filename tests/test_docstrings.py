@@ -20,10 +20,8 @@ NOT_YET = {
     "tidewolf.experiments",
     "tidewolf.functions",
     "tidewolf.problems",
-    "tidewolf.projection",
     "tidewolf.rivals",
     "tidewolf.sets",
-    "tidewolf.sets.graph_tools",
     "tidewolf.testing",
 }
 """Packages whose names do not all teach themselves yet."""

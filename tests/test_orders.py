@@ -644,23 +644,23 @@ def test_facets_qhull_cannot_find_leave_the_bound(monkeypatch):
         (
             lambda: Permutahedron([[1.0, 2.0]]),
             WrongShape,
-            r"The weights of a permutahedron have shape \(1, 2\); give a vector",
+            r"weights of Permutahedron must be a vector, not of shape \(1, 2\)\.",
         ),
-        (lambda: Permutahedron([]), WrongShape, r"The permutahedron has points of shape \(0,\)"),
+        (lambda: Permutahedron([]), WrongShape, r"must be a vector, not of shape \(0,\)\."),
         (
             lambda: Permutahedron([1.0, np.nan]),
             NotFinite,
-            r"The weights of a permutahedron holds nan at 1",
+            r"weights of Permutahedron holds nan at 1",
         ),
         (
             lambda: Birkhoff(0),
             InvalidInput,
-            r"The size n of a Birkhoff polytope must be at least 1, not 0\.",
+            r"n of Birkhoff must be at least 1, not 0\.",
         ),
         (
             lambda: Birkhoff(2.5),
             InvalidInput,
-            r"The size n of a Birkhoff polytope must be a whole number, not 2\.5\.",
+            r"n of Birkhoff must be a whole number, not 2\.5\.",
         ),
         (
             lambda: Transportation([1, 2], [1, 1]),
@@ -680,12 +680,12 @@ def test_facets_qhull_cannot_find_leave_the_bound(monkeypatch):
         (
             lambda: Transportation([[1]], [1]),
             WrongShape,
-            r"The sums of the rows have shape \(1, 1\); give a vector, one sum for each\.",
+            r"rows of Transportation must be a vector, not of shape \(1, 1\)\.",
         ),
         (
             lambda: Transportation([1], []),
             WrongShape,
-            r"The vector of sums of the columns has points of shape \(0,\)",
+            r"columns of Transportation must be a vector, not of shape \(0,\)\.",
         ),
         (
             lambda: SpanningTrees([]),
@@ -826,17 +826,17 @@ def test_facets_qhull_cannot_find_leave_the_bound(monkeypatch):
         (
             lambda: Polytope([[1, np.nan]], [1], bounds=(0, 1)),
             NotFinite,
-            r"A_ub holds nan at \(0, 1\); every entry must be finite\.",
+            r"A_ub of Polytope holds nan at \(0, 1\); every entry must be finite\.",
         ),
         (
             lambda: Polytope([[1, 1]], [1], bounds=(0, np.nan)),
             NotFinite,
-            r"The bounds hold a NaN; a bound is a number, or None",
+            r"bounds of Polytope hold a NaN; a bound is a number, or None",
         ),
         (
             lambda: Polytope([[1, 1]], [1], bounds="all"),
             WrongType,
-            r"The bounds must be pairs \(lower, upper\) of numbers, with None",
+            r"bounds of Polytope must be pairs \(lower, upper\) of numbers, with None",
         ),
     ],
 )

@@ -35,7 +35,7 @@ from tidewolf.kernels.active_set import (
     sparse_correct,
 )
 from tidewolf.projection import ActiveSet, active_set, afp, afp_paper
-from tidewolf.projection.active_set import SPARE, STEPS, STOP
+from tidewolf.projection.active_set import CORRECTIVE_GAP, CORRECTIVE_STEPS, SPARE
 from tidewolf.projection.one_shot import frank_wolfe_gap, line_search
 from tidewolf.projection.paper import paper_calls
 from tidewolf.projection.result import closer_to_all, closer_to_center
@@ -276,7 +276,7 @@ def test_the_line_search_is_exact(K, where):
 def test_without_corrective_steps_the_active_set_is_the_one_shot_method(name, where, monkeypatch):
     """On polytopes where no two vertices tie."""
     K = POLYTOPES[name]
-    monkeypatch.setattr(active_set, "STEPS", 0)
+    monkeypatch.setattr(active_set, "CORRECTIVE_STEPS", 0)
     y, x0, tol = a_task(K, where, 6)
     for budget in (None, 3):
         plain, remembering = (METHODS[name](K, y, x0, tol=tol, budget=budget) for name in FRUGAL)
@@ -598,7 +598,7 @@ def test_the_compiled_search_is_its_source_bit_for_bit(K, seed):
             state = active.weights.copy(), active.x.copy(), y.copy()
             vertex = np.zeros(K.max_nonzeros, dtype=np.int32), np.zeros(K.max_nonzeros)
             rows = table.starts, table.indices, table.values
-            ends = (tol, 3.0), (STEPS, STOP * tol)
+            ends = (tol, 3.0), (CORRECTIVE_STEPS, CORRECTIVE_GAP * tol)
             paused = search(rows, table.gram, *state, K.kernel_data, vertex, *ends, 0, False)
             found.append((*paused, *state, *vertex))
         for one, other in zip(*found, strict=True):

@@ -27,7 +27,7 @@ from tidewolf.core.jit import kernel
 
 @kernel
 def first_basis(c, net, basis):  # type: ignore[no-untyped-def]
-    """Row following row takes what it needs from the cheapest columns that have something left; `net`
+    """Row after row takes what it needs from the cheapest columns that have something left; `net`
     is used up.
     """
     m, n = c.shape

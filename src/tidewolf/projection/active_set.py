@@ -41,13 +41,13 @@ from tidewolf.projection.weights import caratheodory, correct
 from tidewolf.sets.base import Compiled
 
 SPARE = 32
-STEPS = 30
+CORRECTIVE_STEPS = 30
 """Pairwise steps at most, each time."""
-STOP = 0.1
-"""They end when the pairwise gap is below this share of the tolerance."""
+CORRECTIVE_GAP = 0.1
+"""Corrective steps end when the pairwise gap is below this share of the tolerance."""
 AFFORDABLE = 10**7
 """Numbers looked at, about, to see whether the vertices of a saved set are members."""
-ROUNDING = 1e-6
+SAVED_ROUNDING = 1e-6
 """How far the weights of a saved set may be from those of a mean, and its point from the mean."""
 
 
@@ -65,9 +65,29 @@ class Remembered(NamedTuple):
 
 @final
 class ActiveSet(Stored):
-    """A member of a set as a convex combination of the first rows of a shared table of vertices.
+    """A member of a set as a convex combination of vertices, which the next projection starts from.
 
-    Never changed: `project` makes another.
+    Never changed: `project` makes another. `ActiveSet.start(K)` makes the first.
+
+    Parameters
+    ----------
+    atoms : Atoms
+        A table of vertices, shared between the active sets that came from one another.
+    weights : array
+        The weights of its first rows, at least 0 and 1 in all.
+    x : array
+        The point that they make.
+    warm : array, optional
+        What the next oracle call may start from. None: nothing is known.
+
+    Examples
+    --------
+    >>> K = tw.sets.Box([0.0, 0.0], [1.0, 1.0])
+    >>> active = tw.projection.ActiveSet.start(K)
+    >>> first = active.project(K, np.array([2.0, 0.3]), tol=1e-4)
+    >>> again = first.active.project(K, np.array([2.0, 0.4]), tol=1e-4)
+    >>> first.calls, again.calls
+    (3, 1)
     """
 
     tag: ClassVar = "active set"
@@ -78,7 +98,20 @@ class ActiveSet(Stored):
 
     @classmethod
     def start(cls, K: HasLMO, x0: Array | None = None) -> ActiveSet:
-        """One atom: the center, or a member x0 (any member may be an atom)."""
+        """One atom: the center, or another member.
+
+        Parameters
+        ----------
+        K : ConvexSet
+            The set.
+        x0 : array, optional
+            A member to start from. None: the center.
+
+        Returns
+        -------
+        ActiveSet
+            The active set of that point.
+        """
         point = as_set(K, "An active set").center if x0 is None else as_member(K, x0)
         atom, weights = K.atom(point), np.ones(1)
         atoms = atom.table().append(atom, 0)
@@ -95,7 +128,24 @@ class ActiveSet(Stored):
         return f"ActiveSet({len(self)} atoms)"
 
     def project(self, K: HasLMO, y: Array, *, tol: float, budget: int | None = None) -> Remembered:
-        """(x, y') with |x - y'|^2 <= tol, or as near as `budget` calls allow."""
+        """An approximately feasible projection that starts from this active set.
+
+        Parameters
+        ----------
+        K : ConvexSet
+            The set that it is of.
+        y : array
+            The point to project.
+        tol : float
+            The squared distance between the member and its companion at which it ends, above 0.
+        budget : int, optional
+            How many oracle calls it may take. None: as many as are always enough.
+
+        Returns
+        -------
+        Remembered
+            As `Projected`, with the active set to go on from as `active`.
+        """
         y = as_near(y, as_set(K, "A projection"), "The point to project")
         if self.x.shape != K.shape:
             raise WrongShape(
@@ -111,7 +161,8 @@ class ActiveSet(Stored):
         """
         if isinstance(K, Compiled) and supports(self.atoms, self.x, y):
             start = (self.atoms, self.weights, self.x)
-            found = search(K, start, y, tol, float(budget), Correction(STEPS, STOP * tol))
+            correction = Correction(CORRECTIVE_STEPS, CORRECTIVE_GAP * tol)
+            found = search(K, start, y, tol, float(budget), correction)
             warm = self.warm
         else:
             found = self._search(K, y, tol, budget)
@@ -129,8 +180,9 @@ class ActiveSet(Stored):
         """Any set, through its `answer`."""
         atoms, weights, warm = self.atoms, self.weights, self.warm
         y, calls, last = frozen(y), 0, False
+        correction = Correction(CORRECTIVE_STEPS, CORRECTIVE_GAP * tol)
         while True:
-            weights, x, distance2 = correct(atoms, weights, y, STEPS, STOP * tol)
+            weights, x, distance2 = correct(atoms, weights, y, *correction)
             if last or distance2 <= tol or calls >= budget:
                 break
             r = x - y
@@ -186,7 +238,7 @@ class ActiveSet(Stored):
                 f"the vertices of an active set are not of the shape {tuple(x.shape)} of its point"
             )
         total = float(weights.sum())
-        if not (weights.min() >= -ROUNDING and abs(total - 1.0) <= ROUNDING):
+        if not (weights.min() >= -SAVED_ROUNDING and abs(total - 1.0) <= SAVED_ROUNDING):
             found = f"{total:g} with {weights.min():g} among them"
             raise ValueError(
                 f"the weights of an active set are at least 0 and add up to 1, not to {found}"
@@ -200,7 +252,7 @@ class ActiveSet(Stored):
             atoms.combine(weights, x) - x,
             math.sqrt(float(np.diag(atoms.gram)[: len(weights)].max(initial=0.0))),
         )
-        if not norm(apart) <= max(ROUNDING, 1e4 * eps_of(x)) * max(reach, norm(x)):
+        if not norm(apart) <= max(SAVED_ROUNDING, 1e4 * eps_of(x)) * max(reach, norm(x)):
             raise ValueError("the point of an active set is not the mean of its vertices")
         return cls(atoms, weights, x, warm)
 
@@ -219,7 +271,7 @@ class ActiveSet(Stored):
         for vertex in vertices:
             far = (
                 math.sqrt(max(0.0, vertex.distance2(center, center2)))
-                > (1.0 + ROUNDING) * K.radius + allowed
+                > (1.0 + SAVED_ROUNDING) * K.radius + allowed
             )
             if far or (affordable and not K.excess(vertex.dense(center)) <= allowed):
                 raise ValueError("a vertex of its active set is no member of the set")

@@ -39,8 +39,40 @@ from tidewolf.sets.base import membership_tolerance
 
 
 def afp(K: HasLMO, y: Array, x0: Array, *, tol: float, budget: int | None = None) -> Projected:
-    """(x, y') with |x - y'|^2 <= tol, or as near as `budget` calls of the oracle allow; x0 is a
-    member of K.
+    """Approximately feasible projection by a single Frank-Wolfe run.
+
+    Parameters
+    ----------
+    K : ConvexSet
+        The set to project on.
+    y : array
+        The point to project.
+    x0 : array
+        A member of K to start from.
+    tol : float
+        The squared distance between the member and its companion at which it ends, above 0.
+    budget : int, optional
+        How many oracle calls it may take. None: as many as are always enough, 8 R^2/tol + 4.
+
+    Returns
+    -------
+    Projected
+        A member x and a companion y' no farther than y from any member, |x - y'|^2 <= tol or as
+        near as the budget allows.
+
+    Raises
+    ------
+    NotAMember
+        x0 is outside of K.
+    OracleError
+        The oracle answers worse than a known member: it does not minimise.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(3)
+    >>> found = tw.projection.afp(K, np.array([2.0, 0.0, 0.0]), K.center, tol=1e-6)
+    >>> np.round(found.x, 3)
+    array([1., 0., 0.])
     """
     y, x = as_start(K, y, x0)
     tol = as_number(tol, "tol", above=0.0)

@@ -24,7 +24,38 @@ from tidewolf.projection.result import Projected
 
 
 def afp_paper(K: HasLMO, y: Array, x0: Array, *, tol: float) -> Projected:
-    """Algorithms 1 and 2 with eps = tol/3."""
+    """Approximately feasible projection as the paper writes it, with eps = tol/3.
+
+    Parameters
+    ----------
+    K : ConvexSet
+        The set to project on.
+    y : array
+        The point to project.
+    x0 : array
+        A member of K to start from.
+    tol : float
+        The squared distance between the member and its companion at which it ends, above 0.
+
+    Returns
+    -------
+    Projected
+        A member x and a companion y' no farther than y from any member, |x - y'|^2 <= tol.
+
+    Raises
+    ------
+    NotAMember
+        x0 is outside of K.
+    OracleError
+        The oracle answers worse than a known member: it does not minimise.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(3)
+    >>> found = tw.projection.afp_paper(K, np.array([2.0, 0.0, 0.0]), K.center, tol=1e-6)
+    >>> np.round(found.x, 2)
+    array([1., 0., 0.])
+    """
     y, x = as_start(K, y, x0)
     eps = as_number(tol, "tol", above=0.0) / 3.0
     calls = 0

@@ -67,12 +67,23 @@ RANGED = 1000
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
-    """Flows with bounds on arcs and supplies at nodes; point[i] is the flow on edge i.
+    """Flows with bounds on arcs and supplies at nodes; point[i] is the flow on arc i.
 
-    Make one with `from_edges`.
+    Make one with `from_edges`. Dimension exact; radius and diameter upper bounds; inner radius
+    exact up to 600 nodes, else a lower bound.
 
-    Dimension exact; radius and diameter upper bounds; inner radius exact up to 600 nodes, else a
-    lower bound.
+    Parameters
+    ----------
+    network : FlowNetwork
+        The arcs, their bounds and the supplies of nodes; `from_edges` makes it.
+
+    Examples
+    --------
+    >>> K = tw.sets.CapacitatedFlow.from_edges(
+    ...     [("s", "t"), ("s", "t")], supplies={"s": 3.0, "t": -3.0}, upper=2.0
+    ... )
+    >>> K.lmo(np.array([1.0, 5.0]))
+    array([2., 1.])
     """
 
     network: FlowNetwork

@@ -62,7 +62,7 @@ class Path(NamedTuple):
     nodes: tuple[Hashable, ...]
 
 
-def along(
+def path_nodes(
     arcs: Sequence[int], tails: Int32s, heads: Int32s, nodes: Sequence[Hashable]
 ) -> tuple[Hashable, ...]:
     """The nodes a path visits."""
@@ -72,12 +72,10 @@ def along(
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
-    """Unit flows of a DAG; point[i] is the flow on edge i.
+    """Unit flows of a directed acyclic graph; point[i] is the flow on arc i.
 
-    Make one with `from_edges` or `from_networkx`.
-
-    Radius and dimension exact; diameter an upper bound; inner radius exact up to 600 nodes, else a
-    lower bound.
+    Make one with `from_edges` or `from_networkx`. Radius and dimension exact; diameter an upper
+    bound; inner radius exact up to 600 nodes, else a lower bound.
 
     Parameters
     ----------
@@ -91,6 +89,13 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
         The number of the node where the flow ends.
     nodes : tuple of Hashable
         What the nodes are called, by their numbers.
+
+    Examples
+    --------
+    >>> links = [("s", "a"), ("a", "t"), ("s", "t")]
+    >>> K = tw.sets.FlowPolytope.from_edges(links, source="s", target="t")
+    >>> K.lmo(np.array([1.0, 1.0, 3.0]))
+    array([1., 1., 0.])
     """
 
     oracle: ClassVar = shortest_path
@@ -145,7 +150,27 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
 
     @classmethod
     def from_networkx(cls, graph: Any, *, source: Hashable, target: Hashable) -> FlowPolytope:
-        """The arcs of a networkx DiGraph or MultiDiGraph, in the order of `graph.edges()`."""
+        """Unit flows over the arcs of a networkx graph, in the order of `graph.edges()`.
+
+        Parameters
+        ----------
+        graph : networkx.DiGraph or networkx.MultiDiGraph
+            A directed graph without cycles.
+        source : hashable
+            The node where the flow starts.
+        target : hashable
+            The node where the flow ends.
+
+        Returns
+        -------
+        FlowPolytope
+            The flows.
+
+        Raises
+        ------
+        MissingExtra
+            networkx is not installed.
+        """
         try:
             import networkx
         except ImportError:
@@ -281,8 +306,33 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
         return Sparse.of(point)
 
     def paths(self, x: Array, *, tolerance: float = 1e-9) -> list[Path]:
-        """A flow as weighted paths, heaviest first; shares below `tolerance` are left out and the
-        rest rescaled to sum to 1.
+        """A flow as weighted paths, heaviest first.
+
+        Parameters
+        ----------
+        x : array
+            A flow.
+        tolerance : float, default 1e-9
+            Shares below it are left out and the rest rescaled to sum to 1.
+
+        Returns
+        -------
+        list of Path
+            Weight, arcs and nodes of each path.
+
+        Raises
+        ------
+        NotAMember
+            x is no unit flow.
+
+        Examples
+        --------
+        >>> links = [("s", "a"), ("a", "t"), ("s", "t")]
+        >>> K = tw.sets.FlowPolytope.from_edges(links, source="s", target="t")
+        >>> for path in K.paths(np.array([0.75, 0.75, 0.25])):
+        ...     print(path.weight, path.nodes)
+        0.75 ('s', 'a', 't')
+        0.25 ('s', 't')
         """
         flow = to_numpy(as_point(x, self.shape, "The flow"))
         tolerance = as_tolerance(tolerance)
@@ -292,7 +342,7 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
                 f"{self.excess(flow):.3g}."
             )
         return [
-            Path(weight, arcs, along(arcs, self.tails, self.heads, self.nodes))
+            Path(weight, arcs, path_nodes(arcs, self.tails, self.heads, self.nodes))
             for weight, arcs in split(self.dag, flow, tolerance)
         ]
 

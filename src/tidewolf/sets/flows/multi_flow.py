@@ -38,7 +38,7 @@ from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.kernels.dag import flow_excess, shortest_paths
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
 from tidewolf.sets.flows.commodities import links_used
-from tidewolf.sets.flows.flow_polytope import Path, along
+from tidewolf.sets.flows.flow_polytope import Path, path_nodes
 from tidewolf.sets.graphs.dag import (
     ON_EVERY_PATH,
     Dag,
@@ -78,10 +78,8 @@ class Stack(NamedTuple):
 class MultiFlow(ConvexSet, Polyhedral, Relaxable):
     """Flows of many commodities; point[i] is what commodity `owner[i]` sends over link `links[i]`.
 
-    Make one with `from_edges`.
-
-    Geometry as that of each commodity's flows: radius and dimension exact, diameter an upper bound,
-    inner radius exact up to 600 nodes.
+    Make one with `from_edges`. Geometry as that of each commodity's flows: radius and dimension
+    exact, diameter an upper bound, inner radius exact up to 600 nodes.
 
     Parameters
     ----------
@@ -101,6 +99,13 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         The link of each entry of a point.
     nodes : tuple of Hashable
         What the nodes are called, by their numbers.
+
+    Examples
+    --------
+    >>> links = [("s", "a"), ("a", "t"), ("s", "t")]
+    >>> K = tw.sets.MultiFlow.from_edges(links, [("s", "t", 2.0), ("s", "a", 1.0)])
+    >>> K.loads(K.lmo(K.per_link(np.array([1.0, 1.0, 3.0]))))
+    array([3., 2., 0.])
     """
 
     tails: Annotated[Int32s, Indices("The number of the node where each link begins.")]
@@ -398,21 +403,57 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         )
 
     def loads(self, x: Array) -> Array:
-        """What every link carries: incidence @ x."""
+        """What every link carries: incidence @ x.
+
+        Parameters
+        ----------
+        x : array
+            A flow.
+
+        Returns
+        -------
+        array
+            An amount for each link.
+        """
         x = as_point(x, self.shape, "The flow")
         return like(np.bincount(self.links, to_numpy(x), len(self.tails)), x)
 
     def per_link(self, w: Array) -> Array:
-        """Numbers on links as a direction: <per_link(w), x> = <w, loads(x)>."""
+        """Numbers on links as a direction: <per_link(w), x> = <w, loads(x)>.
+
+        Parameters
+        ----------
+        w : array
+            A number for each link, such as a cost.
+
+        Returns
+        -------
+        array
+            A number for each entry of a point.
+        """
         w = as_point(w, self.tails.shape, "The numbers on links")
         return like(to_numpy(w)[self.links], w)
 
     def paths(self, x: Array, *, tolerance: float = 1e-9) -> list[list[Path]]:
-        """What each commodity sends along which paths, by link numbers, heaviest first; weights sum
-        to the commodity's demand.
+        """What each commodity sends along which paths, heaviest first.
 
-        Shares of a demand below `tolerance` are left out and the rest rescaled. A commodity without
-        a demand has no paths.
+        Parameters
+        ----------
+        x : array
+            A flow.
+        tolerance : float, default 1e-9
+            Shares of a demand below it are left out and the rest rescaled.
+
+        Returns
+        -------
+        list of list of Path
+            For each commodity its paths, arcs told by their places among the links; weights sum to
+            the demand. A commodity without a demand has none.
+
+        Raises
+        ------
+        NotAMember
+            x does not meet the demands.
         """
         x, tolerance = to_numpy(as_point(x, self.shape, "The flow")), as_tolerance(tolerance)
         if (excess := self.excess(x)) > max(1e-6, tolerance) * max(self.demands):
@@ -430,7 +471,7 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         found = split(self.dags[j], x[self.starts[j] : self.starts[j + 1]] / demand, tolerance)
         ways = [(share, tuple(links[list(arcs)].tolist())) for share, arcs in found]
         return [
-            Path(demand * share, way, along(way, self.tails, self.heads, self.nodes))
+            Path(demand * share, way, path_nodes(way, self.tails, self.heads, self.nodes))
             for share, way in ways
         ]
 

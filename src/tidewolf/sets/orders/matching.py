@@ -52,12 +52,11 @@ from tidewolf.sets.graphs.settings import Links, NodeNames
 @final
 @dataclass(init=False, frozen=True, eq=False, repr=False)
 class Matching(ConvexSet, Polyhedral, Relaxable):
-    """Matchings of the graph of `edges`, pairs (left, right) of hashable names; point[i] says how
-    much of edge i is taken.
+    """Matchings of a bipartite graph; point[i] says how much of edge i is taken.
 
-    A name on the left and the same name on the right are two nodes; parallel edges are separate.
-    Geometry exact, but for the inner radius of perfect matchings on more than 600 nodes, a lower
-    bound. The oracle's table has a cell for every left and right node.
+    A name on the left and the same name on the right are two nodes. Geometry exact, but for the
+    inner radius of perfect matchings on more than 600 nodes, a lower bound. The oracle's table has
+    a cell for every left and right node.
 
     Parameters
     ----------
@@ -70,6 +69,12 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
         What the left nodes are called. None given: as the edges call them.
     rights : sequence of Hashable, default ()
         What the right nodes are called. None given: as the edges call them.
+
+    Examples
+    --------
+    >>> K = tw.sets.Matching([("a", 1), ("a", 2), ("b", 1)])
+    >>> K.lmo(np.array([-3.0, -2.0, -2.0]))
+    array([0., 1., 1.])
     """
 
     edges: Int32s

@@ -24,13 +24,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
 from tidewolf.core.arrays import (
     as_direction,
-    as_own,
     as_point,
     frozen,
     length,
@@ -39,8 +38,8 @@ from tidewolf.core.arrays import (
     to_numpy,
     total,
 )
-from tidewolf.core.errors import WrongShape
 from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import Numbers
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.core.vertices import Dense
 from tidewolf.kernels.isotonic import pool_adjacent_violators
@@ -50,7 +49,6 @@ from tidewolf.sets.base import (
     Polyhedral,
     Projectable,
     Relaxable,
-    as_shape,
     clipped,
 )
 
@@ -58,19 +56,28 @@ from tidewolf.sets.base import (
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Permutahedron(ConvexSet, Projectable, Polyhedral, Relaxable):
-    """Everything between the orderings of `weights`, kept largest first. Geometry exact."""
+    """Everything between the orderings of a vector. Geometry exact.
 
-    weights: Array
+    Parameters
+    ----------
+    weights : array
+        The entries that are ordered; they are kept largest first.
+
+    Examples
+    --------
+    >>> K = tw.sets.Permutahedron([3.0, 2.0, 1.0])
+    >>> K.lmo(np.array([0.5, -1.0, 0.0]))
+    array([1., 3., 2.])
+    """
+
+    weights: Annotated[
+        Array, Numbers("The entries that are ordered; they are kept largest first.", axes=1)
+    ]
 
     def __post_init__(self) -> None:
-        weights = as_own(self.weights, "The weights of a permutahedron")
-        if len(as_shape(weights.shape, "The permutahedron")) != 1:
-            raise WrongShape(
-                f"The weights of a permutahedron have shape {tuple(weights.shape)}; give a vector, "
-                "such as [3, 2, 1]."
-            )
-        xp = namespace(weights)
-        object.__setattr__(self, "weights", frozen(xp.flip(xp.sort(weights))))
+        super().__post_init__()
+        xp = namespace(self.weights)
+        object.__setattr__(self, "weights", frozen(xp.flip(xp.sort(self.weights))))
 
     @property
     def shape(self) -> Shape:

@@ -77,7 +77,7 @@ _DUST = 1e-15
 """Of the largest entry: amounts that are not worth moving."""
 
 
-class Block(NamedTuple):
+class TreeBlock(NamedTuple):
     """A block with a choice: its edges, and their ends as numbers 0 .. nodes - 1."""
 
     edges: Int32s
@@ -88,12 +88,10 @@ class Block(NamedTuple):
 @final
 @dataclass(init=False, frozen=True, eq=False, repr=False)
 class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
-    """Spanning trees of the graph of `edges`, pairs of any hashable names; point[i] says how much
-    of edge i is taken.
+    """Spanning trees of a connected graph; point[i] says how much of edge i is taken.
 
-    Parallel edges are separate, loops stay at 0. Radius and dimension exact; inner radius exact
-    where blocks have up to 12 nodes, else a lower bound; diameter an upper bound. `center` costs
-    the cube of the nodes in the largest block.
+    Radius and dimension exact; inner radius exact where blocks have up to 12 nodes, else a lower
+    bound; diameter an upper bound. `center` costs the cube of the nodes in the largest block.
 
     Parameters
     ----------
@@ -102,6 +100,12 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
         entries of a point, and loops stay at 0.
     nodes : sequence of Hashable, default ()
         What the nodes are called. None given: as the edges call them.
+
+    Examples
+    --------
+    >>> K = tw.sets.SpanningTrees([("a", "b"), ("b", "c"), ("c", "a")])
+    >>> K.lmo(np.array([1.0, 3.0, 2.0]))
+    array([1., 0., 1.])
     """
 
     edges: Int32s
@@ -336,13 +340,13 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, DearMembership):
     def _loops(self) -> Int32s:
         return np.flatnonzero(self.edges[:, 0] == self.edges[:, 1]).astype(np.int32)
 
-    def _choices(self) -> Iterator[Block]:
+    def _choices(self) -> Iterator[TreeBlock]:
         """The blocks of more than one edge."""
         by_block = np.argsort(self._blocks.of_edge, kind="stable").astype(np.int32)
         for edges in np.split(by_block, np.cumsum(np.bincount(self._blocks.of_edge))[:-1]):
             if len(edges) > 1:
                 nodes, ends = np.unique(self.edges[edges], return_inverse=True)
-                yield Block(edges, ends.reshape(-1, 2).astype(np.int32), len(nodes))
+                yield TreeBlock(edges, ends.reshape(-1, 2).astype(np.int32), len(nodes))
 
 
 def _handed_beyond(inverse: NDArray, a: Int32s, b: Int32s) -> float:
@@ -357,7 +361,7 @@ def _handed_beyond(inverse: NDArray, a: Int32s, b: Int32s) -> float:
     return worst
 
 
-def _room(block: Block, c: NDArray) -> float:
+def _room(block: TreeBlock, c: NDArray) -> float:
     """The radius of a ball around c within a block's polytope: exact for few nodes, else a lower
     bound.
     """
