@@ -15,14 +15,16 @@ from benchmarks.tournament import STREAMS
 from tidewolf.evaluation.frontier import ALLOWED
 from tidewolf.projection import active_set
 
-SHIPPED = {"STEPS": active_set.STEPS, "STOP": active_set.STOP, "SPARE": active_set.SPARE}
+SHIPPED = {
+    name: getattr(active_set, name) for name in ("CORRECTIVE_STEPS", "CORRECTIVE_GAP", "SPARE")
+}
 MOVED = (
     {},
-    {"STEPS": 31},
-    {"STOP": 0.09},
-    {"STOP": 0.03},
-    {"STEPS": 60, "STOP": 0.03},
-    {"STEPS": 60, "SPARE": 64},
+    {"CORRECTIVE_STEPS": 31},
+    {"CORRECTIVE_GAP": 0.09},
+    {"CORRECTIVE_GAP": 0.03},
+    {"CORRECTIVE_STEPS": 60, "CORRECTIVE_GAP": 0.03},
+    {"CORRECTIVE_STEPS": 60, "SPARE": 64},
     {"SPARE": 16},
 )
 TOLERANCES = (7e-4, 9e-4, 1.1e-3, 1.5e-3)

@@ -18,19 +18,19 @@ from tidewolf.core.errors import EmptyGraph, EmptySet, NotFinite, UnknownNode, W
 from tidewolf.core.vertices import Sparse
 from tidewolf.functions import Capacity, Linear
 from tidewolf.kernels import network_simplex as simplex
-from tidewolf.kernels.network_simplex import Network
 from tidewolf.learners import LyapunovFrankWolfe
 from tidewolf.session import Session
 from tidewolf.sets import CapacitatedFlow
 from tidewolf.sets.flows import capacitated_flow
 from tidewolf.sets.graphs import laplacian
+from tidewolf.sets.graphs.network import FlowNetwork
 from tidewolf.sets.graphs.residual import bridges, carried, narrow_cut
 from tidewolf.testing import check_set
 
 seeds = st.integers(0, 2**32)
 
 
-def random_network(seed: int, nodes: int, arcs: int) -> Network:
+def random_network(seed: int, nodes: int, arcs: int) -> FlowNetwork:
     """Arcs anywhere, loops and cycles among them; bounds whole or not, some equal; supplies that a
     flow, often a corner, meets.
     """
@@ -44,22 +44,22 @@ def random_network(seed: int, nodes: int, arcs: int) -> Network:
         rng.integers(0, 2, arcs) if rng.random() < 0.4 else rng.random(arcs)
     )
     names = tuple(f"n{i}" for i in range(nodes))
-    empty = Network(tails, heads, lower, upper, np.zeros(nodes), names)
-    return Network(tails, heads, lower, upper, empty.balance(x), names)
+    empty = FlowNetwork(tails, heads, lower, upper, np.zeros(nodes), names)
+    return FlowNetwork(tails, heads, lower, upper, empty.balance(x), names)
 
 
 networks = st.builds(random_network, seeds, st.integers(1, 6), st.integers(1, 14))
 small = st.builds(random_network, seeds, st.integers(1, 4), st.integers(1, 6))
 
 
-def matrix_of(net: Network) -> np.ndarray:
+def matrix_of(net: FlowNetwork) -> np.ndarray:
     A = np.zeros((len(net.nodes), len(net.tails)))
     np.add.at(A, (net.tails, np.arange(len(net.tails))), 1.0)
     np.add.at(A, (net.heads, np.arange(len(net.tails))), -1.0)
     return A
 
 
-def program(net: Network, d: np.ndarray):
+def program(net: FlowNetwork, d: np.ndarray):
     return linprog(
         d,
         A_eq=matrix_of(net),
@@ -69,7 +69,7 @@ def program(net: Network, d: np.ndarray):
     )
 
 
-def corners_of(net: Network) -> np.ndarray:
+def corners_of(net: FlowNetwork) -> np.ndarray:
     """Every vertex: each arc at a bound or in a forest, which the balances then fix."""
     A, found = matrix_of(net), []
     for places in itertools.product((-1, 0, 1), repeat=len(net.tails)):
@@ -192,7 +192,7 @@ def test_the_basis_of_another_network_does_no_harm(net, seed):
     asked = net.balance(net.lower + net.room * rng.random(len(net.tails)))
     d, other = (
         rng.standard_normal(K.shape),
-        Network(net.tails, net.heads, net.lower, net.upper, asked, net.nodes),
+        FlowNetwork(net.tails, net.heads, net.lower, net.upper, asked, net.nodes),
     )
     vertex = K.answer(d, other.cheapest(-d).basis).vertex
     assert vertex.inner(d) == pytest.approx(K.answer(d).vertex.inner(d), abs=1e-9)
@@ -205,22 +205,22 @@ def test_the_kernels_are_their_source(net, seed):
     d = np.random.default_rng(seed).standard_normal(len(net.tails))
     fast = net.cheapest(d)
     kernels = (
-        "hang",
-        "adopt",
-        "release",
+        "build_tree",
+        "attach",
+        "detach",
         "basic_flow",
         "improve",
         "potential",
-        "settled",
+        "snap_to_bound",
         "pivot",
         "proved_gap",
     )
     with pytest.MonkeyPatch.context() as patch:
         for name in kernels:
             patch.setattr(simplex, name, getattr(simplex, name).plain)
-        slow = Network(net.tails, net.heads, net.lower, net.upper, net.supply, net.nodes).cheapest(
-            d
-        )
+        slow = FlowNetwork(
+            net.tails, net.heads, net.lower, net.upper, net.supply, net.nodes
+        ).cheapest(d)
     np.testing.assert_array_equal(slow.basis, fast.basis)
     np.testing.assert_array_equal(slow.x, fast.x)
 
@@ -233,8 +233,8 @@ def test_from_every_node_of_a_tree_something_can_be_sent_to_the_root(seed, nodes
     rng = np.random.default_rng(seed)
     tails, heads = rng.integers(0, nodes, (2, arcs)).astype(np.int32)
     upper = rng.integers(0, 3, arcs).astype(float)
-    empty = Network(tails, heads, np.zeros(arcs), upper, np.zeros(nodes), tuple(range(nodes)))
-    net = Network(
+    empty = FlowNetwork(tails, heads, np.zeros(arcs), upper, np.zeros(nodes), tuple(range(nodes)))
+    net = FlowNetwork(
         tails,
         heads,
         empty.lower,
@@ -244,13 +244,13 @@ def test_from_every_node_of_a_tree_something_can_be_sent_to_the_root(seed, nodes
     )
     if narrow_cut(net) is not None:
         return
-    all_tails, all_heads, room = net._hung
+    all_tails, all_heads, room = net._with_root
     warm = None
     for d in rng.integers(-2, 3, (4, arcs)).astype(float):
         warm = net.cheapest(d, warm).basis
         tree, flow = np.empty((7, nodes + 1), dtype=np.int32), np.empty(arcs + nodes)
-        assert simplex.hang(warm, all_tails, all_heads, tree)
-        assert simplex.basic_flow(room, all_tails, all_heads, net.left, warm, tree, flow, 0.0)
+        assert simplex.build_tree(warm, all_tails, all_heads, tree)
+        assert simplex.basic_flow(net._with_root, net.left, warm, tree, flow, 0.0)
         for v in range(nodes):
             e = tree[simplex.ARC, v]
             assert flow[e] < room[e] if all_tails[e] == v else flow[e] > 0
@@ -262,9 +262,8 @@ def test_the_gap_bounds_what_any_flow_could_save(net, seed, pushed):
     rng = np.random.default_rng(seed)
     costs, pi = rng.standard_normal((2, len(net.tails))), rng.standard_normal(len(net.nodes) + 1)
     x = (1 - pushed) * net.cheapest(costs[0]).x + pushed * net.cheapest(costs[1]).x
-    gap = simplex.proved_gap(
-        costs[0], net.room, net.tails, net.heads, len(net.tails), x - net.lower, pi
-    )
+    arcs = (net.tails, net.heads, net.room)
+    gap = simplex.proved_gap(costs[0], arcs, len(net.tails), x - net.lower, pi)
     assert costs[0] @ (x - net.cheapest(costs[0]).x) <= gap + 1e-9
     assert net.cheapest(1024 * costs[0]).gap == 1024 * net.cheapest(costs[0]).gap
 
@@ -299,7 +298,7 @@ def test_amounts_of_every_size_keep_the_laws(size):
     net = random_network(5, 4, 9)
     check_set(
         CapacitatedFlow(
-            Network(
+            FlowNetwork(
                 net.tails,
                 net.heads,
                 size * net.lower,
@@ -476,7 +475,7 @@ def test_what_has_no_flow_is_refused_with_a_cut_that_proves_it(net, seed, more):
     asked = net.supply.copy()
     asked[rng.integers(len(asked))] += more
     asked[rng.integers(len(asked))] -= more
-    net = Network(net.tails, net.heads, net.lower, net.upper, asked, net.nodes)
+    net = FlowNetwork(net.tails, net.heads, net.lower, net.upper, asked, net.nodes)
     exists = program(net, np.zeros(len(net.tails))).status == 0
     cut = narrow_cut(net)
     assert (cut is None) == exists
@@ -524,7 +523,7 @@ ONE_WAY = {"s": 2, "t": -2}
         (
             {"supplies": {"q": 1}, "upper": 1},
             UnknownNode,
-            r"The supplies name 'q', which is not a node of the graph, whose nodes are 's'",
+            r"The supplied node 'q' is not a node of the graph, whose nodes are 's'",
         ),
         (
             {"supplies": {"s": np.nan}, "upper": 1},
@@ -539,12 +538,12 @@ ONE_WAY = {"s": 2, "t": -2}
         (
             {"supplies": [1, 2], "upper": 1},
             WrongType,
-            r"The supplies must be a mapping such as \{'s': 1\.0, 't': -1\.0\}, not \[1, 2\]\.",
+            r"supplies of CapacitatedFlow must be a mapping such as \{'s': .*\}, not \[1, 2\]\.",
         ),
         (
             {"supplies": {}, "upper": np.inf},
             NotFinite,
-            r"The upper bounds must be finite, so that the set is bounded",
+            r"upper of CapacitatedFlow must be finite, so that the set is bounded",
         ),
         (
             {"supplies": {}, "upper": [1, 2]},
@@ -554,7 +553,7 @@ ONE_WAY = {"s": 2, "t": -2}
         (
             {"supplies": {}, "upper": 1, "lower": "none"},
             WrongType,
-            r"The lower bounds must be a number or an array of numbers, not 'none'",
+            r"lower of CapacitatedFlow must be an array of real numbers, not of dtype <U4\.",
         ),
     ],
 )

@@ -344,7 +344,7 @@ def test_the_first_rounds_do_not_depend_on_how_many_follow_and_seeds_differ():
     short, long = (problems.completion(rounds=n, seed=3) for n in (60, 200))
     assert short.stream == long.stream[:60]
     assert problems.completion(60, seed=3) == short != problems.completion(60, seed=4)
-    with pytest.raises(InvalidInput, match="^rounds of completion must be at least 1"):
+    with pytest.raises(InvalidInput, match=r"^rounds of completion must be at least 1"):
         problems.completion(0)
 
 

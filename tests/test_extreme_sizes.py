@@ -12,7 +12,7 @@ import pytest
 
 from tidewolf import sets
 from tidewolf.core.arrays import to_numpy
-from tidewolf.kernels.network_simplex import Network
+from tidewolf.sets.graphs.network import FlowNetwork
 
 SIZES = (1e-200, 1e200)
 SPECTRAL = (sets.BoundedPSD, sets.Fantope, sets.NuclearBall, sets.Spectraplex)
@@ -49,7 +49,7 @@ def resized(K: Any, factor: float) -> sets.ConvexSet:
     if isinstance(K, sets.CapacitatedFlow):
         net = K.network
         return sets.CapacitatedFlow(
-            Network(
+            FlowNetwork(
                 net.tails,
                 net.heads,
                 factor * net.lower,

@@ -22,6 +22,7 @@ from tidewolf.core.errors import (
     UnknownNode,
     UnreachableTarget,
     WrongShape,
+    WrongType,
 )
 from tidewolf.problems import read_graph
 from tidewolf.problems.data import record
@@ -99,16 +100,20 @@ def test_any_number_of_paths_is_counted_exactly():
 @pytest.mark.parametrize(
     ("call", "error", "sentence"),
     [
-        (lambda: away([(0, 1)], source=2, target=1), UnknownNode, r"No link touches the node 2\."),
+        (
+            lambda: away([(0, 1)], source=2, target=1),
+            UnknownNode,
+            r"The source 2 is not a node of the graph, whose nodes are 0, 1\.",
+        ),
         (
             lambda: away([(0, 1)], source=0, target="x"),
             UnknownNode,
-            r"No link touches the node 'x'\.",
+            r"The target 'x' is not a node of the graph",
         ),
         (
             lambda: leading_away([(0, 1)], source=[0]),
-            UnknownNode,
-            r"No link touches the node \[0\]\.",
+            WrongType,
+            r"source of leading_away must be a name that can be hashed, .*, not \[0\]\.",
         ),
         (
             lambda: away([(0, 1), (2, 3)], source=0, target=3),
@@ -123,17 +128,17 @@ def test_any_number_of_paths_is_counted_exactly():
         (
             lambda: away([(0, 1)], source=0, target=1, lengths=[0.0]),
             InvalidInput,
-            r"positive and finite; that of link 0 is 0\.",
+            r"lengths of away must be positive; that of link 0 is 0\.",
         ),
         (
             lambda: leading_away([(0, 1)], source=0, lengths=[np.nan]),
             InvalidInput,
-            r"lengths of the links holds nan at 0",
+            r"lengths of leading_away holds nan at 0",
         ),
         (
             lambda: leading_away([(0, 1)], source=0, lengths=[1.0, 2.0]),
             WrongShape,
-            r"lengths have shape \(2,\); 1 links need one each\.",
+            r"2 lengths were given; 1 links need one each\.",
         ),
         (
             lambda: count_paths([(0, 1), (1, 0), (1, 2)], source=0, target=2),

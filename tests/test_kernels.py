@@ -343,7 +343,7 @@ def test_without_a_place_to_keep_code_it_is_compiled_in_memory_and_said_once(eve
     place = folder / "place"
     place.mkdir()
     os.chown(place, 65534, 65534)
-    one = "from tidewolf.projection.weights import rescale; import numpy as np; rescale(np.ones(2))"
+    one = "from tidewolf.kernels.active_set import rescale; import numpy as np; rescale(np.ones(2))"
     kept = as_nobody(one, NUMBA_CACHE_DIR=str(place))
     assert (kept.returncode, kept.stderr) == (0, "")
     assert len(list((place / "tidewolf").iterdir())) == 1

@@ -27,7 +27,6 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
-from tidewolf.kernels import transport_simplex
 from tidewolf.sets import (
     Birkhoff,
     ConvexSet,
@@ -40,7 +39,7 @@ from tidewolf.sets import (
 )
 from tidewolf.sets.generic import vertex_hull
 from tidewolf.sets.graphs.blocks import blocks
-from tidewolf.sets.orders import spanning_trees
+from tidewolf.sets.orders import spanning_trees, transport_plan
 from tidewolf.testing import check_learner, check_set
 
 seeds = st.integers(0, 2**32)
@@ -329,7 +328,7 @@ def test_a_basis_that_is_none_is_not_used(warm):
 
 
 def test_a_transportation_problem_out_of_exchanges_is_named(monkeypatch):
-    monkeypatch.setattr(transport_simplex, "_EXCHANGES", 0)
+    monkeypatch.setattr(transport_plan, "_EXCHANGES", 0)
     with pytest.raises(
         SolverFailed,
         match=r"A transportation problem of 4 rows and 4 columns needed more than 0 exchanges\.",
@@ -645,23 +644,23 @@ def test_facets_qhull_cannot_find_leave_the_bound(monkeypatch):
         (
             lambda: Permutahedron([[1.0, 2.0]]),
             WrongShape,
-            r"The weights of a permutahedron have shape \(1, 2\); give a vector",
+            r"weights of Permutahedron must be a vector, not of shape \(1, 2\)\.",
         ),
-        (lambda: Permutahedron([]), WrongShape, r"The permutahedron has points of shape \(0,\)"),
+        (lambda: Permutahedron([]), WrongShape, r"must be a vector, not of shape \(0,\)\."),
         (
             lambda: Permutahedron([1.0, np.nan]),
             NotFinite,
-            r"The weights of a permutahedron holds nan at 1",
+            r"weights of Permutahedron holds nan at 1",
         ),
         (
             lambda: Birkhoff(0),
             InvalidInput,
-            r"The size n of a Birkhoff polytope must be at least 1, not 0\.",
+            r"n of Birkhoff must be at least 1, not 0\.",
         ),
         (
             lambda: Birkhoff(2.5),
             InvalidInput,
-            r"The size n of a Birkhoff polytope must be a whole number, not 2\.5\.",
+            r"n of Birkhoff must be a whole number, not 2\.5\.",
         ),
         (
             lambda: Transportation([1, 2], [1, 1]),
@@ -681,12 +680,12 @@ def test_facets_qhull_cannot_find_leave_the_bound(monkeypatch):
         (
             lambda: Transportation([[1]], [1]),
             WrongShape,
-            r"The sums of the rows have shape \(1, 1\); give a vector, one sum for each\.",
+            r"rows of Transportation must be a vector, not of shape \(1, 1\)\.",
         ),
         (
             lambda: Transportation([1], []),
             WrongShape,
-            r"The vector of sums of the columns has points of shape \(0,\)",
+            r"columns of Transportation must be a vector, not of shape \(0,\)\.",
         ),
         (
             lambda: SpanningTrees([]),
@@ -711,7 +710,11 @@ def test_facets_qhull_cannot_find_leave_the_bound(monkeypatch):
             WrongType,
             r"Edge 0 is \(1, 2, 3\); an edge is a pair",
         ),
-        (lambda: SpanningTrees(7), WrongType, r"The edges must be an iterable of pairs"),
+        (
+            lambda: SpanningTrees(7),
+            WrongType,
+            r"edges of SpanningTrees must be an iterable of pairs",
+        ),
         (
             lambda: Matching([]),
             EmptyGraph,
@@ -823,17 +826,17 @@ def test_facets_qhull_cannot_find_leave_the_bound(monkeypatch):
         (
             lambda: Polytope([[1, np.nan]], [1], bounds=(0, 1)),
             NotFinite,
-            r"A_ub holds nan at \(0, 1\); every entry must be finite\.",
+            r"A_ub of Polytope holds nan at \(0, 1\); every entry must be finite\.",
         ),
         (
             lambda: Polytope([[1, 1]], [1], bounds=(0, np.nan)),
             NotFinite,
-            r"The bounds hold a NaN; a bound is a number, or None",
+            r"bounds of Polytope hold a NaN; a bound is a number, or None",
         ),
         (
             lambda: Polytope([[1, 1]], [1], bounds="all"),
             WrongType,
-            r"The bounds must be pairs \(lower, upper\) of numbers, with None",
+            r"bounds of Polytope must be pairs \(lower, upper\) of numbers, with None",
         ),
     ],
 )

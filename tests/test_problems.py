@@ -205,7 +205,7 @@ def test_traffic_has_days_and_weekends(routing):
 
 
 def test_rounds_are_counted():
-    with pytest.raises(InvalidInput, match="^rounds of routing must be at least 1"):
+    with pytest.raises(InvalidInput, match=r"^rounds of routing must be at least 1"):
         problems.routing(rounds=0)
 
 
@@ -424,7 +424,7 @@ def test_hostile_streams_repeat_differ_and_do_not_depend_on_what_follows():
             == problems.adversarial(50, 1, kind=kind)
             != problems.adversarial(50, 2, kind=kind)
         )
-    with pytest.raises(InvalidInput, match="^kind of adversarial is one of switching, opposing"):
+    with pytest.raises(InvalidInput, match=r"^kind of adversarial is one of switching, opposing"):
         problems.adversarial(kind="kind")
     with pytest.raises(InvalidInput, match="needs a set of two points or more"):
         problems.adversarial(K=Simplex(1))

@@ -26,21 +26,20 @@ from tidewolf.core.errors import (
 from tidewolf.core.jit import kernel as a_kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense, Sparse
-from tidewolf.projection import ActiveSet, active_set, afp, afp_paper
-from tidewolf.projection.active_set import SPARE, STEPS, STOP
-from tidewolf.projection.compiled import row_of, until_new
-from tidewolf.projection.one_shot import look, step
-from tidewolf.projection.paper import paper_calls
-from tidewolf.projection.result import closer_to_all, closer_to_center
-from tidewolf.projection.weights import (
+from tidewolf.kernels.active_set import (
     DROP,
     TIE,
-    caratheodory,
-    correct,
-    correct_any,
+    find_row,
     pairwise_steps,
+    run_until_new_vertex,
     sparse_correct,
 )
+from tidewolf.projection import ActiveSet, active_set, afp, afp_paper
+from tidewolf.projection.active_set import CORRECTIVE_GAP, CORRECTIVE_STEPS, SPARE
+from tidewolf.projection.one_shot import frank_wolfe_gap, line_search
+from tidewolf.projection.paper import paper_calls
+from tidewolf.projection.result import closer_to_all, closer_to_center
+from tidewolf.projection.weights import caratheodory, correct, correct_any
 from tidewolf.sets import (
     Box,
     CappedSimplex,
@@ -262,11 +261,13 @@ def test_the_line_search_is_exact(K, where):
     """Against y, and against y pulled a share of the way to x."""
     y, x, _ = a_task(K, where, 5)
     r, answer = x - y, K.answer(x - y)
-    seen, v = look(r, x, answer, float(np.vdot(r, r))), answer.vertex.dense(x)
+    seen, v = frank_wolfe_gap(r, x, answer, float(np.vdot(r, r))), answer.vertex.dense(x)
     for pulled in (0.0, 0.7):
         segment = x + np.linspace(0.0, 1.0, 1001).reshape(-1, *[1] * x.ndim) * (v - x)
         best = distances2(segment, y + pulled * r).min()
-        reached = distances2(answer.vertex.blend(x, step(seen, pulled))[None], y + pulled * r)[0]
+        reached = distances2(
+            answer.vertex.blend(x, line_search(seen, pulled))[None], y + pulled * r
+        )[0]
         assert reached <= best + 1e-12 * max(1.0, best)
 
 
@@ -275,7 +276,7 @@ def test_the_line_search_is_exact(K, where):
 def test_without_corrective_steps_the_active_set_is_the_one_shot_method(name, where, monkeypatch):
     """On polytopes where no two vertices tie."""
     K = POLYTOPES[name]
-    monkeypatch.setattr(active_set, "STEPS", 0)
+    monkeypatch.setattr(active_set, "CORRECTIVE_STEPS", 0)
     y, x0, tol = a_task(K, where, 6)
     for budget in (None, 3):
         plain, remembering = (METHODS[name](K, y, x0, tol=tol, budget=budget) for name in FRUGAL)
@@ -590,22 +591,16 @@ def test_the_compiled_search_is_the_search_through_answers(K, seed, tol, speed, 
 @given(seed=seeds)
 @settings(max_examples=4)
 def test_the_compiled_search_is_its_source_bit_for_bit(K, seed):
-    way, tol = until_new.given(oracle=K.oracle), 1e-3 * K.radius**2 or 1.0
+    way, tol = run_until_new_vertex.given(oracle=K.oracle), 1e-3 * K.radius**2 or 1.0
     for active, y in a_walk(K, seed, tol, 2.0, 6):
         table, found = active.atoms, []
         for search in (way, way.plain):
             state = active.weights.copy(), active.x.copy(), y.copy()
             vertex = np.zeros(K.max_nonzeros, dtype=np.int32), np.zeros(K.max_nonzeros)
-            rows = table.starts, table.indices, table.values, table.gram
-            found.append(
-                (
-                    *search(
-                        *rows, *state, K.kernel_data, *vertex, tol, 3.0, STEPS, STOP * tol, 0, False
-                    ),
-                    *state,
-                    *vertex,
-                )
-            )
+            rows = table.starts, table.indices, table.values
+            ends = (tol, 3.0), (CORRECTIVE_STEPS, CORRECTIVE_GAP * tol)
+            paused = search(rows, table.gram, *state, K.kernel_data, vertex, *ends, 0, False)
+            found.append((*paused, *state, *vertex))
         for one, other in zip(*found, strict=True):
             np.testing.assert_array_equal(one, other)
 
@@ -616,13 +611,11 @@ def test_a_row_is_found_by_all_its_entries():
         np.array([0, 2, 1, 0, 2], dtype=np.int32),
         np.array([1.0, 1.0, 2.0, 1.0, 1.0]),
     )
-    for find in (row_of, row_of.plain):
+    for find in (find_row, find_row.plain):
 
         def row(count, *vertex, find=find):
             return find(
-                starts,
-                rows,
-                entries,
+                (starts, rows, entries),
                 count,
                 np.array([i for i, _ in vertex] + [7]),
                 np.array([v for _, v in vertex] + [7.0]),
@@ -926,9 +919,8 @@ def test_compiled_kernels_are_their_source_bit_for_bit(seed, count, n, steps):
     table, found = table_of(points, Sparse.of), []
     for kernel in (sparse_correct, sparse_correct.plain):
         w, x = weights.copy(), np.empty(n)
-        distance2 = kernel(
-            table.starts, table.indices, table.values, table.gram, w, y, steps, 1e-9, x
-        )
+        rows = (table.starts, table.indices, table.values)
+        distance2 = kernel(rows, table.gram, w, y, steps, 1e-9, x)
         found.append((w, x, distance2))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)

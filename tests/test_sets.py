@@ -501,7 +501,7 @@ def test_images_compare_and_print_as_what_they_are():
         (
             lambda: VertexHull([[1.0], [2.0, 3.0]]),
             WrongType,
-            r"The points of a hull must be an array of numbers; the rows given",
+            r"points of VertexHull must be an array of numbers; the rows given",
         ),
         (
             lambda: Translated(Simplex(2), [1.0]),

@@ -62,7 +62,7 @@ def forget() -> None:
     for thing in gc.get_objects():
         if type(thing) is Kernel:
             thing.__dict__.pop("compiled", None)
-    compiled.searching.cache_clear()
+    compiled.specialise.cache_clear()
     recording._warm.clear()
 
 
@@ -124,8 +124,8 @@ def test_every_set_is_warmed_up(name, wanted):
 def test_a_ball_needs_no_flows(wanted):
     tw.run(tw.LyapunovDescent(L2Ball(3), horizon=10), stream(L2Ball(3), 10))
     assert {name.split()[0] for name in wanted} <= {
-        "tidewolf.projection.weights.pairwise_steps",
-        "tidewolf.projection.weights.rescale",
+        "tidewolf.kernels.active_set.pairwise_steps",
+        "tidewolf.kernels.active_set.rescale",
     }
 
 

@@ -50,7 +50,7 @@ def parameters(settings: dict[str, Setting]) -> str:
         assert check is not None
         unit = f" Unit: {check.unit}." if check.unit else ""
         lines.append(f"{setting.name} : {_type_line(setting)}")
-        lines.append(textwrap.indent(textwrap.fill(check.sentence + unit, COLUMNS - 8), "    "))
+        lines.append(textwrap.indent(textwrap.fill(check.sentence + unit, COLUMNS - 12), "    "))
     return "\n".join(lines)
 
 

@@ -242,9 +242,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def names_in_files(method: F) -> F:
-    """Mark a constructor: its parameters, not the fields, are what a file sets."""
-    method.names_in_files = True  # type: ignore[attr-defined]
-    return method
+    """Mark a constructor: its parameters, not the fields, are what a file sets; they are checked
+    as declared.
+    """
+    marked = validated(method)
+    marked.names_in_files = True  # type: ignore[attr-defined]
+    return marked
 
 
 def constructor_of(kind: type) -> Callable[..., Any]:
@@ -301,17 +304,27 @@ def checked(check: Check, value: Any, name: str, owner: str) -> Any:
 
 def validated(make: F) -> F:
     """A function whose declared parameters are put into their plain form, or refused, first."""
+    signature = inspect.signature(make)
 
     @wraps(make)
     def call(*given: Any, **named: Any) -> Any:
-        bound = inspect.signature(make).bind(*given, **named)
-        for name, check, optional in _checks(call):
-            value = bound.arguments.get(name)
-            if name in bound.arguments and not (optional and value is None):
-                bound.arguments[name] = checked(check, value, name, make.__name__)
+        bound = signature.bind(*given, **named)
+        bound.apply_defaults()
+        for name, check, optional in _checks(make):
+            value = bound.arguments[name]
+            if value is not None or not optional:
+                bound.arguments[name] = checked(check, value, name, _owner(make, given))
         return make(*bound.args, **bound.kwargs)
 
     return cast(F, call)
+
+
+def _owner(make: Any, given: tuple[Any, ...]) -> str:
+    """What sentences call a function: a constructor has the name of its class."""
+    if make.__name__ == "__init__":
+        return type(given[0]).__name__
+    kind = given[0] if given and isinstance(given[0], type) else make
+    return str(kind.__name__)
 
 
 def as_shape(shape: Any, what: str) -> Shape:
@@ -335,7 +348,7 @@ def require_entries(shape: Shape, what: str) -> None:
 @cache
 def _checks(kind: Any) -> tuple[tuple[str, Check, bool], ...]:
     return tuple(
-        (s.name, s.check, s.default is None)
+        (s.name, s.check, s.default is None or type(None) in get_args(s.takes))
         for s in settings_of(kind).values()
         if s.declared and s.check is not None
     )

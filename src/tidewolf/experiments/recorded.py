@@ -38,7 +38,7 @@ def run_of_format_1(
         recording.t, recording.seconds = len(stream), float(fields["seconds"])
         if fields["each"].shape == recording.each.shape:
             recording.each = fields["each"]
-        recording.trail.restore(fields["trail"], learner.hard_set.center)
+        recording.trajectory.restore(fields["trail"], learner.hard_set.center)
         recording.membership.restore(_membership(fields))
         bound = summary["bound"]
         known = Bound(bound["regret"], bound["violation"], summary["certificate"]["bound_reason"])

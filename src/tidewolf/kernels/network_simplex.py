@@ -9,199 +9,24 @@ some arc of the cycle hits a bound, and trades places with it. Of several blocki
 along the cycle from its top leaves (Cunningham 1976), so that no basis comes twice. Costs do not
 enter feasibility: the basis that answered one cost is a start for the next.
 
-Every node hangs from a root by an artificial arc, which phase one empties; afterwards these carry
+Every node has an artificial arc to a root, which phase one empties; afterwards these carry
 nothing and cost nothing. What any potentials pi prove, whoever computed them:
 
     <cost, x> - min  <=  sum_e  rc_e^+ (x_e - lower_e) + rc_e^- (upper_e - x_e)
+
+Arcs are a tuple (tails, heads, room), `room` what lies between their bounds; the state of a search
+is (basis, flow, pi). Naive twins: linear programs (`program`) and all bases (`corners_of`) in
+tests/test_capacitated.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, NamedTuple, final
-
 import numpy as np
 
-from tidewolf.core.arrays import frozen
-from tidewolf.core.errors import SolverFailed
 from tidewolf.core.jit import kernel
-from tidewolf.core.types import Floats, Int32s, NDArray
-from tidewolf.core.values import Value
-
-Basis = np.ndarray[Any, np.dtype[np.int8]]
-"""1: at its lower bound, 0: in the tree, -1: at its upper bound; arcs first, then the artificial
-arc of every node
-"""
 
 ROUNDING = 1e-12
 """What counts as nothing, beside the largest amounts."""
-
-
-@final
-@dataclass(frozen=True, eq=False, repr=False)
-class Network(Value):
-    """Arcs between numbered nodes, their bounds, and what every node supplies
-    (draws, where negative).
-    """
-
-    tails: Int32s
-    heads: Int32s
-    lower: Floats
-    upper: Floats
-    supply: Floats
-    nodes: tuple[Hashable, ...] = field(metadata={"label": True})
-
-    def __post_init__(self) -> None:
-        for part in (self.tails, self.heads, self.lower, self.upper, self.supply):
-            frozen(part)
-
-    @cached_property
-    def room(self) -> Floats:
-        """Between the bounds of every arc."""
-        return self.upper - self.lower
-
-    @cached_property
-    def left(self) -> Floats:
-        """What every node supplies beyond the lower bounds; what rounding alone could leave counts
-        as nothing.
-        """
-        left, size = self.supply - self.balance(self.lower), np.abs(self.lower)
-        at_node = (
-            np.abs(self.supply)
-            + np.bincount(self.tails, size, len(left))
-            + np.bincount(self.heads, size, len(left))
-        )
-        return np.where(np.abs(left) <= 1e-3 * ROUNDING * at_node, 0.0, left)
-
-    def balance(self, x: NDArray) -> Floats:
-        """What leaves every node less what enters it."""
-        count = len(self.supply)
-        return np.asarray(
-            np.bincount(self.tails, x, count) - np.bincount(self.heads, x, count), dtype=np.float64
-        )
-
-    @cached_property
-    def floor(self) -> float:
-        """An amount that is nothing beside what is supplied and must be carried."""
-        return ROUNDING * float(max(np.abs(self.supply).sum(), np.abs(self.lower).max()))
-
-    def nothing(self, flow: Floats) -> float:
-        """An amount that is nothing beside a flow, too."""
-        return max(self.floor, ROUNDING * float(np.abs(flow).max()))
-
-    @cached_property
-    def _hung(self) -> tuple[Int32s, Int32s, Floats]:
-        """Tails, heads and room of all arcs, the artificial ones last: towards the root where
-        something is to be sent.
-        """
-        nodes, sends = np.arange(len(self.supply), dtype=np.int32), self.left >= 0
-        root = np.full(len(nodes), len(nodes), dtype=np.int32)
-        return (
-            np.concatenate([self.tails, np.where(sends, nodes, root)]),
-            np.concatenate([self.heads, np.where(sends, root, nodes)]),
-            np.concatenate([self.room, np.full(len(nodes), np.inf)]),
-        )
-
-    @cached_property
-    def start(self) -> Start:
-        """Phase one."""
-        arcs, nodes = len(self.tails), len(self.supply)
-        basis = np.concatenate([np.ones(arcs, dtype=np.int8), np.zeros(nodes, dtype=np.int8)])
-        tails, heads, room = self._hung
-        costs = np.concatenate([np.zeros(arcs), np.ones(nodes)])
-        flow, gap = _solved(costs, room, tails, heads, self.left, basis, arcs, self.floor)
-        if gap < 0:
-            raise SolverFailed(
-                f"The network simplex could not tell within its limit of steps whether {arcs} arcs "
-                "have a flow."
-            )
-        return Start(frozen(basis), frozen(flow[:arcs]), frozen(flow[arcs:]))
-
-    def cheapest(self, costs: Floats, warm: Basis | None = None) -> Cheapest:
-        """The cheapest flow, from the basis `warm` where that is one of this network's, else from
-        that of phase one.
-        """
-        arcs, nodes = len(self.tails), len(self.supply)
-        unit = float(np.max(np.abs(costs), initial=0.0)) or 1.0
-        tails, heads, room = self._hung
-        # nothing may come from the root, so nothing goes there
-        room = np.where(tails == nodes, 0.0, room)
-        given = np.concatenate([costs / unit, np.zeros(nodes)])
-        for start in (warm, self.start.basis) if self._is_basis(warm) else (self.start.basis,):
-            assert start is not None
-            basis = start.copy()
-            flow, gap = _solved(given, room, tails, heads, self.left, basis, arcs, self.floor)
-            if gap >= 0 and float(np.abs(flow[arcs:]).max()) <= self.nothing(flow):
-                return Cheapest(
-                    np.clip(self.lower + flow[:arcs], self.lower, self.upper),
-                    unit * gap,
-                    frozen(basis),
-                )
-        raise SolverFailed(
-            f"The network simplex found no cheapest flow on {arcs} arcs that keeps its bounds, "
-            "within its limit of steps."
-        )
-
-    def _is_basis(self, warm: Basis | None) -> bool:
-        """Whether it looks like one; whether its tree spans the graph, and its flow keeps the
-        bounds, is seen on the way.
-        """
-        if warm is None or warm.shape != self.start.basis.shape or warm.dtype != np.int8:
-            return False
-        return bool((warm[len(self.tails) :] >= 0).all())
-
-
-class Start(NamedTuple):
-    """A basis to start from; where `unsent` is not 0, no flow exists."""
-
-    basis: Basis
-    flow: Floats
-    """above the lower bounds"""
-    unsent: Floats
-    """by every node: what it could not send, or did not get"""
-
-
-class Cheapest(NamedTuple):
-    """A flow, how much cheaper another could be at most, and the basis it came from."""
-
-    x: Floats
-    gap: float
-    basis: Basis
-
-
-def _solved(
-    costs: Floats,
-    room: Floats,
-    tails: Int32s,
-    heads: Int32s,
-    supply: Floats,
-    basis: Basis,
-    arcs: int,
-    floor: float,
-) -> tuple[Floats, float]:
-    """The flow of the best basis, which `basis` becomes, and its gap; a negative one says that
-    there was no start, or no end.
-    """
-    flow, pi, tree = (
-        np.empty(len(basis)),
-        np.zeros(len(supply) + 1),
-        np.empty((7, len(supply) + 1), dtype=np.int32),
-    )
-    if not hang(basis, tails, heads, tree) or not basic_flow(
-        room, tails, heads, supply, basis, tree, flow, floor
-    ):
-        return flow, -1.0
-    if not improve(
-        costs, room, tails, heads, basis, arcs, flow, pi, tree, floor, 100 * len(basis) + 1000
-    ):
-        return flow, -1.0
-    hang(basis, tails, heads, tree)
-    if not basic_flow(room, tails, heads, supply, basis, tree, flow, floor):
-        return flow, -1.0
-    return flow, float(proved_gap(costs, room, tails, heads, arcs, flow, pi))
-
 
 # rows of `tree`: parent, arc to the parent, depth, first child, next and previous sibling, and an
 # order in which parents come first
@@ -209,8 +34,8 @@ PARENT, ARC, DEPTH, CHILD, NEXT, PREVIOUS, ORDER = range(7)
 
 
 @kernel
-def hang(basis, tails, heads, tree):  # type: ignore[no-untyped-def]
-    """Fill `tree` with the basis's tree, hung from the last node; whether it is one."""
+def build_tree(basis, tails, heads, tree):  # type: ignore[no-untyped-def]
+    """Fill `tree` with the basis's tree, the last node its root; whether it is one."""
     nodes = tree.shape[1]
     first = np.zeros(nodes + 1, dtype=np.int32)
     count = 0
@@ -229,9 +54,11 @@ def hang(basis, tails, heads, tree):  # type: ignore[no-untyped-def]
             arcs[fill[heads[e]]] = e
             fill[heads[e]] += 1
     for v in range(nodes):
-        tree[DEPTH, v], tree[CHILD, v], tree[NEXT, v], tree[PREVIOUS, v] = -1, -1, -1, -1
+        tree[DEPTH, v], tree[CHILD, v] = -1, -1
+        tree[NEXT, v], tree[PREVIOUS, v] = -1, -1
     root, known = nodes - 1, 1
-    tree[PARENT, root], tree[ARC, root], tree[DEPTH, root], tree[ORDER, 0] = -1, -1, 0, root
+    tree[PARENT, root], tree[ARC, root] = -1, -1
+    tree[DEPTH, root], tree[ORDER, 0] = 0, root
     for i in range(nodes):
         if i == known:
             return False
@@ -242,7 +69,7 @@ def hang(basis, tails, heads, tree):  # type: ignore[no-untyped-def]
             if e != tree[ARC, u]:
                 if tree[DEPTH, v] >= 0:
                     return False
-                adopt(tree, v, u, e)
+                attach(tree, v, u, e)
                 tree[DEPTH, v] = tree[DEPTH, u] + 1
                 tree[ORDER, known] = v
                 known += 1
@@ -250,8 +77,8 @@ def hang(basis, tails, heads, tree):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def adopt(tree, v, u, e):  # type: ignore[no-untyped-def]
-    """Hang v from u by the arc e."""
+def attach(tree, v, u, e):  # type: ignore[no-untyped-def]
+    """Make u the parent of v, by the arc e."""
     tree[PARENT, v], tree[ARC, v] = u, e
     sibling = tree[CHILD, u]
     tree[NEXT, v], tree[PREVIOUS, v], tree[CHILD, u] = sibling, -1, v
@@ -260,7 +87,7 @@ def adopt(tree, v, u, e):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def release(tree, v):  # type: ignore[no-untyped-def]
+def detach(tree, v):  # type: ignore[no-untyped-def]
     """Take v from its parent."""
     before, after = tree[PREVIOUS, v], tree[NEXT, v]
     if before >= 0:
@@ -272,10 +99,9 @@ def release(tree, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def basic_flow(  # type: ignore[no-untyped-def]
-    room, tails, heads, supply, basis, tree, flow, floor
-):
+def basic_flow(arcs, supply, basis, tree, flow, floor):  # type: ignore[no-untyped-def]
     """Fill `flow` with the one flow of the basis; whether it is within bounds up to rounding."""
+    tails, heads, room = arcs
     nodes = tree.shape[1]
     sent, largest = np.zeros(nodes), 0.0
     for v in range(nodes - 1):
@@ -301,32 +127,33 @@ def basic_flow(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def improve(  # type: ignore[no-untyped-def]
-    costs, room, tails, heads, basis, arcs, flow, pi, tree, floor, limit
-):
-    """Pivot until no arc can be improved on; whether that came within the limit.
+def improve(costs, arcs, state, tree, count, floor, limit):  # type: ignore[no-untyped-def]
+    """Pivot until none of the first `count` arcs can be improved on; whether that came within the
+    limit.
 
     Costs are at most 1.
     """
+    tails, heads, room = arcs
+    basis, flow, pi = state
     nodes, largest = tree.shape[1], 0.0
     for e in range(len(basis)):
         largest = max(largest, abs(flow[e]))
     tiny = 0.01 * max(floor, ROUNDING * largest)
     for e in range(len(basis)):
         if basis[e] == 0:
-            flow[e] = settled(flow[e], room[e], tiny)
+            flow[e] = snap_to_bound(flow[e], room[e], tiny)
     for i in range(1, nodes):
         v = tree[ORDER, i]
         pi[v] = potential(costs, tails, pi, tree, v)
-    block, at = max(20, int(np.sqrt(arcs))), 0
+    block, at = max(20, int(np.sqrt(count))), 0
     for _ in range(limit):
         best, entering, seen = ROUNDING, -1, 0
-        for _ in range(arcs):
+        for _ in range(count):
             gain = -basis[at] * (costs[at] + pi[tails[at]] - pi[heads[at]])
             if gain > best:
                 best, entering = gain, at
             at, seen = at + 1, seen + 1
-            if at == arcs:
+            if at == count:
                 at = 0
             if seen == block:
                 if entering >= 0:
@@ -334,7 +161,7 @@ def improve(  # type: ignore[no-untyped-def]
                 seen = 0
         if entering < 0:
             return True
-        pivot(costs, room, tails, heads, basis, flow, pi, tree, tiny, entering)
+        pivot(costs, arcs, state, tree, tiny, entering)
     return False
 
 
@@ -346,7 +173,7 @@ def potential(costs, tails, pi, tree, v):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def settled(amount, room, tiny):  # type: ignore[no-untyped-def]
+def snap_to_bound(amount, room, tiny):  # type: ignore[no-untyped-def]
     """An amount at its bound where rounding put it beside."""
     if amount <= tiny:
         return 0.0 if amount >= -tiny else amount
@@ -354,12 +181,12 @@ def settled(amount, room, tiny):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def pivot(  # type: ignore[no-untyped-def]
-    costs, room, tails, heads, basis, flow, pi, tree, tiny, entering
-):
+def pivot(costs, arcs, state, tree, tiny, entering):  # type: ignore[no-untyped-def]
     """Push along the cycle that `entering` closes: over it from `here` to `there`, up the tree to
     the top, down to `here`.
     """
+    tails, heads, room = arcs
+    basis, flow, pi = state
     here, there = tails[entering], heads[entering]
     if basis[entering] < 0:
         here, there = there, here
@@ -390,7 +217,7 @@ def pivot(  # type: ignore[no-untyped-def]
         v = begin
         while v != top:
             e = tree[ARC, v]
-            flow[e] = settled(flow[e] + (sign if tails[e] == v else -sign), room[e], tiny)
+            flow[e] = snap_to_bound(flow[e] + (sign if tails[e] == v else -sign), room[e], tiny)
             v = tree[PARENT, v]
     if side == 0:
         basis[entering] = -basis[entering]
@@ -404,8 +231,8 @@ def pivot(  # type: ignore[no-untyped-def]
     moved = v
     while True:
         parent, arc = tree[PARENT, v], tree[ARC, v]
-        release(tree, v)
-        adopt(tree, v, u, e)
+        detach(tree, v)
+        attach(tree, v, u, e)
         if v == out:
             break
         v, u, e = parent, v, arc
@@ -424,10 +251,11 @@ def pivot(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def proved_gap(costs, room, tails, heads, arcs, flow, pi):  # type: ignore[no-untyped-def]
-    """The bound above, from these potentials alone."""
+def proved_gap(costs, arcs, count, flow, pi):  # type: ignore[no-untyped-def]
+    """The bound above over the first `count` arcs, from these potentials alone."""
+    tails, heads, room = arcs
     gap = 0.0
-    for e in range(arcs):
+    for e in range(count):
         rc = costs[e] + pi[tails[e]] - pi[heads[e]]
         gap += rc * flow[e] if rc > 0 else -rc * (room[e] - flow[e])
     return max(gap, 0.0)

@@ -12,86 +12,17 @@ empty cell, every exchange lowers the cost, and no basis comes back. At the end 
 priced since the last exchange: the answer's cost is within `tolerance` times the total of the
 least.
 
-Nodes are the rows and then the columns; the tree hangs from the last. `flow[v]` is what passes
-between v and `parent[v]`.
+Nodes are the rows and then the columns; the last is the root of the tree. `flow[v]` is what passes
+between v and `parent[v]`. A tree is two tuples: (parent, depth, order), parents first in `order`,
+and (child, following, previous), the first child and the siblings. Naive twin: all vertices,
+`plans_of` in tests/test_orders.py.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
-from tidewolf.core.arrays import frozen
-from tidewolf.core.errors import SolverFailed
 from tidewolf.core.jit import kernel
-from tidewolf.core.types import Floats, Int32s, Int64s
-
-_BITS = 60
-_EXCHANGES = 1000
-"""Allowed for each row and column, many times what was ever seen."""
-
-
-class Amounts(NamedTuple):
-    """Row sums, and column sums with a minus, as whole numbers, perturbed; `unit` is what 1 stood
-    for before.
-    """
-
-    net: Int64s
-    rows: int
-    unit: float
-
-
-class Plan(NamedTuple):
-    """The cells of a vertex with what they carry, and the basis: all cells of its tree."""
-
-    cells: Int64s
-    values: Floats
-    basis: Int32s
-
-
-def amounts(rows: Floats, columns: Floats) -> Amounts:
-    """Positive sums as whole numbers of about 60 bits; what rounding leaves goes to the largest."""
-    parts = len(rows) + 1
-    scale = 2.0 ** (_BITS - int(np.frexp(rows.sum())[1]) - parts.bit_length())
-    a, b = (np.maximum(1, np.rint(sums * scale)).astype(np.int64) for sums in (rows, columns))
-    off = int(a.sum() - b.sum())
-    (b if off > 0 else a)[np.argmax(b if off > 0 else a)] += abs(off)
-    a, b = parts * a + 1, parts * b
-    b[-1] += len(rows)
-    return Amounts(np.concatenate([a, -b]), len(rows), 1.0 / scale)
-
-
-def cheapest(c: Floats, given: Amounts, warm: Any = None) -> Plan:
-    """A plan of least cost, from the basis `warm` where that is one."""
-    m, n = c.shape
-    nodes = m + n
-    parent, depth, order, child, after, before = (np.empty(nodes, dtype=np.int64) for _ in range(6))
-    flow, prices = np.empty(nodes, dtype=np.int64), np.empty(nodes)
-    tree = parent, depth, order, child, after, before, flow, prices
-    c = frozen(c.view())  # so that kernels always see the same kind
-    basis = np.empty(nodes - 1, dtype=np.int32)
-    warms = warm is not None and np.shape(warm) == basis.shape
-    if warms:
-        basis[:] = warm
-    if not warms or not hang(basis, c, given.net, *tree):
-        first_basis(c, given.net.copy(), basis)
-        hang(basis, c, given.net, *tree)
-    tolerance = 4.0 * np.finfo(np.float64).eps * nodes * float(np.max(np.abs(c)))
-    if exchange(c, tolerance, _EXCHANGES * nodes, *tree) < 0:
-        raise SolverFailed(
-            f"A transportation problem of {m} rows and {n} columns needed more than "
-            f"{_EXCHANGES * nodes} exchanges."
-        )
-    v = np.arange(nodes - 1)
-    up = parent[:-1]
-    cells = np.where(v < m, v * n + up - m, up * n + v - m)
-    # a row's subtree holds perturbations to send up, a column's to take off: round down, and up
-    values = np.where(v < m, flow[:-1] // (m + 1), -(-flow[:-1] // (m + 1)))
-    by_cell = np.argsort(cells)
-    cells, values = cells[by_cell], values[by_cell]
-    used = values > 0
-    return Plan(cells[used], values[used] * given.unit, cells.astype(np.int32))
 
 
 @kernel
@@ -115,12 +46,12 @@ def first_basis(c, net, basis):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def hang(  # type: ignore[no-untyped-def]
-    basis, c, net, parent, depth, order, child, after, before, flow, prices
-):
-    """Hang the tree of these cells from the last node, with its flows and prices; False where it is
+def root_basis(basis, c, net, paths, siblings, flow, prices):  # type: ignore[no-untyped-def]
+    """The tree of these cells, the last node its root, with its flows and prices; False where it is
     no tree or a flow is not positive.
     """
+    parent, depth, order = paths
+    child, following, previous = siblings
     m, n = c.shape
     nodes = m + n
     start = np.zeros(nodes + 1, dtype=np.int64)
@@ -140,8 +71,8 @@ def hang(  # type: ignore[no-untyped-def]
     for v in range(nodes):
         parent[v], child[v], flow[v] = -1, -1, net[v]
     root = nodes - 1
-    order[0], depth[root], prices[root], count, at = root, 0, 0.0, 1, 0
-    parent[root] = root
+    parent[root], depth[root], prices[root] = root, 0, 0.0
+    order[0], count, at = root, 1, 0
     while at < count:
         v = order[at]
         at += 1
@@ -150,9 +81,9 @@ def hang(  # type: ignore[no-untyped-def]
             if parent[w] < 0:
                 parent[w], depth[w] = v, depth[v] + 1
                 prices[w] = (c[w, v - m] if w < m else c[v, w - m]) - prices[v]
-                after[w], before[w] = child[v], -1
+                following[w], previous[w] = child[v], -1
                 if child[v] >= 0:
-                    before[child[v]] = w
+                    previous[child[v]] = w
                 child[v] = w
                 order[count] = w
                 count += 1
@@ -169,15 +100,18 @@ def hang(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def exchange(  # type: ignore[no-untyped-def]
-    c, tolerance, budget, parent, depth, stack, child, after, before, flow, prices
+def exchange_cells(  # type: ignore[no-untyped-def]
+    c, tolerance, budget, paths, siblings, flow, prices
 ):
     """Exchange cells until none is cheaper than its prices by more than `tolerance`; how many
     exchanges, or -1 when out of budget.
     """
+    parent, depth, stack = paths  # the order has served
+    child, following, previous = siblings
     m, n = c.shape
     block = max(20, int(np.sqrt(m * n)))
-    i, j, clean, done = 0, 0, 0, 0
+    i, j = 0, 0
+    clean, done = 0, 0
     while clean < m * n:
         best, p, q = -tolerance, -1, -1
         for _ in range(block):
@@ -196,7 +130,8 @@ def exchange(  # type: ignore[no-untyped-def]
         clean, done = 0, done + 1
         # round the cycle: on the row's side rows send less to their parents, on the column's side
         # columns get less from theirs
-        a, b, least, leaves, top = p, q, np.iinfo(np.int64).max, -1, p
+        a, b = p, q
+        least, leaves, top = np.iinfo(np.int64).max, -1, p
         while a != b:
             if depth[a] >= depth[b]:
                 if a < m and flow[a] < least:
@@ -214,25 +149,25 @@ def exchange(  # type: ignore[no-untyped-def]
             else:
                 flow[b] += -least if b >= m else least
                 b = parent[b]
-        # the part below the cell that leaves now hangs by the one that enters: turn the way between
-        # them over
-        v, up, carried = top, p + q - top, least
+        # the part below the cell that leaves is now joined by the one that enters: turn the path
+        # between them over
+        v, up, moved = top, p + q - top, least
         while True:
             old, old_flow = parent[v], flow[v]
-            if before[v] >= 0:
-                after[before[v]] = after[v]
+            if previous[v] >= 0:
+                following[previous[v]] = following[v]
             else:
-                child[old] = after[v]
-            if after[v] >= 0:
-                before[after[v]] = before[v]
-            parent[v], flow[v] = up, carried
-            after[v], before[v] = child[up], -1
+                child[old] = following[v]
+            if following[v] >= 0:
+                previous[following[v]] = previous[v]
+            parent[v], flow[v] = up, moved
+            following[v], previous[v] = child[up], -1
             if child[up] >= 0:
-                before[child[up]] = v
+                previous[child[up]] = v
             child[up] = v
             if v == leaves:
                 break
-            v, up, carried = old, v, old_flow
+            v, up, moved = old, v, old_flow
         stack[0], size = top, 1
         while size > 0:
             size -= 1
@@ -244,5 +179,5 @@ def exchange(  # type: ignore[no-untyped-def]
             while w >= 0:
                 stack[size] = w
                 size += 1
-                w = after[w]
+                w = following[w]
     return done

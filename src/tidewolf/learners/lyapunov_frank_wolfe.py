@@ -53,7 +53,7 @@ from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.blocks import BlockLearner, opened
 from tidewolf.methods.settings import settle
 from tidewolf.methods.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights
-from tidewolf.projection.one_shot import look, step
+from tidewolf.projection.one_shot import frank_wolfe_gap, line_search
 
 KNOWN = 1.055, 2.65
 """rho D/T^{3/4} where the horizon is given, the best constant of the worst case, and the constant
@@ -134,9 +134,9 @@ class LyapunovFrankWolfe(BlockLearner[State]):
             return state
         x, r = state.x, total / (self._rho(state.t) * M) + (state.x - state.first)
         answer = K.answer(r, state.warm)
-        seen = look(r, x, answer, inner(r, r))
+        seen = frank_wolfe_gap(r, x, answer, inner(r, r))
         return state._replace(
-            x=frozen(answer.vertex.blend(x, step(seen))),
+            x=frozen(answer.vertex.blend(x, line_search(seen))),
             strayed=strayed + g_norm * min(K.diameter, math.sqrt(2.0 * seen.gap)),
             warm=answer.warm,
             calls=state.calls + 1,

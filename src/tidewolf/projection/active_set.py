@@ -4,7 +4,7 @@ between calls.
 Before the oracle is asked, corrective steps inside the active set (see weights.py); they cost no
 call. After a call at least the Frank-Wolfe line-search step is taken, so the count of the one-shot
 method stays, 8 R^2/tol + 4: every step only brings x nearer to y. When a call meets the tolerance
-or ends the budget, y is pulled first and the step is taken against the pulled y (the direction is
+or ends the budget, y is shifted first and the step is taken against the shifted y (the direction is
 the same, so the vertex serves).
 
 A vertex whose weight has fallen to 0 stays for a while as a candidate that costs no call; when idle
@@ -28,20 +28,26 @@ from tidewolf.core.errors import WrongShape
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers
-from tidewolf.projection.compiled import Reached, search, serves
-from tidewolf.projection.one_shot import as_budget, as_member, look, pull, step
+from tidewolf.projection.compiled import Correction, SearchResult, search, supports
+from tidewolf.projection.one_shot import (
+    as_budget,
+    as_member,
+    frank_wolfe_gap,
+    halfspace_shift,
+    line_search,
+)
 from tidewolf.projection.result import as_near
 from tidewolf.projection.weights import caratheodory, correct
 from tidewolf.sets.base import Compiled
 
 SPARE = 32
-STEPS = 30
+CORRECTIVE_STEPS = 30
 """Pairwise steps at most, each time."""
-STOP = 0.1
-"""They end when the pairwise gap is below this share of the tolerance."""
+CORRECTIVE_GAP = 0.1
+"""Corrective steps end when the pairwise gap is below this share of the tolerance."""
 AFFORDABLE = 10**7
 """Numbers looked at, about, to see whether the vertices of a saved set are members."""
-ROUNDING = 1e-6
+SAVED_ROUNDING = 1e-6
 """How far the weights of a saved set may be from those of a mean, and its point from the mean."""
 
 
@@ -59,9 +65,29 @@ class Remembered(NamedTuple):
 
 @final
 class ActiveSet(Stored):
-    """A member of a set as a convex combination of the first rows of a shared table of vertices.
+    """A member of a set as a convex combination of vertices, which the next projection starts from.
 
-    Never changed: `project` makes another.
+    Never changed: `project` makes another. `ActiveSet.start(K)` makes the first.
+
+    Parameters
+    ----------
+    atoms : Atoms
+        A table of vertices, shared between the active sets that came from one another.
+    weights : array
+        The weights of its first rows, at least 0 and 1 in all.
+    x : array
+        The point that they make.
+    warm : array, optional
+        What the next oracle call may start from. None: nothing is known.
+
+    Examples
+    --------
+    >>> K = tw.sets.Box([0.0, 0.0], [1.0, 1.0])
+    >>> active = tw.projection.ActiveSet.start(K)
+    >>> first = active.project(K, np.array([2.0, 0.3]), tol=1e-4)
+    >>> again = first.active.project(K, np.array([2.0, 0.4]), tol=1e-4)
+    >>> first.calls, again.calls
+    (3, 1)
     """
 
     tag: ClassVar = "active set"
@@ -72,7 +98,20 @@ class ActiveSet(Stored):
 
     @classmethod
     def start(cls, K: HasLMO, x0: Array | None = None) -> ActiveSet:
-        """One atom: the center, or a member x0 (any member may be an atom)."""
+        """One atom: the center, or another member.
+
+        Parameters
+        ----------
+        K : ConvexSet
+            The set.
+        x0 : array, optional
+            A member to start from. None: the center.
+
+        Returns
+        -------
+        ActiveSet
+            The active set of that point.
+        """
         point = as_set(K, "An active set").center if x0 is None else as_member(K, x0)
         atom, weights = K.atom(point), np.ones(1)
         atoms = atom.table().append(atom, 0)
@@ -89,7 +128,24 @@ class ActiveSet(Stored):
         return f"ActiveSet({len(self)} atoms)"
 
     def project(self, K: HasLMO, y: Array, *, tol: float, budget: int | None = None) -> Remembered:
-        """(x, y') with |x - y'|^2 <= tol, or as near as `budget` calls allow."""
+        """An approximately feasible projection that starts from this active set.
+
+        Parameters
+        ----------
+        K : ConvexSet
+            The set that it is of.
+        y : array
+            The point to project.
+        tol : float
+            The squared distance between the member and its companion at which it ends, above 0.
+        budget : int, optional
+            How many oracle calls it may take. None: as many as are always enough.
+
+        Returns
+        -------
+        Remembered
+            As `Projected`, with the active set to go on from as `active`.
+        """
         y = as_near(y, as_set(K, "A projection"), "The point to project")
         if self.x.shape != K.shape:
             raise WrongShape(
@@ -103,47 +159,47 @@ class ActiveSet(Stored):
         """`project` without its checks: y is finite, of the right shape, and the caller's to give
         away.
         """
-        atoms, weights, x, warm = self.atoms, self.weights, self.x, self.warm
-        if isinstance(K, Compiled) and serves(atoms, x, y):
-            atoms, weights, x, y, calls, distance2, used = search(
-                K, atoms, weights, x, y, tol, float(budget), STEPS, STOP * tol
-            )
+        if isinstance(K, Compiled) and supports(self.atoms, self.x, y):
+            start = (self.atoms, self.weights, self.x)
+            correction = Correction(CORRECTIVE_STEPS, CORRECTIVE_GAP * tol)
+            found = search(K, start, y, tol, float(budget), correction)
+            warm = self.warm
         else:
-            atoms, weights, x, y, calls, distance2, used, warm = self._search(K, y, tol, budget)
-        y, active = frozen(y), ActiveSet(atoms, weights, x, warm)
-        if calls or len(weights) > K.dimension + 1 + SPARE:
-            active = active._reduced(used, K.dimension)
-        if active.x is not x:
+            found = self._search(K, y, tol, budget)
+            warm = found.warm
+        y, active = frozen(found.y), ActiveSet(found.atoms, found.weights, found.x, warm)
+        distance2 = found.distance2
+        if found.calls or len(found.weights) > K.dimension + 1 + SPARE:
+            active = active._reduced(found.used, K.dimension)
+        if active.x is not found.x:
             r = active.x - y
             distance2 = inner(r, r)
-        return Remembered(active.x, y, calls, distance2, active)
+        return Remembered(active.x, y, found.calls, distance2, active)
 
-    def _search(
-        self, K: HasLMO, y: Array, tol: float, budget: float
-    ) -> tuple[*Reached, Array | None]:
-        """Any set, through its `answer`; also what a next call at a nearby direction may start
-        from.
-        """
-        atoms, weights, warm, y = self.atoms, self.weights, self.warm, frozen(y)
-        calls, last = 0, False
+    def _search(self, K: HasLMO, y: Array, tol: float, budget: float) -> SearchResult:
+        """Any set, through its `answer`."""
+        atoms, weights, warm = self.atoms, self.weights, self.warm
+        y, calls, last = frozen(y), 0, False
+        correction = Correction(CORRECTIVE_STEPS, CORRECTIVE_GAP * tol)
         while True:
-            weights, x, distance2 = correct(atoms, weights, y, STEPS, STOP * tol)
+            weights, x, distance2 = correct(atoms, weights, y, *correction)
             if last or distance2 <= tol or calls >= budget:
                 break
             r = x - y
             answer = K.answer(r, warm)
             calls, warm = calls + 1, answer.warm
-            seen = look(r, x, answer, distance2)
-            last = seen.gap**2 <= tol * distance2 or calls >= budget
-            pulled = pull(seen.gap, distance2) if last else 0.0
-            if pulled > 0.0:
-                y = frozen(y + pulled * r)
+            found = frank_wolfe_gap(r, x, answer, distance2)
+            last = found.gap**2 <= tol * distance2 or calls >= budget
+            shift = halfspace_shift(found.gap, distance2) if last else 0.0
+            if shift > 0.0:
+                y = frozen(y + shift * r)
             count = len(weights)
             row = atoms.find(answer.vertex, count)
             if row is None:
                 row, count, atoms = count, count + 1, atoms.append(answer.vertex, count)
-            weights = _stepped(weights, row, count, step(seen, pulled))
-        return atoms, weights, x, y, calls, distance2, int(np.count_nonzero(weights)), warm
+            weights = _stepped(weights, row, count, line_search(found, shift))
+        used = int(np.count_nonzero(weights))
+        return SearchResult(atoms, weights, x, y, calls, distance2, used, warm)
 
     def _reduced(self, count: int, dimension: int) -> ActiveSet:
         """At most dimension + 1 + SPARE atoms in use, where there are `count`, and at most 2 SPARE
@@ -182,7 +238,7 @@ class ActiveSet(Stored):
                 f"the vertices of an active set are not of the shape {tuple(x.shape)} of its point"
             )
         total = float(weights.sum())
-        if not (weights.min() >= -ROUNDING and abs(total - 1.0) <= ROUNDING):
+        if not (weights.min() >= -SAVED_ROUNDING and abs(total - 1.0) <= SAVED_ROUNDING):
             found = f"{total:g} with {weights.min():g} among them"
             raise ValueError(
                 f"the weights of an active set are at least 0 and add up to 1, not to {found}"
@@ -196,7 +252,7 @@ class ActiveSet(Stored):
             atoms.combine(weights, x) - x,
             math.sqrt(float(np.diag(atoms.gram)[: len(weights)].max(initial=0.0))),
         )
-        if not norm(apart) <= max(ROUNDING, 1e4 * eps_of(x)) * max(reach, norm(x)):
+        if not norm(apart) <= max(SAVED_ROUNDING, 1e4 * eps_of(x)) * max(reach, norm(x)):
             raise ValueError("the point of an active set is not the mean of its vertices")
         return cls(atoms, weights, x, warm)
 
@@ -215,7 +271,7 @@ class ActiveSet(Stored):
         for vertex in vertices:
             far = (
                 math.sqrt(max(0.0, vertex.distance2(center, center2)))
-                > (1.0 + ROUNDING) * K.radius + allowed
+                > (1.0 + SAVED_ROUNDING) * K.radius + allowed
             )
             if far or (affordable and not K.excess(vertex.dense(center)) <= allowed):
                 raise ValueError("a vertex of its active set is no member of the set")

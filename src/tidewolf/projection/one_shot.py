@@ -1,4 +1,4 @@
-"""One-shot approximately feasible projection: a single Frank-Wolfe run, then one pull.
+"""One-shot approximately feasible projection: a single Frank-Wolfe run, then one shift of y.
 
 After any Frank-Wolfe iterate x with v = lmo(x - y) and gap = <x - y, x - v>, every z in K has <z -
 x, y - x> <= gap: K lies in a half-space we know. Projecting y on it,
@@ -33,18 +33,48 @@ from tidewolf.core.arrays import (
 from tidewolf.core.errors import NotAMember, OracleError
 from tidewolf.core.oracle import Answer, HasLMO, as_set
 from tidewolf.core.types import Array
+from tidewolf.kernels.active_set import SLACK
 from tidewolf.projection.result import Projected, as_near
 from tidewolf.sets.base import membership_tolerance
 
-SLACK = 1e3
-"""An answer may be worse than a known member by this many rounding errors."""
-
 
 def afp(K: HasLMO, y: Array, x0: Array, *, tol: float, budget: int | None = None) -> Projected:
-    """(x, y') with |x - y'|^2 <= tol, or as near as `budget` calls of the oracle allow; x0 is a
-    member of K.
+    """Approximately feasible projection by a single Frank-Wolfe run.
+
+    Parameters
+    ----------
+    K : ConvexSet
+        The set to project on.
+    y : array
+        The point to project.
+    x0 : array
+        A member of K to start from.
+    tol : float
+        The squared distance between the member and its companion at which it ends, above 0.
+    budget : int, optional
+        How many oracle calls it may take. None: as many as are always enough, 8 R^2/tol + 4.
+
+    Returns
+    -------
+    Projected
+        A member x and a companion y' no farther than y from any member, |x - y'|^2 <= tol or as
+        near as the budget allows.
+
+    Raises
+    ------
+    NotAMember
+        x0 is outside of K.
+    OracleError
+        The oracle answers worse than a known member: it does not minimise.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(3)
+    >>> found = tw.projection.afp(K, np.array([2.0, 0.0, 0.0]), K.center, tol=1e-6)
+    >>> np.round(found.x, 3)
+    array([1., 0., 0.])
     """
-    y, x = points(K, y, x0)
+    y, x = as_start(K, y, x0)
     tol = as_number(tol, "tol", above=0.0)
     most = as_budget(budget, K, tol)
     calls = 0
@@ -55,15 +85,15 @@ def afp(K: HasLMO, y: Array, x0: Array, *, tol: float, budget: int | None = None
             return Projected(frozen(x), frozen(y), calls, distance2)
         answer = K.answer(r)
         calls += 1
-        seen = look(r, x, answer, distance2)
-        if seen.gap**2 <= tol * distance2 or calls >= most:
-            y = y + pull(seen.gap, distance2) * r
+        found = frank_wolfe_gap(r, x, answer, distance2)
+        if found.gap**2 <= tol * distance2 or calls >= most:
+            y = y + halfspace_shift(found.gap, distance2) * r
             return Projected(frozen(x), frozen(y), calls, inner(x - y, x - y))
-        x = answer.vertex.blend(x, step(seen))
+        x = answer.vertex.blend(x, line_search(found))
 
 
-class Look(NamedTuple):
-    """What one oracle answer at the direction r = x - y tells."""
+class FrankWolfeGap(NamedTuple):
+    """What one oracle answer v at the direction r = x - y tells."""
 
     gap: float
     """no z in K has <z - x, y - x> above this"""
@@ -73,19 +103,19 @@ class Look(NamedTuple):
     """|x - v|^2"""
 
 
-def look(r: Array, x: Array, answer: Answer, distance2: float) -> Look:
-    """The gap and the segment to the vertex; an answer worse than x itself beyond rounding is a lie
-    and is refused.
+def frank_wolfe_gap(r: Array, x: Array, answer: Answer, distance2: float) -> FrankWolfeGap:
+    """The gap and the segment to the vertex; an answer worse than x itself beyond rounding is
+    refused.
     """
     at_x, at_v, x2 = inner(r, x), answer.vertex.inner(r), inner(x, x)
     drop, length2 = at_x - at_v, answer.vertex.distance2(x, x2)
     rounding = SLACK * eps_of(r) * math.sqrt(distance2 * (x2 + length2))
     if not drop + answer.error >= -rounding:
-        raise lied(at_v, answer.error, at_x)
-    return Look(max(drop + answer.error, 0.0), drop, length2)
+        raise oracle_error(at_v, answer.error, at_x)
+    return FrankWolfeGap(max(drop + answer.error, 0.0), drop, length2)
 
 
-def lied(at_v: float, error: float, at_x: float) -> OracleError:
+def oracle_error(at_v: float, error: float, at_x: float) -> OracleError:
     """What is raised where an answer is worse than a known member."""
     return OracleError(
         f"The oracle answered with <d, v> = {at_v:.9g} (error {error:.3g}), worse than {at_x:.9g} "
@@ -94,23 +124,23 @@ def lied(at_v: float, error: float, at_x: float) -> OracleError:
     )
 
 
-def pull(gap: float, distance2: float) -> float:
-    """The share of the way from y to x that projects y on the half-space { z : <z - x, y -
-    x> <= gap }.
+def halfspace_shift(gap: float, distance2: float) -> float:
+    """The share of the way from y to x that projects y on the half-space
+    { z : <z - x, y - x> <= gap }.
     """
     return max(0.0, 1.0 - gap / distance2)
 
 
-def step(seen: Look, pulled: float = 0.0) -> float:
-    """Exact line search on the segment to the vertex against y, or against y pulled this share of
-    the way to x.
+def line_search(found: FrankWolfeGap, shift: float = 0.0) -> float:
+    """The best step on the segment to the vertex against y, or against y shifted this share of the
+    way to x.
     """
-    if seen.length2 <= 0.0:
+    if found.length2 <= 0.0:
         return 0.0
-    return min(1.0, max(0.0, (1.0 - pulled) * seen.drop / seen.length2))
+    return min(1.0, max(0.0, (1.0 - shift) * found.drop / found.length2))
 
 
-def points(K: HasLMO, y: Array, x0: Array) -> tuple[Array, Array]:
+def as_start(K: HasLMO, y: Array, x0: Array) -> tuple[Array, Array]:
     """Copies of both points, checked, in the array library and dtype of y."""
     y = as_near(y, as_set(K, "A projection"), "The point to project")
     x = like(as_member(K, x0), y)

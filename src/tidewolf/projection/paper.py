@@ -8,8 +8,8 @@
 
     tol = 3 eps,   oracle calls <= (27 R^2/eps) max{ 2.25 ln(|y - x0|^2/eps) + 1, 0 }
 
-Erratum: the distance is tested before the oracle is called, which saves one call after each pull
-and changes nothing else.
+Erratum: the distance is tested before the oracle is called, which saves one call after each shift
+of y and changes nothing else.
 """
 
 from __future__ import annotations
@@ -19,13 +19,44 @@ import math
 from tidewolf.core.arrays import as_number, frozen, inner
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
-from tidewolf.projection.one_shot import look, points, step
+from tidewolf.projection.one_shot import as_start, frank_wolfe_gap, line_search
 from tidewolf.projection.result import Projected
 
 
 def afp_paper(K: HasLMO, y: Array, x0: Array, *, tol: float) -> Projected:
-    """Algorithms 1 and 2 with eps = tol/3."""
-    y, x = points(K, y, x0)
+    """Approximately feasible projection as the paper writes it, with eps = tol/3.
+
+    Parameters
+    ----------
+    K : ConvexSet
+        The set to project on.
+    y : array
+        The point to project.
+    x0 : array
+        A member of K to start from.
+    tol : float
+        The squared distance between the member and its companion at which it ends, above 0.
+
+    Returns
+    -------
+    Projected
+        A member x and a companion y' no farther than y from any member, |x - y'|^2 <= tol.
+
+    Raises
+    ------
+    NotAMember
+        x0 is outside of K.
+    OracleError
+        The oracle answers worse than a known member: it does not minimise.
+
+    Examples
+    --------
+    >>> K = tw.sets.Simplex(3)
+    >>> found = tw.projection.afp_paper(K, np.array([2.0, 0.0, 0.0]), K.center, tol=1e-6)
+    >>> np.round(found.x, 2)
+    array([1., 0., 0.])
+    """
+    y, x = as_start(K, y, x0)
     eps = as_number(tol, "tol", above=0.0) / 3.0
     calls = 0
     while True:
@@ -47,10 +78,10 @@ def separating_hyperplane(K: HasLMO, y: Array, x: Array, eps: float) -> tuple[Ar
             return x, calls
         answer = K.answer(r)
         calls += 1
-        seen = look(r, x, answer, distance2)
-        if seen.gap <= eps:
+        found = frank_wolfe_gap(r, x, answer, distance2)
+        if found.gap <= eps:
             return x, calls
-        x = answer.vertex.blend(x, step(seen))
+        x = answer.vertex.blend(x, line_search(found))
 
 
 def paper_calls(radius: float, distance2: float, tol: float) -> float:

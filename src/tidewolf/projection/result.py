@@ -18,7 +18,26 @@ from tidewolf.core.types import Array
 
 
 class Projected(NamedTuple):
-    """A member x, its companion y, the oracle calls it took, and |x - y|^2."""
+    """What an approximately feasible projection found.
+
+    Parameters
+    ----------
+    x : array
+        A member of the set.
+    y : array
+        Its companion: near x, and no farther from any member than the point that was projected.
+    calls : int
+        How many oracle calls it took.
+    distance2 : float
+        The squared distance |x - y|^2.
+
+    Examples
+    --------
+    >>> K = tw.sets.L2Ball(2)
+    >>> found = tw.projection.afp(K, np.array([3.0, 0.0]), K.center, tol=1e-4)
+    >>> found.calls, found.distance2 <= 1e-4
+    (2, True)
+    """
 
     x: Array
     y: Array
@@ -27,8 +46,28 @@ class Projected(NamedTuple):
 
 
 def closer_to_all(K: HasLMO, before: Array, after: Array) -> float:
-    """max over z in K of |after - z|^2 - |before - z|^2, by one oracle answer; property I holds
-    when it is <= 0.
+    """How much farther one point is than another from the member where that is worst.
+
+    Parameters
+    ----------
+    K : ConvexSet
+        The set of members.
+    before : array
+        The point before a projection.
+    after : array
+        The point after it.
+
+    Returns
+    -------
+    float
+        max over z in K of |after - z|^2 - |before - z|^2, by one oracle call: at most 0 where
+        `after` is closer to all members.
+
+    Examples
+    --------
+    >>> K = tw.sets.L2Ball(2)
+    >>> tw.projection.closer_to_all(K, np.array([3.0, 0.0]), np.array([1.0, 0.0]))
+    -4.0
     """
     before, after = _both(K, before, after, "closer_to_all")
     shift = before - after
@@ -38,7 +77,28 @@ def closer_to_all(K: HasLMO, before: Array, after: Array) -> float:
 
 
 def closer_to_center(K: HasLMO, before: Array, after: Array) -> float:
-    """|after - c| - |before - c|; property III holds when it is <= 0."""
+    """How much farther one point is than another from the center.
+
+    Parameters
+    ----------
+    K : ConvexSet
+        The set, whose center c is asked about.
+    before : array
+        The point before a projection.
+    after : array
+        The point after it.
+
+    Returns
+    -------
+    float
+        |after - c| - |before - c|, at most 0 where `after` is closer.
+
+    Examples
+    --------
+    >>> K = tw.sets.L2Ball(2)
+    >>> tw.projection.closer_to_center(K, np.array([3.0, 0.0]), np.array([1.0, 0.0]))
+    -2.0
+    """
     before, after = _both(K, before, after, "closer_to_center")
     center = like(K.center, before)
     return length(after - center) - length(before - center)

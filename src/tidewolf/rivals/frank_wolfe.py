@@ -24,7 +24,7 @@ from typing import NamedTuple
 from tidewolf.core.arrays import frozen, inner, namespace
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
-from tidewolf.projection.one_shot import look
+from tidewolf.projection.one_shot import frank_wolfe_gap
 
 
 class Leader(NamedTuple):
@@ -73,7 +73,7 @@ def follow(
     total, t = frozen(leader.total + g), leader.rounds + 1
     r = (0.5 * K.diameter / (stiffness * guess)) * total + (x - leader.first)
     answer = K.answer(r, leader.warm)
-    strayed = min(K.diameter, math.sqrt(2.0 * look(r, x, answer, inner(r, r)).gap))
+    strayed = min(K.diameter, math.sqrt(2.0 * frank_wolfe_gap(r, x, answer, inner(r, r)).gap))
     following = Leader(
         leader.first,
         total,

@@ -30,11 +30,11 @@ from tidewolf.sets.calculus.scaled import Scaled
 from tidewolf.sets.calculus.shrunk import Shrunk
 from tidewolf.sets.calculus.translated import Translated
 from tidewolf.sets.flows.capacitated_flow import CapacitatedFlow
-from tidewolf.sets.flows.commodities import Commodity
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.flows.multi_flow import MultiFlow
 from tidewolf.sets.generic.polytope import Polytope
 from tidewolf.sets.generic.vertex_hull import VertexHull
+from tidewolf.sets.graphs.settings import Commodity
 from tidewolf.sets.orders.birkhoff import Birkhoff
 from tidewolf.sets.orders.matching import Matching
 from tidewolf.sets.orders.permutahedron import Permutahedron

@@ -15,57 +15,191 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from heapq import heappop, heappush
+from typing import Annotated
 
-import numpy as np
-
-from tidewolf.core.arrays import as_array, to_numpy
-from tidewolf.core.errors import InvalidInput, UnknownNode, UnreachableTarget, WrongShape
+from tidewolf.core.errors import UnreachableTarget, WrongShape
+from tidewolf.core.settings import validated
 from tidewolf.core.types import Lengths, Link
-from tidewolf.sets.graphs.dag import number_nodes, ordered
+from tidewolf.sets.graphs.dag import ordered
+from tidewolf.sets.graphs.nodes import node_number, number_nodes, numbers_of
+from tidewolf.sets.graphs.settings import LinkLengths, Links, Node
 
 __all__ = ["away", "count_paths", "leading_away", "shortest", "useful"]
 
 
+@validated
 def away(
-    links: Iterable[Link], *, source: Hashable, target: Hashable, lengths: Lengths | None = None
+    links: Annotated[Iterable[Link], Links("The links of the network, pairs (tail, head).")],
+    *,
+    source: Annotated[Hashable, Node("The node to lead away from.")],
+    target: Annotated[Hashable, Node("The node to arrive at.")],
+    lengths: Annotated[
+        Lengths | None, LinkLengths("How long each link is, above 0. None: each is 1 long.")
+    ] = None,
 ) -> list[int]:
     """The links that lead away from the source and lie on a way to the target.
 
-    Every link is 1 long unless told.
+    Parameters
+    ----------
+    links : iterable of tuple of Hashable
+        The links of the network, pairs (tail, head).
+    source : Hashable
+        The node to lead away from.
+    target : Hashable
+        The node to arrive at.
+    lengths : sequence of float or array, optional
+        How long each link is, above 0. None: each is 1 long.
+
+    Returns
+    -------
+    list of int
+        The places of these links in `links`: a graph without cycles.
+
+    Raises
+    ------
+    UnknownNode
+        The source or the target is no end of a link.
+    UnreachableTarget
+        No such links lead to the target.
+
+    Examples
+    --------
+    >>> links = [("s", "a"), ("a", "s"), ("a", "t"), ("t", "a")]
+    >>> tw.sets.graph_tools.away(links, source="s", target="t")
+    [0, 2]
     """
-    links = as_links(links)
-    _require_nodes(links, source, target)
-    outward = leading_away(links, source=source, lengths=lengths)
-    return [outward[i] for i in _on_the_way([links[i] for i in outward], source, target, links)]
+    network = list(links)
+    _require_nodes(network, source, target)
+    outward = leading_away(network, source=source, lengths=lengths)
+    on_the_way = _on_the_way([network[i] for i in outward], source, target, network)
+    return [outward[i] for i in on_the_way]
 
 
+@validated
 def leading_away(
-    links: Iterable[Link], *, source: Hashable, lengths: Lengths | None = None
+    links: Annotated[Iterable[Link], Links("The links of the network, pairs (tail, head).")],
+    *,
+    source: Annotated[Hashable, Node("The node to lead away from.")],
+    lengths: Annotated[
+        Lengths | None, LinkLengths("How long each link is, above 0. None: each is 1 long.")
+    ] = None,
 ) -> list[int]:
     """The links whose head is strictly farther from the source than their tail.
 
-    Every link is 1 long unless told.
+    Parameters
+    ----------
+    links : iterable of tuple of Hashable
+        The links of the network, pairs (tail, head).
+    source : Hashable
+        The node to lead away from.
+    lengths : sequence of float or array, optional
+        How long each link is, above 0. None: each is 1 long.
+
+    Returns
+    -------
+    list of int
+        The places of these links in `links`.
+
+    Raises
+    ------
+    UnknownNode
+        The source is no end of a link.
+
+    Examples
+    --------
+    >>> links = [("s", "a"), ("a", "s"), ("s", "b"), ("b", "a")]
+    >>> tw.sets.graph_tools.leading_away(links, source="s", lengths=[3.0, 3.0, 1.0, 1.0])
+    [0, 2, 3]
     """
-    links = as_links(links)
-    _require_nodes(links, source)
-    distance, _ = shortest(links, lengths, source)
+    network = list(links)
+    distance, _ = shortest(network, lengths, source)
     return [
         i
-        for i, (tail, head) in enumerate(links)
+        for i, (tail, head) in enumerate(network)
         if tail in distance and distance[head] > distance[tail]
     ]
 
 
-def useful(links: Iterable[Link], *, source: Hashable, target: Hashable) -> list[int]:
-    """The links on some walk from the source to the target; there may be cycles."""
-    links = as_links(links)
-    _require_nodes(links, source, target)
-    return _on_the_way(links, source, target, links)
+@validated
+def useful(
+    links: Annotated[Iterable[Link], Links("The links of the network, pairs (tail, head).")],
+    *,
+    source: Annotated[Hashable, Node("The node where walks start.")],
+    target: Annotated[Hashable, Node("The node where walks end.")],
+) -> list[int]:
+    """The links on some walk from the source to the target; there may be cycles.
+
+    Parameters
+    ----------
+    links : iterable of tuple of Hashable
+        The links of the network, pairs (tail, head).
+    source : Hashable
+        The node where walks start.
+    target : Hashable
+        The node where walks end.
+
+    Returns
+    -------
+    list of int
+        The places of these links in `links`.
+
+    Raises
+    ------
+    UnknownNode
+        The source or the target is no end of a link.
+    UnreachableTarget
+        No walk leads to the target.
+
+    Examples
+    --------
+    >>> links = [("s", "a"), ("a", "s"), ("a", "t"), ("a", "dead end")]
+    >>> tw.sets.graph_tools.useful(links, source="s", target="t")
+    [0, 1, 2]
+    """
+    network = list(links)
+    _require_nodes(network, source, target)
+    return _on_the_way(network, source, target, network)
 
 
-def count_paths(links: Iterable[Link], *, source: Hashable, target: Hashable) -> int:
-    """How many paths lead from the source to the target of a graph without cycles; exact, however
-    many.
+@validated
+def count_paths(
+    links: Annotated[
+        Iterable[Link], Links("The links of a graph without cycles, pairs (tail, head).")
+    ],
+    *,
+    source: Annotated[Hashable, Node("The node where paths start.")],
+    target: Annotated[Hashable, Node("The node where paths end.")],
+) -> int:
+    """How many paths lead from the source to the target; exact, however many.
+
+    Parameters
+    ----------
+    links : iterable of tuple of Hashable
+        The links of a graph without cycles, pairs (tail, head).
+    source : Hashable
+        The node where paths start.
+    target : Hashable
+        The node where paths end.
+
+    Returns
+    -------
+    int
+        The number of paths: parallel links make paths of their own.
+
+    Raises
+    ------
+    CyclicGraph
+        The links have a cycle, which the error names.
+    UnknownNode
+        The source or the target is no end of a link.
+    UnreachableTarget
+        No path leads to the target.
+
+    Examples
+    --------
+    >>> links = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t")]
+    >>> tw.sets.graph_tools.count_paths(links, source="s", target="t")
+    3
     """
     nodes, tails, heads = number_nodes(links)
     dag = ordered(tails, heads, nodes, source, target)
@@ -76,17 +210,49 @@ def count_paths(links: Iterable[Link], *, source: Hashable, target: Hashable) ->
     return counts[-1]
 
 
+@validated
 def shortest(
-    links: Iterable[Link], lengths: Lengths | None, source: Hashable
+    links: Annotated[Iterable[Link], Links("The links of the network, pairs (tail, head).")],
+    lengths: Annotated[
+        Lengths | None, LinkLengths("How long each link is, above 0. None: each is 1 long.")
+    ],
+    source: Annotated[Hashable, Node("The node to start from.")],
 ) -> tuple[dict[Hashable, float], dict[Hashable, int]]:
-    """Dijkstra: the distance from the source to every node it reaches, and the last link on the way
-    there.
+    """Shortest paths from a source, by Dijkstra's algorithm.
+
+    Parameters
+    ----------
+    links : iterable of tuple of Hashable
+        The links of the network, pairs (tail, head).
+    lengths : sequence of float or array
+        How long each link is, above 0. None: each is 1 long.
+    source : Hashable
+        The node to start from.
+
+    Returns
+    -------
+    distance : dict
+        How far the source is from each node that it reaches.
+    arrival : dict
+        The last link of a shortest path to each of these nodes but the source.
+
+    Raises
+    ------
+    UnknownNode
+        The source is no end of a link.
+
+    Examples
+    --------
+    >>> links = [("s", "a"), ("a", "t"), ("s", "t")]
+    >>> distance, arrival = tw.sets.graph_tools.shortest(links, [1.0, 1.0, 3.0], "s")
+    >>> distance["t"], arrival["t"]
+    (2.0, 1)
     """
-    links = as_links(links)
-    lengths = as_lengths(lengths, len(links))
-    _require_nodes(links, source)
+    network = list(links)
+    steps = lengths_of(network, lengths)
+    _require_nodes(network, source)
     leaving: dict[Hashable, list[int]] = {}
-    for i, (tail, _) in enumerate(links):
+    for i, (tail, _) in enumerate(network):
         leaving.setdefault(tail, []).append(i)
     distance, arrival = {source: 0.0}, dict[Hashable, int]()
     # the middle entry keeps nodes, which need not be comparable, out of the comparison
@@ -96,7 +262,7 @@ def shortest(
         if so_far > distance[node]:
             continue
         for i in leaving.get(node, ()):
-            head, farther = links[i][1], so_far + lengths[i]
+            head, farther = network[i][1], so_far + steps[i]
             if farther < distance.get(head, math.inf):
                 distance[head], arrival[head] = farther, i
                 heappush(queue, (farther, i + 1, head))
@@ -114,7 +280,8 @@ def _on_the_way(
         nodes = {node for link in network for node in link}
         raise UnreachableTarget(
             f"No way leads from {source!r} to {target!r}: {len(ahead)} of {len(nodes)} nodes can "
-            "be reached. The graph is in several parts, or its links lead elsewhere."
+            "be reached. The graph is in several parts, or its links lead elsewhere.",
+            setting="target",
         )
     return [i for i, (tail, head) in enumerate(links) if tail in ahead and head in behind]
 
@@ -131,32 +298,20 @@ def _reached(links: Sequence[Link], start: Hashable) -> set[Hashable]:
     return reached
 
 
-def as_lengths(lengths: Lengths | None, count: int) -> list[float]:
-    """Positive lengths, one for each of so many links; all 1 where none are given."""
+def lengths_of(links: Sequence[Link], lengths: Lengths | None) -> list[float]:
+    """The length of each link; 1 where none are given."""
     if lengths is None:
-        return [1.0] * count
-    given = to_numpy(as_array(lengths, "The lengths of the links"))
-    if given.shape != (count,):
-        raise WrongShape(f"The lengths have shape {given.shape}; {count} links need one each.")
-    if not (good := np.isfinite(given) & (given > 0)).all():
-        first = int(np.argmin(good))
-        raise InvalidInput(
-            f"Lengths are positive and finite; that of link {first} is {given[first]:g}."
+        return [1.0] * len(links)
+    if len(lengths) != len(links):
+        raise WrongShape(
+            f"{len(lengths)} lengths were given; {len(links)} links need one each.",
+            setting="lengths",
         )
-    return [float(length) for length in given]
+    return [float(length) for length in lengths]
 
 
-def as_links(links: Iterable[Link]) -> list[Link]:
-    """Links as a list of pairs; another thing is refused."""
-    nodes, tails, heads = number_nodes(links)
-    return [
-        (nodes[tail], nodes[head])
-        for tail, head in zip(tails.tolist(), heads.tolist(), strict=True)
-    ]
-
-
-def _require_nodes(links: Sequence[Link], *ends: Hashable) -> None:
-    nodes = {node for link in links for node in link}
-    for node in ends:
-        if not isinstance(node, Hashable) or node not in nodes:
-            raise UnknownNode(f"No link touches the node {node!r}.")
+def _require_nodes(links: Sequence[Link], source: Hashable, *target: Hashable) -> None:
+    numbers = numbers_of(dict.fromkeys(node for link in links for node in link))
+    node_number(source, numbers, "The source", "source")
+    for node in target:
+        node_number(node, numbers, "The target", "target")

@@ -32,37 +32,23 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Annotated, final
 
 import numpy as np
 
 from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import (
-    as_array,
-    as_direction,
-    as_number,
-    as_point,
-    frozen,
-    like,
-    require_no_mask,
-    to_numpy,
-)
-from tidewolf.core.errors import (
-    EmptyGraph,
-    EmptySet,
-    NotFinite,
-    SolverFailed,
-    UnknownNode,
-    WrongShape,
-    WrongType,
-)
+from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
+from tidewolf.core.errors import EmptyGraph, EmptySet, SolverFailed, WrongShape, WrongType
 from tidewolf.core.oracle import Answer
-from tidewolf.core.types import Array, Floats, Int32s, Shape
+from tidewolf.core.settings import names_in_files
+from tidewolf.core.types import Array, Floats, Int32s, Link, Shape
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.kernels.network_simplex import ROUNDING, Network
+from tidewolf.kernels.network_simplex import ROUNDING
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
-from tidewolf.sets.graphs.dag import balances, number_nodes, some
+from tidewolf.sets.graphs.dag import balances
 from tidewolf.sets.graphs.laplacian import HullProjection
+from tidewolf.sets.graphs.network import FlowNetwork
+from tidewolf.sets.graphs.nodes import node_number, number_nodes, numbers_of
 from tidewolf.sets.graphs.residual import (
     bridges,
     carried,
@@ -72,6 +58,7 @@ from tidewolf.sets.graphs.residual import (
     parts,
     reason,
 )
+from tidewolf.sets.graphs.settings import ArcBounds, Links, Supplies
 
 RANGED = 1000
 """Up to how many free arcs what each can carry is worked out."""
@@ -80,46 +67,84 @@ RANGED = 1000
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
-    """Flows with bounds on arcs and supplies at nodes; point[i] is the flow on edge i.
+    """Flows with bounds on arcs and supplies at nodes; point[i] is the flow on arc i.
 
-    Make one with `from_edges`.
+    Make one with `from_edges`. Dimension exact; radius and diameter upper bounds; inner radius
+    exact up to 600 nodes, else a lower bound.
 
-    Dimension exact; radius and diameter upper bounds; inner radius exact up to 600 nodes, else a
-    lower bound.
+    Parameters
+    ----------
+    network : FlowNetwork
+        The arcs, their bounds and the supplies of nodes; `from_edges` makes it.
+
+    Examples
+    --------
+    >>> K = tw.sets.CapacitatedFlow.from_edges(
+    ...     [("s", "t"), ("s", "t")], supplies={"s": 3.0, "t": -3.0}, upper=2.0
+    ... )
+    >>> K.lmo(np.array([1.0, 5.0]))
+    array([2., 1.])
     """
 
-    network: Network
+    network: FlowNetwork
 
     @classmethod
+    @names_in_files
     def from_edges(
         cls,
-        edges: Iterable[tuple[Hashable, Hashable]],
+        edges: Annotated[
+            Iterable[Link],
+            Links("The arcs of the network, pairs (tail, head) of any hashable names."),
+        ],
         *,
-        supplies: Mapping[Hashable, float],
-        upper: float | Sequence[float] | Array,
-        lower: float | Sequence[float] | Array = 0.0,
+        supplies: Annotated[
+            Mapping[Hashable, float],
+            Supplies(
+                "What nodes send; negative, what they draw. A node that is left out does neither."
+            ),
+        ],
+        upper: Annotated[
+            float | Sequence[float] | Array,
+            ArcBounds("The most that arcs carry: one number for all, or one for each."),
+        ],
+        lower: Annotated[
+            float | Sequence[float] | Array,
+            ArcBounds("The least that arcs carry: one number for all, or one for each."),
+        ] = 0.0,
     ) -> CapacitatedFlow:
-        """Edges are pairs (tail, head); bounds are one number for all or one for each.
+        """Flows over arcs between named nodes; point[i] is the flow on arc i.
 
-        `supplies` says what nodes send; negative, what they draw; a node left out does neither.
+        Parameters
+        ----------
+        edges : iterable of tuple of Hashable
+            The arcs of the network, pairs (tail, head) of any hashable names.
+        supplies : mapping of Hashable or float
+            What nodes send; negative, what they draw. A node that is left out does neither.
+        upper : float or sequence of float or array
+            The most that arcs carry: one number for all, or one for each.
+        lower : float or sequence of float or array, default 0.0
+            The least that arcs carry: one number for all, or one for each.
+
+        Examples
+        --------
+        >>> K = tw.sets.CapacitatedFlow.from_edges(
+        ...     [("s", "t"), ("s", "t")], supplies={"s": 3.0, "t": -3.0}, upper=2.0
+        ... )
+        >>> K.lmo(np.array([1.0, 5.0]))
+        array([2., 1.])
         """
         nodes, tails, heads = number_nodes(edges)
         if not nodes:
-            raise EmptyGraph("The graph has no edges; a flow needs at least one.")
-        return cls(
-            Network(
-                tails,
-                heads,
-                _bound(lower, len(tails), "lower"),
-                _bound(upper, len(tails), "upper"),
-                _supply(supplies, nodes),
-                nodes,
-            )
-        )
+            raise EmptyGraph("The graph has no edges; a flow needs at least one.", setting="edges")
+        supply, numbers = np.zeros(len(nodes)), numbers_of(nodes)
+        for node, amount in supplies.items():
+            supply[node_number(node, numbers, "The supplied node", "supplies")] = amount
+        bounds = (_for_each(lower, len(tails), "lower"), _for_each(upper, len(tails), "upper"))
+        return cls(FlowNetwork(tails, heads, *bounds, supply, nodes))
 
     def __post_init__(self) -> None:
         net = self.network
-        if not isinstance(net, Network):
+        if not isinstance(net, FlowNetwork):
             raise WrongType(
                 "CapacitatedFlow is made by CapacitatedFlow.from_edges(edges, supplies=..., "
                 f"upper=...), not of {shown(net)}."
@@ -128,16 +153,18 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
             e = int(np.argmax(net.lower > net.upper))
             raise EmptySet(
                 f"Arc {e} ({_arc(net, e)}) has the lower bound {net.lower[e]:g} above its upper "
-                f"bound {net.upper[e]:g}."
+                f"bound {net.upper[e]:g}.",
+                setting="lower",
             )
         if abs(net.supply.sum()) > ROUNDING * np.abs(net.supply).sum():
             sent, drawn = net.supply[net.supply > 0].sum(), -net.supply[net.supply < 0].sum()
             raise EmptySet(
                 f"The nodes supply {sent:g} and draw {drawn:g} in all; a flow needs the two equal, "
-                f"and {sent - drawn:g} is left."
+                f"and {sent - drawn:g} is left.",
+                setting="supplies",
             )
         if (cut := narrow_cut(net)) is not None:
-            raise EmptySet(reason(net, cut))
+            raise EmptySet(reason(net, cut), setting="supplies")
 
     def __repr__(self) -> str:
         net = self.network
@@ -195,13 +222,13 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
             inset = min(nearer, inset * (1 - ROUNDING))
         return frozen(inside.cheapest(np.zeros(self.shape)).x)
 
-    def _inset(self, inset: float) -> Network:
+    def _inset(self, inset: float) -> FlowNetwork:
         """The same with the bounds of free arcs moved inwards."""
         net, free = self.network, self._free
         lower, upper = net.lower.copy(), net.upper.copy()
         lower[free] += inset
         upper[free] = np.maximum(upper[free] - inset, lower[free])
-        return Network(net.tails, net.heads, lower, upper, net.supply, net.nodes)
+        return FlowNetwork(net.tails, net.heads, lower, upper, net.supply, net.nodes)
 
     @cached_property
     def _center(self) -> Floats:
@@ -324,44 +351,16 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
         )
 
 
-def _bound(given: Any, count: int, which: str) -> Floats:
-    require_no_mask(given, f"The {which} bounds")
-    try:
-        bound = to_numpy(as_array(given, f"The {which} bounds")).astype(np.float64, copy=False)
-    except WrongType:
-        raise WrongType(
-            f"The {which} bounds must be a number or an array of numbers, not {shown(given)}."
-        ) from None
-    except NotFinite:
-        bound = np.asarray(math.nan)
-    if bound.shape not in ((), (count,)):
+def _for_each(bounds: Array, count: int, which: str) -> Floats:
+    """The bound of each arc."""
+    if bounds.shape not in ((), (count,)):
         raise WrongShape(
-            f"The {which} bounds have shape {bound.shape}; {count} arcs need one number for all or "
-            "one for each."
+            f"The {which} bounds have shape {bounds.shape}; {count} arcs need one number for all "
+            "or one for each.",
+            setting=which,
         )
-    if not np.isfinite(bound).all():
-        raise NotFinite(
-            f"The {which} bounds must be finite, so that the set is bounded; the total supply is "
-            "room enough on a path."
-        )
-    return np.array(np.broadcast_to(bound, count))
+    return np.array(np.broadcast_to(bounds, count))
 
 
-def _supply(supplies: Any, nodes: tuple[Hashable, ...]) -> Floats:
-    if not isinstance(supplies, Mapping):
-        raise WrongType(
-            f"The supplies must be a mapping such as {{'s': 1.0, 't': -1.0}}, not {supplies!r}."
-        )
-    where, supply = {name: i for i, name in enumerate(nodes)}, np.zeros(len(nodes))
-    for name, amount in supplies.items():
-        if name not in where:
-            raise UnknownNode(
-                f"The supplies name {name!r}, which is not a node of the graph, whose nodes are "
-                f"{some(nodes)}."
-            )
-        supply[where[name]] = as_number(amount, f"The supply of {name!r}")
-    return supply
-
-
-def _arc(net: Network, e: int) -> str:
+def _arc(net: FlowNetwork, e: int) -> str:
     return f"{net.nodes[net.tails[e]]} -> {net.nodes[net.heads[e]]}"

@@ -22,15 +22,17 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
 from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import MissingExtra, NotAMember, WrongShape, WrongType
 from tidewolf.core.oracle import Answer
-from tidewolf.core.types import Array, Floats, Int32s, Shape
+from tidewolf.core.settings import Count, names_in_files
+from tidewolf.core.types import Array, Floats, Int32s, Link, Shape
 from tidewolf.core.vertices import Sparse, Vertex
+from tidewolf.kernels.dag import flow_excess, shortest_path
 from tidewolf.sets.base import (
     Compiled,
     ConvexSet,
@@ -42,18 +44,14 @@ from tidewolf.sets.base import (
 from tidewolf.sets.graphs.dag import (
     ON_EVERY_PATH,
     Dag,
-    as_indices,
-    as_names,
     as_tolerance,
     balances,
-    covering_flow,
-    flow_excess,
-    number_nodes,
     ordered,
-    shortest_path,
     split,
 )
 from tidewolf.sets.graphs.laplacian import HullProjection
+from tidewolf.sets.graphs.nodes import number_nodes, require_places
+from tidewolf.sets.graphs.settings import Indices, Links, Node, NodeNames
 
 
 class Path(NamedTuple):
@@ -64,7 +62,7 @@ class Path(NamedTuple):
     nodes: tuple[Hashable, ...]
 
 
-def along(
+def path_nodes(
     arcs: Sequence[int], tails: Int32s, heads: Int32s, nodes: Sequence[Hashable]
 ) -> tuple[Hashable, ...]:
     """The nodes a path visits."""
@@ -74,27 +72,76 @@ def along(
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
-    """Unit flows of a DAG; point[i] is the flow on edge i.
+    """Unit flows of a directed acyclic graph; point[i] is the flow on arc i.
 
-    Make one with `from_edges` or `from_networkx`.
+    Make one with `from_edges` or `from_networkx`. Radius and dimension exact; diameter an upper
+    bound; inner radius exact up to 600 nodes, else a lower bound.
 
-    Radius and dimension exact; diameter an upper bound; inner radius exact up to 600 nodes, else a
-    lower bound.
+    Parameters
+    ----------
+    tails : array
+        The number of the node where each arc begins.
+    heads : array
+        The number of the node where each arc ends.
+    source : int
+        The number of the node where the flow starts.
+    target : int
+        The number of the node where the flow ends.
+    nodes : tuple of Hashable
+        What the nodes are called, by their numbers.
+
+    Examples
+    --------
+    >>> links = [("s", "a"), ("a", "t"), ("s", "t")]
+    >>> K = tw.sets.FlowPolytope.from_edges(links, source="s", target="t")
+    >>> K.lmo(np.array([1.0, 1.0, 3.0]))
+    array([1., 1., 0.])
     """
 
     oracle: ClassVar = shortest_path
 
-    tails: Int32s
-    heads: Int32s
-    source: int
-    target: int
-    nodes: tuple[Hashable, ...] = field(metadata={"label": True})
+    tails: Annotated[Int32s, Indices("The number of the node where each arc begins.")]
+    heads: Annotated[Int32s, Indices("The number of the node where each arc ends.")]
+    source: Annotated[int, Count("The number of the node where the flow starts.", least=0)]
+    target: Annotated[int, Count("The number of the node where the flow ends.", least=0)]
+    nodes: Annotated[
+        tuple[Hashable, ...], NodeNames("What the nodes are called, by their numbers.")
+    ] = field(metadata={"label": True})
 
     @classmethod
+    @names_in_files
     def from_edges(
-        cls, edges: Iterable[tuple[Hashable, Hashable]], *, source: Hashable, target: Hashable
+        cls,
+        edges: Annotated[
+            Iterable[Link],
+            Links(
+                "The links of a graph without cycles, pairs (tail, head) of any hashable names; "
+                "parallel links are separate entries of a point."
+            ),
+        ],
+        *,
+        source: Annotated[Hashable, Node("The node where the flow starts.")],
+        target: Annotated[Hashable, Node("The node where the flow ends.")],
     ) -> FlowPolytope:
-        """Edges are pairs (tail, head) of any hashable names; parallel edges are separate arcs."""
+        """Unit flows over links between named nodes; point[i] is the flow on link i.
+
+        Parameters
+        ----------
+        edges : iterable of tuple of Hashable
+            The links of a graph without cycles, pairs (tail, head) of any hashable names; parallel
+            links are separate entries of a point.
+        source : Hashable
+            The node where the flow starts.
+        target : Hashable
+            The node where the flow ends.
+
+        Examples
+        --------
+        >>> links = [("s", "a"), ("a", "t"), ("s", "t")]
+        >>> K = tw.sets.FlowPolytope.from_edges(links, source="s", target="t")
+        >>> K.lmo(np.array([1.0, 1.0, 3.0]))
+        array([1., 1., 0.])
+        """
         nodes, tails, heads = number_nodes(edges)
         dag = ordered(tails, heads, nodes, source, target)
         flows = cls(tails, heads, nodes.index(source), nodes.index(target), nodes)
@@ -103,7 +150,27 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
 
     @classmethod
     def from_networkx(cls, graph: Any, *, source: Hashable, target: Hashable) -> FlowPolytope:
-        """The arcs of a networkx DiGraph or MultiDiGraph, in the order of `graph.edges()`."""
+        """Unit flows over the arcs of a networkx graph, in the order of `graph.edges()`.
+
+        Parameters
+        ----------
+        graph : networkx.DiGraph or networkx.MultiDiGraph
+            A directed graph without cycles.
+        source : hashable
+            The node where the flow starts.
+        target : hashable
+            The node where the flow ends.
+
+        Returns
+        -------
+        FlowPolytope
+            The flows.
+
+        Raises
+        ------
+        MissingExtra
+            networkx is not installed.
+        """
         try:
             import networkx
         except ImportError:
@@ -120,22 +187,15 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
         )
 
     def __post_init__(self) -> None:
-        nodes = as_names(self.nodes)
-        tails, heads = (
-            as_indices(ends, len(nodes), "The ends of arcs") for ends in (self.tails, self.heads)
-        )
-        if len(tails) != len(heads):
-            raise WrongShape(f"{len(tails)} arcs begin and {len(heads)} end; an arc does both.")
-        ends = [
-            int(as_indices([end], len(nodes), "Source and target")[0])
-            for end in (self.source, self.target)
-        ]
-        for name, value in zip(
-            ("tails", "heads", "source", "target", "nodes"),
-            (tails, heads, *ends, nodes),
-            strict=True,
-        ):
-            object.__setattr__(self, name, value)
+        super().__post_init__()
+        begun, ended = len(self.tails), len(self.heads)
+        if begun != ended:
+            raise WrongShape(
+                f"{begun} arcs begin and {ended} end; an arc does both.", setting="heads"
+            )
+        for name in ("tails", "heads", "source", "target"):
+            numbers = np.atleast_1d(getattr(self, name))
+            require_places(numbers, len(self.nodes), "The numbers of nodes", name)
 
     def __repr__(self) -> str:
         ends = f"{self.nodes[self.source]!r} -> {self.nodes[self.target]!r}"
@@ -161,17 +221,8 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
 
     @cached_property
     def center(self) -> Array:
-        flow = np.empty(len(self.dag.arcs))
-        value = covering_flow(
-            self.dag.tails,
-            self.dag.heads,
-            self.dag.first,
-            self.dag.by_tail,
-            self.dag.first_out,
-            flow,
-        )
         point = np.zeros(self.shape)
-        point[self.dag.arcs] = flow / value
+        point[self.dag.arcs] = self.dag.covering_flow()
         return frozen(point)
 
     @cached_property
@@ -255,8 +306,33 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
         return Sparse.of(point)
 
     def paths(self, x: Array, *, tolerance: float = 1e-9) -> list[Path]:
-        """A flow as weighted paths, heaviest first; shares below `tolerance` are left out and the
-        rest rescaled to sum to 1.
+        """A flow as weighted paths, heaviest first.
+
+        Parameters
+        ----------
+        x : array
+            A flow.
+        tolerance : float, default 1e-9
+            Shares below it are left out and the rest rescaled to sum to 1.
+
+        Returns
+        -------
+        list of Path
+            Weight, arcs and nodes of each path.
+
+        Raises
+        ------
+        NotAMember
+            x is no unit flow.
+
+        Examples
+        --------
+        >>> links = [("s", "a"), ("a", "t"), ("s", "t")]
+        >>> K = tw.sets.FlowPolytope.from_edges(links, source="s", target="t")
+        >>> for path in K.paths(np.array([0.75, 0.75, 0.25])):
+        ...     print(path.weight, path.nodes)
+        0.75 ('s', 'a', 't')
+        0.25 ('s', 't')
         """
         flow = to_numpy(as_point(x, self.shape, "The flow"))
         tolerance = as_tolerance(tolerance)
@@ -266,7 +342,7 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
                 f"{self.excess(flow):.3g}."
             )
         return [
-            Path(weight, arcs, along(arcs, self.tails, self.heads, self.nodes))
+            Path(weight, arcs, path_nodes(arcs, self.tails, self.heads, self.nodes))
             for weight, arcs in split(self.dag, flow, tolerance)
         ]
 

@@ -25,34 +25,39 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items
-from tidewolf.core.arrays import as_direction, as_number, as_point, frozen, like, to_numpy
+from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import InvalidInput, NotAMember, WrongShape
 from tidewolf.core.oracle import Answer
-from tidewolf.core.types import Array, Floats, Int32s, Lengths, NDArray, Shape
+from tidewolf.core.settings import names_in_files
+from tidewolf.core.types import Array, Floats, Int32s, Lengths, Link, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
+from tidewolf.kernels.dag import flow_excess, shortest_paths
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
-from tidewolf.sets.flows.commodities import Commodity, as_commodities, links_used
-from tidewolf.sets.flows.flow_polytope import Path, along
+from tidewolf.sets.flows.commodities import links_used
+from tidewolf.sets.flows.flow_polytope import Path, path_nodes
 from tidewolf.sets.graphs.dag import (
     ON_EVERY_PATH,
     Dag,
-    as_indices,
-    as_names,
     as_tolerance,
     balances,
-    covering_flow,
-    flow_excess,
-    number_nodes,
     ordered,
-    shortest_paths,
     split,
 )
 from tidewolf.sets.graphs.laplacian import HullProjection
+from tidewolf.sets.graphs.nodes import number_nodes, require_places
+from tidewolf.sets.graphs.settings import (
+    Commodities,
+    Commodity,
+    Demands,
+    Indices,
+    LinkLengths,
+    Links,
+    NodeNames,
+)
 
 
 class Stack(NamedTuple):
@@ -73,39 +78,96 @@ class Stack(NamedTuple):
 class MultiFlow(ConvexSet, Polyhedral, Relaxable):
     """Flows of many commodities; point[i] is what commodity `owner[i]` sends over link `links[i]`.
 
-    Make one with `from_edges`.
+    Make one with `from_edges`. Geometry as that of each commodity's flows: radius and dimension
+    exact, diameter an upper bound, inner radius exact up to 600 nodes.
 
-    Geometry as that of each commodity's flows: radius and dimension exact, diameter an upper bound,
-    inner radius exact up to 600 nodes.
+    Parameters
+    ----------
+    tails : array
+        The number of the node where each link begins.
+    heads : array
+        The number of the node where each link ends.
+    sources : array
+        The number of the node where each commodity starts.
+    targets : array
+        The number of the node where each commodity is wanted.
+    demands : tuple of float
+        How much of each commodity must go.
+    starts : array
+        The entries of commodity j are those from starts[j] to starts[j + 1] - 1.
+    links : array
+        The link of each entry of a point.
+    nodes : tuple of Hashable
+        What the nodes are called, by their numbers.
+
+    Examples
+    --------
+    >>> links = [("s", "a"), ("a", "t"), ("s", "t")]
+    >>> K = tw.sets.MultiFlow.from_edges(links, [("s", "t", 2.0), ("s", "a", 1.0)])
+    >>> K.loads(K.lmo(K.per_link(np.array([1.0, 1.0, 3.0]))))
+    array([3., 2., 0.])
     """
 
-    tails: Int32s
-    heads: Int32s
-    sources: Int32s
-    targets: Int32s
-    demands: tuple[float, ...]
-    starts: Int32s
-    """entries of commodity j are starts[j] .. starts[j + 1]"""
-    links: Int32s
-    """link of each entry"""
-    nodes: tuple[Hashable, ...] = field(metadata={"label": True})
+    tails: Annotated[Int32s, Indices("The number of the node where each link begins.")]
+    heads: Annotated[Int32s, Indices("The number of the node where each link ends.")]
+    sources: Annotated[Int32s, Indices("The number of the node where each commodity starts.")]
+    targets: Annotated[Int32s, Indices("The number of the node where each commodity is wanted.")]
+    demands: Annotated[tuple[float, ...], Demands("How much of each commodity must go.")]
+    starts: Annotated[
+        Int32s,
+        Indices("The entries of commodity j are those from starts[j] to starts[j + 1] - 1."),
+    ]
+    links: Annotated[Int32s, Indices("The link of each entry of a point.")]
+    nodes: Annotated[
+        tuple[Hashable, ...], NodeNames("What the nodes are called, by their numbers.")
+    ] = field(metadata={"label": True})
 
     @classmethod
+    @names_in_files
     def from_edges(
         cls,
-        edges: Iterable[tuple[Hashable, Hashable]],
-        commodities: Iterable[Commodity | tuple[Any, ...]],
+        edges: Annotated[
+            Iterable[Link],
+            Links("The links of the network, pairs (tail, head) of any hashable names."),
+        ],
+        commodities: Annotated[
+            Iterable[Commodity | tuple[Any, ...]],
+            Commodities(
+                "What must go from where to where, each a Commodity or (source, target, demand)."
+            ),
+        ],
         *,
-        lengths: Lengths | None = None,
+        lengths: Annotated[
+            Lengths | None,
+            LinkLengths(
+                "How long each link is, above 0: a commodity uses the links that lead away from "
+                "its source by length, so that the network may have cycles and commodities take a "
+                "cable in opposite ways. None: what a commodity may use must be free of cycles."
+            ),
+        ] = None,
     ) -> MultiFlow:
-        """Edges are pairs (tail, head), commodities (source, target, demand).
+        """Flows of many commodities over links between named nodes.
 
-        With `lengths`, one for each edge, a commodity uses the links that lead away from its source
-        by length: the network may have cycles, and commodities take a cable in opposite ways.
-        Without, what a commodity may use must be free of cycles.
+        Parameters
+        ----------
+        edges : iterable of tuple of Hashable
+            The links of the network, pairs (tail, head) of any hashable names.
+        commodities : iterable of tidewolf.sets.graphs.settings.Commodity | tuple[typing.Any, ...]
+            What must go from where to where, each a Commodity or (source, target, demand).
+        lengths : sequence of float or array, optional
+            How long each link is, above 0: a commodity uses the links that lead away from its
+            source by length, so that the network may have cycles and commodities take a cable in
+            opposite ways. None: what a commodity may use must be free of cycles.
+
+        Examples
+        --------
+        >>> links = [("s", "a"), ("a", "t"), ("s", "t")]
+        >>> K = tw.sets.MultiFlow.from_edges(links, [("s", "t", 2.0), ("s", "a", 1.0)])
+        >>> K.loads(K.lmo(K.per_link(np.array([1.0, 1.0, 3.0]))))
+        array([3., 2., 0.])
         """
+        asked: Sequence[Any] = tuple(commodities)
         nodes, tails, heads = number_nodes(edges)
-        asked = as_commodities(commodities, len(tails))
         used = links_used(asked, tails, heads, nodes, lengths)
         return cls(
             tails,
@@ -119,21 +181,14 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         )
 
     def __post_init__(self) -> None:
-        nodes = as_names(self.nodes)
-        demands = as_items(self.demands, "The demands of a MultiFlow", "[1.0, 2.0]")
-        demands = tuple(as_number(demand, "A demand", least=0.0) for demand in demands)
-        tails, heads = (
-            as_indices(ends, len(nodes), "The ends of links") for ends in (self.tails, self.heads)
-        )
-        sources, targets = (
-            as_indices(ends, len(nodes), "Sources and targets")
-            for ends in (self.sources, self.targets)
-        )
-        links = as_indices(self.links, len(tails), "The links of the entries")
-        starts = as_indices(self.starts, len(links) + 1, "Where the entries of commodities start")
+        super().__post_init__()
+        for name in ("tails", "heads", "sources", "targets"):
+            require_places(getattr(self, name), len(self.nodes), "The numbers of nodes", name)
+        require_places(self.links, len(self.tails), "The numbers of links", "links")
+        starts, links, count = self.starts, self.links, len(self.demands)
         if (
-            len(tails) != len(heads)
-            or not len(sources) == len(targets) == len(demands) == len(starts) - 1 > 0
+            len(self.tails) != len(self.heads)
+            or not len(self.sources) == len(self.targets) == count == len(starts) - 1 > 0
         ):
             raise WrongShape(
                 "A MultiFlow needs a tail and a head for each link, a source, target, demand and "
@@ -142,13 +197,9 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         if starts[0] != 0 or starts[-1] != len(links) or (np.diff(starts) < 1).any():
             raise InvalidInput(
                 f"The entries of commodities start at 0, end at {len(links)}, and are one or more; "
-                f"{starts} was given."
+                f"{starts} was given.",
+                setting="starts",
             )
-        names = ("tails", "heads", "sources", "targets", "demands", "starts", "links", "nodes")
-        for name, value in zip(
-            names, (tails, heads, sources, targets, demands, starts, links, nodes), strict=True
-        ):
-            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         count = len(self.demands)
@@ -229,9 +280,7 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
     def center(self) -> Array:
         point = np.empty(self.shape)
         for dag, start, demand in zip(self.dags, self.starts, self.demands, strict=False):
-            flow = np.empty(len(dag.arcs))
-            value = covering_flow(dag.tails, dag.heads, dag.first, dag.by_tail, dag.first_out, flow)
-            point[start + dag.arcs] = demand * (flow / value)
+            point[start + dag.arcs] = demand * dag.covering_flow()
         return frozen(point)
 
     @cached_property
@@ -328,13 +377,10 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         return Answer(self._vertex(to_numpy(as_direction(direction, self.shape))))
 
     def _vertex(self, weights: NDArray) -> Sparse:
-        begins, arcs, tails, _, first = self.stack
-        positions = int(begins[-1])
+        stack, positions = self.stack, int(self.stack.begins[-1])
         chosen, values = np.empty(positions, dtype=np.int32), np.empty(positions)
-        scratch = np.empty(positions), np.empty(positions, dtype=np.int32)
-        count = shortest_paths(
-            weights, arcs, tails, first, begins, self._demands, *scratch, chosen, values
-        )
+        graph = (stack.arcs, stack.tails, stack.first)
+        count = shortest_paths(weights, graph, stack.begins, self._demands, chosen, values)
         return Sparse(self.shape, chosen[:count].copy(), values[:count].copy())
 
     def atom(self, point: Array) -> Vertex:
@@ -357,21 +403,57 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         )
 
     def loads(self, x: Array) -> Array:
-        """What every link carries: incidence @ x."""
+        """What every link carries: incidence @ x.
+
+        Parameters
+        ----------
+        x : array
+            A flow.
+
+        Returns
+        -------
+        array
+            An amount for each link.
+        """
         x = as_point(x, self.shape, "The flow")
         return like(np.bincount(self.links, to_numpy(x), len(self.tails)), x)
 
     def per_link(self, w: Array) -> Array:
-        """Numbers on links as a direction: <per_link(w), x> = <w, loads(x)>."""
+        """Numbers on links as a direction: <per_link(w), x> = <w, loads(x)>.
+
+        Parameters
+        ----------
+        w : array
+            A number for each link, such as a cost.
+
+        Returns
+        -------
+        array
+            A number for each entry of a point.
+        """
         w = as_point(w, self.tails.shape, "The numbers on links")
         return like(to_numpy(w)[self.links], w)
 
     def paths(self, x: Array, *, tolerance: float = 1e-9) -> list[list[Path]]:
-        """What each commodity sends along which paths, by link numbers, heaviest first; weights sum
-        to the commodity's demand.
+        """What each commodity sends along which paths, heaviest first.
 
-        Shares of a demand below `tolerance` are left out and the rest rescaled. A commodity without
-        a demand has no paths.
+        Parameters
+        ----------
+        x : array
+            A flow.
+        tolerance : float, default 1e-9
+            Shares of a demand below it are left out and the rest rescaled.
+
+        Returns
+        -------
+        list of list of Path
+            For each commodity its paths, arcs told by their places among the links; weights sum to
+            the demand. A commodity without a demand has none.
+
+        Raises
+        ------
+        NotAMember
+            x does not meet the demands.
         """
         x, tolerance = to_numpy(as_point(x, self.shape, "The flow")), as_tolerance(tolerance)
         if (excess := self.excess(x)) > max(1e-6, tolerance) * max(self.demands):
@@ -389,7 +471,7 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         found = split(self.dags[j], x[self.starts[j] : self.starts[j + 1]] / demand, tolerance)
         ways = [(share, tuple(links[list(arcs)].tolist())) for share, arcs in found]
         return [
-            Path(demand * share, way, along(way, self.tails, self.heads, self.nodes))
+            Path(demand * share, way, path_nodes(way, self.tails, self.heads, self.nodes))
             for share, way in ways
         ]
 

@@ -11,13 +11,15 @@ none are directions across all rows.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import as_own, frozen, require_no_mask, to_numpy
+from tidewolf.core.arrays import frozen, require_no_mask, to_numpy
 from tidewolf.core.errors import EmptySet, InvalidInput, NotFinite, WrongShape, WrongType
+from tidewolf.core.settings import Check, Numbers
 from tidewolf.core.types import Floats
 from tidewolf.sets.generic.linear_solver import LinearProgram
 
@@ -27,7 +29,7 @@ _COUNTS = 1e-6
 """Of the largest multiplier: rows with smaller ones are not named."""
 
 
-class Rows(NamedTuple):
+class HalfSpaces(NamedTuple):
     """G x <= h and E x = f, rows of length 1; the first `general` of G are no bounds; names of the
     rows of G and then of E.
     """
@@ -40,62 +42,83 @@ class Rows(NamedTuple):
     names: tuple[str, ...]
 
 
-def as_table(A: Any, b: Any, name: str) -> tuple[Any, Any]:
-    """A matrix and its right-hand side, or nothing."""
-    from scipy.sparse import issparse
+@dataclass(frozen=True)
+class DoubleNumbers(Numbers):
+    """An array of finite numbers, or a sparse matrix of them, kept dense in double precision."""
 
+    def __call__(self, value: Any, what: str) -> Floats:
+        from scipy.sparse import issparse
+
+        given = super().__call__(value.toarray() if issparse(value) else value, what)
+        return frozen(to_numpy(given).astype(np.float64))  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class BoundPairs(Check):
+    """Pairs (lower, upper) for all entries or for each, infinite where there is no bound."""
+
+    words: ClassVar[str] = "a pair [lower, upper], a list of such pairs, or the name of a table"
+
+    def __call__(self, value: Any, what: str) -> Floats:
+        require_no_mask(value, what)
+        try:
+            given = np.array(value, dtype=object)
+            pairs = given.astype(np.float64)  # None becomes NaN
+        except (TypeError, ValueError, OverflowError):
+            raise WrongType(
+                f"{what} must be pairs (lower, upper) of numbers, with None for no bound, not "
+                f"{shown(value)}."
+            ) from None
+        if any(
+            bound is not None and np.isnan(number)
+            for bound, number in zip(given.flat, pairs.flat, strict=True)
+        ):
+            raise NotFinite(f"{what} hold a NaN; a bound is a number, or None for no bound.")
+        if pairs.ndim not in (1, 2) or pairs.shape[-1] != 2 or len(pairs) == 0:
+            raise WrongShape(f"{what} must be pairs (lower, upper), not of shape {pairs.shape}.")
+        missing = np.isnan(pairs)
+        pairs[missing] = np.broadcast_to([-np.inf, np.inf], pairs.shape)[missing]
+        return pairs
+
+    def read(self, value: Any) -> Any:
+        return Numbers().read(value) if isinstance(value, str | list) else None
+
+
+def require_pairs(A: Floats | None, b: Floats | None, name: str) -> None:
+    """Refuse a matrix without its right-hand side, or one of another height."""
     if A is None and b is None:
-        return None, None
+        return
     if A is None or b is None:
         missing, other = (f"A_{name}", f"b_{name}") if A is None else (f"b_{name}", f"A_{name}")
-        raise InvalidInput(f"A polytope got {other} without {missing}; give both or neither.")
-    A, b = (
-        frozen(to_numpy(as_own(x, what)).astype(np.float64))
-        for x, what in ((A.toarray() if issparse(A) else A, f"A_{name}"), (b, f"b_{name}"))
-    )
+        raise InvalidInput(
+            f"A polytope got {other} without {missing}; give both or neither.", setting=other
+        )
     if A.ndim != 2 or A.shape[1] == 0 or b.shape != A.shape[:1]:
         raise WrongShape(
             f"A_{name} has shape {A.shape} and b_{name} {b.shape}; they must be (p, n) and (p,), "
-            "one entry of b for each row."
+            "one entry of b for each row.",
+            setting=f"A_{name}",
         )
-    return A, b
 
 
-def as_bounds(bounds: Any, n: int | None) -> Floats | None:
-    """Pairs (lower, upper) for each of n entries, infinite where there is none; n None is as many
-    as are given.
-    """
-    if bounds is None:
-        return None
-    require_no_mask(bounds, "The bounds")
-    try:
-        given = np.array(bounds, dtype=object)
-        pairs = given.astype(np.float64)  # None becomes NaN
-    except (TypeError, ValueError, OverflowError):
-        raise WrongType(
-            "The bounds must be pairs (lower, upper) of numbers, with None for no bound, not "
-            f"{shown(bounds)}."
-        ) from None
-    if any(
-        bound is not None and np.isnan(number)
-        for bound, number in zip(given.flat, pairs.flat, strict=True)
-    ):
-        raise NotFinite("The bounds hold a NaN; a bound is a number, or None for no bound.")
+def bounds_of_each(pairs: Floats, n: int | None) -> Floats:
+    """A pair for each of n entries; n None is as many as are given."""
     if pairs.shape == (2,) and n is not None:
         pairs = np.tile(pairs, (n, 1))
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or len(pairs) == 0:
+    if pairs.ndim != 2:
         raise WrongShape(
             f"The bounds have shape {pairs.shape}; give a pair (lower, upper) for each entry, or "
-            "one pair for all beside rows."
+            "one pair for all beside rows.",
+            setting="bounds",
         )
     lower, upper = pairs.T
-    lower[np.isnan(lower)], upper[np.isnan(upper)] = -np.inf, np.inf
     crossed = np.flatnonzero((lower > upper) | (lower == np.inf) | (upper == -np.inf))
     if len(crossed):
         j = crossed[0]
         raise EmptySet(
             f"The polytope is empty: entry {j} has the lower bound {lower[j]:g} and the upper "
-            f"bound {upper[j]:g}."
+            f"bound {upper[j]:g}.",
+            setting="bounds",
         )
     return frozen(pairs)  # type: ignore[no-any-return]
 
@@ -106,7 +129,7 @@ def rows_of(
     A_eq: Floats | None,
     b_eq: Floats | None,
     bounds: Floats | None,
-) -> Rows:
+) -> HalfSpaces:
     """All of them as rows of length 1; rows of zeros are left out where they are true, else
     refused.
     """
@@ -138,7 +161,7 @@ def rows_of(
                 np.concatenate([h, sign * bounds[there, side]]),
             )
             g_names += [f"the {name} bound of entry {j}" for j in there]
-    return Rows(G, h, E, f, general, (*g_names, *e_names))
+    return HalfSpaces(G, h, E, f, general, (*g_names, *e_names))
 
 
 def _normed(
@@ -165,7 +188,7 @@ def _normed(
     return rows, sides, [f"row {i} of {name}" for i in kept]
 
 
-def require_members(rows: Rows, unit: float) -> None:
+def require_members(rows: HalfSpaces, unit: float) -> None:
     """Refuse rows without a common point, of size `unit`, naming those that contradict one
     another.
     """
@@ -189,7 +212,7 @@ def require_members(rows: Rows, unit: float) -> None:
     )
 
 
-def require_an_end(rows: Rows) -> None:
+def require_an_end(rows: HalfSpaces) -> None:
     """Refuse rows along which one can go on for ever, naming where that leads."""
     G, _, E, *_ = rows
     p, n = G.shape

@@ -24,7 +24,7 @@ about 1.
 """
 
 
-class Solved(NamedTuple):
+class LinearSolution(NamedTuple):
     """A minimiser, the multipliers of the rows (never above 0 for inequalities), and the basis."""
 
     x: Floats
@@ -44,14 +44,14 @@ class LinearProgram:
     def __reduce__(self) -> tuple[Any, ...]:
         return LinearProgram, self.parts  # a copy sets its own solver up
 
-    def __call__(self, costs: Floats, basis: Any = None) -> Solved | None:
+    def __call__(self, costs: Floats, basis: Any = None) -> LinearSolution | None:
         """A minimiser for these costs; None where the program has none."""
         if self._solver is None:
             return self.afresh(costs)
         with self._solving:
             return self._warm(costs, basis)
 
-    def _warm(self, costs: Floats, basis: Any) -> Solved | None:
+    def _warm(self, costs: Floats, basis: Any) -> LinearSolution | None:
         import highspy
 
         solver, n = self._solver, len(costs)
@@ -77,7 +77,7 @@ class LinearProgram:
             chosen = np.array(
                 [int(status) for status in (*end.col_status, *end.row_status)], dtype=np.int8
             )
-            return Solved(np.array(solution.col_value), np.array(solution.row_dual), chosen)
+            return LinearSolution(np.array(solution.col_value), np.array(solution.row_dual), chosen)
         if solver.getModelStatus() in (
             highspy.HighsModelStatus.kInfeasible,
             highspy.HighsModelStatus.kUnbounded,
@@ -85,7 +85,7 @@ class LinearProgram:
             return None
         return self.afresh(costs)
 
-    def afresh(self, costs: Floats) -> Solved | None:
+    def afresh(self, costs: Floats) -> LinearSolution | None:
         from scipy.optimize import linprog
 
         A_ub, b_ub, A_eq, b_eq, lower, upper = self.parts
@@ -104,7 +104,7 @@ class LinearProgram:
             options=options,
         )
         if found.status == 0:
-            return Solved(
+            return LinearSolution(
                 found.x, np.concatenate([found.ineqlin.marginals, found.eqlin.marginals]), None
             )
         if found.status in (2, 3):

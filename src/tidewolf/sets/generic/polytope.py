@@ -34,7 +34,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self, final
+from typing import Annotated, Any, NamedTuple, Self, final
 
 import numpy as np
 
@@ -53,15 +53,17 @@ from tidewolf.sets.base import (
 )
 from tidewolf.sets.generic.half_spaces import (
     FLAT,
-    Rows,
-    as_bounds,
-    as_table,
+    BoundPairs,
+    DoubleNumbers,
+    HalfSpaces,
+    bounds_of_each,
     require_an_end,
     require_members,
+    require_pairs,
     rows_of,
     span,
 )
-from tidewolf.sets.generic.linear_solver import LinearProgram, Solved
+from tidewolf.sets.generic.linear_solver import LinearProgram, LinearSolution
 
 _FEW = 256
 _ROUNDING = 1e-13
@@ -81,7 +83,7 @@ class Frame(NamedTuple):
     origin: Floats
     unit: float
 
-    def rows(self, rows: Rows) -> Rows:
+    def rows(self, rows: HalfSpaces) -> HalfSpaces:
         """The same rows for u."""
         with np.errstate(over="ignore"):  # a side that is beyond all numbers is no bound
             return rows._replace(
@@ -94,7 +96,7 @@ class Frame(NamedTuple):
         return self.origin + self.unit * u
 
 
-class Hull(NamedTuple):
+class AffineHull(NamedTuple):
     """A point c in the inside, orthonormal normals N of the affine hull, and of every row its slack
     at c and |P g|; 0 if it is implied.
     """
@@ -108,28 +110,53 @@ class Hull(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Polytope(ConvexSet, Polyhedral, Relaxable):
-    """A bounded polytope; A_ub (p, n), b_ub (p,), A_eq (q, n), b_eq (q,), and bounds: a pair for
-    all entries, or one pair for each.
+    """The points that keep inequalities, equations and bounds; it must be bounded.
 
-    A bound of None, or no `bounds`, is no bound. Dimension and inner radius exact, radius and
-    diameter upper bounds.
+    Dimension and inner radius exact, radius and diameter upper bounds.
+
+    Parameters
+    ----------
+    A_ub : array, optional
+        The matrix of A_ub x <= b_ub. None: no such rows.
+    b_ub : array, optional
+        The right-hand side of A_ub x <= b_ub.
+    A_eq : array, optional
+        The matrix of A_eq x = b_eq. None: no such rows.
+    b_eq : array, optional
+        The right-hand side of A_eq x = b_eq.
+    bounds : array, optional
+        A pair (lower, upper) for all entries, or one for each; None in a pair is no bound.
+        None: no bounds at all.
+
+    Examples
+    --------
+    >>> K = tw.sets.Polytope([[1.0, 2.0]], [4.0], bounds=(0.0, 3.0))
+    >>> K.lmo(np.array([0.0, -1.0]))
+    array([0., 2.])
     """
 
-    A_ub: Array = None
-    b_ub: Array = None
-    A_eq: Array = None
-    b_eq: Array = None
-    bounds: Array = None
+    A_ub: Annotated[Array, DoubleNumbers("The matrix of A_ub x <= b_ub. None: no such rows.")] = (
+        None
+    )
+    b_ub: Annotated[Array, DoubleNumbers("The right-hand side of A_ub x <= b_ub.")] = None
+    A_eq: Annotated[Array, DoubleNumbers("The matrix of A_eq x = b_eq. None: no such rows.")] = None
+    b_eq: Annotated[Array, DoubleNumbers("The right-hand side of A_eq x = b_eq.")] = None
+    bounds: Annotated[
+        Array,
+        BoundPairs(
+            "A pair (lower, upper) for all entries, or one for each; None in a pair is no bound. "
+            "None: no bounds at all."
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
-        for name in ("ub", "eq"):
-            A, b = as_table(getattr(self, f"A_{name}"), getattr(self, f"b_{name}"), name)
-            object.__setattr__(self, f"A_{name}", A)
-            object.__setattr__(self, f"b_{name}", b)
-        table = self.A_ub if self.A_ub is not None else self.A_eq
-        object.__setattr__(
-            self, "bounds", as_bounds(self.bounds, None if table is None else table.shape[1])
-        )
+        super().__post_init__()
+        require_pairs(self.A_ub, self.b_ub, "ub")
+        require_pairs(self.A_eq, self.b_eq, "eq")
+        if self.bounds is not None:
+            table = self.A_ub if self.A_ub is not None else self.A_eq
+            entries = None if table is None else table.shape[1]
+            object.__setattr__(self, "bounds", bounds_of_each(self.bounds, entries))
         if self._program_in(self._given)(np.zeros(self.shape)) is None:
             require_members(self._rows, self._given.unit)
         if self.bounds is None or not np.isfinite(self.bounds).all():
@@ -277,7 +304,7 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
             x = x + float(np.max(breach[broken] / (breach[broken] + slack[broken]))) * (c - x)
         return x
 
-    def _bound(self, costs: Floats, found: Solved) -> float:
+    def _bound(self, costs: Floats, found: LinearSolution) -> float:
         """What no member stays below."""
         A_ub, b_ub, A_eq, b_eq, *_ = self._program.parts
         y = found.multipliers.copy()
@@ -288,7 +315,7 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         return float(y[:p] @ b_ub + y[p:] @ b_eq + np.sum(np.minimum(r * lo, r * hi)))
 
     @cached_property
-    def _rows(self) -> Rows:
+    def _rows(self) -> HalfSpaces:
         """In the units given."""
         return rows_of(self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds)
 
@@ -323,7 +350,7 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         return self._program_in(self._frame)
 
     @cached_property
-    def _scaled(self) -> Rows:
+    def _scaled(self) -> HalfSpaces:
         return self._frame.rows(self._rows)
 
     @cached_property
@@ -343,7 +370,7 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         return box
 
     @cached_property
-    def _hull(self) -> Hull:
+    def _hull(self) -> AffineHull:
         G, h, E, f, *_ = self._scaled
         n = G.shape[1]
         equal, least = np.column_stack([E, f]), np.zeros(len(h), dtype=bool)
@@ -375,4 +402,4 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
             tight = rows[weights > _COUNTS * weights.max()]
             least[tight] = True  # whatever rounding makes of the equations, the loop ends
             equal = np.vstack([equal, np.column_stack([G[tight], h[tight]])])
-        return Hull(base, N, np.where(least, 0.0, h - G @ base), np.where(least, 0.0, reach))
+        return AffineHull(base, N, np.where(least, 0.0, h - G @ base), np.where(least, 0.0, reach))

@@ -26,13 +26,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
 from tidewolf.core.arrays import (
     as_direction,
-    as_own,
     as_point,
     eps_of,
     flat,
@@ -43,7 +42,7 @@ from tidewolf.core.arrays import (
 )
 from tidewolf.core.errors import EmptySet, SolverFailed
 from tidewolf.core.oracle import Answer
-from tidewolf.core.settings import as_shape
+from tidewolf.core.settings import Numbers, as_shape
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.core.vertices import Dense
 from tidewolf.sets.base import (
@@ -62,20 +61,37 @@ _FLAT = 6
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class VertexHull(ConvexSet, Polyhedral, Relaxable):
-    """The convex hull of `points`, an array (k, *shape); duplicates and points inside are welcome.
+    """The convex hull of finitely many points.
 
     Radius exact; diameter exact for up to 512 points, else twice the radius; inner radius exact
     in up to 6 dimensions and for affinely independent points, else a lower bound.
+
+    Parameters
+    ----------
+    points : array
+        The points along the first axis, in the shape that points have; duplicates and points
+        inside the hull of the others are welcome.
+
+    Examples
+    --------
+    >>> K = tw.sets.VertexHull([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
+    >>> K.lmo(np.array([-1.0, 1.0]))
+    array([2., 0.])
     """
 
-    points: Array
+    points: Annotated[
+        Array,
+        Numbers(
+            "The points along the first axis, in the shape that points have; duplicates and points "
+            "inside the hull of the others are welcome."
+        ),
+    ]
 
     def __post_init__(self) -> None:
-        points = as_own(self.points, "The points of a hull")
-        if 0 in points.shape[:1]:
-            raise EmptySet("The hull of no points is empty: give at least one.")
-        as_shape(points.shape[1:], "The hull")
-        object.__setattr__(self, "points", points)
+        super().__post_init__()
+        if 0 in self.points.shape[:1]:
+            raise EmptySet("The hull of no points is empty: give at least one.", setting="points")
+        as_shape(self.points.shape[1:], "The hull")
 
     @property
     def shape(self) -> Shape:

@@ -10,23 +10,21 @@ over them is a shortest-path computation:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import as_number, frozen, is_array, to_numpy
+from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import (
     CyclicGraph,
     EmptyGraph,
     InvalidInput,
-    UnknownNode,
     UnreachableTarget,
-    WrongType,
 )
-from tidewolf.core.jit import kernel
-from tidewolf.core.types import Bools, Int32s, NDArray
+from tidewolf.core.types import Bools, Floats, Int32s, NDArray
+from tidewolf.kernels.dag import covering_flow, widest_path
+from tidewolf.sets.graphs.nodes import node_number, numbers_of
 
 ON_EVERY_PATH = 1.0 - 1e-9
 """A covering flow over its value this close to 1 on an arc means that every path takes it:
@@ -52,65 +50,17 @@ class Dag(NamedTuple):
     first_out: Int32s
     """ranks of arcs out of position u are by_tail[first_out[u] .. first_out[u + 1]]"""
 
+    def covering_flow(self) -> Floats:
+        """A unit flow that is positive on every useful arc, by rank."""
+        flow = np.empty(len(self.arcs))
+        value: float = covering_flow(self.first, self.by_tail, self.first_out, flow)
+        return flow / value
+
     def packed(self) -> Int32s:
         """What `shortest_path` reads, end to end: the number of nodes, `first`, `tails`, `arcs`."""
         return np.concatenate([[len(self.order)], self.first, self.tails, self.arcs]).astype(
             np.int32
         )
-
-
-def number_nodes(
-    edges: Iterable[tuple[Hashable, Hashable]],
-) -> tuple[tuple[Hashable, ...], Int32s, Int32s]:
-    """Node names in order of appearance, and the tail and head of every edge as numbers."""
-    if isinstance(edges, np.ndarray):
-        edges = edges.tolist()
-    numbers: dict[Hashable, int] = {}
-    ends: list[int] = []
-    if not isinstance(edges, Iterable):
-        raise WrongType(f"The edges must be an iterable of pairs (tail, head), not {shown(edges)}.")
-    for i, edge in enumerate(edges):
-        try:
-            tail, head = edge if not isinstance(edge, str) else (edge,)
-            ends.append(numbers.setdefault(tail, len(numbers)))
-            ends.append(numbers.setdefault(head, len(numbers)))
-        except (TypeError, ValueError):
-            raise WrongType(
-                f"Edge {i} is {edge!r}; an edge is a pair (tail, head) of hashable names."
-            ) from None
-    pairs = np.array(ends, dtype=np.int32).reshape(-1, 2)
-    return tuple(numbers), np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-
-
-def as_names(nodes: object) -> tuple[Hashable, ...]:
-    """The names of nodes, each hashable."""
-    names = as_items(nodes, "The nodes of a graph", "['s', 't']")
-    for name in names:
-        try:
-            hash(name)
-        except TypeError:
-            raise WrongType(
-                f"The nodes of a graph have names that can be hashed, unlike {shown(name)}."
-            ) from None
-    return names
-
-
-def as_indices(x: object, count: int, what: str) -> Int32s:
-    """A vector of whole numbers from 0 to count - 1, of one's own and read-only."""
-    try:
-        given = np.array(to_numpy(x) if is_array(x) else x)
-    except (TypeError, ValueError):
-        given = np.empty(0)
-    if (
-        given.ndim != 1
-        or given.dtype.kind not in "iu"
-        or (given.size and not 0 <= given.min() <= given.max() < count)
-    ):
-        raise WrongType(
-            f"{what} must be a vector of whole numbers from 0 to {count - 1}, not {shown(x)}; "
-            "`from_edges` makes them."
-        )
-    return frozen(given.astype(np.int32))  # type: ignore[no-any-return]
 
 
 def as_tolerance(tolerance: object) -> float:
@@ -133,25 +83,22 @@ def ordered(
         raise EmptyGraph(
             "The graph has no edges; a flow needs at least one from the source to the target."
         )
-    where = {name: i for i, name in enumerate(names)}
-    for role, name in (("source", source), ("target", target)):
-        if not isinstance(name, Hashable) or name not in names:
-            raise UnknownNode(
-                f"The {role} {name!r} is not a node of the graph, whose nodes are {some(names)}."
-            )
+    numbers = numbers_of(names)
+    start = node_number(source, numbers, "The source", "source")
+    end = node_number(target, numbers, "The target", "target")
     if source == target:
         raise InvalidInput(
             f"Source and target are the same node {source!r}; a flow leads from one node to "
-            "another."
+            "another.",
+            setting="target",
         )
     order = _topological(tails, heads, names)
-    useful_node = _reached(order, tails, heads, where[source]) & _reached(
-        order[::-1], heads, tails, where[target]
-    )
-    if not useful_node[where[source]]:
+    useful_node = _reached(order, tails, heads, start) & _reached(order[::-1], heads, tails, end)
+    if not useful_node[start]:
         raise UnreachableTarget(
             f"No path leads from {source!r} to {target!r}: the target cannot be reached along the "
-            "edges."
+            "edges.",
+            setting="target",
         )
     order = order[useful_node[order]]
     position = np.full(len(names), -1, dtype=np.int32)
@@ -196,6 +143,7 @@ def _topological(tails: Int32s, heads: Int32s, names: Sequence[Hashable]) -> Int
             "one. Keep only the links that lead away from the source, with "
             "sets.graph_tools.away.",
             named,
+            setting="edges",
         )
     return np.array(order, dtype=np.int32)
 
@@ -233,18 +181,10 @@ def split(dag: Dag, flow: NDArray, tolerance: float) -> list[tuple[float, tuple[
     Each path is the widest in what the ones before it left, and empties an arc: what is left out is
     at most `tolerance` an arc.
     """
-    left, nodes, found = (
-        flow.astype(np.float64),
-        len(dag.order),
-        list[tuple[float, tuple[int, ...]]](),
-    )
-    width, before, path = (
-        np.empty(nodes),
-        np.empty(nodes, dtype=np.int32),
-        np.empty(nodes - 1, dtype=np.int32),
-    )
+    left, found = flow.astype(np.float64), list[tuple[float, tuple[int, ...]]]()
+    path = np.empty(len(dag.order) - 1, dtype=np.int32)
     while True:
-        arcs = path[widest_path(left, dag.arcs, dag.tails, dag.first, width, before, path) :]
+        arcs = path[widest_path(left, (dag.arcs, dag.tails, dag.first), path) :]
         weight = float(left[arcs].min())
         if weight <= tolerance:
             break
@@ -269,145 +209,3 @@ def balances(arcs: Int32s, tails: Int32s, heads: Int32s, nodes: int, entries: in
         (signs, (np.concatenate([tails, heads]), np.concatenate([arcs, arcs]))),
         shape=(nodes, entries),
     )
-
-
-def some(names: Sequence[Hashable]) -> str:
-    """The first few names, and how many more there are."""
-    shown = ", ".join(repr(name) for name in names[:6])
-    return shown if len(names) <= 6 else f"{shown} and {len(names) - 6} more"
-
-
-@kernel
-def shortest_path(weights, graph, path, flow):  # type: ignore[no-untyped-def]
-    """The arcs of a shortest path to the start of `path`, a flow of 1 on each; returns how many.
-
-    Ties go to the earlier arc.
-    """
-    nodes = graph[0]
-    first, rest = graph[1 : nodes + 2], graph[nodes + 2 :]
-    tails, arcs = rest[: len(rest) // 2], rest[len(rest) // 2 :]
-    dist, before = np.empty(nodes), np.empty(nodes, dtype=np.int32)
-    dist[0] = 0.0
-    for v in range(1, nodes):
-        p = first[v]
-        best, arg = dist[tails[p]] + weights[arcs[p]], p
-        for q in range(p + 1, first[v + 1]):
-            length = dist[tails[q]] + weights[arcs[q]]
-            if length < best:
-                best, arg = length, q
-        dist[v] = best
-        before[v] = arg
-    v, count = nodes - 1, 0
-    while v > 0:
-        v = tails[before[v]]
-        count += 1
-    v = nodes - 1
-    for k in range(count - 1, -1, -1):
-        path[k] = arcs[before[v]]
-        flow[k] = 1.0
-        v = tails[before[v]]
-    return count
-
-
-@kernel
-def shortest_paths(  # type: ignore[no-untyped-def]
-    weights, arcs, tails, first, begins, demands, dist, before, chosen, values
-):
-    """Shortest paths of several graphs in one pass: graph k has positions begins[k] ..
-    begins[k + 1] and arcs of its own.
-
-    `chosen` gets the arcs of all paths and `values` the demand on each; returns how many there are.
-    A demand of 0 takes no path.
-    """
-    count = 0
-    for k in range(len(demands)):
-        if demands[k] == 0.0:
-            continue
-        begin, end = begins[k], begins[k + 1]
-        dist[begin] = 0.0
-        for v in range(begin + 1, end):
-            p = first[v]
-            best, arg = dist[tails[p]] + weights[arcs[p]], p
-            for q in range(p + 1, first[v + 1]):
-                length = dist[tails[q]] + weights[arcs[q]]
-                if length < best:
-                    best, arg = length, q
-            dist[v] = best
-            before[v] = arg
-        v = end - 1
-        while v > begin:
-            chosen[count], values[count] = arcs[before[v]], demands[k]
-            count += 1
-            v = tails[before[v]]
-    return count
-
-
-@kernel
-def widest_path(flow, arcs, tails, first, width, before, path):  # type: ignore[no-untyped-def]
-    """`shortest_path` for the path whose narrowest arc is widest."""
-    nodes = len(first) - 1
-    width[0] = np.inf
-    for v in range(1, nodes):
-        p = first[v]
-        best, arg = min(width[tails[p]], flow[arcs[p]]), p
-        for q in range(p + 1, first[v + 1]):
-            w = min(width[tails[q]], flow[arcs[q]])
-            if w > best:
-                best, arg = w, q
-        width[v] = best
-        before[v] = arg
-    v, k = nodes - 1, len(path)
-    while v > 0:
-        k -= 1
-        path[k] = arcs[before[v]]
-        v = tails[before[v]]
-    return k
-
-
-@kernel
-def covering_flow(tails, heads, first, by_tail, first_out, flow):  # type: ignore[no-untyped-def]
-    """A flow of at least 1 on every useful arc, in two sweeps; returns its value.
-
-    Backwards, a node that sends more than it receives scales what it receives; forwards, one that
-    receives more scales what it sends.
-    """
-    nodes = len(first) - 1
-    for p in range(len(flow)):
-        flow[p] = 1.0
-    for v in range(nodes - 2, 0, -1):
-        received, sent = 0.0, 0.0
-        for p in range(first[v], first[v + 1]):
-            received += flow[p]
-        for k in range(first_out[v], first_out[v + 1]):
-            sent += flow[by_tail[k]]
-        if sent > received:
-            for p in range(first[v], first[v + 1]):
-                flow[p] *= sent / received
-    value = 0.0
-    for k in range(first_out[0], first_out[1]):
-        value += flow[by_tail[k]]
-    for v in range(1, nodes - 1):
-        received, sent = 0.0, 0.0
-        for p in range(first[v], first[v + 1]):
-            received += flow[p]
-        for k in range(first_out[v], first_out[v + 1]):
-            sent += flow[by_tail[k]]
-        for k in range(first_out[v], first_out[v + 1]):
-            flow[by_tail[k]] *= received / sent
-    return value
-
-
-@kernel
-def flow_excess(x, arcs, tails, heads, balance):  # type: ignore[no-untyped-def]
-    """The largest breach of x >= 0 and of conservation over these arcs; `balance` holds what each
-    node supplies, and is used up.
-    """
-    worst = 0.0
-    for p in range(len(arcs)):
-        amount = x[arcs[p]]
-        balance[tails[p]] -= amount
-        balance[heads[p]] += amount
-        worst = max(worst, -amount)
-    for v in range(len(balance)):
-        worst = max(worst, abs(balance[v]))
-    return worst

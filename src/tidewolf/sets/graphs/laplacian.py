@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from tidewolf.core.errors import SolverFailed
-from tidewolf.core.jit import kernel
 from tidewolf.core.types import Floats, NDArray
+from tidewolf.kernels.laplacian import arc_divergence, factor_entries, subtract_gradient
 
 DENSE_NODES = 600
 FACTOR_ENTRIES = 4_000_000
@@ -56,9 +56,8 @@ class HullProjection:
         """P d."""
         divergence, projected = np.zeros(self.nodes), np.zeros_like(d)
         arc_divergence(d, self.arcs, self.tails, self.heads, divergence)
-        without_gradient(
-            d, self.arcs, self.tails, self.heads, self._solver[1](divergence), projected
-        )
+        potentials = self._solver[1](divergence)
+        subtract_gradient(d, self.arcs, self.tails, self.heads, potentials, projected)
         return projected
 
     def unit_norms(self) -> Floats | None:
@@ -161,39 +160,3 @@ def _conjugate_gradients(laplacian: Any, free: NDArray) -> Callable[[Floats], Fl
         return potentials
 
     return solve
-
-
-@kernel
-def arc_divergence(d, arcs, tails, heads, divergence):  # type: ignore[no-untyped-def]
-    for p in range(len(arcs)):
-        divergence[tails[p]] += d[arcs[p]]
-        divergence[heads[p]] -= d[arcs[p]]
-
-
-@kernel
-def without_gradient(d, arcs, tails, heads, potentials, projected):  # type: ignore[no-untyped-def]
-    for p in range(len(arcs)):
-        projected[arcs[p]] = d[arcs[p]] - (potentials[tails[p]] - potentials[heads[p]])
-
-
-@kernel
-def factor_entries(indptr, indices, limit, parent, mark):  # type: ignore[no-untyped-def]
-    """Entries of the Cholesky factor of a symmetric matrix, counted row by row along its
-    elimination tree; stops past `limit`.
-    """
-    n, count = len(indptr) - 1, 0
-    for i in range(n):
-        parent[i], mark[i] = -1, i
-        count += 1
-        for p in range(indptr[i], indptr[i + 1]):
-            j = indices[p]
-            if j < i:
-                while mark[j] != i:
-                    if parent[j] == -1:
-                        parent[j] = i
-                    mark[j] = i
-                    count += 1
-                    j = parent[j]
-        if count > limit:
-            return count
-    return count

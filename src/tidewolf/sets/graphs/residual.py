@@ -18,18 +18,18 @@ from __future__ import annotations
 import numpy as np
 
 from tidewolf.core.types import Bools, Int32s
-from tidewolf.kernels.network_simplex import Network
-from tidewolf.sets.graphs.dag import some
+from tidewolf.sets.graphs.network import FlowNetwork
+from tidewolf.sets.graphs.nodes import first_names
 
 
-def changes(net: Network) -> tuple[Bools, Bools]:
+def changes(net: FlowNetwork) -> tuple[Bools, Bools]:
     """Which arcs can carry more, and which less, than in the flow of phase one."""
     flow = net.start.flow
     nothing = net.nothing(flow)
     return flow < net.room - nothing, flow > nothing
 
 
-def loose_arcs(net: Network) -> Int32s:
+def loose_arcs(net: FlowNetwork) -> Int32s:
     """The arcs within strong components of the residual graph: bridges and arcs that can change."""
     more, less = changes(net)
     tails, heads = (
@@ -58,7 +58,7 @@ def one_of_each(part: Int32s) -> Int32s:
     return np.unique(part, return_index=True)[1].astype(np.int32)
 
 
-def narrow_cut(net: Network) -> Bools | None:
+def narrow_cut(net: FlowNetwork) -> Bools | None:
     """The nodes of a cut that is too small for their supply; None where a flow exists."""
     if net.start.unsent.max() <= net.nothing(net.start.flow):
         return None
@@ -73,18 +73,18 @@ def narrow_cut(net: Network) -> Bools | None:
         reached = ahead
 
 
-def carried(net: Network, members: Bools) -> float:
+def carried(net: FlowNetwork, members: Bools) -> float:
     """What can leave these nodes at most, less what must enter them."""
     out = members[net.tails] & ~members[net.heads]
     into = ~members[net.tails] & members[net.heads]
     return float(net.upper[out].sum() - net.lower[into].sum())
 
 
-def reason(net: Network, members: Bools) -> str:
+def reason(net: FlowNetwork, members: Bools) -> str:
     """A cut that is too small in a sentence, from the side with fewer nodes."""
     needed, most = float(net.supply[members].sum()), carried(net, members)
     behind = bool(members.sum() > len(members) / 2)
-    names = some(
+    names = first_names(
         [name for name, member in zip(net.nodes, members, strict=True) if member != behind]
     )
     verb, there, back, bring = (

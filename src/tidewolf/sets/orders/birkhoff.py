@@ -18,20 +18,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Annotated, Any, final
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    MOST_SIDE,
-    as_count,
-    as_direction,
-    as_point,
-    frozen,
-    namespace,
-    to_numpy,
-)
+from tidewolf.core.arrays import MOST_SIDE, as_direction, as_point, frozen, namespace, to_numpy
 from tidewolf.core.oracle import Answer
+from tidewolf.core.settings import Count
 from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
@@ -40,14 +33,22 @@ from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxab
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Birkhoff(ConvexSet, Polyhedral, Relaxable):
-    """Nonnegative n x n matrices whose rows and columns sum to 1. Geometry exact."""
+    """Nonnegative n x n matrices whose rows and columns sum to 1. Geometry exact.
 
-    n: int
+    Parameters
+    ----------
+    n : int
+        How many rows, and columns, a point has.
 
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "n", as_count(self.n, "The size n of a Birkhoff polytope", most=MOST_SIDE)
-        )
+    Examples
+    --------
+    >>> K = tw.sets.Birkhoff(2)
+    >>> K.lmo(np.array([[3.0, 1.0], [1.0, 2.0]]))
+    array([[0., 1.],
+           [1., 0.]])
+    """
+
+    n: Annotated[int, Count("How many rows, and columns, a point has.", most=MOST_SIDE)]
 
     @property
     def shape(self) -> Shape:

@@ -32,31 +32,49 @@ import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, final
+from typing import Annotated, Any, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_flag, as_items
 from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import EmptyGraph, EmptySet, SolverFailed, WrongShape
 from tidewolf.core.oracle import Answer
-from tidewolf.core.types import Array, Int32s, NDArray, Shape
+from tidewolf.core.settings import Flag, validated
+from tidewolf.core.types import Array, Int32s, Link, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
-from tidewolf.sets.graphs.dag import number_nodes
 from tidewolf.sets.graphs.laplacian import HullProjection
+from tidewolf.sets.graphs.nodes import first_names, number_nodes
 from tidewolf.sets.graphs.residual import one_of_each, parts
+from tidewolf.sets.graphs.settings import Links, NodeNames
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(init=False, frozen=True, eq=False, repr=False)
 class Matching(ConvexSet, Polyhedral, Relaxable):
-    """Matchings of the graph of `edges`, pairs (left, right) of hashable names; point[i] says how
-    much of edge i is taken.
+    """Matchings of a bipartite graph; point[i] says how much of edge i is taken.
 
-    A name on the left and the same name on the right are two nodes; parallel edges are separate.
-    Geometry exact, but for the inner radius of perfect matchings on more than 600 nodes, a lower
-    bound. The oracle's table has a cell for every left and right node.
+    A name on the left and the same name on the right are two nodes. Geometry exact, but for the
+    inner radius of perfect matchings on more than 600 nodes, a lower bound. The oracle's table has
+    a cell for every left and right node.
+
+    Parameters
+    ----------
+    edges : iterable of tuple of Hashable
+        The edges of a bipartite graph, pairs (left, right) of any hashable names; parallel
+        edges are separate entries of a point.
+    perfect : bool, default False
+        Whether a matching must touch every node, not at most once but once.
+    lefts : sequence of Hashable, default ()
+        What the left nodes are called. None given: as the edges call them.
+    rights : sequence of Hashable, default ()
+        What the right nodes are called. None given: as the edges call them.
+
+    Examples
+    --------
+    >>> K = tw.sets.Matching([("a", 1), ("a", 2), ("b", 1)])
+    >>> K.lmo(np.array([-3.0, -2.0, -2.0]))
+    array([0., 1., 1.])
     """
 
     edges: Int32s
@@ -64,34 +82,49 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
     lefts: tuple[Hashable, ...] = field(default=(), metadata={"label": True})
     rights: tuple[Hashable, ...] = field(default=(), metadata={"label": True})
 
+    @validated
     def __init__(
         self,
-        edges: Iterable[tuple[Hashable, Hashable]],
-        perfect: bool = False,
-        lefts: Sequence[Hashable] = (),
-        rights: Sequence[Hashable] = (),
+        edges: Annotated[
+            Iterable[Link],
+            Links(
+                "The edges of a bipartite graph, pairs (left, right) of any hashable names; "
+                "parallel edges are separate entries of a point."
+            ),
+        ],
+        perfect: Annotated[
+            bool, Flag("Whether a matching must touch every node, not at most once but once.")
+        ] = False,
+        lefts: Annotated[
+            Sequence[Hashable],
+            NodeNames("What the left nodes are called. None given: as the edges call them."),
+        ] = (),
+        rights: Annotated[
+            Sequence[Hashable],
+            NodeNames("What the right nodes are called. None given: as the edges call them."),
+        ] = (),
     ) -> None:
         names, tails, heads = number_nodes(edges)
         if len(tails) == 0:
             raise EmptyGraph(
-                "The graph has no edges; a matching needs at least one to choose from."
+                "The graph has no edges; a matching needs at least one to choose from.",
+                setting="edges",
             )
         columns = []
         for side, numbers, given in (("lefts", tails, lefts), ("rights", heads, rights)):
             met, place = dict.fromkeys(numbers.tolist()), np.zeros(len(names), dtype=np.int32)
             place[list(met)] = np.arange(len(met))
             columns.append(place[numbers])
-            called = as_items(given, f"The names of the {side}", "['a', 'b']") or tuple(
-                names[i] for i in met
-            )
+            called = given or tuple(names[i] for i in met)
             if len(called) != len(met):
                 raise WrongShape(
                     f"{len(called)} names were given for the {len(met)} nodes that the edges have "
-                    f"as {side}."
+                    f"as {side}.",
+                    setting=side,
                 )
             object.__setattr__(self, side, called)
         object.__setattr__(self, "edges", frozen(np.stack(columns, axis=1)))
-        object.__setattr__(self, "perfect", as_flag(perfect, "perfect"))
+        object.__setattr__(self, "perfect", perfect)
         if perfect:
             self._require_a_perfect_one()
 
@@ -293,7 +326,8 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
         if len(self.lefts) != len(self.rights):
             raise EmptySet(
                 f"There are {len(self.lefts)} nodes on the left and {len(self.rights)} on the "
-                "right; a perfect matching needs as many on either side."
+                "right; a perfect matching needs as many on either side.",
+                setting="perfect",
             )
         size = (len(self.lefts), len(self.rights))
         graph = csr_array((np.ones(len(self.edges)), tuple(self.edges.T)), shape=size)
@@ -308,10 +342,9 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
                 if right not in wanted:
                     wanted.add(right)
                     crowd.append(mate[right])
-        names = ", ".join(repr(self.lefts[left]) for left in crowd[:6]) + (
-            f" and {len(crowd) - 6} more" if len(crowd) > 6 else ""
-        )
+        names = first_names([self.lefts[left] for left in crowd])
         raise EmptySet(
             f"No matching is perfect: the {len(crowd)} left nodes {names} have only {len(wanted)} "
-            "right nodes between them."
+            "right nodes between them.",
+            setting="perfect",
         )

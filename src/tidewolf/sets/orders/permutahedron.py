@@ -24,13 +24,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
 from tidewolf.core.arrays import (
     as_direction,
-    as_own,
     as_point,
     frozen,
     length,
@@ -39,12 +38,11 @@ from tidewolf.core.arrays import (
     to_numpy,
     total,
 )
-from tidewolf.core.errors import WrongShape
-from tidewolf.core.jit import kernel
 from tidewolf.core.oracle import Answer
-from tidewolf.core.settings import as_shape
+from tidewolf.core.settings import Numbers
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.core.vertices import Dense
+from tidewolf.kernels.isotonic import pool_adjacent_violators
 from tidewolf.sets.base import (
     ConvexSet,
     LinearDescription,
@@ -58,19 +56,28 @@ from tidewolf.sets.base import (
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Permutahedron(ConvexSet, Projectable, Polyhedral, Relaxable):
-    """Everything between the orderings of `weights`, kept largest first. Geometry exact."""
+    """Everything between the orderings of a vector. Geometry exact.
 
-    weights: Array
+    Parameters
+    ----------
+    weights : array
+        The entries that are ordered; they are kept largest first.
+
+    Examples
+    --------
+    >>> K = tw.sets.Permutahedron([3.0, 2.0, 1.0])
+    >>> K.lmo(np.array([0.5, -1.0, 0.0]))
+    array([1., 3., 2.])
+    """
+
+    weights: Annotated[
+        Array, Numbers("The entries that are ordered; they are kept largest first.", axes=1)
+    ]
 
     def __post_init__(self) -> None:
-        weights = as_own(self.weights, "The weights of a permutahedron")
-        if len(as_shape(weights.shape, "The permutahedron")) != 1:
-            raise WrongShape(
-                f"The weights of a permutahedron have shape {tuple(weights.shape)}; give a vector, "
-                "such as [3, 2, 1]."
-            )
-        xp = namespace(weights)
-        object.__setattr__(self, "weights", frozen(xp.flip(xp.sort(weights))))
+        super().__post_init__()
+        xp = namespace(self.weights)
+        object.__setattr__(self, "weights", frozen(xp.flip(xp.sort(self.weights))))
 
     @property
     def shape(self) -> Shape:
@@ -123,14 +130,7 @@ class Permutahedron(ConvexSet, Projectable, Polyhedral, Relaxable):
         entries = to_numpy(y).astype(np.float64)
         order = np.argsort(-entries, kind="stable")
         x, sorted_x = np.empty(self.shape), np.empty(self.shape)
-        pooled(
-            entries[order],
-            self._w,
-            np.empty(self.shape),
-            np.empty(self.shape),
-            np.empty(len(x) + 1, dtype=np.int64),
-            sorted_x,
-        )
+        pool_adjacent_violators(entries[order], self._w, sorted_x)
         x[order] = sorted_x
         return like(x, y)
 
@@ -179,31 +179,3 @@ class Permutahedron(ConvexSet, Projectable, Polyhedral, Relaxable):
     @cached_property
     def _mean(self) -> float:
         return math.fsum(self._w) / len(self._w)
-
-
-@kernel
-def pooled(y, w, mean_y, mean_w, first, x):  # type: ignore[no-untyped-def]
-    """The projection of y, sorted downwards, on the permutahedron of w, sorted downwards.
-
-    Pool p holds entries first[p] .. first[p + 1].
-    """
-    pools = 0
-    for i in range(len(y)):
-        mean_y[pools], mean_w[pools], first[pools] = y[i], w[i], i
-        pools += 1
-        while (
-            pools > 1
-            and mean_y[pools - 2] - mean_y[pools - 1] <= mean_w[pools - 2] - mean_w[pools - 1]
-        ):
-            share = (i + 1 - first[pools - 1]) / (i + 1 - first[pools - 2])
-            mean_y[pools - 2] += share * (mean_y[pools - 1] - mean_y[pools - 2])
-            mean_w[pools - 2] += share * (mean_w[pools - 1] - mean_w[pools - 2])
-            pools -= 1
-    first[pools] = len(y)
-    for p in range(pools):
-        off = 0.0
-        for i in range(first[p], first[p + 1]):
-            off += y[i] - mean_y[p]  # what rounding left in the mean
-        off /= first[p + 1] - first[p]
-        for i in range(first[p], first[p + 1]):
-            x[i] = mean_w[p] + (y[i] - mean_y[p] - off)

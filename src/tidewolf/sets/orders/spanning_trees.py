@@ -48,17 +48,17 @@ import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import EmptyGraph, GraphError, WrongShape
-from tidewolf.core.jit import kernel
 from tidewolf.core.oracle import Answer
-from tidewolf.core.types import Array, Int32s, NDArray, Shape
+from tidewolf.core.settings import validated
+from tidewolf.core.types import Array, Int32s, Link, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
+from tidewolf.kernels.boruvka import closes_no_cycle, lightest_tree, subset_excess
 from tidewolf.sets.base import (
     ConvexSet,
     CostlyMembership,
@@ -69,14 +69,15 @@ from tidewolf.sets.base import (
     membership_tolerance,
 )
 from tidewolf.sets.graphs.blocks import Blocks, Incidence, blocks, incidence
-from tidewolf.sets.graphs.dag import number_nodes, some
+from tidewolf.sets.graphs.nodes import first_names, number_nodes
+from tidewolf.sets.graphs.settings import Links, NodeNames
 
 _FEW_NODES = 12
 _DUST = 1e-15
 """Of the largest entry: amounts that are not worth moving."""
 
 
-class Block(NamedTuple):
+class TreeBlock(NamedTuple):
     """A block with a choice: its edges, and their ends as numbers 0 .. nodes - 1."""
 
     edges: Int32s
@@ -85,42 +86,70 @@ class Block(NamedTuple):
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(init=False, frozen=True, eq=False, repr=False)
 class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
-    """Spanning trees of the graph of `edges`, pairs of any hashable names; point[i] says how much
-    of edge i is taken.
+    """Spanning trees of a connected graph; point[i] says how much of edge i is taken.
 
-    Parallel edges are separate, loops stay at 0. Radius and dimension exact; inner radius exact
-    where blocks have up to 12 nodes, else a lower bound; diameter an upper bound. `center` costs
-    the cube of the nodes in the largest block.
+    Radius and dimension exact; inner radius exact where blocks have up to 12 nodes, else a lower
+    bound; diameter an upper bound. `center` costs the cube of the nodes in the largest block.
+
+    Parameters
+    ----------
+    edges : iterable of tuple of Hashable
+        The edges of a connected graph, pairs of any hashable names; parallel edges are separate
+        entries of a point, and loops stay at 0.
+    nodes : sequence of Hashable, default ()
+        What the nodes are called. None given: as the edges call them.
+
+    Examples
+    --------
+    >>> K = tw.sets.SpanningTrees([("a", "b"), ("b", "c"), ("c", "a")])
+    >>> K.lmo(np.array([1.0, 3.0, 2.0]))
+    array([1., 0., 1.])
     """
 
     edges: Int32s
     nodes: tuple[Hashable, ...] = field(default=(), metadata={"label": True})
 
+    @validated
     def __init__(
-        self, edges: Iterable[tuple[Hashable, Hashable]], nodes: Sequence[Hashable] = ()
+        self,
+        edges: Annotated[
+            Iterable[Link],
+            Links(
+                "The edges of a connected graph, pairs of any hashable names; parallel edges are "
+                "separate entries of a point, and loops stay at 0."
+            ),
+        ],
+        nodes: Annotated[
+            Sequence[Hashable],
+            NodeNames("What the nodes are called. None given: as the edges call them."),
+        ] = (),
     ) -> None:
         names, tails, heads = number_nodes(edges)
         if len(tails) == 0:
-            raise EmptyGraph("The graph has no edges; a spanning tree needs at least one.")
+            raise EmptyGraph(
+                "The graph has no edges; a spanning tree needs at least one.", setting="edges"
+            )
         object.__setattr__(self, "edges", frozen(np.stack([tails, heads], axis=1)))
-        called = as_items(nodes, "The names of the nodes", "['a', 'b']") or names
+        called = nodes or names
         if len(called) != len(names):
             raise WrongShape(
-                f"{len(called)} names were given for the {len(names)} nodes that the edges touch."
+                f"{len(called)} names were given for the {len(names)} nodes that the edges touch.",
+                setting="nodes",
             )
         object.__setattr__(self, "nodes", called)
         parts = self._blocks.part_of_node
         if parts.max() > 0:
             named = "; ".join(
-                some([self.nodes[v] for v in np.flatnonzero(parts == p)])
+                first_names([self.nodes[v] for v in np.flatnonzero(parts == p)])
                 for p in range(min(3, parts.max() + 1))
             )
             more = f"; and {parts.max() - 2} more" if parts.max() > 2 else ""
             raise GraphError(
                 f"The graph falls into {parts.max() + 1} parts ({named}{more}), and no tree spans "
-                "it: connect them, or make a set of each."
+                "it: connect them, or make a set of each.",
+                setting="edges",
             )
 
     def __repr__(self) -> str:
@@ -189,7 +218,8 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
         looped = float(np.max(x[self._loops], initial=0.0))
         amounts = np.maximum(x, 0.0)
         amounts[self._loops] = 0.0
-        beyond = misplaced(amounts, self.edges, *self._near, _DUST * max(1.0, float(amounts.max())))
+        dust = _DUST * max(1.0, float(amounts.max()))
+        beyond = subset_excess(amounts, self.edges, *self._near, dust)
         return max(0.0, -float(x.min()), off, looped, float(beyond))
 
     def vertex_excess(self, vertex: Vertex) -> float:
@@ -204,8 +234,7 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
         if len(edges) != len(self.nodes) - 1 or not bool((values == 1.0).all()):
             return False
         known = edges.min(initial=0) >= 0 and edges.max(initial=0) < len(self.edges)
-        leader = np.empty(len(self.nodes), dtype=np.int32)
-        return bool(known and without_cycle(edges, self.edges, leader))
+        return bool(known and closes_no_cycle(edges, self.edges, len(self.nodes)))
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         tree = self._tree(to_numpy(direction))
@@ -311,13 +340,13 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
     def _loops(self) -> Int32s:
         return np.flatnonzero(self.edges[:, 0] == self.edges[:, 1]).astype(np.int32)
 
-    def _choices(self) -> Iterator[Block]:
+    def _choices(self) -> Iterator[TreeBlock]:
         """The blocks of more than one edge."""
         by_block = np.argsort(self._blocks.of_edge, kind="stable").astype(np.int32)
         for edges in np.split(by_block, np.cumsum(np.bincount(self._blocks.of_edge))[:-1]):
             if len(edges) > 1:
                 nodes, ends = np.unique(self.edges[edges], return_inverse=True)
-                yield Block(edges, ends.reshape(-1, 2).astype(np.int32), len(nodes))
+                yield TreeBlock(edges, ends.reshape(-1, 2).astype(np.int32), len(nodes))
 
 
 def _handed_beyond(inverse: NDArray, a: Int32s, b: Int32s) -> float:
@@ -332,7 +361,7 @@ def _handed_beyond(inverse: NDArray, a: Int32s, b: Int32s) -> float:
     return worst
 
 
-def _room(block: Block, c: NDArray) -> float:
+def _room(block: TreeBlock, c: NDArray) -> float:
     """The radius of a ball around c within a block's polytope: exact for few nodes, else a lower
     bound.
     """
@@ -348,135 +377,3 @@ def _room(block: Block, c: NDArray) -> float:
     size, count = np.bitwise_count(S[some]), inside[some].sum(axis=1)
     rooms = (size - 1 - inside[some] @ c) / np.sqrt(count - count**2 / m)
     return min(above_zero, float(np.min(rooms, initial=math.inf)))
-
-
-@kernel
-def lightest_tree(d, ends, tree):  # type: ignore[no-untyped-def]
-    """Fill `tree` with the edges of the lightest spanning tree, the earlier of equally heavy edges
-    counting as lighter.
-
-    Every part, at first a node, takes its lightest edge to another; edges within the parts that
-    result are left out, until there is one.
-    """
-    m, nodes = len(d), len(tree) + 1
-    weight, edge = np.empty(m), np.empty(m, dtype=np.int32)
-    a, b, alive = np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int32), 0
-    leader, best, least = (
-        np.empty(nodes, dtype=np.int32),
-        np.empty(nodes, dtype=np.int32),
-        np.empty(nodes),
-    )
-    for v in range(nodes):
-        leader[v] = v
-    for e in range(m):
-        if ends[e, 0] != ends[e, 1]:
-            a[alive], b[alive], edge[alive], weight[alive] = ends[e, 0], ends[e, 1], e, d[e]
-            alive += 1
-    count = 0
-    while count < nodes - 1:
-        for v in range(nodes):
-            best[v], least[v] = -1, np.inf
-        for k in range(alive):
-            if weight[k] < least[a[k]]:
-                best[a[k]], least[a[k]] = k, weight[k]
-            if weight[k] < least[b[k]]:
-                best[b[k]], least[b[k]] = k, weight[k]
-        for v in range(nodes):
-            if best[v] >= 0:
-                p, q = a[best[v]], b[best[v]]
-                while leader[p] != p:
-                    leader[p] = leader[leader[p]]
-                    p = leader[p]
-                while leader[q] != q:
-                    leader[q] = leader[leader[q]]
-                    q = leader[q]
-                if p != q:
-                    leader[max(p, q)] = min(p, q)
-                    tree[count] = edge[best[v]]
-                    count += 1
-        for v in range(nodes):
-            leader[v] = leader[leader[v]]  # leaders come first, so that theirs are known
-        kept = 0
-        for k in range(alive):
-            p, q = leader[a[k]], leader[b[k]]
-            if p != q:
-                a[kept], b[kept], edge[kept], weight[kept] = p, q, edge[k], weight[k]
-                kept += 1
-        alive = kept
-
-
-@kernel
-def without_cycle(tree, ends, leader):  # type: ignore[no-untyped-def]
-    """Whether these edges close no cycle; `leader` has an entry for each node."""
-    for v in range(len(leader)):
-        leader[v] = v
-    for e in tree:
-        p, q = ends[e, 0], ends[e, 1]
-        while leader[p] != p:
-            leader[p] = leader[leader[p]]
-            p = leader[p]
-        while leader[q] != q:
-            leader[q] = leader[leader[q]]
-            q = leader[q]
-        if p == q:
-            return False
-        leader[p] = q
-    return True
-
-
-@kernel
-def misplaced(x, ends, first, edges, dust):  # type: ignore[no-untyped-def]
-    """max over sets S of nodes of x(E[S]) - |S| + 1: the most that cannot be handed to ends of
-    which one takes nothing, the others 1.
-    """
-    nodes = len(first) - 1
-    held, load, room = np.empty((len(x), 2)), np.zeros(nodes), np.ones(nodes)
-    for e in range(len(x)):
-        for side in range(2):
-            held[e, side] = 0.5 * x[e]
-            load[ends[e, side]] += 0.5 * x[e]
-    via, queue, worst = np.empty(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int64), 0.0
-    for s in range(nodes):
-        room[s] = 0.0
-        left = 0.0
-        for v in range(nodes):
-            while load[v] > room[v] + dust:
-                for w in range(nodes):
-                    via[w] = -1
-                queue[0], at, count, goal = v, 0, 1, -1
-                via[v] = len(x)
-                while at < count and goal < 0:
-                    u = queue[at]
-                    at += 1
-                    for k in range(first[u], first[u + 1]):
-                        e = edges[k]
-                        side = 0 if ends[e, 0] == u else 1
-                        w = ends[e, 1 - side]
-                        if via[w] < 0 and held[e, side] > dust:
-                            via[w] = e
-                            if load[w] < room[w] - dust:
-                                goal = w
-                                break
-                            queue[count] = w
-                            count += 1
-                if goal < 0:
-                    break
-                amount, w = min(load[v] - room[v], room[goal] - load[goal]), goal
-                while w != v:
-                    e = via[w]
-                    side = 1 if ends[e, 0] == w else 0
-                    amount = min(amount, held[e, side])
-                    w = ends[e, side]
-                w = goal
-                while w != v:
-                    e = via[w]
-                    side = 1 if ends[e, 0] == w else 0
-                    held[e, side] -= amount
-                    held[e, 1 - side] += amount
-                    w = ends[e, side]
-                load[v] -= amount
-                load[goal] += amount
-            left += max(0.0, load[v] - room[v])
-        worst = max(worst, left)
-        room[s] = 1.0
-    return worst

@@ -3,7 +3,7 @@
     { X >= 0 : row i sums to a_i, column j to b_j },        sum a = sum b = t
 
 Oracle: the simplex method on trees, from the last basis where one is given
-(`transport_simplex.py`). Center c = a b'/t. Rows and columns that sum to 0 carry nothing; with p
+(`transport_plan.py`). Center c = a b'/t. Rows and columns that sum to 0 carry nothing; with p
 and q the others,
 
     dimension = (p - 1)(q - 1)
@@ -24,13 +24,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Annotated, final
 
 import numpy as np
 
 from tidewolf.core.arrays import (
     as_direction,
-    as_own,
     as_point,
     eps_of,
     frozen,
@@ -39,12 +38,11 @@ from tidewolf.core.arrays import (
     namespace,
     to_numpy,
 )
-from tidewolf.core.errors import EmptySet, InvalidInput, WrongShape
+from tidewolf.core.errors import EmptySet, InvalidInput
 from tidewolf.core.oracle import Answer
-from tidewolf.core.settings import as_shape
+from tidewolf.core.settings import Numbers
 from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
-from tidewolf.kernels.transport_simplex import Amounts, Plan, amounts, cheapest
 from tidewolf.sets.base import (
     ConvexSet,
     LinearDescription,
@@ -53,44 +51,64 @@ from tidewolf.sets.base import (
     clipped,
 )
 from tidewolf.sets.orders.birkhoff import centered, row_and_column_sums
+from tidewolf.sets.orders.transport_plan import (
+    TransportPlan,
+    WholeAmounts,
+    cheapest_plan,
+    whole_amounts,
+)
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Transportation(ConvexSet, Polyhedral, Relaxable):
-    """Nonnegative matrices whose rows sum to `rows` and columns to `columns`, two vectors of one
-    total.
+    """Nonnegative matrices with given sums of rows and columns.
 
     Inner radius and dimension exact; radius and diameter upper bounds.
+
+    Parameters
+    ----------
+    rows : array
+        What each row sums to, at least 0.
+    columns : array
+        What each column sums to, at least 0; in all, as much as the rows.
+
+    Examples
+    --------
+    >>> K = tw.sets.Transportation(rows=[2.0, 3.0], columns=[4.0, 1.0])
+    >>> K.lmo(np.array([[1.0, 0.0], [1.0, 3.0]]))
+    array([[1., 1.],
+           [3., 0.]])
     """
 
-    rows: Array
-    columns: Array
+    rows: Annotated[Array, Numbers("What each row sums to, at least 0.", axes=1)]
+    columns: Annotated[
+        Array, Numbers("What each column sums to, at least 0; in all, as much as the rows.", axes=1)
+    ]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("rows", "columns"):
-            sums = as_own(getattr(self, name), f"The sums of the {name}")
-            if len(as_shape(sums.shape, f"The vector of sums of the {name}")) != 1:
-                raise WrongShape(
-                    f"The sums of the {name} have shape {tuple(sums.shape)}; give a vector, one "
-                    "sum for each."
-                )
+            sums = getattr(self, name)
             if float(namespace(sums).min(sums)) < 0.0:
                 at = int(namespace(sums).argmin(sums))
                 raise EmptySet(
                     f"Nonnegative entries cannot sum to {float(sums[at]):g}, the sum asked of "
-                    f"{name} at {at}: make it at least 0."
+                    f"{name} at {at}: make it at least 0.",
+                    setting=name,
                 )
-            object.__setattr__(self, name, sums)
         a, b = (float(to_numpy(sums).sum(dtype=np.float64)) for sums in (self.rows, self.columns))
         if abs(a - b) > 100 * max(eps_of(self.rows), eps_of(self.columns)) * max(a, b):
             raise EmptySet(
                 f"The rows sum to {a:.10g} and the columns to {b:.10g}; what is sent must arrive: "
-                "scale one to the other's total."
+                "scale one to the other's total.",
+                setting="columns",
             )
         if max(a, b) == 0.0:
             raise InvalidInput(
-                "All rows and columns sum to 0, so that nothing can be sent: give a positive total."
+                "All rows and columns sum to 0, so that nothing can be sent: give a positive "
+                "total.",
+                setting="rows",
             )
 
     @property
@@ -178,9 +196,9 @@ class Transportation(ConvexSet, Polyhedral, Relaxable):
             cls([1.0, 3.0, 2.0], [1.0, 2.0, 3.0]),
         )
 
-    def _plan(self, direction: NDArray, warm: Array | None = None) -> Plan:
+    def _plan(self, direction: NDArray, warm: Array | None = None) -> TransportPlan:
         costs = direction if self._places is None else direction[self._places]
-        return cheapest(np.ascontiguousarray(costs, dtype=np.float64), self._amounts, warm)
+        return cheapest_plan(np.ascontiguousarray(costs, dtype=np.float64), self._amounts, warm)
 
     def _most(self, gains: NDArray) -> float:
         """max_X <gains, X>."""
@@ -212,5 +230,5 @@ class Transportation(ConvexSet, Polyhedral, Relaxable):
         return None if (len(carry[0]), len(carry[1])) == self.shape else np.ix_(*carry)
 
     @cached_property
-    def _amounts(self) -> Amounts:
-        return amounts(self._a[self._a > 0], self._b[self._b > 0])
+    def _amounts(self) -> WholeAmounts:
+        return whole_amounts(self._a[self._a > 0], self._b[self._b > 0])

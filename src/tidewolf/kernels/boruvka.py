@@ -1,0 +1,152 @@
+"""Lightest spanning trees by Boruvka's algorithm, and what of a point no mean of trees can have.
+
+Edges are rows of `ends`. Parts are told by `leader`: each node points towards the first node of its
+part, which points to itself.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidewolf.core.jit import kernel
+
+
+@kernel
+def leader_of(leader, v):  # type: ignore[no-untyped-def]
+    """The leader of a node's part; the way there is halved for the next time.
+
+    Naive twin: sets of nodes, in `kruskal` of tests/test_orders.py.
+    """
+    while leader[v] != v:
+        leader[v] = leader[leader[v]]
+        v = leader[v]
+    return v
+
+
+@kernel
+def lightest_tree(d, ends, tree):  # type: ignore[no-untyped-def]
+    """Fill `tree` with the edges of the lightest spanning tree, the earlier of equally heavy edges
+    counting as lighter.
+
+    Every part, at first a node, takes its lightest edge to another; edges within the parts that
+    result are left out, until there is one. Naive twin: `kruskal` in tests/test_orders.py.
+    """
+    m, nodes = len(d), len(tree) + 1
+    weight, edge = np.empty(m), np.empty(m, dtype=np.int32)
+    a, b = np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int32)
+    leader, best = np.empty(nodes, dtype=np.int32), np.empty(nodes, dtype=np.int32)
+    least = np.empty(nodes)
+    for v in range(nodes):
+        leader[v] = v
+    alive, count = 0, 0
+    for e in range(m):
+        if ends[e, 0] != ends[e, 1]:
+            a[alive], b[alive] = ends[e, 0], ends[e, 1]
+            edge[alive], weight[alive] = e, d[e]
+            alive += 1
+    while count < nodes - 1:
+        for v in range(nodes):
+            best[v], least[v] = -1, np.inf
+        for k in range(alive):
+            if weight[k] < least[a[k]]:
+                best[a[k]], least[a[k]] = k, weight[k]
+            if weight[k] < least[b[k]]:
+                best[b[k]], least[b[k]] = k, weight[k]
+        for v in range(nodes):
+            if best[v] >= 0:
+                p, q = leader_of(leader, a[best[v]]), leader_of(leader, b[best[v]])
+                if p != q:
+                    leader[max(p, q)] = min(p, q)
+                    tree[count] = edge[best[v]]
+                    count += 1
+        for v in range(nodes):
+            leader[v] = leader[leader[v]]  # leaders come first, so that theirs are known
+        kept = 0
+        for k in range(alive):
+            p, q = leader[a[k]], leader[b[k]]
+            if p != q:
+                a[kept], b[kept] = p, q
+                edge[kept], weight[kept] = edge[k], weight[k]
+                kept += 1
+        alive = kept
+
+
+@kernel
+def closes_no_cycle(tree, ends, nodes):  # type: ignore[no-untyped-def]
+    """Whether these edges close no cycle.
+
+    Naive twin: `trees_of` in tests/test_orders.py.
+    """
+    leader = np.empty(nodes, dtype=np.int32)
+    for v in range(nodes):
+        leader[v] = v
+    for e in tree:
+        p, q = leader_of(leader, ends[e, 0]), leader_of(leader, ends[e, 1])
+        if p == q:
+            return False
+        leader[p] = q
+    return True
+
+
+@kernel
+def subset_excess(x, ends, first, edges, dust):  # type: ignore[no-untyped-def]
+    """max over sets S of nodes of x(E[S]) - |S| + 1: the most that cannot be handed to ends of
+    which one takes nothing, the others 1.
+
+    A largest flow for each node that takes nothing, by breadth-first augmenting paths from the one
+    before; amounts up to `dust` are not worth moving. Edges at node v are edges[first[v]] ..
+    edges[first[v + 1] - 1]. Naive twin: all sets of nodes, in tests/test_orders.py.
+    """
+    nodes = len(first) - 1
+    held, load, room = np.empty((len(x), 2)), np.zeros(nodes), np.ones(nodes)
+    for e in range(len(x)):
+        for side in range(2):
+            held[e, side] = 0.5 * x[e]
+            load[ends[e, side]] += 0.5 * x[e]
+    arrival, queue = np.empty(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int64)
+    worst = 0.0
+    for s in range(nodes):
+        room[s] = 0.0
+        left = 0.0
+        for v in range(nodes):
+            while load[v] > room[v] + dust:
+                for w in range(nodes):
+                    arrival[w] = -1
+                queue[0], goal = v, -1
+                head, count = 0, 1
+                arrival[v] = len(x)
+                while head < count and goal < 0:
+                    u = queue[head]
+                    head += 1
+                    for k in range(first[u], first[u + 1]):
+                        e = edges[k]
+                        side = 0 if ends[e, 0] == u else 1
+                        w = ends[e, 1 - side]
+                        if arrival[w] < 0 and held[e, side] > dust:
+                            arrival[w] = e
+                            if load[w] < room[w] - dust:
+                                goal = w
+                                break
+                            queue[count] = w
+                            count += 1
+                if goal < 0:
+                    break
+                amount, w = min(load[v] - room[v], room[goal] - load[goal]), goal
+                while w != v:
+                    e = arrival[w]
+                    side = 1 if ends[e, 0] == w else 0
+                    amount = min(amount, held[e, side])
+                    w = ends[e, side]
+                w = goal
+                while w != v:
+                    e = arrival[w]
+                    side = 1 if ends[e, 0] == w else 0
+                    held[e, side] -= amount
+                    held[e, 1 - side] += amount
+                    w = ends[e, side]
+                load[v] -= amount
+                load[goal] += amount
+            left += max(0.0, load[v] - room[v])
+        worst = max(worst, left)
+        room[s] = 1.0
+    return worst
