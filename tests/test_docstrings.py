@@ -18,7 +18,6 @@ DECLARED = dict(documented())
 NOT_YET = {
     "tidewolf",
     "tidewolf.projection",
-    "tidewolf.rivals",
     "tidewolf.sets",
     "tidewolf.sets.graph_tools",
 }

@@ -112,7 +112,7 @@ class Last(NamedTuple):
     """
 
     alpha: float = 0.0
-    stiffness: float = 0.0
+    inverse_step: float = 0.0
     """n G_f alpha"""
 
 
@@ -156,7 +156,7 @@ def drift(
         Tally(
             closed=tally.closed + n,
             price=tally.price + price,
-            growth=tally.growth + max(0.0, weight - 0.5 * last.stiffness * reach**2),
+            growth=tally.growth + max(0.0, weight - 0.5 * last.inverse_step * reach**2),
             weight=weight,
             need=tally.need + R * norm(d) - inner(d, z - like(K.center, z)) + slop,
             climb=tally.climb + max(0.0, hold - 0.5 * last.alpha * reach**2),

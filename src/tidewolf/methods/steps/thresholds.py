@@ -35,12 +35,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tidewolf.core.arrays import as_own, as_point, like
-from tidewolf.core.errors import NotAMember
-from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array
-from tidewolf.sets.base import membership_tolerance
-
 
 class TheoremSteps:
     """The theorem's values for a horizon of at least 1."""
@@ -87,20 +81,6 @@ def frozen_sentence(T: int, R: float, distance: float) -> str:
         f"With horizon = {T} the theorem's tolerance never asks the point to leave its start: no "
         f"oracle call is made unless the horizon is at least {thaw(R, distance)}."
     )
-
-
-def as_start(K: HasLMO, first: Array | None) -> Array | None:
-    """A copy of where a theorem's learner starts, if it is a member; None for the center."""
-    if first is None:
-        return None
-    own = as_own(
-        like(as_point(first, K.shape, "The starting point"), K.center), "The starting point"
-    )
-    if (excess := K.excess(own)) > membership_tolerance(own, K.radius):
-        raise NotAMember(
-            f"The starting point is not a member of the set: its excess is {excess:.3g}."
-        )
-    return own
 
 
 def condition_at(T: int, R: float, G_g: float) -> bool:
