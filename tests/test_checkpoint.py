@@ -263,6 +263,11 @@ def test_a_body_that_is_no_archive_is_refused(body):
         LEARNER.load(b"tidewolf state 2\n" + hashlib.sha256(body).digest() + body)
 
 
+def active_set(manifest: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = manifest["fields"]["point"]["record"]["active"]
+    return found
+
+
 def test_a_newer_file_is_refused():
     with pytest.raises(
         NewerFormat,
@@ -272,9 +277,7 @@ def test_a_newer_file_is_refused():
         ),
     ):
         LEARNER.load(SAVED.replace(b"state 2\n", b"state 3\n", 1))
-    strange = repacked(
-        SAVED, lambda manifest: manifest["fields"]["active"].update(stored="hypergraph")
-    )
+    strange = repacked(SAVED, lambda manifest: active_set(manifest).update(stored="hypergraph"))
     with pytest.raises(
         NewerFormat,
         match=(

@@ -13,16 +13,15 @@ from hypothesis import strategies as st
 
 from polytopes import layered, random_flow_polytope
 from tidewolf.functions import Capacity
+from tidewolf.kernels import penalty as kernels
 from tidewolf.methods.steps.penalty import Task, capacities, hull, interior
 from tidewolf.methods.steps.penalty.capacities import (
     Part,
     Proposal,
     Search,
-    ascend,
     closed_form,
     dual_ascent,
     interior_point,
-    share,
 )
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, Translated, VertexHull
 
@@ -412,7 +411,7 @@ def test_ascent_is_its_naive_twin(seed, hull_kind, rho):
             new = naive_round(x + expected[t] - C[t], rho)
             x = x - P @ (new - expected[t])
             expected[t] = new
-    for run in (ascend.compiled, ascend.plain):
+    for run in (kernels.ascend_multipliers.compiled, kernels.ascend_multipliers.plain):
         found, x_found = u.copy(), z - P @ u.sum(axis=0)
         run(C, rho, Q, N, found, x_found, 3)
         assert found == pytest.approx(expected, abs=1e-12)
@@ -429,7 +428,7 @@ def test_ascent_never_lowers_the_bound(seed):
     B = np.linalg.qr(rng.normal(size=(m + 3, 3)))[0][:m]
     Q, x, last = np.eye(m) - B @ B.T, z.copy(), -np.inf
     for _ in range(10):
-        ascend(C, rho, Q, np.zeros((m, 0)), u, x, 1)
+        kernels.ascend_multipliers(C, rho, Q, np.zeros((m, 0)), u, x, 1)
         w = u.sum(axis=0)
         bound = float(w @ z - np.vdot(u, C) - 0.5 * w @ Q @ w)
         assert bound >= last - 1e-12
@@ -441,7 +440,7 @@ def test_shares_add_up_and_go_to_the_rounds_that_attain_the_minimum(seed):
     rng = np.random.default_rng(seed)
     b, m, rho = rng.integers(1, 6), rng.integers(1, 6), 0.7
     C, w = rng.integers(0, 3, (b, m)).astype(float), rng.random(m)
-    for run in (share.compiled, share.plain):
+    for run in (kernels.share_multipliers.compiled, kernels.share_multipliers.plain):
         u = np.zeros((b, m))
         run(C, C.min(axis=0), w, rho, u)
         assert u.sum(axis=0) == pytest.approx(w)
@@ -469,11 +468,13 @@ def test_the_kernels_of_interior_point_are_their_formulas(seed, corrector):
     push = g_expected - D * away
     for pick in ("compiled", "plain"):
         g, ds_found, du_found = np.empty((b, m)), np.empty((b, m)), np.empty((b, m))
-        columns, lines = getattr(interior.targets, pick)(u, s, ds, du, 0.3, corrector, g)
+        columns, lines = getattr(kernels.complementarity_targets, pick)(
+            u, s, ds, du, 0.3, corrector, g
+        )
         assert g == pytest.approx(g_expected)
         assert columns == pytest.approx(g_expected.sum(axis=0))
         assert lines == pytest.approx(g_expected.sum(axis=1))
-        primal, dual = getattr(interior.along, pick)(g, D, dtau, dx, s, u, ds_found, du_found)
+        primal, dual = getattr(kernels.step_lengths, pick)(g, D, dtau, dx, s, u, ds_found, du_found)
         assert ds_found == pytest.approx(away)
         assert du_found == pytest.approx(push)
         assert primal == pytest.approx(interior.room(s, away))

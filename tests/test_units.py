@@ -246,7 +246,7 @@ def test_sets_too_small_or_large_to_square_are_refused(kind, size):
 def test_a_given_slope_is_one_that_can_be_squared(size):
     with pytest.raises(
         InvalidInput,
-        match=r"loss_lipschitz = .* was given; sizes from 1e-140 to 1e\+140 are accepted",
+        match=r"loss_lipschitz of \w+ = .* was given; sizes from 1e-140 to 1e\+140 are accepted",
     ):
         PrimalDual(Simplex(3), loss_lipschitz=size)
 

@@ -42,10 +42,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.jit import kernel
 from tidewolf.core.types import Bools, Floats, Int64s
 from tidewolf.functions.base import rows
 from tidewolf.functions.capacity import Capacity
+from tidewolf.kernels.penalty import ascend_multipliers, share_multipliers
 from tidewolf.methods.steps.adagrad import into_ball
 from tidewolf.methods.steps.penalty.hull import COLUMNS, Hull
 from tidewolf.methods.steps.penalty.interior import Inside, interior
@@ -288,7 +288,7 @@ def closed_form(part: Part) -> Iterator[Proposal]:
             break
         S, w_S = now, z[now] - m[now]
     u = np.zeros((len(part.C), len(S)))
-    share(part.C[:, S], m[S], np.clip(w_S, 0.0, len(u) * part.rho), part.rho, u)
+    share_multipliers(part.C[:, S], m[S], np.clip(w_S, 0.0, len(u) * part.rho), part.rho, u)
     x = z - hull(scattered(w_S, S, len(z)))
     x[S] = m[S]
     yield Proposal(S, u, x)
@@ -303,7 +303,7 @@ def dual_ascent(part: Part) -> Iterator[Proposal]:
         Q, N = part.hull.among(S)
         u = part.best.on(S)
         w = u.sum(axis=0)
-        ascend(
+        ascend_multipliers(
             part.C[:, S],
             part.rho,
             Q,
@@ -339,72 +339,3 @@ def interior_point(part: Part) -> Iterator[Proposal]:
 def _believed(inside: Inside, S: Int64s, near: Bools) -> Proposal:
     """As multipliers, which are not negative, and 0 out of reach."""
     return Proposal(S, np.where(near & (inside.u > 0.0), inside.u, 0.0), inside.x)
-
-
-@kernel
-def share(C, cap, w, rho, u):  # type: ignore[no-untyped-def]
-    """Give w_i to the rounds with c_ti = cap_i, each no more than rho while another has room;
-    entries with one such round go first.
-    """
-    b, m = C.shape
-    room = np.full(b, rho)
-    for turn in range(2):
-        for i in range(m):
-            ties, last = 0, 0
-            for t in range(b):
-                if C[t, i] == cap[i]:
-                    ties, last = ties + 1, t
-            if (ties == 1) == (turn == 0):
-                left = w[i]
-                for t in range(last + 1):
-                    if C[t, i] == cap[i] and left > 0.0:
-                        part = left if t == last else max(0.0, min(left, room[t]))
-                        u[t, i] = part
-                        room[t] -= part
-                        left -= part
-
-
-@kernel
-def ascend(C, rho, Q, N, u, x, sweeps):  # type: ignore[no-untyped-def]
-    """Sweeps of (b) in place, x = (z - P w)_S beside u; P_SS is Q, or I - N N' where Q is empty."""
-    b, m = C.shape
-    over, who = np.empty(m), np.empty(m, dtype=np.int64)
-    pushed = np.empty(N.shape[1])
-    for _ in range(sweeps):
-        for t in range(b):
-            count = 0
-            for i in range(m):
-                a = x[i] + u[t, i] - C[t, i]
-                if a > 0.0 or u[t, i] > 0.0:
-                    over[count], who[count] = a, i
-                    count += 1
-            tau = 0.0
-            while True:
-                total, positive = 0.0, 0
-                for k in range(count):
-                    if over[k] > tau:
-                        total += over[k] - tau
-                        positive += 1
-                if total <= rho:
-                    break
-                higher = tau + (total - rho) / positive
-                if higher <= tau:
-                    break
-                tau = higher
-            pushed[:] = 0.0
-            for k in range(count):
-                i = who[k]
-                new = max(0.0, over[k] - tau)
-                du = new - u[t, i]
-                if du != 0.0:
-                    u[t, i] = new
-                    if len(Q):
-                        for j in range(m):
-                            x[j] -= Q[i, j] * du
-                    else:
-                        x[i] -= du
-                        for j in range(N.shape[1]):
-                            pushed[j] += N[i, j] * du
-            for j in range(N.shape[1]):
-                for i in range(m):
-                    x[i] += N[i, j] * pushed[j]

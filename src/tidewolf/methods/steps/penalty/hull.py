@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.jit import kernel
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Floats, Int64s
+from tidewolf.kernels.penalty import weighted_gram
 from tidewolf.sets.base import Polyhedral
 
 FEW = 16
@@ -130,12 +130,3 @@ def _is_a_scale(lift: Any, n: int) -> bool:
     return sparse.shape == (n, n) and bool(
         abs(sparse - sparse[0, 0] * eye_array(n, format="csr")).max() == 0.0
     )
-
-
-@kernel
-def weighted_gram(indptr, indices, data, weights, gram):  # type: ignore[no-untyped-def]
-    """gram += A diag(weights) A' for A sparse by columns."""
-    for i in range(len(weights)):
-        for p in range(indptr[i], indptr[i + 1]):
-            for q in range(indptr[i], indptr[i + 1]):
-                gram[indices[p], indices[q]] += weights[i] * data[p] * data[q]

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidewolf.core.jit import kernel
 from tidewolf.core.types import Floats, Int64s
+from tidewolf.kernels.penalty import complementarity_targets, step_lengths
 from tidewolf.methods.steps.penalty.hull import Hull
 
 STEPS = 80
@@ -81,7 +81,7 @@ def interior(
             r_A, r_tau = A @ (x - z), rho - u.sum(axis=1) - q
             sigma, dtau, dq = 0.0, np.zeros(b), np.zeros(b)
             for corrector in (False, True):
-                columns, lines = targets(u, s, ds, du, sigma * mu, corrector, g)
+                columns, lines = complementarity_targets(u, s, ds, du, sigma * mu, corrector, g)
                 g_tau = (sigma * mu - dtau * dq) / tau - q
                 force = a.copy()
                 force[S] -= columns
@@ -96,7 +96,7 @@ def interior(
                     dtau, dphi = cho_solve(M, e, check_finite=False), phi
                 dx[S] += DH.T @ dtau
                 dq = g_tau - (q / tau) * dtau
-                primal, dual = along(g, D, dtau, dx[S], s, u, ds, du)
+                primal, dual = step_lengths(g, D, dtau, dx[S], s, u, ds, du)
                 primal, dual = min(primal, room(tau, dtau)), min(dual, room(q, dq))
                 if not corrector:
                     p, d = min(1.0, primal), min(1.0, dual)
@@ -120,38 +120,3 @@ def room(a: Floats, da: Floats) -> float:
     """The largest step with a + step da >= 0."""
     falling = da < 0.0
     return float(np.min(-a[falling] / da[falling], initial=np.inf))
-
-
-@kernel
-def targets(u, s, ds, du, target, corrector, g):  # type: ignore[no-untyped-def]
-    """g = (target - ds du)/s - u, the product only for the corrector; returns its sums over rounds
-    and over entries.
-    """
-    b, m = u.shape
-    columns, lines = np.zeros(m), np.zeros(b)
-    for t in range(b):
-        for i in range(m):
-            product = ds[t, i] * du[t, i] if corrector else 0.0
-            g[t, i] = (target - product) / s[t, i] - u[t, i]
-            columns[i] += g[t, i]
-            lines[t] += g[t, i]
-    return columns, lines
-
-
-@kernel
-def along(g, D, dtau, dx, s, u, ds, du):  # type: ignore[no-untyped-def]
-    """ds = dtau - dx and du = g - D ds, and the largest steps that keep s and u from falling below
-    0.
-    """
-    b, m = g.shape
-    primal, dual = np.inf, np.inf
-    for t in range(b):
-        for i in range(m):
-            away = dtau[t] - dx[i]
-            push = g[t, i] - D[t, i] * away
-            ds[t, i], du[t, i] = away, push
-            if away < 0.0 and -s[t, i] > primal * away:
-                primal = -s[t, i] / away
-            if push < 0.0 and -u[t, i] > dual * push:
-                dual = -u[t, i] / push
-    return primal, dual
