@@ -26,9 +26,9 @@ from tidewolf.core.errors import (
 from tidewolf.core.feedback import FullInformation
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty, drift_block
-from tidewolf.methods.steps.drift import Block, Last, Tally, drift
+from tidewolf.methods.steps.drift import DriftBlock, Last, Tally, drift
 from tidewolf.methods.steps.limits import Limits
-from tidewolf.methods.steps.penalty import solve
+from tidewolf.methods.steps.penalty import solve_penalty
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
 from tidewolf.testing import check_learner
@@ -126,7 +126,8 @@ def test_the_whole_run_is_an_interval():
 def test_an_interval_without_a_whole_block_costs_slopes_times_diameter():
     learner = DriftPlusPenalty(DIAMOND, horizon=40, block=10)
     run = tw.run(learner, opposed(DIAMOND, 40, 2))
-    steepest = run.final_state.steepest_loss, run.final_state.steepest_constraint
+    slopes = run.final_state.slopes
+    steepest = slopes.steepest_loss, slopes.steepest_constraint
     assert learner.bound_between(run, 12, 19)[:2] == pytest.approx(
         tuple(7 * s * DIAMOND.diameter for s in steepest)
     )
@@ -161,10 +162,10 @@ def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
     answers: list[Any] = []
 
     def seen(task: Any, accuracy: float, budget: int) -> Any:
-        answers.append((task, solve(task, accuracy, looks)))
+        answers.append((task, solve_penalty(task, accuracy, looks)))
         return answers[-1][1]
 
-    monkeypatch.setattr("tidewolf.methods.steps.drift.solve", seen)
+    monkeypatch.setattr("tidewolf.methods.steps.drift.solve_penalty", seen)
     T, growth = 100, np.logspace(-1.0, 0.5, 100)
     stream = opposed(K, T, 4)
     A, b = (
@@ -230,7 +231,7 @@ def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
 def test_factors_that_grow_cost_their_growth_and_those_that_fall_nothing():
     K, rng = Simplex(4), np.random.default_rng(1)
     limits, d = Affine(rng.standard_normal((2, 4)), np.zeros(2)), K.tangent(rng.standard_normal(4))
-    block = Block(2, limits, 2.0 * d, 0.0, 0.0, K.center, 0.0, 0.9)
+    block = DriftBlock(2, limits, 2.0 * d, 0.0, 0.0, K.center, 0.0, 0.9)
     last, tally, weight, hold = Last(), Tally(), 0.0, 0.0
     for loss_slope, alpha in ((1.0, 2.0), (1.5, 2.5), (1.2, 2.0), (4.0, 2.4)):
         now = 2 * loss_slope * alpha / 2.0 * 0.81, alpha / 2.0 * 0.81
@@ -470,7 +471,8 @@ def test_neighbours_of_one_kind_are_kept_as_one():
         ("Capacity", 2),
         ("Affine", 1),
     ]
-    assert limits.whole(Affine.one([2.0], 0.0)).parts[-1] == Affine([[1.0], [2.0]], [0.0, 0.0])
+    more = limits.with_last(Affine.one([2.0], 0.0)).whole()
+    assert more.parts[-1] == Affine([[1.0], [2.0]], [0.0, 0.0])
 
 
 def test_bad_feedback_is_refused_with_a_sentence():

@@ -55,13 +55,21 @@ from tidewolf.methods.settings import (
     LossLipschitz,
     Tolerance,
 )
-from tidewolf.methods.steps.drift import ACCURACY, Block, Last, Tally, bound, bound_between, drift
+from tidewolf.methods.steps.drift import (
+    DRIFT_ACCURACY,
+    DriftBlock,
+    Last,
+    Tally,
+    bound,
+    bound_between,
+    drift,
+)
 from tidewolf.methods.steps.drift_blocks import (
     DriftSlopes,
     DriftSteps,
     DriftSums,
     empty_drift_sums,
-    look,
+    look_at_rounds,
     promise_on_intervals,
 )
 from tidewolf.methods.steps.slopes import Slopes, tangent_part, unit_length
@@ -144,8 +152,8 @@ class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
     state_type: ClassVar = State
     constants_type: ClassVar = DriftPlusPenaltyConstants
     exponents: ClassVar = (0.75, 0.875)
-    # each of two answers is within sqrt(2 ACCURACY) R of the best
-    accuracy: ClassVar = 3.0 * math.sqrt(ACCURACY)
+    # each of two answers is within sqrt(2 DRIFT_ACCURACY) R of the best
+    accuracy: ClassVar = 3.0 * math.sqrt(DRIFT_ACCURACY)
 
     K: HardSetK
     horizon: Horizon = None
@@ -179,7 +187,7 @@ class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
         left, point = self.rounds_left(state), state.point
         self._require(seen, left)
         with np.errstate(all="ignore"):  # what overflows is refused with a sentence
-            sums, slopes = look(
+            sums, slopes = look_at_rounds(
                 self.K, point.x, point.y, state.open, state.slopes, self.given_slopes, seen
             )
         state = state._replace(t=state.t + seen.rounds, slopes=slopes)
@@ -211,7 +219,7 @@ class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
         G_f = max(slopes.loss, slope)
         s = self._steps(state.stretch.horizon, Slopes(G_f or 1.0, slopes.constraint or 1.0))
         reach = min(2.0 * K.radius, K.diameter + point.distance)
-        whole = Block(
+        whole = DriftBlock(
             rounds=n,
             constraints=block.limits.whole(),
             loss_gradient=gradient / (G_f or 1.0),

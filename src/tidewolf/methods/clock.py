@@ -93,12 +93,12 @@ class Stretched(Stepping, Protocol):
     def stretch(self) -> Stretch: ...
 
 
-C = TypeVar("C", bound=Stepping)
-B = TypeVar("B", bound=Blocked)
-R = TypeVar("R", bound=Stretched)
+ClockState = TypeVar("ClockState", bound=Stepping)
+BlockState = TypeVar("BlockState", bound=Blocked)
+StretchState = TypeVar("StretchState", bound=Stretched)
 
 
-class Clocked(Learner[C]):
+class Clocked(Learner[ClockState]):
     """Abstract: learners whose point changes at the end of a block of rounds only."""
 
     loss_lipschitz: float | None
@@ -110,49 +110,49 @@ class Clocked(Learner[C]):
         return Given(self.loss_lipschitz, self.constraint_lipschitz)
 
     @abstractmethod
-    def step(self, state: C, block: Any) -> C:
+    def step(self, state: ClockState, block: Any) -> ClockState:
         """The state after the formulas of a whole block; its `t` is already past the block."""
 
-    def finish_block(self, state: C, block: Any) -> C:
+    def finish_block(self, state: ClockState, block: Any) -> ClockState:
         """The state that the next block starts from."""
         return self.step(state, block)
 
-    def block_length(self, state: C) -> int:
+    def block_length(self, state: ClockState) -> int:
         """Rounds of a whole block in this stretch."""
         return 1
 
-    def rounds_open(self, state: C) -> int:
+    def rounds_open(self, state: ClockState) -> int:
         """Rounds of the open block seen so far."""
         return 0
 
-    def stretch_end(self, state: C) -> int | None:
+    def stretch_end(self, state: ClockState) -> int | None:
         """The round this stretch ends after; None where nothing ever restarts."""
         return None
 
-    def restart(self, state: C) -> C:
+    def restart(self, state: ClockState) -> ClockState:
         """The same point with a clean slate and twice the horizon, at the end of a stretch."""
         return state
 
-    def rounds_left(self, state: C) -> int:
+    def rounds_left(self, state: ClockState) -> int:
         state = self.in_stretch(state)
         left, end = self.block_length(state) - self.rounds_open(state), self.stretch_end(state)
         return left if end is None else min(left, end - state.t)
 
-    def in_stretch(self, state: C) -> C:
+    def in_stretch(self, state: ClockState) -> ClockState:
         """The state, restarted where its stretch is over."""
         return self.restart(state) if state.t == self.stretch_end(state) else state
 
 
-class Restarting(Clocked[R]):
+class Restarting(Clocked[StretchState]):
     """Abstract: learners that are made for a horizon, and restart with twice as much behind it."""
 
     horizon: int | None
 
     @abstractmethod
-    def renew(self, state: R) -> R:
+    def renew(self, state: StretchState) -> StretchState:
         """A clean slate for the stretch that the state has now; what stays known stays."""
 
-    def stretch_bound(self, state: R) -> tuple[float, float]:
+    def stretch_bound(self, state: StretchState) -> tuple[float, float]:
         """Regret and violation since the last restart are at most this, infinite where unknown;
         zeros where bounds do not start over.
         """
@@ -162,14 +162,14 @@ class Restarting(Clocked[R]):
         """The stretch of the first round."""
         return Stretch(0, self.horizon or FIRST_HORIZON)
 
-    def stretch_end(self, state: R) -> int:
+    def stretch_end(self, state: StretchState) -> int:
         return state.stretch.end
 
-    def restart(self, state: R) -> R:
+    def restart(self, state: StretchState) -> StretchState:
         following = state.stretch.following(*self.stretch_bound(state))
         return self.renew(state._replace(stretch=following))
 
-    def notes(self, state: R) -> tuple[str, ...]:
+    def notes(self, state: StretchState) -> tuple[str, ...]:
         """That the horizon was passed, if it was."""
         now = state.stretch
         if self.horizon is None or now.horizon == self.horizon:
@@ -180,30 +180,30 @@ class Restarting(Clocked[R]):
         )
 
 
-class EveryRound(Clocked[C]):
+class EveryRound(Clocked[ClockState]):
     """Abstract: first-order learners that step every round."""
 
     needs: ClassVar = FirstOrder
 
-    def update(self, state: C, seen: FirstOrder) -> C:
+    def update(self, state: ClockState, seen: FirstOrder) -> ClockState:
         state = self.in_stretch(state)
         require_first_order(seen, self.hard_set.shape, 1)
         return self.finish_block(state._replace(t=state.t + 1), seen)
 
 
-class BlockLearner(Clocked[B]):
+class BlockLearner(Clocked[BlockState]):
     """Abstract: first-order learners that step at the end of a block, from its sums."""
 
     needs: ClassVar = FirstOrder
 
     @abstractmethod
-    def known_slopes(self, state: B) -> Slopes:
+    def known_slopes(self, state: BlockState) -> Slopes:
         """The largest slopes before the open block, given or met."""
 
-    def rounds_open(self, state: B) -> int:
+    def rounds_open(self, state: BlockState) -> int:
         return state.open.rounds
 
-    def update(self, state: B, seen: FirstOrder) -> B:
+    def update(self, state: BlockState, seen: FirstOrder) -> BlockState:
         state = self.in_stretch(state)
         left = self.rounds_left(state)
         require_first_order(seen, self.hard_set.shape, left)
@@ -214,16 +214,16 @@ class BlockLearner(Clocked[B]):
         # refused at once, while the block is open, where its end would refuse it
         known = self.known_slopes(state).and_of(state.open)
         tangent_gradients(self.hard_set, seen, self.given_slopes, known)
-        waiting: B = state._replace(t=t, open=add_sums(state.open, seen))
+        waiting: BlockState = state._replace(t=t, open=add_sums(state.open, seen))
         return waiting
 
-    def with_open_block(self, state: B) -> B:
+    def with_open_block(self, state: BlockState) -> BlockState:
         """The state after the formulas of its open block, if there is one: what holds for a block
         holds for the part of it that was played.
         """
         return self.step(state, state.open) if state.open.rounds else state
 
-    def slopes(self, state: B) -> Slopes:
+    def slopes(self, state: BlockState) -> Slopes:
         known, block = self.known_slopes(state), state.open
         if block.rounds == 0:
             return known

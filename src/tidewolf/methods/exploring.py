@@ -69,10 +69,10 @@ class Exploring(Pointed, Protocol):
     def open(self) -> Bandit: ...
 
 
-E = TypeVar("E", bound=Exploring)
+ExploringState = TypeVar("ExploringState", bound=Exploring)
 
 
-class Explorer(Projecting[E]):
+class Explorer(Projecting[ExploringState]):
     """Abstract: learners that explore around a projected point, and see values alone."""
 
     needs: ClassVar = Bandit
@@ -83,16 +83,16 @@ class Explorer(Projecting[E]):
     seed: int
 
     @abstractmethod
-    def exploration_radius(self, state: E) -> float:
+    def exploration_radius(self, state: ExploringState) -> float:
         """mu: how far around the point to explore."""
 
-    def rounds_open(self, state: E) -> int:
+    def rounds_open(self, state: ExploringState) -> int:
         return state.open.rounds
 
-    def act(self, state: E) -> Array:
+    def act(self, state: ExploringState) -> Array:
         return self.acts(state, 1)[0, ...]
 
-    def acts(self, state: E, k: int) -> Array:
+    def acts(self, state: ExploringState, k: int) -> Array:
         state = self.in_stretch(state)
         k = as_count(k, "How many points are asked for", least=0)
         if not 1 <= k <= self.rounds_left(state):
@@ -103,7 +103,7 @@ class Explorer(Projecting[E]):
         mu = self.exploration_radius(state)
         return frozen(state.point.x + mu * directions(self.K, self.seed, state.t, k))
 
-    def update(self, state: E, seen: Bandit) -> E:
+    def update(self, state: ExploringState, seen: Bandit) -> ExploringState:
         state = self.in_stretch(state)
         left = self.rounds_left(state)
         seen = require_bandit(seen, left)
@@ -114,7 +114,7 @@ class Explorer(Projecting[E]):
             *(frozen(np.concatenate(parts)) for parts in zip(state.open, seen, strict=True))
         )
         if seen.rounds < left:
-            waiting: E = state._replace(t=t, open=values)
+            waiting: ExploringState = state._replace(t=t, open=values)
             return waiting
         u = directions(self.K, self.seed, first, values.rounds)
         return self.finish_block(state._replace(t=t, open=NO_VALUES), Explored(*values, u))

@@ -122,10 +122,10 @@ class Pointed(Stepping, Protocol):
         """Calls that were earned and not spent."""
 
 
-P = TypeVar("P", bound=Pointed)
+PointState = TypeVar("PointState", bound=Pointed)
 
 
-class Projecting(Clocked[P]):
+class Projecting(Clocked[PointState]):
     """Abstract: learners that play a projected point, and project after every block but the last
     of a stretch: whoever plays on starts over there.
     """
@@ -134,37 +134,37 @@ class Projecting(Clocked[P]):
     """what the bank earns; None where projections take the calls they need"""
 
     @abstractmethod
-    def projection(self, state: P) -> Projection:
+    def projection(self, state: PointState) -> Projection:
         """How this state's next target is made feasible."""
 
-    def projected_set(self, state: P) -> HasLMO:
+    def projected_set(self, state: PointState) -> HasLMO:
         """The set that is projected on."""
         return self.hard_set
 
-    def act(self, state: P) -> Array:
+    def act(self, state: PointState) -> Array:
         return state.point.x
 
-    def finish_block(self, state: P, block: Any) -> P:
+    def finish_block(self, state: PointState, block: Any) -> PointState:
         state = self.step(state, block)
         bank = state.bank + (self.calls_per_round or 0.0) * block.rounds
         state = state._replace(bank=bank)
         if state.t == self.stretch_end(state):
-            finished: P = state._replace(point=state.point.at_rest())
+            finished: PointState = state._replace(point=state.point.at_rest())
             return finished
         K, how = self.projected_set(state), self.projection(state)
         point, calls = how.project(K, state.point, self.calls_left(state))
         if self.calls_per_round is not None:
             bank -= calls
-        projected: P = state._replace(point=point, bank=bank, calls=state.calls + calls)
+        projected: PointState = state._replace(point=point, bank=bank, calls=state.calls + calls)
         return projected
 
-    def calls_left(self, state: P) -> float:
+    def calls_left(self, state: PointState) -> float:
         """Whole calls that a projection may take now."""
         if self.calls_per_round is None:
             return math.inf
         return math.floor(state.bank + 1e-9)
 
-    def last_projection(self, state: P) -> ProjectionRecord:
+    def last_projection(self, state: PointState) -> ProjectionRecord:
         point = state.point
         return ProjectionRecord(
             over=self.projected_set(state),

@@ -24,7 +24,7 @@ import numpy as np
 from tidewolf.core.arrays import like, to_numpy
 from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.types import Array, NDArray
-from tidewolf.methods.clock import C, Clocked
+from tidewolf.methods.clock import Clocked, ClockState
 from tidewolf.methods.settings import HardSet
 from tidewolf.sets.base import (
     ConvexSet,
@@ -34,7 +34,7 @@ from tidewolf.sets.base import (
     membership_tolerance,
 )
 
-ACCURACY = 1e-13
+PROJECTION_ACCURACY = 1e-13
 """Of residuals and of the duality gap; an answer on the border that is its own question is off by
 the root of the latter.
 """
@@ -125,9 +125,10 @@ class ExactProjection(Described):
         A = None if d.A_eq is None else csc_matrix(d.A_eq)
         G = None if d.A_ub is None else csc_matrix(d.A_ub)
         solver = piqp.SparseSolver()
-        solver.settings.eps_abs = solver.settings.eps_rel = ACCURACY
-        solver.settings.eps_duality_gap_abs = solver.settings.eps_duality_gap_rel = ACCURACY
-        solver.settings.preconditioner_iter = 0
+        settings = solver.settings
+        settings.eps_abs = settings.eps_rel = PROJECTION_ACCURACY
+        settings.eps_duality_gap_abs = settings.eps_duality_gap_rel = PROJECTION_ACCURACY
+        settings.preconditioner_iter = 0
         solver.setup(P, np.zeros(n), A, d.b_eq, G, None, d.b_ub, d.lower, d.upper)
         return solver
 
@@ -148,7 +149,7 @@ ProjectableK = Annotated[
 ]
 
 
-class ProjectsExactly(Clocked[C]):
+class ProjectsExactly(Clocked[ClockState]):
     """Abstract: rivals that project exactly, and say so."""
 
     K: ConvexSet
@@ -158,5 +159,5 @@ class ProjectsExactly(Clocked[C]):
         """The projection on the set."""
         return ExactProjection(self.K)
 
-    def notes(self, state: C) -> tuple[str, ...]:
+    def notes(self, state: ClockState) -> tuple[str, ...]:
         return ("It projects exactly and asks no oracle.", *super().notes(state))

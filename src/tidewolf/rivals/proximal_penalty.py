@@ -36,7 +36,7 @@ from tidewolf.methods.settings import (
     Horizon,
     LossLipschitz,
 )
-from tidewolf.methods.steps.drift import Block, Last, Tally, bound, bound_between, drift
+from tidewolf.methods.steps.drift import DriftBlock, Last, Tally, bound, bound_between, drift
 from tidewolf.methods.steps.slopes import Slopes, tangent_part, unit_length
 from tidewolf.rivals.exact import ProjectableK, ProjectsExactly
 from tidewolf.sets.base import ConvexSet
@@ -138,7 +138,7 @@ class ProximalPenalty(ProjectsExactly[State], Restarting[State]):
 
         size = self.caution / DEFAULT_CAUTION * math.sqrt(T)
         alpha, delta = size / (2.0 * unit_length(K)), size / (slopes.constraint or 1.0)
-        whole = Block(
+        whole = DriftBlock(
             rounds=1,
             constraints=constraints,
             loss_gradient=grad_f / (slopes.loss or 1.0),

@@ -62,7 +62,7 @@ from tidewolf.methods.steps.thresholds import (
 from tidewolf.sets.base import ConvexSet
 
 
-class Saddle(NamedTuple):
+class BanditStep(NamedTuple):
     """A step taken: y in the ball, and the multiplier."""
 
     y: Array
@@ -87,11 +87,11 @@ class BanditPrimalDualConstants(PaperConstants):
 
     def step(
         self, K: ConvexSet, T: int, assumed: Assumed, y: Array, lam: float, block: Explored
-    ) -> Saddle:
+    ) -> BanditStep:
         """The primal and the dual step."""
         s, breaches = self.steps(K, T, assumed), np.maximum(block.constraints, 0.0)
         d = combined((_n(K) / s.mu) * (block.losses + lam * breaches), block.directions)
-        return Saddle(
+        return BanditStep(
             into_ball(y - s.eta * d, K.center, K.radius),
             max(0.0, lam + s.eta * float((breaches - s.delta * s.eta * lam).sum())),
         )

@@ -13,7 +13,7 @@ from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.settings import Check, Numbers
 from tidewolf.core.types import Array
 from tidewolf.core.values import Value
-from tidewolf.methods.clock import R, Restarting
+from tidewolf.methods.clock import Restarting, StretchState
 from tidewolf.methods.projected import AsPrinted
 from tidewolf.methods.settings import warn_of
 from tidewolf.methods.steps.thresholds import TheoremSteps, frozen_at, frozen_sentence
@@ -123,7 +123,7 @@ class Constants(Check):
         """Nothing: a theorem is named in Python alone."""
 
 
-class WithConstants(Restarting[R]):
+class WithConstants(Restarting[StretchState]):
     """Abstract: learners that can play with the constants of their theorem, too."""
 
     calls_per_round: float | None
@@ -170,11 +170,11 @@ class WithConstants(Restarting[R]):
             frozen = self.constants.frozen(self.K, self.horizon)
             warn_of(self.concerns, frozen, type(self).__name__)
 
-    def notes(self, state: R) -> tuple[str, ...]:
+    def notes(self, state: StretchState) -> tuple[str, ...]:
         return (*self.concerns, *super().notes(state))
 
 
-class WithTheorem(WithConstants[R]):
+class WithTheorem(WithConstants[StretchState]):
     """Abstract: those of them whose theorem speaks of slopes alone."""
 
     constants_type: ClassVar[type[PaperConstants]]

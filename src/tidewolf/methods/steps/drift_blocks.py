@@ -71,7 +71,7 @@ def empty_drift_sums(center: Array) -> DriftSums:
     return DriftSums(0, frozen(namespace(center).zeros_like(center)), 0.0, 0.0, Limits())
 
 
-def look(
+def look_at_rounds(
     K: HasLMO,
     x: Array,
     y: Array,

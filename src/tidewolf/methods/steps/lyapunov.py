@@ -80,7 +80,7 @@ class Ledger(NamedTuple):
     """whether some round's limit was broken by more than any point could have avoided"""
 
 
-class Weighed(NamedTuple):
+class Surrogate(NamedTuple):
     """A block's surrogate gradient within aff(K), in units of 2^exponent of the new ledger."""
 
     g: Array
@@ -119,7 +119,7 @@ class LyapunovWeights:
             impossible=False,
         )
 
-    def weigh(self, ledger: Ledger, block: FirstOrder) -> Weighed:
+    def weigh(self, ledger: Ledger, block: FirstOrder) -> Surrogate:
         """The surrogate gradient of a block of rounds, from its sums."""
         V, met = 1.0 / self.caution, ledger.slopes.and_of(block)
         grad_f, slope = tangent_part(
@@ -132,7 +132,7 @@ class LyapunovWeights:
         )
         if block.violation <= 0.0:
             g = math.ldexp(V, -ledger.exponent) * grad_f
-            return Weighed(g, inner(g, g), ledger, 1.0, None, 0.0)
+            return Surrogate(g, inner(g, g), ledger, 1.0, None, 0.0)
         grad_g, slope = tangent_part(
             self.K,
             "constraint",
@@ -162,7 +162,7 @@ class LyapunovWeights:
             paid=ledger.paid * unit + penalty_value,
             impossible=ledger.impossible or beyond,
         )
-        return Weighed(g, inner(g, g), weighed, unit, penalty_gradient, penalty_value)
+        return Surrogate(g, inner(g, g), weighed, unit, penalty_gradient, penalty_value)
 
     def _growth(self, t: int) -> float:
         """e_t, by which the exponential grows with q after t rounds."""

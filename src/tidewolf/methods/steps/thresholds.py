@@ -72,7 +72,7 @@ def thaw(R: float, distance: float) -> int:
     """The least horizon of at least 8 from which on a start at this distance from the center can
     move.
     """
-    return first(lambda T: not frozen_at(T, R, distance), 8)
+    return least_holding(lambda T: not frozen_at(T, R, distance), 8)
 
 
 def frozen_sentence(T: int, R: float, distance: float) -> str:
@@ -95,8 +95,8 @@ def condition_at(T: int, R: float, G_g: float) -> bool:
 
 def primal_dual_condition(R: float, G_g: float) -> int:
     """The least horizon of at least 9 from which on the theorem's condition holds."""
-    b = first(lambda b: condition_at(b * b, R, G_g), 3)
-    return first(lambda T: b * b <= T or condition_at(T, R, G_g), max(9, (b - 1) ** 2))
+    b = least_holding(lambda b: condition_at(b * b, R, G_g), 3)
+    return least_holding(lambda T: b * b <= T or condition_at(T, R, G_g), max(9, (b - 1) ** 2))
 
 
 def explorable_from(r: float, n: int) -> int:
@@ -125,11 +125,13 @@ def bandit_condition(
     def holds(T: int) -> bool:
         return bandit_condition_at(T, R, r, n, G_f, G_g, M_f, M_g)
 
-    b = first(lambda b: holds(b * b), 3)
-    return max(explorable_from(r, n), first(lambda T: b * b <= T or holds(T), max(9, (b - 1) ** 2)))
+    b = least_holding(lambda b: holds(b * b), 3)
+    return max(
+        explorable_from(r, n), least_holding(lambda T: b * b <= T or holds(T), max(9, (b - 1) ** 2))
+    )
 
 
-def first(holds: Callable[[int], bool], least: int) -> int:
+def least_holding(holds: Callable[[int], bool], least: int) -> int:
     """The least number of at least `least` that holds, where whatever is above one that holds does
     too.
     """

@@ -22,9 +22,9 @@ import numpy as np
 
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.kernels.penalty import complementarity_targets, step_lengths
-from tidewolf.methods.steps.penalty.hull import Hull
+from tidewolf.methods.steps.penalty.hull import AffineHull
 
-STEPS = 80
+INTERIOR_STEPS = 80
 SHY = 0.995
 """The share of the way to the border that a step takes."""
 
@@ -40,7 +40,7 @@ class Inside(NamedTuple):
 
 
 def interior(
-    C: Floats, S: Int64s, z: Floats, x: Floats, rho: float, hull: Hull
+    C: Floats, S: Int64s, z: Floats, x: Floats, rho: float, hull: AffineHull
 ) -> Iterator[Inside]:
     """Ever better multipliers of x_i - c_ti, i in S (C holds the columns of S alone); starts near
     x, a point of the hull.
@@ -56,7 +56,7 @@ def interior(
     share = rho / ((1.0 / s).sum(axis=1) + 1.0 / tau)
     u, q = share[:, None] / s, share / tau
     ds, du, g = np.empty((b, m)), np.empty((b, m)), np.empty((b, m))
-    for _ in range(STEPS):
+    for _ in range(INTERIOR_STEPS):
         with np.errstate(all="ignore"):  # what overflows ends the search below
             left = float(np.vdot(u, s) + tau @ q)
             mu, D, H = left / (b * m + b), u / s, np.ones(len(z))
@@ -97,7 +97,7 @@ def interior(
                 dx[S] += DH.T @ dtau
                 dq = g_tau - (q / tau) * dtau
                 primal, dual = step_lengths(g, D, dtau, dx[S], s, u, ds, du)
-                primal, dual = min(primal, room(tau, dtau)), min(dual, room(q, dq))
+                primal, dual = min(primal, longest_step(tau, dtau)), min(dual, longest_step(q, dq))
                 if not corrector:
                     p, d = min(1.0, primal), min(1.0, dual)
                     after = (
@@ -116,7 +116,7 @@ def interior(
         yield Inside(u, x, float(np.vdot(u, s) + tau @ q))
 
 
-def room(a: Floats, da: Floats) -> float:
+def longest_step(a: Floats, da: Floats) -> float:
     """The largest step with a + step da >= 0."""
     falling = da < 0.0
     return float(np.min(-a[falling] / da[falling], initial=np.inf))
