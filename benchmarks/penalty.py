@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from tidewolf.functions import MaxAffine
-from tidewolf.methods.steps.penalty import Task, solve
+from tidewolf.methods.steps.penalty import PenaltyTask, solve_penalty
 from tidewolf.sets import L2Ball
 
 SIZES, BLOCKS = (100, 1_000, 10_000), (32, 100, 316)
@@ -35,7 +35,7 @@ DEMANDED = 5.0
 Vector = np.ndarray[Any, np.dtype[np.float64]]
 
 
-def posed(n: int, b: int, p: int, seed: int = 0) -> Task:
+def posed(n: int, b: int, p: int, seed: int = 0) -> PenaltyTask:
     """The step of the table."""
     rng = np.random.default_rng(seed)
     block = MaxAffine(
@@ -43,7 +43,7 @@ def posed(n: int, b: int, p: int, seed: int = 0) -> Task:
     )
     y = rng.normal(size=n)
     y *= 0.9 / np.linalg.norm(y)
-    return Task(
+    return PenaltyTask(
         L2Ball(n),
         block,
         y,
@@ -54,12 +54,12 @@ def posed(n: int, b: int, p: int, seed: int = 0) -> Task:
     )
 
 
-def height(task: Task, x: Vector) -> float:
+def height(task: PenaltyTask, x: Vector) -> float:
     """h(x)."""
     return task.value(x, task.breach(x))
 
 
-def whole(task: Task, sparse: bool) -> tuple[Any, Vector, Any, Vector, Vector]:
+def whole(task: PenaltyTask, sparse: bool) -> tuple[Any, Vector, Any, Vector, Vector]:
     """P, c, G, h and lower bounds of the quadratic program in (u, xi)."""
     from scipy.sparse import csc_matrix, diags_array, hstack
 
@@ -78,7 +78,7 @@ def whole(task: Task, sparse: bool) -> tuple[Any, Vector, Any, Vector, Vector]:
     return csc_matrix(diags_array(stiff)), c, csc_matrix(hstack([csc_matrix(A), own])), right, least
 
 
-def piqp(task: Task, sparse: bool) -> Vector:
+def piqp(task: PenaltyTask, sparse: bool) -> Vector:
     """The whole in PIQP."""
     import piqp
 
@@ -91,7 +91,7 @@ def piqp(task: Task, sparse: bool) -> Vector:
     return np.array(solver.result.x)
 
 
-def osqp(task: Task) -> Vector:
+def osqp(task: PenaltyTask) -> Vector:
     """The whole in OSQP, at an accuracy it can reach."""
     import osqp
     from scipy.sparse import csc_matrix, eye_array, triu, vstack
@@ -114,7 +114,7 @@ def osqp(task: Task) -> Vector:
     return np.array(solver.solve().x)
 
 
-def clarabel(task: Task) -> Vector:
+def clarabel(task: PenaltyTask) -> Vector:
     """The whole in Clarabel."""
     import clarabel
     from scipy.sparse import csc_matrix, eye_array, hstack, triu, vstack
@@ -134,7 +134,7 @@ def clarabel(task: Task) -> Vector:
     )
 
 
-RIVALS: dict[str, Callable[[Task], Vector]] = {
+RIVALS: dict[str, Callable[[PenaltyTask], Vector]] = {
     "PIQP dense": lambda task: piqp(task, False),
     "PIQP sparse": lambda task: piqp(task, True),
     "OSQP": osqp,
@@ -179,7 +179,7 @@ def row(n: int, b: int, p: int) -> None:
     """One block, by everyone who can."""
     task = posed(n, b, p)
     start = height(task, task.y)
-    ours, solved = timed(partial(solve, task, ACCURACY * start))
+    ours, solved = timed(partial(solve_penalty, task, ACCURACY * start))
     lower = height(task, solved.x) - solved.gap
     print(
         f"  {n:6} {b:5} {p:6}  {'bundle':12} {1e3 * ours:9.1f} {solved.gap / start:9.1e} "

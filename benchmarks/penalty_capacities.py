@@ -24,7 +24,7 @@ import numpy as np
 import tidewolf as tw
 from benchmarks.graphs import layered
 from tidewolf.functions import Capacity
-from tidewolf.methods.steps.penalty import Task
+from tidewolf.methods.steps.penalty import PenaltyTask
 from tidewolf.methods.steps.penalty.bundle import bundle
 from tidewolf.methods.steps.penalty.capacities import Search
 
@@ -45,7 +45,7 @@ def the_set(name: str, n: int) -> Any:
     )
 
 
-def block(K: Any, rounds: int, kind: str, seed: int = 0) -> Task:
+def block(K: Any, rounds: int, kind: str, seed: int = 0) -> PenaltyTask:
     """A block with practical weights for a horizon of rounds^2, G_f = G_g = 1."""
     rng = np.random.default_rng(seed)
     n, c, R = len(K.center), np.asarray(K.center, dtype=float), K.radius
@@ -62,18 +62,18 @@ def block(K: Any, rounds: int, kind: str, seed: int = 0) -> Task:
         C, delta = C * np.where(rng.random(C.shape) < 0.02, 0.5, 1.0), 0.02 * delta
     else:
         C[:, rng.random(n) < 0.25] = 1e-3
-    task = Task(K, Capacity(C), y, d / np.linalg.norm(d), delta, rounds**0.5 / (2 * R), c)
+    task = PenaltyTask(K, Capacity(C), y, d / np.linalg.norm(d), delta, rounds**0.5 / (2 * R), c)
     if kind == "settled":
         y = Search(task, ACCURACY * scale(task), 100).run().x
         task = task._replace(y=y, constraints=Capacity(C * rng.uniform(0.97, 1.03, C.shape)))
     return task
 
 
-def scale(task: Task) -> float:
+def scale(task: PenaltyTask) -> float:
     return task.delta * task.breach(task.y) + float(np.linalg.norm(task.d)) * task.K.radius
 
 
-def cases(sizes: tuple[int, ...]) -> Iterator[tuple[str, int, int, str, Task]]:
+def cases(sizes: tuple[int, ...]) -> Iterator[tuple[str, int, int, str, PenaltyTask]]:
     for name in ("box", "flow"):
         for n in sizes:
             K = the_set(name, n)
@@ -119,7 +119,7 @@ def timed(made: Callable[[], Search], repeats: int) -> tuple[float, Search]:
     return statistics.median(times[1:] or times), search
 
 
-def beside_the_bundle(task: Task, asked: float, seconds: float) -> str:
+def beside_the_bundle(task: PenaltyTask, asked: float, seconds: float) -> str:
     """How long the bundle takes for the same block, and the bar."""
     start = perf_counter()
     solved = bundle(task, asked, 100)

@@ -19,7 +19,7 @@ import pytest
 import tidewolf as tw
 from tidewolf import learners, rivals
 from tidewolf.functions import Affine, Capacity, Custom, Linear, MaxAffine
-from tidewolf.methods.steps.slopes import each_within, within
+from tidewolf.methods.steps.slopes import tangent_part, tangent_slopes
 from tidewolf.sets import Birkhoff, Box, FlowPolytope, Simplex
 
 SETS = [Simplex(5), FlowPolytope.examples()[0], Birkhoff(3)]
@@ -123,14 +123,14 @@ def test_slopes_of_rounds_are_those_within_the_hull(K: Any) -> None:
     ]
     for batch in batches:
         expected = [np.linalg.norm(K.tangent(c)) for c in C]
-        np.testing.assert_allclose(each_within(K, "loss", batch, K.center), expected, rtol=1e-12)
+        np.testing.assert_allclose(tangent_slopes(K, "loss", batch, K.center), expected, rtol=1e-12)
 
 
 def test_what_is_only_across_the_hull_has_no_slope() -> None:
     K = Simplex(4)
     flat = Affine(1e6 * np.ones((3, 4)) / 3.0, np.full(3, 1e6))
-    assert each_within(K, "constraint", flat, K.center).tolist() == [0.0, 0.0, 0.0]
-    assert each_within(K, "constraint", Capacity(np.ones((1, 4))), K.center) == pytest.approx(
+    assert tangent_slopes(K, "constraint", flat, K.center).tolist() == [0.0, 0.0, 0.0]
+    assert tangent_slopes(K, "constraint", Capacity(np.ones((1, 4))), K.center) == pytest.approx(
         math.sqrt(0.75)
     )
 
@@ -138,6 +138,6 @@ def test_what_is_only_across_the_hull_has_no_slope() -> None:
 def test_a_large_part_across_the_hull_leaves_nothing_behind() -> None:
     K, rng = Simplex(7), np.random.default_rng(5)
     gradient = rng.standard_normal(7) + 1e9
-    along, slope = within(K, "loss", gradient, 1, None)
+    along, slope = tangent_part(K, "loss", gradient, 1, None)
     assert abs(along.sum()) <= 1e-14 * slope
     np.testing.assert_allclose(along, gradient - gradient.mean(), atol=1e-5)

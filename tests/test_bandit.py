@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import theorems
 import tidewolf as tw
 from tidewolf.core.arrays import frozen
 from tidewolf.core.errors import (
@@ -31,10 +32,9 @@ from tidewolf.core.randomness import gaussian_rows
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners import bandit_primal_dual
 from tidewolf.learners.bandit_primal_dual import BanditPrimalDual
-from tidewolf.learners.primal_dual import steps_for
-from tidewolf.learners.theorem.bandit_primal_dual import TheoremBanditPrimalDual
 from tidewolf.methods.steps import one_point, thresholds
 from tidewolf.methods.steps.one_point import centred, combined, directions
+from tidewolf.methods.steps.saddle import saddle_steps
 from tidewolf.projection import ActiveSet, afp_paper
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Shrunk, Simplex, VertexHull
 from tidewolf.testing import check_learner
@@ -86,7 +86,7 @@ def played(learner: Any, stream: tw.Stream) -> np.ndarray:
 
 @pytest.mark.parametrize("number", range(len(SETS)), ids=lambda number: repr(SETS[number]))
 def test_the_laws_hold_for_the_theorems_learner_on_every_set(number):
-    for learner in TheoremBanditPrimalDual.examples(SETS[number], 20):
+    for learner in theorems.examples(BanditPrimalDual, SETS[number], 20):
         check_learner(learner, seed=number)
 
 
@@ -234,7 +234,8 @@ def test_every_point_played_is_a_member_and_the_ball_around_x_is_inside(K, optio
         run = tw.run(learner, stream)
         assert run.max_excess <= 1e-12
         assert run.oracle_calls <= learner.calls_per_round * 300
-        x, mu = learner._around(run.final_state)
+        state = learner.in_stretch(run.final_state)
+        x, mu = state.point.x, learner.exploration_radius(state)
         assert all(K.excess(x + mu * u) <= 1e-12 for u in directions(K, 99, 0, 50))
         assert K.dimension == 0 or mu > 0.0
 
@@ -243,7 +244,7 @@ def test_every_point_played_is_a_member_and_the_ball_around_x_is_inside(K, optio
 def test_every_point_the_theorem_plays_is_a_member(K):
     least = thresholds.explorable_from(K.inner_radius, K.dimension) if K.dimension else 1
     for horizon in (least, 4 * least + 7):
-        learner = TheoremBanditPrimalDual(K, horizon, 10.0, 10.0, 10.0, 10.0)
+        learner = theorems.bandit_primal_dual(K, horizon, 10.0, 10.0, 10.0, 10.0)
         assert tw.run(learner, hostile(K, 300, 4)).max_excess <= 1e-12
 
 
@@ -253,7 +254,9 @@ def test_seeds_make_runs():
         played(BanditPrimalDual(DIAMOND, 200, seed=seed), stream).tobytes() for seed in (0, 0, 1)
     ]
     assert runs[0] == runs[1] != runs[2]
-    with pytest.raises(InvalidInput, match=r"A seed must be at least 0, not -1\."):
+    with pytest.raises(
+        InvalidInput, match=r"seed of BanditPrimalDual must be at least 0, not -1\."
+    ):
         BanditPrimalDual(DIAMOND, seed=-1)
 
 
@@ -264,7 +267,7 @@ def test_seeds_make_runs():
     "learner",
     [
         BanditPrimalDual(DIAMOND, 50, seed=3),
-        TheoremBanditPrimalDual(DIAMOND, 50, 9.0, 9.0, 9.0, 9.0),
+        theorems.bandit_primal_dual(DIAMOND, 50, 9.0, 9.0, 9.0, 9.0),
     ],
     ids=repr,
 )
@@ -373,7 +376,9 @@ def test_settings_are_refused_with_a_sentence(monkeypatch):
         ),
     ):
         BanditPrimalDual(3)
-    with pytest.raises(InvalidInput, match=r"loss_size must be greater than 0, not 0\."):
+    with pytest.raises(
+        InvalidInput, match=r"loss_size of BanditPrimalDual must be greater than 0, not 0\."
+    ):
         BanditPrimalDual(DIAMOND, loss_size=0)
     learner = BanditPrimalDual(DIAMOND, 50, block=4)
     with pytest.raises(
@@ -398,42 +403,40 @@ def test_the_last_block_is_ragged_and_costs_no_call():
 def test_past_the_horizon_it_restarts_with_twice_as_much_explores_less_far_and_says_so():
     learner, stream = BanditPrimalDual(L2Ball(3), horizon=200), hostile(L2Ball(3), 700, 0)
     run = tw.run(learner, stream)
-    assert (run.final_state.began, run.final_state.horizon) == (600, 800)
+    assert run.final_state.stretch[:2] == (600, 800)
     assert run.notes == (
         "The horizon of 200 rounds was passed: after round 600 the learner restarted with 800.",
     )
     assert run.max_excess <= 1e-12
     *_, last = tw.play(learner, stream[:200])
-    before, after = last.state, learner._in_stretch(last.state)
-    assert (before.t, after.t, after.lam, after.square_sum, after.began) == (
+    before, after = last.state, learner.in_stretch(last.state)
+    assert (before.t, after.t, after.lam, after.square_sum, after.stretch.began) == (
         200,
         200,
         0.0,
         0.0,
         200,
     )
-    assert learner._around(before)[1] == pytest.approx(2.0**0.25 * learner._around(after)[1])
-    np.testing.assert_allclose(after.active.x, before.active.x, atol=1e-15)
-    assert (after.largest_loss, after.mean_loss, after.calls, after.bank) == (
-        before.largest_loss,
-        before.mean_loss,
-        before.calls,
-        before.bank,
-    )
+    farther, nearer = learner.exploration_radius(before), learner.exploration_radius(after)
+    assert farther == pytest.approx(2.0**0.25 * nearer)
+    np.testing.assert_allclose(after.point.x, before.point.x, atol=1e-15)
+    assert (after.values, after.calls, after.bank) == (before.values, before.calls, before.bank)
     unknown = tw.run(BanditPrimalDual(DIAMOND), hostile(DIAMOND, 300, 0))
-    assert (unknown.final_state.began, unknown.final_state.horizon, unknown.notes) == (256, 512, ())
+    assert (unknown.final_state.stretch[:2], unknown.notes) == ((256, 512), ())
 
 
 @pytest.mark.parametrize("calls", [0.3, 1.0, 3.7])
 def test_the_budget_always_reaches_the_tolerance_and_what_is_left_refines(calls):
     T, K = 900, CappedSimplex(6, 0.5)
-    tol, learner = steps_for(T, calls).tol, BanditPrimalDual(K, T, calls)
+    tol, learner = saddle_steps(T, calls).tol, BanditPrimalDual(K, T, calls)
     assert tol is not None
     run = tw.run(learner, hostile(K, T, 2))
     assert run.distances.max() <= math.sqrt(tol) * K.radius * (1.0 + 1e-9)
     assert run.oracle_calls <= calls * T
     if calls >= 1.0:
-        assert run.distances.max() <= 0.25 * learner._around(run.final_state)[1] * (1.0 + 1e-9)
+        assert run.distances.max() <= 0.25 * learner.exploration_radius(run.final_state) * (
+            1.0 + 1e-9
+        )
 
 
 UNITS = {
@@ -490,7 +493,7 @@ def test_limits_that_no_point_keeps_never_overflow(depth):
     )
     for learner in (
         BanditPrimalDual(K, 300),
-        TheoremBanditPrimalDual(K, 350, 1e100, 1e100, 1e100, 1e100),
+        theorems.bandit_primal_dual(K, 350, 1e100, 1e100, 1e100, 1e100),
     ):
         run = tw.run(learner, stream)
         assert run.max_excess <= 1e-12
@@ -517,7 +520,7 @@ def test_values_that_grow_without_measure_never_overflow(dtype):
 
 def naive_practical(K: Any, stream: tw.Stream, T: int, seed: int) -> list[np.ndarray]:
     """`BanditPrimalDual(K, T)` one number at a time, but for the projection itself."""
-    b, _, nu, theta, tol, _ = steps_for(T, 1.0)
+    b, _, nu, theta, tol, _ = saddle_steps(T, 1.0)
     n, r, R = K.dimension, K.inner_radius, K.radius
     mu = min(math.sqrt(n * r / R) / T**0.25 * R, r / 2)
     shrunk = Shrunk(K, 1 - mu / r)
@@ -619,7 +622,7 @@ def test_the_theorem_is_algorithm_5_written_plainly(K, monkeypatch):
     monkeypatch.setattr(thresholds.BanditTheoremSteps, "__init__", hurried)
     T, G = 500, 4.0
     stream, start = hostile(K, T, 9), K.center + 0.1 * K.tangent(np.array([0.0, 1.0, 0.0]))
-    learner = TheoremBanditPrimalDual(K, T, 1.0, 1.0, G, 3.0, start)
+    learner = theorems.bandit_primal_dual(K, T, 1.0, 1.0, G, 3.0, start=start)
     ours = played(learner, stream)
     theirs = naive_theorem(K, stream, T, start, G)
     centers = ours - learner._mu(T) * directions(K, 0, 0, T)
@@ -716,7 +719,7 @@ def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(
         learner = BanditPrimalDual.theorem(K, horizon=2000, **dict.fromkeys(ONES, 2.0))
     run = tw.run(learner, hostile(K, 2000, 0))
     assert run.oracle_calls == 0
-    assert run.final_state.x.tobytes() == K.center.tobytes()
+    assert run.final_state.point.x.tobytes() == K.center.tobytes()
     assert len(run.notes) == 2
     assert learner.promise() == (None, None, " ".join(run.notes))
     assert str(thresholds.bandit_condition(*learner._given)) in run.notes[1]
@@ -772,7 +775,7 @@ def test_where_the_condition_holds_there_is_a_promise_and_no_warning():
     assert learner.promise().violation == pytest.approx(
         math.sqrt(ascent * (A + 2 * R * G_f * T)) + mu * G_g * T
     )
-    assert TheoremBanditPrimalDual(POINT, 10, 1.0, 1.0, 1.0, 1.0).promise() == (0.0, 0.0, "")
+    assert theorems.bandit_primal_dual(POINT, 10, 1.0, 1.0, 1.0, 1.0).promise() == (0.0, 0.0, "")
 
 
 # --- promises and learning ------------------------------------------------------------------------
@@ -813,7 +816,7 @@ def test_a_promise_is_the_formula_of_its_file():
     learner = BanditPrimalDual(
         K, T, loss_lipschitz=G_f, constraint_lipschitz=G_g, loss_size=M_f, constraint_size=M_g
     )
-    (b, _, nu, theta, tol, _), n, r, R = steps_for(T, 1.0), 2, 0.5, math.sqrt(2 / 3)
+    (b, _, nu, theta, tol, _), n, r, R = saddle_steps(T, 1.0), 2, 0.5, math.sqrt(2 / 3)
     k_f, k_g, mu, root = G_f * R / M_f, G_g * R / M_g, math.sqrt(n * r) * T**-0.25, math.sqrt
     assert tol is not None
     assert (k_f > 1) != (k_g > 1)

@@ -409,7 +409,7 @@ FORGERIES = [
     (SPARSE, array("y", put=lambda y: np.zeros(len(y) + 1))),
     (SPARSE, array("y", put=lambda y: y.astype(np.int64))),
     (SPARSE, array("y", put=lambda y: y.astype("U8"))),
-    (SPARSE, array("aimed", put=lambda y: y[None, :])),
+    (SPARSE, array("before_projection", put=lambda y: y[None, :])),
     (SPARSE, array(*ACTIVE, "weights", put=lambda w: 0.5 * w)),
     (SPARSE, array(*ACTIVE, "weights", put=lambda w: w[:-1])),
     (
@@ -513,7 +513,7 @@ def test_a_vertex_outside_the_set_is_refused(learner, change, states):
 
 def test_one_more_vertex_inside_the_set_is_not(states):
     change = idle(point=np.array([0.5, 0.5, 0.5]))
-    assert len(DENSE.load(forged(states[id(DENSE)], change)).active.weights) > 1
+    assert len(DENSE.load(forged(states[id(DENSE)], change)).point.active.weights) > 1
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+import theorems
 import tidewolf as tw
 from pairs import takes
 from tidewolf import learners, rivals
@@ -20,7 +21,6 @@ from tidewolf.evaluation import certificate
 from tidewolf.evaluation.certificate import SAMPLE, Certificate, CertificateCheck
 from tidewolf.functions import Affine, Capacity, Custom, Linear
 from tidewolf.learners import lyapunov_descent, primal_dual
-from tidewolf.learners.theorem.primal_dual import TheoremPrimalDual
 from tidewolf.methods.base import Bound
 from tidewolf.methods.steps import adagrad, saddle
 from tidewolf.problems.adversarial import COMMON
@@ -133,7 +133,7 @@ def test_every_example_of_every_learner_is_certified(name, K):
 
 def test_the_theorem_is_certified_and_promises_nothing_below_its_condition():
     found = tw.run(
-        TheoremPrimalDual(DIAMOND, 400, 1.0, 1.0, DIAMOND.lmo(np.ones(5))),
+        theorems.primal_dual(DIAMOND, 400, 1.0, 1.0, start=DIAMOND.lmo(np.ones(5))),
         stream("moving", DIAMOND, 400),
     ).certificate
     assert found.holds
@@ -152,15 +152,15 @@ def uphill(*step: Any) -> Any:
 
 
 def climb(y: Any, *step: Any) -> Any:
-    taken = adagrad.descend(y, *step)
-    return taken._replace(y=2.0 * y - taken.y)
+    taken, sums = adagrad.descend(y, *step)
+    return 2.0 * y - taken, sums
 
 
-def undamped(
-    x: Any, y: Any, lam: float, d: Any, q: float, n: int, eta: float, nu: float, *rest: float
-) -> Any:
+def undamped(x: Any, y: Any, lam: float, gradients: Any, violation: float, *rest: Any) -> Any:
     """The dual step without its damping."""
-    return saddle.saddle_step(x, y, lam, d, q, n, eta, nu, *rest)._replace(lam=lam + nu * q)
+    _, steps, unit = rest
+    taken = saddle.saddle_step(x, y, lam, gradients, violation, *rest)
+    return taken._replace(lam=lam + steps.nu * violation / (unit.constraint * unit.length))
 
 
 NEAREST = ActiveSet.nearest
@@ -271,7 +271,7 @@ def test_calls_spent_before_they_are_earned_are_seen():
 
 
 def test_a_point_outside_is_seen(monkeypatch):
-    monkeypatch.setattr(tw.LyapunovDescent, "act", lambda self, state: 1.001 * state.active.x)
+    monkeypatch.setattr(tw.LyapunovDescent, "act", lambda self, state: 1.001 * state.point.x)
     assert "every played point is a member of the set" in failures(
         tw.LyapunovDescent(Simplex(4)), stream("moving", Simplex(4), 20)
     )
@@ -375,12 +375,12 @@ def test_the_sample_is_small_and_spread_over_the_run():
     )
     run = tw.run(learner, stream("random signs", Simplex(6), 1000))
     states = [played.state for played in tw.play(learner, run.stream)]
-    moved = [state for state in states if state.aimed is not state.y]
+    moved = [state for state in states if state.point.before_projection is not state.point.y]
     stride = 1 << ((len(moved) - 1) // SAMPLE).bit_length()
     assert len(moved) > 2 * SAMPLE
     assert SAMPLE // 2 <= len(run.audit.sample) <= SAMPLE
-    assert [kept.aimed.tobytes() for kept in run.audit.sample] == [
-        state.aimed.tobytes() for state in moved[::stride]
+    assert [kept.before_projection.tobytes() for kept in run.audit.sample] == [
+        state.point.before_projection.tobytes() for state in moved[::stride]
     ]
 
 

@@ -160,14 +160,14 @@ def test_learners_states_come_back_whole(learner):
     for name, part in state._asdict().items():
         assert type(getattr(back, name)) is type(part), name
     if isinstance(learner, LyapunovDescent):
-        count = len(state.active.weights)
-        assert isinstance(back.active, ActiveSet)
-        assert len(back.active.weights) == count == len(back.active.atoms)
+        count = len(state.point.active.weights)
+        assert isinstance(back.point.active, ActiveSet)
+        assert len(back.point.active.weights) == count == len(back.point.active.atoms)
         assert (
-            back.active.atoms.gram[:count, :count].tobytes()
-            == state.active.atoms.gram[:count, :count].tobytes()
+            back.point.active.atoms.gram[:count, :count].tobytes()
+            == state.point.active.atoms.gram[:count, :count].tobytes()
         )
-        assert back.active.x.tobytes() == state.active.x.tobytes()
+        assert back.point.active.x.tobytes() == state.point.active.x.tobytes()
 
 
 def test_what_cannot_be_saved_is_named():
@@ -263,6 +263,11 @@ def test_a_body_that_is_no_archive_is_refused(body):
         LEARNER.load(b"tidewolf state 2\n" + hashlib.sha256(body).digest() + body)
 
 
+def active_set(manifest: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = manifest["fields"]["point"]["record"]["active"]
+    return found
+
+
 def test_a_newer_file_is_refused():
     with pytest.raises(
         NewerFormat,
@@ -272,9 +277,7 @@ def test_a_newer_file_is_refused():
         ),
     ):
         LEARNER.load(SAVED.replace(b"state 2\n", b"state 3\n", 1))
-    strange = repacked(
-        SAVED, lambda manifest: manifest["fields"]["active"].update(stored="hypergraph")
-    )
+    strange = repacked(SAVED, lambda manifest: active_set(manifest).update(stored="hypergraph"))
     with pytest.raises(
         NewerFormat,
         match=(
@@ -379,7 +382,7 @@ checkpoint.write(path, learner.save(list(tw.play(learner, stream[start:stop], st
     learner = LyapunovDescent(CappedSimplex(5, 0.5), horizon=30, block=3)
     whole, split = (learner.load((tmp_path / name).read_bytes()) for name in ("whole", "split"))
     assert whole.t == split.t == 40
-    np.testing.assert_allclose(whole.active.x, split.active.x, atol=1e-9)
+    np.testing.assert_allclose(whole.point.x, split.point.x, atol=1e-9)
     rng = np.random.default_rng(0)
     stream = tw.Stream(Linear(rng.standard_normal((40, 5))), Capacity(rng.random((40, 5))))
     here = list(tw.play(learner, stream[11:], list(tw.play(learner, stream[:11]))[-1].state))[

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import theorems
 import tidewolf as tw
 from tidewolf.core.errors import (
     FrozenRegime,
@@ -24,11 +25,11 @@ from tidewolf.core.errors import (
 )
 from tidewolf.core.feedback import FullInformation
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic
-from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty, steps_for
-from tidewolf.learners.theorem.drift_plus_penalty import TheoremDriftPlusPenalty
-from tidewolf.methods.steps.drift import Block, Last, Tally, drift
+from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty, drift_block
+from tidewolf.methods.steps.drift import DriftBlock, Last, Tally, drift
 from tidewolf.methods.steps.limits import Limits
-from tidewolf.methods.steps.penalty import solve
+from tidewolf.methods.steps.penalty import solve_penalty
+from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
 from tidewolf.testing import check_learner
 
@@ -68,7 +69,7 @@ def opposed(K: Any, rounds: int, seed: int, turns: int = 4) -> tw.Stream:
 
 @pytest.mark.parametrize("number", range(len(SETS)), ids=lambda number: repr(SETS[number]))
 def test_the_theorem_keeps_the_laws_on_every_set(number):
-    for learner in TheoremDriftPlusPenalty.examples(SETS[number], 20):
+    for learner in theorems.examples(DriftPlusPenalty, SETS[number], 20):
         check_learner(learner, seed=number)
 
 
@@ -125,7 +126,8 @@ def test_the_whole_run_is_an_interval():
 def test_an_interval_without_a_whole_block_costs_slopes_times_diameter():
     learner = DriftPlusPenalty(DIAMOND, horizon=40, block=10)
     run = tw.run(learner, opposed(DIAMOND, 40, 2))
-    steepest = run.final_state.steepest_loss, run.final_state.steepest_constraint
+    slopes = run.final_state.slopes
+    steepest = slopes.steepest_loss, slopes.steepest_constraint
     assert learner.bound_between(run, 12, 19)[:2] == pytest.approx(
         tuple(7 * s * DIAMOND.diameter for s in steepest)
     )
@@ -160,10 +162,10 @@ def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
     answers: list[Any] = []
 
     def seen(task: Any, accuracy: float, budget: int) -> Any:
-        answers.append((task, solve(task, accuracy, looks)))
+        answers.append((task, solve_penalty(task, accuracy, looks)))
         return answers[-1][1]
 
-    monkeypatch.setattr("tidewolf.methods.steps.drift.solve", seen)
+    monkeypatch.setattr("tidewolf.methods.steps.drift.solve_penalty", seen)
     T, growth = 100, np.logspace(-1.0, 0.5, 100)
     stream = opposed(K, T, 4)
     A, b = (
@@ -190,11 +192,11 @@ def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
         n = len(p.losses)
         if t in stretches:
             before, last_weight, last_hold = (
-                before._replace(y=before.active.x, distance=0.0),
+                before._replace(point=before.point.at_rest()),
                 0.0,
                 0.0,
             )
-        x, y, block = before.active.x, before.y, stream[t : t + n]
+        x, y, block = before.point.x, before.point.y, stream[t : t + n]
         if p.state.open.rounds:  # a block that was not finished
             break
         g, d = block.constraints.values(x), K.tangent(block.losses.C.sum(0)) / n
@@ -229,7 +231,7 @@ def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
 def test_factors_that_grow_cost_their_growth_and_those_that_fall_nothing():
     K, rng = Simplex(4), np.random.default_rng(1)
     limits, d = Affine(rng.standard_normal((2, 4)), np.zeros(2)), K.tangent(rng.standard_normal(4))
-    block = Block(2, limits, 2.0 * d, 0.0, 0.0, K.center, 0.0, 0.9)
+    block = DriftBlock(2, limits, 2.0 * d, 0.0, 0.0, K.center, 0.0, 0.9)
     last, tally, weight, hold = Last(), Tally(), 0.0, 0.0
     for loss_slope, alpha in ((1.0, 2.0), (1.5, 2.5), (1.2, 2.0), (4.0, 2.4)):
         now = 2 * loss_slope * alpha / 2.0 * 0.81, alpha / 2.0 * 0.81
@@ -277,9 +279,9 @@ def _cone_slope(t: int, x: Any) -> Any:
 
 
 def test_blocks_are_as_long_as_they_should_be_and_the_last_is_ragged_and_costs_no_call():
-    assert steps_for(1000, 1.0)[0] == 82
-    assert steps_for(1000, 4.0)[0] == 41
-    assert steps_for(5, 1.0, 99) == (5, None)
+    assert drift_block(1000, 1.0)[0] == 82
+    assert drift_block(1000, 4.0)[0] == 41
+    assert drift_block(5, 1.0, 99) == (5, None)
     learner = DriftPlusPenalty(DIAMOND, horizon=100, block=30, calls_per_round=2.0)
     played = list(tw.play(learner, opposed(DIAMOND, 100, 0)))
     assert [p.state.t for p in played] == [30, 60, 90, 100]
@@ -290,12 +292,12 @@ def test_blocks_are_as_long_as_they_should_be_and_the_last_is_ragged_and_costs_n
 def test_past_the_horizon_it_restarts_with_twice_as_much_and_says_so():
     learner = DriftPlusPenalty(DIAMOND, horizon=20)
     run = tw.run(learner, opposed(DIAMOND, 70, 0))
-    assert (run.final_state.began, run.final_state.horizon) == (60, 80)
+    assert run.final_state.stretch[:2] == (60, 80)
     assert run.notes == (
         "The horizon of 20 rounds was passed: after round 60 the learner restarted with 80.",
     )
     unknown = tw.run(DriftPlusPenalty(DIAMOND), opposed(DIAMOND, 300, 0))
-    assert (unknown.final_state.began, unknown.final_state.horizon, unknown.notes) == (256, 512, ())
+    assert (unknown.final_state.stretch[:2], unknown.notes) == ((256, 512), ())
 
 
 @pytest.mark.parametrize(
@@ -329,7 +331,7 @@ def test_powers_of_two_in_the_units_change_no_bit_of_a_decision(options):
 @settings(max_examples=5)
 def test_the_budget_always_reaches_the_tolerance(seed, calls):
     K, T = (HULL, DIAMOND, CappedSimplex(6, 0.5))[seed % 3], 1000
-    tol = steps_for(T, calls)[1]
+    tol = drift_block(T, calls)[1]
     assert tol is not None
     run = tw.run(DriftPlusPenalty(K, T, calls), opposed(K, T, seed))
     assert run.distances.max() <= math.sqrt(tol) * K.radius * (1.0 + 1e-9)
@@ -355,7 +357,7 @@ def test_one_round_at_a_time_does_what_a_whole_block_does(K):
     for seen in rounds_of(stream):
         state = learner.update(state, seen)
     whole = tw.run(learner, stream).final_state
-    np.testing.assert_allclose(state.active.x, whole.active.x, atol=1e-4)
+    np.testing.assert_allclose(state.point.x, whole.point.x, atol=1e-4)
     assert state.tally.price == pytest.approx(whole.tally.price, rel=1e-4, abs=1e-4)
 
 
@@ -469,7 +471,8 @@ def test_neighbours_of_one_kind_are_kept_as_one():
         ("Capacity", 2),
         ("Affine", 1),
     ]
-    assert limits.whole(Affine.one([2.0], 0.0)).parts[-1] == Affine([[1.0], [2.0]], [0.0, 0.0])
+    more = limits.with_last(Affine.one([2.0], 0.0)).whole()
+    assert more.parts[-1] == Affine([[1.0], [2.0]], [0.0, 0.0])
 
 
 def test_bad_feedback_is_refused_with_a_sentence():
@@ -514,7 +517,7 @@ def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(
         )
     run = tw.run(learner, opposed(K, 900, 0))
     assert run.oracle_calls == 0
-    assert run.final_state.active.x.tobytes() == K.center.tobytes()
+    assert run.final_state.point.x.tobytes() == K.center.tobytes()
     assert len(run.notes) == 1
 
 
@@ -527,7 +530,7 @@ def test_above_the_thaw_it_moves():
     C, A = np.broadcast_to([1.0, 0.0, 0.0], (T, 3)), np.broadcast_to([0.0, 1.0, 0.0], (T, 3))
     run = tw.run(learner, tw.Stream(Linear(C), Affine(A, np.zeros(T))))
     assert 0 < run.oracle_calls <= T
-    assert run.final_state.active.x[0] < 0.99
+    assert run.final_state.point.x[0] < 0.99
     assert run.max_excess <= 1e-12
     assert run.losses.sum() + T <= run.bound.regret <= learner.promise().regret
 
@@ -539,8 +542,8 @@ def test_what_is_no_set_is_refused_with_a_sentence():
 
 
 def test_the_settings_are_the_theorems():
-    learner = TheoremDriftPlusPenalty(L2Ball(2, 2.0), 10_000, 3.0, 5.0)
-    block, alpha, delta = learner._settings(10_000, 3.0, 5.0)
+    learner = theorems.drift_plus_penalty(L2Ball(2, 2.0), 10_000, 3.0, 5.0)
+    block, alpha, delta = learner._steps(10_000, Slopes(3.0, 5.0))
     assert (block, 3.0 * alpha, 3.0 * delta) == (
         100,
         pytest.approx(3.0 / 2.0 * 10.0),

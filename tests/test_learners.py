@@ -275,27 +275,27 @@ def test_check_learner_refuses_what_is_no_learner_or_no_stream():
         (
             lambda kind: kind(Simplex(2), horizon=0),
             InvalidInput,
-            r"The horizon must be at least 1, not 0\.",
+            r"horizon of \w+ must be at least 1, not 0\.",
         ),
         (
             lambda kind: kind(Simplex(2), horizon=2.5),
             InvalidInput,
-            r"The horizon must be a whole number, not 2\.5\.",
+            r"horizon of \w+ must be a whole number, not 2\.5\.",
         ),
         (
             lambda kind: kind(Simplex(2), caution=0),
             InvalidInput,
-            r"caution must be greater than 0, not 0\.",
+            r"caution of \w+ must be greater than 0, not 0\.",
         ),
         (
             lambda kind: kind(Simplex(2), loss_lipschitz=-1),
             InvalidInput,
-            r"loss_lipschitz must be greater than 0, not -1\.",
+            r"loss_lipschitz of \w+ must be greater than 0, not -1\.",
         ),
         (
             lambda kind: kind(Simplex(2), constraint_lipschitz="x"),
             WrongType,
-            r"constraint_lipschitz must be a number, not 'x'\.",
+            r"constraint_lipschitz of \w+ must be a number, not 'x'\.",
         ),
     ],
 )
@@ -535,7 +535,7 @@ def plain_bounds(learner: Learner[Any], stream: tw.Stream) -> tuple[float, float
     G_f = G_g = B = paid = norms = S = sigma = Q = 0.0
     for t in range(len(stream)):
         x = learner.act(states[t])
-        y = states[t].y if descent else x
+        y = states[t].point.y if descent else x
         C, A, breach = (
             K.tangent(stream.losses.C[t]),
             K.tangent(stream.constraints.A[t]),
@@ -611,10 +611,8 @@ def test_a_block_that_is_still_open_has_its_bound(rounds):
     state, open_rounds = run.final_state, rounds % 3
     assert state.open.rounds == open_rounds
     if open_rounds:
-        closed = learner._closed(
-            state._replace(open=learner.start().open, t=state.t - open_rounds), state.open
-        )
-        assert run.bound == learner._weights.bound(closed.ledger, closed.surrogate_bound)
+        cut = learner.finish_block(state._replace(open=learner.start().open), state.open)
+        assert run.bound == learner._weights.bound(cut.ledger, cut.descent.regret_bound)
 
 
 def beyond_somewhere() -> set[str]:
@@ -747,7 +745,7 @@ def test_seasons_that_exclude_each_other_are_proved_hopeless_by_what_was_paid(ki
     state = run.final_state
     assert (
         0.0
-        < state.surrogate_bound + 0.01 * K.diameter * state.ledger.loss_norms
+        < state.descent.regret_bound + 0.01 * K.diameter * state.ledger.loss_norms
         < 0.9 * state.ledger.paid
     )
     assert run.learner.bound(run) == Bound(run.learner.bound(run).regret, None, HOPELESS)

@@ -36,7 +36,7 @@ STREAM = tw.Stream(tw.functions.Linear(np.eye(3)), tw.functions.Capacity(np.full
         (
             lambda: tw.LyapunovDescent(K, horizon="100"),
             WrongType,
-            "The horizon must be a number, not '100'",
+            "horizon of LyapunovDescent must be a number, not '100'",
         ),
         (lambda: tw.LyapunovDescent(K, horizon=True), WrongType, "must be a number, not True"),
         (lambda: tw.LyapunovDescent(K, horizon=10**400), NotFinite, "too large to compute with"),
@@ -48,7 +48,7 @@ STREAM = tw.Stream(tw.functions.Linear(np.eye(3)), tw.functions.Capacity(np.full
         (
             lambda: tw.LyapunovDescent(K, caution=0),
             InvalidInput,
-            "caution must be greater than 0, not 0",
+            "caution of LyapunovDescent must be greater than 0, not 0",
         ),
         (
             lambda: tw.run("learner", STREAM),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.methods.steps.overshoot import given_back
+from tidewolf.methods.steps.overshoot import soften_overshoot
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -23,7 +23,7 @@ def step(seed, n, owed, kept, size=1.0):
     y, x, a, push = size * rng.normal(size=(4, n))
     eta = rng.exponential()
     plain = y - eta * (a + push)
-    return rng, y, x, a, push, eta, plain, given_back(plain, x, push, owed, eta, kept)
+    return rng, y, x, a, push, eta, plain, soften_overshoot(plain, x, push, owed, eta, kept)
 
 
 @given(
@@ -56,9 +56,9 @@ def test_no_point_that_keeps_the_limit_ends_up_farther_than_a_plain_step_may_lea
     owed=st.sampled_from([0.0, 1e-3, 1.0, 30.0]),
     kept=st.floats(0.0, 1.0),
 )
-def test_what_is_given_back_is_that_share_of_what_was_too_much(seed, n, owed, kept):
+def test_what_is_soften_overshoot_is_that_share_of_what_was_too_much(seed, n, owed, kept):
     _, _, x, _, push, eta, plain, moved = step(seed, n, owed, kept)
-    least = given_back(plain, x, push, owed, eta, 0.0)
+    least = soften_overshoot(plain, x, push, owed, eta, 0.0)
     np.testing.assert_allclose(moved, kept * plain + (1.0 - kept) * least, atol=1e-9)
     before, after = (owed + push @ (end - x) for end in (plain, least))
     if before >= 0.0:
@@ -75,7 +75,7 @@ def test_what_is_given_back_is_that_share_of_what_was_too_much(seed, n, owed, ke
 
 def test_a_push_of_nothing_gives_nothing_back():
     y = np.array([1.0, 2.0])
-    assert given_back(y, np.zeros(2), np.zeros(2), 0.0, 1.0, 0.0) is y
+    assert soften_overshoot(y, np.zeros(2), np.zeros(2), 0.0, 1.0, 0.0) is y
 
 
 def test_the_flagship_goes_less_far_past_a_limit_the_less_cautious_it_is():
@@ -100,7 +100,7 @@ def test_more_calls_a_round_aim_nearer():
 
     def aimed(**settings):
         learner = tw.LyapunovDescent(K, horizon=10, **settings)
-        return learner.companion(learner.start()).tolerance2 / K.radius**2
+        return learner.last_projection(learner.start()).tolerance2 / K.radius**2
 
     assert aimed() == aimed(calls_per_round=0.1) == pytest.approx(1e-3)
     assert aimed(calls_per_round=1e5) == pytest.approx(1e-9)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tidewolf.core.batch import Batch
 from tidewolf.functions import Affine, Capacity, Custom, Linear, MaxAffine, Quadratic
-from tidewolf.methods.steps.penalty import Solved, Task, solve
+from tidewolf.methods.steps.penalty import PenaltySolution, PenaltyTask, solve_penalty
 from tidewolf.methods.steps.penalty.cuts import no_cuts
 from tidewolf.methods.steps.penalty.multipliers import feasible, multipliers
 from tidewolf.sets import Box, FlowPolytope, L2Ball, Simplex
@@ -60,8 +60,8 @@ def posed(
     delta: float,
     alpha: float,
     far: float = 0.8,
-) -> Task:
-    return Task(
+) -> PenaltyTask:
+    return PenaltyTask(
         K,
         constraints,
         member(K, rng, far),
@@ -72,17 +72,20 @@ def posed(
     )
 
 
-def h(task: Task, x: np.ndarray[Any, Any]) -> float:
+def h(task: PenaltyTask, x: np.ndarray[Any, Any]) -> float:
     return task.value(x, task.breach(x))
 
 
-def scale(task: Task) -> float:
+def scale(task: PenaltyTask) -> float:
     """How large h is about y: what accuracies are relative to."""
     return abs(h(task, task.y)) + float(np.linalg.norm(task.d)) * task.K.radius
 
 
 def honest(
-    task: Task, solved: Solved, rng: np.random.Generator, *others: np.ndarray[Any, Any]
+    task: PenaltyTask,
+    solved: PenaltySolution,
+    rng: np.random.Generator,
+    *others: np.ndarray[Any, Any],
 ) -> None:
     """The answer is in the ball and hull, its numbers are its own, and nothing sampled is below the
     quadratic that certifies it.
@@ -127,7 +130,7 @@ def test_piecewise_linear_blocks_are_solved_to_the_accuracy_asked_for(
     task = posed(K, pieces(K, rng, b, p, ties), rng, delta, alpha, far)
     next_to_linear = alpha < 1e-3 * delta  # digits of x are lost in slopes that cancel
     accuracy = (1e-5 if next_to_linear else 1e-8) * scale(task)
-    solved = solve(task, accuracy)
+    solved = solve_penalty(task, accuracy)
     honest(task, solved, rng)
     assert solved.gap <= accuracy
     assert solved.looks <= 60
@@ -144,8 +147,8 @@ def test_half_a_block_and_a_block_twice_are_the_same_step(
     task = posed(K, block, rng, delta, alpha)
     accuracy = 1e-11 * scale(task)
     once, again = (
-        solve(task, accuracy),
-        solve(task._replace(constraints=twice, delta=delta / 2), accuracy),
+        solve_penalty(task, accuracy),
+        solve_penalty(task._replace(constraints=twice, delta=delta / 2), accuracy),
     )
     assert abs(h(task, once.x) - h(task, again.x)) <= once.gap + again.gap + 1e-13 * scale(task)
     apart = np.sqrt(2 * once.gap / alpha) + np.sqrt(2 * again.gap / alpha) + 1e-7 * K.radius
@@ -161,7 +164,7 @@ def test_units_do_not_matter(kind: str, by: float, seed: int) -> None:
     block = pieces(K, rng, 6, 3, False)
     task = posed(K, block, rng, 3.0, 0.5)
     if kind == "length":  # x by `by`: slopes shrink, values stay
-        other = Task(
+        other = PenaltyTask(
             L2Ball(4, by),
             MaxAffine(block.A / by, block.b),
             task.y * by,
@@ -181,7 +184,10 @@ def test_units_do_not_matter(kind: str, by: float, seed: int) -> None:
             task._replace(constraints=MaxAffine(block.A * by, block.b * by), delta=task.delta / by),
             1.0,
         )
-    ours, theirs = solve(task, 1e-9 * scale(task)), solve(other, 1e-9 * scale(other))
+    ours, theirs = (
+        solve_penalty(task, 1e-9 * scale(task)),
+        solve_penalty(other, 1e-9 * scale(other)),
+    )
     assert theirs.gap <= 1e-9 * scale(other)
     close = 2 * np.sqrt(2 * 1e-9 * scale(task) / task.alpha)
     assert np.linalg.norm(ours.x - theirs.x * there) <= close
@@ -197,8 +203,8 @@ def test_capacities_are_maxima_of_coordinates(name: str, seed: int, b: int, delt
     task = posed(K, Capacity(c), rng, delta, 0.7)
     accuracy = 1e-10 * scale(task)
     one, other = (
-        solve(task, accuracy),
-        solve(task._replace(constraints=MaxAffine(coordinates, c.reshape(b, n))), accuracy),
+        solve_penalty(task, accuracy),
+        solve_penalty(task._replace(constraints=MaxAffine(coordinates, c.reshape(b, n))), accuracy),
     )
     assert max(one.gap, other.gap) <= accuracy
     assert abs(h(task, one.x) - h(task, other.x)) <= accuracy
@@ -213,7 +219,10 @@ def test_linear_and_affine_blocks_are_blocks_of_one_piece(seed: int) -> None:
         (Affine(C, C[:, 0]), MaxAffine(C[:, None], C[:, :1])),
     ):
         task = posed(K, block, np.random.default_rng(seed), 2.0, 0.3)
-        one, other = solve(task, 1e-10), solve(task._replace(constraints=same), 1e-10)
+        one, other = (
+            solve_penalty(task, 1e-10),
+            solve_penalty(task._replace(constraints=same), 1e-10),
+        )
         assert max(one.gap, other.gap) <= 1e-10
         assert abs(h(task, one.x) - h(task, other.x)) <= 1e-10
 
@@ -241,7 +250,7 @@ def test_quadratics_reach_a_stated_gap(
         alpha,
     )
     accuracy = 1e-6 * scale(task)
-    solved = solve(task, accuracy)
+    solved = solve_penalty(task, accuracy)
     honest(task, solved, rng)
     assert solved.gap <= accuracy
 
@@ -269,7 +278,7 @@ def test_unknown_functions_stop_at_the_budget_with_an_honest_gap(
 ) -> None:
     rng = np.random.default_rng(seed)
     task = posed(K, cones(K, rng, 5), rng, 20.0, 0.1)
-    solved, longer = solve(task, 0.0, budget), solve(task, 1e-6 * scale(task))
+    solved, longer = solve_penalty(task, 0.0, budget), solve_penalty(task, 1e-6 * scale(task))
     honest(task, solved, rng, longer.x)
     honest(task, longer, rng, solved.x)
     assert solved.looks <= budget
@@ -285,9 +294,9 @@ def test_an_answer_found_before_its_certificate_is_off_from_where_that_is_least(
     for seed in range(60):
         rng = np.random.default_rng(seed)
         task = posed(K, pieces(K, rng, 1, 4, False), rng, 0.1, 1.0)
-        exact = solve(task, 1e-9 * scale(task)).x
+        exact = solve_penalty(task, 1e-9 * scale(task)).x
         for budget in (2, 3):
-            solved = solve(task, 0.0, budget)
+            solved = solve_penalty(task, 0.0, budget)
             honest(task, solved, rng, exact)
             points = [exact, *(member(K, rng, far) for far in np.linspace(0.0, 1.0, 20))]
             around = [
@@ -315,7 +324,7 @@ def test_looks_are_counted_and_more_of_them_are_never_worse() -> None:
     task, before = posed(K, counted, rng, 20.0, 0.01), np.inf
     for budget in range(1, 20):
         seen.clear()
-        solved = solve(task, 0.0, budget)
+        solved = solve_penalty(task, 0.0, budget)
         assert len(seen) == 5 * solved.looks <= 5 * budget
         assert h(task, solved.x) <= before
         before = h(task, solved.x)
@@ -333,7 +342,7 @@ def test_curved_constraints_that_cuts_alone_describe_badly_are_solved_in_few_loo
         np.full(b, 1.0 if infeasible else -0.1),
     )
     task = posed(L2Ball(n), block, rng, 32.0, 1e-3, 0.9)
-    solved = solve(task, 1e-6 * scale(task))
+    solved = solve_penalty(task, 1e-6 * scale(task))
     assert solved.gap <= 1e-6 * scale(task)
     assert solved.looks <= 50
 
@@ -343,7 +352,7 @@ def test_curved_constraints_that_cuts_alone_describe_badly_are_solved_in_few_loo
 def test_without_a_breach_one_look_is_exact(K: Any, seed: int, delta: float, alpha: float) -> None:
     rng = np.random.default_rng(seed)
     task = posed(K, MaxAffine(np.zeros((3, 2, *K.shape)), np.ones((3, 2))), rng, delta, alpha)
-    solved = solve(task, 0.0)
+    solved = solve_penalty(task, 0.0)
     np.testing.assert_array_equal(solved.x, task.nearest(task.d))
     assert (solved.breach, solved.gap, solved.looks) == (0.0, 0.0, 1)
 
@@ -353,20 +362,20 @@ def test_without_a_breach_one_look_is_exact(K: Any, seed: int, delta: float, alp
 def test_a_constant_breach_moves_nothing(K: Any, seed: int) -> None:
     rng = np.random.default_rng(seed)
     task = posed(K, Affine(np.zeros((4, *K.shape)), [-1.0, -1e8, -1e-8, 1.0]), rng, 2.0, 0.5)
-    solved = solve(task, 1e-6)
+    solved = solve_penalty(task, 1e-6)
     np.testing.assert_allclose(solved.x, task.nearest(task.d), atol=1e-12)
     assert solved.gap <= 1e-6
 
 
 def test_a_set_of_one_point_has_one_answer() -> None:
     K = Simplex(1)
-    task = Task(K, Affine([[1.0]], [0.0]), np.ones(1), np.zeros(1), 5.0, 0.1, np.ones(1))
-    assert solve(task, 0.0) == Solved(np.ones(1), 1.0, 0.0, 0.0, 1)
+    task = PenaltyTask(K, Affine([[1.0]], [0.0]), np.ones(1), np.zeros(1), 5.0, 0.1, np.ones(1))
+    assert solve_penalty(task, 0.0) == PenaltySolution(np.ones(1), 1.0, 0.0, 0.0, 1)
 
 
 def test_full_rounds_push_with_delta() -> None:
     K = L2Ball(2, 10.0)
-    task = Task(
+    task = PenaltyTask(
         K,
         Affine([[1.0, 0.0], [0.0, 1.0]], [-50.0, -50.0]),
         np.zeros(2),
@@ -375,15 +384,15 @@ def test_full_rounds_push_with_delta() -> None:
         2.0,
         np.zeros(2),
     )
-    np.testing.assert_allclose(solve(task, 1e-12).x, [-1.5, -1.5])
+    np.testing.assert_allclose(solve_penalty(task, 1e-12).x, [-1.5, -1.5])
 
 
 def test_without_drift_the_nearest_point_that_keeps_the_constraint_is_found() -> None:
     K = L2Ball(2, 10.0)
-    task = Task(
+    task = PenaltyTask(
         K, Affine.one([3.0, 4.0], 5.0), np.array([3.0, 4.0]), np.zeros(2), 1e3, 1.0, np.zeros(2)
     )
-    np.testing.assert_allclose(solve(task, 1e-12).x, [0.6, 0.8], atol=1e-9)
+    np.testing.assert_allclose(solve_penalty(task, 1e-12).x, [0.6, 0.8], atol=1e-9)
 
 
 @each_set
@@ -434,5 +443,5 @@ def test_a_conic_solver_agrees(name: str, delta: float, alpha: float) -> None:
         )
         inside = [cp.norm(x - task.center) <= K.radius, x - task.center == hull @ (x - task.center)]
         best = cp.Problem(cp.Minimize(cost), inside).solve(solver=cp.CLARABEL)
-        solved = solve(task, 1e-8 * scale(task))
+        solved = solve_penalty(task, 1e-8 * scale(task))
         assert abs(h(task, solved.x) - best) <= 1e-6 * scale(task)

@@ -13,16 +13,15 @@ from hypothesis import strategies as st
 
 from polytopes import layered, random_flow_polytope
 from tidewolf.functions import Capacity
-from tidewolf.methods.steps.penalty import Task, capacities, hull, interior
+from tidewolf.kernels import penalty as kernels
+from tidewolf.methods.steps.penalty import PenaltyTask, capacities, hull, interior
 from tidewolf.methods.steps.penalty.capacities import (
     Part,
     Proposal,
     Search,
-    ascend,
     closed_form,
     dual_ascent,
     interior_point,
-    share,
 )
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, Translated, VertexHull
 
@@ -45,7 +44,7 @@ SETS = {
 seeds = st.integers(0, 2**32 - 1)
 
 
-def random_task(K: Any, seed: int) -> Task:
+def random_task(K: Any, seed: int) -> PenaltyTask:
     """A step of any kind: y inside or on the border, capacities loose, tight, negative, tied, out
     of reach; any weights.
     """
@@ -69,10 +68,12 @@ def random_task(K: Any, seed: int) -> Task:
             C[:] = C[0]
         case 2:
             C[rng.random(C.shape) < 0.3] = 1e200
-    return Task(K, Capacity(C), y, d, 10.0 ** rng.uniform(-3, 3), 10.0 ** rng.uniform(-3, 3) / R, c)
+    return PenaltyTask(
+        K, Capacity(C), y, d, 10.0 ** rng.uniform(-3, 3), 10.0 ** rng.uniform(-3, 3) / R, c
+    )
 
 
-def scale(task: Task) -> float:
+def scale(task: PenaltyTask) -> float:
     """What h is made of at y and at the end of the ball."""
     R = task.K.radius
     return (
@@ -82,7 +83,7 @@ def scale(task: Task) -> float:
     )
 
 
-def members(task: Task, x: np.ndarray, seed: int, count: int = 40) -> list[np.ndarray]:
+def members(task: PenaltyTask, x: np.ndarray, seed: int, count: int = 40) -> list[np.ndarray]:
     """Points of the ball and hull, near x and anywhere."""
     rng, R, points = np.random.default_rng(seed), task.K.radius, []
     for _ in range(count):
@@ -92,7 +93,7 @@ def members(task: Task, x: np.ndarray, seed: int, count: int = 40) -> list[np.nd
     return points
 
 
-def h(task: Task, x: np.ndarray) -> float:
+def h(task: PenaltyTask, x: np.ndarray) -> float:
     return task.value(x, task.breach(x))
 
 
@@ -227,7 +228,7 @@ def test_extreme_weights_leave_certificates_honest(name, alpha, seed):
 def test_closed_form_by_hand():
     K = Box(np.zeros(3), np.full(3, 10.0))
     c = np.array([[4.0, 9.0, 9.0], [9.0, 3.0, 9.0]])
-    task = Task(
+    task = PenaltyTask(
         K, Capacity(c), np.full(3, 5.0), np.array([0.0, 0.0, 1.0]), 10.0, 2.0, np.full(3, 5.0)
     )
     search = Search(task, 1e-12, 10)
@@ -240,7 +241,7 @@ def test_closed_form_by_hand():
 
 def test_a_saturated_round_by_hand():
     """One round, rho = 0.5: 1/2 (x - 1)^2 + 0.5 x^+ has its least value at 0.5."""
-    task = Task(
+    task = PenaltyTask(
         Box([-3.0], [3.0]), Capacity.one([0.0]), np.array([1.0]), np.zeros(1), 1.0, 2.0, np.zeros(1)
     )
     x, breach, gap, _, _ = capacities.capacities(task, 1e-12, 100)
@@ -252,7 +253,7 @@ def test_a_saturated_round_by_hand():
 def test_the_ball_by_hand():
     """A pull along the first axis ends on the ball; a capacity there holds it back."""
     K = L2Ball(2)
-    task = Task(
+    task = PenaltyTask(
         K, Capacity.one([5.0, 5.0]), np.zeros(2), np.array([-30.0, -40.0]), 1.0, 1.0, np.zeros(2)
     )
     assert capacities.capacities(task, 1e-9, 100).x == pytest.approx([0.6, 0.8], abs=1e-6)
@@ -267,7 +268,7 @@ def test_the_ball_by_hand():
 )
 def test_one_point_is_the_answer(K):
     c = np.asarray(K.center, dtype=float)
-    task = Task(K, Capacity(np.stack([c - 1.0, c + 1.0])), c, np.zeros(K.shape), 2.0, 1.0, c)
+    task = PenaltyTask(K, Capacity(np.stack([c - 1.0, c + 1.0])), c, np.zeros(K.shape), 2.0, 1.0, c)
     x, breach, gap, _, _ = capacities.capacities(task, 1e-12, 10)
     assert np.array_equal(x, c)
     assert breach == pytest.approx(1.0)
@@ -277,7 +278,7 @@ def test_one_point_is_the_answer(K):
 def test_ties_are_shared_among_rounds():
     """Twenty rounds with the same capacities carry together what one cannot."""
     K = Box(np.zeros(4), np.ones(4))
-    task = Task(
+    task = PenaltyTask(
         K,
         Capacity(np.full((20, 4), 0.25)),
         np.full(4, 0.75),
@@ -302,7 +303,7 @@ def test_an_outage_is_answered(rounds, delta):
     C = c * rng.uniform(1.0, 3.0, (rounds, len(c)))
     C[:, rng.random(len(c)) < 0.4] = 1e-3
     d = np.asarray(K.tangent(rng.normal(size=len(c))))
-    task = Task(K, Capacity(C), c, d, delta, 0.5, c)
+    task = PenaltyTask(K, Capacity(C), c, d, delta, 0.5, c)
     x, _, gap, _, looks = capacities.capacities(task, 1e-9 * scale(task), 100)
     assert gap <= 1e-9 * scale(task)
     assert looks < 100
@@ -353,11 +354,11 @@ def test_a_conic_solver_agrees(name, seed):
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("few", [0, 16])
 def test_normals_and_columns_are_those_of_the_tangent(name, few, monkeypatch):
-    monkeypatch.setattr(hull, "FEW", few)
+    monkeypatch.setattr(hull, "FEW_NORMALS", few)
     K = SETS[name]
     n = int(np.prod(K.shape))
     P = np.array([np.asarray(K.tangent(e.reshape(K.shape))).reshape(-1) for e in np.eye(n)])
-    H = hull.Hull(K)
+    H = hull.AffineHull(K)
     A = H.normals if isinstance(H.normals, np.ndarray) else H.normals.toarray()
     assert A.shape == (n - K.dimension, n)
     assert np.allclose(np.eye(n) - np.linalg.pinv(A) @ A, P, atol=1e-12)
@@ -372,7 +373,7 @@ def test_normals_and_columns_are_those_of_the_tangent(name, few, monkeypatch):
 @pytest.mark.parametrize("name", ["a box", "a simplex", "layers"])
 def test_binding_entries_are_solved_for(name, columns, monkeypatch):
     monkeypatch.setattr(hull, "COLUMNS", columns)
-    H = hull.Hull(SETS[name])
+    H = hull.AffineHull(SETS[name])
     S = np.array([0, 3, 4])
     r = np.array([1.0, -0.5, 2.0])
     w = np.zeros(H.n)
@@ -412,7 +413,7 @@ def test_ascent_is_its_naive_twin(seed, hull_kind, rho):
             new = naive_round(x + expected[t] - C[t], rho)
             x = x - P @ (new - expected[t])
             expected[t] = new
-    for run in (ascend.compiled, ascend.plain):
+    for run in (kernels.ascend_multipliers.compiled, kernels.ascend_multipliers.plain):
         found, x_found = u.copy(), z - P @ u.sum(axis=0)
         run(C, rho, Q, N, found, x_found, 3)
         assert found == pytest.approx(expected, abs=1e-12)
@@ -429,7 +430,7 @@ def test_ascent_never_lowers_the_bound(seed):
     B = np.linalg.qr(rng.normal(size=(m + 3, 3)))[0][:m]
     Q, x, last = np.eye(m) - B @ B.T, z.copy(), -np.inf
     for _ in range(10):
-        ascend(C, rho, Q, np.zeros((m, 0)), u, x, 1)
+        kernels.ascend_multipliers(C, rho, Q, np.zeros((m, 0)), u, x, 1)
         w = u.sum(axis=0)
         bound = float(w @ z - np.vdot(u, C) - 0.5 * w @ Q @ w)
         assert bound >= last - 1e-12
@@ -441,7 +442,7 @@ def test_shares_add_up_and_go_to_the_rounds_that_attain_the_minimum(seed):
     rng = np.random.default_rng(seed)
     b, m, rho = rng.integers(1, 6), rng.integers(1, 6), 0.7
     C, w = rng.integers(0, 3, (b, m)).astype(float), rng.random(m)
-    for run in (share.compiled, share.plain):
+    for run in (kernels.share_multipliers.compiled, kernels.share_multipliers.plain):
         u = np.zeros((b, m))
         run(C, C.min(axis=0), w, rho, u)
         assert u.sum(axis=0) == pytest.approx(w)
@@ -469,12 +470,14 @@ def test_the_kernels_of_interior_point_are_their_formulas(seed, corrector):
     push = g_expected - D * away
     for pick in ("compiled", "plain"):
         g, ds_found, du_found = np.empty((b, m)), np.empty((b, m)), np.empty((b, m))
-        columns, lines = getattr(interior.targets, pick)(u, s, ds, du, 0.3, corrector, g)
+        columns, lines = getattr(kernels.complementarity_targets, pick)(
+            u, s, ds, du, 0.3, corrector, g
+        )
         assert g == pytest.approx(g_expected)
         assert columns == pytest.approx(g_expected.sum(axis=0))
         assert lines == pytest.approx(g_expected.sum(axis=1))
-        primal, dual = getattr(interior.along, pick)(g, D, dtau, dx, s, u, ds_found, du_found)
+        primal, dual = getattr(kernels.step_lengths, pick)(g, D, dtau, dx, s, u, ds_found, du_found)
         assert ds_found == pytest.approx(away)
         assert du_found == pytest.approx(push)
-        assert primal == pytest.approx(interior.room(s, away))
-        assert dual == pytest.approx(interior.room(u, push))
+        assert primal == pytest.approx(interior.longest_step(s, away))
+        assert dual == pytest.approx(interior.longest_step(u, push))

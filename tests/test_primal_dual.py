@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import theorems
 import tidewolf as tw
 from tidewolf.core.errors import FrozenRegime, InvalidInput, NotAMember, ShortHorizon
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.functions import Affine, Linear, Quadratic
-from tidewolf.learners.primal_dual import PrimalDual, steps_for
-from tidewolf.learners.theorem.primal_dual import TheoremPrimalDual
+from tidewolf.learners.primal_dual import PrimalDual
 from tidewolf.methods.steps import thresholds
-from tidewolf.methods.steps.saddle import HOPELESS, damping
+from tidewolf.methods.steps.saddle import HOPELESS, damping, saddle_steps
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
 from tidewolf.testing import check_learner
 
@@ -43,9 +44,13 @@ SETS = [
 
 
 @pytest.mark.parametrize("number", range(len(SETS)), ids=lambda number: repr(SETS[number]))
-@pytest.mark.parametrize("kind", [PrimalDual, TheoremPrimalDual])
-def test_the_laws_hold_on_every_set(kind, number):
-    for learner in kind.examples(SETS[number], 20):
+@pytest.mark.parametrize(
+    "examples",
+    [PrimalDual.examples, partial(theorems.examples, PrimalDual)],
+    ids=["own", "theorem"],
+)
+def test_the_laws_hold_on_every_set(examples, number):
+    for learner in examples(SETS[number], 20):
         check_learner(learner, seed=number)
 
 
@@ -65,7 +70,7 @@ def test_limits_that_no_point_keeps_never_overflow_and_have_no_bound(depth):
     K, rng = CappedSimplex(5, 0.5), np.random.default_rng(8)
     A = rng.random((400, 5))
     stream = tw.Stream(Linear(rng.standard_normal((400, 5))), Affine(A, A @ K.center - depth))
-    for learner in (PrimalDual(K, horizon=300), TheoremPrimalDual(K, 300, 10.0, 3.0)):
+    for learner in (PrimalDual(K, horizon=300), theorems.primal_dual(K, 300, 10.0, 3.0)):
         run = tw.run(learner, stream)
         assert run.max_excess <= 1e-12
         assert np.isfinite(run.losses).all()
@@ -73,9 +78,11 @@ def test_limits_that_no_point_keeps_never_overflow_and_have_no_bound(depth):
 
 
 def test_settings_and_slopes_are_refused_with_a_sentence():
-    with pytest.raises(InvalidInput, match=r"The block must be at least 1, not 0\."):
+    with pytest.raises(InvalidInput, match=r"block of PrimalDual must be at least 1, not 0\."):
         PrimalDual(DIAMOND, block=0)
-    with pytest.raises(InvalidInput, match=r"calls_per_round must be greater than 0, not 0\."):
+    with pytest.raises(
+        InvalidInput, match=r"calls_per_round of PrimalDual must be greater than 0, not 0\."
+    ):
         PrimalDual(DIAMOND, calls_per_round=0)
     with pytest.raises(
         NotAMember, match=r"The starting point is not a member of the set: its excess is 1\."
@@ -86,7 +93,7 @@ def test_settings_and_slopes_are_refused_with_a_sentence():
     steep = FirstOrder(np.array([3.0, 4.0]), 0.0, np.zeros(2), 5.0, 0.0, 1)
     for learner in (
         PrimalDual(L2Ball(2), 50, loss_lipschitz=4.9),
-        TheoremPrimalDual(L2Ball(2), 50, 4.9, 1.0),
+        theorems.primal_dual(L2Ball(2), 50, 4.9, 1.0),
     ):
         with pytest.raises(
             InvalidInput, match=r"A loss of slope 5 was seen, above loss_lipschitz = 4\.9"
@@ -111,10 +118,10 @@ def hostile(K: Any, rounds: int, seed: int, turns: int = 7) -> tw.Stream:
 
 
 def test_blocks_are_as_long_as_they_should_be_and_the_last_is_ragged_and_costs_no_call():
-    assert steps_for(1000, 1.0).block == 46
-    assert steps_for(1000, 4.0).block == 23
-    assert steps_for(1, 1.0).block == 1
-    assert steps_for(5, 1.0, 99).block == 5
+    assert saddle_steps(1000, 1.0).block == 46
+    assert saddle_steps(1000, 4.0).block == 23
+    assert saddle_steps(1, 1.0).block == 1
+    assert saddle_steps(5, 1.0, 99).block == 5
     learner = PrimalDual(DIAMOND, horizon=100, block=30, calls_per_round=2.0)
     played = list(tw.play(learner, hostile(DIAMOND, 100, 0)))
     assert [p.state.t for p in played] == [30, 60, 90, 100]
@@ -125,13 +132,13 @@ def test_blocks_are_as_long_as_they_should_be_and_the_last_is_ragged_and_costs_n
 def test_past_the_horizon_it_restarts_with_twice_as_much_and_says_so():
     learner = PrimalDual(DIAMOND, horizon=20)
     run = tw.run(learner, hostile(DIAMOND, 70, 0))
-    assert (run.final_state.began, run.final_state.horizon) == (60, 80)
+    assert run.final_state.stretch[:2] == (60, 80)
     assert run.notes == (
         "The horizon of 20 rounds was passed: after round 60 the learner restarted with 80.",
     )
     assert tw.run(learner, hostile(DIAMOND, 20, 0)).notes == ()
     unknown = tw.run(PrimalDual(DIAMOND), hostile(DIAMOND, 300, 0))
-    assert (unknown.final_state.began, unknown.final_state.horizon, unknown.notes) == (256, 512, ())
+    assert (unknown.final_state.stretch[:2], unknown.notes) == ((256, 512), ())
 
 
 @given(
@@ -142,7 +149,7 @@ def test_past_the_horizon_it_restarts_with_twice_as_much_and_says_so():
 @settings(max_examples=8)
 def test_the_budget_always_reaches_the_tolerance(seed, calls, T):
     K = (HULL, DIAMOND, CappedSimplex(6, 0.5))[seed % 3]
-    learner, tol = PrimalDual(K, T, calls), steps_for(T, calls).tol
+    learner, tol = PrimalDual(K, T, calls), saddle_steps(T, calls).tol
     assert tol is not None
     run = tw.run(learner, hostile(K, T, seed))
     assert run.distances.max() <= math.sqrt(tol) * K.radius * (1.0 + 1e-9)
@@ -187,7 +194,7 @@ def test_powers_of_two_in_the_units_change_no_bit_of_a_decision(options):
 
 @given(st.integers(1, 10**9), st.sampled_from([0.1, 1.0, 7.0]))
 def test_the_damping_is_the_smallest_root(T, B):
-    b, eta, nu, theta, tol, root = steps_for(T, B)
+    b, eta, nu, theta, tol, root = saddle_steps(T, B)
     distance = math.sqrt(tol or 0.0)
 
     def slack(theta: float) -> float:
@@ -245,8 +252,8 @@ def test_what_is_measured_stays_below_what_is_promised(K):
             PrimalDual(K, T, calls_per_round=10.0, loss_lipschitz=1.0, constraint_lipschitz=1.0),
             PrimalDual(K, T // 5),
             PrimalDual(K),
-            TheoremPrimalDual(K, T, 1.0, 1.0),
-            TheoremPrimalDual(K, T // 5, 1.0, 1.0, K.lmo(np.ones(K.shape))),
+            theorems.primal_dual(K, T, 1.0, 1.0),
+            theorems.primal_dual(K, T // 5, 1.0, 1.0, start=K.lmo(np.ones(K.shape))),
         ):
             run = tw.run(learner, stream)
             assert regret_of(run) <= run.bound.regret + 1e-9, learner
@@ -324,11 +331,11 @@ def test_bounds_are_those_of_the_files_written_plainly(K, options):
 
     for played in tw.play(learner, stream):
         if t == began + T:
-            settled += violation(T, steps_for(T, learner.calls_per_round, learner.block))
+            settled += violation(T, saddle_steps(T, learner.calls_per_round, learner.block))
             began, T, energy, paid_for = t, 2 * T, 0.0, 0.0
-            before = before._replace(y=before.active.x, lam=0.0, distance=0.0)
-        s, n = steps_for(T, learner.calls_per_round, learner.block), len(played.losses)
-        x, y, lam, rounds = before.active.x, before.y, before.lam, slice(t, t + n)
+            before = before._replace(point=before.point.at_rest(), saddle=learner.start().saddle)
+        s, n = saddle_steps(T, learner.calls_per_round, learner.block), len(played.losses)
+        x, y, lam, rounds = before.point.x, before.point.y, before.saddle.lam, slice(t, t + n)
         C, A, g = (
             stream.losses.C[rounds],
             stream.constraints.A[rounds],
@@ -353,7 +360,7 @@ def test_bounds_are_those_of_the_files_written_plainly(K, options):
 def test_a_run_that_stops_within_a_block_has_its_bound():
     K, T = DIAMOND, 200
     stream = hostile(K, 110, 6)
-    for learner in (PrimalDual(K, T, block=40), TheoremPrimalDual(K, T, 1.0, 1.0)):
+    for learner in (PrimalDual(K, T, block=40), theorems.primal_dual(K, T, 1.0, 1.0)):
         run = tw.run(learner, stream)
         assert run.final_state.open.rounds > 0
         assert regret_of(run) <= run.bound.regret
@@ -415,7 +422,7 @@ def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(
         learner = PrimalDual.theorem(K, horizon=2000, loss_lipschitz=1.0, constraint_lipschitz=1.0)
     run = tw.run(learner, hostile(K, 2000, 0))
     assert run.oracle_calls == 0
-    assert run.final_state.x.tobytes() == K.center.tobytes()
+    assert run.final_state.point.x.tobytes() == K.center.tobytes()
     assert len(run.notes) == 2
     assert learner.promise().regret is None
     assert learner.promise().reason == " ".join(run.notes)
@@ -434,7 +441,7 @@ def test_above_the_thaw_it_moves_and_only_the_condition_is_missing():
     C, A = np.broadcast_to([1.0, 0.0, 0.0], (T, 3)), np.broadcast_to([0.0, 1.0, 0.0], (T, 3))
     run = tw.run(learner, tw.Stream(Linear(C), Affine(A, np.zeros(T))))
     assert 0 < run.oracle_calls <= T
-    assert run.final_state.x[0] < 0.99
+    assert run.final_state.point.x[0] < 0.99
     assert run.max_excess <= 1e-12
     assert run.losses.sum() + T <= run.bound.regret
 
@@ -489,7 +496,7 @@ def test_the_theorem_is_algorithm_4_written_plainly(monkeypatch):
     # breached by more than G_g D: not cut
     hopeless = tw.Stream(stream.losses, Affine(stream.constraints.A, stream.constraints.b - 5.0))
     for played in (stream, hopeless):
-        ours = [p.x for p in tw.play(TheoremPrimalDual(K, T, 1.0, 1.0, start), played)]
+        ours = [p.x for p in tw.play(theorems.primal_dual(K, T, 1.0, 1.0, start=start), played)]
         theirs = naive_theorem(K, played, T, start)
         assert np.ptp(np.array(ours), axis=0).max() > 0.1
         np.testing.assert_allclose(ours, theirs, atol=1e-9)

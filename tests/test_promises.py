@@ -12,6 +12,7 @@ from math import ceil, exp, inf, isqrt, log, sqrt
 import numpy as np
 import pytest
 
+import theorems
 import tidewolf as tw
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners import (
@@ -21,9 +22,6 @@ from tidewolf.learners import (
     LyapunovFrankWolfe,
     PrimalDual,
 )
-from tidewolf.learners.theorem.bandit_primal_dual import TheoremBanditPrimalDual
-from tidewolf.learners.theorem.drift_plus_penalty import TheoremDriftPlusPenalty
-from tidewolf.learners.theorem.primal_dual import TheoremPrimalDual
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.rivals import SinhaVaze
 from tidewolf.sets import FlowPolytope, L2Ball, Simplex
@@ -94,7 +92,7 @@ def of_drift(T, b, alpha, delta, distance, R, G_f, G_g):
 def test_the_theorem_of_drift_plus_penalty(T):
     G_f, G_g, R = 2.3, 5.1, 0.7
     eps = 61 * R**2 * T**-0.5 * log(T)
-    learner = TheoremDriftPlusPenalty(L2Ball(3, R), T, G_f, G_g)
+    learner = theorems.drift_plus_penalty(L2Ball(3, R), T, G_f, G_g)
     close(
         learner.promise(),
         *of_drift(T, isqrt(T), G_f / R * T**0.25, sqrt(T), sqrt(3 * eps), R, G_f, G_g),
@@ -116,7 +114,7 @@ def test_the_theorem_of_primal_dual(T):
         + sqrt(3 * eps) * (G_f + G_g / 4) * T
     )
     close(
-        TheoremPrimalDual(L2Ball(3, R), T, G_f, G_g).promise(),
+        theorems.primal_dual(L2Ball(3, R), T, G_f, G_g).promise(),
         A,
         sqrt(2 * (delta * eta * T + 1 / eta) * (A + 2 * R * G_f * T)),
     )
@@ -197,7 +195,7 @@ def test_the_theorem_of_bandit_primal_dual(K, sizes):
     A += T * (eta * n**2 * M_f**2 / mu**2 + eta * b * (G_f**2 + M_g**2) + mu * G_f)
     violation = sqrt(2 * (delta * eta * T + 1 / eta) * (A + 2 * R * G_f * T)) + mu * G_g * T
     close(
-        TheoremBanditPrimalDual(K, T, G_f, G_g, M_f, M_g).promise(),
+        theorems.bandit_primal_dual(K, T, G_f, G_g, M_f, M_g).promise(),
         A + T * mu * G_f * (1 + R / r),
         violation,
     )

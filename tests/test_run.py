@@ -42,7 +42,7 @@ def test_distances_are_those_of_the_played_points(
     state, t = run.learner.start(), 0
     for played in tw.play(run.learner, problem.stream):
         assert run.distances[t] == pytest.approx(
-            np.linalg.norm(state.active.x - state.y), abs=1e-12
+            np.linalg.norm(state.point.x - state.point.y), abs=1e-12
         )
         state, t = played.state, t + 1
 

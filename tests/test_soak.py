@@ -19,7 +19,7 @@ def test_a_hundred_thousand_rounds_stay_in_the_set_in_flat_memory() -> None:
         worst = max(worst, problem.K.excess(played.x))
         if t % 10_000 == 9_999:
             sizes.append(len(learner.save(played.state)))
-            assert abs(played.state.active.weights.sum() - 1.0) <= 1e-12
+            assert abs(played.state.point.active.weights.sum() - 1.0) <= 1e-12
     assert worst <= 1e-9
     assert max(sizes) <= 3 * sizes[0] + 20_000
     assert played.state.calls <= 100_000

@@ -34,7 +34,7 @@ def test_a_learner_runs_on_strict_arrays(K, kind, dtype, block):
     learner = tw.LyapunovDescent(moved, horizon=40, block=block)
     ours = tw.run(learner, streams(40, 4, lambda x: strict.asarray(x, dtype=dtype))[kind])
     state = ours.final_state
-    for part in (learner.act(state), state.y):
+    for part in (learner.act(state), state.point.y):
         assert type(part) is type(moved.center)
         assert part.dtype == dtype
     assert ours.max_excess <= (1e-9 if dtype == strict.float64 else 1e-4)

@@ -188,7 +188,7 @@ def test_a_learner_stays_on_torch_in_its_dtype_and_under_its_bound(K, kind, dtyp
     learner = tw.LyapunovDescent(moved, horizon=60, block=block)
     run = tw.run(learner, streams(60, 4, lambda x: there(x, dtype))[kind])
     state = run.final_state
-    for part in (learner.act(state), state.y, state.active.x):
+    for part in (learner.act(state), state.point.y, state.point.x):
         assert isinstance(part, torch.Tensor)
         assert part.dtype == dtype
     assert run.max_excess <= (1e-9 if dtype == torch.float64 else 1e-4)

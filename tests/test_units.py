@@ -20,7 +20,7 @@ from tidewolf.functions import Affine, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.functions.base import row_norms
 from tidewolf.hindsight.linear_task import LinearTask
 from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, PrimalDual
-from tidewolf.methods.steps.slopes import each_within, within
+from tidewolf.methods.steps.slopes import tangent_part, tangent_slopes
 from tidewolf.rivals import Resolve
 from tidewolf.rivals.program import BestPoint
 from tidewolf.sets import Box, FlowPolytope, L2Ball, Scaled, Simplex, Spectraplex
@@ -169,11 +169,11 @@ def test_a_gradient_too_small_is_refused_unless_slopes_are_known_beside_it(dtype
             r"units\."
         ),
     ):
-        within(K, "loss", gradient, 1, None)
+        tangent_part(K, "loss", gradient, 1, None)
     with pytest.raises(NotFinite, match="would vanish"):
-        within(K, "loss", gradient, 1, None, 100 * unit)
+        tangent_part(K, "loss", gradient, 1, None, 100 * unit)
     for known in ({"given": 1.0}, {"given": None, "known": 1.0}):
-        along, slope = within(K, "loss", gradient, 1, **known)
+        along, slope = tangent_part(K, "loss", gradient, 1, **known)
         assert slope == 0.0
         assert not along.any()
 
@@ -184,7 +184,7 @@ def test_a_gradient_too_small_is_refused_unless_slopes_are_known_beside_it(dtype
     ids=["zero", "across", "subnormal"],
 )
 def test_what_is_nothing_within_the_hull_is_nothing(gradient):
-    assert within(Simplex(3), "loss", gradient, 1, None)[1] == 0.0
+    assert tangent_part(Simplex(3), "loss", gradient, 1, None)[1] == 0.0
 
 
 @pytest.mark.parametrize(("radius", "slope"), [(1e-100, 1e-60), (1e100, 1e60)])
@@ -193,17 +193,17 @@ def test_slopes_times_radii_are_moderate_too(radius, slope):
         NotFinite,
         match=r"on a set of radius .*; slopes times radii from 1e-140 to 1e\+140 are accepted",
     ):
-        within(
+        tangent_part(
             Box(-radius * np.ones(2), radius * np.ones(2)), "loss", np.array([slope, 0.0]), 1, None
         )
 
 
 def test_rounds_are_beside_one_another():
     K, C = Box(-np.ones(2), np.ones(2)), np.array([[1e-200, 0.0], [0.0, 1.0]])
-    np.testing.assert_array_equal(each_within(K, "loss", Linear(C), K.center), [0.0, 1.0])
-    np.testing.assert_array_equal(each_within(K, "loss", Linear(C[:1]), K.center, 1.0), [0.0])
+    np.testing.assert_array_equal(tangent_slopes(K, "loss", Linear(C), K.center), [0.0, 1.0])
+    np.testing.assert_array_equal(tangent_slopes(K, "loss", Linear(C[:1]), K.center, 1.0), [0.0])
     with pytest.raises(NotFinite, match="would vanish"):
-        each_within(K, "loss", Linear(C[:1]), K.center)
+        tangent_slopes(K, "loss", Linear(C[:1]), K.center)
 
 
 @pytest.mark.parametrize("block", [1, 3])
@@ -246,7 +246,7 @@ def test_sets_too_small_or_large_to_square_are_refused(kind, size):
 def test_a_given_slope_is_one_that_can_be_squared(size):
     with pytest.raises(
         InvalidInput,
-        match=r"loss_lipschitz = .* was given; sizes from 1e-140 to 1e\+140 are accepted",
+        match=r"loss_lipschitz of \w+ = .* was given; sizes from 1e-140 to 1e\+140 are accepted",
     ):
         PrimalDual(Simplex(3), loss_lipschitz=size)
 

@@ -46,7 +46,7 @@ from tidewolf.evaluation.formatting import (
 from tidewolf.evaluation.membership import EVERY_POINT
 from tidewolf.functions.base import PiecewiseLinear
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE
-from tidewolf.methods.base import Bound, Companion, Learner
+from tidewolf.methods.base import Bound, Learner, ProjectionRecord
 from tidewolf.methods.steps.saddle import HOPELESS
 from tidewolf.sets.base import membership_tolerance
 
@@ -227,14 +227,14 @@ class Audit:
     def __init__(self, learner: Learner[Any]) -> None:
         self._learner = learner
         self.updates = 0
-        self.sample: list[Companion | Weighed] = []
+        self.sample: list[ProjectionRecord | Weighed] = []
         self._most = max(4, min(SAMPLE, _NUMBERS // math.prod(learner.hard_set.shape)))
         self._moved, self._stride = 0, 1
         self._worst = {"distances": 0.0, "tolerance": -math.inf, "center": 0.0}
 
     def see(self, state: Any) -> None:
         """Take an update in."""
-        last = self._learner.companion(state)
+        last = self._learner.last_projection(state)
         if last is None:
             return
         self.updates += 1
@@ -243,7 +243,7 @@ class Audit:
         self._note("distances", abs(apart2 - state.distance**2) / unit)
         if last.calls_left >= 1:
             self._note("tolerance", (apart2 - last.tolerance2) / unit)
-        if last.y is last.aimed:
+        if last.y is last.before_projection:
             return
         self._note("center", _closer(last) / unit)
         if self._moved % self._stride == 0:
@@ -299,17 +299,17 @@ class Audit:
         return [*found, CertificateCheck("members", sampled, lower, upper, allowed)]
 
 
-def _closer(last: Companion) -> float:
-    """|y - c|^2 - |aimed - c|^2."""
-    after, before = last.y - last.over.center, last.aimed - last.over.center
+def _closer(last: ProjectionRecord) -> float:
+    """|y - c|^2 - |before_projection - c|^2."""
+    after, before = last.y - last.over.center, last.before_projection - last.over.center
     return inner(after, after) - inner(before, before)
 
 
-def _weighed(last: Companion | Weighed) -> Weighed:
+def _weighed(last: ProjectionRecord | Weighed) -> Weighed:
     """One oracle answer, where nobody has asked yet."""
     if isinstance(last, Weighed):
         return last
-    K, s = last.over, last.aimed - last.y
+    K, s = last.over, last.before_projection - last.y
     answer = K.answer(-s)
     at_vertex = _closer(last) + 2.0 * (answer.vertex.inner(s) - inner(s, K.center))
     unit = K.radius or 1.0

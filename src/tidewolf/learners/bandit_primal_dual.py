@@ -53,7 +53,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
@@ -61,28 +61,35 @@ from tidewolf.core.arrays import frozen, inner
 from tidewolf.core.feedback import MODERATE, Bandit
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
-from tidewolf.learners.primal_dual import Steps, steps_for
-from tidewolf.methods.base import Bound, Companion, Learner, Record
-from tidewolf.methods.settings import passed_horizon, settle
-from tidewolf.methods.steps.adagrad import into_ball
-from tidewolf.methods.steps.feasible import calls_in, feasible
-from tidewolf.methods.steps.lyapunov import FIRST_HORIZON
-from tidewolf.methods.steps.one_point import (
-    NOTHING,
+from tidewolf.learners.theorem.bandit_primal_dual import BanditPrimalDualConstants
+from tidewolf.learners.theorem.constants import Assumed, Constants, WithConstants, own_start
+from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.clock import Stretch
+from tidewolf.methods.exploring import (
+    NO_VALUES,
+    ExplorableSet,
+    Explored,
     Explorer,
     as_explorable,
-    centred,
-    combined,
-    require_size,
-    room_to_explore,
 )
-from tidewolf.methods.steps.saddle import violation_bound
+from tidewolf.methods.projected import Banked, ProjectedPoint, Projection
+from tidewolf.methods.settings import (
+    BlockLength,
+    CallsPerRoundOrNone,
+    ConstraintLipschitz,
+    ConstraintSize,
+    ExplorationSeed,
+    Horizon,
+    LossLipschitz,
+    LossSize,
+)
+from tidewolf.methods.steps.adagrad import into_ball
+from tidewolf.methods.steps.one_point import centred, combined, room_to_explore
+from tidewolf.methods.steps.saddle import SaddleSteps, saddle_steps, violation_bound
+from tidewolf.methods.steps.slopes import unit_length
 from tidewolf.projection import ActiveSet
 from tidewolf.sets import Shrunk
 from tidewolf.sets.base import ConvexSet
-
-if TYPE_CHECKING:
-    from tidewolf.learners.theorem.bandit_primal_dual import TheoremBanditPrimalDual
 
 IN_EXPECTATION = (
     "Bandit bounds hold in expectation over the learner's own coins: `promise()` states them, and "
@@ -92,56 +99,116 @@ _FINE = 0.25
 """What is left of the bank brings x this near to y, in units of mu."""
 
 
+class SeenValues(NamedTuple):
+    """What was seen of the functions' sizes, and their means over the last block."""
+
+    least_loss: float = math.inf
+    largest_loss: float = -math.inf
+    largest_breach: float = 0.0
+    mean_loss: float = 0.0
+    mean_breach: float = 0.0
+    mean_rounds: int = 0
+    """of how many rounds the means are: those of the last block"""
+
+
 class State(NamedTuple):
-    """Where it stands, the open block, the stretch it is in, and what was seen of the functions'
-    sizes.
-    """
+    """Where it stands, the open block, the stretch it is in, and what was seen of values."""
 
     t: int
-    active: ActiveSet
-    aimed: Array
-    """where y was before the last projection"""
-    y: Array
-    lam: float
+    point: ProjectedPoint
     open: Bandit
-    horizon: int
-    began: int
-    square_sum: float
-    least_loss: float
-    largest_loss: float
-    largest_breach: float
-    mean_loss: float
-    mean_breach: float
-    mean_rounds: int
-    """of how many rounds the means are: those of the last block"""
-    distance: float
-    bank: float
-    calls: int
+    stretch: Stretch
+    bank: float = 0.0
+    calls: int = 0
+    values: SeenValues = SeenValues()
+    lam: float = 0.0
+    square_sum: float = 0.0
+    """S"""
+
+    @property
+    def distance(self) -> float:
+        return self.point.distance
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class BanditPrimalDual(Explorer[State]):
+class BanditPrimalDual(WithConstants[State], Explorer[State]):
     """The paper's bandit learner, unit-free, with a budget of oracle calls;
     `BanditPrimalDual.theorem` is the paper's own.
+
+    Parameters
+    ----------
+    K : ConvexSet
+        The set that every played point belongs to; it knows an `inner_radius`, within which to
+        explore.
+    horizon : int, optional
+        How many rounds will be played. None: unknown; it starts from 256 and restarts with twice as
+        many whenever they are over. Unit: rounds.
+    calls_per_round : float, default 1.0
+        How often the set's oracle may be asked, on average over the rounds so far; calls that are
+        not spent are kept for later. None only with the paper's constants, whose projections take
+        the calls they need. Unit: oracle calls a round.
+    loss_lipschitz : float, optional
+        The largest slope a loss may have, on average over rounds seen together; steeper ones are
+        refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper ones
+        are refused. None: learned from what is seen, and nothing is promised beforehand.
+    loss_size : float, optional
+        The largest absolute value a loss may have; larger ones are refused. None: half the range
+        seen so far, and nothing is promised beforehand.
+    constraint_size : float, optional
+        The largest absolute value a constraint may have; larger ones are refused. None: the largest
+        breach seen so far, and nothing is promised beforehand.
+    block : int, optional
+        How many rounds are played at a point before it moves. None: chosen for the horizon and the
+        budget of calls. Unit: rounds.
+    seed : int, default 0
+        The seed of the directions in which it explores.
+    constants : BanditPrimalDualConstants, optional
+        The paper's constants, as `BanditPrimalDual.theorem` gives them. None: steps that need no
+        units, on a budget of calls.
+
+    Examples
+    --------
+    Three options, the cheapest of which may take at most half:
+
+    >>> K = tw.sets.Simplex(3)
+    >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (300, 1)))
+    >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (300, 1)), np.full(300, 0.5))
+    >>> run = tw.run(tw.BanditPrimalDual(K, horizon=300, seed=7), tw.Stream(losses, limits))
+    >>> bool(run.oracle_calls <= 300)
+    True
+    >>> K.excess(run.learner.act(run.final_state)) < 1e-9
+    True
     """
 
     state_type: ClassVar = State
     exponents: ClassVar = (0.75, 0.875)
 
-    K: ConvexSet
-    horizon: int | None = None
-    calls_per_round: float = 1.0
-    loss_lipschitz: float | None = None
-    constraint_lipschitz: float | None = None
-    loss_size: float | None = None
-    constraint_size: float | None = None
-    block: int | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        as_explorable(self.K, "BanditPrimalDual")
-        settle(self)
+    K: Annotated[
+        ConvexSet,
+        ExplorableSet(
+            "The set that every played point belongs to; it knows an `inner_radius`, within which "
+            "to explore."
+        ),
+    ]
+    horizon: Horizon = None
+    calls_per_round: CallsPerRoundOrNone = 1.0
+    loss_lipschitz: LossLipschitz = None
+    constraint_lipschitz: ConstraintLipschitz = None
+    loss_size: LossSize = None
+    constraint_size: ConstraintSize = None
+    block: BlockLength = None
+    seed: ExplorationSeed = 0
+    constants: Annotated[
+        BanditPrimalDualConstants | None,
+        Constants(
+            "The paper's constants, as `BanditPrimalDual.theorem` gives them. None: steps that "
+            "need no units, on a budget of calls.",
+            kind=BanditPrimalDualConstants,
+        ),
+    ] = None
 
     @staticmethod
     def theorem(
@@ -154,170 +221,128 @@ class BanditPrimalDual(Explorer[State]):
         constraint_size: float,
         start: Array | None = None,
         seed: int = 0,
-    ) -> TheoremBanditPrimalDual:
+    ) -> BanditPrimalDual:
         """The paper's constants to the letter; warns where the horizon is too short for them to do
         or to promise anything.
         """
-        from tidewolf.learners.theorem.bandit_primal_dual import TheoremBanditPrimalDual
-
-        learner = TheoremBanditPrimalDual(
+        learner = BanditPrimalDual(
             K,
             horizon,
+            None,
             loss_lipschitz,
             constraint_lipschitz,
             loss_size,
             constraint_size,
-            start,
-            seed,
+            seed=seed,
+            constants=BanditPrimalDualConstants(own_start(K, start, "BanditPrimalDual")),
         )
         learner.warn()
         return learner
 
     def start(self) -> State:
-        horizon = self.horizon or FIRST_HORIZON
-        active = ActiveSet.start(self._shrunk(horizon))
-        return State(
-            t=0,
-            active=active,
-            aimed=active.x,
-            y=active.x,
-            lam=0.0,
-            open=NOTHING,
-            horizon=horizon,
-            began=0,
-            square_sum=0.0,
-            least_loss=math.inf,
-            largest_loss=-math.inf,
-            largest_breach=0.0,
-            mean_loss=0.0,
-            mean_breach=0.0,
-            mean_rounds=0,
-            distance=0.0,
-            bank=0.0,
-            calls=0,
-        )
+        stretch = self.first_stretch()
+        point = ProjectedPoint.start(self._shrunk(stretch.horizon), self.first_point)
+        return State(0, point, NO_VALUES, stretch)
 
-    def _end(self, state: State) -> int:
-        return state.began + state.horizon
+    def block_length(self, state: State) -> int:
+        T = state.stretch.horizon
+        if self.constants is not None:
+            return self.constants.steps(self.K, T, self.assumed).block
+        return self._steps(T).block
 
-    def _length(self, state: State) -> int:
-        return self._steps(state.horizon).block
+    def exploration_radius(self, state: State) -> float:
+        return self._mu(state.stretch.horizon)
 
-    def _around(self, state: State) -> tuple[Array, float]:
-        return state.active.x, self._mu(state.horizon)
-
-    def _closed(self, state: State, block: Bandit, u: Array) -> State:
-        return self._projected(self._stepped(state, block, u))
-
-    def _stepped(self, state: State, block: Bandit, u: Array) -> State:
-        """The primal and the dual step at the end of a block."""
-        s, k, shrunk = self._steps(state.horizon), block.rounds, self._shrunk(state.horizon)
-        losses, breaches = block.loss_values, np.maximum(block.constraint_values, 0.0)
-        seen = state._replace(
-            least_loss=min(state.least_loss, float(losses.min())),
-            largest_loss=max(state.largest_loss, float(losses.max())),
-            largest_breach=max(state.largest_breach, float(breaches.max())),
-        )
-        M_f, M_g = self._sizes(seen)
-        unit, M_before = (self._sizes(state)[0] or M_f) / (M_f or 1.0), self._sizes(state)[1] or 1.0
-
-        c = centred(losses, state.mean_loss, state.mean_rounds) / (M_f or 1.0)
-        breached = centred(breaches, state.mean_breach, state.mean_rounds)
-        c = c + (unit * state.lam) * (
-            np.clip(breached, -MODERATE * M_before, MODERATE * M_before) / M_before
-        )
-        size = float(np.abs(c).max()) or 1.0  # apart, as the dtype of u may not hold its square
-        d = combined(c / size, u)
-        y, S = state.y, state.square_sum * unit**2 + size * size * inner(d, d)
-        if S > 0.0:
-            y = y - (2.0 * shrunk.radius * size / math.sqrt(2.0 * S)) * d
-        return seen._replace(
-            t=state.t + k - state.open.rounds,
-            y=into_ball(y, shrunk.center, shrunk.radius),
-            lam=max(
-                0.0,
-                state.lam + s.nu * (float(breaches.sum()) / (M_g or 1.0) - k * s.theta * state.lam),
-            ),
-            open=NOTHING,
-            square_sum=S,
+    def step(self, state: State, block: Explored) -> State:
+        """The primal and the dual step."""
+        T, point = state.stretch.horizon, state.point
+        if self.constants is not None:
+            taken = self.constants.step(self.K, T, self.assumed, point.y, state.lam, block)
+            return state._replace(point=point.moved_to(frozen(taken.y)), lam=taken.lam)
+        s, n, shrunk = self._steps(T), block.rounds, self._shrunk(T)
+        losses, breaches = block.losses, np.maximum(block.constraints, 0.0)
+        before = state.values
+        seen = SeenValues(
+            least_loss=min(before.least_loss, float(losses.min())),
+            largest_loss=max(before.largest_loss, float(losses.max())),
+            largest_breach=max(before.largest_breach, float(breaches.max())),
             mean_loss=float(losses.mean()),
             mean_breach=float(breaches.mean()),
-            mean_rounds=k,
-            bank=state.bank + self.calls_per_round * k,
+            mean_rounds=n,
         )
+        M_f, M_g = self._sizes(seen)
+        M_f_before, M_g_before = self._sizes(before)
+        unit, M_g_before = (M_f_before or M_f) / (M_f or 1.0), M_g_before or 1.0
 
-    def _projected(self, state: State) -> State:
-        """A member of the shrunk set near the new y; after the last block none is needed, as
-        whoever plays on starts over.
-        """
-        if state.t == self._end(state):
-            return state._replace(aimed=state.active.x, y=state.active.x, distance=0.0)
-        aimed, shrunk, fine = (
-            frozen(state.y),
-            self._shrunk(state.horizon),
-            (_FINE * self._mu(state.horizon)) ** 2,
-        )
-        active, y, distance, calls = feasible(
-            state.active, shrunk, aimed, self._promised(state.horizon), fine, state.bank
-        )
-        bank, calls = state.bank - calls, state.calls + calls
+        breached = centred(breaches, before.mean_breach, before.mean_rounds)
+        most = MODERATE * M_g_before
+        c = centred(losses, before.mean_loss, before.mean_rounds) / (M_f or 1.0)
+        c = c + (unit * state.lam) * (np.clip(breached, -most, most) / M_g_before)
+        size = float(np.abs(c).max()) or 1.0  # apart, as the dtype of u may not hold its square
+        d = combined(c / size, block.directions)
+        y, S = point.y, state.square_sum * unit**2 + size * size * inner(d, d)
+        if S > 0.0:
+            y = y - (2.0 * shrunk.radius * size / math.sqrt(2.0 * S)) * d
+        h = float(breaches.sum()) / (M_g or 1.0) - n * s.theta * state.lam
         return state._replace(
-            active=active, aimed=aimed, y=y, distance=distance, bank=bank, calls=calls
+            point=point.moved_to(frozen(into_ball(y, shrunk.center, shrunk.radius))),
+            values=seen,
+            lam=max(0.0, state.lam + s.nu * h),
+            square_sum=S,
         )
 
-    def _promised(self, horizon: int) -> float:
-        """The |x - y|^2 that the calls of a block always reach; where there is none, that which is
-        aimed at.
-        """
-        tol = self._steps(horizon).tol
-        return tol * self._R**2 if tol else (_FINE * self._mu(horizon)) ** 2 or 1.0
+    def projected_set(self, state: State) -> Shrunk:
+        return self._shrunk(state.stretch.horizon)
 
-    def _restarted(self, state: State) -> State:
-        """The same point with a clean slate and twice the horizon; what was seen of the functions
-        stays known.
-        """
-        active = ActiveSet.start(self._shrunk(2 * state.horizon), state.active.x)
-        fresh = state._replace(
-            active=active, aimed=active.x, y=active.x, lam=0.0, square_sum=0.0, distance=0.0
-        )
-        return fresh._replace(horizon=2 * state.horizon, began=state.t)
+    def projection(self, state: State) -> Projection:
+        T = state.stretch.horizon
+        if self.constants is not None:
+            return self.constants.projection(self.K, T)
+        tol, finer2 = self._steps(T).tol, (_FINE * self._mu(T)) ** 2
+        return Banked(tol * unit_length(self.K) ** 2 if tol else finer2 or 1.0, finer2)
 
-    def _require(self, seen: Bandit) -> None:
-        require_size("loss", seen.loss_values, self.loss_size)
-        require_size("constraint", seen.constraint_values, self.constraint_size)
+    def renew(self, state: State) -> State:
+        """What was seen of the functions stays known."""
+        point = state.point
+        if self.constants is None:  # an active set of the larger set, now that it explores less
+            point = ProjectedPoint.of(ActiveSet.start(self._shrunk(state.stretch.horizon), point.x))
+        return state._replace(point=point, lam=0.0, square_sum=0.0)
 
-    def _sizes(self, state: State) -> tuple[float, float]:
+    def _sizes(self, seen: SeenValues) -> tuple[float, float]:
         """M_f and M_g, as far as they are known; 0 where nothing is."""
         return (
-            self.loss_size or max(0.0, 0.5 * (state.largest_loss - state.least_loss)),
-            self.constraint_size or state.largest_breach,
+            self.loss_size or max(0.0, 0.5 * (seen.largest_loss - seen.least_loss)),
+            self.constraint_size or seen.largest_breach,
         )
 
-    def _steps(self, horizon: int) -> Steps:
-        return steps_for(horizon, self.calls_per_round, self.block)
+    def _steps(self, T: int) -> SaddleSteps:
+        assert self.calls_per_round is not None
+        return saddle_steps(T, self.calls_per_round, self.block)
 
-    def _mu(self, horizon: int) -> float:
+    def _mu(self, T: int) -> float:
         """How far around x it explores."""
-        r, R = self.K.inner_radius or 0.0, self._R
-        wanted: float = math.sqrt(self.K.dimension * r / R) * float(horizon) ** -0.25 * R
+        if self.constants is not None:
+            return self.constants.mu(self.K, T)
+        r, R = self.K.inner_radius or 0.0, unit_length(self.K)
+        wanted: float = math.sqrt(self.K.dimension * r / R) * float(T) ** -0.25 * R
         return min(wanted, 0.5 * r)
 
-    def _shrunk(self, horizon: int) -> Shrunk:
-        return room_to_explore(self.K, self._mu(horizon))
+    def _shrunk(self, T: int) -> Shrunk:
+        return room_to_explore(self.K, self._mu(T))
 
     @property
-    def _R(self) -> float:
-        """The unit of length; a set of one point has none."""
-        return self.K.radius or 1.0
+    def assumed(self) -> Assumed:
+        return Assumed(
+            self.loss_lipschitz or 0.0,
+            self.constraint_lipschitz or 0.0,
+            self.loss_size or 0.0,
+            self.constraint_size or 0.0,
+        )
 
     def promise(self) -> Bound:
         """What is known, in expectation, before the first round of a run of `horizon` rounds."""
-        G_f, G_g, M_f, M_g = (
-            self.loss_lipschitz,
-            self.constraint_lipschitz,
-            self.loss_size,
-            self.constraint_size,
-        )
+        G_f, G_g = self.loss_lipschitz, self.constraint_lipschitz
+        M_f, M_g = self.loss_size, self.constraint_size
         if self.horizon is None or G_f is None or G_g is None or M_f is None or M_g is None:
             return Bound(
                 None,
@@ -325,8 +350,12 @@ class BanditPrimalDual(Explorer[State]):
                 "A promise needs horizon, loss_lipschitz, constraint_lipschitz, loss_size and "
                 "constraint_size.",
             )
-        (b, _, nu, theta, tol, _), T, n = self._steps(self.horizon), self.horizon, self.K.dimension
-        if tol is None:
+        T, n = self.horizon, self.K.dimension
+        if self.constants is not None:
+            return self.constants.promise(self.K, T, self.assumed)
+        s = self._steps(T)
+        b, nu, theta = s.block, s.nu, s.theta
+        if s.tol is None:
             spent = (
                 f"{T} rounds in blocks of {b} with {self.calls_per_round:g} oracle calls a round"
             )
@@ -338,13 +367,9 @@ class BanditPrimalDual(Explorer[State]):
             )
         if n == 0:
             return Bound(0.0, 0.0)
-        R, tau = self.K.radius, math.sqrt(tol)
-        mu, r, k_f, k_g = (
-            self._mu(T) / R,
-            (self.K.inner_radius or 0.0) / R,
-            G_f * R / M_f,
-            G_g * R / M_g,
-        )
+        R, tau = self.K.radius, math.sqrt(s.tol)
+        mu, r = self._mu(T) / R, (self.K.inner_radius or 0.0) / R
+        k_f, k_g = G_f * R / M_f, G_g * R / M_g
         a = mu * k_g + mu / r * min(1.0, k_g)
         C = math.sqrt(8.0 * (n**2 / mu**2 + b * k_g**2)) + (tau * k_g + a) * math.sqrt(T)
         A = (
@@ -361,20 +386,6 @@ class BanditPrimalDual(Explorer[State]):
 
     def bound(self, record: Record) -> Bound:
         return Bound(None, None, IN_EXPECTATION)
-
-    def companion(self, state: State) -> Companion:
-        over = self._shrunk(state.horizon)
-        return Companion(
-            over,
-            state.active.x,
-            state.aimed,
-            state.y,
-            self._promised(state.horizon),
-            calls_in(state.bank),
-        )
-
-    def notes(self, state: State) -> tuple[str, ...]:
-        return passed_horizon(self.horizon, state)
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

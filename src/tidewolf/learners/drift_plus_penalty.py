@@ -32,23 +32,70 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.batch import Batch
+import numpy as np
+
+from tidewolf.core.arrays import frozen
+from tidewolf.core.errors import NotSupported
+from tidewolf.core.feedback import FullInformation, require_full_information
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array
-from tidewolf.methods.base import Bound, Companion, Learner
-from tidewolf.methods.settings import passed_horizon, settle
-from tidewolf.methods.steps.drift_blocks import DriftLearner, Settings, State, promised
-from tidewolf.methods.steps.feasible import Feasible, calls_in, feasible
-from tidewolf.methods.steps.lyapunov import FIRST_HORIZON
-from tidewolf.projection import ActiveSet
+from tidewolf.learners.theorem.constants import Constants, WithTheorem
+from tidewolf.learners.theorem.drift_plus_penalty import DriftPlusPenaltyConstants
+from tidewolf.methods.base import NEEDS_SLOPES, Bound, Learner, Record
+from tidewolf.methods.clock import Stretch
+from tidewolf.methods.projected import Banked, ProjectedPoint, Projecting, Projection
+from tidewolf.methods.settings import (
+    BlockLength,
+    CallsPerRoundOrNone,
+    ConstraintLipschitz,
+    HardSetK,
+    Horizon,
+    LossLipschitz,
+    Tolerance,
+)
+from tidewolf.methods.steps.drift import (
+    DRIFT_ACCURACY,
+    DriftBlock,
+    Last,
+    Tally,
+    bound,
+    bound_between,
+    drift,
+)
+from tidewolf.methods.steps.drift_blocks import (
+    DriftSlopes,
+    DriftSteps,
+    DriftSums,
+    empty_drift_sums,
+    look_at_rounds,
+    promise_on_intervals,
+)
+from tidewolf.methods.steps.slopes import Slopes, tangent_part, unit_length
 
-if TYPE_CHECKING:
-    from tidewolf.learners.theorem.drift_plus_penalty import TheoremDriftPlusPenalty
+
+class State(NamedTuple):
+    """Where it stands, the open block, the stretch it is in, the slopes, and the sums of the
+    bounds.
+    """
+
+    t: int
+    point: ProjectedPoint
+    open: DriftSums
+    stretch: Stretch
+    slopes: DriftSlopes
+    bank: float = 0.0
+    calls: int = 0
+    last: Last = Last()
+    tally: Tally = Tally()
+
+    @property
+    def distance(self) -> float:
+        return self.point.distance
 
 
-def steps_for(T: int, B: float, block: int | None = None) -> tuple[int, float | None]:
+def drift_block(T: int, B: float, block: int | None = None) -> tuple[int, float | None]:
     """The block for T rounds with B oracle calls a round, and the tol its calls always reach; None
     where the budget alone rules.
     """
@@ -58,81 +105,172 @@ def steps_for(T: int, B: float, block: int | None = None) -> tuple[int, float | 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class DriftPlusPenalty(DriftLearner):
+class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
     """The paper's drift-plus-penalty learner, which holds on every interval; unit-free, with a
     budget of oracle calls.
+
+    Parameters
+    ----------
+    K : HasLMO
+        The set that every played point belongs to.
+    horizon : int, optional
+        How many rounds will be played. None: unknown; it starts from 256 and restarts with twice as
+        many whenever they are over. Unit: rounds.
+    calls_per_round : float, default 1.0
+        How often the set's oracle may be asked, on average over the rounds so far; calls that are
+        not spent are kept for later. None only with the paper's constants, whose projections take
+        the calls they need. Unit: oracle calls a round.
+    loss_lipschitz : float, optional
+        The largest slope a loss may have, on average over rounds seen together; steeper ones are
+        refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper ones
+        are refused. None: learned from what is seen, and nothing is promised beforehand.
+    block : int, optional
+        How many rounds are played at a point before it moves. None: chosen for the horizon and the
+        budget of calls. Unit: rounds.
+    tolerance : float, default 0.001
+        The squared distance of the played point from its companion that calls left over are spent
+        on, as a share of radius^2.
+    constants : DriftPlusPenaltyConstants, optional
+        The paper's constants, as `DriftPlusPenalty.theorem` gives them. None: steps that need no
+        units, on a budget of calls.
+
+    Examples
+    --------
+    Three options, the cheapest of which may take at most half:
+
+    >>> K = tw.sets.Simplex(3)
+    >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (300, 1)))
+    >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (300, 1)), np.full(300, 0.5))
+    >>> run = tw.run(tw.DriftPlusPenalty(K, horizon=300), tw.Stream(losses, limits))
+    >>> bool(run.violations.mean() < 0.05)
+    True
     """
 
-    K: HasLMO
-    horizon: int | None = None
-    calls_per_round: float = 1.0
-    loss_lipschitz: float | None = None
-    constraint_lipschitz: float | None = None
-    block: int | None = None
-    tolerance: float = 1e-3
-    """|x - y|^2 that calls left over are spent on, as a share of radius^2"""
+    needs: ClassVar = FullInformation
+    state_type: ClassVar = State
+    constants_type: ClassVar = DriftPlusPenaltyConstants
+    exponents: ClassVar = (0.75, 0.875)
+    # each of two answers is within sqrt(2 DRIFT_ACCURACY) R of the best
+    accuracy: ClassVar = 3.0 * math.sqrt(DRIFT_ACCURACY)
 
-    def __post_init__(self) -> None:
-        settle(self)
-
-    @staticmethod
-    def theorem(
-        K: HasLMO,
-        *,
-        horizon: int,
-        loss_lipschitz: float,
-        constraint_lipschitz: float,
-        start: Array | None = None,
-    ) -> TheoremDriftPlusPenalty:
-        """The paper's constants to the letter; warns where the horizon is too short for them to do
-        anything.
-        """
-        from tidewolf.learners.theorem.drift_plus_penalty import TheoremDriftPlusPenalty
-
-        learner = TheoremDriftPlusPenalty(K, horizon, loss_lipschitz, constraint_lipschitz, start)
-        learner.warn()
-        return learner
+    K: HardSetK
+    horizon: Horizon = None
+    calls_per_round: CallsPerRoundOrNone = 1.0
+    loss_lipschitz: LossLipschitz = None
+    constraint_lipschitz: ConstraintLipschitz = None
+    block: BlockLength = None
+    tolerance: Tolerance = 1e-3
+    constants: Annotated[
+        DriftPlusPenaltyConstants | None,
+        Constants(
+            "The paper's constants, as `DriftPlusPenalty.theorem` gives them. None: steps that "
+            "need no units, on a budget of calls.",
+            kind=DriftPlusPenaltyConstants,
+        ),
+    ] = None
 
     def start(self) -> State:
-        return self._started(ActiveSet.start(self.K), self.horizon or FIRST_HORIZON)
+        point = ProjectedPoint.start(self.K, self.first_point)
+        slopes = DriftSlopes(*self.given_slopes.known)
+        return State(0, point, self._no_sums, self.first_stretch(), slopes)
 
-    def _settings(self, horizon: int, loss_slope: float, constraint_slope: float) -> Settings:
-        b, _ = steps_for(horizon, self.calls_per_round, self.block)
-        return Settings(
-            b, math.sqrt(horizon / b) / (2.0 * self._R), math.sqrt(horizon) / constraint_slope
-        )
+    def block_length(self, state: State) -> int:
+        return self._steps(state.stretch.horizon, Slopes(1.0, 1.0)).block
 
-    def _looked(self, state: State, losses: Batch, constraints: Batch) -> State:
-        seen = super()._looked(state, losses, constraints)
-        return seen._replace(bank=state.bank + self.calls_per_round * len(losses))
+    def rounds_open(self, state: State) -> int:
+        return state.open.rounds
 
-    def _near(self, state: State, aimed: Array) -> Feasible:
-        return feasible(
-            state.active,
-            self.K,
-            aimed,
-            self._promised(state.horizon),
-            self.tolerance * self._R**2,
-            state.bank,
-        )
+    def update(self, state: State, seen: FullInformation) -> State:
+        state = self.in_stretch(state)
+        left, point = self.rounds_left(state), state.point
+        self._require(seen, left)
+        with np.errstate(all="ignore"):  # what overflows is refused with a sentence
+            sums, slopes = look_at_rounds(
+                self.K, point.x, point.y, state.open, state.slopes, self.given_slopes, seen
+            )
+        state = state._replace(t=state.t + seen.rounds, slopes=slopes)
+        if seen.rounds < left:
+            limits = sums.limits.and_then(seen.constraints)
+            return state._replace(open=sums._replace(limits=limits))
+        block = sums._replace(limits=sums.limits.with_last(seen.constraints))
+        return self.finish_block(state._replace(open=self._no_sums), block)
 
-    def _promised(self, horizon: int) -> float:
-        """The |x - y|^2 that the calls of a block always reach; where there is none, that which is
-        aimed at.
+    def _require(self, seen: object, most: int) -> None:
+        """Refuse feedback of another kind, on too many rounds, of the wrong shape, or defined on
+        the set alone.
         """
-        return (
-            steps_for(horizon, self.calls_per_round, self.block)[1] or self.tolerance
-        ) * self._R**2
+        for batch in require_full_information(seen, self.K.shape, most):
+            if batch.domain is not None:
+                raise NotSupported(
+                    f"{type(self).__name__} evaluates functions outside the set, and "
+                    f"{type(batch).__name__} is only defined on {batch.domain}. Use "
+                    "LyapunovDescent or PrimalDual, which do not."
+                )
+
+    def step(self, state: State, block: DriftSums) -> State:
+        """The drift-plus-penalty step."""
+        K, n, point, slopes = self.K, block.rounds, state.point, state.slopes
+        known = slopes.known.loss
+        gradient, slope = tangent_part(
+            K, "loss", block.loss_gradient, n, self.loss_lipschitz, known
+        )
+        G_f = max(slopes.loss, slope)
+        s = self._steps(state.stretch.horizon, Slopes(G_f or 1.0, slopes.constraint or 1.0))
+        reach = min(2.0 * K.radius, K.diameter + point.distance)
+        whole = DriftBlock(
+            rounds=n,
+            constraints=block.limits.whole(),
+            loss_gradient=gradient / (G_f or 1.0),
+            difference=block.difference,
+            breached_slopes=block.breached_slopes,
+            y=point.y,
+            distance=point.distance,
+            reach=self.first_reach if state.t == n else reach,
+        )
+        z, tally, last = drift(K, whole, G_f, s.alpha, s.delta, state.last, state.tally)
+        return state._replace(
+            point=point.moved_to(frozen(z)),
+            slopes=slopes._replace(loss=G_f),
+            last=last,
+            tally=tally,
+        )
+
+    def renew(self, state: State) -> State:
+        return state._replace(last=Last())
+
+    def projection(self, state: State) -> Projection:
+        T, R2 = state.stretch.horizon, unit_length(self.K) ** 2
+        if self.constants is not None:
+            return self.constants.projection(self.K, T)
+        _, tol = self._block(T)
+        return Banked((tol or self.tolerance) * R2, self.tolerance * R2)
+
+    def _steps(self, T: int, slopes: Slopes) -> DriftSteps:
+        """For a stretch of T rounds and these slopes, both above 0."""
+        if self.constants is not None:
+            return self.constants.steps(self.K, T, slopes)
+        b, _ = self._block(T)
+        return DriftSteps(
+            b, math.sqrt(T / b) / (2.0 * unit_length(self.K)), math.sqrt(T) / slopes.constraint
+        )
+
+    def _block(self, T: int) -> tuple[int, float | None]:
+        assert self.calls_per_round is not None
+        return drift_block(T, self.calls_per_round, self.block)
+
+    @cached_property
+    def _no_sums(self) -> DriftSums:
+        return empty_drift_sums(self.K.center)
 
     def promise(self) -> Bound:
         if self.horizon is None or self.loss_lipschitz is None or self.constraint_lipschitz is None:
-            return Bound(
-                None,
-                None,
-                "A promise needs horizon, loss_lipschitz and constraint_lipschitz; without them "
-                "bounds are measured.",
-            )
-        b, tol = steps_for(self.horizon, self.calls_per_round, self.block)
+            return NEEDS_SLOPES
+        T, slopes = self.horizon, self.given_slopes.known
+        if self.constants is not None:
+            return self.constants.promise(self.K, T, slopes)
+        b, tol = self._block(T)
         if tol is None:
             spent = f"Blocks of {b} rounds with {self.calls_per_round:g} oracle calls a round"
             return Bound(
@@ -140,15 +278,31 @@ class DriftPlusPenalty(DriftLearner):
                 None,
                 f"{spent} are too short for a tolerance to be promised: bounds are measured.",
             )
-        G_f, G_g, R = self.loss_lipschitz, self.constraint_lipschitz, self._R
-        _, alpha, delta = self._settings(self.horizon, G_f, G_g)
-        return promised(self.horizon, b, G_f * alpha, G_f * delta, math.sqrt(tol) * R, R, G_f, G_g)
+        steps, distance = self._steps(T, slopes), math.sqrt(tol) * unit_length(self.K)
+        return promise_on_intervals(T, steps, distance, unit_length(self.K), slopes)
 
-    def companion(self, state: State) -> Companion:
-        return self._companion(state, self._promised(state.horizon), calls_in(state.bank))
+    def slopes(self, state: State) -> Slopes:
+        return Slopes(
+            self.loss_lipschitz or state.slopes.met_loss,
+            self.constraint_lipschitz or state.slopes.met_constraint,
+        )
 
-    def notes(self, state: State) -> tuple[str, ...]:
-        return passed_horizon(self.horizon, state)
+    def measures(self, state: State) -> tuple[float, ...]:
+        return state.tally
+
+    def _edge(self, state: State) -> tuple[float, float]:
+        """What a round outside whole blocks costs at most, in regret and in violation: its slope at
+        x times the diameter.
+        """
+        D, met = self.K.diameter, state.slopes
+        return met.steepest_loss * D, met.steepest_constraint * D
+
+    def bound(self, record: Record) -> Bound:
+        state: State = record.final_state
+        return bound(state.tally, state.t, self._edge(state))
+
+    def bound_between(self, record: Record, start: int, stop: int) -> Bound:
+        return bound_between(record.measures, start, stop, self._edge(record.final_state))
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

@@ -3,7 +3,7 @@
     block of rounds at x:
     g     =  V sum grad f_t + w sum grad g_t^+
              within aff(K), w by Lyapunov weights                                        (surrogate)
-    y    <-  ball( y - eta g, a part of what goes past the limit given back )            (descent)
+    y    <-  ball( y - eta g, softened where it goes past the limit )            (descent)
     x, y <-  ActiveSet(y from x), spending oracle calls from the bank                    (feasible)
 
 The bank earns `calls_per_round` each round and keeps what is not spent, so oracle calls never
@@ -28,142 +28,140 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import frozen, inner
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array
-from tidewolf.methods.base import Bound, Companion, Learner, Record
-from tidewolf.methods.blocks import BlockLearner, opened, slopes_with
-from tidewolf.methods.settings import settle
-from tidewolf.methods.steps.adagrad import descend, into_ball
-from tidewolf.methods.steps.feasible import calls_in
-from tidewolf.methods.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights
-from tidewolf.methods.steps.overshoot import given_back
-from tidewolf.projection import ActiveSet
+from tidewolf.core.settings import Count, Magnitude
+from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.clock import BlockLearner
+from tidewolf.methods.projected import Banked, ProjectedPoint, Projecting
+from tidewolf.methods.settings import (
+    DEFAULT_CAUTION,
+    AnytimeHorizon,
+    CallsPerRound,
+    Caution,
+    ConstraintLipschitz,
+    HardSetK,
+    LossLipschitz,
+)
+from tidewolf.methods.steps.adagrad import DescentSums, descend, into_ball
+from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
+from tidewolf.methods.steps.overshoot import soften_overshoot
+from tidewolf.methods.steps.slopes import Slopes
 
 
 class State(NamedTuple):
-    """Where it stands, the open block, and what the three steps remember."""
+    """Where it stands, the open block, and what the steps remember."""
 
     t: int
-    active: ActiveSet
-    aimed: Array
-    """where y was before the last projection"""
-    y: Array
+    point: ProjectedPoint
     open: FirstOrder
     ledger: Ledger
-    square_sum: float
-    stiffness: float
-    surrogate_bound: float
-    distance: float
-    bank: float
-    calls: int
+    bank: float = 0.0
+    calls: int = 0
+    descent: DescentSums = DescentSums()
+    """in units of 2^exponent of the ledger; its regret bound is B"""
+
+    @property
+    def distance(self) -> float:
+        return self.point.distance
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LyapunovDescent(BlockLearner[State]):
-    """Lyapunov weights, AdaGrad descent and active-set projections: the learner to start with."""
+class LyapunovDescent(Projecting[State], BlockLearner[State]):
+    """Lyapunov weights, AdaGrad descent and active-set projections: the learner to start with.
 
-    needs: ClassVar = FirstOrder
+    Parameters
+    ----------
+    K : HasLMO
+        The set that every played point belongs to.
+    horizon : int, optional
+        How many rounds will be played, which a promise needs. None: unknown, which costs next to
+        nothing: nothing restarts. Unit: rounds.
+    caution : float, default 10.0
+        How much limits weigh against losses: larger values break limits less and cost more.
+    calls_per_round : float, default 1.0
+        How often the set's oracle may be asked, on average over the rounds so far; calls that are
+        not spent are kept for later. Unit: oracle calls a round.
+    tolerance : float, optional
+        The squared distance of the played point from its companion that projections aim at, as a
+        share of radius^2. None: 1e-3, or 1e-3 calls_per_round^(-6/5) with more than one call a
+        round.
+    block : int, default 1
+        How many rounds are played at a point before it moves. Unit: rounds.
+    loss_lipschitz : float, optional
+        The largest slope a loss may have, on average over rounds seen together; steeper ones are
+        refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper ones
+        are refused. None: learned from what is seen, and nothing is promised beforehand.
+
+    Examples
+    --------
+    Three options, the cheapest of which may take at most half:
+
+    >>> K = tw.sets.Simplex(3)
+    >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (300, 1)))
+    >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (300, 1)), np.full(300, 0.5))
+    >>> run = tw.run(tw.LyapunovDescent(K), tw.Stream(losses, limits))
+    >>> np.round(run.learner.act(run.final_state), 1)
+    array([0. , 0.5, 0.5])
+    >>> bool(run.oracle_calls <= 300)
+    True
+    """
+
     state_type: ClassVar = State
     anytime: ClassVar = True
 
-    K: HasLMO
-    horizon: int | None = None
-    caution: float = DEFAULT_CAUTION
-    calls_per_round: float = 1.0
-    tolerance: float | None = None
-    """aimed-at |x - y|^2, as a share of radius^2; by default 1e-3, or 1e-3 calls_per_round^{-6/5}
-    with more than one call a round
-    """
-    block: int = 1
-    loss_lipschitz: float | None = None
-    constraint_lipschitz: float | None = None
-
-    def __post_init__(self) -> None:
-        settle(self)
-
-    @property
-    def hard_set(self) -> HasLMO:
-        return self.K
+    K: HardSetK
+    horizon: AnytimeHorizon = None
+    caution: Caution = DEFAULT_CAUTION
+    calls_per_round: CallsPerRound = 1.0
+    tolerance: Annotated[
+        float | None,
+        Magnitude(
+            "The squared distance of the played point from its companion that projections aim at, "
+            "as a share of radius^2. None: 1e-3, or 1e-3 calls_per_round^(-6/5) with more than one "
+            "call a round."
+        ),
+    ] = None
+    block: Annotated[
+        int, Count("How many rounds are played at a point before it moves.", unit="rounds")
+    ] = 1
+    loss_lipschitz: LossLipschitz = None
+    constraint_lipschitz: ConstraintLipschitz = None
 
     def start(self) -> State:
-        active = ActiveSet.start(self.K)
-        return State(
-            t=0,
-            active=active,
-            aimed=active.x,
-            y=active.x,
-            open=self._opened,
-            ledger=self._weights.start(),
-            square_sum=0.0,
-            stiffness=0.0,
-            surrogate_bound=0.0,
-            distance=0.0,
-            bank=0.0,
-            calls=0,
-        )
+        point, ledger = ProjectedPoint.start(self.K), self._weights.start()
+        return State(0, point, self.no_sums, ledger)
 
-    def act(self, state: State) -> Array:
-        return state.active.x
-
-    def _length(self, state: State) -> int:
+    def block_length(self, state: State) -> int:
         return self.block
 
-    def _require(self, state: State, seen: FirstOrder) -> None:
-        self._weights.require(state.ledger, state.open, seen)
+    def step(self, state: State, block: FirstOrder) -> State:
+        """The surrogate and the descent."""
+        K, x, y = self.K, state.point.x, state.point.y
+        weighed = self._weights.weigh(state.ledger, block)
+        g, descent = weighed.g, state.descent.in_units(weighed.unit)
+        target = y
+        if weighed.norm2 > 0.0:
+            D_t = min(2.0 * K.radius, K.diameter + state.point.distance)
+            target, descent = descend(y, g, weighed.norm2, descent, D_t)
+            if weighed.penalty_gradient is not None:
+                eta, keep = 0.5 / descent.inverse_step, self._keep
+                penalty = weighed.penalty_gradient, weighed.penalty_value
+                target = soften_overshoot(target, x, *penalty, eta, keep)
+            target = frozen(into_ball(target, K.center, K.radius))
+            B = descent.regret_bound + inner(g, x - y)
+            descent = descent._replace(regret_bound=B)
+        point = state.point.moved_to(target)
+        return state._replace(point=point, ledger=weighed.ledger, descent=descent)
 
-    def _closed(self, state: State, block: FirstOrder) -> State:
-        """The three steps at the end of a block, from its sums."""
-        aimed, ledger, S, sigma, B = self._descended(state, block)
-        bank = state.bank + self.calls_per_round * block.rounds
-        _, y, calls, distance2, active = state.active.nearest(
-            self.K, aimed, self._tol, calls_in(bank)
-        )
-        return State(
-            t=state.t + block.rounds - state.open.rounds,
-            active=active,
-            aimed=aimed,
-            y=y,
-            open=self._opened,
-            ledger=ledger,
-            square_sum=S,
-            stiffness=sigma,
-            surrogate_bound=B,
-            distance=math.sqrt(distance2),
-            bank=bank - calls,
-            calls=state.calls + calls,
-        )
-
-    def _descended(
-        self, state: State, block: FirstOrder
-    ) -> tuple[Array, Ledger, float, float, float]:
-        """The first two steps: y before its projection, the ledger, and S, sigma and B of the
-        descent.
-        """
-        K, x = self.K, state.active.x
-        g, g_norm2, ledger, unit, push, owed = self._weights.weigh(state.ledger, block)
-        S, sigma, B = (
-            state.square_sum * unit * unit,
-            state.stiffness * unit,
-            state.surrogate_bound * unit,
-        )
-        if g_norm2 == 0.0:
-            return state.y, ledger, S, sigma, B
-        D_t = min(2.0 * K.radius, K.diameter + state.distance)
-        y, S, sigma, price = descend(state.y, g, g_norm2, S, sigma, D_t)
-        if push is not None:
-            y = given_back(y, x, push, owed, 0.5 / sigma, self._kept)
-        return (
-            frozen(into_ball(y, K.center, K.radius)),
-            ledger,
-            S,
-            sigma,
-            B + price + inner(g, x - state.y),
-        )
+    def projection(self, state: State) -> Banked:
+        return Banked(self._tolerance2)
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
@@ -172,55 +170,40 @@ class LyapunovDescent(BlockLearner[State]):
         )
 
     @cached_property
-    def _tol(self) -> float:
-        share = (
-            1e-3 * max(1.0, self.calls_per_round) ** -1.2
-            if self.tolerance is None
-            else self.tolerance
-        )
+    def _tolerance2(self) -> float:
+        """Aimed-at |x - y|^2."""
+        share = self.tolerance
+        if share is None:
+            share = 1e-3 * max(1.0, self.calls_per_round) ** -1.2
         return share * self.K.radius**2
 
     @property
-    def _kept(self) -> float:
+    def _keep(self) -> float:
         return (self.caution + 5.0) / (self.caution + 25.0)
-
-    @cached_property
-    def _opened(self) -> FirstOrder:
-        return opened(self.K.center)
 
     def promise(self) -> Bound:
         """What is known before the first round of a run of `horizon` rounds."""
         R, D = self.K.radius, self.K.diameter
         if D == 0.0:
             return Bound(0.0, 0.0)
-        if self.calls_per_round * self.block < 8.0 * R**2 / self._tol + 4.0:
+        if self.calls_per_round * self.block < 8.0 * R**2 / self._tolerance2 + 4.0:
             spent = f"{self.calls_per_round:g} oracle calls a round, in blocks of {self.block},"
             return Bound(
                 None,
                 None,
                 f"With {spent} no distance of x and y can be promised: bounds are measured.",
             )
-        e = math.sqrt(self._tol)
+        e = math.sqrt(self._tolerance2)
         reach = min(2.0 * R, D + e) / D
         apart = e * math.sqrt(self.horizon or 1) / D
         return self._weights.promised(math.sqrt(0.5 * self.block) * (reach**2 + reach) + apart)
 
     def bound(self, record: Record) -> Bound:
-        state: State = record.final_state
-        ledger, B = state.ledger, state.surrogate_bound
-        if state.open.rounds:  # what holds for a block holds for the part of it that was played
-            _, ledger, _, _, B = self._descended(state, state.open)
-        return self._weights.bound(ledger, B)
+        state = self.with_open_block(record.final_state)
+        return self._weights.bound(state.ledger, state.descent.regret_bound)
 
-    def slopes(self, state: State) -> tuple[float, float]:
-        return slopes_with(
-            self.K, state.open, state.ledger.loss_slope, state.ledger.constraint_slope
-        )
-
-    def companion(self, state: State) -> Companion:
-        return Companion(
-            self.K, state.active.x, state.aimed, state.y, self._tol, calls_in(state.bank)
-        )
+    def known_slopes(self, state: State) -> Slopes:
+        return state.ledger.slopes
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

@@ -50,9 +50,17 @@ from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.blocks import BlockLearner, opened
-from tidewolf.methods.settings import settle
-from tidewolf.methods.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights
+from tidewolf.methods.clock import EveryRound
+from tidewolf.methods.settings import (
+    DEFAULT_CAUTION,
+    AnytimeHorizon,
+    Caution,
+    ConstraintLipschitz,
+    HardSetK,
+    LossLipschitz,
+)
+from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
+from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.one_shot import frank_wolfe_gap, line_search
 
 KNOWN = 1.055, 2.65
@@ -70,69 +78,80 @@ class State(NamedTuple):
     x: Array
     first: Array
     """x_1"""
-    open: FirstOrder
     ledger: Ledger
     total: Array
     """sum of the surrogate gradients, in units of 2^exponent, like `largest` and `strayed`"""
-    largest: float
+    largest: float = 0.0
     """M_t"""
-    strayed: float
+    strayed: float = 0.0
     """X"""
-    warm: Array | None
-    calls: int
+    warm: Array | None = None
+    calls: int = 0
     distance: float = 0.0
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class LyapunovFrankWolfe(BlockLearner[State]):
+class LyapunovFrankWolfe(EveryRound[State]):
     """Lyapunov weights on online Frank-Wolfe: one oracle call a round, and the simplest steps of
     all.
+
+    Parameters
+    ----------
+    K : HasLMO
+        The set that every played point belongs to.
+    horizon : int, optional
+        How many rounds will be played, which a promise needs. None: unknown, which costs next to
+        nothing: nothing restarts. Unit: rounds.
+    caution : float, default 10.0
+        How much limits weigh against losses: larger values break limits less and cost more.
+    loss_lipschitz : float, optional
+        The largest slope a loss may have, on average over rounds seen together; steeper ones are
+        refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper ones
+        are refused. None: learned from what is seen, and nothing is promised beforehand.
+
+    Examples
+    --------
+    Three options, the cheapest of which may take at most half:
+
+    >>> K = tw.sets.Simplex(3)
+    >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (300, 1)))
+    >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (300, 1)), np.full(300, 0.5))
+    >>> run = tw.run(tw.LyapunovFrankWolfe(K), tw.Stream(losses, limits))
+    >>> np.round(run.learner.act(run.final_state), 1)
+    array([0. , 0.5, 0.5])
+    >>> int(run.oracle_calls)
+    300
     """
 
-    needs: ClassVar = FirstOrder
     state_type: ClassVar = State
     anytime: ClassVar = True
     exponents: ClassVar = (3 / 4, 3 / 4)
 
-    K: HasLMO
-    horizon: int | None = None
-    caution: float = DEFAULT_CAUTION
-    loss_lipschitz: float | None = None
-    constraint_lipschitz: float | None = None
-
-    def __post_init__(self) -> None:
-        settle(self)
-
-    @property
-    def hard_set(self) -> HasLMO:
-        return self.K
+    K: HardSetK
+    horizon: AnytimeHorizon = None
+    caution: Caution = DEFAULT_CAUTION
+    loss_lipschitz: LossLipschitz = None
+    constraint_lipschitz: ConstraintLipschitz = None
 
     def start(self) -> State:
         x = self.K.center
-        zero = frozen(namespace(x).zeros_like(x))
-        return State(0, x, x, opened(x), self._weights.start(), zero, 0.0, 0.0, None, 0)
+        return State(0, x, x, self._weights.start(), frozen(namespace(x).zeros_like(x)))
 
     def act(self, state: State) -> Array:
         return state.x
 
-    def _length(self, state: State) -> int:
-        return 1
-
-    def _require(self, state: State, seen: FirstOrder) -> None:
-        self._weights.require(state.ledger, state.open, seen)
-
-    def _closed(self, state: State, block: FirstOrder) -> State:
-        K = self.K
-        g, g_norm2, ledger, unit, *_ = self._weights.weigh(state.ledger, block)
-        total, g_norm = frozen(state.total * unit + g), math.sqrt(g_norm2)
-        M, strayed = max(state.largest * unit, g_norm), state.strayed * unit
-        state = state._replace(
-            t=state.t + 1, ledger=ledger, total=total, largest=M, strayed=strayed
-        )
+    def step(self, state: State, block: FirstOrder) -> State:
+        K, x = self.K, state.x
+        weighed = self._weights.weigh(state.ledger, block)
+        total, g_norm = frozen(state.total * weighed.unit + weighed.g), math.sqrt(weighed.norm2)
+        M, strayed = max(state.largest * weighed.unit, g_norm), state.strayed * weighed.unit
+        state = state._replace(ledger=weighed.ledger, total=total, largest=M, strayed=strayed)
         if M <= 0.0:
             return state
-        x, r = state.x, total / (self._rho(state.t) * M) + (state.x - state.first)
+        r = total / (self._rho(state.t) * M) + (x - state.first)
         answer = K.answer(r, state.warm)
         seen = frank_wolfe_gap(r, x, answer, inner(r, r))
         return state._replace(
@@ -177,8 +196,8 @@ class LyapunovFrankWolfe(BlockLearner[State]):
         state: State = record.final_state
         return self._weights.bound(state.ledger, self._surrogate_bound(state))
 
-    def slopes(self, state: State) -> tuple[float, float]:
-        return state.ledger.loss_slope, state.ledger.constraint_slope
+    def slopes(self, state: State) -> Slopes:
+        return state.ledger.slopes
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

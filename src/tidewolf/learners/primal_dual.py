@@ -35,57 +35,37 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import frozen
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array
-from tidewolf.methods.base import Bound, Companion, Learner, Record
-from tidewolf.methods.blocks import BlockLearner, opened, slopes_with
-from tidewolf.methods.settings import passed_horizon, settle
+from tidewolf.learners.theorem.constants import Constants, WithTheorem
+from tidewolf.learners.theorem.primal_dual import PrimalDualConstants
+from tidewolf.methods.base import NEEDS_SLOPES, Bound, Learner, Record
+from tidewolf.methods.clock import BlockLearner, Stretch
+from tidewolf.methods.projected import Banked, ProjectedPoint, Projecting, Projection
+from tidewolf.methods.settings import (
+    BlockLength,
+    CallsPerRoundOrNone,
+    ConstraintLipschitz,
+    HardSetK,
+    Horizon,
+    LossLipschitz,
+    Tolerance,
+)
 from tidewolf.methods.steps.adagrad import into_ball
-from tidewolf.methods.steps.feasible import calls_in, feasible
-from tidewolf.methods.steps.lyapunov import FIRST_HORIZON
 from tidewolf.methods.steps.saddle import (
-    HOPELESS,
-    damping,
+    SaddleSteps,
+    SaddleSums,
+    Units,
     kept_possible,
+    moderate,
     saddle_step,
+    saddle_steps,
     violation_bound,
 )
-from tidewolf.methods.steps.slopes import within
-from tidewolf.projection import ActiveSet
-
-if TYPE_CHECKING:
-    from tidewolf.learners.theorem.primal_dual import TheoremPrimalDual
-
-_THETA = 0.5
-"""The damping where condition (C) has no root."""
-
-
-class Steps(NamedTuple):
-    """The settings of a stretch, in units R = G_f = G_g = 1."""
-
-    block: int
-    eta: float
-    nu: float
-    theta: float
-    tol: float | None
-    """None where the budget alone rules"""
-    root: bool
-    """whether theta is a root of condition (C)"""
-
-
-def steps_for(T: int, B: float, block: int | None = None) -> Steps:
-    """The settings for T rounds with B oracle calls a round, and blocks of a given length if one is
-    given.
-    """
-    b = max(1, min(T, block or round(1.46 * math.sqrt(T / B))))
-    eta, nu = 1.0 / math.sqrt(2.0 * b * T), 0.5 / math.sqrt(b * T)
-    tol = 8.0 / (B * b - 4.0) if B * b > 12.0 else None
-    theta = damping(b, eta, nu, math.sqrt(tol or 0.0))
-    return Steps(b, eta, nu, theta or _THETA, tol, theta is not None)
+from tidewolf.methods.steps.slopes import Slopes, tangent_gradients, unit_length
 
 
 class State(NamedTuple):
@@ -94,250 +74,158 @@ class State(NamedTuple):
     """
 
     t: int
-    active: ActiveSet
-    aimed: Array
-    """where y was before the last projection"""
-    y: Array
-    lam: float
+    point: ProjectedPoint
     open: FirstOrder
-    horizon: int
-    began: int
-    loss_slope: float
-    constraint_slope: float
-    priced_slope: float
-    """the G_f that this stretch's regret bound has paid for"""
-    regret_bound: float
-    energy: float
-    settled_regret: float
-    settled_violation: float
-    distance: float
-    bank: float
-    calls: int
+    stretch: Stretch
+    slopes: Slopes
+    bank: float = 0.0
+    calls: int = 0
+    saddle: SaddleSums = SaddleSums()
+    """of this stretch"""
+
+    @property
+    def distance(self) -> float:
+        return self.point.distance
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class PrimalDual(BlockLearner[State]):
+class PrimalDual(WithTheorem[State], Projecting[State], BlockLearner[State]):
     """The paper's primal-dual learner with unit-free steps and a budget of oracle calls;
     `PrimalDual.theorem` is the paper's own.
+
+    Parameters
+    ----------
+    K : HasLMO
+        The set that every played point belongs to.
+    horizon : int, optional
+        How many rounds will be played. None: unknown; it starts from 256 and restarts with twice as
+        many whenever they are over. Unit: rounds.
+    calls_per_round : float, default 1.0
+        How often the set's oracle may be asked, on average over the rounds so far; calls that are
+        not spent are kept for later. None only with the paper's constants, whose projections take
+        the calls they need. Unit: oracle calls a round.
+    loss_lipschitz : float, optional
+        The largest slope a loss may have, on average over rounds seen together; steeper ones are
+        refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper ones
+        are refused. None: learned from what is seen, and nothing is promised beforehand.
+    block : int, optional
+        How many rounds are played at a point before it moves. None: chosen for the horizon and the
+        budget of calls. Unit: rounds.
+    tolerance : float, default 0.001
+        The squared distance of the played point from its companion that calls left over are spent
+        on, as a share of radius^2.
+    constants : PrimalDualConstants, optional
+        The paper's constants, as `PrimalDual.theorem` gives them. None: steps that need no units,
+        on a budget of calls.
+
+    Examples
+    --------
+    Three options, the cheapest of which may take at most half:
+
+    >>> K = tw.sets.Simplex(3)
+    >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (300, 1)))
+    >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (300, 1)), np.full(300, 0.5))
+    >>> run = tw.run(tw.PrimalDual(K, horizon=300), tw.Stream(losses, limits))
+    >>> bool(run.oracle_calls <= 300), bool(run.bound.regret > 0.0)
+    (True, True)
     """
 
-    needs: ClassVar = FirstOrder
     state_type: ClassVar = State
+    constants_type: ClassVar = PrimalDualConstants
     exponents: ClassVar = (3 / 4, 7 / 8)
 
-    K: HasLMO
-    horizon: int | None = None
-    calls_per_round: float = 1.0
-    loss_lipschitz: float | None = None
-    constraint_lipschitz: float | None = None
-    block: int | None = None
-    tolerance: float = 1e-3
-    """|x - y|^2 that calls left over are spent on, as a share of radius^2"""
-
-    def __post_init__(self) -> None:
-        settle(self)
-
-    @staticmethod
-    def theorem(
-        K: HasLMO,
-        *,
-        horizon: int,
-        loss_lipschitz: float,
-        constraint_lipschitz: float,
-        start: Array | None = None,
-    ) -> TheoremPrimalDual:
-        """The paper's constants to the letter; warns where the horizon is too short for them to do
-        or to promise anything.
-        """
-        from tidewolf.learners.theorem.primal_dual import TheoremPrimalDual
-
-        learner = TheoremPrimalDual(K, horizon, loss_lipschitz, constraint_lipschitz, start)
-        learner.warn()
-        return learner
-
-    @property
-    def hard_set(self) -> HasLMO:
-        return self.K
+    K: HardSetK
+    horizon: Horizon = None
+    calls_per_round: CallsPerRoundOrNone = 1.0
+    loss_lipschitz: LossLipschitz = None
+    constraint_lipschitz: ConstraintLipschitz = None
+    block: BlockLength = None
+    tolerance: Tolerance = 1e-3
+    constants: Annotated[
+        PrimalDualConstants | None,
+        Constants(
+            "The paper's constants, as `PrimalDual.theorem` gives them. None: steps that need no "
+            "units, on a budget of calls.",
+            kind=PrimalDualConstants,
+        ),
+    ] = None
 
     def start(self) -> State:
-        active = ActiveSet.start(self.K)
-        return State(
-            t=0,
-            active=active,
-            aimed=active.x,
-            y=active.x,
-            lam=0.0,
-            open=opened(self.K.center),
-            horizon=self.horizon or FIRST_HORIZON,
-            began=0,
-            loss_slope=self.loss_lipschitz or 0.0,
-            constraint_slope=self.constraint_lipschitz or 0.0,
-            priced_slope=0.0,
-            regret_bound=0.0,
-            energy=0.0,
-            settled_regret=0.0,
-            settled_violation=0.0,
-            distance=0.0,
-            bank=0.0,
-            calls=0,
-        )
+        point, slopes = ProjectedPoint.start(self.K, self.first_point), self.given_slopes.known
+        return State(0, point, self.no_sums, self.first_stretch(), slopes)
 
-    def act(self, state: State) -> Array:
-        return state.active.x
+    def block_length(self, state: State) -> int:
+        return self._steps(state.stretch.horizon).block
 
-    def _end(self, state: State) -> int:
-        return state.began + state.horizon
+    def step(self, state: State, block: FirstOrder) -> State:
+        """The primal and the dual step, and what they add to the bounds."""
+        K, n, point = self.K, block.rounds, state.point
+        gradients = tangent_gradients(K, block, self.given_slopes, state.slopes)
+        slopes, unit = gradients.slopes, self._units(gradients.slopes)
+        s = self._steps(state.stretch.horizon)
 
-    def _length(self, state: State) -> int:
-        return self._steps(state.horizon).block
+        q, hopeless = kept_possible(block.violation, n * slopes.constraint * K.diameter, K.center)
+        if self.constants is not None:  # as printed, but for what would overflow
+            q = min(block.violation, moderate(K.center))
+        taken = saddle_step(point.x, point.y, state.saddle.lam, gradients, q, n, s, unit)
 
-    def _closed(self, state: State, block: FirstOrder) -> State:
-        return self._projected(self._stepped(state, block))
+        if state.t == n:
+            reach = self.first_reach
+        else:
+            reach = min(2.0 * K.radius, K.diameter + point.distance)
+        priced = slopes.loss if self.constants is None else 1.0
+        saddle = state.saddle.and_step(taken, priced, reach, s.eta, unit.length, hopeless)
+        target = frozen(into_ball(taken.y, K.center, K.radius))
+        return state._replace(point=point.moved_to(target), slopes=slopes, saddle=saddle)
 
-    def _stepped(self, state: State, block: FirstOrder) -> State:
-        """The primal and the dual step at the end of a block, from its sums, and what they add to
-        the bounds.
-        """
-        K, s, R, n = self.K, self._steps(state.horizon), self._R, block.rounds
-        grad_f, slope_f = within(
-            K,
-            "loss",
-            block.loss_gradient,
-            n,
-            self.loss_lipschitz,
-            max(state.loss_slope, block.loss_slope),
-        )
-        known = max(state.constraint_slope, block.constraint_slope)
-        grad_g, slope_g = within(
-            K, "constraint", block.constraint_gradient, n, self.constraint_lipschitz, known
-        )
-        G_f, G_g = max(state.loss_slope, slope_f), max(state.constraint_slope, slope_g)
+    def renew(self, state: State) -> State:
+        return state._replace(saddle=SaddleSums())
 
-        d = grad_f / (G_f or 1.0) + (state.lam / (G_g or 1.0)) * grad_g
-        q, hopeless = kept_possible(block.violation, n * G_g * K.diameter, K.center)
-        y, lam, price, energy = saddle_step(
-            state.active.x,
-            state.y,
-            state.lam,
-            d,
-            q / ((G_g or 1.0) * R),
-            n,
-            s.eta,
-            s.nu,
-            s.theta,
-            R,
-        )
-        at_center = state.t == state.open.rounds
-        reach = K.radius if at_center else min(2.0 * K.radius, K.diameter + state.distance)
-        growth = (G_f - state.priced_slope) * reach * (reach / R) / (2.0 * s.eta)
-        return state._replace(
-            t=state.t + n - state.open.rounds,
-            y=into_ball(y, K.center, K.radius),
-            lam=lam,
-            open=opened(K.center),
-            loss_slope=G_f,
-            constraint_slope=G_g,
-            priced_slope=G_f,
-            regret_bound=state.regret_bound + growth + G_f * R * price,
-            energy=math.inf if hopeless else state.energy + energy,
-            bank=state.bank + self.calls_per_round * n,
-        )
-
-    def _projected(self, state: State) -> State:
-        """A member near the new y; after the last block none is needed, as whoever plays on starts
-        over.
-        """
-        if state.t == state.began + state.horizon:
-            return state._replace(aimed=state.active.x, y=state.active.x, distance=0.0)
-        aimed = frozen(state.y)
-        active, y, distance, calls = feasible(
-            state.active,
-            self.K,
-            aimed,
-            self._promised(state),
-            self.tolerance * self._R**2,
-            state.bank,
-        )
-        bank, calls = state.bank - calls, state.calls + calls
-        return state._replace(
-            active=active, aimed=aimed, y=y, distance=distance, bank=bank, calls=calls
-        )
-
-    def _promised(self, state: State) -> float:
-        """The |x - y|^2 that the calls of a block always reach; where there is none, that which is
-        aimed at.
-        """
-        return (self._steps(state.horizon).tol or self.tolerance) * self._R**2
-
-    def _restarted(self, state: State) -> State:
-        """The same point with a clean slate and twice the horizon; the slopes stay known, and what
-        the stretch may have cost is settled.
-        """
-        regret, violation = self._stretch_bound(state)
-        return self.start()._replace(
-            t=state.t,
-            active=state.active,
-            aimed=state.active.x,
-            y=state.active.x,
-            horizon=2 * state.horizon,
-            began=state.t,
-            loss_slope=state.loss_slope,
-            constraint_slope=state.constraint_slope,
-            settled_regret=state.settled_regret + regret,
-            settled_violation=state.settled_violation + violation,
-            bank=state.bank,
-            calls=state.calls,
-        )
-
-    def _stretch_bound(self, state: State) -> tuple[float, float]:
-        """Regret and violation since the last restart are at most this."""
-        K, s, R, rounds = self.K, self._steps(state.horizon), self._R, state.t - state.began
-        first = (min(K.diameter, 2.0 * K.radius) if state.began else K.radius) / R
-        E = first**2 / (2.0 * s.eta) + state.energy + K.diameter / R * rounds
+    def stretch_bound(self, state: State) -> tuple[float, float]:
+        K, s, rounds = self.K, self._steps(state.stretch.horizon), state.t - state.stretch.began
+        unit = self._units(state.slopes)
+        first = min(K.diameter, 2.0 * K.radius) if state.stretch.began else self.first_reach
+        steepest = 1.0 if self.constants is None else self.assumed.G_f
+        E = (first / unit.length) ** 2 / (2.0 * s.eta) + state.saddle.energy
+        E += steepest * K.diameter / unit.length * rounds
         violation = violation_bound(E, rounds, s.nu, s.theta)
-        return (
-            state.regret_bound,
-            state.constraint_slope * R * violation if violation < math.inf else math.inf,
-        )
+        if self.constants is None and violation < math.inf:
+            violation *= state.slopes.constraint * unit.length
+        return state.saddle.regret_bound, violation
 
-    def _require(self, state: State, seen: FirstOrder) -> None:
-        G_f, G_g = (
-            max(state.loss_slope, state.open.loss_slope),
-            max(state.constraint_slope, state.open.constraint_slope),
-        )
-        within(self.K, "loss", seen.loss_gradient, seen.rounds, self.loss_lipschitz, G_f)
-        within(
-            self.K,
-            "constraint",
-            seen.constraint_gradient,
-            seen.rounds,
-            self.constraint_lipschitz,
-            G_g,
-        )
+    def projection(self, state: State) -> Projection:
+        T = state.stretch.horizon
+        if self.constants is not None:
+            return self.constants.projection(self.K, T)
+        R2 = unit_length(self.K) ** 2
+        return Banked((self._steps(T).tol or self.tolerance) * R2, self.tolerance * R2)
 
-    def _steps(self, horizon: int) -> Steps:
-        return steps_for(horizon, self.calls_per_round, self.block)
+    def _steps(self, T: int) -> SaddleSteps:
+        if self.constants is not None:
+            return self.constants.steps(self.K, T, self.assumed.G_g)
+        assert self.calls_per_round is not None
+        return saddle_steps(T, self.calls_per_round, self.block)
 
-    @property
-    def _R(self) -> float:
-        """The unit of length; a set of one point has none."""
-        return self.K.radius or 1.0
+    def _units(self, slopes: Slopes) -> Units:
+        """The paper's steps have the units of the caller."""
+        if self.constants is not None:
+            return Units(1.0, 1.0, 1.0)
+        return Units(unit_length(self.K), slopes.loss or 1.0, slopes.constraint or 1.0)
 
     def promise(self) -> Bound:
         """What is known before the first round of a run of `horizon` rounds."""
         if self.horizon is None or self.loss_lipschitz is None or self.constraint_lipschitz is None:
-            return Bound(
-                None,
-                None,
-                "A promise needs horizon, loss_lipschitz and constraint_lipschitz; without them "
-                "bounds are measured.",
-            )
-        b, eta, nu, theta, tol, root = self._steps(self.horizon)
-        if tol is None or not root:
+            return NEEDS_SLOPES
+        if self.constants is not None:
+            return self.constants.promise(self.K, self.horizon, self.assumed)
+        s = self._steps(self.horizon)
+        if s.tol is None or not s.root:
             spent = (
-                f"{self.horizon} rounds in blocks of {b} with {self.calls_per_round:g} oracle "
-                "calls a round"
+                f"{self.horizon} rounds in blocks of {s.block} with {self.calls_per_round:g} "
+                "oracle calls a round"
             )
             return Bound(
                 None,
@@ -345,33 +233,17 @@ class PrimalDual(BlockLearner[State]):
                 f"With {spent} the theorem's condition has no solution: bounds are measured, not "
                 "promised.",
             )
-        T, G_f, G_g, R = self.horizon, self.loss_lipschitz, self.constraint_lipschitz, self.K.radius
-        A = 1.0 / (2.0 * eta) + (eta + 2.0 * nu) * b * T + 1.25 * math.sqrt(tol) * T
-        return Bound(A * G_f * R, violation_bound(A + 2.0 * T, T, nu, theta) * G_g * R)
+        T, G_f, G_g = self.horizon, self.loss_lipschitz, self.constraint_lipschitz
+        R = self.K.radius
+        A = 1.0 / (2.0 * s.eta) + (s.eta + 2.0 * s.nu) * s.block * T + 1.25 * math.sqrt(s.tol) * T
+        return Bound(A * G_f * R, violation_bound(A + 2.0 * T, T, s.nu, s.theta) * G_g * R)
 
     def bound(self, record: Record) -> Bound:
-        state: State = record.final_state
-        if state.open.rounds:  # what holds for a block holds for the part of it that was played
-            state = self._stepped(state, state.open)
-        regret, violation = self._stretch_bound(state)
-        regret, violation = regret + state.settled_regret, violation + state.settled_violation
-        return Bound(regret, violation) if violation < math.inf else Bound(regret, None, HOPELESS)
+        state = self.with_open_block(record.final_state)
+        return state.stretch.bound(*self.stretch_bound(state))
 
-    def slopes(self, state: State) -> tuple[float, float]:
-        return slopes_with(self.K, state.open, state.loss_slope, state.constraint_slope)
-
-    def companion(self, state: State) -> Companion:
-        return Companion(
-            self.K,
-            state.active.x,
-            state.aimed,
-            state.y,
-            self._promised(state),
-            calls_in(state.bank),
-        )
-
-    def notes(self, state: State) -> tuple[str, ...]:
-        return passed_horizon(self.horizon, state)
+    def known_slopes(self, state: State) -> Slopes:
+        return state.slopes
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

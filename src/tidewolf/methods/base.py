@@ -61,15 +61,24 @@ class Bound(NamedTuple):
     reason: str = ""
 
 
-class Companion(NamedTuple):
-    """The last approximately feasible projection, for whoever checks it: from `aimed`, a member x
-    and y no farther from any member.
+NEEDS_SLOPES = Bound(
+    None,
+    None,
+    "A promise needs horizon, loss_lipschitz and constraint_lipschitz; without them bounds are "
+    "measured.",
+)
+"""What a learner promises that was not told of them."""
+
+
+class ProjectionRecord(NamedTuple):
+    """The last approximately feasible projection, for whoever checks it: from `before_projection`,
+    a member x and y no farther from any member.
     """
 
     over: HasLMO
     """the set that was projected on"""
     x: Array
-    aimed: Array
+    before_projection: Array
     y: Array
     tolerance2: float
     """aimed-at |x - y|^2; a larger one must have used up its calls"""
@@ -154,7 +163,7 @@ _CHECKED = {
         (
             "act",
             "acts",
-            "companion",
+            "last_projection",
             "measures",
             "notes",
             "rounds_left",
@@ -178,6 +187,7 @@ def _check(cls: type) -> None:
 class Learner(Value, ABC, Generic[S]):
     """Abstract: subclasses are frozen dataclasses with their set K among the fields."""
 
+    K: HasLMO
     needs: ClassVar[type[FullInformation] | type[FirstOrder] | type[Bandit]]
     state_type: ClassVar[type]
     on_average: ClassVar[bool] = False
@@ -207,9 +217,11 @@ class Learner(Value, ABC, Generic[S]):
             cls.examples = _on_a_set(cls.__dict__["examples"])  # type: ignore[method-assign]
 
     @property
-    @abstractmethod
     def hard_set(self) -> HasLMO:
-        """The set every played point belongs to."""
+        """The set every played point belongs to: K, for learners that have it among their
+        settings under that name.
+        """
+        return self.K
 
     @abstractmethod
     def start(self) -> S:
@@ -263,7 +275,7 @@ class Learner(Value, ABC, Generic[S]):
         """
         return None
 
-    def companion(self, state: S) -> Companion | None:
+    def last_projection(self, state: S) -> ProjectionRecord | None:
         """The projection this state came from; None where there is none to check."""
         return None
 

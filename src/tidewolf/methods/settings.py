@@ -1,90 +1,142 @@
-"""The settings that learners share, checked by name, and the sentences about them.
+"""The settings that learners share, each declared once: its check, its sentence, its unit.
 
-A setting of one name means the same in every learner; `settle` puts each into its plain form or
-refuses it with a sentence.
+A setting of one name means the same in every learner. A learner's field takes the alias as its
+type, `horizon: Horizon = None`, and its own check only where it means something else.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import warnings
-from collections.abc import Callable
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
-from tidewolf.core.arrays import LARGEST_SEED, LEAST, MOST, as_count, as_number, length
+from tidewolf.core.arrays import LEAST, MOST, length
 from tidewolf.core.errors import FrozenRegime, InvalidInput, ShortHorizon
-from tidewolf.core.oracle import as_set
-from tidewolf.methods.base import Learner
+from tidewolf.core.oracle import HasLMO, as_set
+from tidewolf.core.settings import Check, Count, Magnitude, Seed
+
+DEFAULT_CAUTION = 10.0
+"""The default of the one knob: larger values break limits less and cost more."""
 
 
-def _positive(value: Any, name: str) -> float:
-    """A number whose square is one too."""
-    size = as_number(value, name, above=0.0)
-    if not LEAST <= size <= MOST:
-        raise InvalidInput(
-            f"{name} = {size:g} was given; sizes from {LEAST:g} to {MOST:g} are accepted: give it "
-            "in other units."
-        )
-    return size
+@dataclass(frozen=True)
+class HardSet(Check):
+    """A set with an oracle, of a size whose square is a number; `require` may ask for more."""
+
+    words: ClassVar[str] = "a set, which files say elsewhere"
+
+    def __call__(self, value: Any, what: str) -> HasLMO:
+        owner = what.rpartition(" of ")[2]
+        K = as_set(value, owner)
+        if not (K.radius == 0.0 or LEAST <= K.radius <= MOST) or length(K.center) > MOST:
+            where = f"radius {K.radius:.3g}, {length(K.center):.3g} from the origin,"
+            raise InvalidInput(
+                f"A set of {where} was given; {owner} squares distances and takes radii from "
+                f"{LEAST:g} to {MOST:g}, or 0, and no point farther away: give the points in other "
+                "units."
+            )
+        self.require(K, owner)
+        return K
+
+    def require(self, K: Any, owner: str) -> None:
+        """Refuse a set that has an oracle and lacks what else its learner needs."""
+
+    def read(self, value: Any) -> None:
+        """Nothing: a file says the set of an experiment, not of a learner."""
 
 
-_CHECKS: dict[str, Callable[[Any, str], Any]] = {
-    "horizon": lambda value, name: as_count(value, "The horizon"),
-    "block": lambda value, name: as_count(value, "The block"),
-    "seed": lambda value, name: as_count(value, "A seed", least=0, most=LARGEST_SEED),
-    "caution": _positive,
-    "calls_per_round": _positive,
-    "tolerance": _positive,
-    "loss_lipschitz": _positive,
-    "constraint_lipschitz": _positive,
-    "loss_size": _positive,
-    "constraint_size": _positive,
-}
-"""What each setting has to be; None passes where it is the default."""
+@dataclass(frozen=True)
+class CallBudget(Magnitude):
+    """A number of oracle calls, or None, which goes with the paper's constants."""
+
+    def __call__(self, value: Any, what: str) -> Any:
+        return None if value is None else super().__call__(value, what)
 
 
-def settle(learner: Learner[Any], **own: Callable[[Any, str], Any]) -> None:
-    """Check the set and every setting of a frozen learner that has a known name, or a check of its
-    own.
-    """
-    K = as_set(learner.hard_set, type(learner).__name__)
-    if not (K.radius == 0.0 or LEAST <= K.radius <= MOST) or length(K.center) > MOST:
-        where = f"radius {K.radius:.3g}, {length(K.center):.3g} from the origin,"
-        raise InvalidInput(
-            f"A set of {where} was given; {type(learner).__name__} squares distances and takes "
-            f"radii from {LEAST:g} to {MOST:g}, or 0, and no point farther away: give the points "
-            "in other units."
-        )
-    checks = {**_CHECKS, **own}
-    for field in dataclasses.fields(learner):  # type: ignore[arg-type]
-        value = getattr(learner, field.name)
-        if field.name in checks and not (value is None and field.default is None):
-            object.__setattr__(learner, field.name, checks[field.name](value, field.name))
-
-
-class Stretch(Protocol):
-    """The rounds since the last restart."""
-
-    @property
-    def horizon(self) -> int: ...
-    @property
-    def began(self) -> int: ...
-
-
-def passed_horizon(asked: int | None, now: Stretch) -> tuple[str, ...]:
-    """The sentence that a known horizon was passed, if it was."""
-    if asked is None or now.horizon == asked:
-        return ()
-    return (
-        (
-            f"The horizon of {asked} rounds was passed: after round {now.began} the learner "
-            f"restarted with {now.horizon}."
-        ),
-    )
+HardSetK = Annotated[HasLMO, HardSet("The set that every played point belongs to.")]
+Horizon = Annotated[
+    int | None,
+    Count(
+        "How many rounds will be played. None: unknown; it starts from 256 and restarts with twice "
+        "as many whenever they are over.",
+        unit="rounds",
+    ),
+]
+AnytimeHorizon = Annotated[
+    int | None,
+    Count(
+        "How many rounds will be played, which a promise needs. None: unknown, which costs next to "
+        "nothing: nothing restarts.",
+        unit="rounds",
+    ),
+]
+Caution = Annotated[
+    float,
+    Magnitude(
+        "How much limits weigh against losses: larger values break limits less and cost more."
+    ),
+]
+_CALLS = (
+    "How often the set's oracle may be asked, on average over the rounds so far; calls that are "
+    "not spent are kept for later."
+)
+CallsPerRound = Annotated[float, Magnitude(_CALLS, unit="oracle calls a round")]
+CallsPerRoundOrNone = Annotated[
+    float | None,
+    CallBudget(
+        f"{_CALLS} None only with the paper's constants, whose projections take the calls they "
+        "need.",
+        unit="oracle calls a round",
+    ),
+]
+Tolerance = Annotated[
+    float,
+    Magnitude(
+        "The squared distance of the played point from its companion that calls left over are "
+        "spent on, as a share of radius^2."
+    ),
+]
+BlockLength = Annotated[
+    int | None,
+    Count(
+        "How many rounds are played at a point before it moves. None: chosen for the horizon and "
+        "the budget of calls.",
+        unit="rounds",
+    ),
+]
+LossLipschitz = Annotated[
+    float | None,
+    Magnitude(
+        "The largest slope a loss may have, on average over rounds seen together; steeper ones are "
+        "refused. None: learned from what is seen, and nothing is promised beforehand."
+    ),
+]
+ConstraintLipschitz = Annotated[
+    float | None,
+    Magnitude(
+        "The largest slope a constraint may have, on average over rounds seen together; steeper "
+        "ones are refused. None: learned from what is seen, and nothing is promised beforehand."
+    ),
+]
+LossSize = Annotated[
+    float | None,
+    Magnitude(
+        "The largest absolute value a loss may have; larger ones are refused. None: half the range "
+        "seen so far, and nothing is promised beforehand."
+    ),
+]
+ConstraintSize = Annotated[
+    float | None,
+    Magnitude(
+        "The largest absolute value a constraint may have; larger ones are refused. None: the "
+        "largest breach seen so far, and nothing is promised beforehand."
+    ),
+]
+ExplorationSeed = Annotated[int, Seed("The seed of the directions in which it explores.")]
 
 
 def warn_of(concerns: tuple[str, ...], frozen: bool, cure: str) -> None:
-    """Say what a theorem's settings cannot do as one warning, where the caller of `.theorem(...)`
+    """Say what a theorem's constants cannot do as one warning, where the caller of `.theorem(...)`
     stands.
     """
     if concerns:

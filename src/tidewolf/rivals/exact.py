@@ -15,14 +15,17 @@ from __future__ import annotations
 
 import math
 import threading
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from tidewolf.core.arrays import like, to_numpy
 from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.types import Array, NDArray
+from tidewolf.methods.clock import Clocked, ClockState
+from tidewolf.methods.settings import HardSet
 from tidewolf.sets.base import (
     ConvexSet,
     LinearDescription,
@@ -31,7 +34,7 @@ from tidewolf.sets.base import (
     membership_tolerance,
 )
 
-ACCURACY = 1e-13
+PROJECTION_ACCURACY = 1e-13
 """Of residuals and of the duality gap; an answer on the border that is its own question is off by
 the root of the latter.
 """
@@ -43,7 +46,18 @@ _RIDGE = 1e-12
 """Added to the quadratic term of a lifted description, whose weights need not be unique."""
 
 
-class ExactProjection:
+class Described:
+    """What solves programs over a set with a linear description."""
+
+    K: ConvexSet
+
+    @cached_property
+    def _description(self) -> LinearDescription:
+        assert isinstance(self.K, Polyhedral)
+        return self.K.description()
+
+
+class ExactProjection(Described):
     """The nearest member of a set."""
 
     def __init__(self, K: ConvexSet) -> None:
@@ -93,11 +107,6 @@ class ExactProjection:
         return float(r @ (x - v)) <= STALLED * (self.K.radius**2 + float(r @ r))
 
     @cached_property
-    def _description(self) -> LinearDescription:
-        assert isinstance(self.K, Polyhedral)
-        return self.K.description()
-
-    @cached_property
     def _unit(self) -> float:
         lift = self._description.lift
         size = 0.0 if lift is None else float(abs(lift).max())
@@ -116,8 +125,39 @@ class ExactProjection:
         A = None if d.A_eq is None else csc_matrix(d.A_eq)
         G = None if d.A_ub is None else csc_matrix(d.A_ub)
         solver = piqp.SparseSolver()
-        solver.settings.eps_abs = solver.settings.eps_rel = ACCURACY
-        solver.settings.eps_duality_gap_abs = solver.settings.eps_duality_gap_rel = ACCURACY
-        solver.settings.preconditioner_iter = 0
+        settings = solver.settings
+        settings.eps_abs = settings.eps_rel = PROJECTION_ACCURACY
+        settings.eps_duality_gap_abs = settings.eps_duality_gap_rel = PROJECTION_ACCURACY
+        settings.preconditioner_iter = 0
         solver.setup(P, np.zeros(n), A, d.b_eq, G, None, d.b_ub, d.lower, d.upper)
         return solver
+
+
+@dataclass(frozen=True)
+class SetToProjectOn(HardSet):
+    """A set that can be projected on exactly."""
+
+    def require(self, K: Any, owner: str) -> None:
+        ExactProjection(K)
+
+
+ProjectableK = Annotated[
+    ConvexSet,
+    SetToProjectOn(
+        "The set that every played point belongs to; it has a projection or a linear description."
+    ),
+]
+
+
+class ProjectsExactly(Clocked[ClockState]):
+    """Abstract: rivals that project exactly, and say so."""
+
+    K: ConvexSet
+
+    @cached_property
+    def exact_projection(self) -> ExactProjection:
+        """The projection on the set."""
+        return ExactProjection(self.K)
+
+    def notes(self, state: ClockState) -> tuple[str, ...]:
+        return ("It projects exactly and asks no oracle.", *super().notes(state))

@@ -33,54 +33,59 @@ class Leader(NamedTuple):
     first: Array
     """x_1"""
     total: Array
-    guess: float
+    """sum of the gradients"""
+    largest: float = 0.0
     """G"""
-    rounds: int
-    bound: float
+    rounds: int = 0
+    regret_bound: float = 0.0
     """B"""
-    calls: int
-    warm: Array | None
+    warm: Array | None = None
 
+    @classmethod
+    def start(cls, first: Array) -> Leader:
+        """One that has seen nothing."""
+        return cls(first, frozen(namespace(first).zeros_like(first)))
 
-def anew(
-    first: Array, guess: float = 0.0, bound: float = 0.0, calls: int = 0, warm: Array | None = None
-) -> Leader:
-    """A leader that has seen nothing."""
-    return Leader(first, frozen(namespace(first).zeros_like(first)), guess, 0, bound, calls, warm)
+    def anew(self, largest: float = 0.0, regret_bound: float = 0.0) -> Leader:
+        """A beginning from the same x_1."""
+        fresh = Leader.start(self.first)
+        return fresh._replace(largest=largest, regret_bound=regret_bound, warm=self.warm)
 
-
-def follow(
-    K: HasLMO, x: Array, leader: Leader, g: Array, g_norm2: float, horizon: int, unit: float = 1.0
-) -> tuple[Array, Leader]:
-    """One round with gradient g at x; what is remembered is first brought to new units."""
-    leader = leader._replace(
-        total=unit * leader.total, guess=unit * leader.guess, bound=unit * leader.bound
-    )
-    g_norm, guess, stiffness = math.sqrt(g_norm2), leader.guess, 2.0 * math.pow(horizon, 0.75)
-    if g_norm > guess:
-        guess = guess or g_norm
-        while guess < g_norm:
-            guess *= 2.0
-        leader = anew(
-            leader.first,
-            guess,
-            leader.bound + stiffness * guess * K.diameter,
-            leader.calls,
-            leader.warm,
+    def in_units(self, unit: float) -> Leader:
+        """The same where gradients are `unit` times as long."""
+        return self._replace(
+            total=unit * self.total,
+            largest=unit * self.largest,
+            regret_bound=unit * self.regret_bound,
         )
-    if guess == 0.0:
-        return x, leader._replace(total=frozen(leader.total))
+
+
+class Followed(NamedTuple):
+    """Where a round leads, and the oracle calls that it took."""
+
+    x: Array
+    leader: Leader
+    calls: int
+
+
+def follow(K: HasLMO, x: Array, leader: Leader, g: Array, g_norm2: float, horizon: int) -> Followed:
+    """One round with gradient g at x."""
+    g_norm, G, inverse_step = math.sqrt(g_norm2), leader.largest, 2.0 * math.pow(horizon, 0.75)
+    if g_norm > G:
+        G = G or g_norm
+        while g_norm > G:
+            G *= 2.0
+        leader = leader.anew(G, leader.regret_bound + inverse_step * G * K.diameter)
+    if G == 0.0:
+        return Followed(x, leader._replace(total=frozen(leader.total)), 0)
     total, t = frozen(leader.total + g), leader.rounds + 1
-    r = (0.5 * K.diameter / (stiffness * guess)) * total + (x - leader.first)
+    r = (0.5 * K.diameter / (inverse_step * G)) * total + (x - leader.first)
     answer = K.answer(r, leader.warm)
     strayed = min(K.diameter, math.sqrt(2.0 * frank_wolfe_gap(r, x, answer, inner(r, r)).gap))
-    following = Leader(
-        leader.first,
-        total,
-        guess,
-        t,
-        leader.bound + g_norm * strayed,
-        leader.calls + 1,
-        answer.warm,
+    following = leader._replace(
+        total=total,
+        rounds=t,
+        regret_bound=leader.regret_bound + g_norm * strayed,
+        warm=answer.warm,
     )
-    return frozen(answer.vertex.blend(x, min(1.0, 2.0 / math.sqrt(t)))), following
+    return Followed(frozen(answer.vertex.blend(x, min(1.0, 2.0 / math.sqrt(t)))), following, 1)

@@ -17,107 +17,130 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.arrays import as_number, inner
-from tidewolf.core.feedback import FirstOrder, require_first_order
+from tidewolf.core.arrays import inner
+from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.settings import Number
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.settings import passed_horizon, settle
-from tidewolf.methods.steps.lyapunov import DEFAULT_CAUTION, FIRST_HORIZON, THETA
-from tidewolf.methods.steps.slopes import within
-from tidewolf.rivals.frank_wolfe import Leader, anew, follow
+from tidewolf.methods.clock import EveryRound, Restarting, Stretch
+from tidewolf.methods.settings import (
+    DEFAULT_CAUTION,
+    ConstraintLipschitz,
+    HardSetK,
+    Horizon,
+    LossLipschitz,
+)
+from tidewolf.methods.steps.lyapunov import THETA
+from tidewolf.methods.steps.slopes import Slopes, tangent_gradients
+from tidewolf.rivals.frank_wolfe import Leader, follow
 
 
 class State(NamedTuple):
     t: int
     x: Array
-    horizon: int
-    began: int
-    loss_slope: float
-    constraint_slope: float
-    paid: float
-    """sum_t w_t g_t^+(x_t)"""
+    stretch: Stretch
+    slopes: Slopes
     leader: Leader
+    paid: float = 0.0
+    """sum_t w_t g_t^+(x_t)"""
+    calls: int = 0
     distance: float = 0.0
-
-    @property
-    def calls(self) -> int:
-        return self.leader.calls
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class OnlineFrankWolfe(Learner[State]):
+class OnlineFrankWolfe(Restarting[State], EveryRound[State]):
     """Online Frank-Wolfe with a fixed price on breaches; `OnlineFrankWolfe.blind` does not look at
     the limits at all.
+
+    Parameters
+    ----------
+    K : HasLMO
+        The set that every played point belongs to.
+    horizon : int, optional
+        How many rounds will be played. None: unknown; it starts from 256 and restarts with twice as
+        many whenever they are over. Unit: rounds.
+    caution : float, default 10.0
+        How much limits weigh against losses: larger values break limits less and cost more; 0 does
+        not look at them.
+    loss_lipschitz : float, optional
+        The largest slope a loss may have, on average over rounds seen together; steeper ones are
+        refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper ones
+        are refused. None: learned from what is seen, and nothing is promised beforehand.
+
+    Examples
+    --------
+    Three options, the cheapest of which may take at most half:
+
+    >>> K = tw.sets.Simplex(3)
+    >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (50, 1)))
+    >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (50, 1)), np.full(50, 0.5))
+    >>> run = tw.run(tw.rivals.OnlineFrankWolfe.blind(K, horizon=50), tw.Stream(losses, limits))
+    >>> run.notes
+    ('It does not look at the limits.',)
     """
 
-    needs: ClassVar = FirstOrder
     state_type: ClassVar = State
 
-    K: HasLMO
-    horizon: int | None = None
-    caution: float = DEFAULT_CAUTION
-    loss_lipschitz: float | None = None
-    constraint_lipschitz: float | None = None
+    K: HardSetK
+    horizon: Horizon = None
+    caution: Annotated[
+        float,
+        Number(
+            "How much limits weigh against losses: larger values break limits less and cost more; "
+            "0 does not look at them.",
+            least=0.0,
+        ),
+    ] = DEFAULT_CAUTION
+    loss_lipschitz: LossLipschitz = None
+    constraint_lipschitz: ConstraintLipschitz = None
 
     @classmethod
     def blind(cls, K: HasLMO, *, horizon: int | None = None) -> OnlineFrankWolfe:
         """As published: losses alone."""
         return cls(K, horizon=horizon, caution=0.0)
 
-    def __post_init__(self) -> None:
-        settle(self, caution=lambda value, name: as_number(value, name, least=0.0))
-
-    @property
-    def hard_set(self) -> HasLMO:
-        return self.K
-
     def start(self) -> State:
-        slopes = self.loss_lipschitz or 0.0, self.constraint_lipschitz or 0.0
-        return State(
-            0, self.K.center, self.horizon or FIRST_HORIZON, 0, *slopes, 0.0, anew(self.K.center)
-        )
+        x = self.K.center
+        return State(0, x, self.first_stretch(), self.given_slopes.known, Leader.start(x))
 
     def act(self, state: State) -> Array:
         return state.x
 
-    def rounds_left(self, state: State) -> int:
-        return 1
-
-    def update(self, state: State, seen: FirstOrder) -> State:
-        require_first_order(seen, self.K.shape, 1)
-        t, x, horizon, began, G_f, G_g, paid, leader, _ = state
-        if t == began + horizon:
-            horizon, began = 2 * horizon, t
-            leader = anew(leader.first, 0.0, leader.bound, leader.calls, leader.warm)
-        g, slope_f = within(self.K, "loss", seen.loss_gradient, 1, self.loss_lipschitz, G_f)
-        grad_g, slope_g = within(
-            self.K, "constraint", seen.constraint_gradient, 1, self.constraint_lipschitz, G_g
-        )
-        G_f, G_g = max(G_f, slope_f), max(G_g, slope_g)
+    def step(self, state: State, block: FirstOrder) -> State:
+        gradients = tangent_gradients(self.K, block, self.given_slopes, state.slopes)
+        g, paid, (G_f, G_g) = gradients.loss, state.paid, gradients.slopes
         if G_g > 0.0:
             w = THETA * self.caution * (G_f / G_g if G_f > 0.0 else 1.0)
-            g, paid = g + w * grad_g, paid + w * seen.violation
-        x, leader = follow(self.K, x, leader, g, inner(g, g), horizon)
-        return State(t + 1, x, horizon, began, G_f, G_g, paid, leader)
+            g, paid = g + w * gradients.constraint, paid + w * block.violation
+        T = state.stretch.horizon
+        x, leader, calls = follow(self.K, state.x, state.leader, g, inner(g, g), T)
+        state = state._replace(slopes=gradients.slopes, paid=paid, calls=state.calls + calls)
+        return state._replace(x=x, leader=leader)
+
+    def renew(self, state: State) -> State:
+        """The bound stays, as it is one since the first round."""
+        return state._replace(leader=state.leader.anew(0.0, state.leader.regret_bound))
 
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
         return Bound(
-            state.leader.bound - state.paid,
+            state.leader.regret_bound - state.paid,
             None,
             "A price that never rises promises no violation below the order of the rounds.",
         )
 
-    def slopes(self, state: State) -> tuple[float, float]:
-        return state.loss_slope, state.constraint_slope
+    def slopes(self, state: State) -> Slopes:
+        return state.slopes
 
     def notes(self, state: State) -> tuple[str, ...]:
         blind = () if self.caution else ("It does not look at the limits.",)
-        return (*blind, *passed_horizon(self.horizon, state))
+        return (*blind, *super().notes(state))
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

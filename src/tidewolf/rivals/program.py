@@ -13,8 +13,9 @@ tolerances is projected (rivals/exact.py).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -26,8 +27,9 @@ from tidewolf.core.oracle import as_set
 from tidewolf.core.types import Array, Floats
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.functions.chain import Chain
-from tidewolf.rivals.exact import ExactProjection
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, membership_tolerance
+from tidewolf.methods.settings import HardSet
+from tidewolf.rivals.exact import Described, ExactProjection
+from tidewolf.sets.base import ConvexSet, Polyhedral, membership_tolerance
 
 _TOLERANCE = 1e-10
 """Of the solver, at size 1."""
@@ -39,7 +41,7 @@ again.
 """
 
 
-class BestPoint:
+class BestPoint(Described):
     """The best point of a set for given losses and limits; `who` asks for it, in sentences."""
 
     def __init__(self, K: ConvexSet, who: str) -> None:
@@ -187,11 +189,6 @@ class BestPoint:
         return frozen(point)
 
     @cached_property
-    def _description(self) -> LinearDescription:
-        assert isinstance(self.K, Polyhedral)
-        return self.K.description()
-
-    @cached_property
     def _unit(self) -> float:
         bounds = np.abs(np.concatenate([self._description.lower, self._description.upper]))
         return float(np.max(bounds, where=np.isfinite(bounds), initial=0.0)) or 1.0
@@ -222,3 +219,17 @@ class _Program(NamedTuple):
 
 def _parts(batch: Batch) -> tuple[Batch, ...]:
     return batch.parts if isinstance(batch, Chain) else (batch,)
+
+
+@dataclass(frozen=True)
+class SetToSolveOn(HardSet):
+    """A set that linear programs can describe."""
+
+    def require(self, K: Any, owner: str) -> None:
+        BestPoint(K, owner)
+
+
+DescribedK = Annotated[
+    ConvexSet,
+    SetToSolveOn("The set that every played point belongs to; it has a linear description."),
+]

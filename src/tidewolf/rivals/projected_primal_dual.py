@@ -19,33 +19,32 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import frozen
-from tidewolf.core.feedback import FirstOrder, require_first_order
+from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.settings import passed_horizon, settle
-from tidewolf.methods.steps.lyapunov import DEFAULT_CAUTION, FIRST_HORIZON
+from tidewolf.methods.clock import EveryRound, Restarting, Stretch
+from tidewolf.methods.settings import (
+    DEFAULT_CAUTION,
+    Caution,
+    ConstraintLipschitz,
+    Horizon,
+    LossLipschitz,
+)
 from tidewolf.methods.steps.saddle import (
-    HOPELESS,
+    SaddleSteps,
+    SaddleSums,
+    Units,
     damping,
     kept_possible,
     saddle_step,
     violation_bound,
 )
-from tidewolf.methods.steps.slopes import within
-from tidewolf.rivals.exact import ExactProjection
+from tidewolf.methods.steps.slopes import Slopes, tangent_gradients, unit_length
+from tidewolf.rivals.exact import ProjectableK, ProjectsExactly
 from tidewolf.sets.base import ConvexSet
-
-
-class Steps(NamedTuple):
-    """The settings of a stretch, in units R = G_f = G_g = 1."""
-
-    eta: float
-    nu: float
-    theta: float
 
 
 class State(NamedTuple):
@@ -53,34 +52,54 @@ class State(NamedTuple):
 
     t: int
     x: Array
-    lam: float
-    horizon: int
-    began: int
-    loss_slope: float
-    constraint_slope: float
-    priced_slope: float
-    """the G_f that this stretch's regret bound has paid for"""
-    regret_bound: float
-    """since the first round"""
-    energy: float
-    settled_violation: float
+    stretch: Stretch
+    slopes: Slopes
+    saddle: SaddleSums = SaddleSums()
+    """of this stretch, but for its regret bound, which is one since the first round"""
     calls: int = 0
     distance: float = 0.0
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class ProjectedPrimalDual(Learner[State]):
-    """Primal-dual play, the textbook's way: an exact projection a round."""
+class ProjectedPrimalDual(ProjectsExactly[State], Restarting[State], EveryRound[State]):
+    """Primal-dual play, the textbook's way: an exact projection a round.
 
-    needs: ClassVar = FirstOrder
+    Parameters
+    ----------
+    K : ConvexSet
+        The set that every played point belongs to; it has a projection or a linear description.
+    horizon : int, optional
+        How many rounds will be played. None: unknown; it starts from 256 and restarts with twice as
+        many whenever they are over. Unit: rounds.
+    caution : float, default 10.0
+        How much limits weigh against losses: larger values break limits less and cost more.
+    loss_lipschitz : float, optional
+        The largest slope a loss may have, on average over rounds seen together; steeper ones are
+        refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper ones
+        are refused. None: learned from what is seen, and nothing is promised beforehand.
+
+    Examples
+    --------
+    Three options, the cheapest of which may take at most half:
+
+    >>> K = tw.sets.Simplex(3)
+    >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (50, 1)))
+    >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (50, 1)), np.full(50, 0.5))
+    >>> run = tw.run(tw.rivals.ProjectedPrimalDual(K, horizon=50), tw.Stream(losses, limits))
+    >>> int(run.oracle_calls)
+    0
+    """
+
     state_type: ClassVar = State
 
-    K: ConvexSet
-    horizon: int | None = None
-    caution: float = DEFAULT_CAUTION
-    loss_lipschitz: float | None = None
-    constraint_lipschitz: float | None = None
+    K: ProjectableK
+    horizon: Horizon = None
+    caution: Caution = DEFAULT_CAUTION
+    loss_lipschitz: LossLipschitz = None
+    constraint_lipschitz: ConstraintLipschitz = None
 
     @classmethod
     def published(cls, K: ConvexSet, *, horizon: int) -> ProjectedPrimalDual:
@@ -89,111 +108,47 @@ class ProjectedPrimalDual(Learner[State]):
         """
         return cls(K, horizon=horizon, caution=2.0 * DEFAULT_CAUTION)
 
-    def __post_init__(self) -> None:
-        settle(self)
-        ExactProjection(self.K)  # refuses a set it cannot project on
-
-    @property
-    def hard_set(self) -> ConvexSet:
-        return self.K
-
     def start(self) -> State:
-        slopes = self.loss_lipschitz or 0.0, self.constraint_lipschitz or 0.0
-        return State(
-            0, self.K.center, 0.0, self.horizon or FIRST_HORIZON, 0, *slopes, 0.0, 0.0, 0.0, 0.0
-        )
+        return State(0, self.K.center, self.first_stretch(), self.given_slopes.known)
 
     def act(self, state: State) -> Array:
         return state.x
 
-    def rounds_left(self, state: State) -> int:
-        return 1
+    def step(self, state: State, block: FirstOrder) -> State:
+        K, x, s = self.K, state.x, self._steps(state.stretch.horizon)
+        gradients = tangent_gradients(K, block, self.given_slopes, state.slopes)
+        (G_f, G_g), R = gradients.slopes, unit_length(K)
+        q, hopeless = kept_possible(block.violation, G_g * K.diameter, K.center)
+        unit = Units(R, G_f or 1.0, G_g or 1.0)
+        taken = saddle_step(x, x, state.saddle.lam, gradients, q, 1, s, unit)
+        saddle = state.saddle.and_step(taken, G_f, K.diameter, s.eta, R, hopeless)
+        x = frozen(self.exact_projection(taken.y))
+        return state._replace(x=x, slopes=gradients.slopes, saddle=saddle)
 
-    def update(self, state: State, seen: FirstOrder) -> State:
-        require_first_order(seen, self.K.shape, 1)
-        if state.t == state.began + state.horizon:
-            state = self._restarted(state)
-        K, R, x, (eta, nu, theta) = self.K, self._R, state.x, self._steps(state.horizon)
-        grad_f, slope_f = within(
-            K, "loss", seen.loss_gradient, 1, self.loss_lipschitz, state.loss_slope
-        )
-        G_f, G_g = max(state.loss_slope, slope_f), state.constraint_slope
-        grad_g, slope_g = within(
-            K, "constraint", seen.constraint_gradient, 1, self.constraint_lipschitz, G_g
-        )
-        G_g = max(G_g, slope_g)
+    def renew(self, state: State) -> State:
+        return state._replace(saddle=SaddleSums(regret_bound=state.saddle.regret_bound))
 
-        d = grad_f / (G_f or 1.0) + (state.lam / (G_g or 1.0)) * grad_g
-        q, hopeless = kept_possible(seen.violation, G_g * K.diameter, K.center)
-        y, lam, price, energy = saddle_step(
-            x, x, state.lam, d, q / ((G_g or 1.0) * R), 1, eta, nu, theta, R
-        )
-        growth = (G_f - state.priced_slope) * K.diameter * (K.diameter / R) / (2.0 * eta)
-        return state._replace(
-            t=state.t + 1,
-            x=frozen(self._project(y)),
-            lam=lam,
-            loss_slope=G_f,
-            constraint_slope=G_g,
-            priced_slope=G_f,
-            regret_bound=state.regret_bound + growth + G_f * R * price,
-            energy=math.inf if hopeless else state.energy + energy,
-        )
+    def stretch_bound(self, state: State) -> tuple[float, float]:
+        """Of the violation alone: the regret is counted since the first round."""
+        s, rounds = self._steps(state.stretch.horizon), state.t - state.stretch.began
+        D = self.K.diameter / unit_length(self.K)
+        E = D**2 / (2.0 * s.eta) + state.saddle.energy + D * rounds
+        violation = violation_bound(E, rounds, s.nu, s.theta)
+        if violation < math.inf:
+            violation *= state.slopes.constraint * unit_length(self.K)
+        return 0.0, violation
 
-    def _restarted(self, state: State) -> State:
-        """The same point with a clean slate and twice the horizon; the slopes and the regret stay,
-        and the violation is settled.
-        """
-        return state._replace(
-            lam=0.0,
-            horizon=2 * state.horizon,
-            began=state.t,
-            priced_slope=0.0,
-            energy=0.0,
-            settled_violation=state.settled_violation + self._violation_bound(state),
-        )
-
-    def _violation_bound(self, state: State) -> float:
-        """Since the last restart."""
-        K, R, rounds, (eta, nu, theta) = (
-            self.K,
-            self._R,
-            state.t - state.began,
-            self._steps(state.horizon),
-        )
-        D = K.diameter / R
-        violation = violation_bound(
-            D**2 / (2.0 * eta) + state.energy + D * rounds, rounds, nu, theta
-        )
-        return state.constraint_slope * R * violation if violation < math.inf else math.inf
-
-    def _steps(self, T: int) -> Steps:
+    def _steps(self, T: int) -> SaddleSteps:
         k, eta, nu = self.caution / DEFAULT_CAUTION, 1.0 / math.sqrt(2.0 * T), 0.5 / math.sqrt(T)
-        return Steps(eta, k * nu, (damping(1, eta, nu, 0.0) or 0.5) / k)
-
-    @property
-    def _R(self) -> float:
-        """The unit of length; a set of one point has none."""
-        return self.K.radius or 1.0
-
-    @cached_property
-    def _project(self) -> ExactProjection:
-        return ExactProjection(self.K)
+        return SaddleSteps(1, eta, k * nu, (damping(1, eta, nu, 0.0) or 0.5) / k)
 
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
-        violation = state.settled_violation + self._violation_bound(state)
-        return (
-            Bound(state.regret_bound, violation)
-            if violation < math.inf
-            else Bound(state.regret_bound, None, HOPELESS)
-        )
+        _, violation = self.stretch_bound(state)
+        return state.stretch.bound(state.saddle.regret_bound, violation)
 
-    def slopes(self, state: State) -> tuple[float, float]:
-        return state.loss_slope, state.constraint_slope
-
-    def notes(self, state: State) -> tuple[str, ...]:
-        return ("It projects exactly and asks no oracle.", *passed_horizon(self.horizon, state))
+    def slopes(self, state: State) -> Slopes:
+        return state.slopes
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:

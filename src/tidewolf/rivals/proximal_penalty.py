@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
@@ -29,11 +28,17 @@ from tidewolf.core.errors import NotFinite, NotSupported
 from tidewolf.core.feedback import FullInformation, require_full_information
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.settings import passed_horizon, settle
-from tidewolf.methods.steps.drift import Block, Last, Tally, bound, bound_between, drift
-from tidewolf.methods.steps.lyapunov import DEFAULT_CAUTION, FIRST_HORIZON
-from tidewolf.methods.steps.slopes import within
-from tidewolf.rivals.exact import ExactProjection
+from tidewolf.methods.clock import Restarting, Stretch
+from tidewolf.methods.settings import (
+    DEFAULT_CAUTION,
+    Caution,
+    ConstraintLipschitz,
+    Horizon,
+    LossLipschitz,
+)
+from tidewolf.methods.steps.drift import DriftBlock, Last, Tally, bound, bound_between, drift
+from tidewolf.methods.steps.slopes import Slopes, tangent_part, unit_length
+from tidewolf.rivals.exact import ProjectableK, ProjectsExactly
 from tidewolf.sets.base import ConvexSet
 
 
@@ -42,10 +47,8 @@ class State(NamedTuple):
 
     t: int
     x: Array
-    horizon: int
-    began: int
-    loss_slope: float
-    constraint_slope: float
+    stretch: Stretch
+    slopes: Slopes
     last: Last = Last()
     tally: Tally = Tally()
     calls: int = 0
@@ -54,17 +57,45 @@ class State(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class ProximalPenalty(Learner[State]):
-    """Steps that see the whole last limit, and an exact projection after each."""
+class ProximalPenalty(ProjectsExactly[State], Restarting[State]):
+    """Steps that see the whole last limit, and an exact projection after each.
+
+    Parameters
+    ----------
+    K : ConvexSet
+        The set that every played point belongs to; it has a projection or a linear description.
+    horizon : int, optional
+        How many rounds will be played. None: unknown; it starts from 256 and restarts with twice as
+        many whenever they are over. Unit: rounds.
+    caution : float, default 10.0
+        How much limits weigh against losses: larger values break limits less and cost more.
+    loss_lipschitz : float, optional
+        The largest slope a loss may have, on average over rounds seen together; steeper ones are
+        refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper ones
+        are refused. None: learned from what is seen, and nothing is promised beforehand.
+
+    Examples
+    --------
+    Three options, the cheapest of which may take at most half:
+
+    >>> K = tw.sets.Simplex(3)
+    >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (20, 1)))
+    >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (20, 1)), np.full(20, 0.5))
+    >>> run = tw.run(tw.rivals.ProximalPenalty(K, horizon=20), tw.Stream(losses, limits))
+    >>> int(run.oracle_calls)
+    0
+    """
 
     needs: ClassVar = FullInformation
     state_type: ClassVar = State
 
-    K: ConvexSet
-    horizon: int | None = None
-    caution: float = DEFAULT_CAUTION
-    loss_lipschitz: float | None = None
-    constraint_lipschitz: float | None = None
+    K: ProjectableK
+    horizon: Horizon = None
+    caution: Caution = DEFAULT_CAUTION
+    loss_lipschitz: LossLipschitz = None
+    constraint_lipschitz: ConstraintLipschitz = None
 
     @classmethod
     def published(cls, K: ConvexSet, *, horizon: int) -> ProximalPenalty:
@@ -73,64 +104,57 @@ class ProximalPenalty(Learner[State]):
         """
         return cls(K, horizon=horizon)
 
-    def __post_init__(self) -> None:
-        settle(self)
-        ExactProjection(self.K)  # refuses a set it cannot project on
-
-    @property
-    def hard_set(self) -> ConvexSet:
-        return self.K
-
     def start(self) -> State:
-        slopes = self.loss_lipschitz or 0.0, self.constraint_lipschitz or 0.0
-        return State(0, self.K.center, self.horizon or FIRST_HORIZON, 0, *slopes)
+        return State(0, self.K.center, self.first_stretch(), self.given_slopes.known)
 
     def act(self, state: State) -> Array:
         return state.x
 
-    def rounds_left(self, state: State) -> int:
-        return 1
-
     def update(self, state: State, seen: FullInformation) -> State:
+        state = self.in_stretch(state)
         self._require(seen)
-        if state.t == state.began + state.horizon:
-            state = state._replace(horizon=2 * state.horizon, began=state.t)
-        K, x, T = self.K, state.x, state.horizon
+        return self.finish_block(state._replace(t=state.t + 1), seen)
+
+    def step(self, state: State, block: FullInformation) -> State:
+        K, x, T, given = self.K, state.x, state.stretch.horizon, self.given_slopes
+        losses, constraints = block
         one = namespace(x).ones(1, dtype=x.dtype)
-        G_f, G_g = state.loss_slope, state.constraint_slope
         # what overflows is refused with a sentence
         with np.errstate(over="ignore", invalid="ignore"):
-            loss_gradient, limit_gradient = (
-                seen.losses.subgradient(x, one),
-                seen.constraints.subgradient(x, one),
-            )
-            limit = float(seen.constraints.values(x)[0])
-        grad_f, slope_f = within(K, "loss", loss_gradient, 1, self.loss_lipschitz, G_f)
-        _, slope_g = within(K, "constraint", limit_gradient, 1, self.constraint_lipschitz, G_g)
+            loss_gradient = losses.subgradient(x, one)
+            limit_gradient = constraints.subgradient(x, one)
+            limit = float(constraints.values(x)[0])
+        met = state.slopes
+        grad_f, slope_f = tangent_part(K, "loss", loss_gradient, 1, given.loss, met.loss)
+        _, slope_g = tangent_part(
+            K, "constraint", limit_gradient, 1, given.constraint, met.constraint
+        )
         if not math.isfinite(limit):
             raise NotFinite(
                 f"The constraint is {limit} at the point played; give functions that are finite on "
                 "the set."
             )
-        G_f, G_g = max(G_f, slope_f), max(G_g, slope_g)
+        slopes = Slopes(max(met.loss, slope_f), max(met.constraint, slope_g))
 
-        R = K.radius or 1.0
         size = self.caution / DEFAULT_CAUTION * math.sqrt(T)
-        reach = K.radius if state.t == 0 else K.diameter
-        block = Block(
-            1,
-            seen.constraints,
-            grad_f / (G_f or 1.0),
-            0.0,
-            slope_g if limit > 0.0 else 0.0,
-            x,
-            0.0,
-            reach,
+        alpha, delta = size / (2.0 * unit_length(K)), size / (slopes.constraint or 1.0)
+        whole = DriftBlock(
+            rounds=1,
+            constraints=constraints,
+            loss_gradient=grad_f / (slopes.loss or 1.0),
+            difference=0.0,
+            breached_slopes=slope_g if limit > 0.0 else 0.0,
+            y=x,
+            distance=0.0,
+            reach=K.radius if state.t == 1 else K.diameter,
         )
-        z, tally, last = drift(
-            K, block, G_f, size / (2.0 * R), size / (G_g or 1.0), state.last, state.tally
-        )
-        return State(state.t + 1, frozen(self._project(z)), T, state.began, G_f, G_g, last, tally)
+        z, tally, last = drift(K, whole, slopes.loss, alpha, delta, state.last, state.tally)
+        x = frozen(self.exact_projection(z))
+        return state._replace(x=x, slopes=slopes, last=last, tally=tally)
+
+    def renew(self, state: State) -> State:
+        """Nothing starts afresh: x goes on from where it is."""
+        return state
 
     def _require(self, seen: object) -> None:
         for batch in require_full_information(seen, self.K.shape, 1):
@@ -141,10 +165,6 @@ class ProximalPenalty(Learner[State]):
                     "not."
                 )
 
-    @cached_property
-    def _project(self) -> ExactProjection:
-        return ExactProjection(self.K)
-
     def bound(self, record: Record) -> Bound:
         return bound(record.final_state.tally, record.final_state.t, (0.0, 0.0))
 
@@ -154,11 +174,8 @@ class ProximalPenalty(Learner[State]):
     def bound_between(self, record: Record, start: int, stop: int) -> Bound:
         return bound_between(record.measures, start, stop, (0.0, 0.0))
 
-    def slopes(self, state: State) -> tuple[float, float]:
-        return state.loss_slope, state.constraint_slope
-
-    def notes(self, state: State) -> tuple[str, ...]:
-        return ("It projects exactly and asks no oracle.", *passed_horizon(self.horizon, state))
+    def slopes(self, state: State) -> Slopes:
+        return state.slopes
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:

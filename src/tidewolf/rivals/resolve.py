@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.feedback import FullInformation
+from tidewolf.core.settings import Count
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.settings import settle
-from tidewolf.rivals.program import BestPoint
-from tidewolf.sets.base import ConvexSet
+from tidewolf.rivals.program import BestPoint, DescribedK
 
 
 class State(NamedTuple):
@@ -33,22 +32,35 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Resolve(Learner[State]):
-    """The best point of the last round, by a linear program every round."""
+    """The best point of the last round, by a linear program every round.
+
+    Parameters
+    ----------
+    K : ConvexSet
+        The set that every played point belongs to; it has a linear description.
+    horizon : int, optional
+        How many rounds will be played, of which it makes no use. Unit: rounds.
+
+    Examples
+    --------
+    Three options, the cheapest of which may take at most half:
+
+    >>> K = tw.sets.Simplex(3)
+    >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (5, 1)))
+    >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (5, 1)), np.full(5, 0.5))
+    >>> run = tw.run(tw.rivals.Resolve(K), tw.Stream(losses, limits))
+    >>> np.round(run.learner.act(run.final_state), 1)
+    array([0. , 0.5, 0.5])
+    """
 
     needs: ClassVar = FullInformation
     state_type: ClassVar = State
 
-    K: ConvexSet
-    horizon: int | None = None
-    """It makes no use of one."""
-
-    def __post_init__(self) -> None:
-        BestPoint(self.K, "Resolve")  # refuses a set it cannot describe
-        settle(self)
-
-    @property
-    def hard_set(self) -> ConvexSet:
-        return self.K
+    K: DescribedK
+    horizon: Annotated[
+        int | None,
+        Count("How many rounds will be played, of which it makes no use.", unit="rounds"),
+    ] = None
 
     def start(self) -> State:
         return State(0, self.K.center)
@@ -71,16 +83,11 @@ class Resolve(Learner[State]):
         return Bound(None, None, "The best point of the last round promises nothing for the next.")
 
     def notes(self, state: State) -> tuple[str, ...]:
-        passed = self.horizon is not None and state.t > self.horizon
         solves = "It solves a linear program every round and asks no oracle."
-        return (
-            (
-                solves,
-                f"The horizon of {self.horizon} rounds was passed, which changes nothing here.",
-            )
-            if passed
-            else (solves,)
-        )
+        if self.horizon is None or state.t <= self.horizon:
+            return (solves,)
+        passed = f"The horizon of {self.horizon} rounds was passed, which changes nothing here."
+        return solves, passed
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:

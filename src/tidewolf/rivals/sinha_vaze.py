@@ -18,13 +18,21 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import as_count, frozen
-from tidewolf.core.feedback import FirstOrder, require_first_order
+from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.settings import settle
-from tidewolf.methods.steps.adagrad import descend
-from tidewolf.methods.steps.lyapunov import DEFAULT_CAUTION, Ledger, LyapunovWeights
-from tidewolf.rivals.exact import ExactProjection
+from tidewolf.methods.clock import EveryRound
+from tidewolf.methods.settings import (
+    DEFAULT_CAUTION,
+    AnytimeHorizon,
+    Caution,
+    ConstraintLipschitz,
+    LossLipschitz,
+)
+from tidewolf.methods.steps.adagrad import DescentSums, descend
+from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
+from tidewolf.methods.steps.slopes import Slopes
+from tidewolf.rivals.exact import ProjectableK, ProjectsExactly
 from tidewolf.sets.base import ConvexSet
 
 
@@ -32,67 +40,73 @@ class State(NamedTuple):
     t: int
     x: Array
     ledger: Ledger
-    square_sum: float
-    stiffness: float
-    surrogate_bound: float
+    descent: DescentSums = DescentSums()
+    """in units of 2^exponent of the ledger"""
     calls: int = 0
     distance: float = 0.0
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class SinhaVaze(Learner[State]):
-    """Sinha & Vaze's method with exact projections: the quality to reach, at the price to avoid."""
+class SinhaVaze(ProjectsExactly[State], EveryRound[State]):
+    """Sinha & Vaze's method with exact projections: the quality to reach, at the price to avoid.
 
-    needs: ClassVar = FirstOrder
+    Parameters
+    ----------
+    K : ConvexSet
+        The set that every played point belongs to; it has a projection or a linear description.
+    horizon : int, optional
+        How many rounds will be played, which a promise needs. None: unknown, which costs next to
+        nothing: nothing restarts. Unit: rounds.
+    caution : float, default 10.0
+        How much limits weigh against losses: larger values break limits less and cost more.
+    loss_lipschitz : float, optional
+        The largest slope a loss may have, on average over rounds seen together; steeper ones are
+        refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper ones
+        are refused. None: learned from what is seen, and nothing is promised beforehand.
+
+    Examples
+    --------
+    Three options, the cheapest of which may take at most half:
+
+    >>> K = tw.sets.Simplex(3)
+    >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (300, 1)))
+    >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (300, 1)), np.full(300, 0.5))
+    >>> run = tw.run(tw.rivals.SinhaVaze(K), tw.Stream(losses, limits))
+    >>> run.notes
+    ('It projects exactly and asks no oracle.',)
+    """
+
     state_type: ClassVar = State
     anytime: ClassVar = True
     exponents: ClassVar = (1 / 2, 1 / 2)
 
-    K: ConvexSet
-    horizon: int | None = None
-    caution: float = DEFAULT_CAUTION
-    loss_lipschitz: float | None = None
-    constraint_lipschitz: float | None = None
+    K: ProjectableK
+    horizon: AnytimeHorizon = None
+    caution: Caution = DEFAULT_CAUTION
+    loss_lipschitz: LossLipschitz = None
+    constraint_lipschitz: ConstraintLipschitz = None
 
     @classmethod
     def published(cls, K: ConvexSet, *, horizon: int) -> SinhaVaze:
         """V = 1, as in the paper."""
         return cls(K, horizon=horizon, caution=as_count(horizon, "The horizon") ** -0.5)
 
-    def __post_init__(self) -> None:
-        settle(self)
-        ExactProjection(self.K)  # refuses a set it cannot project on
-
-    @property
-    def hard_set(self) -> ConvexSet:
-        return self.K
-
     def start(self) -> State:
-        return State(0, self.K.center, self._weights.start(), 0.0, 0.0, 0.0)
+        return State(0, self.K.center, self._weights.start())
 
     def act(self, state: State) -> Array:
         return state.x
 
-    def rounds_left(self, state: State) -> int:
-        return 1
-
-    def update(self, state: State, seen: FirstOrder) -> State:
-        require_first_order(seen, self.K.shape, 1)
-        g, g_norm2, ledger, unit, *_ = self._weights.weigh(state.ledger, seen)
-        x, square_sum, stiffness, B = (
-            state.x,
-            state.square_sum * unit * unit,
-            state.stiffness * unit,
-            state.surrogate_bound * unit,
-        )
-        if g_norm2 > 0.0:
-            x, square_sum, stiffness, price = descend(
-                x, g, g_norm2, square_sum, stiffness, self.K.diameter
-            )
-            x = frozen(self._project(x))
-            B += price
-        return State(state.t + 1, x, ledger, square_sum, stiffness, B)
+    def step(self, state: State, block: FirstOrder) -> State:
+        weighed = self._weights.weigh(state.ledger, block)
+        x, descent = state.x, state.descent.in_units(weighed.unit)
+        if weighed.norm2 > 0.0:
+            y, descent = descend(x, weighed.g, weighed.norm2, descent, self.K.diameter)
+            x = frozen(self.exact_projection(y))
+        return state._replace(x=x, ledger=weighed.ledger, descent=descent)
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
@@ -100,23 +114,16 @@ class SinhaVaze(Learner[State]):
             self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz
         )
 
-    @cached_property
-    def _project(self) -> ExactProjection:
-        return ExactProjection(self.K)
-
     def promise(self) -> Bound:
         """What is known before the first round of a run of `horizon` rounds."""
         return self._weights.promised(math.sqrt(2.0))
 
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
-        return self._weights.bound(state.ledger, state.surrogate_bound)
+        return self._weights.bound(state.ledger, state.descent.regret_bound)
 
-    def slopes(self, state: State) -> tuple[float, float]:
-        return state.ledger.loss_slope, state.ledger.constraint_slope
-
-    def notes(self, state: State) -> tuple[str, ...]:
-        return ("It projects exactly and asks no oracle.",)
+    def slopes(self, state: State) -> Slopes:
+        return state.ledger.slopes
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:

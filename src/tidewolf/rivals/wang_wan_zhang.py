@@ -20,137 +20,125 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import as_count
-from tidewolf.core.feedback import FirstOrder, require_first_order
+from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.settings import passed_horizon, settle
-from tidewolf.methods.steps.lyapunov import DEFAULT_CAUTION, FIRST_HORIZON, Ledger, LyapunovWeights
-from tidewolf.methods.steps.saddle import HOPELESS
-from tidewolf.rivals.frank_wolfe import Leader, anew, follow
+from tidewolf.methods.clock import EveryRound, Restarting, Stretch
+from tidewolf.methods.settings import (
+    DEFAULT_CAUTION,
+    Caution,
+    ConstraintLipschitz,
+    HardSetK,
+    Horizon,
+    LossLipschitz,
+)
+from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
+from tidewolf.methods.steps.slopes import Slopes
+from tidewolf.rivals.frank_wolfe import Leader, follow
 
 
 class State(NamedTuple):
     t: int
     x: Array
-    horizon: int
-    began: int
+    stretch: Stretch
     ledger: Ledger
     """since the last restart"""
     leader: Leader
     """in units of 2^exponent of the ledger"""
-    past_regret: float
-    """bounds of the stretches before the last restart; infinite where one has none"""
-    past_violation: float
+    calls: int = 0
     distance: float = 0.0
-
-    @property
-    def calls(self) -> int:
-        return self.leader.calls
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class WangWanZhang(Learner[State]):
-    """Wang, Wan & Zhang's method: one oracle call a round, with constants made for the proof."""
+class WangWanZhang(Restarting[State], EveryRound[State]):
+    """Wang, Wan & Zhang's method: one oracle call a round, with constants made for the proof.
 
-    needs: ClassVar = FirstOrder
+    Parameters
+    ----------
+    K : HasLMO
+        The set that every played point belongs to.
+    horizon : int, optional
+        How many rounds will be played. None: unknown; it starts from 256 and restarts with twice as
+        many whenever they are over. Unit: rounds.
+    caution : float, default 10.0
+        How much limits weigh against losses: larger values break limits less and cost more.
+    loss_lipschitz : float, optional
+        The largest slope a loss may have, on average over rounds seen together; steeper ones are
+        refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper ones
+        are refused. None: learned from what is seen, and nothing is promised beforehand.
+
+    Examples
+    --------
+    Three options, the cheapest of which may take at most half:
+
+    >>> K = tw.sets.Simplex(3)
+    >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (50, 1)))
+    >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (50, 1)), np.full(50, 0.5))
+    >>> run = tw.run(tw.rivals.WangWanZhang(K, horizon=50), tw.Stream(losses, limits))
+    >>> int(run.oracle_calls)
+    50
+    """
+
     state_type: ClassVar = State
 
-    K: HasLMO
-    horizon: int | None = None
-    caution: float = DEFAULT_CAUTION
-    loss_lipschitz: float | None = None
-    constraint_lipschitz: float | None = None
+    K: HardSetK
+    horizon: Horizon = None
+    caution: Caution = DEFAULT_CAUTION
+    loss_lipschitz: LossLipschitz = None
+    constraint_lipschitz: ConstraintLipschitz = None
 
     @classmethod
     def published(cls, K: HasLMO, *, horizon: int) -> WangWanZhang:
         """V = 1, as in the paper."""
         return cls(K, horizon=horizon, caution=math.pow(as_count(horizon, "The horizon"), -0.75))
 
-    def __post_init__(self) -> None:
-        settle(self)
-
-    @property
-    def hard_set(self) -> HasLMO:
-        return self.K
-
     def start(self) -> State:
-        horizon = self.horizon or FIRST_HORIZON
-        return State(
-            0,
-            self.K.center,
-            horizon,
-            0,
-            self._weights(horizon).start(),
-            anew(self.K.center),
-            0.0,
-            0.0,
-        )
+        x, stretch = self.K.center, self.first_stretch()
+        return State(0, x, stretch, self._weights(stretch).start(), Leader.start(x))
 
     def act(self, state: State) -> Array:
         return state.x
 
-    def rounds_left(self, state: State) -> int:
-        return 1
+    def step(self, state: State, block: FirstOrder) -> State:
+        weighed = self._weights(state.stretch).weigh(state.ledger, block)
+        leader, T = state.leader.in_units(weighed.unit), state.stretch.horizon
+        x, leader, calls = follow(self.K, state.x, leader, weighed.g, weighed.norm2, T)
+        ledger, calls = weighed.ledger, state.calls + calls
+        return state._replace(x=x, ledger=ledger, leader=leader, calls=calls)
 
-    def update(self, state: State, seen: FirstOrder) -> State:
-        require_first_order(seen, self.K.shape, 1)
-        if state.t == state.began + state.horizon:
-            state = self._restarted(state)
-        g, g_norm2, ledger, unit, *_ = self._weights(state.horizon).weigh(state.ledger, seen)
-        x, leader = follow(self.K, state.x, state.leader, g, g_norm2, state.horizon, unit)
-        return state._replace(t=state.t + 1, x=x, ledger=ledger, leader=leader)
+    def renew(self, state: State) -> State:
+        """Slopes stay known."""
+        ledger = self._weights(state.stretch).start()._replace(slopes=state.ledger.slopes)
+        return state._replace(ledger=ledger, leader=state.leader.anew())
 
-    def _restarted(self, state: State) -> State:
-        """Twice the horizon, slopes still known."""
-        regret, violation = self._until_now(state)
-        leader, slopes = state.leader, state.ledger
-        ledger = self._weights(2 * state.horizon).start()
-        return state._replace(
-            horizon=2 * state.horizon,
-            began=state.t,
-            ledger=ledger._replace(
-                loss_slope=slopes.loss_slope, constraint_slope=slopes.constraint_slope
-            ),
-            leader=anew(leader.first, calls=leader.calls, warm=leader.warm),
-            past_regret=regret,
-            past_violation=violation,
+    def stretch_bound(self, state: State) -> tuple[float, float]:
+        found = self._weights(state.stretch).bound(state.ledger, state.leader.regret_bound)
+        return (
+            math.inf if found.regret is None else found.regret,
+            math.inf if found.violation is None else found.violation,
         )
 
-    def _weights(self, horizon: int) -> LyapunovWeights:
+    def _weights(self, stretch: Stretch) -> LyapunovWeights:
         return LyapunovWeights(
             self.K,
             self.caution,
-            horizon,
+            stretch.horizon,
             self.loss_lipschitz,
             self.constraint_lipschitz,
             c=64.0,
             p=0.75,
         )
 
-    def _until_now(self, state: State) -> tuple[float, float]:
-        """Bounds on both totals, infinite where there are none."""
-        stretch = self._weights(state.horizon).bound(state.ledger, state.leader.bound)
-        regret, violation = (
-            math.inf if part is None else part for part in (stretch.regret, stretch.violation)
-        )
-        return state.past_regret + regret, state.past_violation + violation
-
     def bound(self, record: Record) -> Bound:
-        regret, violation = self._until_now(record.final_state)
-        known = violation < math.inf
-        return Bound(
-            regret if regret < math.inf else None,
-            violation if known else None,
-            "" if known else HOPELESS,
-        )
+        state: State = record.final_state
+        return state.stretch.bound(*self.stretch_bound(state))
 
-    def slopes(self, state: State) -> tuple[float, float]:
-        return state.ledger.loss_slope, state.ledger.constraint_slope
-
-    def notes(self, state: State) -> tuple[str, ...]:
-        return passed_horizon(self.horizon, state)
+    def slopes(self, state: State) -> Slopes:
+        return state.ledger.slopes
 
     @classmethod
     def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:

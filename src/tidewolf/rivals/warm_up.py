@@ -15,17 +15,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.arrays import as_count
 from tidewolf.core.feedback import FullInformation
+from tidewolf.core.settings import Count
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.settings import settle
+from tidewolf.methods.clock import FIRST_HORIZON
 from tidewolf.methods.steps.limits import Limits
-from tidewolf.methods.steps.lyapunov import FIRST_HORIZON
-from tidewolf.rivals.program import BestPoint
-from tidewolf.sets.base import ConvexSet
+from tidewolf.rivals.program import BestPoint, DescribedK
 
 SHARE = 20
 """A window is this part of the horizon."""
@@ -46,22 +44,46 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class WarmUp(Learner[State]):
-    """The best point of the first rounds, by one linear program, for all the others."""
+    """The best point of the first rounds, by one linear program, for all the others.
+
+    Parameters
+    ----------
+    K : ConvexSet
+        The set that every played point belongs to; it has a linear description.
+    horizon : int, optional
+        How many rounds will be played; a twentieth of them is the window where none is given. None:
+        256. Unit: rounds.
+    window : int, optional
+        How many rounds it learns from. None: a twentieth of the horizon. Unit: rounds.
+
+    Examples
+    --------
+    Three options, the cheapest of which may take at most half:
+
+    >>> K = tw.sets.Simplex(3)
+    >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (20, 1)))
+    >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (20, 1)), np.full(20, 0.5))
+    >>> run = tw.run(tw.rivals.WarmUp(K, window=10), tw.Stream(losses, limits))
+    >>> np.round(run.learner.act(run.final_state), 1)
+    array([0. , 0.5, 0.5])
+    """
 
     needs: ClassVar = FullInformation
     state_type: ClassVar = State
 
-    K: ConvexSet
-    horizon: int | None = None
-    window: int | None = None
-
-    def __post_init__(self) -> None:
-        BestPoint(self.K, "WarmUp")  # refuses a set it cannot describe
-        settle(self, window=lambda value, name: as_count(value, "The window"))
-
-    @property
-    def hard_set(self) -> ConvexSet:
-        return self.K
+    K: DescribedK
+    horizon: Annotated[
+        int | None,
+        Count(
+            "How many rounds will be played; a twentieth of them is the window where none is "
+            "given. None: 256.",
+            unit="rounds",
+        ),
+    ] = None
+    window: Annotated[
+        int | None,
+        Count("How many rounds it learns from. None: a twentieth of the horizon.", unit="rounds"),
+    ] = None
 
     def start(self) -> State:
         return State(0, self.K.center, Limits(), Limits())
@@ -84,8 +106,9 @@ class WarmUp(Learner[State]):
                 losses=state.losses.and_then(seen.losses),
                 limits=state.limits.and_then(seen.constraints),
             )
-        best = self._best(state.losses.whole(seen.losses), state.limits.whole(seen.constraints))
-        return State(t, best, Limits(), Limits())
+        losses = state.losses.with_last(seen.losses).whole()
+        limits = state.limits.with_last(seen.constraints).whole()
+        return State(t, self._best(losses, limits), Limits(), Limits())
 
     @cached_property
     def _window(self) -> int:
@@ -102,15 +125,10 @@ class WarmUp(Learner[State]):
 
     def notes(self, state: State) -> tuple[str, ...]:
         learns = f"It learns from the first {self._window} rounds and plays one point ever after."
-        passed = self.horizon is not None and state.t > self.horizon
-        return (
-            (
-                learns,
-                f"The horizon of {self.horizon} rounds was passed: it plays the same point on.",
-            )
-            if passed
-            else (learns,)
-        )
+        if self.horizon is None or state.t <= self.horizon:
+            return (learns,)
+        passed = f"The horizon of {self.horizon} rounds was passed: it plays the same point on."
+        return learns, passed
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:

@@ -26,25 +26,31 @@ from tidewolf.core.arrays import inner
 from tidewolf.core.types import Array
 
 
-class Descent(NamedTuple):
-    """A step taken: where it leads, S, sigma = 1/(2 eta), and what the step adds to the regret
-    bound.
-    """
+class DescentSums(NamedTuple):
+    """What descent remembers of its steps so far."""
 
-    y: Array
-    square_sum: float
-    stiffness: float
-    price: float
+    square_sum: float = 0.0
+    """S"""
+    inverse_step: float = 0.0
+    """sigma = 1/(2 eta); 0 before the first step"""
+    regret_bound: float = 0.0
+    """sum of the prices"""
+
+    def in_units(self, unit: float) -> DescentSums:
+        """The same where gradients are `unit` times as long."""
+        return DescentSums(
+            self.square_sum * unit * unit, self.inverse_step * unit, self.regret_bound * unit
+        )
 
 
 def descend(
-    y: Array, g: Array, g_norm2: float, square_sum: float, stiffness: float, D_y: float
-) -> Descent:
-    """One step from y along -g; `stiffness` is the last step's 1/(2 eta), 0 at first. |g|^2 > 0."""
-    square_sum += g_norm2
-    now = max(stiffness, math.sqrt(0.5 * square_sum) / D_y)
-    price = (now - stiffness) * D_y**2 + g_norm2 / (4.0 * now)
-    return Descent(y - (0.5 / now) * g, square_sum, now, price)
+    y: Array, g: Array, g_norm2: float, sums: DescentSums, D_y: float
+) -> tuple[Array, DescentSums]:
+    """One step from y along -g, |g|^2 > 0: where it leads before the ball, and the sums with it."""
+    S = sums.square_sum + g_norm2
+    sigma = max(sums.inverse_step, math.sqrt(0.5 * S) / D_y)
+    price = (sigma - sums.inverse_step) * D_y**2 + g_norm2 / (4.0 * sigma)
+    return y - (0.5 / sigma) * g, DescentSums(S, sigma, sums.regret_bound + price)
 
 
 def into_ball(y: Array, center: Array, radius: float) -> Array:

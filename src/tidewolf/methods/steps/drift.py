@@ -50,11 +50,11 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.functions.chain import mapped
 from tidewolf.methods.base import Bound
-from tidewolf.methods.steps.penalty import Task, solve
+from tidewolf.methods.steps.penalty import PenaltyTask, solve_penalty
 
-ACCURACY = 1e-10
+DRIFT_ACCURACY = 1e-10
 """The gap asked for, as a share of alpha R^2."""
-LOOKS = 60
+DRIFT_LOOKS = 60
 """How often a block of constraints may be evaluated for it."""
 
 
@@ -88,7 +88,7 @@ class Tally(NamedTuple):
     """how often blocks of constraints were evaluated"""
 
 
-class Block(NamedTuple):
+class DriftBlock(NamedTuple):
     """What a whole block showed."""
 
     rounds: int
@@ -112,7 +112,7 @@ class Last(NamedTuple):
     """
 
     alpha: float = 0.0
-    stiffness: float = 0.0
+    inverse_step: float = 0.0
     """n G_f alpha"""
 
 
@@ -125,17 +125,23 @@ class Drift(NamedTuple):
 
 
 def drift(
-    K: HasLMO, block: Block, loss_slope: float, alpha: float, delta: float, last: Last, tally: Tally
+    K: HasLMO,
+    block: DriftBlock,
+    loss_slope: float,
+    alpha: float,
+    delta: float,
+    last: Last,
+    tally: Tally,
 ) -> Drift:
     """One step, and its share in the bounds."""
     n, R, y, reach = block.rounds, K.radius, block.y, block.reach
     d = block.loss_gradient / n
     center = _on_host(K.center)
-    task = Task(
+    task = PenaltyTask(
         K, mapped(block.constraints, _on_host), _on_host(y), _on_host(d), delta, alpha, center
     )
     with np.errstate(over="ignore", invalid="ignore"):  # refused next
-        found = solve(task, ACCURACY * alpha * R**2, LOOKS)
+        found = solve_penalty(task, DRIFT_ACCURACY * alpha * R**2, DRIFT_LOOKS)
     if not np.isfinite(found.x).all():
         raise NotFinite(
             "The constraints are so large beside their slopes that no step can be computed; give "
@@ -156,7 +162,7 @@ def drift(
         Tally(
             closed=tally.closed + n,
             price=tally.price + price,
-            growth=tally.growth + max(0.0, weight - 0.5 * last.stiffness * reach**2),
+            growth=tally.growth + max(0.0, weight - 0.5 * last.inverse_step * reach**2),
             weight=weight,
             need=tally.need + R * norm(d) - inner(d, z - like(K.center, z)) + slop,
             climb=tally.climb + max(0.0, hold - 0.5 * last.alpha * reach**2),

@@ -34,9 +34,13 @@ class Limits(Stored):
         """With a copy of these rounds after those it has."""
         return Limits((*self.pieces, mapped(batch, _own)))
 
-    def whole(self, last: Batch | None = None) -> Batch:
-        """All rounds as one batch, those of `last` at the end."""
-        return chained(self.pieces if last is None else (*self.pieces, last))
+    def with_last(self, batch: Batch) -> Limits:
+        """With these rounds themselves, for as long as the caller's arrays stay as they are."""
+        return Limits((*self.pieces, batch))
+
+    def whole(self) -> Batch:
+        """All rounds as one batch."""
+        return chained(self.pieces)
 
     def parts(self) -> dict[str, Any]:
         if not self.pieces:

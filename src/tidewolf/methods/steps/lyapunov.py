@@ -50,14 +50,10 @@ from tidewolf.core.arrays import eps_of, inner
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
-from tidewolf.methods.base import Bound
+from tidewolf.methods.base import NEEDS_SLOPES, Bound
 from tidewolf.methods.steps.saddle import HOPELESS, kept_possible
-from tidewolf.methods.steps.slopes import within
+from tidewolf.methods.steps.slopes import Given, Slopes, tangent_part
 
-DEFAULT_CAUTION = 10.0
-"""The default of the one knob: larger values break limits less and cost more."""
-FIRST_HORIZON = 256
-"""What an unknown horizon starts from before it doubles, in learners that restart."""
 LEAST_HORIZON = 16
 """t_0 where no horizon is given."""
 
@@ -72,8 +68,7 @@ class Ledger(NamedTuple):
     rounds: int
     violation: float
     """Q_t, no round counted for more than G_g D"""
-    loss_slope: float
-    constraint_slope: float
+    slopes: Slopes
     least_ratio: float
     """rho; infinite while no weight was made"""
     exponent: int
@@ -85,7 +80,7 @@ class Ledger(NamedTuple):
     """whether some round's limit was broken by more than any point could have avoided"""
 
 
-class Weighed(NamedTuple):
+class Surrogate(NamedTuple):
     """A block's surrogate gradient within aff(K), in units of 2^exponent of the new ledger."""
 
     g: Array
@@ -93,9 +88,9 @@ class Weighed(NamedTuple):
     ledger: Ledger
     unit: float
     """old units over new: what earlier sums of gradients are to be multiplied by"""
-    push: Array | None
+    penalty_gradient: Array | None
     """the constraints' part of g, w sum grad g_t^+; None where no limit was broken"""
-    owed: float
+    penalty_value: float
     """w sum g_t^+, in the same units"""
 
 
@@ -116,8 +111,7 @@ class LyapunovWeights:
         return Ledger(
             rounds=0,
             violation=0.0,
-            loss_slope=self.loss_lipschitz or 0.0,
-            constraint_slope=self.constraint_lipschitz or 0.0,
+            slopes=Given(self.loss_lipschitz, self.constraint_lipschitz).known,
             least_ratio=math.inf,
             exponent=0,
             paid=0.0,
@@ -125,70 +119,54 @@ class LyapunovWeights:
             impossible=False,
         )
 
-    def weigh(self, ledger: Ledger, block: FirstOrder) -> Weighed:
+    def weigh(self, ledger: Ledger, block: FirstOrder) -> Surrogate:
         """The surrogate gradient of a block of rounds, from its sums."""
-        V, rounds, exponent = 1.0 / self.caution, ledger.rounds + block.rounds, ledger.exponent
-        violation, least_ratio, impossible = ledger.violation, ledger.least_ratio, ledger.impossible
-        known = max(ledger.loss_slope, block.loss_slope)
-        grad_f, slope = within(
-            self.K, "loss", block.loss_gradient, block.rounds, self.loss_lipschitz, known
+        V, met = 1.0 / self.caution, ledger.slopes.and_of(block)
+        grad_f, slope = tangent_part(
+            self.K, "loss", block.loss_gradient, block.rounds, self.loss_lipschitz, met.loss
         )
-        G_f, loss_norms = max(ledger.loss_slope, slope), ledger.loss_norms + slope * block.rounds
+        ledger = ledger._replace(
+            rounds=ledger.rounds + block.rounds,
+            slopes=Slopes(max(ledger.slopes.loss, slope), ledger.slopes.constraint),
+            loss_norms=ledger.loss_norms + slope * block.rounds,
+        )
         if block.violation <= 0.0:
-            g, G_g, push, owed = (
-                math.ldexp(V, -exponent) * grad_f,
-                ledger.constraint_slope,
-                None,
-                0.0,
-            )
-        else:
-            known = max(ledger.constraint_slope, block.constraint_slope)
-            grad_g, slope = within(
-                self.K,
-                "constraint",
-                block.constraint_gradient,
-                block.rounds,
-                self.constraint_lipschitz,
-                known,
-            )
-            G_g = max(ledger.constraint_slope, slope)
-            reach, w = G_g * self.K.diameter, 0.0
-            breach, beyond = kept_possible(block.violation, block.rounds * reach, self.K.center)
-            violation, impossible = violation + breach, impossible or beyond
-            if reach > 0.0:
-                ratio = G_f / G_g if G_f > 0.0 else 1.0
-                least_ratio = min(least_ratio, ratio)
-                log2 = self._growth(rounds) * violation / (self.c * reach) / _LN2
-                exponent += _STRIDE * max(0, int((log2 - exponent) // _STRIDE))
-                w = THETA * ratio * 2.0 ** (log2 - exponent)
-            push, owed = w * grad_g, w * breach
-            g = math.ldexp(V, -exponent) * grad_f + push
-        unit = math.ldexp(1.0, ledger.exponent - exponent)
-        paid = ledger.paid * unit + owed
-        weighed = Ledger(
-            rounds, violation, G_f, G_g, least_ratio, exponent, paid, loss_norms, impossible
+            g = math.ldexp(V, -ledger.exponent) * grad_f
+            return Surrogate(g, inner(g, g), ledger, 1.0, None, 0.0)
+        grad_g, slope = tangent_part(
+            self.K,
+            "constraint",
+            block.constraint_gradient,
+            block.rounds,
+            self.constraint_lipschitz,
+            met.constraint,
         )
-        return Weighed(g, inner(g, g), weighed, unit, push, owed)
+        slopes = Slopes(ledger.slopes.loss, max(ledger.slopes.constraint, slope))
+        reach, w, exponent = slopes.constraint * self.K.diameter, 0.0, ledger.exponent
+        breach, beyond = kept_possible(block.violation, block.rounds * reach, self.K.center)
+        violation, least_ratio = ledger.violation + breach, ledger.least_ratio
+        if reach > 0.0:
+            ratio = slopes.loss / slopes.constraint if slopes.loss > 0.0 else 1.0
+            least_ratio = min(least_ratio, ratio)
+            log2 = self._growth(ledger.rounds) * violation / (self.c * reach) / _LN2
+            exponent += _STRIDE * max(0, int((log2 - exponent) // _STRIDE))
+            w = THETA * ratio * 2.0 ** (log2 - exponent)
+        unit = math.ldexp(1.0, ledger.exponent - exponent)
+        penalty_gradient, penalty_value = w * grad_g, w * breach
+        g = math.ldexp(V, -exponent) * grad_f + penalty_gradient
+        weighed = ledger._replace(
+            violation=violation,
+            slopes=slopes,
+            least_ratio=least_ratio,
+            exponent=exponent,
+            paid=ledger.paid * unit + penalty_value,
+            impossible=ledger.impossible or beyond,
+        )
+        return Surrogate(g, inner(g, g), weighed, unit, penalty_gradient, penalty_value)
 
     def _growth(self, t: int) -> float:
         """e_t, by which the exponential grows with q after t rounds."""
         return THETA * math.pow(max(t, self.horizon or LEAST_HORIZON), -self.p)
-
-    def require(self, ledger: Ledger, open: FirstOrder, seen: FirstOrder) -> None:
-        """Refuse at once, while their block is still open, gradients that `weigh` would refuse."""
-        G_f, G_g = (
-            max(ledger.loss_slope, open.loss_slope),
-            max(ledger.constraint_slope, open.constraint_slope),
-        )
-        within(self.K, "loss", seen.loss_gradient, seen.rounds, self.loss_lipschitz, G_f)
-        within(
-            self.K,
-            "constraint",
-            seen.constraint_gradient,
-            seen.rounds,
-            self.constraint_lipschitz,
-            G_g,
-        )
 
     def bound(self, ledger: Ledger, B: float) -> Bound:
         """What holds for the rounds so far, given the base learner's regret bound B on the
@@ -208,7 +186,7 @@ class LyapunovWeights:
         if ledger.violation == 0.0:
             return Bound(_finite(regret), 0.0)
         most = max(most, ledger.paid)
-        unit = self.c * ledger.constraint_slope * D / e
+        unit = self.c * ledger.slopes.constraint * D / e
         log = math.log(most / (ledger.least_ratio * THETA * unit)) + ledger.exponent * _LN2
         violation = unit * (math.log1p(math.exp(log)) if log < 500.0 else log)
         return Bound(_finite(regret), violation, "" if regret < math.inf else OUTGROWN)
@@ -218,12 +196,7 @@ class LyapunovWeights:
         most c_base D M T^p.
         """
         if self.horizon is None or self.loss_lipschitz is None or self.constraint_lipschitz is None:
-            return Bound(
-                None,
-                None,
-                "A promise needs horizon, loss_lipschitz and constraint_lipschitz; without them "
-                "bounds are measured.",
-            )
+            return NEEDS_SLOPES
         T, D, V, share = self.horizon, self.K.diameter, 1.0 / self.caution, c_base / self.c
         grown, theta = T**self.p, THETA * share
         if theta >= 1.0:

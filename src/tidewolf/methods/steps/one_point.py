@@ -21,94 +21,14 @@ resumed or taken many at a time, rounds explore the same way.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any, ClassVar, Protocol, TypeVar
-
 import numpy as np
 
-from tidewolf.core.arrays import as_count, frozen, like, namespace
-from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
-from tidewolf.core.feedback import Bandit, require_bandit
+from tidewolf.core.arrays import like, namespace
+from tidewolf.core.errors import InvalidInput
 from tidewolf.core.randomness import gaussian_rows
 from tidewolf.core.types import Array, Floats
-from tidewolf.methods.blocks import Clocked, Timed
 from tidewolf.sets import Shrunk
 from tidewolf.sets.base import ConvexSet
-
-
-class Exploring(Timed, Protocol):
-    """What an explorer needs of a state."""
-
-    @property
-    def open(self) -> Bandit:
-        """The values of the open block."""
-
-
-S = TypeVar("S", bound=Exploring)
-
-NOTHING = Bandit(frozen(np.zeros(0)), frozen(np.zeros(0)))
-"""The values of a block that has seen no round yet."""
-
-
-class Explorer(Clocked[S]):
-    """Abstract: learners that explore around a point which is constant within a block, and see
-    values alone.
-    """
-
-    needs: ClassVar = Bandit
-    on_average: ClassVar = True
-    K: ConvexSet
-    seed: int
-
-    @abstractmethod
-    def _around(self, state: S) -> tuple[Array, float]:
-        """The point of this block, and how far around it to explore."""
-
-    @abstractmethod
-    def _require(self, seen: Bandit) -> None:
-        """Refuse at once values that break what was said of them."""
-
-    @abstractmethod
-    def _closed(self, state: S, block: Bandit, u: Array) -> S:
-        """The state after a whole block, from its values and where they were seen; `state` is that
-        of its last part's beginning.
-        """
-
-    @property
-    def hard_set(self) -> ConvexSet:
-        return self.K
-
-    def act(self, state: S) -> Array:
-        return self.acts(state, 1)[0, ...]
-
-    def acts(self, state: S, k: int) -> Array:
-        state = self._in_stretch(state)
-        k = as_count(k, "How many points are asked for", least=0)
-        if not 1 <= k <= self.rounds_left(state):
-            raise InvalidInput(
-                f"The next {k} points were asked for; 1 to {self.rounds_left(state)} are settled "
-                "before the next update."
-            )
-        x, mu = self._around(state)
-        return frozen(x + mu * directions(self.K, self.seed, state.t, k))
-
-    def update(self, state: S, seen: Bandit) -> S:
-        state = self._in_stretch(state)
-        left = self.rounds_left(state)
-        seen = require_bandit(seen, left)
-        self._require(seen)
-        block = Bandit(
-            *(frozen(np.concatenate(parts)) for parts in zip(state.open, seen, strict=True))
-        )
-        if seen.rounds == left:
-            return self._closed(
-                state,
-                block,
-                directions(self.K, self.seed, state.t - state.open.rounds, block.rounds),
-            )
-        record: Any = state  # a NamedTuple, which no protocol can say
-        waiting: S = record._replace(t=state.t + seen.rounds, open=block)
-        return waiting
 
 
 def directions(K: ConvexSet, seed: int, first: int, count: int) -> Array:
@@ -140,21 +60,6 @@ def centred(values: Floats, mean: float, rounds: int) -> Floats:
     if rounds == 0:
         base[0] = values[0]
     return values - base
-
-
-def as_explorable(K: object, what: str) -> ConvexSet:
-    """K, if it knows a ball inside it to explore in, or is a single point."""
-    if not isinstance(K, ConvexSet):
-        raise WrongType(
-            f"{what} needs a set such as sets.Simplex(3), or one of your own (a sets.ConvexSet), "
-            f"not {K!r}."
-        )
-    if K.dimension > 0 and not (K.inner_radius or 0.0) > 0.0:
-        raise NotSupported(
-            f"{what} explores within a ball around the center of its set, and {K!r} knows of none: "
-            f"its inner_radius is {K.inner_radius}. Give a set with an inner_radius above 0."
-        )
-    return K
 
 
 def require_size(name: str, values: Floats, given: float | None) -> None:

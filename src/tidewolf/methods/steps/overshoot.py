@@ -1,12 +1,12 @@
-"""Giving back a part of what a step goes past a limit.
+"""Softening an overshoot: a step that lands past a limit gives a part of that back.
 
 A step along g = V grad f + P, P = w grad g^+, made at x where the limit is broken by h, ends at
 y' = y - eta g.  Linearised at x the limit there says (w h + <P, y' - x>)/w, and where that is
-negative the push P was longer than needed. With `kept` from 0 to 1
+negative the penalty's step along P was longer than needed. With `keep` from 0 to 1
 
-    y'' = y' + (1 - kept) back P,        back = min( eta, (-w h - <P, y' - x>)^+/|P|^2 ):
+    y'' = y' + (1 - keep) back P,        back = min( eta, (-w h - <P, y' - x>)^+/|P|^2 ):
 
-kept = 1 is the plain step, kept = 0 goes no further than the limit. Nothing is lost in theory: for
+keep = 1 is the plain step, keep = 0 goes no further than the limit. Nothing is lost in theory: for
 every z that keeps the limit
 
     |y'' - z|^2  <=  |y - z|^2 - 2 eta ( V <grad f, y - z> + w h + <P, y - x> ) + eta^2 |g|^2,
@@ -24,9 +24,12 @@ from tidewolf.core.arrays import inner
 from tidewolf.core.types import Array
 
 
-def given_back(y: Array, x: Array, push: Array, owed: float, eta: float, kept: float) -> Array:
-    """y'' from y' = `y`; `owed` is w h, in the units of the push."""
-    past, push2 = -owed - inner(push, y - x), inner(push, push)
-    if past <= 0.0 or push2 <= 0.0:
+def soften_overshoot(
+    y: Array, x: Array, penalty_gradient: Array, penalty_value: float, eta: float, keep: float
+) -> Array:
+    """y'' from y' = `y`; the penalty's gradient and value are P and w h, in the same units."""
+    past = -penalty_value - inner(penalty_gradient, y - x)
+    norm2 = inner(penalty_gradient, penalty_gradient)
+    if past <= 0.0 or norm2 <= 0.0:
         return y
-    return y + ((1.0 - kept) * min(eta, past / push2)) * push
+    return y + ((1.0 - keep) * min(eta, past / norm2)) * penalty_gradient

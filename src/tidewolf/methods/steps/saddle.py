@@ -31,40 +31,100 @@ from typing import NamedTuple
 
 from tidewolf.core.arrays import eps_of, inner, namespace
 from tidewolf.core.types import Array
+from tidewolf.methods.steps.slopes import TangentGradients
 
 HOPELESS = "No point can keep limits that were breached as much as these were."
 
 
-class Saddle(NamedTuple):
-    """A step taken: where y goes before the ball, the multiplier, and what the block adds to the
-    two bounds.
+_THETA = 0.5
+"""The damping where condition (C) has no root."""
+
+
+class SaddleSteps(NamedTuple):
+    """The settings of a stretch, in units R = G_f = G_g = 1."""
+
+    block: int
+    eta: float
+    nu: float
+    theta: float
+    tol: float | None = None
+    """|x - y|^2 that the calls of a block always reach; None where the budget alone rules"""
+    root: bool = False
+    """whether theta is a root of condition (C)"""
+
+
+def saddle_steps(T: int, B: float, block: int | None = None) -> SaddleSteps:
+    """The settings for T rounds with B oracle calls a round, and blocks of a given length if one is
+    given; condition (C) is that of learners/primal_dual.py.
     """
+    b = max(1, min(T, block or round(1.46 * math.sqrt(T / B))))
+    eta, nu = 1.0 / math.sqrt(2.0 * b * T), 0.5 / math.sqrt(b * T)
+    tol = 8.0 / (B * b - 4.0) if B * b > 12.0 else None
+    theta = damping(b, eta, nu, math.sqrt(tol or 0.0))
+    return SaddleSteps(b, eta, nu, theta or _THETA, tol, theta is not None)
+
+
+class Units(NamedTuple):
+    """What counts as 1 in a step: a length, and the slopes of losses and constraints."""
+
+    length: float
+    loss: float
+    constraint: float
+
+
+class Saddle(NamedTuple):
+    """A step taken; its numbers are without units."""
 
     y: Array
+    """before it is brought back into the ball"""
     lam: float
     price: float
+    """what the block adds to the bound on the regret"""
     energy: float
+    """what it adds to E"""
+
+
+class SaddleSums(NamedTuple):
+    """The multiplier, and the sums of the measured bounds, since a restart."""
+
+    lam: float = 0.0
+    priced_slope: float = 0.0
+    """the G_f that the regret bound has paid for"""
+    regret_bound: float = 0.0
+    energy: float = 0.0
+    """infinite after a breach that no point could have avoided"""
+
+    def and_step(
+        self, taken: Saddle, slope: float, reach: float, eta: float, R: float, hopeless: bool
+    ) -> SaddleSums:
+        """With a step in which G_f was `slope`, and members were at most `reach` from y."""
+        growth = (slope - self.priced_slope) * reach * (reach / R) / (2.0 * eta)
+        return SaddleSums(
+            lam=taken.lam,
+            priced_slope=slope,
+            regret_bound=self.regret_bound + growth + slope * R * taken.price,
+            energy=math.inf if hopeless else self.energy + taken.energy,
+        )
 
 
 def saddle_step(
     x: Array,
     y: Array,
     lam: float,
-    d: Array,
-    q: float,
+    gradients: TangentGradients,
+    violation: float,
     n: int,
-    eta: float,
-    nu: float,
-    theta: float,
-    R: float = 1.0,
+    steps: SaddleSteps,
+    unit: Units,
 ) -> Saddle:
-    """One step; R is the length that counts as 1 for points, while d, q and the answer's numbers
-    are without units.
-    """
+    """One step from the sums of a block of n rounds, which are in the units of the caller."""
+    eta, nu, theta = steps.eta, steps.nu, steps.theta
+    d = gradients.loss / unit.loss + (lam / unit.constraint) * gradients.constraint
+    q = violation / (unit.constraint * unit.length)
     h = q - n * theta * lam
-    price = inner(d, x - y) / R + 0.5 * eta * inner(d, d) - lam * q
+    price = inner(d, x - y) / unit.length + 0.5 * eta * inner(d, d) - lam * q
     energy = price + lam * q + 0.5 * nu * h * h - 0.5 * n * theta * lam * lam
-    return Saddle(y - (eta * R) * d, max(0.0, lam + nu * h), price, energy)
+    return Saddle(y - (eta * unit.length) * d, max(0.0, lam + nu * h), price, energy)
 
 
 def damping(b: int, eta: float, nu: float, distance: float) -> float | None:

@@ -12,6 +12,7 @@ curved loss at its minimum.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from tidewolf.core.arrays import (
 )
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotFinite
+from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 
@@ -37,7 +39,58 @@ _ACROSS = 1e-4
 """A tangent whose square is below this share of the gradient's is taken once more."""
 
 
-def within(
+class Slopes(NamedTuple):
+    """The largest slopes of losses and of constraints so far, given or met."""
+
+    loss: float
+    constraint: float
+
+    def and_of(self, block: FirstOrder) -> Slopes:
+        """Those of single rounds of a block among them."""
+        return Slopes(
+            max(self.loss, block.loss_slope), max(self.constraint, block.constraint_slope)
+        )
+
+
+class Given(NamedTuple):
+    """The slopes that a learner was told of; None where it was told nothing."""
+
+    loss: float | None
+    constraint: float | None
+
+    @property
+    def known(self) -> Slopes:
+        """What is known before the first round."""
+        return Slopes(self.loss or 0.0, self.constraint or 0.0)
+
+
+class TangentGradients(NamedTuple):
+    """Both sums of gradients of a block within aff(K), and the largest slopes with them."""
+
+    loss: Array
+    constraint: Array
+    slopes: Slopes
+
+
+def unit_length(K: HasLMO) -> float:
+    """The radius, as the unit of lengths; a set of one point has none, and any will do."""
+    return K.radius or 1.0
+
+
+def tangent_gradients(
+    K: HasLMO, block: FirstOrder, given: Given, known: Slopes
+) -> TangentGradients:
+    """Both gradients of a block, each refused as `tangent_part` refuses it."""
+    met, n = known.and_of(block), block.rounds
+    loss, loss_slope = tangent_part(K, "loss", block.loss_gradient, n, given.loss, met.loss)
+    constraint, constraint_slope = tangent_part(
+        K, "constraint", block.constraint_gradient, n, given.constraint, met.constraint
+    )
+    slopes = Slopes(max(known.loss, loss_slope), max(known.constraint, constraint_slope))
+    return TangentGradients(loss, constraint, slopes)
+
+
+def tangent_part(
     K: HasLMO, name: str, gradient: Array, rounds: int, given: float | None, known: float = 0.0
 ) -> tuple[Array, float]:
     """A sum of gradients within aff(K), 0 where only rounding is left of it, and its slope a round.
@@ -69,7 +122,7 @@ def within(
     return along, slope
 
 
-def each_within(K: HasLMO, name: str, batch: Batch, x: Array, known: float = 0.0) -> Floats:
+def tangent_slopes(K: HasLMO, name: str, batch: Batch, x: Array, known: float = 0.0) -> Floats:
     """The slope of each round at x within aff(K), for the choice of subgradient that `batch`
     makes.
     """
@@ -82,7 +135,7 @@ def each_within(K: HasLMO, name: str, batch: Batch, x: Array, known: float = 0.0
         if np.all((slopes >= least) & (slopes <= most)):
             return slopes
     return np.array(
-        [within(K, name, gradients[t, ...], 1, None, known)[1] for t in range(len(batch))]
+        [tangent_part(K, name, gradients[t, ...], 1, None, known)[1] for t in range(len(batch))]
     )
 
 

@@ -35,12 +35,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tidewolf.core.arrays import as_own, as_point, like
-from tidewolf.core.errors import NotAMember
-from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array
-from tidewolf.sets.base import membership_tolerance
-
 
 class TheoremSteps:
     """The theorem's values for a horizon of at least 1."""
@@ -78,7 +72,7 @@ def thaw(R: float, distance: float) -> int:
     """The least horizon of at least 8 from which on a start at this distance from the center can
     move.
     """
-    return first(lambda T: not frozen_at(T, R, distance), 8)
+    return least_holding(lambda T: not frozen_at(T, R, distance), 8)
 
 
 def frozen_sentence(T: int, R: float, distance: float) -> str:
@@ -87,20 +81,6 @@ def frozen_sentence(T: int, R: float, distance: float) -> str:
         f"With horizon = {T} the theorem's tolerance never asks the point to leave its start: no "
         f"oracle call is made unless the horizon is at least {thaw(R, distance)}."
     )
-
-
-def as_start(K: HasLMO, first: Array | None) -> Array | None:
-    """A copy of where a theorem's learner starts, if it is a member; None for the center."""
-    if first is None:
-        return None
-    own = as_own(
-        like(as_point(first, K.shape, "The starting point"), K.center), "The starting point"
-    )
-    if (excess := K.excess(own)) > membership_tolerance(own, K.radius):
-        raise NotAMember(
-            f"The starting point is not a member of the set: its excess is {excess:.3g}."
-        )
-    return own
 
 
 def condition_at(T: int, R: float, G_g: float) -> bool:
@@ -115,8 +95,8 @@ def condition_at(T: int, R: float, G_g: float) -> bool:
 
 def primal_dual_condition(R: float, G_g: float) -> int:
     """The least horizon of at least 9 from which on the theorem's condition holds."""
-    b = first(lambda b: condition_at(b * b, R, G_g), 3)
-    return first(lambda T: b * b <= T or condition_at(T, R, G_g), max(9, (b - 1) ** 2))
+    b = least_holding(lambda b: condition_at(b * b, R, G_g), 3)
+    return least_holding(lambda T: b * b <= T or condition_at(T, R, G_g), max(9, (b - 1) ** 2))
 
 
 def explorable_from(r: float, n: int) -> int:
@@ -145,11 +125,13 @@ def bandit_condition(
     def holds(T: int) -> bool:
         return bandit_condition_at(T, R, r, n, G_f, G_g, M_f, M_g)
 
-    b = first(lambda b: holds(b * b), 3)
-    return max(explorable_from(r, n), first(lambda T: b * b <= T or holds(T), max(9, (b - 1) ** 2)))
+    b = least_holding(lambda b: holds(b * b), 3)
+    return max(
+        explorable_from(r, n), least_holding(lambda T: b * b <= T or holds(T), max(9, (b - 1) ** 2))
+    )
 
 
-def first(holds: Callable[[int], bool], least: int) -> int:
+def least_holding(holds: Callable[[int], bool], least: int) -> int:
     """The least number of at least `least` that holds, where whatever is above one that holds does
     too.
     """

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from tidewolf.functions.capacity import Capacity
 from tidewolf.methods.steps.penalty import bundle, capacities
-from tidewolf.methods.steps.penalty.task import Solved, Task
+from tidewolf.methods.steps.penalty.task import PenaltySolution, PenaltyTask
 
-__all__ = ["Solved", "Task", "solve"]
+__all__ = ["PenaltySolution", "PenaltyTask", "solve_penalty"]
 
 
-def solve(task: Task, accuracy: float, budget: int = 100) -> Solved:
+def solve_penalty(task: PenaltyTask, accuracy: float, budget: int = 100) -> PenaltySolution:
     """An answer within `accuracy` of the least h, or what `budget` evaluations of the block could
     certify.
     """

@@ -8,8 +8,8 @@ cuts it has. The master (master.py) then minimises
 
 over the ball, z the best point so far: the same step with d - rho (z - y) and alpha + rho in place
 of d and alpha. Its answer is looked at next; its multipliers are feasible for the step itself, so
-`Task.lower` makes a lower bound of them whatever rho is. Cuts whose multiplier was 0 twice in a row
-are dropped: that does not lower the master's least value.
+`PenaltyTask.lower` makes a lower bound of them whatever rho is. Cuts whose multiplier was 0 twice
+in a row are dropped: that does not lower the master's least value.
 
 rho starts at 0, and stays there on piecewise-linear blocks that the cuts soon describe. With p the
 decrease that the cuts predicted and a the one that came, a parabola through both has its minimum
@@ -33,7 +33,7 @@ from tidewolf.core.errors import NotConvex
 from tidewolf.core.types import Floats
 from tidewolf.methods.steps.penalty.cuts import Cuts, no_cuts, slopes_at, within_hull
 from tidewolf.methods.steps.penalty.master import master
-from tidewolf.methods.steps.penalty.task import Solved, Task
+from tidewolf.methods.steps.penalty.task import PenaltySolution, PenaltyTask
 
 _LOOSE = 0.05
 """A master need not be solved closer than this part of the gap."""
@@ -50,14 +50,14 @@ leaves.
 _ULPS = 4.0 * float(np.finfo(np.float64).eps)
 
 
-def bundle(task: Task, accuracy: float, budget: int) -> Solved:
+def bundle(task: PenaltyTask, accuracy: float, budget: int) -> PenaltySolution:
     """An answer certified to `accuracy`, or the best that `budget` looks could certify."""
     b, y, d = len(task.constraints), task.y.reshape(-1), task.d.reshape(-1)
     x = task.nearest(task.d)
     values, breach = _look(task, x)
     if breach == 0.0 or task.K.radius == 0.0:
-        return Solved(x, breach, 0.0, _off(task, x, x, no_cuts(y.size)), 1)
-    best, h = Solved(x, breach, math.inf, math.inf, 1), task.value(x, breach)
+        return PenaltySolution(x, breach, 0.0, _off(task, x, x, no_cuts(y.size)), 1)
+    best, h = PenaltySolution(x, breach, math.inf, math.inf, 1), task.value(x, breach)
     cuts, sizes = no_cuts(y.size), np.zeros(b)
     upper, lower, proof, predicted = math.inf, task.lower(task.d, 0.0), (x, cuts), -math.inf
     k = max(
@@ -78,7 +78,7 @@ def bundle(task: Task, accuracy: float, budget: int) -> Solved:
         least = _least(task, cuts)
         rho = max(rho, least)
         if h < upper:
-            best, upper = Solved(x, breach, math.inf, math.inf, looks), h
+            best, upper = PenaltySolution(x, breach, math.inf, math.inf, looks), h
         finished = exact and len(new) == 0 and rho <= least and upper - lower > 0.9 * gap
         gap, exact = upper - lower, len(new) == 0
         if gap < -_LIE * (abs(upper) + abs(lower) + task.delta * float(sizes.sum())):
@@ -106,7 +106,7 @@ def bundle(task: Task, accuracy: float, budget: int) -> Solved:
     return best._replace(gap=max(0.0, upper - lower), off=_off(task, best.x, *proof), looks=looks)
 
 
-def _off(task: Task, x: Floats, lowest: Floats, cuts: Cuts) -> float:
+def _off(task: PenaltyTask, x: Floats, lowest: Floats, cuts: Cuts) -> float:
     """At least the distance from x to where the lower bound of these cuts is least, and what
     rounding may have done to that.
     """
@@ -120,23 +120,23 @@ def _off(task: Task, x: Floats, lowest: Floats, cuts: Cuts) -> float:
     return float(np.linalg.norm(x - lowest)) + _ULPS * size
 
 
-def _pull(task: Task, cuts: Cuts) -> float:
+def _pull(task: PenaltyTask, cuts: Cuts) -> float:
     """How large the slopes are that add up to s."""
     return float(np.linalg.norm(task.d)) + float(cuts.lam @ np.sqrt(np.diag(cuts.gram)))
 
 
-def _least(task: Task, cuts: Cuts) -> float:
+def _least(task: PenaltyTask, cuts: Cuts) -> float:
     """The rho below which what the cuts say of u would drown in the rounding of s."""
     return max(0.0, _STIFF * _pull(task, cuts) / task.K.radius - task.alpha)
 
 
-def _look(task: Task, x: Floats) -> tuple[Floats, float]:
+def _look(task: PenaltyTask, x: Floats) -> tuple[Floats, float]:
     """g_t(x) for every round, and sum_t g_t^+(x)."""
     values = np.asarray(to_numpy(task.constraints.values(x)), dtype=np.float64)
     return values, float(np.maximum(values, 0.0).sum())
 
 
-def _sizes(task: Task, x: Floats, values: Floats, slopes: Floats) -> Floats:
+def _sizes(task: PenaltyTask, x: Floats, values: Floats, slopes: Floats) -> Floats:
     """How large the terms are whose sum a cut at x is."""
     return np.asarray(
         np.abs(values)
@@ -144,15 +144,15 @@ def _sizes(task: Task, x: Floats, values: Floats, slopes: Floats) -> Floats:
     )
 
 
-def _size(task: Task, u: Floats) -> float:
+def _size(task: PenaltyTask, u: Floats) -> float:
     """How large the terms of h(y + u) are, but for the constraints'."""
     length = float(np.linalg.norm(u))
     return length * (float(np.linalg.norm(task.d)) + task.alpha * length)
 
 
-def _lower(task: Task, s: Floats, e: float, sizes: float) -> float:
-    """`Task.lower` less what rounding may have added to it; x' may be off by rounding too, which
-    counts where it is held by the ball.
+def _lower(task: PenaltyTask, s: Floats, e: float, sizes: float) -> float:
+    """`PenaltyTask.lower` less what rounding may have added to it; x' may be off by rounding too,
+    which counts where it is held by the ball.
     """
     u = task.nearest(s) - task.y
     held = float(np.linalg.norm(s + task.alpha * u)) * (

@@ -42,21 +42,21 @@ from typing import NamedTuple
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.jit import kernel
 from tidewolf.core.types import Bools, Floats, Int64s
 from tidewolf.functions.base import rows
 from tidewolf.functions.capacity import Capacity
+from tidewolf.kernels.penalty import ascend_multipliers, share_multipliers
 from tidewolf.methods.steps.adagrad import into_ball
-from tidewolf.methods.steps.penalty.hull import COLUMNS, Hull
+from tidewolf.methods.steps.penalty.hull import COLUMNS, AffineHull
 from tidewolf.methods.steps.penalty.interior import Inside, interior
-from tidewolf.methods.steps.penalty.task import Solved, Task
+from tidewolf.methods.steps.penalty.task import PenaltySolution, PenaltyTask
 
 NEWTON_STEPS = 30
-HOPELESS = 10.0
+NEWTON_LIMIT = 10.0
 """Newton steps end when they ask for this many times more than all rounds can carry together."""
 DOUBLINGS = 8
-"""Dual ascent takes 2, 4, 8, ... sweeps, as long as each batch divides the gap by `PACE`."""
-PACE = 4.0
+"""Dual ascent takes 2, 4, 8, ... sweeps, as long as each batch divides the gap by `ASCENT_PACE`."""
+ASCENT_PACE = 4.0
 LAST_TRIES = 4
 """Steps of interior point after it believes to be there."""
 BALL_TRIALS = 60
@@ -67,13 +67,13 @@ once more.
 EPS = float(np.finfo(np.float64).eps)
 
 
-def capacities(task: Task, accuracy: float, budget: int) -> Solved:
+def capacities(task: PenaltyTask, accuracy: float, budget: int) -> PenaltySolution:
     """An answer within `accuracy` of the least h for a block of capacities, or the best of `budget`
     looks at it.
     """
     if task.K.radius == 0.0 or task.K.dimension == 0:
         x = task.center if task.K.radius == 0.0 else task.y
-        return Solved(x.copy(), task.breach(x), 0.0, 0.0, 1)
+        return PenaltySolution(x.copy(), task.breach(x), 0.0, 0.0, 1)
     return Search(task, accuracy, budget).run()
 
 
@@ -106,25 +106,25 @@ class Proposal(NamedTuple):
 class Search:
     """The data of one step, flattened and in units of alpha, and the best answer so far."""
 
-    def __init__(self, task: Task, accuracy: float, budget: int) -> None:
+    def __init__(self, task: PenaltyTask, accuracy: float, budget: int) -> None:
         assert isinstance(task.constraints, Capacity)
         self.task, self.accuracy, self.budget = task, accuracy, budget
         self.C: Floats = to_numpy(rows(task.constraints.c)).astype(np.float64, copy=False)
         self.m: Floats = self.C.min(axis=0, initial=np.inf)
-        self.hull = Hull(task.K)
+        self.hull = AffineHull(task.K)
         self.center, self.R = task.center.reshape(-1), task.K.radius
-        self.size = self.R + length(self.center)
+        self.size = self.R + euclidean(self.center)
         self.z, self.rho = (task.y - task.d / task.alpha).reshape(-1), task.delta / task.alpha
-        self.best = Solved(task.y, math.inf, math.inf, math.inf, 0)
+        self.best = PenaltySolution(task.y, math.inf, math.inf, math.inf, 0)
         self.rounding, self.looks, self.stage = 0.0, 0, ""
 
-    def run(self) -> Solved:
+    def run(self) -> PenaltySolution:
         """Without the ball, and along it when that leads outside."""
         far = self.distance(self.without_ball(1.0))
         if not self.over and far > self.R:
             self.along_ball(far)
         if self.best.gap == math.inf:  # everything overflowed
-            return Solved(
+            return PenaltySolution(
                 self.task.y, self.task.breach(self.task.y), math.inf, math.inf, self.looks
             )
         return self.best._replace(looks=self.looks)
@@ -134,7 +134,7 @@ class Search:
         return self.best.gap <= self.accuracy or self.looks >= self.budget
 
     def distance(self, x: Floats) -> float:
-        return length(x - self.center)
+        return euclidean(x - self.center)
 
     def without_ball(self, theta: float) -> Floats:
         """The minimiser where theta stands for the ball, as near as is needed or can be had."""
@@ -194,7 +194,7 @@ class Search:
         rounding = 8.0 * EPS * (sizes + task.alpha * beyond * self.size)
         if task.alpha * gap + rounding < self.best.gap:
             self.best, self.rounding = (
-                Solved(x, breach, task.alpha * gap + rounding, off, 0),
+                PenaltySolution(x, breach, task.alpha * gap + rounding, off, 0),
                 rounding,
             )
 
@@ -226,9 +226,9 @@ class Part:
         """
         search, c = self.search, self.search.center
         S, u, guess = proposal.within(self.rho)
-        w = scattered(u.sum(axis=0), S, len(self.z))
+        w = scatter(u.sum(axis=0), S, len(self.z))
         least = self.z - self.hull(w)
-        off = 8.0 * EPS * (search.size + length(self.z) + length(w))
+        off = 8.0 * EPS * (search.size + euclidean(self.z) + euclidean(w))
         search.looks += 1
         for x in (least, guess):
             if x is None or self.gap <= self.aim or search.best.gap <= search.accuracy:
@@ -236,7 +236,7 @@ class Part:
             if not self.hull.whole and (x is guess or off > OFF_HULL * search.R):
                 x = c + self.hull(x - c)
             v, gap = search.gap(x, S, u, self.rho)
-            gap += 0.5 * (length(x - least) + off) ** 2
+            gap += 0.5 * (euclidean(x - least) + off) ** 2
             if gap < self.gap:
                 self.x, self.gap, self.best = x, gap, Proposal(S, u, None)
             self._in_ball(x, v, gap, least, Proposal(S, u, None), off)
@@ -249,25 +249,25 @@ class Part:
         p = least if theta == 1.0 else c + (least - c) / theta
         far = search.distance(p)
         if theta == 1.0 and max(far, search.distance(x)) <= R:
-            search.record(x, v, gap, length(x - least) + off, 0.0)
+            search.record(x, v, gap, euclidean(x - least) + off, 0.0)
             return
         shrink = R / far if far > R else 1.0
         nearest = c + shrink * (p - c)
         x = into_ball(x if theta == 1.0 else c + (x - c) / theta, c, R)
         v, gap = search.gap(x, proposal.S, proposal.u / theta, search.rho)
-        off = length(x - nearest) + shrink * off / theta
+        off = euclidean(x - nearest) + shrink * off / theta
         gap += max(0.0, float((nearest - p) @ (x - nearest))) + 0.5 * off**2
         search.record(x, v, gap, off, max(0.0, far - R))
 
 
-def scattered(w_S: Floats, S: Int64s, n: int) -> Floats:
+def scatter(w_S: Floats, S: Int64s, n: int) -> Floats:
     """w_S on S, 0 elsewhere."""
     w = np.zeros(n)
     w[S] = w_S
     return w
 
 
-def length(x: Floats) -> float:
+def euclidean(x: Floats) -> float:
     """|x|."""
     return math.sqrt(float(x @ x))
 
@@ -281,15 +281,15 @@ def closed_form(part: Part) -> Iterator[Proposal]:
     w_S = z[S] - m[S]
     for _ in range(NEWTON_STEPS if len(S) and not hull.whole else 0):
         w_S = hull.solve(S, z[S] - m[S])
-        binding = z - hull(scattered(w_S, S, len(z))) > m + 8.0 * EPS * (np.abs(z) + np.abs(m))
+        binding = z - hull(scatter(w_S, S, len(z))) > m + 8.0 * EPS * (np.abs(z) + np.abs(m))
         binding[S] = w_S > 0.0
         now = np.flatnonzero(binding)
-        if np.array_equal(now, S) or w_S.sum() > HOPELESS * len(part.C) * part.rho:
+        if np.array_equal(now, S) or w_S.sum() > NEWTON_LIMIT * len(part.C) * part.rho:
             break
         S, w_S = now, z[now] - m[now]
     u = np.zeros((len(part.C), len(S)))
-    share(part.C[:, S], m[S], np.clip(w_S, 0.0, len(u) * part.rho), part.rho, u)
-    x = z - hull(scattered(w_S, S, len(z)))
+    share_multipliers(part.C[:, S], m[S], np.clip(w_S, 0.0, len(u) * part.rho), part.rho, u)
+    x = z - hull(scatter(w_S, S, len(z)))
     x[S] = m[S]
     yield Proposal(S, u, x)
 
@@ -303,7 +303,7 @@ def dual_ascent(part: Part) -> Iterator[Proposal]:
         Q, N = part.hull.among(S)
         u = part.best.on(S)
         w = u.sum(axis=0)
-        ascend(
+        ascend_multipliers(
             part.C[:, S],
             part.rho,
             Q,
@@ -314,7 +314,7 @@ def dual_ascent(part: Part) -> Iterator[Proposal]:
         )
         before = part.gap
         yield Proposal(S, u, None)
-        if part.gap > before / PACE:
+        if part.gap > before / ASCENT_PACE:
             return
 
 
@@ -339,72 +339,3 @@ def interior_point(part: Part) -> Iterator[Proposal]:
 def _believed(inside: Inside, S: Int64s, near: Bools) -> Proposal:
     """As multipliers, which are not negative, and 0 out of reach."""
     return Proposal(S, np.where(near & (inside.u > 0.0), inside.u, 0.0), inside.x)
-
-
-@kernel
-def share(C, cap, w, rho, u):  # type: ignore[no-untyped-def]
-    """Give w_i to the rounds with c_ti = cap_i, each no more than rho while another has room;
-    entries with one such round go first.
-    """
-    b, m = C.shape
-    room = np.full(b, rho)
-    for turn in range(2):
-        for i in range(m):
-            ties, last = 0, 0
-            for t in range(b):
-                if C[t, i] == cap[i]:
-                    ties, last = ties + 1, t
-            if (ties == 1) == (turn == 0):
-                left = w[i]
-                for t in range(last + 1):
-                    if C[t, i] == cap[i] and left > 0.0:
-                        part = left if t == last else max(0.0, min(left, room[t]))
-                        u[t, i] = part
-                        room[t] -= part
-                        left -= part
-
-
-@kernel
-def ascend(C, rho, Q, N, u, x, sweeps):  # type: ignore[no-untyped-def]
-    """Sweeps of (b) in place, x = (z - P w)_S beside u; P_SS is Q, or I - N N' where Q is empty."""
-    b, m = C.shape
-    over, who = np.empty(m), np.empty(m, dtype=np.int64)
-    pushed = np.empty(N.shape[1])
-    for _ in range(sweeps):
-        for t in range(b):
-            count = 0
-            for i in range(m):
-                a = x[i] + u[t, i] - C[t, i]
-                if a > 0.0 or u[t, i] > 0.0:
-                    over[count], who[count] = a, i
-                    count += 1
-            tau = 0.0
-            while True:
-                total, positive = 0.0, 0
-                for k in range(count):
-                    if over[k] > tau:
-                        total += over[k] - tau
-                        positive += 1
-                if total <= rho:
-                    break
-                higher = tau + (total - rho) / positive
-                if higher <= tau:
-                    break
-                tau = higher
-            pushed[:] = 0.0
-            for k in range(count):
-                i = who[k]
-                new = max(0.0, over[k] - tau)
-                du = new - u[t, i]
-                if du != 0.0:
-                    u[t, i] = new
-                    if len(Q):
-                        for j in range(m):
-                            x[j] -= Q[i, j] * du
-                    else:
-                        x[i] -= du
-                        for j in range(N.shape[1]):
-                            pushed[j] += N[i, j] * du
-            for j in range(N.shape[1]):
-                for i in range(m):
-                    x[i] += N[i, j] * pushed[j]

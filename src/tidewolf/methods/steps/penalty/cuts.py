@@ -13,7 +13,7 @@ import numpy as np
 
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.types import Bools, Floats, Int64s
-from tidewolf.methods.steps.penalty.task import Task
+from tidewolf.methods.steps.penalty.task import PenaltyTask
 
 
 class Cuts(NamedTuple):
@@ -75,7 +75,7 @@ def no_cuts(entries: int) -> Cuts:
     return Cuts(none, np.zeros((0, entries)), np.zeros(0), np.zeros((0, 0)), np.zeros(0), none)
 
 
-def slopes_at(task: Task, x: Floats, rounds: Int64s) -> Floats:
+def slopes_at(task: PenaltyTask, x: Floats, rounds: Int64s) -> Floats:
     """Subgradients of these rounds at x, one flat row each, as they come: not yet within the
     directions of aff(K).
     """
@@ -83,7 +83,7 @@ def slopes_at(task: Task, x: Floats, rounds: Int64s) -> Floats:
     return np.asarray(gradients[rounds], dtype=np.float64)
 
 
-def within_hull(task: Task, slopes: Floats) -> Floats:
+def within_hull(task: PenaltyTask, slopes: Floats) -> Floats:
     """Flat rows within the directions of aff(K)."""
     if task.K.dimension == slopes.shape[1]:
         return slopes

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.jit import kernel
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Floats, Int64s
+from tidewolf.kernels.penalty import weighted_gram
 from tidewolf.sets.base import Polyhedral
 
-FEW = 16
+FEW_NORMALS = 16
 """Up to this many normals are kept dense and orthonormal: P = I - A'A."""
 COLUMNS = 64
 """Columns of P are asked for up to this many entries; beyond, normals are cheaper."""
@@ -34,13 +34,13 @@ other.
 """
 
 
-class Hull:
+class AffineHull:
     """P on flattened points; columns once asked for are kept."""
 
     def __init__(self, K: HasLMO) -> None:
         self.K, self.n = K, math.prod(K.shape)
         self.normals_count = self.n - K.dimension
-        self.whole, self.few = self.normals_count == 0, self.normals_count <= FEW
+        self.whole, self.few = self.normals_count == 0, self.normals_count <= FEW_NORMALS
         self._place: Int64s = np.full(0 if self.few else self.n, -1)
         self._columns = np.zeros((0, self.n))
 
@@ -130,12 +130,3 @@ def _is_a_scale(lift: Any, n: int) -> bool:
     return sparse.shape == (n, n) and bool(
         abs(sparse - sparse[0, 0] * eye_array(n, format="csr")).max() == 0.0
     )
-
-
-@kernel
-def weighted_gram(indptr, indices, data, weights, gram):  # type: ignore[no-untyped-def]
-    """gram += A diag(weights) A' for A sparse by columns."""
-    for i in range(len(weights)):
-        for p in range(indptr[i], indptr[i + 1]):
-            for q in range(indptr[i], indptr[i + 1]):
-                gram[indices[p], indices[q]] += weights[i] * data[p] * data[q]

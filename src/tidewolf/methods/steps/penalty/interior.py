@@ -20,11 +20,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidewolf.core.jit import kernel
 from tidewolf.core.types import Floats, Int64s
-from tidewolf.methods.steps.penalty.hull import Hull
+from tidewolf.kernels.penalty import complementarity_targets, step_lengths
+from tidewolf.methods.steps.penalty.hull import AffineHull
 
-STEPS = 80
+INTERIOR_STEPS = 80
 SHY = 0.995
 """The share of the way to the border that a step takes."""
 
@@ -40,7 +40,7 @@ class Inside(NamedTuple):
 
 
 def interior(
-    C: Floats, S: Int64s, z: Floats, x: Floats, rho: float, hull: Hull
+    C: Floats, S: Int64s, z: Floats, x: Floats, rho: float, hull: AffineHull
 ) -> Iterator[Inside]:
     """Ever better multipliers of x_i - c_ti, i in S (C holds the columns of S alone); starts near
     x, a point of the hull.
@@ -56,7 +56,7 @@ def interior(
     share = rho / ((1.0 / s).sum(axis=1) + 1.0 / tau)
     u, q = share[:, None] / s, share / tau
     ds, du, g = np.empty((b, m)), np.empty((b, m)), np.empty((b, m))
-    for _ in range(STEPS):
+    for _ in range(INTERIOR_STEPS):
         with np.errstate(all="ignore"):  # what overflows ends the search below
             left = float(np.vdot(u, s) + tau @ q)
             mu, D, H = left / (b * m + b), u / s, np.ones(len(z))
@@ -81,7 +81,7 @@ def interior(
             r_A, r_tau = A @ (x - z), rho - u.sum(axis=1) - q
             sigma, dtau, dq = 0.0, np.zeros(b), np.zeros(b)
             for corrector in (False, True):
-                columns, lines = targets(u, s, ds, du, sigma * mu, corrector, g)
+                columns, lines = complementarity_targets(u, s, ds, du, sigma * mu, corrector, g)
                 g_tau = (sigma * mu - dtau * dq) / tau - q
                 force = a.copy()
                 force[S] -= columns
@@ -96,8 +96,8 @@ def interior(
                     dtau, dphi = cho_solve(M, e, check_finite=False), phi
                 dx[S] += DH.T @ dtau
                 dq = g_tau - (q / tau) * dtau
-                primal, dual = along(g, D, dtau, dx[S], s, u, ds, du)
-                primal, dual = min(primal, room(tau, dtau)), min(dual, room(q, dq))
+                primal, dual = step_lengths(g, D, dtau, dx[S], s, u, ds, du)
+                primal, dual = min(primal, longest_step(tau, dtau)), min(dual, longest_step(q, dq))
                 if not corrector:
                     p, d = min(1.0, primal), min(1.0, dual)
                     after = (
@@ -116,42 +116,7 @@ def interior(
         yield Inside(u, x, float(np.vdot(u, s) + tau @ q))
 
 
-def room(a: Floats, da: Floats) -> float:
+def longest_step(a: Floats, da: Floats) -> float:
     """The largest step with a + step da >= 0."""
     falling = da < 0.0
     return float(np.min(-a[falling] / da[falling], initial=np.inf))
-
-
-@kernel
-def targets(u, s, ds, du, target, corrector, g):  # type: ignore[no-untyped-def]
-    """g = (target - ds du)/s - u, the product only for the corrector; returns its sums over rounds
-    and over entries.
-    """
-    b, m = u.shape
-    columns, lines = np.zeros(m), np.zeros(b)
-    for t in range(b):
-        for i in range(m):
-            product = ds[t, i] * du[t, i] if corrector else 0.0
-            g[t, i] = (target - product) / s[t, i] - u[t, i]
-            columns[i] += g[t, i]
-            lines[t] += g[t, i]
-    return columns, lines
-
-
-@kernel
-def along(g, D, dtau, dx, s, u, ds, du):  # type: ignore[no-untyped-def]
-    """ds = dtau - dx and du = g - D ds, and the largest steps that keep s and u from falling below
-    0.
-    """
-    b, m = g.shape
-    primal, dual = np.inf, np.inf
-    for t in range(b):
-        for i in range(m):
-            away = dtau[t] - dx[i]
-            push = g[t, i] - D[t, i] * away
-            ds[t, i], du[t, i] = away, push
-            if away < 0.0 and -s[t, i] > primal * away:
-                primal = -s[t, i] / away
-            if push < 0.0 and -u[t, i] > dual * push:
-                dual = -u[t, i] / push
-    return primal, dual

@@ -28,13 +28,13 @@ from tidewolf.core.types import Floats
 from tidewolf.methods.steps.adagrad import into_ball
 from tidewolf.methods.steps.penalty.cuts import Cuts, within_hull
 from tidewolf.methods.steps.penalty.multipliers import multipliers
-from tidewolf.methods.steps.penalty.task import Task
+from tidewolf.methods.steps.penalty.task import PenaltyTask
 
 _STEPS = 60
 _EPS = float(np.finfo(np.float64).eps)
 
 
-class Answer(NamedTuple):
+class MasterSolution(NamedTuple):
     """The cuts with their multipliers, k, and the point."""
 
     cuts: Cuts
@@ -42,13 +42,13 @@ class Answer(NamedTuple):
     x: Floats
 
 
-def master(task: Task, cuts: Cuts, k: float, tolerance: float) -> Answer:
+def master(task: PenaltyTask, cuts: Cuts, k: float, tolerance: float) -> MasterSolution:
     """The answer whose own gap is at most `tolerance`, or as small as could be found; the search
     starts at k.
     """
     d, w = task.d.reshape(-1), (task.center - task.y).reshape(-1)
     k, low, high = max(k, task.alpha), 0.5 * task.alpha, math.inf
-    best, least, before, idle = Answer(cuts, k, task.y), math.inf, None, cuts.idle
+    best, least, before, idle = MasterSolution(cuts, k, task.y), math.inf, None, cuts.idle
     for steps in range(_STEPS):
         found = multipliers(cuts, d - (k - task.alpha) * w, k, task.delta, task.K.dimension)
         cuts = cuts._replace(lam=found.lam)
@@ -64,7 +64,10 @@ def master(task: Task, cuts: Cuts, k: float, tolerance: float) -> Answer:
         )
         gap += float((s + 0.5 * task.alpha * (plain + u)) @ (u - plain))
         if gap < least:
-            best, least = Answer(cuts._replace(idle=np.where(found.some, 0, idle + 1)), k, x), gap
+            best, least = (
+                MasterSolution(cuts._replace(idle=np.where(found.some, 0, idle + 1)), k, x),
+                gap,
+            )
         wanted = float(np.linalg.norm(s + task.alpha * w)) / task.K.radius
         if gap <= tolerance or (k == task.alpha and wanted <= k):
             break

@@ -65,7 +65,7 @@ class Tight(NamedTuple):
         return np.asarray(u - self.solved(off, 0.0)[0] @ cuts.slopes[self.which] / k)
 
 
-class Found(NamedTuple):
+class FoundMultipliers(NamedTuple):
     """Feasible multipliers, which of them are more than nothing, and how to mend u where that is
     known.
     """
@@ -75,7 +75,7 @@ class Found(NamedTuple):
     tight: Tight | None
 
 
-def multipliers(cuts: Cuts, q: Floats, k: float, delta: float, dimension: int) -> Found:
+def multipliers(cuts: Cuts, q: Floats, k: float, delta: float, dimension: int) -> FoundMultipliers:
     """Multipliers as good as can be found; slopes lie in a space of this dimension."""
     linear = cuts.slopes @ q - k * cuts.at_y
     lengths = np.sqrt(np.diag(cuts.gram))
@@ -99,7 +99,7 @@ def multipliers(cuts: Cuts, q: Floats, k: float, delta: float, dimension: int) -
             best, least = near, cost
         if content:
             break
-    return Found(best, best > _NOTHING * unit, None)
+    return FoundMultipliers(best, best > _NOTHING * unit, None)
 
 
 def feasible(rounds: Int64s, lam: Floats, delta: float) -> Floats:
@@ -111,7 +111,7 @@ def feasible(rounds: Int64s, lam: Floats, delta: float) -> Floats:
 
 def _by_guessing(
     cuts: Cuts, start: Floats, linear: Floats, sizes: Floats, delta: float, dimension: int
-) -> Found | None:
+) -> FoundMultipliers | None:
     """The exact answer, guessed from `start`, or None; `sizes` of the terms that `linear` is a sum
     of.
     """
@@ -155,7 +155,11 @@ def _by_guessing(
         fuller = np.where(full, price >= 0.0, np.bincount(rounds, lam) > (1.0 + 1e-12) * delta)
         if not (enter.any() or leave.any() or (fuller != full).any()):
             solved = np.abs(slope + price[rounds])[free] <= _SOLVED * slack[free]
-            return Found(feasible(rounds, lam, delta), lam > 0.0, tight) if solved.all() else None
+            return (
+                FoundMultipliers(feasible(rounds, lam, delta), lam > 0.0, tight)
+                if solved.all()
+                else None
+            )
         free, full = (free & ~leave) | enter, fuller
     return None
 

@@ -30,7 +30,7 @@ from tidewolf.core.types import Floats
 from tidewolf.methods.steps.adagrad import into_ball
 
 
-class Task(NamedTuple):
+class PenaltyTask(NamedTuple):
     """One step to solve; `d` is within the directions of aff(K), y in the ball and in aff(K)."""
 
     K: HasLMO
@@ -66,7 +66,7 @@ class Task(NamedTuple):
         return float(np.vdot(s, away)) + 0.5 * self.alpha * float(np.vdot(away, away)) + e
 
 
-class Solved(NamedTuple):
+class PenaltySolution(NamedTuple):
     """A point of the ball and hull, what it costs, and how far from the least h it is at most."""
 
     x: Floats

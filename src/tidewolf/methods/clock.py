@@ -1,0 +1,253 @@
+"""The clock of a learner: blocks of rounds at one point, stretches of blocks that end at a horizon.
+
+    feedback on some rounds -> sums of the open block -> at its end `finish_block`
+        -> at the horizon `restart`, with twice as many rounds
+
+`Clocked` owns `t`, the open block and the restarts; a learner writes `step`, which is what its
+formulas make of a whole block. A last, shorter block is cut at the horizon. Learners that work at
+any time have no stretches and never restart. Which class a learner takes says what it sees and
+when it moves:
+
+    EveryRound      first-order feedback, a step every round
+    BlockLearner    first-order feedback, a step every `block_length` rounds
+    Restarting      beside one of these: it needs a horizon, and keeps a `Stretch` in its state
+
+`methods/projected.py` adds projected points and the bank of oracle calls, `methods/exploring.py`
+values alone.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+
+from tidewolf.core.arrays import frozen, namespace
+from tidewolf.core.feedback import FirstOrder, require_first_order
+from tidewolf.core.types import Array
+from tidewolf.methods.base import Bound, Learner, Progress
+from tidewolf.methods.steps.saddle import HOPELESS
+from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients
+
+FIRST_HORIZON = 256
+"""What an unknown horizon starts from before it doubles, in learners that restart."""
+
+
+class Stretch(NamedTuple):
+    """The rounds since the last restart, and what those before it may have cost."""
+
+    began: int
+    """rounds seen before it"""
+    horizon: int
+    """rounds that it has"""
+    regret_of_past_stretches: float = 0.0
+    """bounds, summed; infinite where one has none"""
+    violation_of_past_stretches: float = 0.0
+
+    @property
+    def end(self) -> int:
+        """The round after which it ends."""
+        return self.began + self.horizon
+
+    def following(self, regret: float, violation: float) -> Stretch:
+        """The next one, twice as long, given the bounds of this one."""
+        return Stretch(self.end, 2 * self.horizon, *self._with(regret, violation))
+
+    def bound(self, regret: float, violation: float) -> Bound:
+        """The bound of all rounds, given the bounds of this stretch."""
+        regret, violation = self._with(regret, violation)
+        if violation < math.inf:
+            return Bound(regret if regret < math.inf else None, violation)
+        return Bound(regret if regret < math.inf else None, None, HOPELESS)
+
+    def _with(self, regret: float, violation: float) -> tuple[float, float]:
+        return self.regret_of_past_stretches + regret, self.violation_of_past_stretches + violation
+
+
+class Stepping(Progress, Protocol):
+    """A state that is a NamedTuple."""
+
+    def _replace(self, *args: Any, **fields: Any) -> Any: ...
+
+
+class OpenBlock(Protocol):
+    """What is kept of a block that is not whole yet."""
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of it seen so far."""
+
+
+class Blocked(Stepping, Protocol):
+    """A state with the sums of an open block of first-order feedback."""
+
+    @property
+    def open(self) -> FirstOrder: ...
+
+
+class Stretched(Stepping, Protocol):
+    """A state with a stretch."""
+
+    @property
+    def stretch(self) -> Stretch: ...
+
+
+ClockState = TypeVar("ClockState", bound=Stepping)
+BlockState = TypeVar("BlockState", bound=Blocked)
+StretchState = TypeVar("StretchState", bound=Stretched)
+
+
+class Clocked(Learner[ClockState]):
+    """Abstract: learners whose point changes at the end of a block of rounds only."""
+
+    loss_lipschitz: float | None
+    constraint_lipschitz: float | None
+
+    @property
+    def given_slopes(self) -> Given:
+        """The slopes that were given; what is above them is refused."""
+        return Given(self.loss_lipschitz, self.constraint_lipschitz)
+
+    @abstractmethod
+    def step(self, state: ClockState, block: Any) -> ClockState:
+        """The state after the formulas of a whole block; its `t` is already past the block."""
+
+    def finish_block(self, state: ClockState, block: Any) -> ClockState:
+        """The state that the next block starts from."""
+        return self.step(state, block)
+
+    def block_length(self, state: ClockState) -> int:
+        """Rounds of a whole block in this stretch."""
+        return 1
+
+    def rounds_open(self, state: ClockState) -> int:
+        """Rounds of the open block seen so far."""
+        return 0
+
+    def stretch_end(self, state: ClockState) -> int | None:
+        """The round this stretch ends after; None where nothing ever restarts."""
+        return None
+
+    def restart(self, state: ClockState) -> ClockState:
+        """The same point with a clean slate and twice the horizon, at the end of a stretch."""
+        return state
+
+    def rounds_left(self, state: ClockState) -> int:
+        state = self.in_stretch(state)
+        left, end = self.block_length(state) - self.rounds_open(state), self.stretch_end(state)
+        return left if end is None else min(left, end - state.t)
+
+    def in_stretch(self, state: ClockState) -> ClockState:
+        """The state, restarted where its stretch is over."""
+        return self.restart(state) if state.t == self.stretch_end(state) else state
+
+
+class Restarting(Clocked[StretchState]):
+    """Abstract: learners that are made for a horizon, and restart with twice as much behind it."""
+
+    horizon: int | None
+
+    @abstractmethod
+    def renew(self, state: StretchState) -> StretchState:
+        """A clean slate for the stretch that the state has now; what stays known stays."""
+
+    def stretch_bound(self, state: StretchState) -> tuple[float, float]:
+        """Regret and violation since the last restart are at most this, infinite where unknown;
+        zeros where bounds do not start over.
+        """
+        return 0.0, 0.0
+
+    def first_stretch(self) -> Stretch:
+        """The stretch of the first round."""
+        return Stretch(0, self.horizon or FIRST_HORIZON)
+
+    def stretch_end(self, state: StretchState) -> int:
+        return state.stretch.end
+
+    def restart(self, state: StretchState) -> StretchState:
+        following = state.stretch.following(*self.stretch_bound(state))
+        return self.renew(state._replace(stretch=following))
+
+    def notes(self, state: StretchState) -> tuple[str, ...]:
+        """That the horizon was passed, if it was."""
+        now = state.stretch
+        if self.horizon is None or now.horizon == self.horizon:
+            return ()
+        return (
+            f"The horizon of {self.horizon} rounds was passed: after round {now.began} the learner "
+            f"restarted with {now.horizon}.",
+        )
+
+
+class EveryRound(Clocked[ClockState]):
+    """Abstract: first-order learners that step every round."""
+
+    needs: ClassVar = FirstOrder
+
+    def update(self, state: ClockState, seen: FirstOrder) -> ClockState:
+        state = self.in_stretch(state)
+        require_first_order(seen, self.hard_set.shape, 1)
+        return self.finish_block(state._replace(t=state.t + 1), seen)
+
+
+class BlockLearner(Clocked[BlockState]):
+    """Abstract: first-order learners that step at the end of a block, from its sums."""
+
+    needs: ClassVar = FirstOrder
+
+    @abstractmethod
+    def known_slopes(self, state: BlockState) -> Slopes:
+        """The largest slopes before the open block, given or met."""
+
+    def rounds_open(self, state: BlockState) -> int:
+        return state.open.rounds
+
+    def update(self, state: BlockState, seen: FirstOrder) -> BlockState:
+        state = self.in_stretch(state)
+        left = self.rounds_left(state)
+        require_first_order(seen, self.hard_set.shape, left)
+        t = state.t + seen.rounds
+        if seen.rounds == left:
+            block = add_sums(state.open, seen) if state.open.rounds else seen
+            return self.finish_block(state._replace(t=t, open=self.no_sums), block)
+        # refused at once, while the block is open, where its end would refuse it
+        known = self.known_slopes(state).and_of(state.open)
+        tangent_gradients(self.hard_set, seen, self.given_slopes, known)
+        waiting: BlockState = state._replace(t=t, open=add_sums(state.open, seen))
+        return waiting
+
+    def with_open_block(self, state: BlockState) -> BlockState:
+        """The state after the formulas of its open block, if there is one: what holds for a block
+        holds for the part of it that was played.
+        """
+        return self.step(state, state.open) if state.open.rounds else state
+
+    def slopes(self, state: BlockState) -> Slopes:
+        known, block = self.known_slopes(state), state.open
+        if block.rounds == 0:
+            return known
+        return tangent_gradients(self.hard_set, block, Given(None, None), known).slopes
+
+    @cached_property
+    def no_sums(self) -> FirstOrder:
+        """The sums of a block that has seen no round yet."""
+        return empty_sums(self.hard_set.center)
+
+
+def empty_sums(center: Array) -> FirstOrder:
+    """Sums over no round."""
+    zero = frozen(namespace(center).zeros_like(center))
+    return FirstOrder(zero, 0.0, zero, 0.0, 0.0, 0)
+
+
+def add_sums(block: FirstOrder, seen: FirstOrder) -> FirstOrder:
+    """The sums of the block and of what came after it; nothing of the caller's is kept."""
+    return FirstOrder(
+        frozen(block.loss_gradient + seen.loss_gradient),
+        block.violation + seen.violation,
+        frozen(block.constraint_gradient + seen.constraint_gradient),
+        max(block.loss_slope, seen.loss_slope),
+        max(block.constraint_slope, seen.constraint_slope),
+        block.rounds + seen.rounds,
+    )

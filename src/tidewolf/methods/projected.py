@@ -1,0 +1,176 @@
+"""Projected points on a bank of oracle calls: a member x to play, and its companion y outside.
+
+    target  ->  (x, y),  |x - y|^2 <= tolerance2, y no farther from any member than the target was
+
+The bank earns `calls_per_round` each round and keeps what is not spent, so oracle calls never
+exceed calls_per_round * rounds. `Banked` projects on what the bank holds, first as near as was
+promised, then nearer: the second part starts where the first ended and only brings x and y nearer,
+so that whatever the first part reached still holds; had one asked for the finer tolerance at once,
+calls that run out in between would prove nothing about the coarser one. `AsPrinted` is the paper's
+own projection, which takes as many calls as it needs.
+
+A learner's `step` says where y goes (`ProjectedPoint.moved_to`); `Projecting` does the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array
+from tidewolf.methods.base import ProjectionRecord
+from tidewolf.methods.clock import Clocked, Stepping
+from tidewolf.projection import ActiveSet, afp_paper
+
+
+class ProjectedPoint(NamedTuple):
+    """A member of a set, in its active set, and its companion y."""
+
+    active: ActiveSet
+    before_projection: Array
+    """where y was before the last projection"""
+    y: Array
+    distance: float = 0.0
+    """|x - y|"""
+
+    @classmethod
+    def start(cls, K: HasLMO, x: Array | None = None) -> ProjectedPoint:
+        """A member, the center unless told otherwise, with y there too."""
+        return cls.of(ActiveSet.start(K) if x is None else sole_atom(K, x))
+
+    @classmethod
+    def of(cls, active: ActiveSet) -> ProjectedPoint:
+        """The member of an active set, with y there too."""
+        return cls(active, active.x, active.x)
+
+    @property
+    def x(self) -> Array:
+        """The member."""
+        return self.active.x
+
+    def moved_to(self, target: Array) -> ProjectedPoint:
+        """The same with y at a target, which a projection is due to bring x near to."""
+        return self._replace(before_projection=target, y=target)
+
+    def at_rest(self) -> ProjectedPoint:
+        """The same member with y there too."""
+        return ProjectedPoint.of(self.active)
+
+
+def sole_atom(K: HasLMO, x: Array) -> ActiveSet:
+    """The active set of x itself; a table of moved vertices would round it."""
+    alone = ActiveSet.start(K, x)
+    return ActiveSet(alone.atoms, alone.weights, x)
+
+
+class Projection(Protocol):
+    """How a target is made feasible."""
+
+    @property
+    def tolerance2(self) -> float:
+        """The |x - y|^2 that is reached while calls are left."""
+
+    def project(
+        self, K: HasLMO, point: ProjectedPoint, budget: float
+    ) -> tuple[ProjectedPoint, int]:
+        """The point, projected from where its y was moved to, and the calls that it took."""
+
+
+class Banked(NamedTuple):
+    """Active-set projections on a budget: to `tolerance2`, and with calls that are left to
+    `finer2`, where one is given.
+    """
+
+    tolerance2: float
+    finer2: float | None = None
+
+    def project(
+        self, K: HasLMO, point: ProjectedPoint, budget: float
+    ) -> tuple[ProjectedPoint, int]:
+        found = point.active.nearest(K, point.before_projection, self.tolerance2, budget)
+        calls = found.calls
+        if self.finer2 is not None and self.finer2 < found.distance2 and calls < budget:
+            found = found.active.nearest(K, found.y, self.finer2, budget - calls)
+            calls += found.calls
+        distance = math.sqrt(found.distance2)
+        return point._replace(active=found.active, y=found.y, distance=distance), calls
+
+
+class AsPrinted(NamedTuple):
+    """The paper's projection to `tolerance2`, whatever calls it takes."""
+
+    tolerance2: float
+
+    def project(
+        self, K: HasLMO, point: ProjectedPoint, budget: float
+    ) -> tuple[ProjectedPoint, int]:
+        found = afp_paper(K, point.before_projection, point.x, tol=self.tolerance2)
+        active = point.active if found.x is point.x else sole_atom(K, found.x)
+        distance = math.sqrt(found.distance2)
+        return point._replace(active=active, y=found.y, distance=distance), found.calls
+
+
+class Pointed(Stepping, Protocol):
+    """A state with a projected point and a bank."""
+
+    @property
+    def point(self) -> ProjectedPoint: ...
+    @property
+    def bank(self) -> float:
+        """Calls that were earned and not spent."""
+
+
+PointState = TypeVar("PointState", bound=Pointed)
+
+
+class Projecting(Clocked[PointState]):
+    """Abstract: learners that play a projected point, and project after every block but the last
+    of a stretch: whoever plays on starts over there.
+    """
+
+    calls_per_round: float | None
+    """what the bank earns; None where projections take the calls they need"""
+
+    @abstractmethod
+    def projection(self, state: PointState) -> Projection:
+        """How this state's next target is made feasible."""
+
+    def projected_set(self, state: PointState) -> HasLMO:
+        """The set that is projected on."""
+        return self.hard_set
+
+    def act(self, state: PointState) -> Array:
+        return state.point.x
+
+    def finish_block(self, state: PointState, block: Any) -> PointState:
+        state = self.step(state, block)
+        bank = state.bank + (self.calls_per_round or 0.0) * block.rounds
+        state = state._replace(bank=bank)
+        if state.t == self.stretch_end(state):
+            finished: PointState = state._replace(point=state.point.at_rest())
+            return finished
+        K, how = self.projected_set(state), self.projection(state)
+        point, calls = how.project(K, state.point, self.calls_left(state))
+        if self.calls_per_round is not None:
+            bank -= calls
+        projected: PointState = state._replace(point=point, bank=bank, calls=state.calls + calls)
+        return projected
+
+    def calls_left(self, state: PointState) -> float:
+        """Whole calls that a projection may take now."""
+        if self.calls_per_round is None:
+            return math.inf
+        return math.floor(state.bank + 1e-9)
+
+    def last_projection(self, state: PointState) -> ProjectionRecord:
+        point = state.point
+        return ProjectionRecord(
+            over=self.projected_set(state),
+            x=point.x,
+            before_projection=point.before_projection,
+            y=point.y,
+            tolerance2=self.projection(state).tolerance2,
+            calls_left=self.calls_left(state),
+        )
