@@ -586,6 +586,9 @@ def test_tables_and_functions_go_together_round_by_round(network, numbers):
         "[stream.constraints] has 1 rounds and costs.csv has 40; each round needs a loss and a "
         "limit."
     )
+    few = '[set]\nkind = "Simplex"\nn = 7\n[stream]\ncapacities = "capacities.csv"\n'
+    few += '[stream.losses]\nkind = "Linear"\nC = [[1, 1, 1, 1, 1, 1, 1]]\n'
+    assert refused(few).startswith("capacities.csv has 40 rounds and [stream.losses] has 1;")
     (network / "all.toml").write_text(
         losses + '[stream.constraints]\nkind = "Capacity"\nc = "capacities.csv"\n'
     )
@@ -664,6 +667,10 @@ def test_sets_made_of_sets_are_tables_within_tables(network):
         (
             '[set]\nkind = "Permutahedron"\nweights = "none.csv"\n',
             "line 3, column 1: there is no file none.csv; paths are seen from the folder",
+        ),
+        (
+            "".join(f'[set{".K" * i}]\nkind = "Scaled"\nfactor = 1.0\n' for i in range(400)),
+            "sets within sets go no deeper here",
         ),
         ('[set]\nkind = "Simplex"\nn = 3\ntotal = nan\n', "line 4, column 1: total is a number"),
         (

@@ -118,11 +118,12 @@ def _feed(digest: Any, value: object) -> None:
 
 def _said(value: Value) -> dict[str, Any]:
     """The settings that say something, by name: neither labels nor at their default."""
+    fields = value.fields()  # refuses what is no dataclass, in a sentence
     kind: Any = type(value)
     defaults, labels = _defaults(kind), _labels(value)
     return {
         name: part
-        for name, part in sorted(value.fields().items())
+        for name, part in sorted(fields.items())
         if name not in labels and not (name in defaults and _same(part, defaults[name]))
     }
 

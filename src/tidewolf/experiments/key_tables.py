@@ -23,6 +23,9 @@ from tidewolf.experiments.keys import (
 from tidewolf.experiments.toml import Document, hint
 from tidewolf.sets import ConvexSet
 
+_DEEPEST = 20
+"""Keys from the top of a file to a set within sets: Python's stack is not for files to fill."""
+
 
 class Place(NamedTuple):
     """Where a table stands in a file; nowhere where Python code says what it says."""
@@ -109,6 +112,8 @@ def read_choice(
     left out here.
     """
     name = ".".join(map(str, path))
+    if len(path) > _DEEPEST:
+        raise document.refused("sets within sets go no deeper here; describe a simpler one.", *path)
     if not isinstance(table, dict):
         raise document.refused(
             f'{name} is a table with a kind, such as kind = "{next(iter(kinds))}", not '

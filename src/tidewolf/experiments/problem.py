@@ -79,23 +79,19 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
         name: np.ascontiguousarray(read[name].values[:, kept]).reshape(-1, *K.shape)
         for name, kept in columns.items()
     }
-    losses: Batch
-    limits: Batch
     if tables.losses is None:
-        losses = Linear(demand * values["costs"])
+        losses: Batch = Linear(demand * values["costs"])
     else:
         losses = build_choice(tables.losses, place.within("losses"), coordinates.read)
     if tables.constraints is not None:
-        limits = build_choice(tables.constraints, place.within("constraints"), coordinates.read)
+        limits: Batch = build_choice(
+            tables.constraints, place.within("constraints"), coordinates.read
+        )
     elif "capacities" in values:
         limits = Capacity(values["capacities"] / demand)
     else:
         limits = Affine(demand * values["weights"], _budgets(read["budgets"], paths["budgets"]))
-    names = {
-        "losses": str(paths.get("costs", "[stream.losses]")),
-        "constraints": str(next(iter(list(paths.values())[1:]), "[stream.constraints]")),
-    }
-    rounds = _rounds(experiment, losses, limits, names)
+    rounds = _rounds(experiment, losses, limits, paths)
     if "capacities" in values:
         played = Capacity(values["capacities"][:rounds])
         _warn_of_negative(K, played, read["capacities"], columns["capacities"])
@@ -197,21 +193,21 @@ def _warn_of_negative(
         )
 
 
-def _rounds(experiment: Experiment, losses: Batch, limits: Batch, names: Mapping[str, str]) -> int:
+def _rounds(experiment: Experiment, losses: Batch, limits: Batch, paths: Mapping[str, Path]) -> int:
     """How many rounds are played: losses and limits have as many."""
     length = len(losses)
+    first = paths.get("costs", "[stream.losses]")
     if len(limits) != length:
+        tables = [path for name, path in paths.items() if name != "costs"]
+        other = (*tables, "[stream.constraints]")[0]
         raise InvalidInput(
-            f"{names['constraints']} has {len(limits)} rounds and {names['losses']} has {length}; "
-            "each round needs a loss and a limit."
+            f"{other} has {len(limits)} rounds and {first} has {length}; each round needs a loss "
+            "and a limit."
         )
     if experiment.rounds is not None and experiment.rounds > length:
-        place = (
-            Place(experiment.document, ("rounds",)) if _said_in_file(experiment) else Place(None)
-        )
+        place = Place(experiment.document if _said_in_file(experiment) else None, ("rounds",))
         raise InvalidInput(
-            f"{place.words()}{experiment.rounds} rounds are asked for, and {names['losses']} has "
-            f"{length}."
+            f"{place.words()}{experiment.rounds} rounds are asked for, and {first} has {length}."
         )
     return length if experiment.rounds is None else experiment.rounds
 
