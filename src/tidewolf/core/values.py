@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tidewolf.core.arrays import is_array, to_numpy
-from tidewolf.core.errors import NotSupported
+from tidewolf.core.errors import NotSupported, TidewolfError
 from tidewolf.core.settings import checked, settings_of, validate
 
 IDENTITY = 2
@@ -140,7 +140,10 @@ def _defaults(kind: Any) -> dict[str, Any]:
         if (factory := factories.get(name, dataclasses.MISSING)) is not dataclasses.MISSING:
             default = factory()
         elif setting.declared and setting.check is not None and default is not None:
-            default = checked(setting.check, default, name, kind.__name__)
+            try:
+                default = checked(setting.check, default, name, kind.__name__)
+            except TidewolfError:  # stands for "not said", as the empty list of a Product does
+                continue
         found[name] = default
     return found
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tidewolf.core.arrays import is_array, namespace, to_numpy
+from tidewolf.core.arrays import inner, is_array, namespace, to_numpy
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import WrongType
 from tidewolf.core.types import Array, Floats, NDArray, Shape
@@ -57,13 +57,14 @@ class Vertex(Stored):
     def dense(self, reference: Array) -> Array:
         """The point as a read-only array in the library, dtype and device of `reference`."""
 
-    @abstractmethod
     def blend(self, x: Array, step: float) -> Array:
         """(1 - step) x + step v, as a new array."""
+        return x + step * (self.dense(x) - x)
 
-    @abstractmethod
     def distance2(self, x: Array, x2: float) -> float:
         """|x - v|^2, given <x, x>."""
+        away = x - self.dense(x)
+        return inner(away, away)
 
     @abstractmethod
     def key(self) -> bytes:

@@ -27,13 +27,6 @@ class Dense(Vertex):
     def dense(self, reference: Array) -> Array:
         return frozen(like(self.point, reference))
 
-    def blend(self, x: Array, step: float) -> Array:
-        return x + step * (like(self.point, x) - x)
-
-    def distance2(self, x: Array, x2: float) -> float:
-        away = x - like(self.point, x)
-        return inner(away, away)
-
     def key(self) -> bytes:
         return to_numpy(self.point).tobytes()
 

@@ -6,7 +6,19 @@ import numpy as np
 
 from tidewolf.core.arrays import like, namespace, to_numpy
 from tidewolf.core.types import Array, Floats
-from tidewolf.core.vertices.base import FIRST_ROWS, Atoms
+from tidewolf.core.vertices.base import FIRST_ROWS, Atoms, Vertex
+
+
+class Factored(Vertex):
+    """A matrix kept as factors, whose <v, v> is known."""
+
+    square: float
+
+    def blend(self, x: Array, step: float) -> Array:
+        return (1.0 - step) * x + step * self.dense(x)
+
+    def distance2(self, x: Array, x2: float) -> float:
+        return max(0.0, x2 - 2.0 * self.inner(x) + self.square)
 
 
 class FactorAtoms(Atoms):

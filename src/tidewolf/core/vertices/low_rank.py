@@ -24,11 +24,11 @@ import numpy as np
 from tidewolf.core.arrays import eps_of, frozen, inner, like, namespace, to_numpy
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices.base import Atoms, Vertex, require_saved_numbers
-from tidewolf.core.vertices.factored import FactorAtoms, can_update, rank_one_update
+from tidewolf.core.vertices.factored import FactorAtoms, Factored, can_update, rank_one_update
 
 
 @final
-class LowRank(Vertex):
+class LowRank(Factored):
     """ridge I + sum_j f_j f_j'; `rows` holds the f_j and has shape (rank, n)."""
 
     tag: ClassVar = "low-rank vertex"
@@ -66,10 +66,7 @@ class LowRank(Vertex):
             row = like(self.rows[0], x) * x.dtype.type(math.sqrt(step))
             blended = rank_one_update(x, 1.0 - step, 1.0, row, row)
             return _with_ridge(blended, step * self.ridge)
-        return (1.0 - step) * x + step * self.dense(x)
-
-    def distance2(self, x: Array, x2: float) -> float:
-        return max(0.0, x2 - 2.0 * self.inner(x) + self.square)
+        return super().blend(x, step)
 
     def key(self) -> bytes:
         return np.float64(self.ridge).tobytes() + to_numpy(self.rows).tobytes()

@@ -30,13 +30,6 @@ class Moved(Vertex):
     def dense(self, reference: Array) -> Array:
         return frozen(like(self.shift, reference) + self.scale * self.vertex.dense(reference))
 
-    def blend(self, x: Array, step: float) -> Array:
-        return x + step * (self.dense(x) - x)
-
-    def distance2(self, x: Array, x2: float) -> float:
-        away = x - self.dense(x)
-        return inner(away, away)
-
     def key(self) -> bytes:
         return self.vertex.key()
 

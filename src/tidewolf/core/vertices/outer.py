@@ -19,11 +19,11 @@ from typing import Any, ClassVar, final
 from tidewolf.core.arrays import eps_of, frozen, inner, like, namespace, to_numpy
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices.base import Atoms, Vertex, require_saved_numbers
-from tidewolf.core.vertices.factored import FactorAtoms, can_update, rank_one_update
+from tidewolf.core.vertices.factored import FactorAtoms, Factored, can_update, rank_one_update
 
 
 @final
-class Outer(Vertex):
+class Outer(Factored):
     """sum_j l_j r_j'; `left` holds the l_j and has shape (rank, m), `right` the r_j, of shape
     (rank, n).
     """
@@ -54,10 +54,7 @@ class Outer(Vertex):
         if can_update(x, self.left):
             left, right = like(self.left[0], x), like(self.right[0], x)
             return rank_one_update(x, 1.0 - step, step, left, right)
-        return (1.0 - step) * x + step * self.dense(x)
-
-    def distance2(self, x: Array, x2: float) -> float:
-        return max(0.0, x2 - 2.0 * self.inner(x) + self.square)
+        return super().blend(x, step)
 
     def key(self) -> bytes:
         return to_numpy(self.left).tobytes() + to_numpy(self.right).tobytes()

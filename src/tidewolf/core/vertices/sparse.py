@@ -52,7 +52,7 @@ class Sparse(Vertex):
 
     def blend(self, x: Array, step: float) -> Array:
         if type(x) is not np.ndarray:
-            return x + step * (self.dense(x) - x)
+            return super().blend(x, step)
         blended = (1.0 - step) * x
         blended.reshape(-1)[self.indices] += (step * self.values).astype(x.dtype, copy=False)
         return blended
