@@ -24,7 +24,7 @@ from tidewolf.sets import CapacitatedFlow
 from tidewolf.sets.flows import capacitated_flow
 from tidewolf.sets.graphs import laplacian
 from tidewolf.sets.graphs.network import FlowNetwork
-from tidewolf.sets.graphs.residual import bridges, carried, narrow_cut
+from tidewolf.sets.graphs.residual import bridges, cut_capacity, violated_cut
 from tidewolf.testing import check_set
 
 seeds = st.integers(0, 2**32)
@@ -242,7 +242,7 @@ def test_from_every_node_of_a_tree_something_can_be_sent_to_the_root(seed, nodes
         empty.balance(np.floor(upper * rng.random(arcs) * 1.5)),
         empty.nodes,
     )
-    if narrow_cut(net) is not None:
+    if violated_cut(net) is not None:
         return
     all_tails, all_heads, room = net._with_root
     warm = None
@@ -477,10 +477,10 @@ def test_what_has_no_flow_is_refused_with_a_cut_that_proves_it(net, seed, more):
     asked[rng.integers(len(asked))] -= more
     net = FlowNetwork(net.tails, net.heads, net.lower, net.upper, asked, net.nodes)
     exists = program(net, np.zeros(len(net.tails))).status == 0
-    cut = narrow_cut(net)
+    cut = violated_cut(net)
     assert (cut is None) == exists
     if cut is not None:
-        assert net.supply[cut].sum() > carried(net, cut) + 1e-9
+        assert net.supply[cut].sum() > cut_capacity(net, cut) + 1e-9
         with pytest.raises(
             EmptySet, match=r"No flow exists: the nodes .* in all, and the arcs (into|out of) them"
         ):

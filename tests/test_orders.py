@@ -439,12 +439,12 @@ def test_the_room_around_the_center_of_a_large_block_is_a_lower_bound(seed, n):
     ).tolist()
     K = SpanningTrees(edges)
     bounds = []
-    for block in K._choices():
+    for block in K._blocks_with_choice():
         c = K.center[block.edges]
-        exact = spanning_trees._room(block, c)
+        exact = spanning_trees._block_inner_radius(block, c)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(spanning_trees, "_FEW_NODES", 0)
-            bounds.append((spanning_trees._room(block, c), exact))
+            bounds.append((spanning_trees._block_inner_radius(block, c), exact))
     assert all(0.0 < bound <= exact * (1 + 1e-9) for bound, exact in bounds)
 
 
@@ -559,7 +559,7 @@ class Liar:
     """A solver that answers a point outside, or one that is far from best."""
 
     def __init__(self, program, change):
-        self.program, self.change, self.parts = program, change, program.parts
+        self.program, self.change, self.data = program, change, program.data
 
     def __call__(self, costs, basis=None):
         return self.change(self.program(costs, basis))

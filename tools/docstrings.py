@@ -105,7 +105,9 @@ def _type_name(kind: Any) -> str:
         get_origin(kind) in (tuple, list)
         or getattr(get_origin(kind), "__module__", "") == "collections.abc"
     ):
-        items = [k for k in get_args(kind) if k is not ...]
+        if get_args(kind) == (Any, ...):
+            return "tuple"
+        items = [part for item in get_args(kind) if item is not ... for part in _kinds(item)]
         inner = " or ".join(dict.fromkeys(_type_name(item) for item in items))
         return f"{get_origin(kind).__name__.lower()} of {inner}"
     return str(getattr(kind, "__name__", kind))

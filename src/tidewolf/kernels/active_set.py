@@ -20,9 +20,9 @@ TIE = 1e-6
 """Slopes nearer than this share of `stop` tie and go to the earlier atom: each step leaves equal
 slopes, and rounding shall not choose.
 """
-SLACK = 1e3
+ORACLE_SLACK = 1e3
 """An answer may be worse than a known member by this many rounding errors."""
-_ROUNDING = SLACK * float(np.finfo(np.float64).eps)
+_ROUNDING = ORACLE_SLACK * float(np.finfo(np.float64).eps)
 
 
 @kernel

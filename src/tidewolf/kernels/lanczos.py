@@ -207,7 +207,8 @@ class Krylov:
 
     def rules_out(self, z: float, mass: float) -> bool:
         """Whether no eigenvalue at or above z, which is above theta, can have this mass."""
-        before, p, total, beta = 0.0, 1.0, 1.0, 0.0
+        before, beta = 0.0, 0.0
+        p, total = 1.0, 1.0
         for a, b in zip(self.alpha, self.beta, strict=True):
             before, p, beta = p, ((z - a) * p - beta * before) / b, b
             total += p * p

@@ -94,7 +94,8 @@ class ActiveSet(Stored):
     __slots__ = ("atoms", "warm", "weights", "x")
 
     def __init__(self, atoms: Atoms, weights: Floats, x: Array, warm: Array | None = None) -> None:
-        self.atoms, self.weights, self.x, self.warm = atoms, frozen(weights), frozen(x), warm
+        self.atoms, self.warm = atoms, warm
+        self.weights, self.x = frozen(weights), frozen(x)
 
     @classmethod
     def start(cls, K: HasLMO, x0: Array | None = None) -> ActiveSet:
@@ -222,7 +223,8 @@ class ActiveSet(Stored):
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> ActiveSet:
-        vertices, weights, x, warm = parts["vertices"], parts["weights"], parts["x"], parts["warm"]
+        vertices, weights = parts["vertices"], parts["weights"]
+        x, warm = parts["x"], parts["warm"]
         require_saved_numbers(x)
         require_saved_numbers(weights, 1)
         if not (

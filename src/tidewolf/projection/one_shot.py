@@ -33,7 +33,7 @@ from tidewolf.core.arrays import (
 from tidewolf.core.errors import NotAMember, OracleError
 from tidewolf.core.oracle import Answer, HasLMO, as_set
 from tidewolf.core.types import Array
-from tidewolf.kernels.active_set import SLACK
+from tidewolf.kernels.active_set import ORACLE_SLACK
 from tidewolf.projection.result import Projected, as_near
 from tidewolf.sets.base import membership_tolerance
 
@@ -74,7 +74,7 @@ def afp(K: HasLMO, y: Array, x0: Array, *, tol: float, budget: int | None = None
     >>> np.round(found.x, 3)
     array([1., 0., 0.])
     """
-    y, x = as_start(K, y, x0)
+    y, x = as_projection_points(K, y, x0)
     tol = as_number(tol, "tol", above=0.0)
     most = as_budget(budget, K, tol)
     calls = 0
@@ -109,7 +109,7 @@ def frank_wolfe_gap(r: Array, x: Array, answer: Answer, distance2: float) -> Fra
     """
     at_x, at_v, x2 = inner(r, x), answer.vertex.inner(r), inner(x, x)
     drop, length2 = at_x - at_v, answer.vertex.distance2(x, x2)
-    rounding = SLACK * eps_of(r) * math.sqrt(distance2 * (x2 + length2))
+    rounding = ORACLE_SLACK * eps_of(r) * math.sqrt(distance2 * (x2 + length2))
     if not drop + answer.error >= -rounding:
         raise oracle_error(at_v, answer.error, at_x)
     return FrankWolfeGap(max(drop + answer.error, 0.0), drop, length2)
@@ -140,7 +140,7 @@ def line_search(found: FrankWolfeGap, shift: float = 0.0) -> float:
     return min(1.0, max(0.0, (1.0 - shift) * found.drop / found.length2))
 
 
-def as_start(K: HasLMO, y: Array, x0: Array) -> tuple[Array, Array]:
+def as_projection_points(K: HasLMO, y: Array, x0: Array) -> tuple[Array, Array]:
     """Copies of both points, checked, in the array library and dtype of y."""
     y = as_near(y, as_set(K, "A projection"), "The point to project")
     x = like(as_member(K, x0), y)

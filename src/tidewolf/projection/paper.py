@@ -19,7 +19,7 @@ import math
 from tidewolf.core.arrays import as_number, frozen, inner
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
-from tidewolf.projection.one_shot import as_start, frank_wolfe_gap, line_search
+from tidewolf.projection.one_shot import as_projection_points, frank_wolfe_gap, line_search
 from tidewolf.projection.result import Projected
 
 
@@ -56,7 +56,7 @@ def afp_paper(K: HasLMO, y: Array, x0: Array, *, tol: float) -> Projected:
     >>> np.round(found.x, 2)
     array([1., 0., 0.])
     """
-    y, x = as_start(K, y, x0)
+    y, x = as_projection_points(K, y, x0)
     eps = as_number(tol, "tol", above=0.0) / 3.0
     calls = 0
     while True:

@@ -13,36 +13,35 @@ kept is told by its place in the list. A cable that carries both ways is two lin
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from heapq import heappop, heappush
 from typing import Annotated
 
 from tidewolf.core.errors import UnreachableTarget, WrongShape
 from tidewolf.core.settings import validated
 from tidewolf.core.types import Lengths, Link
-from tidewolf.sets.graphs.dag import ordered
+from tidewolf.sets.graphs.dag import build_dag
 from tidewolf.sets.graphs.nodes import node_number, number_nodes, numbers_of
-from tidewolf.sets.graphs.settings import LinkLengths, Links, Node
+from tidewolf.sets.graphs.settings import GraphLinks, Node, PositiveLengths
 
 __all__ = ["away", "count_paths", "leading_away", "shortest", "useful"]
 
 
 @validated
 def away(
-    links: Annotated[Iterable[Link], Links("The links of the network, pairs (tail, head).")],
+    links: GraphLinks,
     *,
     source: Annotated[Hashable, Node("The node to lead away from.")],
     target: Annotated[Hashable, Node("The node to arrive at.")],
-    lengths: Annotated[
-        Lengths | None, LinkLengths("How long each link is, above 0. None: each is 1 long.")
-    ] = None,
+    lengths: PositiveLengths = None,
 ) -> list[int]:
     """The links that lead away from the source and lie on a way to the target.
 
     Parameters
     ----------
     links : iterable of tuple of Hashable
-        The links of the network, pairs (tail, head).
+        The links of the graph, pairs (tail, head) of any hashable names; parallel links are
+        separate.
     source : Hashable
         The node to lead away from.
     target : Hashable
@@ -77,19 +76,18 @@ def away(
 
 @validated
 def leading_away(
-    links: Annotated[Iterable[Link], Links("The links of the network, pairs (tail, head).")],
+    links: GraphLinks,
     *,
     source: Annotated[Hashable, Node("The node to lead away from.")],
-    lengths: Annotated[
-        Lengths | None, LinkLengths("How long each link is, above 0. None: each is 1 long.")
-    ] = None,
+    lengths: PositiveLengths = None,
 ) -> list[int]:
     """The links whose head is strictly farther from the source than their tail.
 
     Parameters
     ----------
     links : iterable of tuple of Hashable
-        The links of the network, pairs (tail, head).
+        The links of the graph, pairs (tail, head) of any hashable names; parallel links are
+        separate.
     source : Hashable
         The node to lead away from.
     lengths : sequence of float or array, optional
@@ -122,7 +120,7 @@ def leading_away(
 
 @validated
 def useful(
-    links: Annotated[Iterable[Link], Links("The links of the network, pairs (tail, head).")],
+    links: GraphLinks,
     *,
     source: Annotated[Hashable, Node("The node where walks start.")],
     target: Annotated[Hashable, Node("The node where walks end.")],
@@ -132,7 +130,8 @@ def useful(
     Parameters
     ----------
     links : iterable of tuple of Hashable
-        The links of the network, pairs (tail, head).
+        The links of the graph, pairs (tail, head) of any hashable names; parallel links are
+        separate.
     source : Hashable
         The node where walks start.
     target : Hashable
@@ -163,9 +162,7 @@ def useful(
 
 @validated
 def count_paths(
-    links: Annotated[
-        Iterable[Link], Links("The links of a graph without cycles, pairs (tail, head).")
-    ],
+    links: GraphLinks,
     *,
     source: Annotated[Hashable, Node("The node where paths start.")],
     target: Annotated[Hashable, Node("The node where paths end.")],
@@ -175,7 +172,8 @@ def count_paths(
     Parameters
     ----------
     links : iterable of tuple of Hashable
-        The links of a graph without cycles, pairs (tail, head).
+        The links of the graph, pairs (tail, head) of any hashable names; parallel links are
+        separate.
     source : Hashable
         The node where paths start.
     target : Hashable
@@ -202,7 +200,7 @@ def count_paths(
     3
     """
     nodes, tails, heads = number_nodes(links)
-    dag = ordered(tails, heads, nodes, source, target)
+    dag = build_dag(tails, heads, nodes, source, target)
     counts = [1] + [0] * (len(dag.order) - 1)
     # sorted by head: a tail's count is complete
     for tail, head in zip(dag.tails.tolist(), dag.heads.tolist(), strict=True):
@@ -212,10 +210,8 @@ def count_paths(
 
 @validated
 def shortest(
-    links: Annotated[Iterable[Link], Links("The links of the network, pairs (tail, head).")],
-    lengths: Annotated[
-        Lengths | None, LinkLengths("How long each link is, above 0. None: each is 1 long.")
-    ],
+    links: GraphLinks,
+    lengths: PositiveLengths,
     source: Annotated[Hashable, Node("The node to start from.")],
 ) -> tuple[dict[Hashable, float], dict[Hashable, int]]:
     """Shortest paths from a source, by Dijkstra's algorithm.
@@ -223,7 +219,8 @@ def shortest(
     Parameters
     ----------
     links : iterable of tuple of Hashable
-        The links of the network, pairs (tail, head).
+        The links of the graph, pairs (tail, head) of any hashable names; parallel links are
+        separate.
     lengths : sequence of float or array
         How long each link is, above 0. None: each is 1 long.
     source : Hashable

@@ -3,7 +3,7 @@ have cycles.
 
     K = { lower <= x <= upper : what leaves a node less what enters it is its supply }
 
-Oracle: the cheapest flow, by the network simplex of network_simplex.py; `warm` is its basis,
+Oracle: the cheapest flow, by the network simplex (kernels/network_simplex.py); `warm` is its basis,
 `error` the gap its potentials prove.
 
 An arc is free when flows differ on it (residual.py finds these arcs from one flow). A mean of
@@ -29,7 +29,7 @@ full.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, final
@@ -41,24 +41,24 @@ from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import EmptyGraph, EmptySet, SolverFailed, WrongShape, WrongType
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import names_in_files
-from tidewolf.core.types import Array, Floats, Int32s, Link, Shape
+from tidewolf.core.types import Array, Floats, Int32s, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.kernels.network_simplex import ROUNDING
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
-from tidewolf.sets.graphs.dag import balances
+from tidewolf.sets.graphs.dag import incidence_matrix
 from tidewolf.sets.graphs.laplacian import HullProjection
 from tidewolf.sets.graphs.network import FlowNetwork
 from tidewolf.sets.graphs.nodes import node_number, number_nodes, numbers_of
 from tidewolf.sets.graphs.residual import (
     bridges,
-    carried,
+    connected_parts,
+    cut_capacity,
+    cut_sentence,
     loose_arcs,
-    narrow_cut,
-    one_of_each,
-    parts,
-    reason,
+    one_node_of_each,
+    violated_cut,
 )
-from tidewolf.sets.graphs.settings import ArcBounds, Links, Supplies
+from tidewolf.sets.graphs.settings import ArcBounds, GraphLinks, Supplies
 
 RANGED = 1000
 """Up to how many free arcs what each can carry is worked out."""
@@ -92,10 +92,7 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
     @names_in_files
     def from_edges(
         cls,
-        edges: Annotated[
-            Iterable[Link],
-            Links("The arcs of the network, pairs (tail, head) of any hashable names."),
-        ],
+        edges: GraphLinks,
         *,
         supplies: Annotated[
             Mapping[Hashable, float],
@@ -117,7 +114,8 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
         Parameters
         ----------
         edges : iterable of tuple of Hashable
-            The arcs of the network, pairs (tail, head) of any hashable names.
+            The links of the graph, pairs (tail, head) of any hashable names; parallel links are
+            separate.
         supplies : mapping of Hashable or float
             What nodes send; negative, what they draw. A node that is left out does neither.
         upper : float or sequence of float or array
@@ -163,8 +161,8 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
                 f"and {sent - drawn:g} is left.",
                 setting="supplies",
             )
-        if (cut := narrow_cut(net)) is not None:
-            raise EmptySet(reason(net, cut), setting="supplies")
+        if (cut := violated_cut(net)) is not None:
+            raise EmptySet(cut_sentence(net, cut), setting="supplies")
 
     def __repr__(self) -> str:
         net = self.network
@@ -190,7 +188,7 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
     def _grounded(self) -> Int32s:
         """A node of each part of the graph of loose arcs, nodes alone included."""
         net, loose = self.network, self._loose
-        return one_of_each(parts(net.tails[loose], net.heads[loose], len(net.nodes)))
+        return one_node_of_each(connected_parts(net.tails[loose], net.heads[loose], len(net.nodes)))
 
     @cached_property
     def _free(self) -> Int32s:
@@ -212,9 +210,9 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
         if len(free) == 0:
             return frozen(net.cheapest(np.zeros(self.shape)).x)
         inset = float(net.room[free].min()) / 2
-        while (cut := narrow_cut(inside := self._inset(inset))) is not None:
+        while (cut := violated_cut(inside := self._inset(inset))) is not None:
             across = int((cut[net.tails[free]] != cut[net.heads[free]]).sum())
-            nearer = (carried(net, cut) - float(net.supply[cut].sum())) / max(1, across)
+            nearer = (cut_capacity(net, cut) - float(net.supply[cut].sum())) / max(1, across)
             if nearer <= 0:
                 raise SolverFailed(
                     "No center was found: the bounds leave no more room than rounding."
@@ -332,8 +330,10 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
         the others'.
         """
         net, m, count = self.network, len(self.network.tails), len(self.network.nodes)
-        kept = np.delete(np.arange(count), one_of_each(parts(net.tails, net.heads, count)))
-        balance = balances(np.arange(m, dtype=np.int32), net.tails, net.heads, count, m)
+        kept = np.delete(
+            np.arange(count), one_node_of_each(connected_parts(net.tails, net.heads, count))
+        )
+        balance = incidence_matrix(np.arange(m, dtype=np.int32), net.tails, net.heads, count, m)
         return LinearDescription(
             net.lower.copy(), net.upper.copy(), A_eq=balance[kept].tocsc(), b_eq=net.supply[kept]
         )

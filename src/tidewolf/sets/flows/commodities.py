@@ -14,7 +14,7 @@ from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.errors import CyclicGraph, InvalidInput, WrongType
 from tidewolf.core.types import Int32s, Lengths, Link
 from tidewolf.sets.graph_tools import leading_away, lengths_of
-from tidewolf.sets.graphs.dag import ordered
+from tidewolf.sets.graphs.dag import build_dag
 from tidewolf.sets.graphs.settings import Commodity
 
 
@@ -35,7 +35,9 @@ def links_used(
         commodity = _require_links(i, asked, len(tails))
         try:
             allowed = np.array(_allowed(pairs, commodity, lengths, outward), dtype=np.int32)
-            dag = ordered(tails[allowed], heads[allowed], nodes, commodity.source, commodity.target)
+            dag = build_dag(
+                tails[allowed], heads[allowed], nodes, commodity.source, commodity.target
+            )
         except CyclicGraph as error:
             hint = (
                 "Or give `lengths`: each commodity then uses what leads away from its own source."

@@ -8,7 +8,7 @@ nothing), N nodes and m arcs:
 
     dimension  = m - N + 1       (a flow positive on every useful arc exists, so the hull is Ax = b)
     tangent(d) = d - A' (A A')^+ A d
-    center     = covering flow / its value             (positive everywhere; two sweeps, see dag.py)
+    center     = covering flow / its value     (positive everywhere; two sweeps, kernels/dag.py)
     radius^2   = |c|^2 + max over paths of sum_e (1 - 2 c_e)          exact: one oracle call
     diameter   <= min(2R, sqrt(2L))
         two paths differ in at most 2L arcs, L the longest path, arcs on every path not counted
@@ -19,7 +19,7 @@ nothing), N nodes and m arcs:
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, final
@@ -30,7 +30,7 @@ from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import MissingExtra, NotAMember, WrongShape, WrongType
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, names_in_files
-from tidewolf.core.types import Array, Floats, Int32s, Link, Shape
+from tidewolf.core.types import Array, Floats, Int32s, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.kernels.dag import flow_excess, shortest_path
 from tidewolf.sets.base import (
@@ -45,13 +45,13 @@ from tidewolf.sets.graphs.dag import (
     ON_EVERY_PATH,
     Dag,
     as_tolerance,
-    balances,
-    ordered,
-    split,
+    build_dag,
+    incidence_matrix,
+    weighted_paths,
 )
 from tidewolf.sets.graphs.laplacian import HullProjection
 from tidewolf.sets.graphs.nodes import number_nodes, require_places
-from tidewolf.sets.graphs.settings import Indices, Links, Node, NodeNames
+from tidewolf.sets.graphs.settings import GraphLinks, Indices, Node, NumberedNames
 
 
 class Path(NamedTuple):
@@ -104,21 +104,13 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
     heads: Annotated[Int32s, Indices("The number of the node where each arc ends.")]
     source: Annotated[int, Count("The number of the node where the flow starts.", least=0)]
     target: Annotated[int, Count("The number of the node where the flow ends.", least=0)]
-    nodes: Annotated[
-        tuple[Hashable, ...], NodeNames("What the nodes are called, by their numbers.")
-    ] = field(metadata={"label": True})
+    nodes: NumberedNames = field(metadata={"label": True})
 
     @classmethod
     @names_in_files
     def from_edges(
         cls,
-        edges: Annotated[
-            Iterable[Link],
-            Links(
-                "The links of a graph without cycles, pairs (tail, head) of any hashable names; "
-                "parallel links are separate entries of a point."
-            ),
-        ],
+        edges: GraphLinks,
         *,
         source: Annotated[Hashable, Node("The node where the flow starts.")],
         target: Annotated[Hashable, Node("The node where the flow ends.")],
@@ -128,8 +120,8 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
         Parameters
         ----------
         edges : iterable of tuple of Hashable
-            The links of a graph without cycles, pairs (tail, head) of any hashable names; parallel
-            links are separate entries of a point.
+            The links of the graph, pairs (tail, head) of any hashable names; parallel links are
+            separate.
         source : Hashable
             The node where the flow starts.
         target : Hashable
@@ -143,7 +135,7 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
         array([1., 1., 0.])
         """
         nodes, tails, heads = number_nodes(edges)
-        dag = ordered(tails, heads, nodes, source, target)
+        dag = build_dag(tails, heads, nodes, source, target)
         flows = cls(tails, heads, nodes.index(source), nodes.index(target), nodes)
         flows.__dict__["dag"] = dag
         return flows
@@ -207,7 +199,7 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
     @cached_property
     def dag(self) -> Dag:
         """The useful part of the graph in topological order."""
-        return ordered(
+        return build_dag(
             self.tails, self.heads, self.nodes, self.nodes[self.source], self.nodes[self.target]
         )
 
@@ -343,7 +335,7 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
             )
         return [
             Path(weight, arcs, path_nodes(arcs, self.tails, self.heads, self.nodes))
-            for weight, arcs in split(self.dag, flow, tolerance)
+            for weight, arcs in weighted_paths(self.dag, flow, tolerance)
         ]
 
     def relax(self, y: Array) -> Array:
@@ -353,7 +345,7 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
     def description(self) -> LinearDescription:
         """Bounds and balances; the target's follows from the others."""
         m, dag = len(self.tails), self.dag
-        balance = balances(dag.arcs, dag.tails, dag.heads, len(dag.order), m)
+        balance = incidence_matrix(dag.arcs, dag.tails, dag.heads, len(dag.order), m)
         return LinearDescription(
             np.zeros(m),
             self._upper.copy(),

@@ -11,7 +11,7 @@ carries in all is `loads(x) = incidence @ x`, so a cost w on links is the direct
 c)`.
 
 Oracle: a shortest path for each commodity, all in one pass. With c_j, R_j, L_j, r_j of commodity
-j's unit flows as in flow.py,
+j's unit flows as in flow_polytope.py,
 
     center     = (demand_j c_j)                 radius^2   = sum_j demand_j^2 R_j^2   exact
     tangent    commodity by commodity           diameter^2 <= sum_j demand_j^2 min(4 R_j^2, 2 L_j)
@@ -22,7 +22,7 @@ j's unit flows as in flow.py,
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple, final
@@ -33,7 +33,7 @@ from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import InvalidInput, NotAMember, WrongShape
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import names_in_files
-from tidewolf.core.types import Array, Floats, Int32s, Lengths, Link, NDArray, Shape
+from tidewolf.core.types import Array, Floats, Int32s, Lengths, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.kernels.dag import flow_excess, shortest_paths
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
@@ -43,9 +43,9 @@ from tidewolf.sets.graphs.dag import (
     ON_EVERY_PATH,
     Dag,
     as_tolerance,
-    balances,
-    ordered,
-    split,
+    build_dag,
+    incidence_matrix,
+    weighted_paths,
 )
 from tidewolf.sets.graphs.laplacian import HullProjection
 from tidewolf.sets.graphs.nodes import number_nodes, require_places
@@ -53,10 +53,10 @@ from tidewolf.sets.graphs.settings import (
     Commodities,
     Commodity,
     Demands,
+    GraphLinks,
     Indices,
     LinkLengths,
-    Links,
-    NodeNames,
+    NumberedNames,
 )
 
 
@@ -118,18 +118,13 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         Indices("The entries of commodity j are those from starts[j] to starts[j + 1] - 1."),
     ]
     links: Annotated[Int32s, Indices("The link of each entry of a point.")]
-    nodes: Annotated[
-        tuple[Hashable, ...], NodeNames("What the nodes are called, by their numbers.")
-    ] = field(metadata={"label": True})
+    nodes: NumberedNames = field(metadata={"label": True})
 
     @classmethod
     @names_in_files
     def from_edges(
         cls,
-        edges: Annotated[
-            Iterable[Link],
-            Links("The links of the network, pairs (tail, head) of any hashable names."),
-        ],
+        edges: GraphLinks,
         commodities: Annotated[
             Iterable[Commodity | tuple[Any, ...]],
             Commodities(
@@ -151,8 +146,9 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         Parameters
         ----------
         edges : iterable of tuple of Hashable
-            The links of the network, pairs (tail, head) of any hashable names.
-        commodities : iterable of tidewolf.sets.graphs.settings.Commodity | tuple[typing.Any, ...]
+            The links of the graph, pairs (tail, head) of any hashable names; parallel links are
+            separate.
+        commodities : iterable of Commodity or tuple
             What must go from where to where, each a Commodity or (source, target, demand).
         lengths : sequence of float or array, optional
             How long each link is, above 0: a commodity uses the links that lead away from its
@@ -227,7 +223,7 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         ]
         ends = zip(self.sources, self.targets, parts, strict=True)
         return tuple(
-            ordered(self.tails[part], self.heads[part], self.nodes, self.nodes[s], self.nodes[t])
+            build_dag(self.tails[part], self.heads[part], self.nodes, self.nodes[s], self.nodes[t])
             for s, t, part in ends
         )
 
@@ -468,7 +464,9 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
 
     def _paths(self, j: int, x: Floats, tolerance: float) -> list[Path]:
         links, demand = self.links[self.starts[j] : self.starts[j + 1]], self.demands[j]
-        found = split(self.dags[j], x[self.starts[j] : self.starts[j + 1]] / demand, tolerance)
+        found = weighted_paths(
+            self.dags[j], x[self.starts[j] : self.starts[j + 1]] / demand, tolerance
+        )
         ways = [(share, tuple(links[list(arcs)].tolist())) for share, arcs in found]
         return [
             Path(demand * share, way, path_nodes(way, self.tails, self.heads, self.nodes))
@@ -478,7 +476,7 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
     def description(self) -> LinearDescription:
         """Bounds and balances; that of each target follows from the others of its commodity."""
         n, stack = len(self.links), self.stack
-        balance = balances(stack.arcs, stack.tails, stack.heads, int(stack.begins[-1]), n)
+        balance = incidence_matrix(stack.arcs, stack.tails, stack.heads, int(stack.begins[-1]), n)
         kept = np.delete(np.arange(stack.begins[-1]), stack.begins[1:] - 1)
         return LinearDescription(
             np.zeros(n), self._upper.copy(), A_eq=balance[kept].tocsc(), b_eq=self._supply[kept]

@@ -123,7 +123,7 @@ def bounds_of_each(pairs: Floats, n: int | None) -> Floats:
     return frozen(pairs)  # type: ignore[no-any-return]
 
 
-def rows_of(
+def half_spaces_of(
     A_ub: Floats | None,
     b_ub: Floats | None,
     A_eq: Floats | None,
@@ -188,23 +188,23 @@ def _normed(
     return rows, sides, [f"row {i} of {name}" for i in kept]
 
 
-def require_members(rows: HalfSpaces, unit: float) -> None:
+def require_nonempty(rows: HalfSpaces, unit: float) -> None:
     """Refuse rows without a common point, of size `unit`, naming those that contradict one
     another.
     """
-    G, h, E, f, _, names = rows
-    n = G.shape[1]
-    A, b = np.vstack([G, E, -E]), np.concatenate([h, f, -f]) / unit
+    n, names = rows.G.shape[1], rows.names
+    A = np.vstack([rows.G, rows.E, -rows.E])
+    b = np.concatenate([rows.h, rows.f, -rows.f]) / unit
     free = np.full(n + 1, np.inf)
     apart = LinearProgram(
         np.column_stack([A, -np.ones(len(A))]), b, np.zeros((0, n + 1)), np.zeros(0), -free, free
     )
-    found = apart.afresh(np.append(np.zeros(n), 1.0))
+    found = apart.solve_cold(np.append(np.zeros(n), 1.0))
     if found is None or found.x[n] <= 0.0:
         return
     weights = -found.multipliers
     named = [
-        (names + names[len(h) :])[i] for i in np.flatnonzero(weights > _COUNTS * weights.max())
+        (names + names[len(rows.h) :])[i] for i in np.flatnonzero(weights > _COUNTS * weights.max())
     ]
     raise EmptySet(
         f"The polytope is empty: {_listed(list(dict.fromkeys(named)))} cannot all hold; "
@@ -212,9 +212,9 @@ def require_members(rows: HalfSpaces, unit: float) -> None:
     )
 
 
-def require_an_end(rows: HalfSpaces) -> None:
+def require_bounded(rows: HalfSpaces) -> None:
     """Refuse rows along which one can go on for ever, naming where that leads."""
-    G, _, E, *_ = rows
+    G, E = rows.G, rows.E
     p, n = G.shape
     lower, upper = (
         np.concatenate([np.full(n, end), np.full(p, stop)])
@@ -228,11 +228,11 @@ def require_an_end(rows: HalfSpaces) -> None:
         lower,
         upper,
     )
-    found = leaving.afresh(np.repeat([0.0, -1.0], [n, p]))
+    found = leaving.solve_cold(np.repeat([0.0, -1.0], [n, p]))
     assert found is not None
     ray = found.x[:n]
     if found.x[n:].sum() <= FLAT:
-        N = span(np.vstack([G, E]))
+        N = row_space(np.vstack([G, E]))
         if len(N) == n:
             return
         ray = np.linalg.svd(N)[2][-1] if len(N) else np.ones(n)
@@ -243,7 +243,7 @@ def require_an_end(rows: HalfSpaces) -> None:
     )
 
 
-def span(rows: Floats) -> Floats:
+def row_space(rows: Floats) -> Floats:
     """Orthonormal rows that span the same directions."""
     _, sizes, directions = np.linalg.svd(rows, full_matrices=False)
     return directions[sizes > FLAT * np.max(sizes, initial=0.0)]  # type: ignore[no-any-return]

@@ -32,22 +32,33 @@ class LinearSolution(NamedTuple):
     basis: np.ndarray[Any, np.dtype[np.int8]] | None
 
 
+class ProgramData(NamedTuple):
+    """The rows and bounds of a linear program; bounds may be infinite."""
+
+    A_ub: Floats
+    b_ub: Floats
+    A_eq: Floats
+    b_eq: Floats
+    lower: Floats
+    upper: Floats
+
+
 class LinearProgram:
-    """Rows are A_ub and then A_eq; bounds may be infinite."""
+    """A program that is asked again and again; its rows are A_ub and then A_eq."""
 
     def __init__(
         self, A_ub: Floats, b_ub: Floats, A_eq: Floats, b_eq: Floats, lower: Floats, upper: Floats
     ) -> None:
-        self.parts = A_ub, b_ub, A_eq, b_eq, lower, upper
+        self.data = ProgramData(A_ub, b_ub, A_eq, b_eq, lower, upper)
         self._solving = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LinearProgram, self.parts  # a copy sets its own solver up
+        return LinearProgram, tuple(self.data)  # a copy sets its own solver up
 
     def __call__(self, costs: Floats, basis: Any = None) -> LinearSolution | None:
         """A minimiser for these costs; None where the program has none."""
         if self._solver is None:
-            return self.afresh(costs)
+            return self.solve_cold(costs)
         with self._solving:
             return self._warm(costs, basis)
 
@@ -60,7 +71,7 @@ class LinearProgram:
         statuses = None if basis is None else np.asarray(basis).reshape(-1).tolist()
         if (
             statuses is not None
-            and len(statuses) == n + len(self.parts[1]) + len(self.parts[3])
+            and len(statuses) == n + len(self.data.b_ub) + len(self.data.b_eq)
             and set(statuses) <= set(_STATUSES)
         ):
             start = highspy.HighsBasis()
@@ -83,23 +94,20 @@ class LinearProgram:
             highspy.HighsModelStatus.kUnbounded,
         ):
             return None
-        return self.afresh(costs)
+        return self.solve_cold(costs)
 
-    def afresh(self, costs: Floats) -> LinearSolution | None:
+    def solve_cold(self, costs: Floats) -> LinearSolution | None:
         from scipy.optimize import linprog
 
-        A_ub, b_ub, A_eq, b_eq, lower, upper = self.parts
+        data = self.data
         options = {
             "primal_feasibility_tolerance": TOLERANCE,
             "dual_feasibility_tolerance": TOLERANCE,
         }
         found = linprog(
             costs,
-            A_ub,
-            b_ub,
-            A_eq,
-            b_eq,
-            np.stack([lower, upper], axis=1),
+            *data[:4],
+            np.stack([data.lower, data.upper], axis=1),
             method="highs",
             options=options,
         )
@@ -122,17 +130,17 @@ class LinearProgram:
             return None
         from scipy.sparse import csc_array, vstack
 
-        A_ub, b_ub, A_eq, b_eq, lower, upper = self.parts
-        rows = vstack([csc_array(A_ub), csc_array(A_eq)], format="csc")
+        data = self.data
+        rows = vstack([csc_array(data.A_ub), csc_array(data.A_eq)], format="csc")
         program = highspy.HighsLp()
         program.num_row_, program.num_col_ = rows.shape
         program.col_cost_, program.col_lower_, program.col_upper_ = (
-            np.zeros(len(lower)),
-            lower,
-            upper,
+            np.zeros(len(data.lower)),
+            data.lower,
+            data.upper,
         )
-        program.row_lower_ = np.concatenate([np.full(len(b_ub), -np.inf), b_eq])
-        program.row_upper_ = np.concatenate([b_ub, b_eq])
+        program.row_lower_ = np.concatenate([np.full(len(data.b_ub), -np.inf), data.b_eq])
+        program.row_upper_ = np.concatenate([data.b_ub, data.b_eq])
         program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         program.a_matrix_.start_, program.a_matrix_.index_, program.a_matrix_.value_ = (
             rows.indptr,

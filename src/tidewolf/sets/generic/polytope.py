@@ -57,11 +57,11 @@ from tidewolf.sets.generic.half_spaces import (
     DoubleNumbers,
     HalfSpaces,
     bounds_of_each,
-    require_an_end,
-    require_members,
+    half_spaces_of,
+    require_bounded,
+    require_nonempty,
     require_pairs,
-    rows_of,
-    span,
+    row_space,
 )
 from tidewolf.sets.generic.linear_solver import LinearProgram, LinearSolution
 
@@ -158,9 +158,9 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
             entries = None if table is None else table.shape[1]
             object.__setattr__(self, "bounds", bounds_of_each(self.bounds, entries))
         if self._program_in(self._given)(np.zeros(self.shape)) is None:
-            require_members(self._rows, self._given.unit)
+            require_nonempty(self._rows, self._given.unit)
         if self.bounds is None or not np.isfinite(self.bounds).all():
-            require_an_end(self._rows)
+            require_bounded(self._rows)
 
     @property
     def shape(self) -> Shape:
@@ -190,13 +190,9 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def inner_radius(self) -> float:
-        _, _, slack, reach = self._hull
-        open_rows = reach > 0
-        return (
-            self._frame.unit * float(np.min(slack[open_rows] / reach[open_rows]))
-            if self.dimension
-            else 0.0
-        )
+        open_rows = self._hull.reach > 0
+        distances = self._hull.slack[open_rows] / self._hull.reach[open_rows]
+        return self._frame.unit * float(np.min(distances)) if self.dimension else 0.0
 
     def tangent(self, direction: Array) -> Array:
         direction = as_direction(direction, self.shape)
@@ -208,11 +204,11 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         distance to its half-space or plane.
         """
         x = to_numpy(as_point(x, self.shape, "The point")).astype(np.float64)
-        G, h, E, f, *_ = self._rows
+        rows = self._rows
         return max(
             0.0,
-            float(np.max(G @ x - h, initial=0.0)),
-            float(np.max(np.abs(E @ x - f), initial=0.0)),
+            float(np.max(rows.G @ x - rows.h, initial=0.0)),
+            float(np.max(np.abs(rows.E @ x - rows.f), initial=0.0)),
         )
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
@@ -294,11 +290,11 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         something.
         """
         G, h, *_ = self._scaled
-        c, N, slack, reach = self._hull
+        c, N, slack = self._hull[:3]
         off = N @ (x - c)
         if np.max(np.abs(off), initial=0.0) > _ROUNDING:
             x = x - off @ N
-        breach = np.where(reach > 0, G @ x - h, 0.0)
+        breach = np.where(self._hull.reach > 0, G @ x - h, 0.0)
         if np.max(breach, initial=0.0) > _ROUNDING:
             broken = breach > 0
             x = x + float(np.max(breach[broken] / (breach[broken] + slack[broken]))) * (c - x)
@@ -306,18 +302,17 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
 
     def _bound(self, costs: Floats, found: LinearSolution) -> float:
         """What no member stays below."""
-        A_ub, b_ub, A_eq, b_eq, *_ = self._program.parts
-        y = found.multipliers.copy()
-        p = len(b_ub)
+        data, y = self._program.data, found.multipliers.copy()
+        p = len(data.b_ub)
         y[:p] = np.minimum(0.0, y[:p])
-        r = costs - y[:p] @ A_ub - y[p:] @ A_eq
+        r = costs - y[:p] @ data.A_ub - y[p:] @ data.A_eq
         lo, hi = self._box
-        return float(y[:p] @ b_ub + y[p:] @ b_eq + np.sum(np.minimum(r * lo, r * hi)))
+        return float(y[:p] @ data.b_ub + y[p:] @ data.b_eq + np.sum(np.minimum(r * lo, r * hi)))
 
     @cached_property
     def _rows(self) -> HalfSpaces:
         """In the units given."""
-        return rows_of(self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds)
+        return half_spaces_of(self.A_ub, self.b_ub, self.A_eq, self.b_eq, self.bounds)
 
     @cached_property
     def _given(self) -> Frame:
@@ -337,9 +332,10 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         return Frame(middle, 2.0 ** round(math.log2(size)) if size > 0.0 else self._given.unit)
 
     def _program_in(self, frame: Frame) -> LinearProgram:
-        G, h, E, f, general, _ = frame.rows(self._rows)
+        rows = frame.rows(self._rows)
         lower, upper = (self._pairs.T - frame.origin) / frame.unit
-        return LinearProgram(G[:general], h[:general], E, f, lower, upper)
+        G, h = rows.G[: rows.general], rows.h[: rows.general]
+        return LinearProgram(G, h, rows.E, rows.f, lower, upper)
 
     @property
     def _pairs(self) -> Floats:
@@ -356,7 +352,7 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
     @cached_property
     def _box(self) -> Floats:
         """lo and hi, in units of the set's size."""
-        _, _, _, _, lower, upper = self._program.parts
+        lower, upper = self._program.data.lower, self._program.data.upper
         box, basis = np.stack([lower, upper]), None
         if not self.dimension:
             return np.stack([self._hull.c, self._hull.c])
@@ -371,11 +367,11 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def _hull(self) -> AffineHull:
-        G, h, E, f, *_ = self._scaled
-        n = G.shape[1]
-        equal, least = np.column_stack([E, f]), np.zeros(len(h), dtype=bool)
+        G, h, n = self._scaled.G, self._scaled.h, self.shape[0]
+        equal = np.column_stack([self._scaled.E, self._scaled.f])
+        least = np.zeros(len(h), dtype=bool)
         while True:
-            N = span(equal[:, :n])
+            N = row_space(equal[:, :n])
             base: Floats = np.linalg.pinv(equal[:, :n], rcond=FLAT) @ equal[:, n]
             reach = np.linalg.norm(G - (G @ N.T) @ N, axis=1)
             least |= reach <= FLAT
@@ -389,7 +385,7 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
                 N @ base,
                 np.full(n + 1, -np.inf),
                 np.full(n + 1, np.inf),
-            ).afresh(np.append(np.zeros(n), -1.0))
+            ).solve_cold(np.append(np.zeros(n), -1.0))
             if ball is None:
                 raise SolverFailed(
                     "The inside of a polytope could not be found; rescale its rows to a common "

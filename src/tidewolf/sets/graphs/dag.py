@@ -73,7 +73,7 @@ def as_tolerance(tolerance: object) -> float:
     return share
 
 
-def ordered(
+def build_dag(
     tails: Int32s, heads: Int32s, names: Sequence[Hashable], source: Hashable, target: Hashable
 ) -> Dag:
     """The useful part of the graph in topological order; a cycle, an unreachable target and unknown
@@ -174,7 +174,9 @@ def _reached(order: Int32s, tails: Int32s, heads: Int32s, start: int) -> Bools:
     return np.array(reached)
 
 
-def split(dag: Dag, flow: NDArray, tolerance: float) -> list[tuple[float, tuple[int, ...]]]:
+def weighted_paths(
+    dag: Dag, flow: NDArray, tolerance: float
+) -> list[tuple[float, tuple[int, ...]]]:
     """A unit flow as weighted paths, widest first; once none carries more than `tolerance`, the
     weights are rescaled to sum to 1.
 
@@ -198,7 +200,7 @@ def split(dag: Dag, flow: NDArray, tolerance: float) -> list[tuple[float, tuple[
     return [(weight / total, arcs) for weight, arcs in found]
 
 
-def balances(arcs: Int32s, tails: Int32s, heads: Int32s, nodes: int, entries: int) -> Any:
+def incidence_matrix(arcs: Int32s, tails: Int32s, heads: Int32s, nodes: int, entries: int) -> Any:
     """The sparse matrix (nodes, entries) of what leaves every node less what enters it; arcs are
     entries of a point.
     """

@@ -11,6 +11,7 @@ order), stay below `FACTOR_ENTRIES`; else conjugate gradients to `CG_TOLERANCE`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -25,6 +26,7 @@ FACTOR_ENTRIES = 4_000_000
 CG_TOLERANCE = 1e-12
 
 
+@dataclass(frozen=True, eq=False)
 class HullProjection:
     """P for a graph on positions 0 .. nodes - 1, whose arcs are some coordinates of a point; the
     others are projected to 0.
@@ -32,21 +34,11 @@ class HullProjection:
     `grounded` holds one position of each connected part; None is the last of a graph in one part.
     """
 
-    def __init__(
-        self,
-        arcs: NDArray,
-        tails: NDArray,
-        heads: NDArray,
-        nodes: int,
-        grounded: NDArray | None = None,
-    ) -> None:
-        self.arcs, self.tails, self.heads, self.nodes, self.grounded = (
-            arcs,
-            tails,
-            heads,
-            nodes,
-            grounded,
-        )
+    arcs: NDArray
+    tails: NDArray
+    heads: NDArray
+    nodes: int
+    grounded: NDArray | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         # a copy factorises for itself

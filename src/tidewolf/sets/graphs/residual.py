@@ -22,7 +22,7 @@ from tidewolf.sets.graphs.network import FlowNetwork
 from tidewolf.sets.graphs.nodes import first_names
 
 
-def changes(net: FlowNetwork) -> tuple[Bools, Bools]:
+def residual_directions(net: FlowNetwork) -> tuple[Bools, Bools]:
     """Which arcs can carry more, and which less, than in the flow of phase one."""
     flow = net.start.flow
     nothing = net.nothing(flow)
@@ -31,19 +31,19 @@ def changes(net: FlowNetwork) -> tuple[Bools, Bools]:
 
 def loose_arcs(net: FlowNetwork) -> Int32s:
     """The arcs within strong components of the residual graph: bridges and arcs that can change."""
-    more, less = changes(net)
+    more, less = residual_directions(net)
     tails, heads = (
         np.concatenate([net.tails[more], net.heads[less]]),
         np.concatenate([net.heads[more], net.tails[less]]),
     )
-    strong = parts(tails, heads, len(net.nodes), strong=True)
+    strong = connected_parts(tails, heads, len(net.nodes), strong=True)
     loose: Int32s = np.flatnonzero((strong[net.tails] == strong[net.heads]) & (more | less)).astype(
         np.int32
     )
     return loose
 
 
-def parts(tails: Int32s, heads: Int32s, nodes: int, *, strong: bool = False) -> Int32s:
+def connected_parts(tails: Int32s, heads: Int32s, nodes: int, *, strong: bool = False) -> Int32s:
     """The number of the connected (strong: strongly connected) part of every node."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import connected_components
@@ -53,17 +53,17 @@ def parts(tails: Int32s, heads: Int32s, nodes: int, *, strong: bool = False) -> 
     return part
 
 
-def one_of_each(part: Int32s) -> Int32s:
+def one_node_of_each(part: Int32s) -> Int32s:
     """A node of each part."""
     return np.unique(part, return_index=True)[1].astype(np.int32)
 
 
-def narrow_cut(net: FlowNetwork) -> Bools | None:
+def violated_cut(net: FlowNetwork) -> Bools | None:
     """The nodes of a cut that is too small for their supply; None where a flow exists."""
     if net.start.unsent.max() <= net.nothing(net.start.flow):
         return None
     reached = (net.start.unsent > 0) & (net.left > 0)
-    more, less = changes(net)
+    more, less = residual_directions(net)
     while True:
         ahead = reached.copy()
         ahead[net.heads[more & reached[net.tails]]] = True
@@ -73,23 +73,22 @@ def narrow_cut(net: FlowNetwork) -> Bools | None:
         reached = ahead
 
 
-def carried(net: FlowNetwork, members: Bools) -> float:
+def cut_capacity(net: FlowNetwork, members: Bools) -> float:
     """What can leave these nodes at most, less what must enter them."""
     out = members[net.tails] & ~members[net.heads]
     into = ~members[net.tails] & members[net.heads]
     return float(net.upper[out].sum() - net.lower[into].sum())
 
 
-def reason(net: FlowNetwork, members: Bools) -> str:
+def cut_sentence(net: FlowNetwork, members: Bools) -> str:
     """A cut that is too small in a sentence, from the side with fewer nodes."""
-    needed, most = float(net.supply[members].sum()), carried(net, members)
+    needed, most = float(net.supply[members].sum()), cut_capacity(net, members)
     behind = bool(members.sum() > len(members) / 2)
     names = first_names(
         [name for name, member in zip(net.nodes, members, strict=True) if member != behind]
     )
-    verb, there, back, bring = (
-        ("draw", "into", "out of", "bring") if behind else ("supply", "out of", "into", "take")
-    )
+    verb, bring = ("draw", "bring") if behind else ("supply", "take")
+    there, back = ("into", "out of") if behind else ("out of", "into")
     return (
         f"No flow exists: the nodes {names} {verb} {needed:g} in all, and the arcs {there} them "
         f"{bring} at most {most:g} (their upper bounds, less the lower bounds of the arcs {back} "

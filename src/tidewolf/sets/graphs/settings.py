@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.arrays import as_array, as_number, frozen, is_array, to_numpy
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
 from tidewolf.core.settings import Check, Number, Numbers
-from tidewolf.core.types import Floats, Int32s, Link
+from tidewolf.core.types import Floats, Int32s, Lengths, Link
 from tidewolf.sets.graphs.nodes import as_links
 
 
@@ -222,6 +222,24 @@ class Indices(Check):
     def read(self, value: Any) -> tuple[int, ...] | None:
         whole = isinstance(value, list) and all(type(place) is int for place in value)
         return tuple(value) if whole else None
+
+
+GraphLinks: TypeAlias = Annotated[
+    Iterable[Link],
+    Links(
+        "The links of the graph, pairs (tail, head) of any hashable names; parallel links are "
+        "separate."
+    ),
+]
+"""The links of a directed graph."""
+NumberedNames: TypeAlias = Annotated[
+    tuple[Hashable, ...], NodeNames("What the nodes are called, by their numbers.")
+]
+"""The names of nodes that other settings count."""
+PositiveLengths: TypeAlias = Annotated[
+    Lengths | None, LinkLengths("How long each link is, above 0. None: each is 1 long.")
+]
+"""Lengths of links that default to 1."""
 
 
 def _as_name(value: Any, what: str) -> Hashable:

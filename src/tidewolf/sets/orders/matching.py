@@ -45,7 +45,7 @@ from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
 from tidewolf.sets.graphs.laplacian import HullProjection
 from tidewolf.sets.graphs.nodes import first_names, number_nodes
-from tidewolf.sets.graphs.residual import one_of_each, parts
+from tidewolf.sets.graphs.residual import connected_parts, one_node_of_each
 from tidewolf.sets.graphs.settings import Links, NodeNames
 
 
@@ -317,7 +317,7 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
     @cached_property
     def _grounded(self) -> Int32s:
         """A node of each connected part."""
-        return one_of_each(parts(*self._ends, len(self.lefts) + len(self.rights)))
+        return one_node_of_each(connected_parts(*self._ends, len(self.lefts) + len(self.rights)))
 
     def _require_a_perfect_one(self) -> None:
         from scipy.sparse import csr_array

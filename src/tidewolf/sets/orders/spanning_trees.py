@@ -175,7 +175,7 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
         """The center, and what its excess is at most."""
         c, excess = np.ones(self.shape), 0.0
         c[self._loops] = 0.0
-        for edges, ends, nodes in self._choices():
+        for edges, ends, nodes in self._blocks_with_choice():
             laplacian = np.zeros((nodes, nodes))
             a, b = ends.T
             np.add.at(laplacian, (np.concatenate([a, b]), np.concatenate([a, b])), 1.0)
@@ -195,13 +195,18 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
 
     @cached_property
     def diameter(self) -> float:
-        differ = sum(min(nodes - 1, len(edges) - nodes + 1) for edges, _, nodes in self._choices())
+        differ = sum(
+            min(nodes - 1, len(edges) - nodes + 1) for edges, _, nodes in self._blocks_with_choice()
+        )
         return min(2.0 * self.radius, math.sqrt(2.0 * differ))
 
     @cached_property
     def inner_radius(self) -> float:
         c = to_numpy(self.center)
-        return min((_room(block, c[block.edges]) for block in self._choices()), default=0.0)
+        return min(
+            (_block_inner_radius(block, c[block.edges]) for block in self._blocks_with_choice()),
+            default=0.0,
+        )
 
     def tangent(self, direction: Array) -> Array:
         direction = as_direction(direction, self.shape)
@@ -219,7 +224,7 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
         amounts = np.maximum(x, 0.0)
         amounts[self._loops] = 0.0
         dust = _DUST * max(1.0, float(amounts.max()))
-        beyond = subset_excess(amounts, self.edges, *self._near, dust)
+        beyond = subset_excess(amounts, self.edges, *self._incidence, dust)
         return max(0.0, -float(x.min()), off, looped, float(beyond))
 
     def vertex_excess(self, vertex: Vertex) -> float:
@@ -261,7 +266,7 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
         m = len(self.edges)
         equal, most = list[Any](), list[Any]()  # rows, columns, factors
         b, width = list[float](), m
-        for edges, ends, nodes in self._choices():
+        for edges, ends, nodes in self._blocks_with_choice():
             equal.append((np.full(len(edges), len(b)), edges, np.ones(len(edges))))
             b.append(nodes - 1.0)
             for s in range(nodes):
@@ -290,7 +295,9 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
         lower[
             np.delete(
                 np.arange(m),
-                np.concatenate([self._loops, *(edges for edges, _, _ in self._choices())]),
+                np.concatenate(
+                    [self._loops, *(edges for edges, _, _ in self._blocks_with_choice())]
+                ),
             )
         ] = 1.0
         upper[self._loops] = 0.0
@@ -333,14 +340,14 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
         return blocks(self.edges, len(self.nodes))
 
     @cached_property
-    def _near(self) -> Incidence:
+    def _incidence(self) -> Incidence:
         return incidence(self.edges, len(self.nodes))
 
     @cached_property
     def _loops(self) -> Int32s:
         return np.flatnonzero(self.edges[:, 0] == self.edges[:, 1]).astype(np.int32)
 
-    def _choices(self) -> Iterator[TreeBlock]:
+    def _blocks_with_choice(self) -> Iterator[TreeBlock]:
         """The blocks of more than one edge."""
         by_block = np.argsort(self._blocks.of_edge, kind="stable").astype(np.int32)
         for edges in np.split(by_block, np.cumsum(np.bincount(self._blocks.of_edge))[:-1]):
@@ -361,7 +368,7 @@ def _handed_beyond(inverse: NDArray, a: Int32s, b: Int32s) -> float:
     return worst
 
 
-def _room(block: TreeBlock, c: NDArray) -> float:
+def _block_inner_radius(block: TreeBlock, c: NDArray) -> float:
     """The radius of a ball around c within a block's polytope: exact for few nodes, else a lower
     bound.
     """
