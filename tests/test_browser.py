@@ -65,7 +65,7 @@ def files(runs, tmp_path_factory):
         {"routing": tw.problems.routing(rounds=40)},
         cautions=[1.0, 10.0],
     )
-    comparison.write(folder / "comparison.html", compared, date=DATE)
+    comparison.write_comparison_page(folder / "comparison.html", compared, date=DATE)
     return {file.stem: file.as_uri() for file in folder.iterdir()}
 
 
@@ -149,7 +149,7 @@ def test_text_in_figures_is_readable_on_a_phone(visit, files):
 
 def test_a_pointer_over_lines_is_told_the_round_and_every_value(visit, files, runs):
     page = visit(files["routing"])
-    said = hover(page, "figure[data-told] > svg", 0.5, 0.4).split("\n")
+    said = hover(page, "figure[data-tooltip] > svg", 0.5, 0.4).split("\n")
     at = int(re.fullmatch(r"round (\d+)", said[0])[1])
     assert 60 < at < 90
     for name, value, run in zip(said[1::2], said[2::2], runs, strict=True):
@@ -161,7 +161,7 @@ def test_a_pointer_over_lines_is_told_the_round_and_every_value(visit, files, ru
 
 def test_arrow_keys_move_along_the_lines(visit, files):
     page = visit(files["routing"])
-    page.locator("figure[data-told] > svg").first.focus()
+    page.locator("figure[data-tooltip] > svg").first.focus()
     page.keyboard.press("ArrowLeft")
     assert "round 149" in page.locator(".tip").inner_text()
     page.keyboard.press("ArrowRight")
@@ -188,12 +188,12 @@ def test_a_pointer_over_a_link_is_told_its_load(visit, files, runs):
 @pytest.mark.parametrize("name", ["sdp", "comparison"])
 def test_a_pointer_near_a_point_of_a_frontier_is_told_its_caution(visit, files, name):
     page = visit(files[name])
-    figure = page.locator("figure[data-told*=dots]").first
+    figure = page.locator("figure[data-tooltip*=dots]").first
     x, y, _, words = page.evaluate(
-        "(figure) => JSON.parse(figure.dataset.told).dots[1]", figure.element_handle()
+        "(figure) => JSON.parse(figure.dataset.tooltip).dots[1]", figure.element_handle()
     )
     assert (
-        hover(page, "figure[data-told*=dots] > svg", (x + 5) / 400, (y + 5) / 270).strip() == words
+        hover(page, "figure[data-tooltip*=dots] > svg", (x + 5) / 400, (y + 5) / 270).strip() == words
     )
     assert "caution 10" in words
 
@@ -216,7 +216,7 @@ def test_colours_stand_out_from_what_is_behind_them(visit, files, scheme):
         assert contrast(look["ink"], look[behind]) >= 7
         assert contrast(look["faint"], look[behind]) >= 4.5
         assert all(contrast(look[f"line-{i}"], look[behind]) >= 3 for i in range(8))
-    ink = page.evaluate('getComputedStyle(document.querySelector("figure[data-told] text")).fill')
+    ink = page.evaluate('getComputedStyle(document.querySelector("figure[data-tooltip] text")).fill')
     assert ink == look["ink"]
 
 

@@ -531,7 +531,7 @@ def test_frontiers_are_drawn_at_any_scale(violations):
     assert png(plot_frontiers({"title": drawn})).startswith(b"\x89PNG")
     made = frontier_drawing(drawn, "spoken")
     assert made.svg.startswith("<svg")
-    assert [0 <= x <= 400 and 0 <= y <= 270 for x, y, _, _ in made.told["dots"]] == [True] * len(
+    assert [0 <= x <= 400 and 0 <= y <= 270 for x, y, _, _ in made.tooltip["dots"]] == [True] * len(
         violations
     )
 

@@ -22,9 +22,9 @@ from tidewolf.evaluation.run import run
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners import LyapunovDescent, PrimalDual
 from tidewolf.problems import routing
-from tidewolf.report.figures import COLORS, Line, drawing
+from tidewolf.report.figures import COLORS, PlotLine, drawing
 from tidewolf.report.page import asset
-from tidewolf.report.styles import Look, looks
+from tidewolf.report.styles import RunStyle, run_styles
 from tidewolf.rivals import SinhaVaze
 from tidewolf.sets import Simplex
 
@@ -203,8 +203,8 @@ def test_without_a_feasible_point_the_page_says_so(infeasible):
 def test_drawings_leave_their_colours_to_the_page():
     drawn = drawing(
         [
-            Line(np.linspace(0.0, 1.0, 50), (0.9, 1.1)),
-            Line(np.linspace(0.0, -1.0, 50), look=Look(hue=1)),
+            PlotLine(np.linspace(0.0, 1.0, 50), (0.9, 1.1)),
+            PlotLine(np.linspace(0.0, -1.0, 50), style=RunStyle(hue=1)),
         ],
         "Two <lines>",
     ).svg
@@ -223,22 +223,25 @@ def test_pictures_that_stand_alone_have_the_colours_of_the_page():
 
 def test_long_series_are_thinned_and_keep_their_ends():
     values = np.cumsum(np.sin(np.arange(200_000)))
-    made = drawing([Line(values)], "")
+    made = drawing([PlotLine(values)], "")
     assert len(made.svg) < 30_000
-    assert (made.told["at"][0], made.told["at"][-1], len(made.told["at"])) == (1, 200_000, 200)
-    assert made.told["lines"][0] == [
-        pytest.approx(values[t - 1], rel=1e-4) for t in made.told["at"]
+    at = made.tooltip["at"]
+    assert (at[0], at[-1], len(at)) == (1, 200_000, 200)
+    assert made.tooltip["lines"][0] == [
+        pytest.approx(values[t - 1], rel=1e-4) for t in made.tooltip["at"]
     ]
 
 
 @pytest.mark.parametrize("values", [[3.0], [0.0, 0.0], [1e-9, 2e-9, 3e-9], [-5e12, 5e12]])
 def test_odd_series_draw(values):
-    assert drawing([Line(np.array(values))], "").svg.endswith("</svg>")
+    assert drawing([PlotLine(np.array(values))], "").svg.endswith("</svg>")
 
 
 def test_a_bound_is_drawn_where_it_is_near_and_said_where_it_is_far():
     values = np.linspace(0.0, 10.0, 20)
-    plain, near, far = (drawing([Line(values, None, bound)], "").svg for bound in (None, 12.0, 1e6))
+    plain, near, far = (
+        drawing([PlotLine(values, None, bound)], "").svg for bound in (None, 12.0, 1e6)
+    )
     assert plain == far != near
 
 
@@ -264,10 +267,10 @@ def test_cautions_that_move_name_the_runs_and_draw_their_frontier():
     } <= set(text)
     assert number(float(swept[1].violations.mean())) in text
     other = run(SinhaVaze(problem.K, horizon=60), problem.stream)
-    seen = looks([*swept, other])
-    assert [look.hue for look in seen] == [0, 0, 1]
+    seen = run_styles([*swept, other])
+    assert [style.hue for style in seen] == [0, 0, 1]
     assert seen[0][2:] != seen[1][2:]
-    assert [look.hue for look in looks([swept[0], other, swept[0]])] == [0, 1, 2]
+    assert [style.hue for style in run_styles([swept[0], other, swept[0]])] == [0, 1, 2]
     assert "Frontier" not in Reader(report.page(swept[:1], **ABOUT)).text
 
 

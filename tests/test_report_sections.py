@@ -21,7 +21,7 @@ from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.report import heat, network, page, write_figures
 from tidewolf.report import intervals as worst
 from tidewolf.report import trajectory as played
-from tidewolf.report.styles import looks
+from tidewolf.report.styles import run_styles
 from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, Simplex
 
 
@@ -137,7 +137,7 @@ def test_loads_and_paths_are_those_of_the_point(problem, run):
     assert out == pytest.approx(1.0, abs=1e-9)
     paths = network.paths_in_use(problem.K, run.trajectory.means[-1])
     assert sum(path.weight for path in paths) == pytest.approx(1.0)
-    text = played.section([run], problem.labels)
+    text = played.trajectory_section([run], problem.labels)
     assert all(" &rarr; ".join(path.nodes) in text for path in paths)
 
 
@@ -169,7 +169,7 @@ def test_other_sets_have_no_network():
 
 def test_worst_intervals_are_those_of_the_family(run):
     (found,) = worst.quick_intervals([run])
-    text = worst.section([found], looks([run]))
+    text = worst.intervals_section([found], run_styles([run]))
     assert text.count("<tr><td>") == len({each.length for each in found.every}) > 2
     for length in {each.length for each in found.every}:
         (row,) = re.findall(rf"<tr><td>{length:,}</td>.*?</tr>", text)
@@ -181,7 +181,7 @@ def test_worst_intervals_are_those_of_the_family(run):
         cells = [re.sub("<svg.*?</svg>|<[^>]*>", "", cell) for cell in row.split("<td>")[2:]]
         where = [f"{each.start + 1:,}&ndash;{each.stop:,}" for each in (regret, violation)]
         assert cells == [interval(regret.regret), where[0], number(violation.violation), where[1]]
-    assert worst.section([], []) == ""
+    assert worst.intervals_section([], []) == ""
 
 
 def test_intervals_are_left_out_where_they_take_long(monkeypatch, run):

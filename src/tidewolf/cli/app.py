@@ -186,7 +186,7 @@ def compare_command(
     with screen.tournament(not quiet) as follow:
         found = compare(learners, streams, **swept, seeds=seeded, progress=follow)
     found.save(out, force=force)
-    page.write(out / "comparison.html", found, date=datetime.now(UTC))
+    page.write_comparison_page(out / "comparison.html", found, date=datetime.now(UTC))
     page.write_pictures(out, found)
     if as_json:
         typer.echo(json_text(found.summary()), nl=False)

@@ -17,14 +17,14 @@ from tidewolf.evaluation.formatting import interval, number
 from tidewolf.report.figures import (
     Curve,
     Drawing,
-    Line,
+    PlotLine,
     drawing,
     frontier_drawing,
     in_reach,
-    swatch,
+    legend_line,
 )
-from tidewolf.report.markup import numbers, table, under
-from tidewolf.report.styles import HUES, Look, looks
+from tidewolf.report.markup import folded, table, with_lines
+from tidewolf.report.styles import HUES, RunStyle, run_styles
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Standing
@@ -42,7 +42,7 @@ class Series(NamedTuple):
     name: str
     title: str
     about: str
-    lines: list[Line]
+    lines: list[PlotLine]
     ends: list[str]
     """the last values in words"""
 
@@ -54,8 +54,8 @@ def all_series(runs: Sequence[Run]) -> list[Series]:
     found = []
     for metric in metrics.TOTALS:
         lines = [
-            Line(totals, metric.bracket(run), metric.bound(run), look)
-            for run, look in zip(runs, looks(runs), strict=True)
+            PlotLine(totals, metric.bracket(run), metric.bound(run), style)
+            for run, style in zip(runs, run_styles(runs), strict=True)
             if (totals := metric.totals(run)) is not None
         ]
         if len(lines) == len(runs):
@@ -64,7 +64,7 @@ def all_series(runs: Sequence[Run]) -> list[Series]:
     return found
 
 
-def _last(line: Line) -> str:
+def _last(line: PlotLine) -> str:
     """The last value in words."""
     return number(float(line.values[-1])) if line.bracket is None else interval(line.bracket)
 
@@ -74,7 +74,7 @@ def frontiers(runs: Sequence[Run]) -> list[Curve]:
     without a finite regret are left out.
     """
     swept: dict[tuple[str, int], dict[float, Run]] = {}
-    for run, look in zip(runs, looks(runs), strict=True):
+    for run, style in zip(runs, run_styles(runs), strict=True):
         caution = run.learner.fields().get("caution")
         if (
             isinstance(caution, int | float)
@@ -82,7 +82,7 @@ def frontiers(runs: Sequence[Run]) -> list[Curve]:
             and np.isfinite(run.regret[1])
             and run.rounds
         ):
-            swept.setdefault((type(run.learner).__name__, look.hue), {})[float(caution)] = run
+            swept.setdefault((type(run.learner).__name__, style.hue), {})[float(caution)] = run
     return [
         Curve(
             name,
@@ -125,37 +125,37 @@ def figures(runs: Sequence[Run], *, tables: bool = True) -> str:
 def figure(series: Series, *, tables: bool) -> str:
     """Title, drawing, legend with the last values and measured bounds, and a table of values."""
     ends = ", ".join(
-        f"{line.look.label} {end}" for line, end in zip(series.lines, series.ends, strict=True)
+        f"{line.style.label} {end}" for line, end in zip(series.lines, series.ends, strict=True)
     )
     made = drawing(series.lines, f"{series.title} after each round. At the end: {ends}")
     legend = "".join(
-        f"<li>{swatch(line.look)}<span>{escape(line.look.label)}</span><b>{escape(end)}</b>{_bound(series.lines, line)}</li>"
+        f"<li>{legend_line(line.style)}<span>{escape(line.style.label)}</span><b>{escape(end)}</b>"
+        f"{_bound(series.lines, line)}</li>"
         for end, line in zip(series.ends, series.lines, strict=True)
     )
     return framed(series.title, series.about, made, legend, _table(series) if tables else "")
 
 
 def framed(title: str, about: str, made: Drawing, legend: str, shown: str) -> str:
-    """A figure with its caption, and what a pointer is told of it."""
-    told = escape(json.dumps(made.told, separators=(",", ":"), allow_nan=False))
-    more = numbers(shown, title) if shown else ""
+    """A figure with its caption, and the tooltip of what a pointer is over."""
+    tooltip = escape(json.dumps(made.tooltip, separators=(",", ":"), allow_nan=False))
+    more = folded(shown, title) if shown else ""
     return (
-        "<figure"
-        f' data-told="{told}"><figcaption><h2>{escape(title)}</h2><p>{escape(about)}</p></figcaption>{made.svg}<ul'
-        f' class="legend">{legend}</ul>{more}</figure>'
+        f'<figure data-tooltip="{tooltip}"><figcaption><h2>{escape(title)}</h2><p>{escape(about)}</p>'
+        f'</figcaption>{made.svg}<ul class="legend">{legend}</ul>{more}</figure>'
     )
 
 
 def frontier_figure(title: str, about: str, curves: Sequence[Curve]) -> str:
     """Frontiers with a legend and a table of their points."""
-    made = frontier_drawing(curves, f"{title}: {about}. " + ", ".join(map(_spoken, curves)))
+    made = frontier_drawing(curves, f"{title}: {about}. " + ", ".join(map(_alt_text, curves)))
     legend = "".join(
-        f"<li>{swatch(Look(curve.label, curve.hue))}<span>{escape(curve.label)}</span>"
+        f"<li>{legend_line(RunStyle(curve.label, curve.hue))}<span>{escape(curve.label)}</span>"
         f"<b>{len(curve.regrets)} point{'s' * (len(curve.regrets) != 1)}</b></li>"
         for curve in curves
     )
     rows = [
-        (under(curve.label, note), number(regret), number(violation))
+        (with_lines(curve.label, note), number(regret), number(violation))
         for curve in curves
         for regret, violation, note in zip(
             curve.regrets, curve.violations, curve.notes or [""] * len(curve.regrets), strict=True
@@ -166,7 +166,7 @@ def frontier_figure(title: str, about: str, curves: Sequence[Curve]) -> str:
     )
 
 
-def _bound(lines: Sequence[Line], line: Line) -> str:
+def _bound(lines: Sequence[PlotLine], line: PlotLine) -> str:
     if line.bound is None or (len(lines) > _FEW and not in_reach(lines, line.bound)):
         return ""
     where = "dotted" if in_reach(lines, line.bound) else "beyond the picture"
@@ -177,12 +177,12 @@ def _table(series: Series) -> str:
     rounds = len(series.lines[0].values)
     at = np.unique(np.linspace(0, rounds, min(rounds, _ROWS) + 1).round().astype(int))[1:]
     return table(
-        ("round", *(line.look.label for line in series.lines)),
+        ("round", *(line.style.label for line in series.lines)),
         ((f"{t:,}", *(number(float(line.values[t - 1])) for line in series.lines)) for t in at),
     )
 
 
-def _spoken(curve: Curve) -> str:
+def _alt_text(curve: Curve) -> str:
     if not curve.regrets:
         return f"{curve.label}: none"
     ends = [(curve.regrets[i], curve.violations[i]) for i in (0, -1)]

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from tidewolf.core import checkpoint
 from tidewolf.evaluation.comparison import HEAD, cells
 from tidewolf.report.charts import frontier_figure, standing_curves
-from tidewolf.report.figures import swatch
-from tidewolf.report.markup import scrolled, table, under
+from tidewolf.report.figures import legend_line
+from tidewolf.report.markup import scrolled, table, with_lines
 from tidewolf.report.page import document, footer
 from tidewolf.report.pictures import plot_frontiers, png
-from tidewolf.report.styles import HUES, Look
+from tidewolf.report.styles import HUES, RunStyle
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison, Standing
@@ -34,12 +34,14 @@ _READ = (
 )
 
 
-def write(path: str | os.PathLike[str], comparison: Comparison, *, date: datetime) -> None:
+def write_comparison_page(
+    path: str | os.PathLike[str], comparison: Comparison, *, date: datetime
+) -> None:
     """The page at `path`, whole or not at all."""
-    checkpoint.write(path, page(comparison, date=date).encode())
+    checkpoint.write(path, comparison_page(comparison, date=date).encode())
 
 
-def page(comparison: Comparison, *, date: datetime) -> str:
+def comparison_page(comparison: Comparison, *, date: datetime) -> str:
     """The whole page of a comparison."""
     standings = comparison.standings()
     by_stream = {
@@ -58,7 +60,7 @@ def page(comparison: Comparison, *, date: datetime) -> str:
         ),
         f'<section class="figures">{figures}</section>',
         f'<p class="read">{_READ}</p>',
-        *(section(comparison, stream, its) for stream, its in by_stream.items()),
+        *(comparison_section(comparison, stream, its) for stream, its in by_stream.items()),
         footer(date),
     ]
     return document("comparison", body)
@@ -82,7 +84,7 @@ def pictures(streams: Sequence[str]) -> dict[str, str]:
     }
 
 
-def section(comparison: Comparison, stream: str, standings: Sequence[Standing]) -> str:
+def comparison_section(comparison: Comparison, stream: str, standings: Sequence[Standing]) -> str:
     """The standings on one stream as a table, and what to know of it."""
     sees = {entry.learner: entry.sees for entry in comparison.entries if entry.sees}
     rows = (
@@ -103,6 +105,6 @@ def _row(i: int, standing: Standing, sees: str) -> tuple[str, ...]:
     """The ends of ranges under each other, and beneath the name what the learner sees."""
     named, *others = cells(standing)
     ranges = (cell.partition(" to ") for cell in others)
-    return swatch(Look(named, i % HUES)) + under(named, *([f"sees {sees}"] if sees else [])), *(
-        under(least, f"to {most}") if most else escape(least) for least, _, most in ranges
-    )
+    return legend_line(RunStyle(named, i % HUES)) + with_lines(
+        named, *([f"sees {sees}"] if sees else [])
+    ), *(with_lines(least, f"to {most}") if most else escape(least) for least, _, most in ranges)

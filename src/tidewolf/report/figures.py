@@ -3,7 +3,7 @@ page.
 
 matplotlib draws with stand-in colours, which become CSS: the ink is `currentColor`, line i is
 `var(--line-i)`, so light, dark and print are the page's business. No pyplot, no global state, and
-the same bytes for the same data. What a pointer over a drawing is told travels beside it, in the
+the same bytes for the same data. The tooltip of a drawing travels beside it, in the
 drawing's own coordinates.
 """
 
@@ -21,12 +21,12 @@ import numpy as np
 
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation.formatting import number, tick
-from tidewolf.report.styles import HUES, Look
+from tidewolf.report.styles import HUES, RunStyle
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_POINTS, _TOLD = 600, 200  # of a line, and those a pointer finds
+_POINTS, _TOOLTIP_POINTS = 600, 200  # of a line, and those that have a tooltip
 # in CSS pixels; about the width of a phone, so text keeps its size there
 _WIDTH, _HEIGHT = 400, 270
 _INK = "#010203"
@@ -46,11 +46,11 @@ _SETTINGS = {
 }
 
 
-_PLAIN = Look()
+_PLAIN = RunStyle()
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """One series: a value after each round, between which two numbers the last one truly lies, and
     its measured bound.
     """
@@ -58,7 +58,7 @@ class Line:
     values: Floats
     bracket: tuple[float, float] | None = None
     bound: float | None = None
-    look: Look = _PLAIN
+    style: RunStyle = _PLAIN
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,13 @@ class Curve:
 
 
 class Drawing(NamedTuple):
-    """An <svg> element, and what a pointer over it is told."""
+    """An <svg> element, and the data of its tooltip."""
 
     svg: str
-    told: dict[str, Any]
+    tooltip: dict[str, Any]
 
 
-def drawing(lines: Sequence[Line], description: str) -> Drawing:
+def drawing(lines: Sequence[PlotLine], description: str) -> Drawing:
     """The lines on one pair of axes; `description` is read out where they cannot be seen."""
     import matplotlib
     from matplotlib.figure import Figure
@@ -92,16 +92,16 @@ def drawing(lines: Sequence[Line], description: str) -> Drawing:
         axes = figure.add_axes((0.13, 0.16, 0.85, 0.81))
         draw_lines(axes, lines, _STAND_INS)
         element = _saved(figure, description)
-        at = _shown(len(lines[0].values), _TOLD)
+        at = _shown(len(lines[0].values), _TOOLTIP_POINTS)
         (left, top), (right, bottom) = _pixels(axes, (0.0, 1.0)), _pixels(axes, (1.0, 0.0))
-        told = {
+        tooltip = {
             "at": (at + 1).tolist(),
             "x": [*axes.get_xlim(), left, right],
             "y": [*axes.get_ylim(), bottom, top],
-            "hues": [line.look.hue for line in lines],
+            "hues": [line.style.hue for line in lines],
             "lines": [[_rounded(value) for value in line.values[at]] for line in lines],
         }
-        return Drawing(element, told)
+        return Drawing(element, tooltip)
 
 
 def frontier_drawing(curves: Sequence[Curve], description: str) -> Drawing:
@@ -116,18 +116,12 @@ def frontier_drawing(curves: Sequence[Curve], description: str) -> Drawing:
         element, dots = _saved(figure, description), []
         for curve in curves:
             notes = curve.notes or [""] * len(curve.regrets)
-            for place, regret, violation, note in zip(
-                *places(curves, curve), curve.violations, notes, strict=True
-            ):
+            points = zip(*places(curves, curve), strict=True)
+            for point, violation, note in zip(points, curve.violations, notes, strict=True):
                 named = f"{curve.label}, {note}" if note else curve.label
-                words = f"{named}: regret {number(regret)}, violation {number(violation)}"
-                dots.append(
-                    [
-                        *_pixels(axes, axes.transLimits.transform((place, regret)).tolist()),
-                        curve.hue,
-                        words,
-                    ]
-                )
+                words = f"{named}: regret {number(point[1])}, violation {number(violation)}"
+                pixels = _pixels(axes, axes.transLimits.transform(point).tolist())
+                dots.append([*pixels, curve.hue, words])
         return Drawing(element, {"dots": dots})
 
 
@@ -142,16 +136,16 @@ def _saved(figure: Figure, description: str) -> str:
     return _inline(buffer.getvalue(), description)
 
 
-def draw_lines(axes: Any, lines: Sequence[Line], colors: Sequence[str]) -> None:
+def draw_lines(axes: Any, lines: Sequence[PlotLine], colors: Sequence[str]) -> None:
     """Series over rounds; a bound where it is in reach, dotted."""
     for i, line in enumerate(lines):
-        _draw(axes, i, line, colors[line.look.hue])
+        _draw(axes, i, line, colors[line.style.hue])
     for line in lines:
         if line.bound is not None and in_reach(lines, line.bound):
             axes.axhline(
                 line.bound,
-                color=colors[line.look.hue],
-                alpha=line.look.strength,
+                color=colors[line.style.hue],
+                alpha=line.style.strength,
                 linewidth=1.3,
                 linestyle=(0, (1, 2.5)),
                 zorder=2,
@@ -160,7 +154,7 @@ def draw_lines(axes: Any, lines: Sequence[Line], colors: Sequence[str]) -> None:
     _number_axis(axes.xaxis)
 
 
-def in_reach(lines: Sequence[Line], bound: float) -> bool:
+def in_reach(lines: Sequence[PlotLine], bound: float) -> bool:
     """Whether a bound is drawn without flattening the lines."""
     low = min(0.0, *(float(line.values.min()) for line in lines))
     high = max(0.0, *(float(line.values.max()) for line in lines))
@@ -262,14 +256,14 @@ def _log_ticks(low: float, high: float) -> list[float]:
     return inside[:: math.ceil(len(inside) / _TICKS)]
 
 
-def _draw(axes: Any, i: int, line: Line, color: str) -> None:
+def _draw(axes: Any, i: int, line: PlotLine, color: str) -> None:
     rounds = len(line.values)
-    shown, dashes = _shown(rounds, _POINTS), line.look.dashes
+    shown, dashes = _shown(rounds, _POINTS), line.style.dashes
     axes.plot(
         shown + 1,
         line.values[shown],
         color=color,
-        alpha=line.look.strength,
+        alpha=line.style.strength,
         linewidth=1.9,
         linestyle=(0, [d / 1.9 for d in dashes]) if dashes else "solid",
         zorder=3 + i,  # dashes over what is solid: lines that coincide are both seen
@@ -279,17 +273,22 @@ def _draw(axes: Any, i: int, line: Line, color: str) -> None:
         axes.plot([beside, beside], line.bracket, color=color, linewidth=3.5, solid_capstyle="butt")
 
 
-def swatch(look: Look) -> str:
-    """A short piece of a line, for a legend."""
-    dashes = " ".join(map(str, look.dashes)) or "none"
-    style = (
-        f"stroke: var(--line-{look.hue}); stroke-opacity: {look.strength:.2g}; stroke-width: 3; "
+def legend_line(style: RunStyle) -> str:
+    """A short piece of a run's line, for a legend."""
+    dashes = " ".join(map(str, style.dashes)) or "none"
+    css = (
+        f"stroke: var(--line-{style.hue}); stroke-opacity: {style.strength:.2g}; stroke-width: 3; "
         f"stroke-dasharray: {dashes}"
     )
     return (
-        '<svg class="swatch" viewBox="0 0 27 4" aria-hidden="true"><path d="M0 2H27" '
-        f'style="{style}"/></svg>'
+        '<svg class="legend-line" viewBox="0 0 27 4" aria-hidden="true"><path d="M0 2H27" '
+        f'style="{css}"/></svg>'
     )
+
+
+def legend_entry(style: RunStyle) -> str:
+    """The line of a run and its name."""
+    return legend_line(style) + escape(style.label)
 
 
 def _inline(document: str, description: str) -> str:

@@ -29,7 +29,7 @@ ROWS = 40
 LEVELS = 10
 
 
-class Map(NamedTuple):
+class HeatMap(NamedTuple):
     """What is shown of where a run went."""
 
     entries: tuple[str, ...]
@@ -42,10 +42,8 @@ class Map(NamedTuple):
     """entries that are not shown"""
 
 
-def heat_map(trajectory: TrajectorySummary, names: Sequence[str] = ()) -> Map:
-    """The largest entries of a trajectory, in their own order; `names` says what entries are called, one
-    for each.
-    """
+def heat_map(trajectory: TrajectorySummary, names: Sequence[str] = ()) -> HeatMap:
+    """The largest entries of a trajectory, in their own order; `names` says what each is called."""
     means = trajectory.means.reshape(len(trajectory.means), -1).T
     busiest = np.sort(np.argsort(-np.abs(means).mean(axis=1), kind="stable")[:ROWS])
     places = zip(*np.unravel_index(busiest, trajectory.means.shape[1:]), strict=True)
@@ -55,10 +53,12 @@ def heat_map(trajectory: TrajectorySummary, names: Sequence[str] = ()) -> Map:
         else [f"entry {', '.join(str(int(part)) for part in place)}" for place in places]
     )
     begins, ends = (trajectory.begins + 1).tolist(), trajectory.ends.tolist()
-    return Map(tuple(called), means[busiest], tuple(begins), tuple(ends), len(means) - len(busiest))
+    return HeatMap(
+        tuple(called), means[busiest], tuple(begins), tuple(ends), len(means) - len(busiest)
+    )
 
 
-def element(shown: Map, color: int, scale: float) -> str:
+def element(shown: HeatMap, color: int, scale: float) -> str:
     """The rows with their names, the strokes, and an axis; `scale` is the size that has the full
     colour.
     """
@@ -78,34 +78,34 @@ def element(shown: Map, color: int, scale: float) -> str:
     )
     rows, parts = shown.values.shape
     names = "".join(f'<li title="{escape(name)}">{escape(name)}</li>' for name in shown.entries)
-    told = {
+    tooltip = {
         "rows": rows,
         "begins": shown.begins,
         "ends": shown.ends,
         "scale": scale,
         "values": _packed(shown.values, scale),
     }
-    data = escape(json.dumps(told, separators=(",", ":")))
+    data = escape(json.dumps(tooltip, separators=(",", ":")))
     return (
         f'<div class="heat" style="--tone: var(--line-{color}); --rows: {rows}" '
         f'data-heat="{data}"><ol>{names}</ol><svg viewBox="0 0 {parts} {rows}" '
-        f'preserveAspectRatio="none" role="img" aria-label="{escape(_spoken(shown))}"><g '
+        f'preserveAspectRatio="none" role="img" aria-label="{escape(_alt_text(shown))}"><g '
         f'transform="translate(0 .5)">{paths}</g></svg><p class="axis"><span>round'
         f" {shown.begins[0]:,}</span><span>{shown.ends[-1]:,}</span></p></div>"
     )
 
 
-def heat_table(shown: Map) -> str:
+def heat_table(shown: HeatMap) -> str:
     """The same in numbers: mean, least and largest part, last part."""
     rows = zip(shown.entries, shown.values, strict=True)
-    told = (
+    cells = (
         (escape(name), *(number(float(x)) for x in (row.mean(), row.min(), row.max(), row[-1])))
         for name, row in rows
     )
-    return table(("entry", "mean", "least", "largest", "last"), told)
+    return table(("entry", "mean", "least", "largest", "last"), cells)
 
 
-def _spoken(shown: Map) -> str:
+def _alt_text(shown: HeatMap) -> str:
     largest = int(np.abs(shown.values).mean(axis=1).argmax())
     return (
         f"{len(shown.entries)} entries of the played point over time; the largest on average is "

@@ -39,13 +39,13 @@
   };
   addEventListener("scroll", hide, { passive: true });
 
-  for (const figure of document.querySelectorAll("figure[data-told]")) {
-    const svg = figure.querySelector("svg"), told = JSON.parse(figure.dataset.told);
-    if (told.dots) {
+  for (const figure of document.querySelectorAll("figure[data-tooltip]")) {
+    const svg = figure.querySelector("svg"), tooltip = JSON.parse(figure.dataset.tooltip);
+    if (tooltip.dots) {
       listen(svg, (event) => {
         const [x, y] = inside(svg, event);
         const far = (dot) => Math.hypot(dot[0] - x, dot[1] - y);
-        const near = told.dots.reduce((best, dot) => (far(dot) < far(best) ? dot : best), [1e9, 1e9]);
+        const near = tooltip.dots.reduce((best, dot) => (far(dot) < far(best) ? dot : best), [1e9, 1e9]);
         if (far(near) < 24) show(event.clientX, event.clientY, row(near[2], near[3], "")); else hide();
       });
       continue;
@@ -53,19 +53,19 @@
     const names = [...figure.querySelectorAll(".legend span")].map((each) => each.textContent);
     const place = ([from, to, low, high], value) => low + ((value - from) / (to - from)) * (high - low);
     const guide = mark(svg, "path", { class: "guide", d: "" });
-    const dots = told.lines.map((_, i) => mark(svg, "circle", { class: "dot", r: 3.5, style: `fill: var(--line-${told.hues[i]})` }));
-    let chosen = told.at.length - 1;
+    const dots = tooltip.lines.map((_, i) => mark(svg, "circle", { class: "dot", r: 3.5, style: `fill: var(--line-${tooltip.hues[i]})` }));
+    let chosen = tooltip.at.length - 1;
     const leave = () => { hide(); guide.setAttribute("d", ""); dots.forEach((dot) => dot.removeAttribute("cx")); };
     const tell = (clientX, clientY) => {
-      const x = place(told.x, told.at[chosen]);
-      guide.setAttribute("d", `M${x} ${told.y[3]}V${told.y[2]}`);
-      dots.forEach((dot, i) => { dot.setAttribute("cx", x); dot.setAttribute("cy", place(told.y, told.lines[i][chosen])); });
-      const lines = told.lines.map((values, i) => row(told.hues[i], names[i], say(values[chosen])));
-      show(clientX, clientY, head(`round ${told.at[chosen].toLocaleString("en")}`), ...lines);
+      const x = place(tooltip.x, tooltip.at[chosen]);
+      guide.setAttribute("d", `M${x} ${tooltip.y[3]}V${tooltip.y[2]}`);
+      dots.forEach((dot, i) => { dot.setAttribute("cx", x); dot.setAttribute("cy", place(tooltip.y, tooltip.lines[i][chosen])); });
+      const lines = tooltip.lines.map((values, i) => row(tooltip.hues[i], names[i], say(values[chosen])));
+      show(clientX, clientY, head(`round ${tooltip.at[chosen].toLocaleString("en")}`), ...lines);
     };
     listen(svg, (event) => {
-      const round = place([told.x[2], told.x[3], told.x[0], told.x[1]], inside(svg, event)[0]);
-      chosen = told.at.reduce((best, at, i) => (Math.abs(at - round) < Math.abs(told.at[best] - round) ? i : best), 0);
+      const round = place([tooltip.x[2], tooltip.x[3], tooltip.x[0], tooltip.x[1]], inside(svg, event)[0]);
+      chosen = tooltip.at.reduce((best, at, i) => (Math.abs(at - round) < Math.abs(tooltip.at[best] - round) ? i : best), 0);
       tell(event.clientX, event.clientY);
     }, leave);
     svg.setAttribute("tabindex", "0");
@@ -74,22 +74,22 @@
       const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
       if (!step) return;
       event.preventDefault();
-      chosen = Math.max(0, Math.min(told.at.length - 1, chosen + step));
+      chosen = Math.max(0, Math.min(tooltip.at.length - 1, chosen + step));
       const box = svg.getBoundingClientRect();
-      tell(box.left + (place(told.x, told.at[chosen]) / svg.viewBox.baseVal.width) * box.width, box.top + box.height / 3);
+      tell(box.left + (place(tooltip.x, tooltip.at[chosen]) / svg.viewBox.baseVal.width) * box.width, box.top + box.height / 3);
     });
   }
 
   for (const map of document.querySelectorAll("[data-heat]")) {
-    const svg = map.querySelector("svg"), told = JSON.parse(map.dataset.heat);
+    const svg = map.querySelector("svg"), tooltip = JSON.parse(map.dataset.heat);
     const names = [...map.querySelectorAll("li")].map((each) => each.textContent);
-    const bytes = Uint8Array.from(atob(told.values), (letter) => letter.charCodeAt(0));
+    const bytes = Uint8Array.from(atob(tooltip.values), (letter) => letter.charCodeAt(0));
     const values = new DataView(bytes.buffer);
     listen(svg, (event) => {
-      const [x, y] = inside(svg, event), parts = told.ends.length;
-      const column = Math.max(0, Math.min(parts - 1, Math.floor(x))), line = Math.max(0, Math.min(told.rows - 1, Math.floor(y)));
-      const value = (values.getInt16(2 * (line * parts + column), true) / 32767) * told.scale;
-      const from = told.begins[column], to = told.ends[column];
+      const [x, y] = inside(svg, event), parts = tooltip.ends.length;
+      const column = Math.max(0, Math.min(parts - 1, Math.floor(x))), line = Math.max(0, Math.min(tooltip.rows - 1, Math.floor(y)));
+      const value = (values.getInt16(2 * (line * parts + column), true) / 32767) * tooltip.scale;
+      const from = tooltip.begins[column], to = tooltip.ends[column];
       const when = from === to ? `round ${from.toLocaleString("en")}` : `rounds ${from.toLocaleString("en")} to ${to.toLocaleString("en")}`;
       const words = document.createElement("div");
       words.append(`${names[line]} `, Object.assign(document.createElement("b"), { textContent: String(Number(value.toPrecision(3))) }));

@@ -6,17 +6,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
 from tidewolf.evaluation.formatting import interval, number
-from tidewolf.report.figures import swatch
+from tidewolf.report.figures import legend_entry
 from tidewolf.report.markup import scrolled
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.intervals import Interval, Intervals
     from tidewolf.evaluation.run import Run
-    from tidewolf.report.styles import Look
+    from tidewolf.report.styles import RunStyle
 
 _SHARES = 8
 """The shortest intervals are about such a part of the run."""
@@ -55,7 +54,7 @@ def _quick(run: Run) -> bool:
     return linear and isinstance(run.learner.hard_set, Polyhedral) and 0 < size <= _QUICK
 
 
-def section(found: Sequence[Intervals], seen: Sequence[Look]) -> str:
+def intervals_section(found: Sequence[Intervals], seen: Sequence[RunStyle]) -> str:
     """A table for each run's intervals; nothing where there are none."""
     if not found:
         return ""
@@ -64,9 +63,9 @@ def section(found: Sequence[Intervals], seen: Sequence[Look]) -> str:
         for title in ("rounds", "worst regret", "where", "worst violation", "where")
     )
     bodies = "".join(
-        '<tbody><tr><th scope="rowgroup" '
-        f'colspan="5">{swatch(look)}{escape(look.label)}</th></tr>{"".join(_rows(look.hue, each))}</tbody>'
-        for each, look in zip(found, seen, strict=True)
+        f'<tbody><tr><th scope="rowgroup" colspan="5">{legend_entry(style)}</th></tr>'
+        f"{''.join(_rows(style.hue, each))}</tbody>"
+        for each, style in zip(found, seen, strict=True)
     )
     shown = scrolled(
         f'<table class="worst"><thead><tr>{head}</tr></thead>{bodies}</table>', "Worst intervals"

@@ -14,11 +14,14 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str]], *, stacked: bool
     head = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
     names = [f' data-title="{escape(title)}"' if stacked else "" for title in titles[1:]]
     body = "\n".join(
-        "<tr><th"
-        f' scope="row">{first}</th>{"".join(f"<td{name}>{cell}</td>" for name, cell in zip(names, cells, strict=True))}</tr>'
-        for first, *cells in rows
+        f'<tr><th scope="row">{first}</th>{_cells(names, cells)}</tr>' for first, *cells in rows
     )
-    return f"<table{' class=stacked' if stacked else ''}><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>"
+    kind = " class=stacked" if stacked else ""
+    return f"<table{kind}><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>"
+
+
+def _cells(names: Sequence[str], cells: Sequence[str]) -> str:
+    return "".join(f"<td{name}>{cell}</td>" for name, cell in zip(names, cells, strict=True))
 
 
 def scrolled(inside: str, named: str) -> str:
@@ -29,11 +32,11 @@ def scrolled(inside: str, named: str) -> str:
     )
 
 
-def numbers(inside: str, named: str) -> str:
+def folded(inside: str, named: str) -> str:
     """A table that is unfolded when asked for."""
     return f"<details><summary>numbers</summary>{scrolled(inside, named)}</details>"
 
 
-def under(value: str, *lines: str) -> str:
+def with_lines(value: str, *lines: str) -> str:
     """A value with small lines beneath."""
     return escape(value) + "".join(f"<small>{escape(line)}</small>" for line in lines)

@@ -32,7 +32,7 @@ _SWEEPS = 8
 _DOWN_WIDTH = 360  # about a phone's
 
 
-class Network(NamedTuple):
+class DrawnNetwork(NamedTuple):
     """A directed graph and what its links carry."""
 
     nodes: tuple[str, ...]
@@ -52,25 +52,24 @@ class Layout(NamedTuple):
     """of each link, from its tail to its head"""
 
 
-def network_of(K: HasLMO, x: Floats) -> Network | None:
+def network_of(K: HasLMO, x: Floats) -> DrawnNetwork | None:
     """The network behind a set of flows with the loads of a point; None for other sets."""
     from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow
 
+    graph: Any = K
     if isinstance(K, FlowPolytope):
-        names, tails, heads, loads = K.nodes, K.tails, K.heads, x
+        loads = x
         sources, ends = [K.source], {K.source, K.target}
     elif isinstance(K, MultiFlow):
-        names, tails, heads, loads = K.nodes, K.tails, K.heads, np.asarray(K.loads(x))
+        loads = np.asarray(K.loads(x))
         sources, ends = sorted(set(K.sources.tolist())), {*K.sources.tolist(), *K.targets.tolist()}
     elif isinstance(K, CapacitatedFlow):
-        net = K.network
-        names, tails, heads, loads = net.nodes, net.tails, net.heads, x
-        sources, ends = (
-            np.flatnonzero(net.supply > 0).tolist(),
-            set(np.flatnonzero(net.supply).tolist()),
-        )
+        graph, loads = K.network, x
+        sources = np.flatnonzero(graph.supply > 0).tolist()
+        ends = set(np.flatnonzero(graph.supply).tolist())
     else:
         return None
+    names, tails, heads = graph.nodes, graph.tails, graph.heads
     most = np.sort(np.argsort(-np.abs(loads), kind="stable")[:LINKS])
     if len(tails) > LINKS:
         most = most[np.abs(loads[most]) >= NEGLIGIBLE * np.abs(loads).max()]
@@ -85,7 +84,7 @@ def network_of(K: HasLMO, x: Floats) -> Network | None:
     )
     number = {node: i for i, node in enumerate(used)}
     tail_numbers, head_numbers = (tuple(number[pair[side]] for pair in pairs) for side in (0, 1))
-    return Network(
+    return DrawnNetwork(
         nodes=tuple(str(names[node]) for node in used),
         tails=tail_numbers,
         heads=head_numbers,
@@ -135,7 +134,7 @@ def _layers(
     return tuple(reached.get(node, 0) for node in range(nodes))
 
 
-def layout(network: Network) -> Layout:
+def layout(network: DrawnNetwork) -> Layout:
     """Where everything is."""
     layers: dict[int, list[Any]] = defaultdict(list)
     for node, layer in enumerate(network.layers):
@@ -185,7 +184,7 @@ def _mean(numbers: Sequence[float], otherwise: float) -> float:
     return sum(numbers) / len(numbers) if numbers else otherwise
 
 
-def bends(network: Network) -> list[int]:
+def bends(network: DrawnNetwork) -> list[int]:
     """How many links between the same two nodes came before each: they are drawn beside each
     other.
     """
@@ -197,12 +196,12 @@ def bends(network: Network) -> list[int]:
     return found
 
 
-def drawings(network: Network, color: int, spoken: str) -> str:
+def drawings(network: DrawnNetwork, color: int, alt_text: str) -> str:
     """The network from left to right, and from top to bottom for narrow pages."""
-    return _svg(network, color, spoken, down=False) + _svg(network, color, spoken, down=True)
+    return _svg(network, color, alt_text, down=False) + _svg(network, color, alt_text, down=True)
 
 
-def _svg(network: Network, color: int, spoken: str, *, down: bool) -> str:
+def _svg(network: DrawnNetwork, color: int, alt_text: str, *, down: bool) -> str:
     plan = layout(network)
     places = [place for route in plan.routes for place in route]
     low, high = (end(place[1] for place in places) for end in (min, max))
@@ -239,7 +238,7 @@ def _svg(network: Network, color: int, spoken: str, *, down: bool) -> str:
             network.loads[e],
             [at(place) for place in plan.routes[e]],
             bent[e],
-            written(network),
+            least_written_load(network),
             down,
         )
         for e in order
@@ -247,26 +246,26 @@ def _svg(network: Network, color: int, spoken: str, *, down: bool) -> str:
     nodes = [_node(network, node, *at(place), down) for node, place in plan.nodes.items()]
     return (
         f'<svg class="network {"down" if down else "across"}" viewBox="0 0 {width:.0f} '
-        f'{height:.0f}" role="img" aria-label="{escape(spoken)}" style="--tone: '
+        f'{height:.0f}" role="img" aria-label="{escape(alt_text)}" style="--tone: '
         f'var(--line-{color}); --wide: {width:.0f}px">{"".join(lines + words + nodes)}</svg>'
     )
 
 
 def _link(
-    network: Network, e: int, points: Sequence[Place], bend: int, most: float, down: bool
+    network: DrawnNetwork, e: int, points: Sequence[Place], bend: int, most: float, down: bool
 ) -> str:
     load = network.loads[e]
     share = abs(load) / most
     said = f"{network.nodes[network.tails[e]]} to {network.nodes[network.heads[e]]}: {load:.3g}"
-    look = (
+    drawn = (
         f'class="used" stroke-width="{1.0 + 8.0 * share:.1f}"'
         if share >= NEGLIGIBLE
         else 'stroke-width="1"'
     )
-    return f'<g><title>{escape(said)}</title><path {look} d="{curve(points, bend, down)}"/></g>'
+    return f'<g><title>{escape(said)}</title><path {drawn} d="{curve(points, bend, down)}"/></g>'
 
 
-def written(network: Network) -> float:
+def least_written_load(network: DrawnNetwork) -> float:
     """The least load that is written at its link: all that count where there is room, else the
     large ones.
     """
@@ -312,11 +311,9 @@ def segments(
 def middle(points: Sequence[Place], bend: int, down: bool) -> Place:
     """The middle of a link's middle piece, where its load is written."""
     k = (len(points) - 2) // 2
-    (x0, y0), ((c0, c1), (x1, y1)) = points[k], segments(points, bend, down)[k]
-    return tuple(
-        (a + 3 * b + 3 * c + d) / 8
-        for a, b, c, d in ((x0, c0[0], c1[0], x1), (y0, c0[1], c1[1], y1))
-    )  # type: ignore[return-value]
+    begin, ((first, second), end) = points[k], segments(points, bend, down)[k]
+    x, y = ((begin[i] + 3 * first[i] + 3 * second[i] + end[i]) / 8 for i in (0, 1))
+    return x, y
 
 
 def _load(load: float, points: Sequence[Place], bend: int, least: float, down: bool) -> str:
@@ -326,7 +323,7 @@ def _load(load: float, points: Sequence[Place], bend: int, least: float, down: b
     return f'<text class="load" x="{x:.0f}" y="{y + 3.5:.1f}">{load:.2g}</text>'
 
 
-def _node(network: Network, node: int, x: float, y: float, down: bool) -> str:
+def _node(network: DrawnNetwork, node: int, x: float, y: float, down: bool) -> str:
     name, end = network.nodes[node], ' class="end"' if node in network.ends else ""
     shown = name if len(name) <= 15 else f"{name[:14]}\u2026"
     title = f"<title>{escape(name)}</title>" if shown != name else ""

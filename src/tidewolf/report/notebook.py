@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from tidewolf.core.display import Presenter
-from tidewolf.report import charts as series
-from tidewolf.report.comparison import section
+from tidewolf.report.charts import figures, frontier_figure, standing_curves
+from tidewolf.report.comparison import comparison_section
 from tidewolf.report.page import (
     asset,
     hindsight_warnings,
@@ -33,10 +33,10 @@ def run_html(run: Run) -> str:
         *hindsight_warnings([run]),
         *(note for _, note in learner_notes([run], learner_labels([run]))),
     ]
+    drawn = figures([run], tables=False) if find_spec("matplotlib") else ""
     return _framed(
         results_table([run]),
-        "<section"
-        f' class="figures">{series.figures([run], tables=False) if find_spec("matplotlib") else ""}</section>',
+        f'<section class="figures">{drawn}</section>',
         *(f"<p>{escape(sentence)}</p>" for sentence in said),
     )
 
@@ -46,10 +46,10 @@ def comparison_html(comparison: Comparison) -> str:
     standings, parts = comparison.standings(), []
     for stream in comparison.streams:
         its = [each for each in standings if each.stream == stream]
-        parts.append(section(comparison, stream, its))
+        parts.append(comparison_section(comparison, stream, its))
         if find_spec("matplotlib"):
-            drawn = series.frontier_figure(
-                stream, "mean regret against mean violation a round", series.standing_curves(its)
+            drawn = frontier_figure(
+                stream, "mean regret against mean violation a round", standing_curves(its)
             )
             parts.append(f'<section class="figures">{drawn}</section>')
     return _framed(*parts)

@@ -18,20 +18,19 @@ from typing import TYPE_CHECKING
 from tidewolf.core import checkpoint
 from tidewolf.core.feedback import SEES
 from tidewolf.evaluation.metrics import table_metrics
-from tidewolf.report import charts as series
-from tidewolf.report import trajectory as played
-from tidewolf.report.figures import swatch
-from tidewolf.report.intervals import quick_intervals
-from tidewolf.report.intervals import section as worst_section
-from tidewolf.report.markup import scrolled, table, under
-from tidewolf.report.styles import Look, looks
+from tidewolf.report.charts import figures
+from tidewolf.report.figures import legend_line
+from tidewolf.report.intervals import intervals_section, quick_intervals
+from tidewolf.report.markup import scrolled, table, with_lines
+from tidewolf.report.styles import RunStyle, run_styles
 from tidewolf.report.styles import learner_labels as learner_labels
+from tidewolf.report.trajectory import trajectory_section
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.intervals import Intervals
     from tidewolf.evaluation.run import Run
 
-FORMAT = 1
+PAGE_FORMAT = 1
 _READ = (
     "Regret is the total loss minus that of the best fixed point that keeps every limit in every "
     "round; where that point is known only between two bounds, so is the regret. Violation adds "
@@ -93,8 +92,8 @@ def page(
     matter of linear programs of moderate size. `left_out` says why learners that usually take part
     do not.
     """
-    seen = looks(runs)
-    labels = [look.label for look in seen]
+    seen = run_styles(runs)
+    labels = [style.label for style in seen]
     body = [
         f"<h1>{escape(name)}</h1>",
         f"<p>{escape(about)}</p>",
@@ -105,9 +104,9 @@ def page(
             f'<p class="warning" role="note">{escape(sentence)}</p>'
             for sentence in hindsight_warnings(runs)
         ),
-        f'<section class="figures">{series.figures(runs)}</section>',
-        played.section(runs, entries),
-        worst_section(quick_intervals(runs) if worst is None else worst, seen),
+        f'<section class="figures">{figures(runs)}</section>',
+        trajectory_section(runs, entries),
+        intervals_section(quick_intervals(runs) if worst is None else worst, seen),
         _notes(runs, labels, left_out),
         _experiment(runs, labels, name, seed, experiment),
         footer(date),
@@ -122,7 +121,7 @@ def document(name: str, body: Sequence[str]) -> str:
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, '
         'initial-scale=1"><meta name="generator" content="tidewolf '
         f'{checkpoint.writer()["tidewolf"]}"><meta name="tidewolf-format" '
-        f'content="{FORMAT}"><title>{escape(name)} - tidewolf</title><style>\n{style}</style>'
+        f'content="{PAGE_FORMAT}"><title>{escape(name)} - tidewolf</title><style>\n{style}</style>'
     )
     inside = "\n".join(body)
     return (
@@ -163,17 +162,17 @@ def _without_comparator(run: Run) -> str:
 def results_table(runs: Sequence[Run]) -> str:
     """The headline: what each run came to."""
     titles = ["learner", *(metric.title for metric in table_metrics())]
-    rows = (_row(run, look) for run, look in zip(runs, looks(runs), strict=True))
+    rows = (_row(run, style) for run, style in zip(runs, run_styles(runs), strict=True))
     return scrolled(table(titles, rows, stacked=True), "Results")
 
 
-def _row(run: Run, look: Look) -> tuple[str, ...]:
+def _row(run: Run, style: RunStyle) -> tuple[str, ...]:
     proved = {True: "certificate holds", False: "certificate fails", None: "certificate undecided"}[
         run.certificate.holds
     ]
     return (
-        swatch(look) + under(look.label, f"sees {SEES[run.learner.needs]}", proved),
-        *(under(metric.cell(run), *metric.details(run)) for metric in table_metrics()),
+        legend_line(style) + with_lines(style.label, f"sees {SEES[run.learner.needs]}", proved),
+        *(with_lines(metric.cell(run), *metric.details(run)) for metric in table_metrics()),
     )
 
 
@@ -232,8 +231,10 @@ def _experiment(
 def footer(date: datetime) -> str:
     """Versions, and when the page was written."""
     versions = ", ".join(f"{part} {version}" for part, version in checkpoint.writer().items())
-    return f"<footer>{_facts([('versions', versions), ('written', date.strftime('%Y-%m-%d %H:%M %Z').strip())])}</footer>"
+    written = date.strftime("%Y-%m-%d %H:%M %Z").strip()
+    return f"<footer>{_facts([('versions', versions), ('written', written)])}</footer>"
 
 
 def _facts(facts: Sequence[tuple[str, str]]) -> str:
-    return f"<dl>{''.join(f'<dt>{escape(term)}</dt><dd>{escape(fact)}</dd>' for term, fact in facts)}</dl>"
+    items = (f"<dt>{escape(term)}</dt><dd>{escape(fact)}</dd>" for term, fact in facts)
+    return f"<dl>{''.join(items)}</dl>"

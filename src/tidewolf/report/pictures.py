@@ -18,8 +18,8 @@ from tidewolf.core.errors import InvalidInput, MissingExtra
 from tidewolf.report import network
 from tidewolf.report.charts import Series, all_series, frontiers, standing_curves
 from tidewolf.report.figures import COLORS, Curve, draw_frontiers, draw_lines, places
-from tidewolf.report.styles import Look
-from tidewolf.report.trajectory import Shown, full_colour, shown_runs
+from tidewolf.report.styles import RunStyle
+from tidewolf.report.trajectory import ShownRun, full_colour, shown_runs
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison
@@ -42,10 +42,10 @@ def write_figures(
         figures["frontier"] = plot_frontiers({"Frontier as caution moves": curves})
     shown = shown_runs(runs, entries)
     for each in shown:
-        figures[f"points of {each.look.label}"] = _heat(each, full_colour(shown))
+        figures[f"points of {each.style.label}"] = _heat(each, full_colour(shown))
         net = network.network_of(each.run.learner.hard_set, each.trajectory.mean)
         if net is not None:
-            figures[f"network of {each.look.label}"] = _network(net, each)
+            figures[f"network of {each.style.label}"] = _network(net, each)
     folder.mkdir(parents=True, exist_ok=True)
     files = []
     for name, figure in figures.items():
@@ -110,29 +110,29 @@ def _series(all_of_them: Sequence[Series]) -> Picture:
         draw_lines(axes, each.lines, COLORS)
         axes.set_title(each.title, fontsize="medium")
         named = [
-            f"{line.look.label}: {end}" for line, end in zip(each.lines, each.ends, strict=True)
+            f"{line.style.label}: {end}" for line, end in zip(each.lines, each.ends, strict=True)
         ]
         axes.legend(
-            [_sample(line.look) for line in each.lines], named, frameon=False, fontsize="small"
+            [_sample(line.style) for line in each.lines], named, frameon=False, fontsize="small"
         )
     return figure
 
 
-def _sample(look: Look) -> Any:
+def _sample(style: RunStyle) -> Any:
     """A short piece of a line, for a legend."""
     from matplotlib.lines import Line2D
 
-    dashes = (0, [length / 1.9 for length in look.dashes]) if look.dashes else "solid"
+    dashes = (0, [length / 1.9 for length in style.dashes]) if style.dashes else "solid"
     return Line2D(
-        [], [], color=COLORS[look.hue], alpha=look.strength, linewidth=1.9, linestyle=dashes
+        [], [], color=COLORS[style.hue], alpha=style.strength, linewidth=1.9, linestyle=dashes
     )
 
 
-def _heat(each: Shown, scale: float) -> Picture:
+def _heat(each: ShownRun, scale: float) -> Picture:
     figure, (axes,) = _panels(1, height=max(2.2, 0.9 + 0.2 * len(each.map.entries)))
     values, strength = each.map.values, np.abs(each.map.values) / scale
     image = np.ones((*values.shape, 4))
-    for chosen, color in ((values >= 0, COLORS[each.look.hue]), (values < 0, _NEGATIVE)):
+    for chosen, color in ((values >= 0, COLORS[each.style.hue]), (values < 0, _NEGATIVE)):
         image[chosen, :3] = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     image[..., 3] = np.minimum(1.0, strength)
     rows = len(each.map.entries)
@@ -146,11 +146,13 @@ def _heat(each: Shown, scale: float) -> Picture:
     axes.tick_params(axis="y", length=0)
     axes.spines[:].set_visible(False)
     axes.set_xlabel("round")
-    axes.set_title(f"Where {each.look.label} played; full colour is {scale:.3g}", fontsize="medium")
+    axes.set_title(
+        f"Where {each.style.label} played; full colour is {scale:.3g}", fontsize="medium"
+    )
     return figure
 
 
-def _network(net: network.Network, each: Shown) -> Picture:
+def _network(net: network.DrawnNetwork, each: ShownRun) -> Picture:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path as Outline
 
@@ -168,7 +170,7 @@ def _network(net: network.Network, each: Shown) -> Picture:
             points += [*controls, end]
         outline = Outline(points, [Outline.MOVETO, *[Outline.CURVE4] * (len(points) - 1)])
         color, width = (
-            (COLORS[each.look.hue], 0.8 + 6.0 * share)
+            (COLORS[each.style.hue], 0.8 + 6.0 * share)
             if share >= network.NEGLIGIBLE
             else ("#c5cad1", 0.8)
         )
@@ -181,7 +183,7 @@ def _network(net: network.Network, each: Shown) -> Picture:
                 alpha=0.75 if share >= network.NEGLIGIBLE else 1.0,
             )
         )
-        if abs(load) >= network.written(net) > 0:
+        if abs(load) >= network.least_written_load(net) > 0:
             box = {
                 "boxstyle": "round,pad=0.1",
                 "facecolor": "white",
@@ -213,7 +215,7 @@ def _network(net: network.Network, each: Shown) -> Picture:
         )
     axes.set_axis_off()
     axes.margins(0.06, 0.14)
-    axes.set_title(f"Mean load of every link under {each.look.label}", fontsize="medium")
+    axes.set_title(f"Mean load of every link under {each.style.label}", fontsize="medium")
     return figure
 
 

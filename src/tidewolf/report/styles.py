@@ -19,7 +19,7 @@ DASHES = ((), (6, 3), (2, 2), (8, 3, 2, 3))
 _FAINTEST = 0.6
 
 
-class Look(NamedTuple):
+class RunStyle(NamedTuple):
     """A run's name, hue, dashes, and how strong its colour is."""
 
     label: str = ""
@@ -28,11 +28,13 @@ class Look(NamedTuple):
     strength: float = 1.0
 
 
-def looks(runs: Sequence[Run]) -> list[Look]:
+def run_styles(runs: Sequence[Run]) -> list[RunStyle]:
     """One for each run."""
     labels, kinds = learner_labels(runs), [type(run.learner) for run in runs]
     if not any(_moved(run, runs) for run in runs):
-        return [Look(label, i % HUES, DASHES[i % len(DASHES)]) for i, label in enumerate(labels)]
+        return [
+            RunStyle(label, i % HUES, DASHES[i % len(DASHES)]) for i, label in enumerate(labels)
+        ]
     hues, seen, found = (
         {kind: i for i, kind in enumerate(dict.fromkeys(kinds))},
         Counter[type](),
@@ -41,7 +43,7 @@ def looks(runs: Sequence[Run]) -> list[Look]:
     for label, kind in zip(labels, kinds, strict=True):
         share = seen[kind] / max(1, kinds.count(kind) - 1)
         found.append(
-            Look(
+            RunStyle(
                 label,
                 hues[kind] % HUES,
                 DASHES[seen[kind] % len(DASHES)],

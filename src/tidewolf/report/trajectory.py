@@ -11,44 +11,44 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tidewolf.report import heat, network
-from tidewolf.report.figures import swatch
-from tidewolf.report.markup import numbers
-from tidewolf.report.styles import Look, looks
+from tidewolf.report.figures import legend_entry
+from tidewolf.report.markup import folded
+from tidewolf.report.styles import RunStyle, run_styles
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
     from tidewolf.evaluation.trajectory_summary import TrajectorySummary
     from tidewolf.sets.flows.flow_polytope import Path
 
-MOST = 6
+MAX_RUNS = 6
 """Of more runs, only the first are shown."""
 _PATHS = 12
 
 
-class Shown(NamedTuple):
+class ShownRun(NamedTuple):
     """A run whose points were kept."""
 
-    look: Look
+    style: RunStyle
     run: Run
     trajectory: TrajectorySummary
-    map: heat.Map
+    map: heat.HeatMap
 
 
-def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[Shown]:
+def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[ShownRun]:
     """The first of the runs whose points were kept."""
     return [
-        Shown(look, run, run.trajectory, heat.heat_map(run.trajectory, entries))
-        for run, look in zip(runs[:MOST], looks(runs), strict=False)
+        ShownRun(style, run, run.trajectory, heat.heat_map(run.trajectory, entries))
+        for run, style in zip(runs[:MAX_RUNS], run_styles(runs), strict=False)
         if run.trajectory is not None and run.rounds and run.trajectory.means.size
     ]
 
 
-def full_colour(shown: Sequence[Shown]) -> float:
+def full_colour(shown: Sequence[ShownRun]) -> float:
     """The size that has the full colour in every map: the largest entry of all."""
     return max((float(np.abs(each.map.values).max()) for each in shown), default=0.0) or 1.0
 
 
-def section(runs: Sequence[Run], entries: Sequence[str] = ()) -> str:
+def trajectory_section(runs: Sequence[Run], entries: Sequence[str] = ()) -> str:
     """Everything about where the runs went; nothing where no points were kept."""
     shown = shown_runs(runs, entries)
     if not shown:
@@ -56,7 +56,7 @@ def section(runs: Sequence[Run], entries: Sequence[str] = ()) -> str:
     scale = full_colour(shown)
     maps = "".join(_map(each, scale) for each in shown)
     nets = "".join(_networks(shown))
-    left = f" The first {MOST} of {len(runs)} runs are shown." if len(runs) > MOST else ""
+    left = f" The first {MAX_RUNS} of {len(runs)} runs are shown." if len(runs) > MAX_RUNS else ""
     parts = shown[0].map
     kept = (
         f"the {len(parts.entries)} largest of {len(parts.entries) + parts.left_out:,} entries"
@@ -80,30 +80,29 @@ def section(runs: Sequence[Run], entries: Sequence[str] = ()) -> str:
     )
 
 
-def _map(each: Shown, scale: float) -> str:
+def _map(each: ShownRun, scale: float) -> str:
     return (
-        f"<figure><figcaption><h3>{swatch(each.look)}{escape(each.look.label)}</h3></figcaption>"
-        f"{heat.element(each.map, each.look.hue, scale)}"
-        f"{numbers(heat.heat_table(each.map), each.look.label)}</figure>"
+        f"<figure><figcaption><h3>{legend_entry(each.style)}</h3></figcaption>"
+        f"{heat.element(each.map, each.style.hue, scale)}"
+        f"{folded(heat.heat_table(each.map), each.style.label)}</figure>"
     )
 
 
-def _networks(shown: Sequence[Shown]) -> Iterator[str]:
+def _networks(shown: Sequence[ShownRun]) -> Iterator[str]:
     for each in shown:
         K = each.run.learner.hard_set
         net = network.network_of(K, each.trajectory.mean)
         if net is None:
             return
         paths = network.paths_in_use(K, each.trajectory.means[-1])
-        spoken = f"The network with the mean load of each link under {each.look.label}."
+        alt_text = f"The network with the mean load of each link under {each.style.label}."
         yield (
-            "<figure"
-            f' class="wide"><figcaption><h3>{swatch(each.look)}{escape(each.look.label)}</h3></figcaption>'
-            f"{network.drawings(net, each.look.hue, spoken)}{_paths(paths, each)}</figure>"
+            f'<figure class="wide"><figcaption><h3>{legend_entry(each.style)}</h3></figcaption>'
+            f"{network.drawings(net, each.style.hue, alt_text)}{_paths(paths, each)}</figure>"
         )
 
 
-def _paths(paths: Sequence[Path], each: Shown) -> str:
+def _paths(paths: Sequence[Path], each: ShownRun) -> str:
     if not paths:
         return ""
     begin, end = each.map.begins[-1], each.map.ends[-1]
@@ -119,5 +118,5 @@ def _paths(paths: Sequence[Path], each: Shown) -> str:
     )
     return (
         f'<h4>Paths in use, {when}</h4><ol class="paths" style="--tone: '
-        f'var(--line-{each.look.hue})">{items}</ol>{more}'
+        f'var(--line-{each.style.hue})">{items}</ol>{more}'
     )
