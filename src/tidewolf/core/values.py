@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tidewolf.core.arrays import is_array, to_numpy
-from tidewolf.core.errors import NotSupported
+from tidewolf.core.errors import NotSupported, TidewolfError
 from tidewolf.core.settings import checked, settings_of, validate
 
 IDENTITY = 2
@@ -129,7 +129,9 @@ def _said(value: Value) -> dict[str, Any]:
 
 @cache
 def _defaults(kind: Any) -> dict[str, Any]:
-    """The defaults of a class by name, in the plain form that a value has them in."""
+    """The defaults of a class by name, in the plain form that a value has them in; without those
+    that the class itself refuses, which say that one of two settings is to be given.
+    """
     factories = {f.name: f.default_factory for f in dataclasses.fields(kind)}
     found = {}
     for name, setting in settings_of(kind).items():
@@ -139,7 +141,10 @@ def _defaults(kind: Any) -> dict[str, Any]:
         if (factory := factories.get(name, dataclasses.MISSING)) is not dataclasses.MISSING:
             default = factory()
         elif setting.declared and setting.check is not None and default is not None:
-            default = checked(setting.check, default, name, kind.__name__)
+            try:
+                default = checked(setting.check, default, name, kind.__name__)
+            except TidewolfError:
+                continue
         found[name] = default
     return found
 
