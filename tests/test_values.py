@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Annotated, Any
 
 import array_api_strict as strict
@@ -20,7 +20,7 @@ import tidewolf as tw
 from tidewolf import functions, learners, rivals, sets
 from tidewolf.core.errors import NotSupported
 from tidewolf.core.settings import Number
-from tidewolf.core.values import Value, identity
+from tidewolf.core.values import Value, _said, identity
 from tidewolf.sets import Box, FlowPolytope, Simplex
 
 
@@ -236,3 +236,12 @@ def test_identities_are_the_same_in_another_process_with_another_hash_seed():
     )
     assert found.stdout.split() == here
     assert len(set(here)) == len(here)
+
+
+def test_what_an_identity_leaves_out_is_what_the_constructor_puts_in():
+    """Else a setting could be added that every value then has, and files would be orphaned."""
+    for value in examples():
+        kind: Any = type(value)
+        labels = {f.name: getattr(value, f.name) for f in fields(kind) if f.metadata.get("label")}
+        if kind.__dataclass_params__.init:
+            assert kind(**_said(value), **labels) == value

@@ -130,7 +130,9 @@ def _said(value: Value) -> dict[str, Any]:
 
 @cache
 def _defaults(kind: Any) -> dict[str, Any]:
-    """The defaults of a class by name, in the plain form that a value has them in."""
+    """The defaults of a class by name, in the plain form that a value has them in; without those
+    that the class itself refuses, which say that one of two settings is to be given.
+    """
     factories = {f.name: f.default_factory for f in dataclasses.fields(kind)}
     found = {}
     for name, setting in settings_of(kind).items():
@@ -142,7 +144,7 @@ def _defaults(kind: Any) -> dict[str, Any]:
         elif setting.declared and setting.check is not None and default is not None:
             try:
                 default = checked(setting.check, default, name, kind.__name__)
-            except TidewolfError:  # stands for "not said", as the empty list of a Product does
+            except TidewolfError:
                 continue
         found[name] = default
     return found
