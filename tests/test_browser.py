@@ -193,7 +193,8 @@ def test_a_pointer_near_a_point_of_a_frontier_is_told_its_caution(visit, files, 
         "(figure) => JSON.parse(figure.dataset.tooltip).dots[1]", figure.element_handle()
     )
     assert (
-        hover(page, "figure[data-tooltip*=dots] > svg", (x + 5) / 400, (y + 5) / 270).strip() == words
+        hover(page, "figure[data-tooltip*=dots] > svg", (x + 5) / 400, (y + 5) / 270).strip()
+        == words
     )
     assert "caution 10" in words
 
@@ -216,7 +217,9 @@ def test_colours_stand_out_from_what_is_behind_them(visit, files, scheme):
         assert contrast(look["ink"], look[behind]) >= 7
         assert contrast(look["faint"], look[behind]) >= 4.5
         assert all(contrast(look[f"line-{i}"], look[behind]) >= 3 for i in range(8))
-    ink = page.evaluate('getComputedStyle(document.querySelector("figure[data-tooltip] text")).fill')
+    ink = page.evaluate(
+        'getComputedStyle(document.querySelector("figure[data-tooltip] text")).fill'
+    )
     assert ink == look["ink"]
 
 
