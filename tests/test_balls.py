@@ -686,6 +686,10 @@ def test_sets_on_torch_give_numpys_numbers(kind, dtype):
                 np.testing.assert_allclose(ours.numpy(), numpys, atol=room * max(1.0, K.radius))
 
 
+def test_groups_of_a_table_are_whole_numbers_too():
+    assert GroupBall(np.array([0.0, 0.0, 2.0])) == GroupBall([0, 0, 2])
+
+
 # --- sentences ------------------------------------------------------------------------------------
 
 

@@ -33,7 +33,7 @@ from tidewolf.core.arrays import (
     require_finite,
     to_numpy,
 )
-from tidewolf.core.errors import EmptySet, OracleError, WrongShape, WrongType
+from tidewolf.core.errors import OracleError, WrongShape, WrongType
 from tidewolf.core.jit import Kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Check
@@ -280,8 +280,6 @@ class InnerSets(Check):
 
     def __call__(self, value: Any, what: str) -> tuple[ConvexSet, ...]:
         given = as_items(value, what, "[sets.Simplex(2), sets.L2Ball(3)]")
-        if not given:
-            raise EmptySet(f"{what} must be at least one set: of no sets there are no points.")
         return tuple(InnerSet()(part, f"Each of {what}") for part in given)
 
     def read(self, value: Any) -> tuple[dict[str, Any], ...] | None:

@@ -49,6 +49,8 @@ class GroupNumbers(Numbers):
             raise WrongType(
                 f"{what} must be an array of whole numbers; the rows given have different lengths."
             ) from None
+        if groups.dtype.kind == "f" and _are_whole(groups):
+            groups = groups.astype(np.int64)  # as tables hold them
         if groups.dtype.kind not in "iu":
             raise WrongType(
                 f"{what} must be whole numbers, one for each entry of a point, not of dtype "
@@ -190,6 +192,10 @@ class GroupBall(NormBall, Projectable):
     @cached_property
     def _starts(self) -> Int64s:
         return np.concatenate([[0], np.cumsum(np.bincount(self._labels))])
+
+
+def _are_whole(groups: NDArray) -> bool:
+    return bool(np.all((np.abs(groups) <= 2**53) & (groups == np.rint(groups))))
 
 
 def _numbers(x: Array) -> Floats:

@@ -25,7 +25,7 @@ import numpy as np
 
 from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import as_direction, as_point, frozen, like
-from tidewolf.core.errors import NotSupported, WrongShape
+from tidewolf.core.errors import EmptySet, NotSupported, WrongShape
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import checked, names_in_files
 from tidewolf.core.types import Array, Shape
@@ -289,7 +289,13 @@ class Product(Composed):
 
 def _checked(sets: tuple[ConvexSet, ...], parts: Sequence[ConvexSet]) -> tuple[ConvexSet, ...]:
     more = as_items(parts, "parts of Product", "[sets.Simplex(2), sets.L2Ball(3)]")
-    return checked(InnerSets(), (*sets, *more), "parts", "Product")  # type: ignore[no-any-return]
+    given: tuple[ConvexSet, ...] = checked(InnerSets(), (*sets, *more), "parts", "Product")
+    if not given:
+        raise EmptySet(
+            "parts of Product must be at least one set: of no sets there are no points.",
+            setting="parts",
+        )
+    return given
 
 
 def _blocks(told: list[LinearDescription], sizes: list[int]) -> LinearDescription:
