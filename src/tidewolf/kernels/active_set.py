@@ -70,7 +70,7 @@ def pairwise_steps(gram, weights, slopes, steps, stop):  # type: ignore[no-untyp
 def rescale(weights):  # type: ignore[no-untyped-def]
     """Tiny weights to 0, the rest to sum 1, in place; returns how many these are.
 
-    Naive twin: the last lines of `naive_steps` in tests/test_projection.py.
+    Naive twin: a division by the sum, in tests/test_projection.py.
     """
     total, used = 0.0, 0
     for q in range(len(weights)):
@@ -182,7 +182,7 @@ def run_until_new_vertex(  # type: ignore[no-untyped-def]
 def find_row(rows, count, indices, values, size):  # type: ignore[no-untyped-def]
     """The first of `count` rows that holds just these entries, or -1.
 
-    Naive twin: a comparison of lists, in tests/test_projection.py.
+    Naive twin: rows told by hand, in tests/test_projection.py.
     """
     starts, columns, entries = rows
     for row in range(count):

@@ -12,8 +12,8 @@ def pool_adjacent_violators(y, w, x):  # type: ignore[no-untyped-def]
     """Fill x with the projection of y, sorted downwards, on the permutahedron of w, sorted
     downwards.
 
-    Pool p holds entries first[p] .. first[p + 1] - 1. Naive twin: a quadratic program over all
-    orderings, in tests/test_orders.py.
+    Pool p holds entries first[p] .. first[p + 1] - 1. Naive twin: SciPy's isotonic
+    regression, in tests/test_orders.py.
     """
     mean_y, mean_w = np.empty(len(y)), np.empty(len(y))
     first = np.empty(len(y) + 1, dtype=np.int64)

@@ -98,13 +98,13 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
     array([1., 1., 0.])
     """
 
-    oracle: ClassVar = shortest_path
-
     tails: Annotated[Int32s, Indices("The number of the node where each arc begins.")]
     heads: Annotated[Int32s, Indices("The number of the node where each arc ends.")]
     source: Annotated[int, Count("The number of the node where the flow starts.", least=0)]
     target: Annotated[int, Count("The number of the node where the flow ends.", least=0)]
     nodes: NumberedNames = field(metadata={"label": True})
+
+    oracle: ClassVar = shortest_path
 
     @classmethod
     @names_in_files

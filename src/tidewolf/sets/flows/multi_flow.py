@@ -13,10 +13,12 @@ c)`.
 Oracle: a shortest path for each commodity, all in one pass. With c_j, R_j, L_j, r_j of commodity
 j's unit flows as in flow_polytope.py,
 
-    center     = (demand_j c_j)                 radius^2   = sum_j demand_j^2 R_j^2   exact
-    tangent    commodity by commodity           diameter^2 <= sum_j demand_j^2 min(4 R_j^2, 2 L_j)
-    dimension  = sum of those with a demand
-        inner_radius = min_j demand_j r_j, over those with a choice; exact as r_j is
+    center       = (demand_j c_j)
+    tangent        commodity by commodity
+    dimension    = sum of those with a demand
+    radius^2     = sum_j demand_j^2 R_j^2                            exact
+    diameter^2  <= sum_j demand_j^2 min(4 R_j^2, 2 L_j)
+    inner_radius = min_j demand_j r_j, over those with a choice      exact as r_j is
 """
 
 from __future__ import annotations

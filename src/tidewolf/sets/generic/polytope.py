@@ -96,7 +96,7 @@ class Frame(NamedTuple):
         return self.origin + self.unit * u
 
 
-class AffineHull(NamedTuple):
+class PolytopeInside(NamedTuple):
     """A point c in the inside, orthonormal normals N of the affine hull, and of every row its slack
     at c and |P g|; 0 if it is implied.
     """
@@ -366,7 +366,7 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         return box
 
     @cached_property
-    def _hull(self) -> AffineHull:
+    def _hull(self) -> PolytopeInside:
         G, h, n = self._scaled.G, self._scaled.h, self.shape[0]
         equal = np.column_stack([self._scaled.E, self._scaled.f])
         least = np.zeros(len(h), dtype=bool)
@@ -398,4 +398,6 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
             tight = rows[weights > _COUNTS * weights.max()]
             least[tight] = True  # whatever rounding makes of the equations, the loop ends
             equal = np.vstack([equal, np.column_stack([G[tight], h[tight]])])
-        return AffineHull(base, N, np.where(least, 0.0, h - G @ base), np.where(least, 0.0, reach))
+        return PolytopeInside(
+            base, N, np.where(least, 0.0, h - G @ base), np.where(least, 0.0, reach)
+        )

@@ -23,7 +23,7 @@ def as_links(links: object, what: str = "The edges") -> list[Link]:
         pair = _as_pair(link)
         if pair is None:
             raise WrongType(
-                f"Edge {i} is {link!r}; an edge is a pair (tail, head) of hashable names."
+                f"Edge {i} is {shown(link)}; an edge is a pair (tail, head) of hashable names."
             )
         pairs.append(pair)
     return pairs
@@ -59,7 +59,7 @@ def node_number(node: Hashable, numbers: Mapping[Hashable, int], what: str, sett
     if node not in numbers:
         known = first_names(tuple(numbers))
         raise UnknownNode(
-            f"{what} {node!r} is not a node of the graph, whose nodes are {known}.",
+            f"{what} {shown(node)} is not a node of the graph, whose nodes are {known}.",
             setting=setting,
         )
     return numbers[node]

@@ -49,7 +49,7 @@ class Commodity(NamedTuple):
 
     def called(self, i: int) -> str:
         """How sentences speak of it: its place and its ends."""
-        return f"Commodity {i} ({self.source!r} to {self.target!r})"
+        return f"Commodity {i} ({shown(self.source)} to {shown(self.target)})"
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,8 @@ class Supplies(Check):
                 f"{what} must be a mapping such as {such}, not {shown(value)}."
             ) from None
         return {
-            node: as_number(amount, f"The supply of {node!r}") for node, amount in amounts.items()
+            node: as_number(amount, f"The supply of {shown(node)}")
+            for node, amount in amounts.items()
         }
 
     def read(self, value: Any) -> str | tuple[tuple[str | int, float], ...] | None:
@@ -260,7 +261,7 @@ def _as_commodity(i: int, commodity: Any) -> Commodity:
         hash(asked[:2])
     except TypeError:
         what = "a commodity is (source, target, demand), and perhaps the links it may use"
-        raise WrongType(f"Commodity {i} is {commodity!r}; {what}.") from None
+        raise WrongType(f"Commodity {i} is {shown(commodity)}; {what}.") from None
     demand = as_number(asked.demand, f"{asked.called(i)}: its demand", least=0.0)
     return asked._replace(demand=demand)
 

@@ -1,17 +1,19 @@
 """The permutahedron: the hull of all orderings of a vector w.
 
-    { x : sum x = sum w,  the k largest entries of x sum to at most W_k, k < n }
-                  W_k the sum of the k largest w                                         (Rado 1952)
+    { x : sum x = sum w,  the k largest entries of x sum to at most W_k, k < n }      (Rado 1952)
+
+with W_k the sum of the k largest w.
 
 Oracle: a sort, the largest weight to the smallest entry of the direction; ties go to the earlier
 entry. Center c: the mean of w everywhere. All vertices are alike, and no reordering is farther from
 w than the reverse one (rearrangement inequality):
 
-    radius = ||w - c||        diameter = ||sorted w - reversed||
-        dimension = n - 1, or 0 where all weights are equal
+    radius    = ||w - c||
+    diameter  = ||sorted w - reversed||
+    dimension = n - 1, or 0 where all weights are equal
 
-The inequality of k entries S is at (W_k - k c) / ||P 1_S|| from c within the hull, ||P 1_S||^2 = k
-(n - k)/n; inner_radius is the least.
+The inequality of k entries S is at (W_k - k c) / ||P 1_S|| from c within the hull, with
+||P 1_S||^2 = k (n - k)/n; inner_radius is the least.
 
 Projection of y (Lim and Wright 2016): with y and w sorted downwards, x = y - v, v the nonincreasing
 vector nearest to y - w, which pooling adjacent violators finds. Within a pool of entries B,

@@ -96,8 +96,7 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
     Parameters
     ----------
     edges : iterable of tuple of Hashable
-        The edges of a connected graph, pairs of any hashable names; parallel edges are separate
-        entries of a point, and loops stay at 0.
+        The edges of a connected graph, pairs of hashable names; loops stay at 0.
     nodes : sequence of Hashable, default ()
         What the nodes are called. None given: as the edges call them.
 
@@ -116,10 +115,7 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
         self,
         edges: Annotated[
             Iterable[Link],
-            Links(
-                "The edges of a connected graph, pairs of any hashable names; parallel edges are "
-                "separate entries of a point, and loops stay at 0."
-            ),
+            Links("The edges of a connected graph, pairs of hashable names; loops stay at 0."),
         ],
         nodes: Annotated[
             Sequence[Hashable],

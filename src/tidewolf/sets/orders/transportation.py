@@ -2,14 +2,14 @@
 
     { X >= 0 : row i sums to a_i, column j to b_j },        sum a = sum b = t
 
-Oracle: the simplex method on trees, from the last basis where one is given
-(`transport_plan.py`). Center c = a b'/t. Rows and columns that sum to 0 carry nothing; with p
-and q the others,
+Oracle: the simplex method on trees, from the last basis where one is given (`transport_plan.py`).
+Center c = a b'/t. Rows and columns that sum to 0 carry nothing; with p and q the numbers of others,
 
-    dimension = (p - 1)(q - 1)
-        tangent: rows and columns of the others made to sum to 0, as for the Birkhoff polytope
-    inner_radius = min_ij c_ij / |P E_ij|,  |P E_ij|^2 = (1 - 1/p)(1 - 1/q)
-        exact: the facets are X_ij = 0
+    dimension    = (p - 1)(q - 1)
+    tangent        rows and columns of the others made to sum to 0, as for the Birkhoff polytope
+    inner_radius = min_ij c_ij / |P E_ij|,  |P E_ij|^2 = (1 - 1/p)(1 - 1/q)      exact
+
+where the facets are X_ij = 0.
 
 An entry is at most u_ij = min(a_i, b_j), hence X_ij^2 <= u_ij X_ij, and one oracle call bounds how
 far a convex function can reach:
