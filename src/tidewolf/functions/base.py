@@ -136,8 +136,12 @@ class ArrayBatch(Batch):
         return int(self.__dict__[self.by_round[0]].shape[0])
 
     def view(self, rounds: slice) -> Self:
-        cut = {name: self.__dict__[name][rounds, ...] for name in self.by_round}
-        return self._unchecked(**{**self.__dict__, **cut})
+        view = object.__new__(type(self))  # by hand: every round of a run takes two
+        fields = view.__dict__
+        fields.update(self.__dict__)
+        for name in self.by_round:
+            fields[name] = fields[name][rounds, ...]
+        return view
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self | None:

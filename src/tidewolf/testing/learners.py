@@ -18,13 +18,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, is_dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import eps_of, like, namespace, to_numpy
+from tidewolf.core.arrays import eps_of, like, namespace
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, OtherSettings, TidewolfError, WrongType
 from tidewolf.core.feedback import (
@@ -33,7 +31,6 @@ from tidewolf.core.feedback import (
     FirstOrder,
     FullInformation,
     bandit,
-    first_order,
 )
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.randomness import generator
@@ -42,6 +39,7 @@ from tidewolf.functions import Affine, Batch, Capacity, Linear
 from tidewolf.loop import Played, play
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.sets.base import membership_tolerance
+from tidewolf.testing.bad_feedback import bad_feedback, first_order_at
 from tidewolf.testing.laws import (
     Kept,
     as_floats,
@@ -52,6 +50,7 @@ from tidewolf.testing.laws import (
     require_value,
     run_laws,
 )
+from tidewolf.testing.learner_trial import LearnerTrial, bits_of, points_of, require_same
 
 _ROUNDS = 26
 _TURN = 6
@@ -143,64 +142,6 @@ def hostile_stream(K: HasLMO, rounds: int, seed: int) -> Stream:
     return Stream(Linear(like(C, K.center)), constraints)
 
 
-@dataclass(frozen=True)
-class LearnerTrial:
-    """A learner, the rounds it is tried on, and its run on them."""
-
-    learner: Learner[Any]
-    stream: Stream
-
-    @property
-    def name(self) -> str:
-        return repr(self.learner) if is_dataclass(self.learner) else type(self.learner).__name__
-
-    def played(self, state: Any = None, first: int = 0) -> list[Played]:
-        """The rounds from `first` on, as many at a time as the learner takes."""
-        return list(play(self.learner, self.stream[first:], state))
-
-    def round(self, t: int, state: Any) -> Played:
-        """Round t alone."""
-        return next(play(self.learner, self.stream[t : t + 1], state))
-
-    def one_by_one(
-        self, rounds: range, state: Any = None, *, through_bytes: bool = False
-    ) -> list[Played]:
-        """These rounds, one at a time; `through_bytes` saves and loads the state after each."""
-        run: list[Played] = []
-        for t in rounds:
-            run.append(self.round(t, state))
-            state = (
-                self.learner.load(self.learner.save(run[-1].state))
-                if through_bytes
-                else run[-1].state
-            )
-        return run
-
-    def endless(self) -> Iterator[Played]:
-        """The stream over and over."""
-        state = self.learner.start()
-        while True:
-            for played in play(self.learner, self.stream, state):
-                state = played.state
-                yield played
-
-    @cached_property
-    def run(self) -> list[Played]:
-        return self.played()
-
-    @cached_property
-    def single(self) -> list[Played]:
-        """The run, one round at a time."""
-        return self.one_by_one(range(len(self.stream)))
-
-    @cached_property
-    def moments(self) -> list[tuple[int, Any]]:
-        """Rounds and the states they are played from: the first two, and two in the middle."""
-        states = [self.learner.start(), *(played.state for played in self.single)]
-        half = len(self.stream) // 2
-        return [(t, states[t]) for t in sorted({0, 1, half, min(half + 1, len(self.stream) - 1)})]
-
-
 @law("it prints and compares as what it is")
 def learner_prints_and_compares(trial: LearnerTrial) -> None:
     learner = trial.learner
@@ -239,9 +180,9 @@ def acting_changes_nothing(trial: LearnerTrial) -> None:
     explores = learner.needs is Bandit
     for t, state in trial.moments:
         before, x, k = learner.save(state), learner.act(state), learner.rounds_left(state)
-        gave = _points(trial.single[t], learner)[0]
+        gave = points_of(trial.single[t], learner)[0]
         require(
-            _bits(x) == _bits(gave),
+            bits_of(x) == bits_of(gave),
             f"in round {t} it gives {format_point(x)}, and gave {format_point(gave)}",
         )
         for count in (1, (k + 1) // 2, k):
@@ -251,8 +192,8 @@ def acting_changes_nothing(trial: LearnerTrial) -> None:
                 f"acts(state, {count}) has shape {tuple(points.shape)}",
             )
             for i in range(min(count, len(trial.stream) - t) if explores else count):
-                due = _points(trial.single[t + i], learner)[0] if explores else x
-                same = _bits(points[i, ...]) == _bits(due)
+                due = points_of(trial.single[t + i], learner)[0] if explores else x
+                same = bits_of(points[i, ...]) == bits_of(due)
                 other = "what is played" if explores else "act(state)"
                 require(same, f"acts(state, {count}) differs from {other} in round {t + i}")
         require(learner.save(state) == before, f"act or acts changed the state of round {t}")
@@ -370,7 +311,7 @@ def blocks_are_rounds(trial: LearnerTrial) -> None:
         k = min(learner.rounds_left(state), len(trial.stream) - t)
         points = learner.acts(state, k)
         for i in range(k):
-            x, alone = points[i, ...], _points(trial.single[t + i], learner)[0]
+            x, alone = points[i, ...], points_of(trial.single[t + i], learner)[0]
             off = float(np.abs(as_floats(x) - as_floats(alone)).max())
             if off > room:
                 require(
@@ -411,7 +352,7 @@ def _seen_together(trial: LearnerTrial, t: int, points: Array) -> Feedback:
         part = trial.stream[t : t + k]
         return FullInformation(part.losses, part.constraints)
     if trial.learner.needs is FirstOrder:
-        return together([_seen(trial.stream, t + i, points[i, ...]) for i in range(k)])
+        return together([first_order_at(trial.stream, t + i, points[i, ...]) for i in range(k)])
     parts = [trial.stream[t + i : t + i + 1] for i in range(k)]
     alone = [
         bandit(part.losses, part.constraints, points[i : i + 1, ...])
@@ -428,7 +369,7 @@ def bad_feedback_is_refused(trial: LearnerTrial) -> None:
     learner = trial.learner
     for t, state in trial.moments:
         before = learner.save(state)
-        for what, bad in _bad_feedback(trial, t, state).items():
+        for what, bad in bad_feedback(trial.learner, trial.stream, t, state).items():
             where = f"{what}, in round {t},"
             try:
                 with np.errstate(all="ignore"):
@@ -479,7 +420,7 @@ def the_horizon_may_be_passed(trial: LearnerTrial) -> None:
         return
     known, state = learner.notes(learner.start()), learner.start()
     for played in trial.endless():
-        for i, x in enumerate(_points(played, learner)):
+        for i, x in enumerate(points_of(played, learner)):
             _require_member(learner.hard_set, x, state.t + i)
         state = played.state
         if state.t > 2 * horizon + _ROUNDS:
@@ -537,20 +478,6 @@ LEARNER_LAWS = (
 """Every law, in the order they are tried: what later laws build on comes first."""
 
 
-def require_same(runs: tuple[list[Played], list[Played]], how: str) -> None:
-    """Break the law that is tried at the first update after which two runs play other bits."""
-    for first, second in zip(*runs, strict=True):
-        t = second.state.t
-        if _bits(first.x) != _bits(second.x):
-            played = f"{format_point(second.x)} is played in place of {format_point(first.x)}"
-            require(False, f"{how}, {played} before round {t}")
-        calls, others = first.state.calls, second.state.calls
-        require(
-            calls == others,
-            f"{how}, {others} oracle calls are made in place of {calls} by round {t}",
-        )
-
-
 def _require_member(K: HasLMO, x: Array, t: int) -> None:
     require(
         tuple(x.shape) == K.shape,
@@ -569,95 +496,6 @@ def _require_member(K: HasLMO, x: Array, t: int) -> None:
             not x.flags.writeable,
             f"in round {t} it can be written to; set x.flags.writeable = False",
         )
-
-
-def _bad_feedback(trial: LearnerTrial, t: int, state: Any) -> dict[str, Any]:
-    """Feedback of the kind the learner needs, spoilt in one way each, by what is wrong with it."""
-    learner, part = trial.learner, trial.stream[t : t + 1]
-    left, x = learner.rounds_left(state), learner.act(state)
-    good = _seen(trial.stream, t, x)
-    whole = FullInformation(part.losses, part.constraints)
-    values = Bandit(part.losses.values(x), part.constraints.values(x))
-    bad: dict[str, Any] = {"nothing (None)": None, "text": "up"}
-    for other in (values, whole, good):
-        if not isinstance(other, learner.needs):
-            bad[f"{type(other).__name__} feedback"] = other
-    if learner.needs is FirstOrder:
-        return bad | _bad_first_order(good, x, left)
-    if learner.needs is Bandit:
-        return bad | _bad_bandit(values.constraint_values, x, left)
-    return bad | _bad_full_information(trial.stream, whole, x, left)
-
-
-def _bad_first_order(seen: FirstOrder, x: Array, left: int) -> dict[str, Any]:
-    good = seen._replace(violation=1.0, constraint_slope=1.0)
-    bad: dict[str, Any] = {}
-    for name in ("loss_gradient", "constraint_gradient"):
-        bad[f"a NaN in the {name}"] = good._replace(**{name: x * math.nan})
-        bad[f"an infinite {name}"] = good._replace(**{name: like(np.full(x.shape, math.inf), x)})
-        bad[f"a {name} of another shape"] = good._replace(**{name: _wide(x)})
-    for number in (-1.0, math.nan, math.inf):
-        bad[f"a violation of {number}"] = good._replace(violation=number)
-    for k in (0, left + 1):
-        bad[_too_many(k, left)] = good._replace(rounds=k)
-    return bad
-
-
-def _bad_bandit(values: Array, x: Array, left: int) -> dict[str, Any]:
-    two = namespace(x).stack([values, values])
-    spoilt = {
-        "a NaN": values * math.nan,
-        "an infinite number": values + math.inf,
-        "minus infinity": values - math.inf,
-        "a second axis": two,
-        "one value more": two[:, 0],
-        "a number alone": 1.0,
-    }
-    bad: dict[str, Any] = {}
-    for name in Bandit._fields:
-        for what, wrong in spoilt.items():
-            bad[f"{what} in the {name}"] = Bandit(values, values)._replace(**{name: wrong})
-    for k in (0, left + 1):
-        bad[_too_many(k, left)] = Bandit(like(np.zeros(k), x), like(np.zeros(k), x))
-    return bad
-
-
-def _bad_full_information(
-    stream: Stream, whole: FullInformation, x: Array, left: int
-) -> dict[str, Any]:
-    other = Linear(_wide(x)[None, ...])
-    bad = {
-        "functions of another shape": FullInformation(other, other),
-        "feedback on no round": FullInformation(whole.losses[:0], whole.constraints[:0]),
-    }
-    if left < len(stream):
-        more = stream[: left + 1]
-        bad[_too_many(left + 1, left)] = FullInformation(more.losses, more.constraints)
-    return bad
-
-
-def _too_many(rounds: int, left: int) -> str:
-    return f"feedback on {rounds} rounds where 1 to {left} are due"
-
-
-def _wide(x: Array) -> Array:
-    """An array with one axis more than a point."""
-    return like(np.ones((*x.shape, 2)), x)
-
-
-def _points(played: Played, learner: Learner[Any]) -> list[Array]:
-    """The different points played."""
-    return (
-        [played.x[i, ...] for i in range(played.x.shape[0])]
-        if learner.needs is Bandit
-        else [played.x]
-    )
-
-
-def _seen(stream: Stream, t: int, x: Array) -> FirstOrder:
-    """The first-order feedback on round t at x."""
-    losses, constraints = stream.losses[t : t + 1], stream.constraints[t : t + 1]
-    return first_order(losses, constraints, x, constraints.values(x))
 
 
 def _others(learner: Learner[Any]) -> Iterator[tuple[str, Learner[Any]]]:
@@ -695,8 +533,3 @@ def _record(learner: Learner[Any], run: list[Played], stream: Stream) -> Record:
         ends=np.cumsum([int(played.losses.shape[0]) for played in run]),
         measures=np.array([learner.measures(played.state) for played in run]).reshape(len(run), -1),
     )
-
-
-def _bits(x: Array) -> tuple[Any, ...]:
-    array = np.ascontiguousarray(to_numpy(x))
-    return array.shape, array.dtype.str, array.tobytes()

@@ -18,13 +18,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import eps_of, like
+from tidewolf.core.arrays import norm
 from tidewolf.core.errors import NotFinite, WrongShape, WrongType
 from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array, Floats
@@ -48,9 +46,8 @@ from tidewolf.testing.laws import (
     require_value,
     run_laws,
 )
+from tidewolf.testing.set_trial import SetTrial
 
-_AXES = 24
-"""Along how many axes of a large set directions are tried."""
 _SMALL = 400
 """Up to how many entries `tangent` is applied to a whole basis."""
 _SOLVER = 1e-6
@@ -90,123 +87,6 @@ def check_set(K: ConvexSet, *, seed: int = 0, kept: Kept | None = None) -> None:
         )
     trial = SetTrial(K, seed)
     run_laws(SET_LAWS, trial, trial.name, kept)
-
-
-class Asked(NamedTuple):
-    """A direction and the oracle's answer, in float64."""
-
-    d: Floats
-    v: Floats
-
-
-@dataclass(frozen=True)
-class SetTrial:
-    """A set, what it is asked, and what it answers; numbers are float64 on the host, rounded to
-    what the set's dtype holds.
-    """
-
-    K: ConvexSet
-    seed: int
-
-    @property
-    def name(self) -> str:
-        return repr(self.K) if is_dataclass(self.K) else type(self.K).__name__
-
-    def given(self, x: Floats) -> Array:
-        """A fresh array as the set is given it."""
-        return like(x.copy(), self.K.center)
-
-    def rounded(self, x: Floats) -> Floats:
-        return as_floats(self.given(x))
-
-    def lmo(self, d: Floats) -> Floats:
-        return as_floats(self.K.lmo(self.given(d)))
-
-    def tangent(self, d: Floats) -> Floats:
-        return as_floats(self.K.tangent(self.given(d)))
-
-    def excess(self, x: Floats) -> float:
-        return float(self.K.excess(self.given(x)))
-
-    def oracle_error(self, d: Floats) -> float:
-        """By how much the oracle says that its answer may fall short."""
-        return self.K.answer(self.given(d)).error
-
-    def slack(self, d: Floats) -> float:
-        """What rounding may do to <d, member>."""
-        return self.eps * _norm(d) * self.size
-
-    def square_slack(self, a: Floats, b: Floats) -> float:
-        """What rounding may do to products of members with one another and with a and b."""
-        return self.eps * max(1.0, self.size) ** 2 * max(1.0, _norm(a) + _norm(b))
-
-    def allowed(self, x: Floats) -> float:
-        """The excess a member may have by rounding."""
-        return membership_tolerance(self.given(x), self.K.radius)
-
-    def require_member(self, x: Floats, clause: str) -> None:
-        """Break the law that is tried, unless x is a member; its excess is told after `clause`."""
-        excess = self.excess(x)
-        require(excess <= self.allowed(x), f"{clause} excess {excess:.3g}")
-
-    @cached_property
-    def center(self) -> Floats:
-        return as_floats(self.K.center)
-
-    @cached_property
-    def eps(self) -> float:
-        return 1e4 * eps_of(self.K.center)
-
-    @cached_property
-    def size(self) -> float:
-        """How large members are: the scale of rounding errors in them."""
-        return max(self.K.radius, _norm(self.center)) or 1.0
-
-    def normals(self, purpose: str, count: int) -> list[Floats]:
-        rng = generator(self.seed, f"check set: {purpose}")
-        return [self.rounded(rng.standard_normal(self.K.shape)) for _ in range(count)]
-
-    @cached_property
-    def axes(self) -> list[Floats]:
-        """Plus and minus the unit arrays; some of them when there are many."""
-        n = math.prod(self.K.shape)
-        chosen = generator(self.seed, "check set: axes").permutation(n)[:_AXES]
-        return [
-            sign * unit
-            for i in chosen
-            for unit in [np.eye(1, n, i).reshape(self.K.shape)]
-            for sign in (1.0, -1.0)
-        ]
-
-    @cached_property
-    def directions(self) -> list[Floats]:
-        """Random, tied, along the axes, zero, huge and tiny."""
-        rng = generator(self.seed, "check set: ties")
-        ties = [rng.integers(-1, 2, self.K.shape).astype(np.float64) for _ in range(4)]
-        huge = 1e150 if eps_of(self.K.center) < 1e-10 else 1e15
-        far = [scale * d for d in self.normals("scales", 2) for scale in (huge, 1 / huge)]
-        return [
-            *self.normals("directions", 12),
-            *ties,
-            *self.axes,
-            np.zeros(self.K.shape),
-            np.ones(self.K.shape),
-            *map(self.rounded, far),
-        ]
-
-    @cached_property
-    def answers(self) -> list[Asked]:
-        return [Asked(d, self.lmo(d)) for d in self.directions]
-
-    @cached_property
-    def members(self) -> list[Floats]:
-        """The center, the answers, and mixtures of them."""
-        corners = np.stack([self.center, *(v for _, v in self.answers)])
-        rng = generator(self.seed, "check set: mixtures")
-        mixtures = [
-            np.tensordot(rng.dirichlet(np.full(len(corners), 0.1)), corners, 1) for _ in range(12)
-        ]
-        return [self.rounded(x) for x in (*corners, *mixtures)]
 
 
 @law("its center is a read-only member")
@@ -342,7 +222,7 @@ def answers_match_the_linear_program(trial: SetTrial) -> None:
             f"a linear program over the description has no solution in direction {format_point(d)}",
         )
         assert program is not None
-        room = max(_SOLVER, trial.eps) * _norm(d) * max(1.0, trial.size)
+        room = max(_SOLVER, trial.eps) * norm(d) * max(1.0, trial.size)
         require(
             program - room <= value <= program + trial.oracle_error(d) + room,
             f"in direction {format_point(d)} it reaches {value:.9g}, the program {program:.9g}",
@@ -354,7 +234,7 @@ def radius_bounds(trial: SetTrial) -> None:
     K = trial.K
     far = [_farthest(trial, trial.center, d) for d in trial.normals("far", 3)]
     for z in [*trial.members, *far]:
-        away = _norm(z - trial.center)
+        away = norm(z - trial.center)
         require(
             away <= K.radius + trial.eps * trial.size,
             f"{format_point(z)} is {away:.6g} away, radius is {K.radius:.6g}",
@@ -366,7 +246,7 @@ def diameter_bounds(trial: SetTrial) -> None:
     K = trial.K
     for d, v in trial.answers:
         for w in (trial.lmo(-d), _farthest(trial, v, d)):
-            apart = _norm(v - w)
+            apart = norm(v - w)
             require(
                 apart <= K.diameter + trial.eps * trial.size,
                 f"{format_point(v)} and {format_point(w)} are {apart:.6g} apart, diameter is "
@@ -378,21 +258,21 @@ def diameter_bounds(trial: SetTrial) -> None:
 def tangent_projects(trial: SetTrial) -> None:
     a, b = trial.normals("tangents", 2)
     Ta, Tb = trial.tangent(a), trial.tangent(b)
-    room = trial.eps * (_norm(a) + _norm(b))
+    room = trial.eps * (norm(a) + norm(b))
     require(
         Ta.shape == trial.K.shape,
         f"tangent answers shape {Ta.shape}, points have shape {trial.K.shape}",
     )
-    linear = _norm(trial.tangent(trial.rounded(2 * a - b)) - 2 * Ta + Tb)
+    linear = norm(trial.tangent(trial.rounded(2 * a - b)) - 2 * Ta + Tb)
     require(
         linear <= 3 * room,
         f"it is not linear: tangent(2a - b) differs from 2 tangent(a) - tangent(b) by {linear:.3g}",
     )
-    twice = _norm(trial.tangent(Ta) - Ta)
+    twice = norm(trial.tangent(Ta) - Ta)
     require(twice <= room, f"it is not idempotent: applied twice it moves by another {twice:.3g}")
     skew = abs(float(np.vdot(Ta, b) - np.vdot(a, Tb)))
     require(
-        skew <= room * (_norm(a) + _norm(b)), f"it is not symmetric: <Ta, b> - <a, Tb> = {skew:.3g}"
+        skew <= room * (norm(a) + norm(b)), f"it is not symmetric: <Ta, b> - <a, Tb> = {skew:.3g}"
     )
 
 
@@ -437,8 +317,8 @@ def excess_tells_members(trial: SetTrial) -> None:
             ("beyond the best answer to its own direction", along),
             ("off the affine hull", d - along),
         ):
-            length = _norm(out)
-            if length > math.sqrt(trial.eps) * _norm(d):
+            length = norm(out)
+            if length > math.sqrt(trial.eps) * norm(d):
                 x = (trial.lmo(along) if out is along else trial.center) - trial.size * out / length
                 excess = trial.excess(x)
                 require(
@@ -453,7 +333,7 @@ def inner_ball_is_inside(trial: SetTrial) -> None:
         return
     for d in [*trial.axes, *trial.normals("ball", 12)]:
         u = trial.tangent(d)
-        length = _norm(u)
+        length = norm(u)
         if length > math.sqrt(trial.eps):
             x = trial.center + K.inner_radius * u / length
             clause = f"inner_radius is {K.inner_radius:.6g}, and {format_point(x)} has"
@@ -518,7 +398,7 @@ def vertices_agree(trial: SetTrial) -> None:
         start = trial.given(x)
         dense = as_floats(vertex.dense(start))
         gaps = {
-            "lmo": np.vdot(d, dense - v) / (_norm(d) or 1.0),
+            "lmo": np.vdot(d, dense - v) / (norm(d) or 1.0),
             "inner": vertex.inner(trial.given(e)) - np.vdot(dense, e),
             "distance2": (
                 vertex.distance2(start, float(np.vdot(x, x))) - np.vdot(x - dense, x - dense)
@@ -590,7 +470,7 @@ def projections_are_nearest(trial: SetTrial) -> None:
     if not isinstance(K, Projectable):
         return
     for z in trial.members[-6:]:
-        moved = _norm(as_floats(K.project(trial.given(z))) - z)
+        moved = norm(as_floats(K.project(trial.given(z))) - z)
         require(
             moved <= trial.eps * max(1.0, trial.size),
             f"the member {format_point(z)} is moved by {moved:.3g}",
@@ -603,7 +483,7 @@ def projections_are_nearest(trial: SetTrial) -> None:
             trial.require_member(p, f"{projected}, with")
             gap = float(np.vdot(y - p, trial.lmo(p - y) - p))
             require(
-                gap <= trial.eps * max(1.0, trial.size) * max(1.0, _norm(y - p)),
+                gap <= trial.eps * max(1.0, trial.size) * max(1.0, norm(y - p)),
                 f"{projected}, and a nearer member exists (gap {gap:.3g})",
             )
 
@@ -614,7 +494,7 @@ def answers_match_the_projection(trial: SetTrial) -> None:
         return
     for d, v in trial.answers:
         if np.any(d):
-            far = trial.center - 100 * trial.size * (d / _norm(d))
+            far = trial.center - 100 * trial.size * (d / norm(d))
             p = as_floats(trial.K.project(trial.given(far)))
             gap = float(np.vdot(d, v - p))
             require(
@@ -639,13 +519,13 @@ def relaxations_come_no_farther(trial: SetTrial) -> None:
             f"a {given.dtype} point is answered as a {type(answer).__name__} of {answer.dtype}",
         )
         relaxed = as_floats(answer)
-        again = _norm(as_floats(K.relax(trial.given(relaxed))) - relaxed)
+        again = norm(as_floats(K.relax(trial.given(relaxed))) - relaxed)
         require(
             again <= trial.eps * max(1.0, trial.size),
             f"relaxed twice, {format_point(y)} moves by another {again:.3g}",
         )
         for z in trial.members:
-            before, after = _norm(y - z), _norm(relaxed - z)
+            before, after = norm(y - z), norm(relaxed - z)
             room = trial.eps * max(1.0, trial.size + before)
             require(
                 after <= before + room,
@@ -706,7 +586,3 @@ def _minimum(description: LinearDescription, d: Floats) -> float | None:
     cost = cost if of.lift is None else of.lift.T @ cost
     found = linprog(cost, of.A_ub, of.b_ub, of.A_eq, of.b_eq, bounds, method="highs")
     return float(found.fun) + shift if found.status == 0 else None
-
-
-def _norm(x: Floats) -> float:
-    return float(np.linalg.norm(x))
