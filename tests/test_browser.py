@@ -192,10 +192,8 @@ def test_a_pointer_near_a_point_of_a_frontier_is_told_its_caution(visit, files, 
     x, y, _, words = page.evaluate(
         "(figure) => JSON.parse(figure.dataset.tooltip).dots[1]", figure.element_handle()
     )
-    assert (
-        hover(page, "figure[data-tooltip*=dots] > svg", (x + 5) / 400, (y + 5) / 270).strip()
-        == words
-    )
+    said = hover(page, "figure[data-tooltip*=dots] > svg", (x + 5) / 400, (y + 5) / 270)
+    assert said.strip() == words
     assert "caution 10" in words
 
 

@@ -15,11 +15,6 @@ import tidewolf as tw
 
 PUBLIC = dict(public())
 DECLARED = dict(documented())
-NOT_YET = {
-    "tidewolf",
-}
-"""Packages whose names do not all teach themselves yet."""
-PUBLIC = {path: thing for path, thing in PUBLIC.items() if path.rpartition(".")[0] not in NOT_YET}
 
 
 @pytest.mark.parametrize("path", PUBLIC)

@@ -26,7 +26,7 @@ def test_parts_are_the_means_of_their_rounds(lengths, seed, one_each):
         kept.see(points, length)
         assert (points == before).all()
         played += list(np.broadcast_to(points, (length, 2, 3)))
-    assert len(kept.ends) == len(kept.means) == min(rounds, trajectory_summary.PARTS)
+    assert len(kept.ends) == len(kept.means) == min(rounds, trajectory_summary.MAX_PARTS)
     assert kept.ends[-1] == rounds
     assert np.ptp(kept.ends - kept.begins) <= 1
     for begin, end, mean in zip(kept.begins, kept.ends, kept.means, strict=True):
@@ -35,7 +35,7 @@ def test_parts_are_the_means_of_their_rounds(lengths, seed, one_each):
 
 
 def test_large_points_have_fewer_parts_and_never_none(monkeypatch):
-    monkeypatch.setattr(trajectory_summary, "ROOM", 100)
+    monkeypatch.setattr(trajectory_summary, "MAX_NUMBERS", 100)
     assert TrajectorySummary(1000, (5, 5)).means.shape == (4, 5, 5)
     assert TrajectorySummary(1000, (7, 101)).means.shape == (1, 7, 101)
     assert TrajectorySummary(0, (3,)).means.shape == (0, 3)

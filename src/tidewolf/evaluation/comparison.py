@@ -24,13 +24,13 @@ from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_flag, as_path, is_text, shown
 from tidewolf.core.arrays import as_number
 from tidewolf.core.display import presenter_of
-from tidewolf.core.errors import BrokenFile, InvalidInput, MissingExtra, NewerFormat
+from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat
 from tidewolf.core.feedback import who_sees_what
 from tidewolf.core.values import Value
-from tidewolf.evaluation.formatting import aligned, finite_or_none, plain_interval
+from tidewolf.evaluation.formatting import aligned, data_frame, finite_or_none, plain_interval
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
 
-FORMAT = 2
+COMPARISON_FORMAT = 2
 RIVAL = "SinhaVaze"
 """Whom the others are measured by, where it takes part: exact projections."""
 FILES = ("comparison.json", "comparison.csv")
@@ -330,7 +330,7 @@ class Comparison(Value):
     def summary(self) -> dict[str, Any]:
         """Everything as plain data; infinite ends are None."""
         return {
-            "format": FORMAT,
+            "format": COMPARISON_FORMAT,
             "rival": self.rival,
             "streams": [
                 {**v._asdict(), "lower": finite_or_none(v.lower), "upper": finite_or_none(v.upper)}
@@ -370,10 +370,10 @@ class Comparison(Value):
         path = as_path(folder, "The folder of a comparison") / FILES[0]
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            if data["format"] > FORMAT:
+            if data["format"] > COMPARISON_FORMAT:
                 raise NewerFormat(
-                    f"{path} has format {data['format']}; this tidewolf reads up to {FORMAT}. "
-                    "Install a newer tidewolf."
+                    f"{path} has format {data['format']}; this tidewolf reads up to "
+                    f"{COMPARISON_FORMAT}. Install a newer tidewolf."
                 )
             lowers = [_end(v["lower"], v["feasible"] is not False) for v in data["streams"]]
             venues = tuple(
@@ -402,13 +402,7 @@ class Comparison(Value):
 
     def to_pandas(self) -> Any:
         """One row for each run, as a pandas DataFrame."""
-        try:
-            from pandas import DataFrame
-        except ImportError:
-            raise MissingExtra(
-                'to_pandas needs pandas, not installed here; type: pip install "tidewolf[app]"'
-            ) from None
-        return DataFrame(self._rows())
+        return data_frame(self._rows())
 
     def plot(self) -> Any:
         """The frontiers of every stream: a matplotlib Figure, which a notebook shows."""
@@ -532,7 +526,7 @@ def _microseconds(standing: Standing) -> str:
     return f"{1e6 * statistics.median(point.seconds for point in standing.points):.0f}"
 
 
-COLUMNS = (
+STANDING_COLUMNS = (
     StandingColumn("calls", "calls", _over_points(".3g", lambda point: point.calls)),
     StandingColumn("regret", "regret", _over_points(".4g", lambda point: point.regret)),
     StandingColumn("violation", "violation", _over_points(".3g", lambda point: point.violation)),
@@ -544,14 +538,14 @@ COLUMNS = (
     ),
     StandingColumn("us a round", "us", _microseconds),
 )
-HEAD = ("learner", *(column.title for column in COLUMNS))
-NARROW_HEAD = ("learner", *(column.narrow_title for column in COLUMNS))
+HEAD = ("learner", *(column.title for column in STANDING_COLUMNS))
+NARROW_HEAD = ("learner", *(column.narrow_title for column in STANDING_COLUMNS))
 
 
 def cells(standing: Standing) -> tuple[str, ...]:
     """A standing as a row under HEAD."""
     budget = "" if standing.budget is None else f" at {standing.budget:g}"
-    numbers = (column.cell(standing) if standing.points else "none" for column in COLUMNS)
+    numbers = (column.cell(standing) if standing.points else "none" for column in STANDING_COLUMNS)
     return (f"{standing.learner}{budget}", *numbers)
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
+
+from tidewolf.core.errors import MissingExtra
 
 
 def number(x: float | None) -> str:
@@ -75,3 +78,14 @@ def finite_or_none(x: float | None) -> float | None:
 def plain_interval(ends: tuple[float, float] | None) -> dict[str, float | None] | None:
     """An interval as JSON has it; infinite ends are None."""
     return ends and {"lower": finite_or_none(ends[0]), "upper": finite_or_none(ends[1])}
+
+
+def data_frame(data: Any, index_name: str | None = None) -> Any:
+    """A pandas DataFrame of rows or columns, its index named."""
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        raise MissingExtra(
+            'to_pandas needs pandas, not installed here; type: pip install "tidewolf[app]"'
+        ) from None
+    return DataFrame(data).rename_axis(index_name)

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 ALLOWED = 0.005
 """What counts as on the frontier: this share of the comparator's mean loss."""
-SLACK = 1.1
+VIOLATION_SLACK = 1.1
 """A rival's point may break limits by this much more than ours and still be held against it."""
 
 
@@ -52,7 +52,7 @@ class Point(NamedTuple):
 
 def gap(ours: Point, rival: Sequence[Point], scale: float) -> float:
     """By how much our regret is above the rival's best at our violation, as a share of `scale`."""
-    near = [point.regret for point in rival if point.violation <= SLACK * ours.violation]
+    near = [point.regret for point in rival if point.violation <= VIOLATION_SLACK * ours.violation]
     best = (
         min(near) if near else min(rival, key=lambda point: (point.violation, point.regret)).regret
     )
@@ -63,14 +63,11 @@ def shortfall(ours: Sequence[Point], rival: Sequence[Point], scale: float) -> fl
     """By how much the rival's worst matched point is out of our reach, as a share of `scale`;
     infinite where we are never as careful.
     """
-    return max(
-        _share(
-            _least(point.regret for point in ours if point.violation <= SLACK * q.violation)
-            - q.regret,
-            scale,
-        )
-        for q in rival
-    )
+    found = []
+    for theirs in rival:
+        careful = (p.regret for p in ours if p.violation <= VIOLATION_SLACK * theirs.violation)
+        found.append(_share(_least(careful) - theirs.regret, scale))
+    return max(found)
 
 
 def saving(ours: Sequence[Point], rival: Sequence[Point]) -> float:

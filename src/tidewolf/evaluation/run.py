@@ -14,9 +14,10 @@ from tidewolf.core.arguments import as_callback, shown
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.display import presenter_of
-from tidewolf.core.errors import MissingExtra, NotSupported, WrongType
+from tidewolf.core.errors import NotSupported, WrongType
 from tidewolf.core.types import Floats
 from tidewolf.evaluation.certificate import UNSEEN, Audit, Certificate, certify
+from tidewolf.evaluation.formatting import data_frame
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.metrics import plain_metrics, round_columns
 from tidewolf.evaluation.recording import Recording, RunProgress
@@ -226,13 +227,7 @@ class Run(Record):
             One row for each round: loss, violation, oracle calls, distance, and the regret so far
             where it is known.
         """
-        try:
-            from pandas import DataFrame, RangeIndex
-        except ImportError:
-            raise MissingExtra(
-                'to_pandas needs pandas, not installed here; type: pip install "tidewolf[app]"'
-            ) from None
-        return DataFrame(round_columns(self), index=RangeIndex(self.rounds, name="round"))
+        return data_frame(round_columns(self), "round")
 
     def plot(self) -> Any:
         """Regret, violation and oracle calls as they add up.

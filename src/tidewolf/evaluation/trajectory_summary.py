@@ -2,7 +2,7 @@
 grow with them.
 
     part p = rounds floor(p T/P) to floor((p + 1) T/P) - 1,   mean_p = the mean of x_t over part p,
-    P = min(T, PARTS, ROOM/entries)
+    P = min(T, MAX_PARTS, MAX_NUMBERS/entries)
 
 A mean of members is a member. Points are added up in their own array library and leave it once a
 part.
@@ -18,9 +18,9 @@ import numpy as np
 from tidewolf.core.arrays import like, namespace, to_numpy
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 
-PARTS = 120
+MAX_PARTS = 120
 """At most so many parts."""
-ROOM = 1 << 22
+MAX_NUMBERS = 1 << 22
 """At most so many numbers in all, or one point where that is larger."""
 
 
@@ -28,7 +28,7 @@ class TrajectorySummary:
     """The means so far; complete once every round was seen."""
 
     def __init__(self, rounds: int, shape: Shape) -> None:
-        parts = min(rounds, PARTS, max(1, ROOM // max(1, math.prod(shape))))
+        parts = min(rounds, MAX_PARTS, max(1, MAX_NUMBERS // max(1, math.prod(shape))))
         self.ends: Int64s = np.arange(1, parts + 1) * rounds // max(1, parts)
         """after how many rounds each part ends"""
         self.means: Floats = np.zeros((parts, *shape))

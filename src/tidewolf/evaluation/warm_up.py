@@ -29,7 +29,7 @@ from tidewolf.sets import L2Ball, Product
 from tidewolf.sets.base import ConvexSet
 from tidewolf.sets.calculus.image import Image
 
-ROUNDS = 24
+WARM_UP_ROUNDS = 24
 
 
 def needs(learner: Learner[Any], stream: Stream) -> Hashable:
@@ -48,12 +48,12 @@ def small_runs(learner: Learner[Any], stream: Stream, state: Any) -> Iterator[tu
     if _numbers(K.center) != _numbers(learner.hard_set.center):
         K = K.to(learner.hard_set.center)
     rng, center = np.random.default_rng(0), K.center
-    slopes = like(rng.normal(size=(ROUNDS, *K.shape)), center)
-    limits: Any = Affine(-slopes, like(-0.1 * rng.random(ROUNDS), center))
+    slopes = like(rng.normal(size=(WARM_UP_ROUNDS, *K.shape)), center)
+    limits: Any = Affine(-slopes, like(-0.1 * rng.random(WARM_UP_ROUNDS), center))
     if isinstance(stream.constraints, Capacity):
         most = 0.9 * float(to_numpy(center).max())
-        limits = Capacity(like(np.full((ROUNDS, *K.shape), most), center))
-    for example in kind.examples(K, ROUNDS)[:2]:
+        limits = Capacity(like(np.full((WARM_UP_ROUNDS, *K.shape), most), center))
+    for example in kind.examples(K, WARM_UP_ROUNDS)[:2]:
         yield example, Stream(Linear(slopes), limits)
 
 

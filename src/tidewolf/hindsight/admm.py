@@ -29,7 +29,7 @@ from tidewolf.functions.base import Halfspaces
 from tidewolf.functions.range import Range
 from tidewolf.functions.squared import Squared
 from tidewolf.hindsight.curved_task import CurvedTask
-from tidewolf.hindsight.task import HindsightTask, Solution, flat
+from tidewolf.hindsight.task import HindsightTask, Solution, flattened
 from tidewolf.sets.base import Projectable
 
 _GAP = 1e-6
@@ -54,7 +54,7 @@ class AlternatingDirections:
         if not isinstance(task.part.constraints, Range) or not isinstance(task.K, Projectable):
             return False
         at_home = type(task.K.center) is np.ndarray
-        return at_home and float(task.limits(flat(task.K.center)).max()) < 0.0
+        return at_home and float(task.limits(flattened(task.K.center)).max()) < 0.0
 
     def solve(self, task: HindsightTask) -> Solution:
         """The best point found, drawn within the limits, and the Z and multipliers of the best
@@ -64,12 +64,12 @@ class AlternatingDirections:
         K, pieces = task.K, task.pieces
         assert isinstance(K, Projectable)
         assert pieces is not None
-        entries, center = _entries(task), flat(task.K.center)
+        entries, center = _entries(task), flattened(task.K.center)
         n, s, rho = entries.n, entries.s, entries.rho
         Z, U, signs = center, np.zeros_like(center), _signs(pieces)
         upper, lower, found = np.inf, -np.inf, Solution(center, np.zeros(len(pieces.b)), None, Z)
         for iteration in range(1, _ITERATIONS + 1):
-            X = flat(K.project((Z + U).reshape(K.shape)))
+            X = flattened(K.project((Z + U).reshape(K.shape)))
             Z = np.clip((s + rho * (X - U)) / (n + rho), entries.low, entries.high)
             d, U = rho * (X - U - Z), U + Z - X
             if iteration % _CHECK_EVERY and iteration < _ITERATIONS:

@@ -36,7 +36,7 @@ from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.hindsight.linear_task import LinearTask
-from tidewolf.hindsight.task import HindsightTask, Solution, flat, moved_inside, positive
+from tidewolf.hindsight.task import HindsightTask, Solution, flattened, moved_inside, positive
 from tidewolf.sets.base import Polyhedral
 
 _GAP, CALLS = 1e-6, 200
@@ -117,7 +117,7 @@ class _Bundle:
         self.atoms = (vertex.table() if self.atoms is None else self.atoms).append(
             vertex, len(self.f)
         )
-        x = flat(vertex.dense(task.K.center))
+        x = flattened(vertex.dense(task.K.center))
         self.f = np.append(self.f, task.c @ x / (self.cost * self.radius))
         self.r = np.column_stack(
             [self.r, (task.A[rows, :] @ x - task.b[rows]) / (self.norms[rows] * self.radius)]
@@ -135,7 +135,7 @@ class _Bundle:
         self.rows = np.concatenate([self.rows, rows])
 
     def point(self, weights: Floats) -> Floats:
-        return flat(self.atoms.combine(weights, self.task.K.center))
+        return flattened(self.atoms.combine(weights, self.task.K.center))
 
     def breaches(self, weights: Floats) -> Floats:
         """How far a combination is above each row."""

@@ -25,7 +25,7 @@ from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions.base import Halfspaces, PiecewiseLinear
 from tidewolf.functions.chain import Chain
 from tidewolf.functions.custom import Custom
-from tidewolf.hindsight.task import HindsightTask, flat, require_moderate, with_exact_oracle
+from tidewolf.hindsight.task import HindsightTask, flattened, require_moderate, with_exact_oracle
 
 
 class LagrangianBound(NamedTuple):
@@ -76,7 +76,7 @@ class CurvedTask(HindsightTask):
         """g_i for every i."""
         if self.pieces is not None:
             return np.asarray(self.pieces.A @ x - self.pieces.b)
-        return flat(self.part.constraints.values(self.unflattened(x)))
+        return flattened(self.part.constraints.values(self.unflattened(x)))
 
     def limit_slope(self, x: Floats, lam: Floats) -> Floats:
         """sum_i lam_i grad g_i."""
@@ -89,13 +89,13 @@ class CurvedTask(HindsightTask):
         if self.pieces is not None:
             rows = self.pieces.A[some, :]
             return np.asarray(rows if isinstance(rows, np.ndarray) else rows.toarray())
-        gradients = flat(self.part.constraints.gradients(self.unflattened(x)))
+        gradients = flattened(self.part.constraints.gradients(self.unflattened(x)))
         some_gradients: Floats = gradients.reshape(len(self.part), -1)[some]
         return some_gradients
 
     def steepness(self, x: Floats) -> float:
         """|grad F| within the affine hull."""
-        return float(np.linalg.norm(flat(self.K.tangent(self.unflattened(self.slope(x))))))
+        return float(np.linalg.norm(flattened(self.K.tangent(self.unflattened(self.slope(x))))))
 
     def limit_steepness(self, x: Floats) -> float:
         """The largest |grad g_t|."""
@@ -128,16 +128,16 @@ class CurvedTask(HindsightTask):
             + float(np.linalg.norm(slope)) * (float(np.linalg.norm(x)) + self.K.radius)
         )
         rounding = 2.0 * (x.size + len(self.part)) * eps_of(direction) * terms
-        return LagrangianBound(value - rounding, flat(answer.vertex.dense(self.K.center)))
+        return LagrangianBound(value - rounding, flattened(answer.vertex.dense(self.K.center)))
 
     def _breach(self, x: Floats, point: Array) -> tuple[float, float]:
-        values = flat(self.part.constraints.values(point))
+        values = flattened(self.part.constraints.values(point))
         size = np.abs(values) + self.part.constraints.slopes(point) * np.linalg.norm(x)
         return float(values.max()), float(size.max())
 
     def _weighted(self, batch: Batch, x: Floats, weights: Floats) -> Floats:
         point = self.unflattened(x)
-        return flat(batch.subgradient(point, like(weights, point)))
+        return flattened(batch.subgradient(point, like(weights, point)))
 
 
 def _require_moderate(task: CurvedTask) -> None:

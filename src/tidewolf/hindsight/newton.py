@@ -23,7 +23,7 @@ from tidewolf.core.arrays import eps_of, to_numpy
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import Floats
 from tidewolf.hindsight.curved_task import CurvedTask
-from tidewolf.hindsight.task import HindsightTask, Solution, flat, moved_inside, positive
+from tidewolf.hindsight.task import HindsightTask, Solution, flattened, moved_inside, positive
 
 _GAP, _ITERATIONS = 1e-7, 100
 """Relative to how far the total is from that of the center, or to 1e-3 |grad F| R where that is
@@ -55,7 +55,7 @@ class NewtonSteps:
         """
         assert isinstance(task, CurvedTask)
         search = _Search(task)
-        inside = search.minimise(flat(task.K.center), costs=False)
+        inside = search.minimise(flattened(task.K.center), costs=False)
         if inside.point is None:
             return Solution(None, np.zeros(len(task.rounds)), inside.lam, inside.anchor)
         search.inside = inside.point
@@ -74,7 +74,7 @@ class _Search:
 
     def __init__(self, task: CurvedTask) -> None:
         self.task = task
-        center = flat(task.K.center)
+        center = flattened(task.K.center)
         self.atoms = center[None, :]
         self.used = np.zeros(0, dtype=np.int64)
         # at the center itself slopes may be 0

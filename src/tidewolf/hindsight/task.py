@@ -143,6 +143,6 @@ def moved_inside(x: Floats, inside: Floats, breach: float, margin: float) -> Flo
     return x + min(1.0, 2.0 * breach / (breach + margin)) * (inside - x)
 
 
-def flat(x: Array) -> Floats:
+def flattened(x: Array) -> Floats:
     """A point as a flat array of NumPy, in float64."""
     return np.asarray(to_numpy(x), dtype=np.float64).reshape(-1)

@@ -141,8 +141,9 @@ def framed(title: str, about: str, made: Drawing, legend: str, shown: str) -> st
     tooltip = escape(json.dumps(made.tooltip, separators=(",", ":"), allow_nan=False))
     more = folded(shown, title) if shown else ""
     return (
-        f'<figure data-tooltip="{tooltip}"><figcaption><h2>{escape(title)}</h2><p>{escape(about)}</p>'
-        f'</figcaption>{made.svg}<ul class="legend">{legend}</ul>{more}</figure>'
+        f'<figure data-tooltip="{tooltip}"><figcaption><h2>{escape(title)}</h2>'
+        f"<p>{escape(about)}</p></figcaption>{made.svg}"
+        f'<ul class="legend">{legend}</ul>{more}</figure>'
     )
 
 
