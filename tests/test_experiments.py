@@ -621,6 +621,10 @@ def test_graph_files_make_every_set_that_is_made_of_links(network, numbers):
     assert both == tw.sets.MultiFlow.from_edges(
         LINKS, [("SEA", "NYC", 2.0), ("SFO", "HOU", 0.5)], lengths=np.arange(1.0, 8.0)
     )
+    ring = '[set]\ngraph = [["a", "b"], ["b", "c"]]\nsource = "c"\ntarget = "a"\n'
+    assert load_set(network, ring + "directed = false\n" + SMALL) == (
+        tw.sets.FlowPolytope.from_edges([("b", "a"), ("c", "b")], source="c", target="a")
+    )
     pairs = '[set]\nkind = "Matching"\ngraph = [["a", 1], ["b", 1]]\n'
     assert load_set(network, pairs + SMALL) == tw.sets.Matching([("a", 1), ("b", 1)])
 
@@ -680,6 +684,14 @@ def test_sets_made_of_sets_are_tables_within_tables(network):
         (
             '[set]\nkind = "Matching"\ngraph = [["a"]]\n',
             "line 3, column 1: graph is the name of a graph's file, or a list of [tail, head]",
+        ),
+        (
+            '[set]\ngraph = [["a", "b"]]\nsource = "a"\ntarget = "b"\nlengths = "km"\n',
+            "line 5, column 1: lengths is a column of a graph's file, and this graph is a list",
+        ),
+        (
+            '[set]\ngraph = [["a", "b"]]\nsupplies = [["a", 1], ["a", 1]]\nupper = 1\n',
+            "line 3, column 1: a node has two supplies; give it their sum.",
         ),
         ('[set]\ngraph = "links.csv"\n', "line 1, column 1: [set] needs a kind; there are"),
         (

@@ -164,20 +164,31 @@ def build_on_links(choice: Choice, place: Place) -> LinkSet:
 def _graph(given: Mapping[str, Any], known: Keys, place: Place) -> tuple[Graph, str]:
     """The graph of a file, or the links themselves; and what sentences call it."""
     told = given["graph"]
-    if not isinstance(told, str):
-        places = tuple(
-            place.within("graph", i).words().removesuffix(": ") for i in range(len(told))
-        )
-        return Graph(told, {}, 0, names=("",) * len(told), places=places), "the graph"
-    path = Path(told)
-    require_file(path, place.within("graph"))
-    columns = [
-        value
+    columns = {
+        key: value
         for key, value in given.items()
         if isinstance(value, str) and (key == "lengths" or isinstance(known[key].check, Numbers))
-    ]
-    directed = given.get("directed") if carries_flow(known) else True
-    return read_graph(path, numbers=columns, directed=directed), str(path)
+    }
+    if isinstance(told, str):
+        path = Path(told)
+        require_file(path, place.within("graph"))
+        directed = given.get("directed") if carries_flow(known) else True
+        return read_graph(path, numbers=list(columns.values()), directed=directed), str(path)
+    for key in columns:
+        raise InvalidInput(
+            f"{place.within(key).words()}{key} is a column of a graph's file, and this graph is a "
+            "list of links."
+        )
+    return _listed(told, given.get("directed", True), place.within("graph")), "the graph"
+
+
+def _listed(links: Sequence[Any], directed: bool, place: Place) -> Graph:
+    """The graph of a list of links, each in both directions where it is not directed."""
+    places = tuple(place.within(i).words().removesuffix(": ") for i in range(len(links)))
+    back = () if directed else tuple((head, tail) for tail, head in links)
+    names = ("",) * (len(links) + len(back))
+    ways = 1 if directed else 2
+    return Graph((*links, *back), {}, 0, names=names, places=places * ways, both_ways=not directed)
 
 
 class _Nodes(NamedTuple):
@@ -201,11 +212,6 @@ def _value(setting: Setting, value: Any, graph: Graph, nodes: _Nodes, place: Pla
     if isinstance(check, Links):
         return graph.links
     if isinstance(check, Numbers) and isinstance(value, str):
-        if value not in graph.numbers:
-            raise InvalidInput(
-                f"{place.words()}{value!r} is no column of {nodes.graph}, which is no file; give "
-                "the numbers themselves."
-            )
         return graph.numbers[value]
     if isinstance(check, Node):
         return nodes.find(value, f"the {setting.key}", place)
@@ -221,7 +227,10 @@ def _value(setting: Setting, value: Any, graph: Graph, nodes: _Nodes, place: Pla
         ]
     if isinstance(check, Supplies):
         rows = _rows(value, ("node", "supply"), place)
-        return {nodes.find(row[0], "which has a supply", place): row[1] for row in rows}
+        supplies = {nodes.find(row[0], "which has a supply", place): row[1] for row in rows}
+        if len(supplies) < len(rows):
+            raise InvalidInput(f"{place.words()}a node has two supplies; give it their sum.")
+        return supplies
     return value_of(setting, value, place)
 
 

@@ -247,7 +247,7 @@ def _from_parquet(path: Path) -> Table:
         if column.null_count:
             row = next(i for i, cell in enumerate(column) if not cell.is_valid)
             raise InvalidInput(
-                f'{path}, row {row}, column "{name}": the cell is empty, and every cell needs a'
+                f'{path}, row {row + 1}, column "{name}": the cell is empty, and every cell needs a'
                 " number."
             )
     arrays = [column.to_numpy() for column in table.columns]
@@ -312,8 +312,8 @@ def _held(kind: Any) -> str:
 def _of_arrays(
     times: Any, columns: tuple[str, ...], values: Floats, path: Path, name: str
 ) -> Table:
-    """A table of arrays, whose rows are counted from 0."""
-    places = [f"{path}, row {i}" for i in range(len(values))]
+    """A table of arrays, whose rows are counted from 1."""
+    places = [f"{path}, row {i}" for i in range(1, len(values) + 1)]
     wrong = np.argwhere(~np.isfinite(values))
     if len(wrong):
         i, j = wrong[0]

@@ -170,7 +170,7 @@ class Supplies(Check):
 class ArcBounds(Numbers):
     """Bounds of what arcs carry: one number for all, or one for each."""
 
-    words: ClassVar[str] = "a number, a list of numbers, or the name of a table"
+    words: ClassVar[str] = "a number, a list of numbers, or a column of the graph's file"
 
     def __call__(self, value: Any, what: str) -> Floats:
         try:
