@@ -235,7 +235,7 @@ def packed(value: Any) -> bytes:
     spec = _pack(value, arrays)
     kinds = [(array.dtype.str, array.shape) for array in arrays.values()]
     return (
-        json.dumps([spec, kinds]).encode()
+        json.dumps([spec, kinds], separators=(",", ":")).encode()
         + b"\n"
         + b"".join(array.tobytes() for array in arrays.values())
     )

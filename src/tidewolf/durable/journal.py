@@ -60,6 +60,7 @@ class Journal(Generic[S]):
         read_only: bool,
     ) -> None:
         self.path, self.learner = as_path(path, "The path of a session").resolve(), learner
+        self._log = Path(f"{self.path}-wal")
         self._every = as_count(snapshot_every, "snapshot_every")
         self._keep_history, self._read_only = (
             as_flag(keep_history, "keep_history"),
@@ -203,7 +204,7 @@ class Journal(Generic[S]):
         for stale in (
             fresh,
             Path(f"{fresh}-journal"),
-            Path(f"{self.path}-wal"),
+            self._log,
             Path(f"{self.path}-shm"),
         ):
             stale.unlink(missing_ok=True)
@@ -227,7 +228,7 @@ class Journal(Generic[S]):
                 "so the observation was not kept. Put it back from a copy, or save(path) what "
                 "this session knows, and open a session again."
             )
-        for path in (self.path, Path(f"{self.path}-wal")):  # the log is made by the first commit
+        for path in (self.path, self._log):  # the log is made by the first commit
             if path not in self._files and (inode := _inode(path)) is not None:
                 self._files[path] = inode
 

@@ -152,16 +152,19 @@ def make(db: sqlite3.Connection, settings: str, state: bytes, written_by: str) -
 
 
 def read_head(db: sqlite3.Connection) -> Head:
-    names = ", ".join(Head._fields)
-    return Head(*db.execute(f"SELECT {names} FROM head").fetchone())
+    return Head(*db.execute(_READ_HEAD).fetchone())
 
 
 def write_head(db: sqlite3.Connection, head: Head) -> None:
-    db.execute(f"UPDATE head SET {', '.join(f'{name} = ?' for name in Head._fields)}", head)
+    db.execute(_WRITE_HEAD, head)
 
 
 def add(db: sqlite3.Connection, row: Row) -> None:
     db.execute("INSERT INTO observations VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+
+_READ_HEAD = f"SELECT {', '.join(Head._fields)} FROM head"
+_WRITE_HEAD = f"UPDATE head SET {', '.join(f'{name} = ?' for name in Head._fields)}"
 
 
 def replace_snapshot(db: sqlite3.Connection, head: Head, state: bytes) -> None:
