@@ -26,8 +26,8 @@ class Quadratic(ArrayBatch):
     Parameters
     ----------
     P : array
-        The matrices, symmetric and positive semidefinite: of shape (rounds, n, n), or (n, n) where
-        one serves all rounds.
+        The matrices, symmetric and positive semidefinite: of shape (rounds, n, n), or (n, n)
+        where one serves all rounds.
     q : array
         The linear parts, of shape (rounds, n).
     r : array, optional

@@ -46,8 +46,8 @@ class Range(EntryBatch, PiecewiseLinear):
     high : array
         The upper bounds, of the same shape.
     places : array
-        The entries they are for, as places in the flattened point, of the same shape; -1 where a
-        round has fewer entries than others.
+        The entries they are for, as places in the flattened point, of the same shape; -1 where
+        a round has fewer entries than others.
     sides : tuple of int
         The shape of a point, such as (users, items).
 

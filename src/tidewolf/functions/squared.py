@@ -42,8 +42,8 @@ class Squared(EntryBatch):
     targets : array
         What was seen, of shape (rounds, most entries a round).
     places : array
-        Where it was seen, as places in the flattened point, of the same shape; -1 where a round has
-        fewer entries than others.
+        Where it was seen, as places in the flattened point, of the same shape; -1 where a round
+        has fewer entries than others.
     sides : tuple of int
         The shape of a point, such as (users, items).
 

@@ -142,32 +142,32 @@ class BanditPrimalDual(WithConstants[State], Explorer[State]):
         The set that every played point belongs to; it knows an `inner_radius`, within which to
         explore.
     horizon : int, optional
-        How many rounds will be played. None: unknown; it starts from 256 and restarts with twice as
-        many whenever they are over. Unit: rounds.
+        How many rounds will be played. None: unknown; it starts from 256 and restarts with
+        twice as many whenever they are over. Unit: rounds.
     calls_per_round : float, default 1.0
-        How often the set's oracle may be asked, on average over the rounds so far; calls that are
-        not spent are kept for later. None only with the paper's constants, whose projections take
-        the calls they need. Unit: oracle calls a round.
+        How often the set's oracle may be asked, on average over the rounds so far; calls that
+        are not spent are kept for later. None only with the paper's constants, whose
+        projections take the calls they need. Unit: oracle calls a round.
     loss_lipschitz : float, optional
-        The largest slope a loss may have, on average over rounds seen together; steeper ones are
-        refused. None: learned from what is seen, and nothing is promised beforehand.
-    constraint_lipschitz : float, optional
-        The largest slope a constraint may have, on average over rounds seen together; steeper ones
+        The largest slope a loss may have, on average over rounds seen together; steeper ones
         are refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper
+        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
     loss_size : float, optional
-        The largest absolute value a loss may have; larger ones are refused. None: half the range
-        seen so far, and nothing is promised beforehand.
+        The largest absolute value a loss may have; larger ones are refused. None: half the
+        range seen so far, and nothing is promised beforehand.
     constraint_size : float, optional
-        The largest absolute value a constraint may have; larger ones are refused. None: the largest
-        breach seen so far, and nothing is promised beforehand.
+        The largest absolute value a constraint may have; larger ones are refused. None: the
+        largest breach seen so far, and nothing is promised beforehand.
     block : int, optional
-        How many rounds are played at a point before it moves. None: chosen for the horizon and the
-        budget of calls. Unit: rounds.
+        How many rounds are played at a point before it moves. None: chosen for the horizon and
+        the budget of calls. Unit: rounds.
     seed : int, default 0
         The seed of the directions in which it explores.
     constants : BanditPrimalDualConstants, optional
-        The paper's constants, as `BanditPrimalDual.theorem` gives them. None: steps that need no
-        units, on a budget of calls.
+        The paper's constants, as `BanditPrimalDual.theorem` gives them. None: steps that need
+        no units, on a budget of calls.
 
     Examples
     --------

@@ -79,25 +79,25 @@ class LyapunovDescent(Projecting[State], BlockLearner[State]):
     K : HasLMO
         The set that every played point belongs to.
     horizon : int, optional
-        How many rounds will be played, which a promise needs. None: unknown, which costs next to
-        nothing: nothing restarts. Unit: rounds.
+        How many rounds will be played, which a promise needs. None: unknown, which costs next
+        to nothing: nothing restarts. Unit: rounds.
     caution : float, default 10.0
         How much limits weigh against losses: larger values break limits less and cost more.
     calls_per_round : float, default 1.0
-        How often the set's oracle may be asked, on average over the rounds so far; calls that are
-        not spent are kept for later. Unit: oracle calls a round.
+        How often the set's oracle may be asked, on average over the rounds so far; calls that
+        are not spent are kept for later. Unit: oracle calls a round.
     tolerance : float, optional
-        The squared distance of the played point from its companion that projections aim at, as a
-        share of radius^2. None: 1e-3, or 1e-3 calls_per_round^(-6/5) with more than one call a
-        round.
+        The squared distance of the played point from its companion that projections aim at, as
+        a share of radius^2. None: 1e-3, or 1e-3 calls_per_round^(-6/5) with more than one call
+        a round.
     block : int, default 1
         How many rounds are played at a point before it moves. Unit: rounds.
     loss_lipschitz : float, optional
-        The largest slope a loss may have, on average over rounds seen together; steeper ones are
-        refused. None: learned from what is seen, and nothing is promised beforehand.
-    constraint_lipschitz : float, optional
-        The largest slope a constraint may have, on average over rounds seen together; steeper ones
+        The largest slope a loss may have, on average over rounds seen together; steeper ones
         are refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper
+        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
 
     Examples
     --------

@@ -99,27 +99,27 @@ class PrimalDual(WithTheorem[State], Projecting[State], BlockLearner[State]):
     K : HasLMO
         The set that every played point belongs to.
     horizon : int, optional
-        How many rounds will be played. None: unknown; it starts from 256 and restarts with twice as
-        many whenever they are over. Unit: rounds.
+        How many rounds will be played. None: unknown; it starts from 256 and restarts with
+        twice as many whenever they are over. Unit: rounds.
     calls_per_round : float, default 1.0
-        How often the set's oracle may be asked, on average over the rounds so far; calls that are
-        not spent are kept for later. None only with the paper's constants, whose projections take
-        the calls they need. Unit: oracle calls a round.
+        How often the set's oracle may be asked, on average over the rounds so far; calls that
+        are not spent are kept for later. None only with the paper's constants, whose
+        projections take the calls they need. Unit: oracle calls a round.
     loss_lipschitz : float, optional
-        The largest slope a loss may have, on average over rounds seen together; steeper ones are
-        refused. None: learned from what is seen, and nothing is promised beforehand.
-    constraint_lipschitz : float, optional
-        The largest slope a constraint may have, on average over rounds seen together; steeper ones
+        The largest slope a loss may have, on average over rounds seen together; steeper ones
         are refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper
+        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
     block : int, optional
-        How many rounds are played at a point before it moves. None: chosen for the horizon and the
-        budget of calls. Unit: rounds.
+        How many rounds are played at a point before it moves. None: chosen for the horizon and
+        the budget of calls. Unit: rounds.
     tolerance : float, default 0.001
-        The squared distance of the played point from its companion that calls left over are spent
-        on, as a share of radius^2.
+        The squared distance of the played point from its companion that calls left over are
+        spent on, as a share of radius^2.
     constants : PrimalDualConstants, optional
-        The paper's constants, as `PrimalDual.theorem` gives them. None: steps that need no units,
-        on a budget of calls.
+        The paper's constants, as `PrimalDual.theorem` gives them. None: steps that need no
+        units, on a budget of calls.
 
     Examples
     --------

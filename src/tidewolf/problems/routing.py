@@ -125,8 +125,8 @@ def routing(
     seed : int, default 0
         Where the random numbers start.
     feasible : bool, default True
-        Whether some decision meets every round. False: a weekly outage, first in rounds 24 to 39
-        counted from 0, leaves none.
+        Whether some decision meets every round. False: a weekly outage, first in rounds 24 to
+        39 counted from 0, leaves none.
 
     Returns
     -------

@@ -70,16 +70,16 @@ class ProjectedPrimalDual(ProjectsExactly[State], Restarting[State], EveryRound[
     K : ConvexSet
         The set that every played point belongs to; it has a projection or a linear description.
     horizon : int, optional
-        How many rounds will be played. None: unknown; it starts from 256 and restarts with twice as
-        many whenever they are over. Unit: rounds.
+        How many rounds will be played. None: unknown; it starts from 256 and restarts with
+        twice as many whenever they are over. Unit: rounds.
     caution : float, default 10.0
         How much limits weigh against losses: larger values break limits less and cost more.
     loss_lipschitz : float, optional
-        The largest slope a loss may have, on average over rounds seen together; steeper ones are
-        refused. None: learned from what is seen, and nothing is promised beforehand.
-    constraint_lipschitz : float, optional
-        The largest slope a constraint may have, on average over rounds seen together; steeper ones
+        The largest slope a loss may have, on average over rounds seen together; steeper ones
         are refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper
+        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
 
     Examples
     --------

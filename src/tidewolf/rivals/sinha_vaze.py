@@ -56,16 +56,16 @@ class SinhaVaze(ProjectsExactly[State], EveryRound[State]):
     K : ConvexSet
         The set that every played point belongs to; it has a projection or a linear description.
     horizon : int, optional
-        How many rounds will be played, which a promise needs. None: unknown, which costs next to
-        nothing: nothing restarts. Unit: rounds.
+        How many rounds will be played, which a promise needs. None: unknown, which costs next
+        to nothing: nothing restarts. Unit: rounds.
     caution : float, default 10.0
         How much limits weigh against losses: larger values break limits less and cost more.
     loss_lipschitz : float, optional
-        The largest slope a loss may have, on average over rounds seen together; steeper ones are
-        refused. None: learned from what is seen, and nothing is promised beforehand.
-    constraint_lipschitz : float, optional
-        The largest slope a constraint may have, on average over rounds seen together; steeper ones
+        The largest slope a loss may have, on average over rounds seen together; steeper ones
         are refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper
+        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
 
     Examples
     --------

@@ -51,8 +51,8 @@ class WarmUp(Learner[State]):
     K : ConvexSet
         The set that every played point belongs to; it has a linear description.
     horizon : int, optional
-        How many rounds will be played; a twentieth of them is the window where none is given. None:
-        256. Unit: rounds.
+        How many rounds will be played; a twentieth of them is the window where none is given.
+        None: 256. Unit: rounds.
     window : int, optional
         How many rounds it learns from. None: a twentieth of the horizon. Unit: rounds.
 

@@ -66,8 +66,8 @@ class GroupBall(NormBall, Projectable):
     Parameters
     ----------
     groups : array
-        A whole number for each entry, in the shape of a point: entries with the same number form a
-        group.
+        A whole number for each entry, in the shape of a point: entries with the same number
+        form a group.
     tau : float, default 1.0
         What the norm of a member is at most.
     weights : array, optional

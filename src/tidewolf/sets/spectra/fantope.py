@@ -75,11 +75,11 @@ class Fantope(SymmetricSpectral):
     k : int, default 1
         What the eigenvalues add up to: the rank of a vertex.
     tolerance : float, default 0.01
-        How far an iterative answer may be above the minimum, as a share of the spectral norm of the
-        direction times the sum of the eigenvalues (of the singular values) of a vertex.
+        How far an iterative answer may be above the minimum, as a share of the spectral norm of
+        the direction times the sum of the eigenvalues (of the singular values) of a vertex.
     failure : float, default 1e-06
-        The chance that an iterative answer which is not certified is worse than its error says. 1
-        promises nothing, and is quick.
+        The chance that an iterative answer which is not certified is worse than its error says.
+        1 promises nothing, and is quick.
     certified : bool, default False
         Whether the error of an iterative answer is proved by a Cholesky factor.
     dense : int, default 300
