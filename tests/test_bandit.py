@@ -32,7 +32,8 @@ from tidewolf.core.randomness import gaussian_rows
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners import bandit_primal_dual
 from tidewolf.learners.bandit_primal_dual import BanditPrimalDual
-from tidewolf.methods.steps import one_point, thresholds
+from tidewolf.methods import exploring
+from tidewolf.methods.steps import thresholds
 from tidewolf.methods.steps.one_point import centred, combined, directions
 from tidewolf.methods.steps.saddle import saddle_steps
 from tidewolf.projection import ActiveSet, afp_paper
@@ -138,7 +139,7 @@ def test_explorers_broken_on_purpose_are_caught(monkeypatch):
             assert sentence in broken("acts", changed, patch, learner)
     with monkeypatch.context() as patch:
         patch.setattr(
-            one_point,
+            exploring,
             "require_bandit",
             lambda seen, most: Bandit(*(np.nan_to_num(np.atleast_1d(v)) for v in seen)),
         )
@@ -722,7 +723,10 @@ def test_below_the_thaw_nothing_moves_no_oracle_is_called_and_a_warning_says_so(
     assert run.final_state.point.x.tobytes() == K.center.tobytes()
     assert len(run.notes) == 2
     assert learner.promise() == (None, None, " ".join(run.notes))
-    assert str(thresholds.bandit_condition(*learner._given)) in run.notes[1]
+    assert (
+        str(thresholds.bandit_condition(K.radius, K.inner_radius, K.dimension, *learner.assumed))
+        in run.notes[1]
+    )
 
 
 def test_between_thaw_and_condition_only_the_condition_is_missing():
