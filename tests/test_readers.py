@@ -375,7 +375,7 @@ def test_graphs_that_are_missing_empty_or_in_parts(tmp_path):
         UnreachableTarget, match="No way leads from '1' to '4': 2 of 4 nodes can be reached"
     ):
         parts.dag("1", "4")
-    with pytest.raises(UnknownNode, match="The target .x. is not a node of the graph"):
+    with pytest.raises(UnknownNode, match=r"The target .x. is not a node of the graph"):
         parts.dag("1", "x")
     with pytest.raises(InvalidInput, match="The links have no km; ask for it"):
         parts.dag("1", "2", "km")
