@@ -53,7 +53,7 @@ from tidewolf.methods.settings import (
     HardSetK,
     Horizon,
     LossLipschitz,
-    Tolerance,
+    ProjectionTolerance,
 )
 from tidewolf.methods.steps.drift import (
     DRIFT_ACCURACY,
@@ -161,7 +161,7 @@ class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
     loss_lipschitz: LossLipschitz = None
     constraint_lipschitz: ConstraintLipschitz = None
     block: BlockLength = None
-    tolerance: Tolerance = 1e-3
+    tolerance: ProjectionTolerance = 1e-3
     constants: Annotated[
         DriftPlusPenaltyConstants | None,
         Constants(
