@@ -55,7 +55,7 @@ def test_a_saved_state_returns_to_its_library_and_goes_on():
     learner = tw.LyapunovDescent(K, horizon=40)
     *_, half = tw.play(learner, stream[:20])
     again = learner.load(learner.save(half.state))
-    assert type(again.y) is type(K.center)
+    assert type(again.point.y) is type(K.center)
     for whole, resumed in zip(
         tw.play(learner, stream[20:], half.state), tw.play(learner, stream[20:], again), strict=True
     ):

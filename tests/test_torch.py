@@ -205,7 +205,7 @@ def test_a_saved_state_returns_to_torch_and_goes_on(name):
     learner = tw.LyapunovDescent(K, horizon=40)
     *_, half = tw.play(learner, stream[:20])
     again = learner.load(learner.save(half.state))
-    assert isinstance(again.y, torch.Tensor)
+    assert isinstance(again.point.y, torch.Tensor)
     for whole, resumed in zip(
         tw.play(learner, stream[20:], half.state), tw.play(learner, stream[20:], again), strict=True
     ):
