@@ -468,7 +468,7 @@ class Bare(tw.LyapunovDescent):  # type: ignore[misc]
 
     needs: ClassVar = tw.LyapunovDescent.needs
 
-    def companion(self, state: Any) -> None:
+    def last_projection(self, state: Any) -> None:
         return None
 
     def slopes(self, state: Any) -> None:
