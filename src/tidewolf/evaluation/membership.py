@@ -150,6 +150,8 @@ class Membership:
 
 
 def active_set(state: Any) -> ActiveSet | None:
-    """The convex combination among the parts of a state."""
-    parts = state if isinstance(state, tuple) else ()
-    return next((part for part in parts if isinstance(part, ActiveSet)), None)
+    """The convex combination among the parts of a state, or of a record inside it."""
+    if isinstance(state, ActiveSet):
+        return state
+    parts = map(active_set, state) if isinstance(state, tuple) else ()
+    return next((found for found in parts if found is not None), None)
