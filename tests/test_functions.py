@@ -716,7 +716,9 @@ def test_values_of_a_thousand_rounds_are_those_of_each_round() -> None:
 # ------------------------------------------------------------------------------------------- files
 
 
-@pytest.mark.parametrize("f", [f for kind in functions.every() for f in kind.examples()], ids=repr)
+@pytest.mark.parametrize(
+    "f", [f for kind in functions.every() for f in kind.examples()], ids=lambda f: type(f).__name__
+)
 def test_what_numbers_describe_can_be_written_in_a_file(f: Batch) -> None:
     known = settings_of(constructor_of(type(f)))
     if isinstance(f, Custom | Chain):
