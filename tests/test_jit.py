@@ -1,0 +1,349 @@
+"""Machine code is that of the source in the tree: the cache key of kernels, and their files."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import importlib.util
+import os
+import pkgutil
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import textwrap
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf.core import jit_cache as kernel_cache
+from tidewolf.core.errors import NotCached
+from tidewolf.core.jit import Kernel, kernel
+
+
+def every_kernel() -> list[Kernel]:
+    for info in pkgutil.walk_packages(tw.__path__, "tidewolf."):
+        importlib.import_module(info.name)
+    kernels = [thing for thing in gc.get_objects() if type(thing) is Kernel]
+    return [each for each in kernels if each.plain.__module__.startswith("tidewolf.")]
+
+
+def fresh_keys(kernels: list[Kernel]) -> list[str | None]:
+    for each in kernels:
+        each.__dict__.pop("key", None)
+    return [each.key for each in kernels]
+
+
+def calls(caller: Kernel, called: Kernel) -> bool:
+    """Whether a kernel calls another, or calls one that does."""
+    parts = [caller.plain.__globals__.get(name) for name in caller.plain.__code__.co_names]
+    kernels = [part for part in parts if isinstance(part, Kernel)]
+    return called in kernels or any(calls(part, called) for part in kernels)
+
+
+def test_changing_a_kernel_changes_its_callers_alone_and_undoing_it_changes_nothing():
+    kernels = every_kernel()
+    before = fresh_keys(kernels)
+    assert len(kernels) > 30
+    assert None not in before
+    assert len(set(before)) == len({id(each.plain) for each in kernels})
+    chains = 0
+    for changed in kernels:
+        code = changed.plain.__code__
+        try:
+            changed.plain.__code__ = code.replace(co_consts=(*code.co_consts, 0.123))
+            after = fresh_keys(kernels)
+        finally:
+            changed.plain.__code__ = code
+        for each, old, new in zip(kernels, before, after, strict=True):
+            assert (old != new) == (each is changed or calls(each, changed)), (
+                changed.plain,
+                each.plain,
+            )
+            chains += each is not changed and old != new
+    assert chains > 20
+    assert fresh_keys(kernels) == before
+
+
+def test_lines_and_files_do_not_count_and_what_is_given_does():
+    source = "def f(x):\n    return g(x) + A\n"
+
+    def made(source: str, name: str, **meanings: object) -> Kernel:
+        space = {"__name__": "somewhere", **meanings}
+        exec(compile(source, name, "exec"), space)
+        return kernel(space["f"])
+
+    def twice(x):
+        return 2 * x
+
+    def thrice(x):
+        return 3 * x
+
+    g = kernel(twice)
+    first = made(source, "a.py", g=g, A=1.0)
+    assert made("\n\n# a comment\n" + source, "b.py", g=g, A=1.0).key == first.key
+    others = [
+        made(source, "a.py", g=g, A=1),
+        made(source, "a.py", g=g, A=-1.0),
+        made(source, "a.py", g=g, A=np.float32(1.0)),
+        made(source, "a.py", g=g, A=np.ones(1)),
+        made(source, "a.py", g=g, A=np.zeros(1)),
+        made(source, "a.py", g=g, A=(1.0,)),
+        made(source, "a.py", g=kernel(thrice), A=1.0),
+        made(source.replace("(x):", "(x=2.0):"), "a.py", g=g, A=1.0),
+        made(source.replace("(x):", "(x=3.0):"), "a.py", g=g, A=1.0),
+        made(source.replace(" + ", " - "), "a.py", g=g, A=1.0),
+    ]
+    keys = [first.key, *(other.key for other in others)]
+    assert len(set(keys)) == len(keys)
+    assert None not in keys
+    assert first.given(g=kernel(thrice)).key == others[6].key
+    assert first.given(g=g).key == first.key
+
+
+def test_constants_that_are_closed_over_or_in_a_module_count():
+    def scaled(by: float) -> Kernel:
+        def f(x):
+            return by * x
+
+        return kernel(f)
+
+    def of_module(value: float) -> Kernel:
+        numbers = ModuleType("numbers_of_mine")
+        numbers.value = value
+        space = {"numbers": numbers, "__name__": "somewhere"}
+        exec("def f(x):\n    return numbers.value * x\n", space)
+        return kernel(space["f"])
+
+    for made in (scaled, of_module):
+        assert made(2.0).key == made(2.0).key != made(3.0).key
+        assert (made(2.0)(5.0), made(3.0)(5.0)) == (10.0, 15.0)
+
+
+def test_what_cannot_be_told_apart_is_not_kept():
+    space = {"__name__": "somewhere", "opaque": object()}
+    exec("def h(x):\n    return opaque", space)
+    assert kernel(space["h"]).key is None
+    caller = {"__name__": "somewhere", "h": kernel(space["h"])}
+    exec("def f(x):\n    return h(x)", caller)
+    assert kernel(caller["f"]).key is None
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder of the test's own."""
+    monkeypatch.setattr(kernel_cache.config, "CACHE_DIR", str(tmp_path / "cache"))
+    kernel_cache.folder_of.cache_clear()
+    yield tmp_path / "cache" / "tidewolf"
+    kernel_cache.folder_of.cache_clear()
+
+
+def load(folder: Path, name: str) -> ModuleType:
+    """A module of a file as it is now, as a new process would see it."""
+    importlib.invalidate_caches()
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    source = (folder / f"{name}.py").read_text()  # never through a .pyc, which trusts times
+    sys.modules[name] = module
+    exec(compile(source, str(folder / f"{name}.py"), "exec"), module.__dict__)
+    return module
+
+
+def test_a_tree_that_is_put_back_runs_its_own_code(kept, tmp_path, monkeypatch):
+    below, above = tmp_path / "below_of_test.py", tmp_path / "above_of_test.py"
+    header = "from tidewolf.core.jit import kernel\n"
+    walk = "@kernel\ndef walk(x):\n    return 10.0 * step(x)\n"
+    above.write_text(f"{header}from below_of_test import step\n\n{walk}")
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+
+    def played(source: str) -> tuple[float, int]:
+        """What the caller in an untouched file answers, and whether it was found on disk."""
+        below.write_text(header + source)
+        for path in (below, above):
+            os.utime(path, (1e9, 1e9))  # no file ever looks newer
+        load(tmp_path, "below_of_test")
+        walk = load(tmp_path, "above_of_test").walk
+        return walk(1.0), sum(walk.compiled.stats.cache_hits.values())
+
+    one = "A = 1.0\n\n@kernel\ndef step(x):\n    return x + A\n"
+    assert played(one) == (20.0, 0)
+    assert played(one) == (20.0, 1)
+    assert played(one.replace("x + A", "x - A")) == (0.0, 0)
+    assert played(one.replace("A = 1.0", "A = 3.0")) == (40.0, 0)
+    assert played(one) == (20.0, 1)
+    assert played("# moved down\n\n" + one) == (20.0, 1)
+
+
+def test_a_damaged_entry_is_compiled_again_and_old_ones_do_not_pile_up(kept: Path):
+    def answers() -> tuple[float, int]:
+        def half(x):
+            return 0.5 * x
+
+        found = kernel(half)
+        return found(3.0), sum(found.compiled.stats.cache_hits.values())
+
+    assert answers() == (1.5, 0)
+    assert answers() == (1.5, 1)
+    (entry,) = kept.iterdir()
+    whole = entry.read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 1
+    for damaged in (b"", whole[:-1], bytes(flipped), b"?" * 100):
+        entry.write_bytes(damaged)
+        assert answers() == (1.5, 0)
+        assert answers() == (1.5, 1)
+    name = entry.name.split("-")[0]
+    for i in range(3 * kernel_cache.OLD):
+        old = kept / f"{name}-{i:032x}-0{kernel_cache.SUFFIX}"
+        old.write_bytes(b"")
+        os.utime(old, (1e9 + i, 1e9 + i))
+    stranger = kept / f"{name}_else-0-0{kernel_cache.SUFFIX}"
+    stranger.write_bytes(b"")
+    entry.write_bytes(b"")
+    assert answers() == (1.5, 0)
+    left = sorted(path.name for path in kept.iterdir() if path not in (entry, stranger))
+    newest = range(2 * kernel_cache.OLD, 3 * kernel_cache.OLD)
+    assert left == [f"{name}-{i:032x}-0{kernel_cache.SUFFIX}" for i in newest]
+    assert entry.exists()
+    assert stranger.exists()
+
+
+def test_a_full_disk_is_told_once_and_the_answer_is_right(kept, monkeypatch):
+    def full(self: Path, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(kernel_cache, "_warned", False)
+    monkeypatch.setattr(Path, "write_bytes", full)
+
+    def doubled(x):
+        return 2.0 * x
+
+    def halved(x):
+        return 0.5 * x
+
+    with pytest.warns(NotCached, match="No space left.*NUMBA_CACHE_DIR"):
+        assert kernel(doubled)(3.0) == 6.0
+    assert kernel(halved)(3.0) == 1.5  # a second warning would be an error
+    assert list(kept.iterdir()) == []
+
+
+RUN_AS_NOBODY = """
+import os, sys
+import numpy as np
+import tidewolf as tw
+from tidewolf.core.jit_cache import folder_of
+
+rng = np.random.default_rng(0)
+losses, limits = rng.random((20, 4)), 0.3 + 0.4 * rng.random((20, 4))
+stream = tw.Stream(tw.functions.Linear(losses), tw.functions.Capacity(limits))
+run = tw.run(tw.LyapunovDescent(tw.sets.L2Ball(4), horizon=20), stream)
+assert 'numba' in sys.modules
+assert os.getuid() != 0 and folder_of(tw.core.jit.__file__) is None
+print(float(run.losses.sum()).hex())
+"""
+
+
+@pytest.fixture(scope="module")
+def everybodys():
+    """A copy of this Python and of what tidewolf needs that any user may read and run."""
+    if os.name != "posix" or os.getuid() != 0:
+        pytest.skip("only root can become another user")
+    folder = Path(tempfile.mkdtemp(prefix="everybodys-"))
+    try:
+        folder.chmod(0o755)
+        library = folder / "lib" / Path(sysconfig.get_path("stdlib")).name
+        copied(sysconfig.get_path("stdlib"), library, "site-packages", "dist-packages", "test*")
+        packages = folder / "packages"
+        packages.mkdir()
+        for name in (
+            "numpy",
+            "numpy.libs",
+            "numba",
+            "llvmlite",
+            "llvmlite.libs",
+            "array_api_compat",
+            "scipy",
+            "scipy.libs",
+        ):
+            for place in map(Path, sys.path):
+                if (place / name).is_dir():
+                    shutil.copytree(
+                        place / name,
+                        packages / name,
+                        copy_function=link_or_copy,
+                        ignore=shutil.ignore_patterns("tests"),
+                    )
+                    break
+        shutil.copytree(
+            Path(tw.__file__).parent,
+            packages / "tidewolf",
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
+        (folder / "bin").mkdir()
+        program = folder / "bin" / "python"
+        link_or_copy(os.path.realpath(sys.executable), program)
+        shared = sysconfig.get_config_var("LDLIBRARY") or ""
+        if ".so" in shared:
+            for each in Path(sysconfig.get_config_var("LIBDIR")).glob(f"{shared}*"):
+                link_or_copy(os.path.realpath(each), folder / "lib" / each.name)
+        yield program, folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def copied(source: object, target: Path, *unwanted: str) -> None:
+    patterns = shutil.ignore_patterns(*unwanted)
+    shutil.copytree(source, target, copy_function=link_or_copy, ignore=patterns)
+
+
+def link_or_copy(source: object, target: object) -> object:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+    return target
+
+
+def test_without_a_place_to_keep_code_it_is_compiled_in_memory_and_said_once(everybodys):
+    program, folder = everybodys
+    ours = [name for name in os.environ if name.startswith(("NUMBA_", "PYTHON", "XDG_"))]
+    environment = {name: os.environ[name] for name in os.environ if name not in ours}
+    environment |= {
+        "HOME": "/nonexistent",
+        "PYTHONHOME": str(folder),
+        "PYTHONPATH": str(folder / "packages"),
+        "LD_LIBRARY_PATH": str(folder / "lib"),
+    }
+
+    def as_nobody(code: str, **more: str) -> subprocess.CompletedProcess[str]:
+        command = [str(program), "-W", "always::UserWarning", "-c", textwrap.dedent(code)]
+        return subprocess.run(
+            command,
+            env=environment | more,
+            user=65534,
+            group=65534,
+            extra_groups=[],
+            cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    possible = as_nobody("import json")
+    if possible.returncode:
+        pytest.skip(f"no copy of this Python runs for another user: {possible.stderr[-200:]}")
+    done = as_nobody(RUN_AS_NOBODY)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("NotCached") == 1
+    assert "NUMBA_CACHE_DIR" in done.stderr
+    place = folder / "place"
+    place.mkdir()
+    os.chown(place, 65534, 65534)
+    one = "from tidewolf.kernels.active_set import rescale; import numpy as np; rescale(np.ones(2))"
+    kept = as_nobody(one, NUMBA_CACHE_DIR=str(place))
+    assert (kept.returncode, kept.stderr) == (0, "")
+    assert len(list((place / "tidewolf").iterdir())) == 1
