@@ -142,7 +142,7 @@ def test_of_many_bounds_on_an_entry_the_tightest_is_kept():
         (
             lambda: Squared([[1.0, 2.0]], [[1, 1]], (2,)),
             InvalidInput,
-            "name an entry twice in round 0; an entry comes once a round",
+            "name an entry twice in round 1; an entry comes once a round",
         ),
         (
             lambda: Squared([[1.0]], [[0]], 2),
@@ -177,7 +177,7 @@ def test_of_many_bounds_on_an_entry_the_tightest_is_kept():
         (
             lambda: Range([[2.0]], [[1.0]], [[0]], (2,)),
             InvalidInput,
-            "bounds of entry 0 of round 0 of a Range batch leave nothing: 2 > 1",
+            "bounds of entry 0 of round 1 of a Range batch leave nothing: 2 > 1",
         ),
         (
             lambda: Range([[0.0]], [[1.0, 2.0]], [[0]], (2,)),

@@ -223,7 +223,7 @@ def test_wealth_that_is_lost_has_no_logarithm() -> None:
         with pytest.raises(
             InvalidInput,
             match=(
-                r"defined on points with <r, x> > 0 .* at this point <r, x> is -0\.25 in round 1 "
+                r"defined on points with <r, x> > 0 .* at this point <r, x> is -0\.25 in round 2 "
                 r"of it"
             ),
         ):
@@ -375,7 +375,7 @@ def test_custom_skips_rounds_without_weight() -> None:
         (
             lambda: Quadratic([np.eye(2), -0.5 * np.eye(2)], np.ones((2, 2))),
             NotConvex,
-            "matrix P of round 1 has eigenvalue -0.5",
+            "matrix P of round 2 has eigenvalue -0.5",
         ),
         (
             lambda: Quadratic([[1.0, 0.5], [0.0, 1.0]], [[0.0, 0.0]]),
@@ -422,22 +422,22 @@ def test_bad_input_is_refused_in_a_sentence(
         (
             lambda t, x: np.nan if t == 3 else 0.0,
             lambda t, x: x,
-            "The value of round 3 of a Custom batch must be finite, not nan.",
+            "The value of round 4 \\(t = 3\\) of a Custom batch must be finite, not nan.",
         ),
         (
             lambda t, x: "high",
             lambda t, x: x,
-            "The value of round 2 of a Custom batch must be a number, not 'high'.",
+            "The value of round 3 \\(t = 2\\) of a Custom batch must be a number, not 'high'.",
         ),
         (
             lambda t, x: 0.0,
             lambda t, x: x[:1],
-            r"The subgradient of round 2 of a Custom batch has shape \(1,\); its points have shape",
+            r"The subgradient of round 3 \(t = 2\) of a Custom batch has shape \(1,\); its points",
         ),
         (
             lambda t, x: 0.0,
             lambda t, x: x / (3 - t),
-            "The subgradient of round 3 of a Custom batch holds inf at 0",
+            "The subgradient of round 4 \\(t = 3\\) of a Custom batch holds inf at 0",
         ),
     ],
 )

@@ -268,7 +268,7 @@ def test_two_rounds_that_exclude_each_other_are_named() -> None:
     assert got.infeasibility.bound == pytest.approx(0.075)
     assert (
         got.infeasibility.sentence == "No point of the set satisfies every constraint: "
-        "those of rounds 4, 7, weighted 0.75, 0.25, add up to at least 0.075 everywhere on it."
+        "those of rounds 5, 8, weighted 0.75, 0.25, add up to at least 0.075 everywhere on it."
     )
     assert "infeasibility=Infeasibility(weights=[0.75, 0.25], rounds=[4, 7]" in repr(got)
 
@@ -279,14 +279,14 @@ def test_one_round_may_be_enough_and_many_are_cut_short() -> None:
     )
     assert alone.infeasibility is not None
     assert (
-        "every constraint: that of round 1 is at least 0.2 everywhere"
+        "every constraint: that of round 2 is at least 0.2 everywhere"
         in alone.infeasibility.sentence
     )
     tight = np.where(np.eye(9) > 0, 0.1, 1.0)
     many = best_in_hindsight(Simplex(9), Stream(Linear(np.ones((9, 9))), Capacity(tight)))
     assert many.infeasibility is not None
     assert (
-        "those of rounds 0, 1, 2, 3, 4, 5 and 3 more, weighted, add up to at least 0.0111"
+        "those of rounds 1, 2, 3, 4, 5, 6 and 3 more, weighted, add up to at least 0.0111"
         in many.infeasibility.sentence
     )
 

@@ -1209,7 +1209,7 @@ BROKEN = {
     ),
     HasNoDistance: r"t counts the rounds, .*: distance is nan after 2 rounds\.",
     TakesNoRounds: (
-        r"cannot be checked \(actions are members\): .* takes 0 rounds in round 0; rounds_left is "
+        r"cannot be checked \(actions are members\): .* takes 0 rounds in round 1; rounds_left is "
         r"at least 1\."
     ),
     RollsDice: (

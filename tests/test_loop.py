@@ -244,7 +244,7 @@ def test_what_cannot_be_played_is_refused_with_a_sentence(monkeypatch):
     monkeypatch.setattr(Listener, "left", 0)
     with pytest.raises(
         InvalidInput,
-        match=r"Listener\(K=Simplex.* takes 0 rounds in round 0; rounds_left is at least 1\.",
+        match=r"Listener\(K=Simplex.* takes 0 rounds in round 1; rounds_left is at least 1\.",
     ):
         list(tw.play(Listener(Simplex(4)), STREAM))
 

@@ -358,14 +358,14 @@ def test_a_run_names_a_negative_capacity():
     with pytest.warns(NegativeCapacity) as said:
         tw.run(tw.LyapunovDescent(FLOW, horizon=5), stream_of(capacities))
     assert [str(each.message) for each in said] == [
-        "The capacity of a > c is -0.25 in round 3: no point of the set is below 0 there, so every "
+        "The capacity of a > c is -0.25 in round 4: no point of the set is below 0 there, so every "
         "decision breaks it."
     ]
 
 
 def test_several_are_counted_and_entries_without_names_are_numbered():
     with pytest.warns(
-        NegativeCapacity, match=r"entry 1 is -2 in round 0: .* 2 entries have such capacities\."
+        NegativeCapacity, match=r"entry 1 is -2 in round 1: .* 2 entries have such capacities\."
     ):
         tw.run(tw.LyapunovDescent(Simplex(3), horizon=2), stream_of([[1, -2, 1], [1, 1, -1]], (3,)))
 
@@ -374,7 +374,7 @@ def test_a_session_names_it_once_an_entry():
     session = tw.Session(tw.LyapunovDescent(FLOW, horizon=9))
     costs = Linear.one(np.ones(4))
     session.observe(loss=costs, constraint=Capacity.one(np.ones(4)))
-    with pytest.warns(NegativeCapacity, match=r"b > d is -1 in round 1"):
+    with pytest.warns(NegativeCapacity, match=r"b > d is -1 in round 2"):
         session.observe(loss=costs, constraint=Capacity.one([1.0, -1.0, 1.0, 1.0]))
     for _ in range(2):  # warnings are errors here
         session.observe(loss=costs, constraint=Capacity.one([1.0, -1.0, 1.0, 1.0]))
@@ -383,7 +383,7 @@ def test_a_session_names_it_once_an_entry():
 
 def test_rounds_of_a_chain_are_counted_through():
     chain = Chain((Affine(np.ones((2, 4)), np.ones(2)), Capacity([[1.0, 1.0, 1.0, -3.0]])))
-    with pytest.warns(NegativeCapacity, match=r"c > d is -3 in round 2"):
+    with pytest.warns(NegativeCapacity, match=r"c > d is -3 in round 3"):
         tw.run(tw.LyapunovDescent(FLOW, horizon=3), tw.Stream(Linear(np.ones((3, 4))), chain))
 
 

@@ -109,7 +109,7 @@ def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
         k = min(learner.rounds_left(state), rounds - t)
         if k < 1:
             raise InvalidInput(
-                f"{learner!r} takes {k} rounds in round {t}; rounds_left is at least 1."
+                f"{learner!r} takes {k} rounds in round {t + 1}; rounds_left is at least 1."
             )
         told, k = _alike(stream, t, k)
         losses, constraints = (

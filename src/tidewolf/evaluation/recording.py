@@ -124,8 +124,8 @@ class Recording:
         size = abs(float(values[0])) if len(values) == 1 else float(np.abs(values).max())
         if not size <= _TOTAL / len(self.stream):
             raise NotFinite(
-                f"A {name} of size {size:g} was met in round {self.t} or soon after, where totals "
-                f"of {len(self.stream)} rounds would overflow; sizes of at most "
+                f"A {name} of size {size:g} was met in round {self.t + 1} or soon after, where "
+                f"totals of {len(self.stream)} rounds would overflow; sizes of at most "
                 f"{_TOTAL / len(self.stream):.3g} are accepted: give the {name} in other units."
             )
         return values

@@ -104,7 +104,7 @@ class Custom(Batch):
     def values(self, x: Array) -> Array:
         x = as_point(x, self._shape, "The point")
         values = [
-            as_number(self._value(t, x), f"The value of round {t} of a Custom batch")
+            as_number(self._value(t, x), f"The value of round {t + 1} (t = {t}) of a Custom batch")
             for t in range(self._first, self._first + self._rounds)
         ]
         return like(np.array(values), x)
@@ -123,7 +123,7 @@ class Custom(Batch):
 
     def _gradient(self, t: int, x: Array) -> Array:
         t += self._first
-        what = f"The subgradient of round {t} of a Custom batch"
+        what = f"The subgradient of round {t + 1} (t = {t}) of a Custom batch"
         gradient = as_array(self._subgradient(t, x), what)
         if tuple(gradient.shape) != self._shape:
             raise WrongShape(

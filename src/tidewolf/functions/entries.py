@@ -95,7 +95,7 @@ class EntryBatch(ArrayBatch):
         twice = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
         for t in np.flatnonzero(twice.any(axis=1))[:1]:
             raise InvalidInput(
-                f"{what} name an entry twice in round {t}; an entry comes once a round.",
+                f"{what} name an entry twice in round {t + 1}; an entry comes once a round.",
                 setting="places",
             )
 

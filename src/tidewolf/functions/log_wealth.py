@@ -96,6 +96,6 @@ def _positive(growth: Array) -> Array:
         t = int(np.argmin(to_numpy(growth) > 0))
         raise InvalidInput(
             f"LogWealth is defined on {LogWealth.domain}; at this point <r, x> is "
-            f"{float(growth[t]):g} in round {t} of it."
+            f"{float(growth[t]):g} in round {t + 1} of it."
         )
     return growth

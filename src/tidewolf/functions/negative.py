@@ -59,7 +59,9 @@ def warn_of_negative_capacities(
     found = negative_capacities(K, constraints, asked)
     if found:
         entry, row, value = found[0]
-        what = f"The capacity of {entry_name(K, entry)} is {value:g} in round {first_round + row}"
+        what = (
+            f"The capacity of {entry_name(K, entry)} is {value:g} in round {first_round + row + 1}"
+        )
         warnings.warn(f"{what}: {breaks(len(found))}", NegativeCapacity, stacklevel=stacklevel)
 
 

@@ -132,4 +132,4 @@ def _require_convex(P: NDArray, eps: float) -> None:
 
 
 def _name(P: NDArray, t: int) -> str:
-    return "The matrix P" if P.ndim == 2 else f"The matrix P of round {t}"
+    return "The matrix P" if P.ndim == 2 else f"The matrix P of round {t + 1}"

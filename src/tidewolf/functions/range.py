@@ -82,7 +82,7 @@ class Range(EntryBatch, PiecewiseLinear):
             )
         for t, j in np.argwhere(to_numpy(self.low > self.high) & (self.places >= 0))[:1]:
             raise InvalidInput(
-                f"The bounds of entry {j} of round {t} of a Range batch leave nothing: "
+                f"The bounds of entry {j} of round {t + 1} of a Range batch leave nothing: "
                 f"{float(self.low[t, j]):g} > {float(self.high[t, j]):g}.",
                 setting="high",
             )

@@ -81,7 +81,7 @@ class Infeasibility(Value):
         rounds, where = np.unique(self.rounds, return_inverse=True)
         shares = np.bincount(where, self.weights)
         heaviest = np.sort(np.argsort(-shares.round(9), kind="stable")[:_NAMED])
-        named = ", ".join(str(rounds[i]) for i in heaviest)
+        named = ", ".join(str(rounds[i] + 1) for i in heaviest)
         if len(rounds) == 1:
             which = f"that of round {named} is"
         elif len(rounds) <= _NAMED:
