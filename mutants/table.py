@@ -13,14 +13,13 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 SOURCE = Path("src/tidewolf")
 
-PROMISES = "tests/test_promises.py"
+PROMISES = "tests/test_methods.py"
 DRIFT = "tests/test_drift.py::test_bounds_are_those_of_the_file_written_plainly"
 PRIMAL_DUAL = "tests/test_primal_dual.py::test_bounds_are_those_of_the_files_written_plainly"
-ACROSS = "tests/test_across.py"
+ACROSS = "tests/test_slopes.py"
 PLAIN_BOUNDS = "tests/test_learners.py::test_bounds_are_those_of_the_formulas_written_plainly"
 MANY_ROUNDS = (
-    "tests/test_lyapunov_promise.py"
-    "::test_the_measured_bound_stays_below_the_promise_over_many_rounds"
+    "tests/test_lyapunov.py::test_the_measured_bound_stays_below_the_promise_over_many_rounds"
 )
 
 
@@ -127,7 +126,7 @@ PATCHES = (
         "methods/steps/penalty/bundle.py",
         "return float(np.linalg.norm(x - lowest)) + _ULPS * size",
         "return _ULPS * size",
-        "tests/test_penalty_bundle.py"
+        "tests/test_bundle.py"
         "::test_an_answer_found_before_its_certificate_is_off_from_where_that_is_least",
     ),
     Patch(

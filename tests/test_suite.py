@@ -230,3 +230,15 @@ def test_the_lowest_versions_are_those_that_are_declared(tmp_path):
 def test_a_version_that_is_not_declared_is_refused(tmp_path, dependencies, extra, said):
     done = lowest(tmp_path, dependencies, extra)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", said)
+
+
+def test_the_tests_of_a_file_are_found_from_its_name():
+    """tests/test_<file>.py, else tests/test_<folder>.py for the nearest folder that has one."""
+    home = HERE.parent / "src" / "tidewolf"
+    known = {path.stem.removeprefix("test_") for path in HERE.glob("test_*.py")}
+    lost = [
+        str(path.relative_to(home))
+        for path in sorted(home.rglob("[!_]*.py"))
+        if not known & set(path.relative_to(home).with_suffix("").parts)
+    ]
+    assert not lost

@@ -11,7 +11,7 @@ from tidewolf.core.jit import kernel
 def arc_divergence(d, arcs, tails, heads, divergence):  # type: ignore[no-untyped-def]
     """Add to `divergence` what d sends out of every node less what it brings in.
 
-    Naive twin: the incidence matrix, by which tests/test_flow.py projects.
+    Naive twin: the incidence matrix, by which tests/test_flow_polytope.py projects.
     """
     for p in range(len(arcs)):
         divergence[tails[p]] += d[arcs[p]]
@@ -24,7 +24,7 @@ def subtract_gradient(  # type: ignore[no-untyped-def]
 ):
     """Fill `projected` with d less the differences of potentials along arcs.
 
-    Naive twin: the incidence matrix, by which tests/test_flow.py projects.
+    Naive twin: the incidence matrix, by which tests/test_flow_polytope.py projects.
     """
     for p in range(len(arcs)):
         projected[arcs[p]] = d[arcs[p]] - (potentials[tails[p]] - potentials[heads[p]])
@@ -35,7 +35,7 @@ def factor_entries(indptr, indices, limit, parent, mark):  # type: ignore[no-unt
     """Entries of the Cholesky factor of a symmetric matrix, counted row by row along its
     elimination tree; stops past `limit`.
 
-    Naive twin: `cholesky_entries` in tests/test_flow.py.
+    Naive twin: `cholesky_entries` in tests/test_flow_polytope.py.
     """
     n, count = len(indptr) - 1, 0
     for i in range(n):

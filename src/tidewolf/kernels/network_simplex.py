@@ -16,7 +16,7 @@ nothing and cost nothing. What any potentials pi prove, whoever computed them:
 
 Arcs are a tuple (tails, heads, room), `room` what lies between their bounds; the state of a search
 is (basis, flow, pi). Naive twins: linear programs (`program`) and all bases (`corners_of`) in
-tests/test_capacitated.py.
+tests/test_capacitated_flow.py.
 """
 
 from __future__ import annotations

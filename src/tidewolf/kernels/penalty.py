@@ -1,7 +1,7 @@
 """Loops of the penalty step for capacities (methods/steps/penalty): arrays in, arrays out.
 
 b rounds, m entries; u are multipliers of the pieces x_i - c_ti. Naive twins stand in
-tests/test_penalty_capacities.py.
+tests/test_capacities.py.
 """
 
 from __future__ import annotations
