@@ -335,6 +335,15 @@ def _custom() -> dict[str, Any]:
     }
 
 
+def _hooks(kind: type) -> list[str]:
+    """What a learner writes for its base to call: no front doors."""
+    return [
+        name
+        for name in dir(kind)
+        if inspect.isfunction(inspect.getattr_static(kind, name)) and not hasattr(Learner, name)
+    ]
+
+
 def _learners() -> Iterator[Door]:
     K = sets.Simplex(2)
     sizes = dict.fromkeys(
@@ -385,7 +394,7 @@ def _learners() -> Iterator[Door]:
         yield from _methods(
             learner,
             {**known, "record": played, "stop": 2, "data": learner.save(state)},
-            but=("theorem", "bound_between"),
+            but=("theorem", "bound_between", *_hooks(kind)),
         )
         yield Door(
             f"{kind.__name__}.bound_between",

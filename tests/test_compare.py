@@ -500,8 +500,8 @@ def test_unknown_names_are_refused(compared):
 
 
 def test_the_page_stands_alone_and_says_every_standing(compared):
-    text = report.page(compared, date=datetime(2026, 1, 2, tzinfo=UTC))
-    assert text == report.page(compared, date=datetime(2026, 1, 2, tzinfo=UTC))
+    text = report.comparison_page(compared, date=datetime(2026, 1, 2, tzinfo=UTC))
+    assert text == report.comparison_page(compared, date=datetime(2026, 1, 2, tzinfo=UTC))
     assert "http" not in text
     assert not any(f"<{tag}" in text for tag in ("link", "img", "iframe"))
     assert text.count("<figure ") == 1
@@ -517,7 +517,7 @@ def test_nothing_given_becomes_markup():
         {"<i>": LyapunovDescent, "refused": lambda K, horizon: SinhaVaze(3)},
         {"<script>": adversarial(20)},
     )
-    text = report.page(found, date=datetime(2026, 1, 2, tzinfo=UTC))
+    text = report.comparison_page(found, date=datetime(2026, 1, 2, tzinfo=UTC))
     assert text.count("<script>") == 1
     assert "<i>" not in text
     assert "refused on &lt;script&gt;, 1 run: SinhaVaze needs a set" in text

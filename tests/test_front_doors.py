@@ -171,7 +171,7 @@ def test_front_doors_show_no_foreign_exception(every_door, share) -> None:
         ),
         (
             lambda: sets.FlowPolytope(np.array([0, 9]), np.array([1, 1]), 0, 1, ("s", "t")),
-            WrongType,
+            InvalidInput,
             "whole numbers from 0 to 1",
         ),
         (

@@ -195,7 +195,8 @@ class GroupBall(NormBall, Projectable):
 
 
 def _are_whole(groups: NDArray) -> bool:
-    return bool(np.all((np.abs(groups) <= 2**53) & (groups == np.rint(groups))))
+    numbers = groups.astype(np.float64)  # in halves 2^53 is infinite
+    return bool(np.all((np.abs(numbers) <= 2**53) & (numbers == np.rint(numbers))))
 
 
 def _numbers(x: Array) -> Floats:
