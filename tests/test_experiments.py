@@ -20,11 +20,11 @@ from tidewolf.core.errors import InvalidInput, NewerFormat, TidewolfError
 from tidewolf.experiments import Choice, Experiment, load
 from tidewolf.experiments.building import build_choice
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, TABLES
-from tidewolf.experiments.key_tables import Place
 from tidewolf.experiments.keys import function_kinds, kind_keys, set_kinds
 from tidewolf.experiments.reading import OUTPUTS, TOP
 from tidewolf.experiments.template import template
 from tidewolf.experiments.toml import parse, to_toml
+from tidewolf.experiments.toml_tables import Place
 
 LINKS = [
     ("SEA", "DEN"),

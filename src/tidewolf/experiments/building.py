@@ -17,12 +17,12 @@ from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.core.types import NDArray
 from tidewolf.experiments.choice import Choice
-from tidewolf.experiments.key_tables import Place, with_location
 from tidewolf.experiments.keys import (
     Keys,
     kind_keys,
     kind_named,
 )
+from tidewolf.experiments.toml_tables import Place, with_location
 from tidewolf.problems import Table, read_table
 
 Reader: TypeAlias = Callable[[Path, Place], NDArray]

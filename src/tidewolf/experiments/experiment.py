@@ -19,7 +19,6 @@ from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, Wron
 from tidewolf.core.settings import Count, Number, Seed, Text, validate
 from tidewolf.experiments.building import build
 from tidewolf.experiments.choice import Choice, as_pair
-from tidewolf.experiments.key_tables import Place
 from tidewolf.experiments.keys import (
     kind_keys,
     kind_named,
@@ -30,6 +29,7 @@ from tidewolf.experiments.keys import (
     with_defaults,
 )
 from tidewolf.experiments.toml import Document, hint, to_toml
+from tidewolf.experiments.toml_tables import Place
 from tidewolf.loop import play
 from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem

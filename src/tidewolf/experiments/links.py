@@ -16,7 +16,6 @@ from tidewolf.core.errors import CyclicGraph, InvalidInput, TidewolfError, Unkno
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.experiments.building import require_file, value_of
 from tidewolf.experiments.choice import Choice
-from tidewolf.experiments.key_tables import Place, with_location
 from tidewolf.experiments.keys import (
     Keys,
     carries_flow,
@@ -25,6 +24,7 @@ from tidewolf.experiments.keys import (
     kind_named,
 )
 from tidewolf.experiments.toml import hint
+from tidewolf.experiments.toml_tables import Place, with_location
 from tidewolf.problems import Graph, Table, read_graph
 from tidewolf.problems.tables import csv_rows, number_in
 from tidewolf.sets import ConvexSet

@@ -28,7 +28,6 @@ from tidewolf.core.types import NDArray
 from tidewolf.experiments.building import build_choice, read_numbers, require_file
 from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.experiment import TABLES, Experiment, Tables
-from tidewolf.experiments.key_tables import Place, with_location
 from tidewolf.experiments.keys import (
     kind_keys,
     kind_named,
@@ -36,6 +35,7 @@ from tidewolf.experiments.keys import (
 )
 from tidewolf.experiments.links import LinkSet, build_on_links
 from tidewolf.experiments.toml import hint
+from tidewolf.experiments.toml_tables import Place, with_location
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.functions.negative import breaks, negative_capacities
 from tidewolf.problems import Problem, Table, read_table

@@ -23,7 +23,6 @@ from tidewolf.experiments.experiment import (
     Experiment,
     Tables,
 )
-from tidewolf.experiments.key_tables import read_choice, read_settings, read_value
 from tidewolf.experiments.keys import (
     Keys,
     format_value,
@@ -37,6 +36,7 @@ from tidewolf.experiments.keys import (
     words_of,
 )
 from tidewolf.experiments.toml import Document, hint, parse
+from tidewolf.experiments.toml_tables import read_choice, read_settings, read_value
 
 OUTPUTS: Keys = {
     "folder": key("folder", Text("Where results go.")),
