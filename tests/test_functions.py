@@ -725,5 +725,5 @@ def test_what_numbers_describe_can_be_written_in_a_file(f: Batch) -> None:
         assert "nothing that a file can say" in {setting.words for setting in known.values()}
         return
     written = {name: np.asarray(part).tolist() for name, part in f.fields().items()}
-    read = {name: known[name].check.read(value) for name, value in written.items()}  # type: ignore[union-attr]
+    read = {name: known[name].check.read(value) for name, value in written.items()}
     assert constructor_of(type(f))(**read) == f

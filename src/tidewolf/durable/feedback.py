@@ -96,7 +96,8 @@ def _encode_function(batch: Batch) -> tuple[str, SavedRecord]:
             f"{kind.__name__} cannot be kept so. Use the functions of tidewolf.functions made of "
             "arrays, a learner that needs less, or a Session in memory."
         )
-    own = {field.name: getattr(batch, field.name) for field in fields(batch)}  # type: ignore[arg-type]
+    made: Any = batch  # a dataclass, which its type does not say
+    own = {field.name: getattr(batch, field.name) for field in fields(made)}
     if isinstance(batch, functions.Chain):
         own["parts"] = tuple(map(_encode_function, batch.parts))
     return kind.__name__, SavedRecord.of(own)

@@ -127,7 +127,8 @@ def _pooled(jobs: int, cells: Mapping[int, Cell], sent: list[int]) -> Answers:
         with _deaf():
             answers = pool(tasks())
     try:
-        for done in answers:  # noqa: UP028  `yield from` would close it before the warning is silenced
+        # `yield from` would close it before the warning is silenced
+        for done in answers:  # noqa: UP028
             yield done
     finally:
         with warnings.catch_warnings():
@@ -210,7 +211,8 @@ def _limits() -> Any:
     """One thread for linear algebra, for as long as this process or, where it is entered, the
     context lasts.
     """
-    import scipy.linalg  # noqa: F401  it brings a BLAS of its own, and one that is loaded later is not limited
+    # it brings a BLAS of its own, and one that is loaded later is not limited
+    import scipy.linalg  # noqa: F401
 
     return _needs("threadpoolctl").threadpool_limits(1)
 

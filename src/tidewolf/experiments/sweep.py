@@ -183,15 +183,15 @@ def _flat(row: Row, knobs: Mapping[str, type]) -> Row:
 
 def _line(group: Sequence[Row]) -> SweepLine:
     first, played = group[0], [row for row in group if not row["failure"]]
-    regrets = [row["regret"] and _ends(row["regret"], row["rounds"]) for row in played]
-    known = bool(regrets) and None not in regrets
+    regrets = [_ends(row["regret"], row["rounds"]) for row in played if row["regret"]]
+    known = bool(regrets) and len(regrets) == len(played)
     return SweepLine(
         first["experiment"],
         first["rounds"],
         first["learner"],
         first["settings"],
         len(played),
-        (_mean(r[0] for r in regrets), _mean(r[1] for r in regrets)) if known else None,  # type: ignore[arg-type]
+        (_mean(r[0] for r in regrets), _mean(r[1] for r in regrets)) if known else None,
         _mean(row["violation"] / row["rounds"] for row in played),
         _mean(row["calls_per_round"] for row in played),
         _mean(row["seconds"] / row["rounds"] for row in played),

@@ -116,7 +116,8 @@ class JoinedAtoms(Atoms):
 
     def inner(self, direction: Array, count: int) -> Floats:
         parts = zip(self.inside, pieces(direction, self.shapes), strict=True)
-        return np.sum([table.inner(d, count) for table, d in parts], axis=0)  # type: ignore[no-any-return]
+        products: Floats = np.sum([table.inner(d, count) for table, d in parts], axis=0)
+        return products
 
     def combine(self, weights: NDArray, reference: Array) -> Array:
         parts = zip(self.inside, pieces(reference, self.shapes), strict=True)

@@ -214,7 +214,9 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
     @cached_property
     def owner(self) -> Int32s:
         """The commodity of each entry of a point."""
-        return frozen(np.repeat(np.arange(len(self.demands), dtype=np.int32), np.diff(self.starts)))  # type: ignore[no-any-return]
+        commodities = np.arange(len(self.demands), dtype=np.int32)
+        repeated: Int32s = frozen(np.repeat(commodities, np.diff(self.starts)))
+        return repeated
 
     @cached_property
     def dags(self) -> tuple[Dag, ...]:

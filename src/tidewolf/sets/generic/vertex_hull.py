@@ -192,7 +192,9 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
     @cached_property
     def _rows(self) -> Floats:
         """The points, flattened, one a row."""
-        return frozen(to_numpy(self.points).astype(np.float64).reshape(self.points.shape[0], -1))  # type: ignore[no-any-return]
+        points = to_numpy(self.points).astype(np.float64)
+        rows: Floats = frozen(points.reshape(self.points.shape[0], -1))
+        return rows
 
     @cached_property
     def _unit_rows(self) -> Floats:
