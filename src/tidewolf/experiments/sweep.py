@@ -191,7 +191,7 @@ def _line(group: Sequence[Row]) -> SweepLine:
         first["learner"],
         first["settings"],
         len(played),
-        (_mean(r[0] for r in regrets), _mean(r[1] for r in regrets)) if known else None,
+        _mean_interval(regrets) if known else None,
         _mean(row["violation"] / row["rounds"] for row in played),
         _mean(row["calls_per_round"] for row in played),
         _mean(row["seconds"] / row["rounds"] for row in played),
@@ -210,6 +210,10 @@ def _ends(regret: Row, rounds: int) -> tuple[float, float]:
 def _mean(numbers: Iterable[float]) -> float | None:
     several = list(numbers)
     return statistics.fmean(several) if several else None
+
+
+def _mean_interval(ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    return statistics.fmean(lower for lower, _ in ends), statistics.fmean(end for _, end in ends)
 
 
 def _pyarrow() -> Any:
