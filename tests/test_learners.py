@@ -36,6 +36,7 @@ from tidewolf.learners import LyapunovDescent, LyapunovFrankWolfe, lyapunov_desc
 from tidewolf.methods.base import Bound, Learner
 from tidewolf.methods.steps import lyapunov
 from tidewolf.methods.steps.saddle import HOPELESS
+from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.rivals import (
     OnlineFrankWolfe,
     ProjectedPrimalDual,
@@ -715,8 +716,7 @@ def test_a_bound_is_the_same_in_every_unit(shift):
     ledger = weights.start()._replace(
         rounds=90,
         violation=3.0,
-        loss_slope=1.0,
-        constraint_slope=2.0,
+        slopes=Slopes(1.0, 2.0),
         least_ratio=0.3,
         loss_norms=70.0,
     )
