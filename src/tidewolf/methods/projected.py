@@ -147,22 +147,19 @@ class Projecting(Clocked[PointState]):
     def finish_block(self, state: PointState, block: Any) -> PointState:
         state = self.step(state, block)
         bank = state.bank + (self.calls_per_round or 0.0) * block.rounds
-        state = state._replace(bank=bank)
         if state.t == self.stretch_end(state):
-            finished: PointState = state._replace(point=state.point.at_rest())
+            finished: PointState = state._replace(point=state.point.at_rest(), bank=bank)
             return finished
         K, how = self.projected_set(state), self.projection(state)
-        point, calls = how.project(K, state.point, self.calls_left(state))
+        point, calls = how.project(K, state.point, self._whole_calls(bank))
         if self.calls_per_round is not None:
             bank -= calls
         projected: PointState = state._replace(point=point, bank=bank, calls=state.calls + calls)
         return projected
 
-    def calls_left(self, state: PointState) -> float:
-        """Whole calls that a projection may take now."""
-        if self.calls_per_round is None:
-            return math.inf
-        return math.floor(state.bank + 1e-9)
+    def _whole_calls(self, bank: float) -> float:
+        """Calls that a projection may take of what a bank holds."""
+        return math.inf if self.calls_per_round is None else math.floor(bank + 1e-9)
 
     def last_projection(self, state: PointState) -> ProjectionRecord:
         point = state.point
@@ -172,5 +169,5 @@ class Projecting(Clocked[PointState]):
             before_projection=point.before_projection,
             y=point.y,
             tolerance2=self.projection(state).tolerance2,
-            calls_left=self.calls_left(state),
+            calls_left=self._whole_calls(state.bank),
         )
