@@ -839,6 +839,22 @@ class RelaxesInPlace(Shares, Relaxable):
         return np.clip(y, 0, 1, out=y)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class CenterAtACorner(Shares):
+    radius = diameter = math.sqrt(2)
+    inner_radius = None
+
+    @property
+    def center(self):
+        return np.array([1.0, 0.0, 0.0])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StaysInDoublePrecision(Shares):
+    def to(self, reference):
+        return self
+
+
 @dataclass(frozen=True)
 class ComparesByTuple(Shares):
     shift: float = 0.0
@@ -951,6 +967,10 @@ BROKEN = {
         r"relax is a projection .*: a float64 point is answered as a ndarray of float128"
     ),
     RelaxesInPlace: r"what it is given stays unchanged and is not kept: relax turned",
+    CenterAtACorner: r"the center is inside the set, wherever it is not flat: along .* boundary",
+    StaysInDoublePrecision: (
+        r"moved to another dtype, its center is of that dtype: its center is float64 after"
+    ),
     ComparesByTuple: (
         r"it prints and compares as what it is: it does not compare arrays by content; declare the "
         r"dataclass with eq=False\."

@@ -148,9 +148,10 @@ def main(arguments: list[str], say: Callable[[str], None] = print) -> int:
                 source = file.read_text(encoding="utf-8")
                 node = _node(source, thing.__qualname__)
                 file.write_text(_rewritten(source, node, wanted), encoding="utf-8")
+    check = "--check" in arguments
     for path in changed:
-        say(f"{path}: its Parameters are not those it declares")
-    return 1 if changed and "--check" in arguments else 0
+        say(f"{path}: {'its Parameters are not those declared' if check else 'Parameters written'}")
+    return 1 if changed and check else 0
 
 
 def _bound(path: str) -> Any:

@@ -50,10 +50,10 @@ from tidewolf.methods.settings import (
     BlockLength,
     CallsPerRoundOrNone,
     ConstraintLipschitz,
+    FinerTolerance,
     HardSetK,
     Horizon,
     LossLipschitz,
-    ProjectionTolerance,
 )
 from tidewolf.methods.steps.drift import (
     DRIFT_ACCURACY,
@@ -161,7 +161,7 @@ class DriftPlusPenalty(WithTheorem[State], Projecting[State]):
     loss_lipschitz: LossLipschitz = None
     constraint_lipschitz: ConstraintLipschitz = None
     block: BlockLength = None
-    tolerance: ProjectionTolerance = 1e-3
+    tolerance: FinerTolerance = 1e-3
     constants: Annotated[
         DriftPlusPenaltyConstants | None,
         Constants(

@@ -49,10 +49,10 @@ from tidewolf.methods.settings import (
     BlockLength,
     CallsPerRoundOrNone,
     ConstraintLipschitz,
+    FinerTolerance,
     HardSetK,
     Horizon,
     LossLipschitz,
-    ProjectionTolerance,
 )
 from tidewolf.methods.steps.adagrad import into_ball
 from tidewolf.methods.steps.saddle import (
@@ -143,7 +143,7 @@ class PrimalDual(WithTheorem[State], Projecting[State], BlockLearner[State]):
     loss_lipschitz: LossLipschitz = None
     constraint_lipschitz: ConstraintLipschitz = None
     block: BlockLength = None
-    tolerance: ProjectionTolerance = 1e-3
+    tolerance: FinerTolerance = 1e-3
     constants: Annotated[
         PrimalDualConstants | None,
         Constants(

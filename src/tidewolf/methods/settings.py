@@ -89,7 +89,7 @@ CallsPerRoundOrNone = Annotated[
         unit="oracle calls a round",
     ),
 ]
-ProjectionTolerance = Annotated[
+FinerTolerance = Annotated[
     float,
     Magnitude(
         "The squared distance of the played point from its companion that calls left over are "

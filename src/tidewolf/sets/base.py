@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, wraps
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
@@ -134,6 +134,11 @@ class ConvexSet(Value, ABC):
             raise TypeError(
                 f"{cls.__name__} must define lmo(direction) or answer(direction, warm)."
             )
+        own = cls.__dict__.get("center")
+        if isinstance(own, property) and own.fget and not own.__isabstractmethod__:
+            kept = _kept_center(own.fget)
+            kept.__set_name__(cls, "center")
+            setattr(cls, "center", kept)  # noqa: B010  a property to type checkers
         # what an oracle is asked is checked here, once for all sets
         for name, checked in _WRAPPERS.items():
             if name in cls.__dict__:
@@ -285,6 +290,17 @@ class InnerSets(Check):
     def read(self, value: Any) -> tuple[dict[str, Any], ...] | None:
         tables = isinstance(value, list) and value and all(isinstance(t, dict) for t in value)
         return tuple(value) if tables else None
+
+
+def _kept_center(center: Callable[[Any], Array]) -> cached_property[Array]:
+    """A center that is computed once and read-only, as `to` needs it to move it."""
+
+    @wraps(center)
+    def kept(K: Any) -> Array:
+        x = center(K)
+        return frozen(namespace(x).asarray(x, copy=True))
+
+    return cached_property(kept)
 
 
 class Projectable(ABC):

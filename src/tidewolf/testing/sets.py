@@ -241,6 +241,33 @@ def radius_bounds(trial: SetTrial) -> None:
         )
 
 
+@law("the center is inside the set, wherever it is not flat")
+def center_is_inside(trial: SetTrial) -> None:
+    for d in [*trial.normals("inside", 3), *trial.axes]:
+        along = trial.tangent(d)
+        if norm(along) <= trial.eps * norm(d):
+            continue
+        least = float(np.vdot(along, trial.lmo(trial.rounded(along))))
+        most = float(np.vdot(along, trial.lmo(trial.rounded(-along))))
+        at = float(np.vdot(along, trial.center))
+        flat = most - least <= 10 * trial.slack(along)
+        require(
+            flat or at > least + 1e-9 * (most - least),
+            f"along {format_point(along)} members reach from {least:.6g} to {most:.6g}, and the "
+            f"center is at {at:.6g}, on the boundary",
+        )
+
+
+@law("moved to another dtype, its center is of that dtype")
+def center_moves(trial: SetTrial) -> None:
+    reference = np.zeros(1, dtype=np.float32)
+    found = trial.K.to(reference).center.dtype
+    require(
+        found == reference.dtype,
+        f"its center is {found} after to(float32): make it a cached_property, which to() moves",
+    )
+
+
 @law("no two members are farther apart than diameter")
 def diameter_bounds(trial: SetTrial) -> None:
     K = trial.K
@@ -549,6 +576,7 @@ SET_LAWS = (
     warm_starts_do_no_harm,
     answers_match_the_linear_program,
     radius_bounds,
+    center_is_inside,
     diameter_bounds,
     tangent_projects,
     tangent_keeps_the_answer,
@@ -564,6 +592,7 @@ SET_LAWS = (
     answers_match_the_projection,
     relaxations_come_no_farther,
     set_prints_and_compares,
+    center_moves,
 )
 """Every law, in the order they are tried: what later laws build on comes first."""
 
