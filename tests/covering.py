@@ -7,8 +7,11 @@ the first among equals, until everything that any case has is met.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from itertools import combinations
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import combinations, product
+from typing import Any
+
+import pytest
 
 
 def pairs(**factors: Hashable) -> set[Hashable]:
@@ -25,3 +28,18 @@ def cover(cases: Sequence[set[Hashable]]) -> list[int]:
         chosen.append(best)
         left -= cases[best]
     return chosen
+
+
+def covered(**factors: Mapping[str, Any]) -> pytest.MarkDecorator:
+    """Parametrize by every combination of named values; those beyond a covering array are soak."""
+    names = [dict(zip(factors, combo, strict=True)) for combo in product(*factors.values())]
+    soon = set(cover([pairs(**each) for each in names]))
+    cases = [
+        pytest.param(
+            *(factors[factor][name] for factor, name in each.items()),
+            id="-".join(each.values()),
+            marks=() if i in soon else pytest.mark.soak,
+        )
+        for i, each in enumerate(names)
+    ]
+    return pytest.mark.parametrize(tuple(factors), cases)

@@ -371,7 +371,7 @@ def test_an_outcome_as_json(mine, capsys):
     outcome = json.loads(capsys.readouterr().out)
     good, bad = outcome.pop("examples")
     assert outcome == {"name": f"{mine}:Wrong", "kind": "set", "seed": 3}
-    assert (good["example"], len(good["kept"]), good["broken"]) == ("Wrong(n=1)", 24, None)
+    assert (good["example"], len(good["kept"]), good["broken"]) == ("Wrong(n=1)", 26, None)
     assert bad["kept"] == good["kept"][:5]
     assert bad["broken"].startswith("Wrong(n=4) breaks the law")
 

@@ -171,7 +171,7 @@ def test_a_learner_that_explores_takes_sets_with_a_ball_inside_and_refuses_other
     K=st.sampled_from([DIAMOND, HULL, CappedSimplex(5, 0.5), L2Ball((2, 2))]),
     horizon=st.sampled_from([1, 2, 7, 300]),
 )
-@settings(max_examples=4)
+@settings(max_examples=3)
 def test_the_laws_hold_for_any_seed_and_horizon(kind, seed, K, horizon):
     K = DIAMOND if K is HULL and kind is learners.BanditPrimalDual else K
     if kind in (Resolve, WarmUp) and not isinstance(K, Polyhedral):

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import array_api_strict as strict
 import numpy as np
-import pytest
 
 import tidewolf as tw
+from covering import covered
 from streams import streams
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, Translated, VertexHull
 
@@ -25,10 +25,12 @@ SETS = {
 }
 
 
-@pytest.mark.parametrize("K", SETS.values(), ids=SETS.keys())
-@pytest.mark.parametrize("kind", streams(1, 4, np.asarray))
-@pytest.mark.parametrize("dtype", [strict.float64, strict.float32])
-@pytest.mark.parametrize("block", [1, 7])
+@covered(
+    K=SETS,
+    kind={kind: kind for kind in streams(1, 4, np.asarray)},
+    dtype={"float64": strict.float64, "float32": strict.float32},
+    block={"1": 1, "7": 7},
+)
 def test_a_learner_runs_on_strict_arrays(K, kind, dtype, block):
     moved = K.to(strict.zeros(1, dtype=dtype))
     learner = tw.LyapunovDescent(moved, horizon=40, block=block)

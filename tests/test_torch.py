@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from covering import covered
 from polytopes import layered
 from streams import streams
 from tidewolf import functions
@@ -179,10 +180,12 @@ def test_a_learner_on_torch_makes_numpys_decisions(name, kind, block):
     np.testing.assert_allclose(ours.distances, numpys.distances, atol=1e-4)
 
 
-@every_set
-@pytest.mark.parametrize("kind", streams(1, 4, np.asarray))
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("block", [1, 7])
+@covered(
+    K=SETS,
+    kind={kind: kind for kind in streams(1, 4, np.asarray)},
+    dtype={str(dtype): dtype for dtype in DTYPES},
+    block={"1": 1, "7": 7},
+)
 def test_a_learner_stays_on_torch_in_its_dtype_and_under_its_bound(K, kind, dtype, block):
     moved = K.to(torch.zeros(1, dtype=dtype))
     learner = tw.LyapunovDescent(moved, horizon=60, block=block)
