@@ -52,7 +52,7 @@ class ProjectedPoint(NamedTuple):
 
     def moved_to(self, target: Array) -> ProjectedPoint:
         """The same with y at a target, which a projection is due to bring x near to."""
-        return self._replace(before_projection=target, y=target)
+        return ProjectedPoint(self.active, target, target, self.distance)
 
     def at_rest(self) -> ProjectedPoint:
         """The same member with y there too."""
@@ -95,7 +95,7 @@ class Banked(NamedTuple):
             found = found.active.nearest(K, found.y, self.finer2, budget - calls)
             calls += found.calls
         distance = math.sqrt(found.distance2)
-        return point._replace(active=found.active, y=found.y, distance=distance), calls
+        return ProjectedPoint(found.active, point.before_projection, found.y, distance), calls
 
 
 class AsPrinted(NamedTuple):
