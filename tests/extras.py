@@ -85,6 +85,12 @@ NEEDS = {
     "test_arrays.py::test_long_numbers_go_through_a_sweep_and_back": "pyarrow",
     "test_arrays.py::test_memory_that_is_not_there_is_a_sentence": "typer",
     "test_arrays.py::test_the_shell_takes_a_long_seed_as_it_is": "typer",
+    "test_metrics.py::test_a_new_number_of_rounds_is_a_column_and_a_figure": "pandas",
+    "test_metrics.py::test_a_new_number_is_printed_and_in_json": "typer",
+    "test_metrics.py::test_a_new_number_is_on_the_page_and_in_notebooks": "matplotlib",
+    "test_fixtures.py::test_a_run_folder_of_0_1_is_reported_and_not_resumed": "typer",
+    "test_jit.py"
+    "::test_changing_a_kernel_changes_its_callers_alone_and_undoing_it_changes_nothing": "typer",
 }
 """File, or file::test without its parameters, and a package it needs."""
 
