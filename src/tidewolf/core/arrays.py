@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 import threading
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from tidewolf.core.arguments import shown
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
 from tidewolf.core.types import Array, NDArray, Shape
 
+A = TypeVar("A")
+"""A kind of array."""
 LARGEST_COUNT = 2**63 - 1
 """The largest whole number that arrays, tables and files hold."""
 LARGEST_SEED = 2**128 - 1
@@ -203,10 +205,10 @@ def like(x: Array, reference: Array) -> Array:
     return xp.asarray(x, dtype=reference.dtype, device=device(reference))
 
 
-def frozen(x: Array) -> Array:
+def frozen(x: A) -> A:
     """`x`, which the caller gives up, marked read-only where its library can."""
     if type(x) is np.ndarray:
-        x.setflags(False)  # type: ignore[call-arg]  # by keyword it takes twice as long
+        x.setflags(False)  # type: ignore[attr-defined]  # by keyword it takes twice as long
     return x
 
 

@@ -57,7 +57,7 @@ class GroupNumbers(Numbers):
                 f"{groups.dtype}."
             )
         require_entries(groups.shape, what)
-        return frozen(groups)  # type: ignore[no-any-return]
+        return frozen(groups)
 
 
 @final

@@ -50,7 +50,7 @@ class DoubleNumbers(Numbers):
         from scipy.sparse import issparse
 
         given = super().__call__(value.toarray() if issparse(value) else value, what)
-        return frozen(to_numpy(given).astype(np.float64))  # type: ignore[no-any-return]
+        return frozen(to_numpy(given).astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def bounds_of_each(pairs: Floats, n: int | None) -> Floats:
             f"bound {upper[j]:g}.",
             setting="bounds",
         )
-    return frozen(pairs)  # type: ignore[no-any-return]
+    return frozen(pairs)
 
 
 def half_spaces_of(

@@ -218,7 +218,7 @@ class Indices(Check):
             raise WrongType(f"{what} must be a vector of whole numbers from 0, not {shown(value)}.")
         if given.size and given.max() > np.iinfo(np.int32).max:
             raise WrongType(f"{what} must be a vector of places in an array, not {shown(value)}.")
-        return frozen(given.astype(np.int32))  # type: ignore[no-any-return]
+        return frozen(given.astype(np.int32))
 
     def read(self, value: Any) -> tuple[int, ...] | None:
         whole = isinstance(value, list) and all(type(place) is int for place in value)

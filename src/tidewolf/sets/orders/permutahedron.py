@@ -176,7 +176,7 @@ class Permutahedron(ConvexSet, Projectable, Polyhedral, Relaxable):
 
     @cached_property
     def _w(self) -> Floats:
-        return frozen(to_numpy(self.weights).astype(np.float64))  # type: ignore[no-any-return]
+        return frozen(to_numpy(self.weights).astype(np.float64))
 
     @cached_property
     def _mean(self) -> float:

@@ -206,13 +206,13 @@ class Transportation(ConvexSet, Polyhedral, Relaxable):
 
     @cached_property
     def _a(self) -> Floats:
-        return frozen(to_numpy(self.rows).astype(np.float64))  # type: ignore[no-any-return]
+        return frozen(to_numpy(self.rows).astype(np.float64))
 
     @cached_property
     def _b(self) -> Floats:
         """The columns' sums, which rounding may have kept from adding up to the rows'."""
         columns = to_numpy(self.columns).astype(np.float64)
-        return frozen(columns * (self._a.sum() / columns.sum()))  # type: ignore[no-any-return]
+        return frozen(columns * (self._a.sum() / columns.sum()))
 
     @cached_property
     def _unit(self) -> float:
