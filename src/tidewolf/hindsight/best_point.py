@@ -278,14 +278,25 @@ class BestPoint(Described):
 
     def _breached(self, p: Program, basis: Basis | None) -> Solved | None:
         """The least s, the last variable, such that a point breaches no limit by more."""
-        from scipy.sparse import csr_array, eye_array, hstack
-
-        n, m = len(p.c), len(p.b)
-        A = eye_array(m, n, format="csr") if p.A is None else p.A
-        rows = Rows(hstack([A, csr_array(-np.ones((m, 1)))], format="csr"), p.b)
+        n = len(p.c)
+        A = self._capacity_breach(n) if p.A is None else _with_breach(p.A)
         # maxima play no part here
         lower, upper = np.append(p.lower, -np.inf), np.append(p.upper, np.inf)
-        return self._model(n + 1)(np.append(np.zeros(n), 1.0), lower, upper, rows, basis)
+        costs = np.append(np.zeros(n), 1.0)
+        return self._model(n + 1)(costs, lower, upper, Rows(A, p.b), basis)
+
+    def _capacity_breach(self, columns: int) -> Any:
+        """v_i - s for the first entries, s after so many variables."""
+        from scipy.sparse import eye_array
+
+        if columns not in self._breaches:
+            entries = int(np.prod(self.K.shape))
+            self._breaches[columns] = _with_breach(eye_array(entries, columns, format="csr"))
+        return self._breaches[columns]
+
+    @cached_property
+    def _breaches(self) -> dict[int, Any]:
+        return {}
 
     def _model(self, columns: int) -> WarmModel:
         """The model with so many variables, the set's first."""
@@ -340,6 +351,13 @@ def _rows_of_size_one(A: Any, b: Floats) -> tuple[Any, Floats]:
     if (sizes == 1.0).all():
         return A, b
     return A.multiply(1.0 / sizes[:, None]).tocsr(), b / sizes
+
+
+def _with_breach(A: Any) -> Any:
+    """A v - s, s the last variable."""
+    from scipy.sparse import csr_array, hstack
+
+    return hstack([A, csr_array(-np.ones((A.shape[0], 1)))], format="csr")
 
 
 def _stacked(first: Rows, second: Rows) -> Rows:
@@ -399,9 +417,10 @@ def half_spaces(constraints: Batch) -> HalfSpaces:
     from scipy.sparse import csr_array, vstack
 
     parts = parts_of(constraints)
-    spaces = [part.halfspaces() for part in parts if isinstance(part, PiecewiseLinear)]
     if len(parts) == 1 and isinstance(parts[0], Capacity) and len(parts[0]):
-        return HalfSpaces(None, spaces[0].b)
+        capacities = to_numpy(parts[0].c).astype(np.float64, copy=False).min(axis=0)
+        return HalfSpaces(None, capacities.reshape(-1))
+    spaces = [part.halfspaces() for part in parts if isinstance(part, PiecewiseLinear)]
     A = vstack([csr_array(A, dtype=np.float64) for A, _, _ in spaces])
     return HalfSpaces(A, np.concatenate([b for _, b, _ in spaces]))
 
@@ -413,7 +432,8 @@ def headroom_of_rows(constraints: Batch, headroom: Floats) -> Floats:
     rows = []
     for part in parts_of(constraints):
         assert isinstance(part, PiecewiseLinear)
-        count = len(part.halfspaces().b)
+        entries = int(np.prod(part.shape))
+        count = entries if isinstance(part, Capacity) else len(part.halfspaces().b)
         if count == len(headroom):
             rows.append(headroom)
         elif count == len(headroom) * len(part):

@@ -284,9 +284,10 @@ class Resolve(Adviser):
         points: list[Array | None] = []
         bases: list[Bases] = []
         program = solver.prepared(objective(losses, "Resolve"), half_spaces(limits))
-        usual = headroom_of_rows(limits, _usual_drop(state))
+        drop = _usual_drop(state)
+        usual = headroom_of_rows(limits, drop) if drop.any() else None
         for kappa, start in zip(self.headroom, state.bases, strict=True):
-            room = None if kappa == 0.0 else kappa * usual
+            room = None if kappa == 0.0 or usual is None else kappa * usual
             try:
                 found = solver.best(program, room, start)
             except SolverFailed:
