@@ -52,9 +52,16 @@ class Pricing(NamedTuple):
 class BestOfVertices(BestPoint):
     """The best convex combination of some vertices of a set, for given losses and limits."""
 
-    def __init__(self, K: HasLMO, who: str, vertices: tuple[Vertex, ...]) -> None:
+    def __init__(
+        self,
+        K: HasLMO,
+        who: str,
+        vertices: tuple[Vertex, ...],
+        before: BestOfVertices | None = None,
+    ) -> None:
         self.K: Any = K
         self.who, self.vertices = who, vertices
+        self.V = _matrix(vertices, K.center, before)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BestOfVertices, (self.K, self.who, self.vertices)
@@ -63,15 +70,9 @@ class BestOfVertices(BestPoint):
     def _description(self) -> LinearDescription:
         from scipy.sparse import csr_array
 
-        count, center = len(self.vertices), self.K.center
-        V = np.stack([to_numpy(v.dense(center)).reshape(-1) for v in self.vertices], axis=1)
-        return LinearDescription(
-            np.zeros(count),
-            np.ones(count),
-            np.ones((1, count)),
-            np.ones(1),
-            lift=csr_array(V.astype(np.float64)),
-        )
+        count = len(self.vertices)
+        ones = np.ones(count)
+        return LinearDescription(0.0 * ones, ones, ones[None], ones[:1], lift=csr_array(self.V))
 
     def _along(self, rows: Floats) -> Floats:
         return rows  # `_within` does it, and needs no more of the set than its vertices
@@ -96,7 +97,7 @@ class BestOfVertices(BestPoint):
 
     def _point(self, found: Any) -> Array:
         w = np.clip(found.v[: len(self.vertices)], 0.0, 1.0)
-        x = self._description.lift @ (w / w.sum())
+        x = self.V @ (w / w.sum())
         return frozen(like(x.reshape(self.K.shape), self.K.center))
 
     def pricing(
@@ -122,7 +123,19 @@ class BestOfVertices(BestPoint):
         d = d / power_of_two(size)
         direction = like(d.reshape(self.K.shape), self.K.center)
         d = to_numpy(direction).astype(np.float64).reshape(-1)
-        return Pricing(direction, float((self._description.lift.T @ d).min()))
+        return Pricing(direction, float((d @ self.V).min()))
+
+
+def _matrix(vertices: tuple[Vertex, ...], center: Array, before: BestOfVertices | None) -> Floats:
+    """The vertices, one a column; those that another had are taken from it."""
+    V = np.empty((int(np.prod(center.shape)), len(vertices)))
+    places = {} if before is None else {id(v): j for j, v in enumerate(before.vertices)}
+    old = np.array([places.get(id(v), -1) for v in vertices])
+    if before is not None:
+        V[:, old >= 0] = before.V[:, old[old >= 0]]
+    for j in np.flatnonzero(old < 0).tolist():
+        V[:, j] = to_numpy(vertices[j].dense(center)).reshape(-1)
+    return V
 
 
 def bases_for(bases: Bases, kept: Int64s, count: int, more: int) -> Bases:

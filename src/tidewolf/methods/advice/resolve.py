@@ -266,6 +266,7 @@ class Resolve(Adviser):
             return Proposals(points, state._replace(bases=starts), 0, solves)
         solver = self._solver_of(K, state.pool)
         found = solve_with_columns(K, solver, task, state.pool, state.bases, t, budget)
+        self._solvers["vertices"] = found.solver or solver
         pool, bases = without_idle(found.pool, found.answers.bases, t)
         state = state._replace(pool=pool, bases=bases)
         points, _, solves = found.answers
@@ -317,14 +318,11 @@ class Resolve(Adviser):
         return kept
 
     def _solver_of(self, K: HasLMO, pool: Pool) -> BestOfVertices:
-        kept = self._solvers.get("vertices")
-        if (
-            not isinstance(kept, BestOfVertices)
-            or kept.K is not K
-            or kept.vertices is not pool.vertices
-        ):
-            kept = self._solvers["vertices"] = BestOfVertices(K, "Resolve", pool.vertices)
-        return kept
+        last = self._solvers.get("vertices")
+        before = last if isinstance(last, BestOfVertices) and last.K is K else None
+        if before is not None and before.vertices is pool.vertices:
+            return before
+        return BestOfVertices(K, "Resolve", pool.vertices, before)
 
     @cached_property
     def _solvers(self) -> dict[str, BestPoint]:

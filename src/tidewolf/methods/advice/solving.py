@@ -79,8 +79,10 @@ class Priced(NamedTuple):
 
     answers: Answers
     pool: Pool
-    calls: int
-    found: tuple[Vertex, ...]
+    calls: int = 0
+    found: tuple[Vertex, ...] = ()
+    solver: BestOfVertices | None = None
+    """that of the pool, where it has one vertex more"""
 
 
 def first_pool(K: HasLMO) -> Pool:
@@ -126,6 +128,8 @@ def with_vertices(
     pool: Pool, bases: Sequence[Bases], new: Sequence[Vertex], t: int
 ) -> tuple[Pool, tuple[Bases, ...]]:
     """The pool with these vertices too, those left out that it has."""
+    if not new:
+        return pool, tuple(bases)
     known = {vertex.key() for vertex in pool.vertices}
     fresh: dict[bytes, Vertex] = {}
     for vertex in new:
@@ -173,27 +177,28 @@ def solve_with_columns(
     mine = found[turn]
     if budget < 1 or mine is None or pool.wait > 0:
         waited = pool._replace(wait=max(0, pool.wait - 1))
-        return Priced(_answers(found), waited, 0, ())
+        return Priced(_answers(found), waited)
     breach = mine.breach is not None and not pool.breach_is_least
     asked = solver.pricing(task.loss, task.limits, program, mine, breach)
     if asked is None:
-        return Priced(_answers(found), _in_vain(pool, breach, len(found)), 0, ())
+        return Priced(_answers(found), _in_vain(pool, breach, len(found)))
     answer = K.answer(asked.direction, pool.warm)
     pool = pool._replace(warm=answer.warm)
     if not _is_better(K, asked, answer):
-        return Priced(_answers(found), _in_vain(pool, breach, len(found)), 1, ())
+        return Priced(_answers(found), _in_vain(pool, breach, len(found)), 1)
     solved = _answers(found)
     pool, starts = with_vertices(pool, solved.bases, (answer.vertex,), t)
     if len(pool.vertices) == len(solver.vertices):  # known all the same: rounding
-        return Priced(solved, _in_vain(pool, breach, len(found)), 1, ())
+        return Priced(solved, _in_vain(pool, breach, len(found)), 1)
     pool = pool._replace(turn=turn + 1, in_vain=0, breach_is_least=False)
-    more = BestOfVertices(K, solver.who, pool.vertices)
+    more = BestOfVertices(K, solver.who, pool.vertices, solver)
     again = _attempt(more, more.prepared(task.loss, task.limits), task.rooms[turn], starts[turn])
     points, ends = list(solved.points), list(starts)
     if again is not None:
         points[turn], ends[turn] = again.x, again.bases
     solves = solved.solves + (0 if again is None else again.solves)
-    return Priced(Answers(tuple(points), tuple(ends), solves), pool, 1, (answer.vertex,))
+    answers = Answers(tuple(points), tuple(ends), solves)
+    return Priced(answers, pool, 1, (answer.vertex,), more)
 
 
 def _used(solver: BestOfVertices, found: Sequence[Best | None], used: Any) -> Any:
