@@ -12,6 +12,7 @@ from tidewolf.core.display import Presenter, register_presenter
 
 if TYPE_CHECKING:
     from tidewolf import (
+        context,
         experiments,
         functions,
         learners,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         testing,
     )
     from tidewolf.core.batch import Stream
+    from tidewolf.core.known import Known
     from tidewolf.evaluation.certificate import Certificate
     from tidewolf.evaluation.compare import compare
     from tidewolf.evaluation.comparison import Comparison
@@ -48,6 +50,7 @@ _HOME = {
     "Comparison": "tidewolf.evaluation.comparison",
     "DriftPlusPenalty": "tidewolf.learners",
     "Intervals": "tidewolf.evaluation.intervals",
+    "Known": "tidewolf.core.known",
     "LyapunovDescent": "tidewolf.learners",
     "LyapunovFrankWolfe": "tidewolf.learners",
     "PrimalDual": "tidewolf.learners",
@@ -63,6 +66,7 @@ _HOME = {
     "run": "tidewolf.evaluation.run",
 }
 _PARTS = (
+    "context",
     "experiments",
     "functions",
     "learners",
@@ -80,6 +84,7 @@ __all__ = [
     "Comparison",
     "DriftPlusPenalty",
     "Intervals",
+    "Known",
     "LyapunovDescent",
     "LyapunovFrankWolfe",
     "PrimalDual",
@@ -89,6 +94,7 @@ __all__ = [
     "Stream",
     "best_in_hindsight",
     "compare",
+    "context",
     "experiments",
     "functions",
     "intervals",
