@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         PrimalDual,
     )
     from tidewolf.loop import play
+    from tidewolf.methods import advice
     from tidewolf.session import Session
 
 __version__ = "0.2.0.dev0"
@@ -65,7 +66,10 @@ _HOME = {
     "rates": "tidewolf.evaluation.rates",
     "run": "tidewolf.evaluation.run",
 }
+_ELSEWHERE = {"advice": "tidewolf.methods.advice"}
+"""Parts that are no folder of their own at the top."""
 _PARTS = (
+    "advice",
     "context",
     "experiments",
     "functions",
@@ -92,6 +96,7 @@ __all__ = [
     "Run",
     "Session",
     "Stream",
+    "advice",
     "best_in_hindsight",
     "compare",
     "context",
@@ -113,7 +118,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Parts are imported when first used, so that `import tidewolf` costs little."""
     if name in _PARTS:
-        return import_module(f"tidewolf.{name}")
+        return import_module(_ELSEWHERE.get(name, f"tidewolf.{name}"))
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'tidewolf' has no attribute {name!r}")
