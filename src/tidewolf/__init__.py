@@ -12,9 +12,11 @@ from tidewolf.core.display import Presenter, register_presenter
 
 if TYPE_CHECKING:
     from tidewolf import (
+        context,
         experiments,
         functions,
         learners,
+        networks,
         problems,
         projection,
         rivals,
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
         testing,
     )
     from tidewolf.core.batch import Stream
+    from tidewolf.core.known import Known
     from tidewolf.evaluation.certificate import Certificate
     from tidewolf.evaluation.compare import compare
     from tidewolf.evaluation.comparison import Comparison
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from tidewolf.learners import (
         BanditPrimalDual,
         DriftPlusPenalty,
+        Ensemble,
         LyapunovDescent,
         LyapunovFrankWolfe,
         PrimalDual,
@@ -48,7 +52,9 @@ _HOME = {
     "Comparator": "tidewolf.hindsight.best",
     "Comparison": "tidewolf.evaluation.comparison",
     "DriftPlusPenalty": "tidewolf.learners",
+    "Ensemble": "tidewolf.learners",
     "Intervals": "tidewolf.evaluation.intervals",
+    "Known": "tidewolf.core.known",
     "LyapunovDescent": "tidewolf.learners",
     "LyapunovFrankWolfe": "tidewolf.learners",
     "PrimalDual": "tidewolf.learners",
@@ -67,9 +73,11 @@ _ELSEWHERE = {"advice": "tidewolf.methods.advice"}
 """Parts that are no folder of their own at the top."""
 _PARTS = (
     "advice",
+    "context",
     "experiments",
     "functions",
     "learners",
+    "networks",
     "problems",
     "projection",
     "rivals",
@@ -83,7 +91,9 @@ __all__ = [
     "Comparator",
     "Comparison",
     "DriftPlusPenalty",
+    "Ensemble",
     "Intervals",
+    "Known",
     "LyapunovDescent",
     "LyapunovFrankWolfe",
     "PrimalDual",
@@ -94,10 +104,12 @@ __all__ = [
     "advice",
     "best_in_hindsight",
     "compare",
+    "context",
     "experiments",
     "functions",
     "intervals",
     "learners",
+    "networks",
     "play",
     "problems",
     "projection",

@@ -102,7 +102,7 @@ class Resolve(Learner[State]):
     def start(self) -> State:
         return State(0, self.K.center, self._adviser.start(self.K))
 
-    def act(self, state: State) -> Array:
+    def act(self, state: State, known: Known | None = None) -> Array:
         return state.x
 
     def rounds_left(self, state: State) -> int:
