@@ -439,7 +439,7 @@ def objective(losses: Batch, who: str = "A linear program") -> Objective:
             if isinstance(part, LinearTotal):
                 c = c + part.total()[0].reshape(-1)
             elif isinstance(part, PiecewiseLinear):
-                spaces = part.halfspaces()
+                spaces = part.epigraph()
                 pieces.append(spaces)
                 which.append(spaces.rounds + count)
                 count += len(part)

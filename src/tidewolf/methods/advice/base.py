@@ -9,18 +9,16 @@ sleeps in that round. Points that are there are members of K.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from tidewolf.core.checkpoint import SavedRecord
 from tidewolf.core.conforming import conforming
 from tidewolf.core.feedback import FirstOrder, FullInformation
+from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.core.values import Value
 from tidewolf.core.vertices import Vertex
-
-if TYPE_CHECKING:
-    from tidewolf.core.known import Known
 
 
 class Proposals(NamedTuple):

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from tidewolf.core.arrays import as_count, as_number, inner, namespace
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import FirstOrder, FullInformation, require_full_information
+from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Check, Count, Flag
 from tidewolf.core.types import Array, Floats
@@ -60,14 +61,12 @@ from tidewolf.methods.advice.solving import (
     with_vertices,
     without_idle,
 )
+from tidewolf.methods.context.season import duration
 from tidewolf.sets.base import Polyhedral
-
-if TYPE_CHECKING:
-    from tidewolf.core.known import Known
 
 MOST_ROUNDS = 100_000
 """Rounds that are kept at most where a duration says how far back."""
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_SUCH = '"last", "forecast", a number of rounds, or a duration such as "12h" or "1d"'
 
 
 @dataclass(frozen=True)
@@ -81,12 +80,13 @@ class RoundsBack(Check):
             try:
                 return as_count(value, what)
             except WrongType:
-                raise WrongType(
-                    f'{what} is "last", "forecast", a number of rounds, or a duration such as '
-                    f'"1d", not {shown(value)}.'
-                ) from None
+                raise WrongType(f"{what} is {_SUCH}, not {shown(value)}.") from None
         if value not in ("last", "forecast"):
-            seconds_of(value, what)
+            try:
+                duration(value, what)
+            except InvalidInput:
+                raise InvalidInput(f"{what} is {_SUCH}, not {shown(value)}.") from None
+            return "".join(value.split())
         return value
 
     def read(self, value: Any) -> str | int | None:
@@ -111,21 +111,6 @@ class Headrooms(Check):
         return tuple(map(float, given)) if numbers else None
 
 
-def seconds_of(duration: str, what: str) -> float:
-    """A duration such as "1d" or "12h" in seconds."""
-    number, unit = duration[:-1], duration[-1:]
-    try:
-        seconds = float(number) * _UNITS[unit]
-    except (KeyError, ValueError):
-        seconds = math.nan
-    if not 0.0 < seconds < math.inf:
-        raise InvalidInput(
-            f'{what} is "last", "forecast", a number of rounds, or a duration such as "1d" or '
-            f'"12h" (s, m, h, d, w), not {shown(duration)}.'
-        )
-    return seconds
-
-
 class ResolveState(NamedTuple):
     recent: RecentRounds
     """the rounds that it may still look back to"""
@@ -148,6 +133,31 @@ class Resolve(Adviser):
 
     Parameters
     ----------
+    data : str or int, default 'last'
+        Which functions it solves with: "last", the newest; a number, those of so many rounds
+        ago; a duration such as "1d", those of the round nearest to that time ago; "forecast",
+        those that are predicted for the coming round.
+    headroom : tuple of float, default (0.0, 1.0, 2.0, 4.0)
+        How much of each limit is kept in hand, as multiples of its usual drop from one round to
+        the next; one member for each.
+    window : int, default 1
+        How many rounds, the last of which `data` names, are solved together. Unit: rounds.
+    columns : bool, default False
+        Whether the set is touched through its oracle alone, by column generation; always so
+        where it has no linear description.
+
+    Examples
+    --------
+    Three options, of which the cheapest may take at most half:
+
+    >>> K, adviser = tw.sets.Simplex(3), tw.advice.Resolve(headroom=0)
+    >>> loss = tw.functions.Linear.one([2.0, 1.0, 0.0])
+    >>> limit = tw.functions.Affine.one([0.0, 0.0, 1.0], 0.5)
+    >>> from tidewolf.core.feedback import FullInformation
+    >>> seen = FullInformation(loss, limit)
+    >>> state = adviser.observe(K, adviser.start(K), seen, K.center)
+    >>> adviser.propose(K, state, None, 1, 0, ()).points
+    (array([0. , 0.5, 0.5]),)
     """
 
     needs_functions: ClassVar[bool] = True
@@ -231,7 +241,7 @@ class Resolve(Adviser):
         """The duration to look back, where one is given."""
         if isinstance(self.data, int) or self.data in ("last", "forecast"):
             return None
-        return seconds_of(self.data, "data of Resolve")
+        return duration(self.data, "data of Resolve")
 
     @cached_property
     def _keep(self) -> int:
