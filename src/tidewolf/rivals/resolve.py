@@ -118,8 +118,7 @@ class Resolve(Learner[State]):
     def rounds_left(self, state: State) -> int:
         return 1
 
-    def informed(self, state: State, known: Known | None) -> State:
-        """The state with what is known before the coming round."""
+    def informed(self, state: State, known: Known) -> State:
         return self._advised(state, known) if self._adviser.waits else state
 
     def update(self, state: State, seen: FullInformation) -> State:
@@ -142,6 +141,9 @@ class Resolve(Learner[State]):
     @cached_property
     def _adviser(self) -> advice.Resolve:
         return advice.Resolve(self.data, (self.headroom,), columns=self.columns)
+
+    def solves(self, state: State) -> int:
+        return state.solves
 
     def bound(self, record: Record) -> Bound:
         return Bound(None, None, "The best point of the last round promises nothing for the next.")

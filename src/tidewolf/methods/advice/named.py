@@ -11,7 +11,7 @@ with no call left the member it has already stands for the point.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
 
@@ -58,8 +58,6 @@ class Named(Adviser):
     >>> adviser.propose(K, adviser.start(K), known, 0, 1, ()).points
     (array([0.25, 0.75]),)
     """
-
-    state_type: ClassVar = NamedState
 
     name: Annotated[str, Text("The name that its points are known under.")]
 

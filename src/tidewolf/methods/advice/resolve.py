@@ -161,7 +161,6 @@ class Resolve(Adviser):
     """
 
     needs_functions: ClassVar[bool] = True
-    state_type: ClassVar = ResolveState
 
     data: Annotated[
         str | int,

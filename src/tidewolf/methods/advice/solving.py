@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import frozen, length
+from tidewolf.core.arrays import length
 from tidewolf.core.errors import SolverFailed
 from tidewolf.core.oracle import Answer, HasLMO
-from tidewolf.core.types import Array, Floats, Int64s
+from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Vertex
 from tidewolf.hindsight.best_point import (
     COLD,
@@ -60,7 +60,7 @@ class Pool(NamedTuple):
     """The vertices that are known, and whose turn it is to ask for another."""
 
     vertices: tuple[Vertex, ...] = ()
-    last_used: Int64s = frozen(np.zeros(0, dtype=np.int64))
+    last_used: tuple[int, ...] = ()
     """the round in which a program last used each of them"""
     turn: int = 0
     """the headroom that asks next"""
@@ -87,7 +87,7 @@ class Priced(NamedTuple):
 
 def first_pool(K: HasLMO) -> Pool:
     """The center alone."""
-    return Pool((K.atom(K.center),), frozen(np.zeros(1, dtype=np.int64)))
+    return Pool((K.atom(K.center),), (0,))
 
 
 def solve_each(solver: BestPoint, task: Task, bases: Sequence[Bases]) -> Answers:
@@ -138,20 +138,20 @@ def with_vertices(
     if not fresh:
         return pool, tuple(bases)
     count = len(pool.vertices)
-    used = frozen(np.append(pool.last_used, np.full(len(fresh), t, dtype=np.int64)))
+    used = (*pool.last_used, *(t for _ in fresh))
     grown = pool._replace(vertices=(*pool.vertices, *fresh.values()), last_used=used)
     return grown, tuple(bases_for(each, np.arange(count), count, len(fresh)) for each in bases)
 
 
 def without_idle(pool: Pool, bases: Sequence[Bases], t: int) -> tuple[Pool, tuple[Bases, ...]]:
     """The pool without vertices that no program has used for long."""
-    kept = np.flatnonzero(t - pool.last_used <= IDLE_ROUNDS)
+    kept = np.flatnonzero(t - np.array(pool.last_used) <= IDLE_ROUNDS)
     count = len(pool.vertices)
     if len(kept) in (0, count):
         return pool, tuple(bases)
     smaller = pool._replace(
         vertices=tuple(pool.vertices[i] for i in kept.tolist()),
-        last_used=frozen(pool.last_used[kept]),
+        last_used=tuple(pool.last_used[i] for i in kept.tolist()),
     )
     return smaller, tuple(bases_for(each, kept, count, 0) for each in bases)
 
@@ -170,9 +170,7 @@ def solve_with_columns(
     """
     program = solver.prepared(task.loss, task.limits)
     found = _solve_each(solver, program, task, bases)
-    used = _used(solver, found, np.zeros(len(pool.vertices), dtype=np.bool_))
-    last_used = np.where(used, t, pool.last_used)
-    pool = pool._replace(last_used=frozen(last_used))
+    pool = pool._replace(last_used=_marked(pool, solver, found, t))
     turn = pool.turn % len(found)
     mine = found[turn]
     if budget < 1 or mine is None or pool.wait > 0:
@@ -201,11 +199,15 @@ def solve_with_columns(
     return Priced(answers, pool, 1, (answer.vertex,), more)
 
 
-def _used(solver: BestOfVertices, found: Sequence[Best | None], used: Any) -> Any:
+def _marked(
+    pool: Pool, solver: BestOfVertices, found: Sequence[Best | None], t: int
+) -> tuple[int, ...]:
+    """When each vertex was used last, now that these programs used some in round t."""
+    last_used = np.array(pool.last_used)
     for best in found:
         if best is not None:
-            used = used | (solver.weights(best) > IN_USE)
-    return used
+            last_used[solver.weights(best) > IN_USE] = t
+    return tuple(last_used.tolist())
 
 
 def _in_vain(pool: Pool, breach: bool, headrooms: int) -> Pool:
