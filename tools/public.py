@@ -13,6 +13,7 @@ PACKAGES = (
     "tidewolf.experiments",
     "tidewolf.functions",
     "tidewolf.learners",
+    "tidewolf.networks",
     "tidewolf.problems",
     "tidewolf.projection",
     "tidewolf.rivals",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         experiments,
         functions,
         learners,
+        networks,
         problems,
         projection,
         rivals,
@@ -34,11 +35,13 @@ if TYPE_CHECKING:
     from tidewolf.learners import (
         BanditPrimalDual,
         DriftPlusPenalty,
+        Ensemble,
         LyapunovDescent,
         LyapunovFrankWolfe,
         PrimalDual,
     )
     from tidewolf.loop import play
+    from tidewolf.methods import advice
     from tidewolf.session import Session
 
 __version__ = "0.2.0.dev0"
@@ -49,6 +52,7 @@ _HOME = {
     "Comparator": "tidewolf.hindsight.best",
     "Comparison": "tidewolf.evaluation.comparison",
     "DriftPlusPenalty": "tidewolf.learners",
+    "Ensemble": "tidewolf.learners",
     "Intervals": "tidewolf.evaluation.intervals",
     "Known": "tidewolf.core.known",
     "LyapunovDescent": "tidewolf.learners",
@@ -65,11 +69,15 @@ _HOME = {
     "rates": "tidewolf.evaluation.rates",
     "run": "tidewolf.evaluation.run",
 }
+_ELSEWHERE = {"advice": "tidewolf.methods.advice"}
+"""Parts that are no folder of their own at the top."""
 _PARTS = (
+    "advice",
     "context",
     "experiments",
     "functions",
     "learners",
+    "networks",
     "problems",
     "projection",
     "rivals",
@@ -83,6 +91,7 @@ __all__ = [
     "Comparator",
     "Comparison",
     "DriftPlusPenalty",
+    "Ensemble",
     "Intervals",
     "Known",
     "LyapunovDescent",
@@ -92,6 +101,7 @@ __all__ = [
     "Run",
     "Session",
     "Stream",
+    "advice",
     "best_in_hindsight",
     "compare",
     "context",
@@ -99,6 +109,7 @@ __all__ = [
     "functions",
     "intervals",
     "learners",
+    "networks",
     "play",
     "problems",
     "projection",
@@ -113,7 +124,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Parts are imported when first used, so that `import tidewolf` costs little."""
     if name in _PARTS:
-        return import_module(f"tidewolf.{name}")
+        return import_module(_ELSEWHERE.get(name, f"tidewolf.{name}"))
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'tidewolf' has no attribute {name!r}")

@@ -21,10 +21,11 @@ from tidewolf.core.feedback import FullInformation
 from tidewolf.core.known import Known
 from tidewolf.core.settings import Count
 from tidewolf.core.types import Array
+from tidewolf.hindsight.best_point import BestPoint
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import FIRST_HORIZON
 from tidewolf.methods.steps.limits import Limits
-from tidewolf.rivals.program import BestPoint, DescribedK
+from tidewolf.rivals.program import DescribedK
 
 SHARE = 20
 """A window is this part of the horizon."""
