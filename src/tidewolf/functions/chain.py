@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import Self, final
+from typing import Any, Self, final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import is_array, namespace
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
+from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
@@ -143,10 +144,12 @@ def mapped(batch: Batch, change: Callable[[Array], Array]) -> Batch:
     if not is_dataclass(batch):
         return batch
     own = {field.name: getattr(batch, field.name) for field in fields(batch)}
-    return batch._unchecked(
-        **{name: _changed(part, change) if is_array(part) else part for name, part in own.items()}
-    )
+    return batch._unchecked(**{name: _changed(part, change) for name, part in own.items()})
 
 
-def _changed(part: Array, change: Callable[[Array], Array]) -> Array:
+def _changed(part: Any, change: Callable[[Array], Array]) -> Any:
+    if is_sparse(part):
+        return part.copy()
+    if not is_array(part):
+        return part
     return part.copy() if type(part) is np.ndarray and part.dtype.kind == "i" else change(part)
