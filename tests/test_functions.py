@@ -5,6 +5,7 @@ what is broken.
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -40,18 +41,21 @@ from tidewolf.functions import (
     Linear,
     LinearTotal,
     LogWealth,
+    Max,
     MaxAffine,
     MaxUtilization,
     PiecewiseLinear,
     Quadratic,
     Range,
     Squared,
+    Sum,
     Unlimited,
 )
 from tidewolf.testing.functions import FUNCTION_LAWS, check_function
 
 EXAMPLES = [f for kind in functions.every() for f in kind.examples()]
-ARRAY_EXAMPLES = [f for f in EXAMPLES if not isinstance(f, Custom | Chain)]
+ARRAY_EXAMPLES = [f for f in EXAMPLES if not isinstance(f, Custom | Chain | Max | Sum)]
+TWIN_EXAMPLES = [f for f in EXAMPLES if not isinstance(f, Custom | Chain)]
 seeds = st.integers(0, 2**32 - 1)
 each_example = pytest.mark.parametrize("f", EXAMPLES, ids=lambda f: f"{type(f).__name__}{f.shape}")
 
@@ -83,11 +87,13 @@ def test_every_lists_the_public_classes_in_order() -> None:
         Custom,
         Linear,
         LogWealth,
+        Max,
         MaxAffine,
         MaxUtilization,
         Quadratic,
         Range,
         Squared,
+        Sum,
         Unlimited,
     )
     assert functions.__all__ == sorted(functions.__all__)
@@ -212,12 +218,19 @@ def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarra
             ]
             full = [float(sum(u * v for u, v in zip(row, x, strict=True))) for row in rows]
             return max(full) - float(limit[t]), np.array(rows[full.index(max(full))])
+        case Sum(parts=parts, weights=weights):
+            told = [(w, *by_hand(part, t, x)) for w, part in zip(weights, parts, strict=True)]
+            return sum(w * v for w, v, _ in told), sum(w * g for w, _, g in told)
+        case Max(parts=parts):
+            told = [by_hand(part, t, x) for part in parts]
+            values = [value for value, _ in told]
+            return told[values.index(max(values))]
         case Unlimited():
             return -1.0, np.zeros(x.shape)
     raise AssertionError(f"{f!r} has no twin; write one.")
 
 
-@pytest.mark.parametrize("f", ARRAY_EXAMPLES, ids=repr)
+@pytest.mark.parametrize("f", TWIN_EXAMPLES, ids=repr)
 @given(seed=seeds, whole=st.booleans())
 def test_batches_agree_with_the_formula(f: Batch, seed: int, whole: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -315,6 +328,47 @@ def test_one_is_a_batch_of_a_single_round() -> None:
 def test_offsets_take_the_library_and_dtype_of_the_coefficients() -> None:
     assert Affine(np.ones((2, 3), dtype=np.float32), [1.0, 2.0]).b.dtype == np.float32
     assert type(Affine(array_api_strict.ones((2, 3)), [1, 2]).b) is type(array_api_strict.ones(1))
+
+
+# --------------------------------------------------------------------------------- sums and maxima
+
+
+def test_sums_and_maxima_can_what_their_parts_can() -> None:
+    line, limit, bowl = Linear([[1.0]]), Capacity([[1.0]]), Quadratic.one([[1.0]], [0.0])
+    for f, linear, pieces in (
+        (Sum(line, line), True, True),
+        (Sum(line, limit), False, True),
+        (Sum(line, bowl), False, False),
+        (Max(line, line), False, True),
+        (Max(line, Sum(limit, line)), False, True),
+        (Max(line, bowl), False, False),
+    ):
+        for same in (f, f[:1], pickle.loads(pickle.dumps(f)), type(f)._unchecked(**f.fields())):
+            assert same == f
+            assert isinstance(same, LinearTotal) == linear
+            assert isinstance(same, PiecewiseLinear) == pieces
+            assert isinstance(same, type(f).written_as())
+
+
+def test_sums_add_linear_totals_and_choices_of_pieces() -> None:
+    f = Sum(Affine([[1.0, 2.0], [0.0, 1.0]], [1.0, 0.0]), Linear([[1.0, 0.0]] * 2), weights=[2, 1])
+    assert isinstance(f, LinearTotal)
+    c, constant = f.total()
+    assert (c.tolist(), constant) == ([4.0, 6.0], -2.0)
+    both = Sum(Capacity([[1.0, 2.0]] * 3), Capacity([[3.0, 4.0]] * 3))
+    assert isinstance(both, PiecewiseLinear)
+    A, b, rounds = both.halfspaces()
+    assert A.shape == (12, 2)
+    assert b[:4].tolist() == [4.0, 5.0, 5.0, 6.0]
+    assert rounds.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+
+
+def test_maxima_tell_every_limit_apart() -> None:
+    links, budget = Capacity([[0.5, 1.0]]), Affine([[1.0, 1.0]], [1.5])
+    x = np.array([0.75, 0.5])
+    np.testing.assert_allclose(Max(links, budget).pieces(x), [[0.25, -0.5, -0.25]])
+    assert Max(Quadratic.one(np.eye(2), [0.0, 0.0])).pieces(x).shape == (1, 1)
+    assert Sum(links, budget).pieces(x) is None
 
 
 # ------------------------------------------------------------------------------------------- sparse
@@ -548,6 +602,23 @@ def test_custom_skips_rounds_without_weight() -> None:
         ),
         (lambda: Capacity(csr_array(np.eye(2))), WrongType, "^c of Capacity must be an array"),
         (lambda: Capacity.one(csr_array(np.eye(2))), WrongType, "must be an array of real"),
+        (lambda: Sum(), InvalidInput, "^Sum needs at least one batch of functions"),
+        (lambda: Max(Linear([[1.0]]), 3), WrongType, "^The parts of Max are batches .*, not 3"),
+        (
+            lambda: Max(Linear([[1.0]]), Linear([[1.0], [2.0]])),
+            WrongShape,
+            r"1 rounds of shape \(1,\) and 2 of shape \(1,\) were given",
+        ),
+        (
+            lambda: Sum(Linear([[1.0]]), weights=[1.0, 2.0]),
+            WrongShape,
+            "^weights of Sum are one for each of its 1 parts; 2 were given",
+        ),
+        (
+            lambda: Sum(Linear([[1.0]]), weights=[-1.0]),
+            InvalidInput,
+            "^A weight of Sum must be at least 0",
+        ),
         (lambda: Unlimited(2, -1), InvalidInput, "^rounds of Unlimited must be at least 0"),
         (lambda: Linear([[1.0]])[0], WrongType, r"taken by a slice such as f\[3:4\], not by 0"),
         (lambda: Linear([[1.0]])[::2], InvalidInput, "a step of 2 is not"),
@@ -902,7 +973,7 @@ def test_values_of_a_thousand_rounds_are_those_of_each_round() -> None:
 )
 def test_what_numbers_describe_can_be_written_in_a_file(f: Batch) -> None:
     known = settings_of(constructor_of(type(f)))
-    if isinstance(f, Custom | Chain):
+    if isinstance(f, Custom | Chain | Max | Sum):
         assert "nothing that a file can say" in {setting.words for setting in known.values()}
         return
     f = dense(f)
