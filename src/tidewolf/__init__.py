@@ -12,6 +12,7 @@ from tidewolf.core.display import Presenter, register_presenter
 
 if TYPE_CHECKING:
     from tidewolf import (
+        context,
         experiments,
         functions,
         learners,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         testing,
     )
     from tidewolf.core.batch import Stream
+    from tidewolf.core.known import Known
     from tidewolf.evaluation.certificate import Certificate
     from tidewolf.evaluation.compare import compare
     from tidewolf.evaluation.comparison import Comparison
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
         PrimalDual,
     )
     from tidewolf.loop import play
+    from tidewolf.methods import advice
     from tidewolf.session import Session
 
 __version__ = "0.2.0.dev0"
@@ -49,6 +52,7 @@ _HOME = {
     "Comparison": "tidewolf.evaluation.comparison",
     "DriftPlusPenalty": "tidewolf.learners",
     "Intervals": "tidewolf.evaluation.intervals",
+    "Known": "tidewolf.core.known",
     "LyapunovDescent": "tidewolf.learners",
     "LyapunovFrankWolfe": "tidewolf.learners",
     "PrimalDual": "tidewolf.learners",
@@ -63,7 +67,11 @@ _HOME = {
     "rates": "tidewolf.evaluation.rates",
     "run": "tidewolf.evaluation.run",
 }
+_ELSEWHERE = {"advice": "tidewolf.methods.advice"}
+"""Parts that are no folder of their own at the top."""
 _PARTS = (
+    "advice",
+    "context",
     "experiments",
     "functions",
     "learners",
@@ -82,6 +90,7 @@ __all__ = [
     "Comparison",
     "DriftPlusPenalty",
     "Intervals",
+    "Known",
     "LyapunovDescent",
     "LyapunovFrankWolfe",
     "PrimalDual",
@@ -89,8 +98,10 @@ __all__ = [
     "Run",
     "Session",
     "Stream",
+    "advice",
     "best_in_hindsight",
     "compare",
+    "context",
     "experiments",
     "functions",
     "intervals",
@@ -110,7 +121,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Parts are imported when first used, so that `import tidewolf` costs little."""
     if name in _PARTS:
-        return import_module(f"tidewolf.{name}")
+        return import_module(_ELSEWHERE.get(name, f"tidewolf.{name}"))
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'tidewolf' has no attribute {name!r}")
