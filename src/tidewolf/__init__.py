@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tidewolf.learners import (
         BanditPrimalDual,
         DriftPlusPenalty,
+        Ensemble,
         LyapunovDescent,
         LyapunovFrankWolfe,
         PrimalDual,
@@ -51,6 +52,7 @@ _HOME = {
     "Comparator": "tidewolf.hindsight.best",
     "Comparison": "tidewolf.evaluation.comparison",
     "DriftPlusPenalty": "tidewolf.learners",
+    "Ensemble": "tidewolf.learners",
     "Intervals": "tidewolf.evaluation.intervals",
     "Known": "tidewolf.core.known",
     "LyapunovDescent": "tidewolf.learners",
@@ -89,6 +91,7 @@ __all__ = [
     "Comparator",
     "Comparison",
     "DriftPlusPenalty",
+    "Ensemble",
     "Intervals",
     "Known",
     "LyapunovDescent",

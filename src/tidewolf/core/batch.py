@@ -113,6 +113,10 @@ class Batch(Value, ABC):
 
     domain: str | None = None
     """Where the functions are defined, in words; None when everywhere."""
+    exp_concavity: float | None = None
+    """A number alpha > 0 for which exp(-alpha f_t) is concave in every round, on the points that
+    the functions are asked at; None where none is declared.
+    """
 
     def __init_subclass__(cls) -> None:
         """What the functions are asked at is checked here, once for all kinds: a class computes
@@ -221,8 +225,9 @@ class Stream(Value):
     ----------
     losses : Batch
         The losses.
-    constraints : Batch
-        The constraints: as many, on points of the same shape.
+    constraints : Batch, optional
+        The constraints: as many, on points of the same shape. None: there are none, which
+        `functions.Unlimited` stands for.
     seen : array, optional
         Round by round, whether feedback reaches the learner, True or False. None: always.
     time : array, optional
@@ -245,13 +250,15 @@ class Stream(Value):
     """
 
     losses: Batch
-    constraints: Batch
+    constraints: Batch = None  # type: ignore[assignment]  # a batch once it is made
     seen: Bools | None = None
     time: Floats | None = None
     context: Array | None = None
     advice: Mapping[str, Array] | None = None
 
     def __post_init__(self) -> None:
+        if self.constraints is None and isinstance(self.losses, Batch):
+            object.__setattr__(self, "constraints", _unlimited(self.losses))
         for name, batch in (("losses", self.losses), ("constraints", self.constraints)):
             if not isinstance(batch, Batch):
                 raise WrongType(
@@ -383,3 +390,9 @@ def _category(context: Array) -> Any:
         return context
     number = float(context)
     return int(number) if number == int(number) else number
+
+
+def _unlimited(losses: Batch) -> Batch:
+    from tidewolf.core.unlimited import Unlimited  # a batch itself, so it comes after this file
+
+    return Unlimited(losses.shape, len(losses))

@@ -18,6 +18,7 @@ import numpy as np
 from tidewolf.core.arrays import is_array, to_numpy
 from tidewolf.core.errors import NotSupported, TidewolfError
 from tidewolf.core.settings import checked, settings_of, validate
+from tidewolf.core.sparse import is_sparse, same_sparse, sparse_in_words
 
 IDENTITY = 2
 """The version of `identity`; another one gives other digests, and old files are refused."""
@@ -109,6 +110,11 @@ def _feed(digest: Any, value: object) -> None:
         array = array + 0.0 if array.dtype.kind == "f" else array
         digest.update(f"array {array.dtype.str} {array.shape}:".encode())
         digest.update(array.tobytes())
+    elif is_sparse(value):
+        rows: Any = value
+        digest.update(f"sparse {rows.shape}:".encode())
+        for part in (rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64)):
+            _feed(digest, part)
     elif isinstance(value, Value):
         said = _said(value)
         digest.update(f"{_kind_name(type(value))} {len(said)}:".encode())
@@ -172,6 +178,8 @@ def same(a: object, b: object) -> bool:
         mine, theirs = to_numpy(a), to_numpy(b)
         nan = mine.dtype.kind == "f"  # what is not known is equal to what is not known
         return mine.dtype == theirs.dtype and bool(np.array_equal(mine, theirs, equal_nan=nan))
+    if is_sparse(a) or is_sparse(b):
+        return is_sparse(a) and is_sparse(b) and same_sparse(a, b)
     if isinstance(a, tuple | list) and type(a) is type(b):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, Mapping) and isinstance(b, Mapping):
@@ -185,6 +193,8 @@ def _brief(value: object) -> str:
         if array.ndim == 1 and array.size <= 4:
             return "[" + ", ".join(f"{v:g}" for v in array) + "]"
         return f"<{'x'.join(map(str, array.shape))} {array.dtype}>"
+    if is_sparse(value):
+        return sparse_in_words(value)
     if isinstance(value, tuple) and len(value) > 4:
         return f"<{len(value)} items>"
     if isinstance(value, Mapping):
