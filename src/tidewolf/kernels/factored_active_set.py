@@ -47,34 +47,30 @@ def row_product(rows, row, d):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def length2_between(rows, i, j, zeros):  # type: ignore[no-untyped-def]
-    """|a_i - a_j|^2; `zeros` has an entry for each of a point's, and is 0 again at the end.
+def row_products(rows, row, members, count, zeros, products):  # type: ignore[no-untyped-def]
+    """<a_row, a_m> for the first `count` members m; `zeros` has an entry for each of a point's, and
+    is 0 again at the end.
 
-    Naive twin: the difference of dense rows, in tests/test_factored.py.
+    Naive twin: a matrix of dense rows times one, in tests/test_factored.py.
     """
     starts, indices, values = rows
-    for p in range(starts[i], starts[i + 1]):
+    for p in range(starts[row], starts[row + 1]):
         zeros[indices[p]] = values[p]
-    total = 0.0
-    for p in range(starts[j], starts[j + 1]):
-        apart = zeros[indices[p]] - values[p]
-        total += apart * apart
+    for n in range(count):
+        products[n] = row_product(rows, members[n], zeros)
+    for p in range(starts[row], starts[row + 1]):
         zeros[indices[p]] = 0.0
-    for p in range(starts[i], starts[i + 1]):  # those that a_j has were counted
-        total += zeros[indices[p]] * zeros[indices[p]]
-        zeros[indices[p]] = 0.0
-    return total
 
 
 @kernel
 def steps_in_factor(  # type: ignore[no-untyped-def]
-    rows, members, slopes, count, weights, r, zeros, steps, stop
+    rows, members, slopes, slots, gram, count, weights, r, zeros, steps, stop
 ):
-    """Pairwise steps among the first `count` of `members`, weights and r = x - y in place.
+    """Pairwise steps among the first `count` of `members`, weights in place, r = x - y at first.
 
-    Naive twin: `naive_projection` in tests/test_factored.py.
+    Only rows that take part in a step get their products with the others, in `gram`, a row for each
+    of at most 2 `steps`. Naive twin: `naive_projection` in tests/test_factored.py.
     """
-    starts, indices, values = rows
     average = 0.0
     for n in range(count):
         slopes[n] = row_product(rows, members[n], r)
@@ -82,31 +78,33 @@ def steps_in_factor(  # type: ignore[no-untyped-def]
     chosen = 0
     for n in range(count):
         if weights[members[n]] > 0.0 or slopes[n] < average:
-            members[chosen], slopes[chosen] = members[n], slopes[n]
+            members[chosen], slopes[chosen], slots[chosen] = members[n], slopes[n], -1
             chosen += 1
-    margin = TIE * stop
+    margin, known = TIE * stop, 0
     for _ in range(steps):
-        i, least = -1, np.inf
-        j, most = -1, -np.inf
+        i, least = 0, np.inf
+        j, most = 0, -np.inf
         for n in range(chosen):
             if slopes[n] < least - margin:
-                i, least = members[n], slopes[n]
-            if weights[members[n]] > 0.0 and slopes[n] > most + margin:
-                j, most = members[n], slopes[n]
+                i, least = n, slopes[n]
+            if slopes[n] > most + margin and weights[members[n]] > 0.0:
+                j, most = n, slopes[n]
         gap = most - least
         if not gap > stop:
             return
-        length2, step = length2_between(rows, i, j, zeros), weights[j]
+        for n in (i, j):
+            if slots[n] < 0:
+                row_products(rows, members[n], members, chosen, zeros, gram[known])
+                slots[n] = known
+                known += 1
+        at_i, at_j, step = gram[slots[i]], gram[slots[j]], weights[members[j]]
+        length2 = at_i[i] - 2.0 * at_i[j] + at_j[j]
         if gap < step * length2:
             step = gap / length2
-        weights[j] = weights[j] - step
-        weights[i] += step
-        for p in range(starts[i], starts[i + 1]):
-            r[indices[p]] += step * values[p]
-        for p in range(starts[j], starts[j + 1]):
-            r[indices[p]] -= step * values[p]
+        weights[members[j]] -= step
+        weights[members[i]] += step
         for n in range(chosen):
-            slopes[n] = row_product(rows, members[n], r)
+            slopes[n] += step * (at_i[n] - at_j[n])
 
 
 @kernel
@@ -123,7 +121,12 @@ def factored_correct(  # type: ignore[no-untyped-def]
     starts, indices, values = rows
     heads, after = np.empty(len(places) - 1, dtype=np.int64), np.empty(len(weights), dtype=np.int64)
     linked_rows(owners, len(weights), heads, after)
-    members, slopes = np.empty(len(weights), dtype=np.int64), np.empty(len(weights))
+    counts = np.zeros(len(heads), dtype=np.int64)
+    for row in range(len(weights)):
+        counts[owners[row]] += 1
+    most = counts.max()
+    members, slots = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+    slopes, gram = np.empty(most), np.empty((2 * steps, most))
     zeros, still_open = np.zeros(len(x)), 0
     for b in range(len(heads)):
         if stages[b] == CLOSED:
@@ -141,7 +144,10 @@ def factored_correct(  # type: ignore[no-untyped-def]
                 for p in range(starts[members[n]], starts[members[n] + 1]):
                     r[indices[p]] += w * values[p]
         if count > 1:
-            steps_in_factor(rows, members, slopes, count, weights, r, zeros, steps, share * tols[b])
+            stop = share * tols[b]
+            steps_in_factor(
+                rows, members, slopes, slots, gram, count, weights, r, zeros, steps, stop
+            )
         total, row = 0.0, heads[b]
         while row >= 0:
             if not weights[row] > DROP:
