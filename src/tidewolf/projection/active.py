@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,9 @@ DENSE_ENTRIES = 4096
 _DOUBLE = np.dtype(np.float64)
 
 
+Kept = TypeVar("Kept", bound="Active")
+
+
 class Active(Stored):
     """Abstract: a member x that projections start from. Never changed: each makes another."""
 
@@ -34,7 +37,7 @@ class Active(Stored):
     @abstractmethod
     def nearest(
         self, K: HasLMO, y: Array, tol: float, budget: float, shared: bool = False
-    ) -> Remembered:
+    ) -> Remembered[Self]:
         """A member within sqrt(tol) of a companion of y, or as near as the budget of oracle calls
         allows; y is finite, of the right shape, and the caller's to give away. `shared`: its table
         of vertices serves others, too, so no row leaves it.
@@ -47,7 +50,7 @@ class Active(Stored):
         """
 
 
-class Remembered(NamedTuple):
+class Remembered(NamedTuple, Generic[Kept]):
     """A member x, its companion y, the oracle calls it took, |x - y|^2, what to go on from, and
     where there are factors |x - y|^2 of each.
     """
@@ -56,7 +59,7 @@ class Remembered(NamedTuple):
     y: Array
     calls: int
     distance2: float
-    active: Active
+    active: Kept
     distances2: Floats | None = None
 
 

@@ -116,7 +116,9 @@ class ActiveSet(Active):
     def __repr__(self) -> str:
         return f"ActiveSet({len(self)} atoms)"
 
-    def project(self, K: HasLMO, y: Array, *, tol: float, budget: int | None = None) -> Remembered:
+    def project(
+        self, K: HasLMO, y: Array, *, tol: float, budget: int | None = None
+    ) -> Remembered[ActiveSet]:
         """An approximately feasible projection that starts from this active set.
 
         Parameters
@@ -146,7 +148,7 @@ class ActiveSet(Active):
 
     def nearest(
         self, K: HasLMO, y: Array, tol: float, budget: float, shared: bool = False
-    ) -> Remembered:
+    ) -> Remembered[ActiveSet]:
         """`project` without its checks: y is finite, of the right shape, and the caller's to give
         away. `shared`: the table serves others, too, so no row leaves it (see shared_table.py).
         """

@@ -42,7 +42,7 @@ class ExactPoint(Active):
 
     def nearest(
         self, K: HasLMO, y: Array, tol: float, budget: float, shared: bool = False
-    ) -> Remembered:
+    ) -> Remembered[ExactPoint]:
         assert isinstance(K, Projectable)
         x = frozen(K.project(y))
         return Remembered(x, x, 0, 0.0, ExactPoint(x), np.zeros(len(factors_in(K).starts)))

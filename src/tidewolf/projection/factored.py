@@ -103,7 +103,7 @@ class FactoredActiveSet(Active):
 
     def nearest(
         self, K: HasLMO, y: Array, tol: float, budget: float, shared: bool = False
-    ) -> Remembered:
+    ) -> Remembered[FactoredActiveSet]:
         factors = factors_in(K)
         tols = tol * _shares(factors.radii)
         atoms, weights, warm, places = self.atoms, self.weights.copy(), self.warm, self.places
