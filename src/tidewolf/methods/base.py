@@ -85,6 +85,42 @@ class ProjectionRecord(NamedTuple):
     calls_left: float
 
 
+class Member(NamedTuple):
+    """One of those whose points a learner mixes, and what became of it: a row of `run.members`."""
+
+    name: str
+    kind: str
+    """descent, context or advice"""
+    weight: float
+    """in the coming round"""
+    mean_weight: float
+    """over the rounds so far"""
+    guard: float
+    """what the run may have lost to it, in units of the loss: A/V of the guard inequality"""
+    loss: float | None
+    """what it would have had alone, in all; None where the functions were not seen"""
+    violation: float | None
+    rounds: int
+    """in which it had a point"""
+    solves: int
+    """linear programs"""
+    calls: int
+    """oracle calls"""
+    outside: float
+    """how far its points were outside the set at most, before they were brought in"""
+
+
+class Guard(NamedTuple):
+    """The guard inequality of a member over its rounds, in the unit of the learner's ledger:
+    V sum(f(x) - f(z)) + sum w (g+(x) - g+(z)) <= A.
+    """
+
+    name: str
+    left: float | None
+    """None where the functions were not seen at the member's points"""
+    right: float
+
+
 @dataclass(frozen=True)
 class Record:
     """What a run measured, round by round, and where it ended."""
@@ -163,12 +199,15 @@ _CHECKED = {
         (
             "act",
             "acts",
+            "guards",
             "last_projection",
             "measures",
+            "members",
             "notes",
             "rounds_left",
             "save",
             "slopes",
+            "solves",
             "update",
         ),
         _of_a_state,
@@ -283,6 +322,20 @@ class Learner(Value, ABC, Generic[S]):
         """Running numbers that `bound_between` takes differences of; a run keeps them for every
         update.
         """
+        return ()
+
+    def solves(self, state: S) -> int:
+        """How many linear programs were solved so far; 0 for learners that solve none."""
+        return 0
+
+    def members(self, state: S) -> tuple[Member, ...]:
+        """Whose points it mixes, in the order of `measures`, which are then their weights in the
+        coming round; none where it holds one point alone.
+        """
+        return ()
+
+    def guards(self, state: S) -> tuple[Guard, ...]:
+        """The guard inequality of each member, as far as it was measured."""
         return ()
 
     def bound_between(self, record: Record, start: int, stop: int) -> Bound:
