@@ -23,7 +23,7 @@ from tidewolf.learners import LyapunovDescent
 from tidewolf.problems import Problem
 from tidewolf.projection import ActiveSet
 from tidewolf.rivals import SinhaVaze
-from tidewolf.rivals.exact import ExactProjection
+from tidewolf.hindsight.exact import ExactProjection
 from tidewolf.sets.base import LinearDescription, Polyhedral, Projectable
 
 EXCESS = 1e-6

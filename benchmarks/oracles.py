@@ -19,7 +19,7 @@ import numpy as np
 import tidewolf as tw
 from benchmarks.graphs import backbone, layered, random_dag
 from benchmarks.timing import median_us
-from tidewolf.rivals.exact import ExactProjection
+from tidewolf.hindsight.exact import ExactProjection
 
 ALLOWED, RUSTWORKX, LOOP = 20.0, 25.0, 20.0
 """Times reading at most; times faster at least than rustworkx, and than a loop over single

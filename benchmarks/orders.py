@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from benchmarks.programs import by_linprog
-from tidewolf.rivals.exact import ExactProjection
+from tidewolf.hindsight.exact import ExactProjection
 from tidewolf.sets import (
     Birkhoff,
     ConvexSet,

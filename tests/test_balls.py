@@ -23,7 +23,7 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.vertices import Joined, Sparse
-from tidewolf.rivals.exact import ExactProjection
+from tidewolf.hindsight.exact import ExactProjection
 from tidewolf.sets import (
     BoundedPSD,
     Box,

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf import learners, rivals
-from tidewolf.core.errors import WrongShape
+from tidewolf.core.errors import WrongShape, WrongType
 from tidewolf.core.feedback import Bandit
-from tidewolf.functions import Affine, Linear
+from tidewolf.functions import Affine, Linear, Unlimited
 from tidewolf.report.page import learner_notes
 from tidewolf.sets import Simplex
 
@@ -130,3 +130,22 @@ def test_a_mask_that_does_not_fit_is_refused(mask):
     C, A = arrays(0)
     with pytest.raises(WrongShape, match="by True or False for each of its 24 rounds, not by"):
         tw.Stream(Linear(C), Affine(A, np.ones(T)), seen=mask)
+
+
+@each_learner
+def test_without_constraints_every_learner_plays_as_under_one_that_never_binds(learner):
+    C, _ = arrays(3)
+    free = tw.Stream(Linear(C))
+    assert free.constraints == Unlimited(4, T)
+    assert free[3:7] == tw.Stream(Linear(C[3:7]), Unlimited(4, 4))
+    idle = tw.Stream(Linear(C), Affine(np.zeros((T, 4)), np.ones(T)))
+    run, same = tw.run(learner, free), tw.run(learner, idle)
+    np.testing.assert_array_equal(run.losses, same.losses)
+    assert not run.violations.any()
+    assert run.oracle_calls == same.oracle_calls
+    assert run.regret == pytest.approx(same.regret)
+
+
+def test_a_stream_of_no_functions_is_refused():
+    with pytest.raises(WrongType, match="The losses of a stream are a batch of functions"):
+        tw.Stream(None)

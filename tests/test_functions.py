@@ -27,6 +27,7 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.settings import constructor_of, settings_of
+from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Shape
 from tidewolf.functions import (
     Affine,
@@ -38,10 +39,12 @@ from tidewolf.functions import (
     LinearTotal,
     LogWealth,
     MaxAffine,
+    MaxUtilization,
     PiecewiseLinear,
     Quadratic,
     Range,
     Squared,
+    Unlimited,
 )
 from tidewolf.testing.functions import FUNCTION_LAWS, check_function
 
@@ -79,9 +82,11 @@ def test_every_lists_the_public_classes_in_order() -> None:
         Linear,
         LogWealth,
         MaxAffine,
+        MaxUtilization,
         Quadratic,
         Range,
         Squared,
+        Unlimited,
     )
     assert functions.__all__ == sorted(functions.__all__)
 
@@ -187,6 +192,16 @@ def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarra
             pieces += [(float(low[t, j] - x.reshape(-1)[place]), place, -1.0) for place, j in asked]
             value, place, sign = max(pieces, key=lambda piece: piece[0])
             return value, (sign * np.eye(1, x.size, place)).reshape(x.shape)
+        case MaxUtilization(incidence, demands, capacities, pairs, limit):
+            A = incidence.toarray() if is_sparse(incidence) else incidence
+            rows = [
+                [A[i, p] * demands[t, pairs[p]] / capacities[i] for p in range(x.size)]
+                for i in range(len(capacities))
+            ]
+            full = [float(sum(u * v for u, v in zip(row, x, strict=True))) for row in rows]
+            return max(full) - float(limit[t]), np.array(rows[full.index(max(full))])
+        case Unlimited():
+            return -1.0, np.zeros(x.shape)
     raise AssertionError(f"{f!r} has no twin; write one.")
 
 
@@ -263,12 +278,16 @@ def test_an_empty_view_answers_with_nothing(f: Batch) -> None:
 def test_nothing_given_is_copied(f: Batch) -> None:
     again = moved(f, lambda part: part)
     for name, part in f.fields().items():
-        assert getattr(again, name) is part
+        assert getattr(again, name) is part or isinstance(part, tuple)
         assert not is_array(part) or np.shares_memory(getattr(f[0:1], name), part)
 
 
 def test_one_is_a_batch_of_a_single_round() -> None:
     assert Linear.one([1.0, 2.0]) == Linear([[1.0, 2.0]])
+    assert Unlimited.one(2) == Unlimited(2, 1) == Unlimited((2,))
+    assert MaxUtilization.one([[1.0]], [3.0], [2.0], [0], 1) == MaxUtilization(
+        [[1.0]], [[3.0]], [2.0], [0], [1.0]
+    )
     assert Affine.one([1.0, 2.0], 3) == Affine([[1.0, 2.0]], [3.0])
     assert MaxAffine.one([[1.0, 2.0], [0.0, 1.0]], [3.0, 0.0]) == MaxAffine(
         [[[1.0, 2.0], [0.0, 1.0]]], [[3.0, 0.0]]
@@ -397,6 +416,42 @@ def test_custom_skips_rounds_without_weight() -> None:
             InvalidInput,
             "^shape of Custom must be at least 1",
         ),
+        (
+            lambda: MaxUtilization([1.0], [[1.0]], [1.0], [0]),
+            WrongShape,
+            r"^incidence of MaxUtilization is a matrix .*, not of shape \(1,\)",
+        ),
+        (
+            lambda: MaxUtilization([[1.0, 1.0]], [[1.0]], [1.0], [0]),
+            WrongShape,
+            r"needs shape \(2,\), a pair for each path; it has shape \(1,\)",
+        ),
+        (
+            lambda: MaxUtilization([[1.0, 1.0]], [[1.0]], [1.0], [0, 1]),
+            InvalidInput,
+            "columns of demands, which has 1; path 1 names column 1",
+        ),
+        (
+            lambda: MaxUtilization([[1.0]], [[1.0]], [1.0], [0.5]),
+            InvalidInput,
+            "^pairs of MaxUtilization are whole numbers from 0",
+        ),
+        (
+            lambda: MaxUtilization([[1.0]], [[1.0]], [0.0], [0]),
+            InvalidInput,
+            "are above 0; that of link 0 is 0",
+        ),
+        (
+            lambda: MaxUtilization([[1.0]], [[1.0]], [1.0], [0], [[0.0]]),
+            WrongShape,
+            "^limit of MaxUtilization is a number, or one a round",
+        ),
+        (
+            lambda: MaxUtilization([[1.0]], [[1.0]], [1.0], [0], [0.0, 1.0]),
+            WrongShape,
+            r"^limit of MaxUtilization needs shape \(1,\)",
+        ),
+        (lambda: Unlimited(2, -1), InvalidInput, "^rounds of Unlimited must be at least 0"),
         (lambda: Linear([[1.0]])[0], WrongType, r"taken by a slice such as f\[3:4\], not by 0"),
         (lambda: Linear([[1.0]])[::2], InvalidInput, "a step of 2 is not"),
         (lambda: check_function(3), WrongType, "takes a batch of functions"),
@@ -610,6 +665,32 @@ class RowsAbove(Distance, PiecewiseLinear):
         return Halfspaces(100.0 * self.C, np.zeros(len(self)), np.arange(len(self)))
 
 
+class TooExpConcave(Distance):
+    exp_concavity = 1.0
+
+
+class NegativelyExpConcave(Distance):
+    exp_concavity = -1.0
+
+
+class LosesPieces(Distance, PiecewiseLinear):
+    """f_t(x) = max_i x_i - C_ti."""
+
+    def values(self, x: Array) -> Array:
+        return (x - self.C).max(axis=1)
+
+    def subgradient(self, x: Array, weights: Array) -> Array:
+        return weights @ np.eye(x.size)[(x - self.C).argmax(axis=1)]
+
+    def halfspaces(self) -> Halfspaces:
+        n = self.C.shape[1]
+        rounds = np.repeat(np.arange(len(self)), n)
+        return Halfspaces(np.tile(np.eye(n), (len(self), 1)), self.C.reshape(-1), rounds)
+
+    def epigraph(self) -> Halfspaces:
+        return Halfspaces(*(np.delete(part, 1, axis=0) for part in self.halfspaces()))
+
+
 @dataclass(frozen=True, repr=False)
 class ComparesArrays(Distance):
     pass
@@ -653,6 +734,9 @@ BROKEN = [
     (WrongTotal, "total.. is the sum over the rounds: they differ by"),
     (WrongHalfspaces, "the largest value is .* and the largest row"),
     (RowsAbove, "a row is above the value of its round"),
+    (TooExpConcave, "is concave: with exp_concavity 1, in round .* the chord is above it"),
+    (NegativelyExpConcave, "is concave: exp_concavity is -1.0, not a number above 0 or None"),
+    (LosesPieces, "pieces of every round.* the largest piece of a round is off by"),
     (ComparesArrays, "declare the dataclass with eq=False"),
     (NamelessRepr, "its repr is"),
 ]
@@ -724,6 +808,7 @@ def test_what_numbers_describe_can_be_written_in_a_file(f: Batch) -> None:
     if isinstance(f, Custom | Chain):
         assert "nothing that a file can say" in {setting.words for setting in known.values()}
         return
-    written = {name: np.asarray(part).tolist() for name, part in f.fields().items()}
+    dense = {n: p.toarray() if is_sparse(p) else p for n, p in f.fields().items()}
+    written = {name: np.asarray(part).tolist() for name, part in dense.items()}
     read = {name: known[name].check.read(value) for name, value in written.items()}
-    assert constructor_of(type(f))(**read) == f
+    assert constructor_of(type(f))(**read) == type(f)(**dense)

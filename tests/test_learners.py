@@ -32,6 +32,7 @@ from tidewolf.core.errors import (
 from tidewolf.core.feedback import FirstOrder, first_order, require_first_order
 from tidewolf.core.values import identity
 from tidewolf.functions import Affine, Capacity, Linear
+from tidewolf.hindsight.best_point import BestPoint
 from tidewolf.learners import LyapunovDescent, LyapunovFrankWolfe, lyapunov_descent
 from tidewolf.methods.base import Bound, Learner
 from tidewolf.methods.steps import lyapunov
@@ -46,7 +47,6 @@ from tidewolf.rivals import (
     WangWanZhang,
     WarmUp,
 )
-from tidewolf.rivals.program import BestPoint
 from tidewolf.sets import (
     BoundedPSD,
     Box,

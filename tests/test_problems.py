@@ -354,6 +354,21 @@ def test_a_problem_fits_together():
     assert len(Problem("small", Simplex(2), stream, "A small problem.", ("a", "b"))) == 3
 
 
+@needs_records
+def test_problems_know_their_day():
+    rounds = {"routing": 96, "geant": 96, "uunet": 96, "zoo": 96, "abilene": 24, "carbon": 24}
+    for name, day in {**rounds, "freeway": 288, "portfolio": None, "adversarial": None}.items():
+        assert problems.named(name)(rounds=2).period == day, name
+
+
+def test_a_period_is_a_number_of_rounds():
+    stream = Stream(Linear(np.ones((3, 2))), Linear(np.ones((3, 2))))
+    assert Problem("small", Simplex(2), stream, "A small problem.", period=7.0).period == 7
+    with pytest.raises(InvalidInput, match="period of Problem must be at least 1") as caught:
+        Problem("small", Simplex(2), stream, "A small problem.", period=0)
+    assert caught.value.setting == "period"
+
+
 # streams made to hurt
 
 

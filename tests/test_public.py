@@ -15,6 +15,7 @@ PARTS = (
     "experiments",
     "functions",
     "learners",
+    "networks",
     "problems",
     "projection",
     "rivals",

@@ -18,11 +18,11 @@ from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, Tidewolf
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.functions import Affine, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.functions.base import row_norms
+from tidewolf.hindsight.best_point import BestPoint
 from tidewolf.hindsight.linear_task import LinearTask
 from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, PrimalDual
 from tidewolf.methods.steps.slopes import tangent_part, tangent_slopes
 from tidewolf.rivals import Resolve
-from tidewolf.rivals.program import BestPoint
 from tidewolf.sets import Box, FlowPolytope, L2Ball, Scaled, Simplex, Spectraplex
 
 ROUNDS = 30

@@ -9,9 +9,11 @@ from typing import Any
 
 PACKAGES = (
     "tidewolf",
+    "tidewolf.context",
     "tidewolf.experiments",
     "tidewolf.functions",
     "tidewolf.learners",
+    "tidewolf.networks",
     "tidewolf.problems",
     "tidewolf.projection",
     "tidewolf.rivals",

@@ -12,9 +12,11 @@ from tidewolf.core.display import Presenter, register_presenter
 
 if TYPE_CHECKING:
     from tidewolf import (
+        context,
         experiments,
         functions,
         learners,
+        networks,
         problems,
         projection,
         rivals,
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
         testing,
     )
     from tidewolf.core.batch import Stream
+    from tidewolf.core.known import Known
     from tidewolf.evaluation.certificate import Certificate
     from tidewolf.evaluation.compare import compare
     from tidewolf.evaluation.comparison import Comparison
@@ -32,11 +35,13 @@ if TYPE_CHECKING:
     from tidewolf.learners import (
         BanditPrimalDual,
         DriftPlusPenalty,
+        Ensemble,
         LyapunovDescent,
         LyapunovFrankWolfe,
         PrimalDual,
     )
     from tidewolf.loop import play
+    from tidewolf.methods import advice
     from tidewolf.session import Session
 
 __version__ = "0.2.0.dev0"
@@ -47,7 +52,9 @@ _HOME = {
     "Comparator": "tidewolf.hindsight.best",
     "Comparison": "tidewolf.evaluation.comparison",
     "DriftPlusPenalty": "tidewolf.learners",
+    "Ensemble": "tidewolf.learners",
     "Intervals": "tidewolf.evaluation.intervals",
+    "Known": "tidewolf.core.known",
     "LyapunovDescent": "tidewolf.learners",
     "LyapunovFrankWolfe": "tidewolf.learners",
     "PrimalDual": "tidewolf.learners",
@@ -62,10 +69,15 @@ _HOME = {
     "rates": "tidewolf.evaluation.rates",
     "run": "tidewolf.evaluation.run",
 }
+_ELSEWHERE = {"advice": "tidewolf.methods.advice"}
+"""Parts that are no folder of their own at the top."""
 _PARTS = (
+    "advice",
+    "context",
     "experiments",
     "functions",
     "learners",
+    "networks",
     "problems",
     "projection",
     "rivals",
@@ -79,7 +91,9 @@ __all__ = [
     "Comparator",
     "Comparison",
     "DriftPlusPenalty",
+    "Ensemble",
     "Intervals",
+    "Known",
     "LyapunovDescent",
     "LyapunovFrankWolfe",
     "PrimalDual",
@@ -87,12 +101,15 @@ __all__ = [
     "Run",
     "Session",
     "Stream",
+    "advice",
     "best_in_hindsight",
     "compare",
+    "context",
     "experiments",
     "functions",
     "intervals",
     "learners",
+    "networks",
     "play",
     "problems",
     "projection",
@@ -107,7 +124,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Parts are imported when first used, so that `import tidewolf` costs little."""
     if name in _PARTS:
-        return import_module(f"tidewolf.{name}")
+        return import_module(_ELSEWHERE.get(name, f"tidewolf.{name}"))
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'tidewolf' has no attribute {name!r}")

@@ -1,7 +1,10 @@
 """The one loop: decide, then learn.
 
-    x = act(state);  reveal what the learner needs of the next rounds at x;  state =
-        update(state, seen);  yield
+    state = informed(state, known);  x = act(state);  reveal what the learner reads of the next
+        rounds at x;  state = update(state, seen);  yield
+
+What the stream knows before a round (`Stream.known`) is said before anything of it is shown, and
+the point is taken before, too.
 
 Clocks, progress, history and files are consumers of this iterator. x is constant until an update is
 due, so the rounds up to `rounds_left` are evaluated together. A learner that needs Bandit feedback
@@ -9,7 +12,8 @@ explores: it plays a point of its own in each round, all of them known until an 
 sees the two values there.
 
 Rounds that the stream marks as unseen are played at the point that stands, evaluated, and not
-handed over: the learner's clock stands still, as if nobody had called `observe`.
+handed over: the learner's clock stands still, as if nobody had called `observe`. What is known
+before the next round takes the place of what was known before them.
 """
 
 from __future__ import annotations
@@ -43,7 +47,9 @@ class Played(NamedTuple):
     state: Any
     """the state after them"""
     seen: bool = True
-    """whether the learner got feedback on them; where not, the state is as it was"""
+    """whether the learner got feedback on them; where not, the state is the one they were played
+    from
+    """
 
 
 def play(learner: Learner[S], stream: Stream, state: S | None = None) -> Iterator[Played]:
@@ -112,10 +118,9 @@ def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
                 f"{learner!r} takes {k} rounds in round {t + 1}; rounds_left is at least 1."
             )
         told, k = _alike(stream, t, k)
-        losses, constraints = (
-            stream.losses.view(slice(t, t + k)),
-            stream.constraints.view(slice(t, t + k)),
-        )
+        known = stream.known(t)
+        if known is not None:
+            state = learner.informed(state, known)
         explores = learner.needs is Bandit
         x = (
             learner.act(state)
@@ -129,8 +134,12 @@ def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
             (k, *stream.shape) if explores else stream.shape,
             f"The point that {type(learner).__name__} plays",
         )
+        losses, constraints = (
+            stream.losses.view(slice(t, t + k)),
+            stream.constraints.view(slice(t, t + k)),
+        )
         with SILENCE:
-            values, seen = _looked(losses, constraints, x, learner.needs, told)
+            values, seen = _looked(losses, constraints, x, learner.reads(losses), told)
             state = state if seen is None else learner.update(state, seen)
         t += k
         yield Played(x, *values, state, seen=seen is not None)

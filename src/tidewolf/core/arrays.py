@@ -56,13 +56,18 @@ def as_array(x: object, what: str) -> Array:
     """`x` as a finite floating-point array: arrays stay where they are, lists and integers are
     promoted.
     """
+    x = as_numbers(x, what)
+    require_finite(x, what)
+    return x
+
+
+def as_numbers(x: object, what: str) -> Array:
+    """`as_array` for what may hold a NaN, or infinite numbers."""
     if type(x) is not np.ndarray:
         require_no_mask(x, what)
     if not is_array(x):
         x = _from_sequence(x, what)
-    x = _floating(x, what)
-    require_finite(x, what)
-    return x
+    return _floating(x, what)
 
 
 def as_point(x: object, shape: Shape, what: str) -> Array:

@@ -8,16 +8,26 @@ always rounds.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Self, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import SILENCE, as_direction, frozen, namespace, norm, require_no_mask
+from tidewolf.core.arguments import as_items, as_text, shown
+from tidewolf.core.arrays import (
+    SILENCE,
+    as_count,
+    as_direction,
+    as_numbers,
+    frozen,
+    namespace,
+    norm,
+    require_no_mask,
+)
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
+from tidewolf.core.known import Known, NamedPoints, as_times, is_present
 from tidewolf.core.types import Array, Bools, Floats, Shape
 from tidewolf.core.values import Value
 
@@ -103,6 +113,10 @@ class Batch(Value, ABC):
 
     domain: str | None = None
     """Where the functions are defined, in words; None when everywhere."""
+    exp_concavity: float | None = None
+    """A number alpha > 0 for which exp(-alpha f_t) is concave in every round, on the points that
+    the functions are asked at; None where none is declared.
+    """
 
     def __init_subclass__(cls) -> None:
         """What the functions are asked at is checked here, once for all kinds: a class computes
@@ -211,10 +225,18 @@ class Stream(Value):
     ----------
     losses : Batch
         The losses.
-    constraints : Batch
-        The constraints: as many, on points of the same shape.
+    constraints : Batch, optional
+        The constraints: as many, on points of the same shape. None: there are none, which
+        `functions.Unlimited` stands for.
     seen : array, optional
         Round by round, whether feedback reaches the learner, True or False. None: always.
+    time : array, optional
+        When each round is: seconds, or dates. NaN: not known. Unit: seconds since 1970.
+    context : array, optional
+        What kind of round each is: a category, or a row of weights. NaN: not known.
+    advice : mapping, optional
+        Points that others proposed before each round, by name, rounds first. A row that holds a NaN
+        is absent.
 
     Examples
     --------
@@ -223,13 +245,20 @@ class Stream(Value):
     >>> stream = tw.Stream(costs, limits, seen=[True, False])
     >>> len(stream), stream.shape, stream.unseen
     (2, (2,), 1)
+    >>> tw.Stream(costs, limits, time=["2026-03-01", "2026-03-02"]).known(1)
+    Known(time=1772409600.0)
     """
 
     losses: Batch
-    constraints: Batch
+    constraints: Batch = None  # type: ignore[assignment]  # a batch once it is made
     seen: Bools | None = None
+    time: Floats | None = None
+    context: Array | None = None
+    advice: Mapping[str, Array] | None = None
 
     def __post_init__(self) -> None:
+        if self.constraints is None and isinstance(self.losses, Batch):
+            object.__setattr__(self, "constraints", _unlimited(self.losses))
         for name, batch in (("losses", self.losses), ("constraints", self.constraints)):
             if not isinstance(batch, Batch):
                 raise WrongType(
@@ -249,6 +278,63 @@ class Stream(Value):
             )
         if self.seen is not None:
             object.__setattr__(self, "seen", self._mask(self.seen))
+        if self.time is not None:
+            times = as_times(self.time, "The time of the rounds")
+            object.__setattr__(self, "time", self._by_round(times, "time", "one time"))
+        if self.context is not None:
+            object.__setattr__(self, "context", self._contexts(self.context))
+        if self.advice is not None:
+            object.__setattr__(self, "advice", self._advised(self.advice))
+
+    def _by_round(self, array: Array, name: str, one: str, axes: tuple[int, ...] = (1,)) -> Array:
+        """An array that has something for each round along its first axis."""
+        shape = tuple(array.shape)
+        if len(shape) not in axes or shape[0] != len(self):
+            raise WrongShape(
+                f"The {name} of a stream of {len(self)} rounds is {one} for each; an array of "
+                f"shape {shape} was given.",
+                setting=name,
+            )
+        return array
+
+    def _contexts(self, context: Any) -> Array:
+        array = as_numbers(context, "The context of the rounds")
+        return self._by_round(array, "context", "a category or a row of weights", (1, 2))
+
+    def _advised(self, advice: Any) -> NamedPoints:
+        if not isinstance(advice, Mapping):
+            raise WrongType(
+                "The advice of a stream is points by name, such as {'incumbent': points}, not "
+                f"{shown(advice)}.",
+                setting="advice",
+            )
+        points, shape = dict[str, Array](), (len(self), *self.shape)
+        for name, rows in advice.items():
+            array = as_numbers(rows, f"The advice {shown(name)}")
+            if tuple(array.shape) != shape:
+                raise WrongShape(
+                    f"The advice {shown(name)} is a point for each round, of shape {shape}, not of "
+                    f"{tuple(array.shape)}.",
+                    setting="advice",
+                )
+            points[as_text(name, "The name of advice")] = array
+        return NamedPoints(points)
+
+    def known(self, t: int) -> Known | None:
+        """What is known before round t, counted from 0; None where the stream says nothing of
+        it.
+        """
+        if self.time is None and self.context is None and self.advice is None:
+            return None
+        t = as_count(t, "The round", least=0, most=max(0, len(self) - 1))
+        time = None if self.time is None else float(self.time[t])
+        time = None if time is None or time != time else time
+        context = None if self.context is None else _category(self.context[t, ...])
+        advice = {} if self.advice is None else {n: rows[t, ...] for n, rows in self.advice.items()}
+        advice = {name: point for name, point in advice.items() if is_present(point)}
+        if time is None and context is None and not advice:
+            return None
+        return Known.unchecked(time, context, NamedPoints(advice) if advice else None)
 
     def _mask(self, seen: Any) -> Bools | None:
         require_no_mask(seen, "What is seen of a stream")
@@ -284,4 +370,29 @@ class Stream(Value):
             self.losses[rounds],
             self.constraints[rounds],
             None if self.seen is None else self.seen[rounds],
+            time=None if self.time is None else self.time[rounds],
+            context=None if self.context is None else self.context[rounds, ...],
+            advice=None if self.advice is None else _sliced(self.advice, rounds),
         )
+
+
+def _sliced(advice: Mapping[str, Array], rounds: slice) -> dict[str, Array]:
+    return {name: points[rounds, ...] for name, points in advice.items()}
+
+
+def _category(context: Array) -> Any:
+    """The context of one round: a number, whole where it can be, or a row; None where it is not
+    known.
+    """
+    if not is_present(context):
+        return None
+    if context.ndim:
+        return context
+    number = float(context)
+    return int(number) if number == int(number) else number
+
+
+def _unlimited(losses: Batch) -> Batch:
+    from tidewolf.core.unlimited import Unlimited  # a batch itself, so it comes after this file
+
+    return Unlimited(losses.shape, len(losses))

@@ -36,6 +36,7 @@ from tidewolf.core.errors import (
     OtherSettings,
     TidewolfError,
 )
+from tidewolf.core.sparse import is_sparse, sparse_of
 from tidewolf.core.types import NDArray
 
 STATE_FORMAT = 2
@@ -320,6 +321,9 @@ def _pack(value: Any, arrays: dict[str, NDArray]) -> Any:
         name = f"a{len(arrays)}"
         arrays[name] = to_numpy(value)
         return {"array": name, "numpy": type(value) is np.ndarray}
+    if is_sparse(value):
+        parts = (value.data, value.indices, value.indptr, np.array(value.shape))
+        return {"sparse": [_pack(part, arrays) for part in parts]}
     raise NotSupported(
         f"A {type(value).__name__} cannot be saved: a state holds numbers, text, arrays and stored "
         "parts."
@@ -333,6 +337,8 @@ def _unpack(spec: Any, arrays: dict[str, NDArray], reference: Any) -> Any:
         return float.fromhex(spec["float"])
     if "list" in spec:
         return tuple(_unpack(item, arrays, reference) for item in spec["list"])
+    if "sparse" in spec:
+        return sparse_of(*(_unpack(part, arrays, reference) for part in spec["sparse"]))
     if "record" in spec:
         parts = {name: _unpack(part, arrays, reference) for name, part in spec["record"].items()}
         return SavedRecord.of(parts)

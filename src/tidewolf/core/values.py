@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ import numpy as np
 from tidewolf.core.arrays import is_array, to_numpy
 from tidewolf.core.errors import NotSupported, TidewolfError
 from tidewolf.core.settings import checked, settings_of, validate
+from tidewolf.core.sparse import is_sparse, same_sparse, sparse_in_words
 
 IDENTITY = 2
 """The version of `identity`; another one gives other digests, and old files are refused."""
@@ -49,7 +51,7 @@ class Value:
             return NotImplemented
         assert isinstance(other, Value)
         mine, theirs = self.fields(), other.fields()
-        return all(_same(mine[name], theirs[name]) for name in mine)
+        return all(same(mine[name], theirs[name]) for name in mine)
 
     def __hash__(self) -> int:
         return hash(identity(self))
@@ -98,11 +100,21 @@ def _feed(digest: Any, value: object) -> None:
         digest.update(f"sequence {len(value)}:".encode())
         for item in value:
             _feed(digest, item)
+    elif isinstance(value, Mapping) and not isinstance(value, dict):  # a dict may change
+        digest.update(f"mapping {len(value)}:".encode())
+        for name in sorted(value):
+            _feed(digest, name)
+            _feed(digest, value[name])
     elif is_array(value):
         array = np.ascontiguousarray(to_numpy(value))
         array = array + 0.0 if array.dtype.kind == "f" else array
         digest.update(f"array {array.dtype.str} {array.shape}:".encode())
         digest.update(array.tobytes())
+    elif is_sparse(value):
+        rows: Any = value
+        digest.update(f"sparse {rows.shape}:".encode())
+        for part in (rows.data, rows.indices.astype(np.int64), rows.indptr.astype(np.int64)):
+            _feed(digest, part)
     elif isinstance(value, Value):
         said = _said(value)
         digest.update(f"{_kind_name(type(value))} {len(said)}:".encode())
@@ -124,7 +136,7 @@ def _said(value: Value) -> dict[str, Any]:
     return {
         name: part
         for name, part in sorted(fields.items())
-        if name not in labels and not (name in defaults and _same(part, defaults[name]))
+        if name not in labels and not (name in defaults and same(part, defaults[name]))
     }
 
 
@@ -160,12 +172,18 @@ def _labels(value: Value) -> set[str]:
     return {f.name for f in dataclasses.fields(made) if f.metadata.get("label")}
 
 
-def _same(a: object, b: object) -> bool:
+def same(a: object, b: object) -> bool:
+    """Whether two settings are equal, arrays by content and dtype."""
     if is_array(a) and is_array(b):
         mine, theirs = to_numpy(a), to_numpy(b)
-        return mine.dtype == theirs.dtype and bool(np.array_equal(mine, theirs))
+        nan = mine.dtype.kind == "f"  # what is not known is equal to what is not known
+        return mine.dtype == theirs.dtype and bool(np.array_equal(mine, theirs, equal_nan=nan))
+    if is_sparse(a) or is_sparse(b):
+        return is_sparse(a) and is_sparse(b) and same_sparse(a, b)
     if isinstance(a, tuple | list) and type(a) is type(b):
-        return len(a) == len(b) and all(map(_same, a, b))
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(same(part, b[name]) for name, part in a.items())
     return type(a) is type(b) and bool(a == b)
 
 
@@ -175,6 +193,10 @@ def _brief(value: object) -> str:
         if array.ndim == 1 and array.size <= 4:
             return "[" + ", ".join(f"{v:g}" for v in array) + "]"
         return f"<{'x'.join(map(str, array.shape))} {array.dtype}>"
+    if is_sparse(value):
+        return sparse_in_words(value)
     if isinstance(value, tuple) and len(value) > 4:
         return f"<{len(value)} items>"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name!r}: {_brief(part)}' for name, part in value.items())}}}"
     return f"{value:g}" if isinstance(value, float) else repr(value)

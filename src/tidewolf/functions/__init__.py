@@ -8,7 +8,10 @@
     Squared.of(rounds, shape)          1/2 sum of (x_e - m_te)^2 over the entries e seen in round t
     Range.of(rounds, shape)            how far the entries asked for in round t are out of bounds
     LogWealth(returns)                 -log <r_t, x>, where that is defined
+    MaxUtilization(incidence, demands, capacities, pairs)
+                                       how full the fullest link is, demands split over paths
     Custom(value, subgradient, shape)  value(t, x)
+    Unlimited(shape, rounds)           -1: what a stream has where no constraints are given
     Chain(parts)                       those of the first part, then those of the second, ..
 
 The leading axis is always rounds; `.one(...)` makes a single round. Nothing given is copied. Your
@@ -20,6 +23,7 @@ from __future__ import annotations
 from inspect import isabstract
 
 from tidewolf.core.batch import Batch
+from tidewolf.core.unlimited import Unlimited
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.base import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.functions.capacity import Capacity
@@ -28,6 +32,7 @@ from tidewolf.functions.custom import Custom
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.log_wealth import LogWealth
 from tidewolf.functions.max_affine import MaxAffine
+from tidewolf.functions.max_utilization import MaxUtilization
 from tidewolf.functions.quadratic import Quadratic
 from tidewolf.functions.range import Range
 from tidewolf.functions.squared import Squared
@@ -43,10 +48,12 @@ __all__ = [
     "LinearTotal",
     "LogWealth",
     "MaxAffine",
+    "MaxUtilization",
     "PiecewiseLinear",
     "Quadratic",
     "Range",
     "Squared",
+    "Unlimited",
     "every",
 ]
 

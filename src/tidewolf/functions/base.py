@@ -1,95 +1,43 @@
 """What several kinds of function share.
 
 - `PerRound`, the check of a setting that is an array with rounds first,
-- `ArrayBatch`, a batch that consists of such arrays,
-- two capabilities that exact solvers ask for: `LinearTotal`, the sum over the rounds is one affine
-  function; `PiecewiseLinear`, "g_t(x) <= 0 for every t" is a list of half-spaces.
+- `ArrayBatch`, a batch that consists of such arrays.
+
+The capabilities `LinearTotal` and `PiecewiseLinear` are those of core/piecewise.py.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from dataclasses import fields as dataclass_fields
+from typing import Any, Self, cast
 
 import numpy as np
 
 from tidewolf.core.arrays import as_array, is_array, like, namespace, square_range, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import WrongShape
+from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.settings import Numbers
-from tidewolf.core.types import Array, Floats, Int64s, Shape
+from tidewolf.core.sparse import cut_rows, is_sparse, same_sparse, stack_rows
+from tidewolf.core.types import Array, Floats, Shape
 
-
-class LinearTotal(ABC):
-    """A batch whose sum over its rounds is <c, x> + constant, which `total()` gives.
-
-    A capability: a class of functions that inherits it, too, is solved in hindsight as a linear
-    program.
-
-    Examples
-    --------
-    >>> f = tw.functions.Affine([[1.0, 0.0], [2.0, 3.0]], [0.5, 0.5])
-    >>> isinstance(f, tw.functions.LinearTotal), f.total()
-    (True, (array([3., 3.]), -1.0))
-    """
-
-    @abstractmethod
-    def total(self) -> tuple[Floats, float]:
-        """The sum over the rounds as (c, constant).
-
-        Returns
-        -------
-        tuple of array and float
-            c, of the shape of a point and in float64, and the constant.
-        """
-
-
-class Halfspaces(NamedTuple):
-    """Half-spaces A x <= b on flattened points.
-
-    Row i is a piece of the function of round `rounds[i]`, so <a_i, x> - b_i <= g_{rounds[i]}(x).
-
-    Parameters
-    ----------
-    A : array
-        The rows, a matrix of NumPy or a sparse array of SciPy.
-    b : array
-        The offsets, one a row.
-    rounds : array
-        The round that each row comes from, counted from 0.
-
-    Examples
-    --------
-    >>> g = tw.functions.Affine([[1.0, 0.0], [2.0, 3.0]], [0.5, 0.7])
-    >>> g.halfspaces().b
-    array([0.5, 0.7])
-    """
-
-    A: Any
-    b: Floats
-    rounds: Int64s
-
-
-class PiecewiseLinear(ABC):
-    """A batch for which "every value is at most 0" is a list of half-spaces.
-
-    A capability: constraints that inherit it, too, are solved in hindsight as a linear program.
-
-    Examples
-    --------
-    >>> g = tw.functions.Capacity([[0.5, 0.2], [0.4, 0.3]])
-    >>> isinstance(g, tw.functions.PiecewiseLinear)
-    True
-    >>> g.halfspaces().b  # of each entry only the smallest capacity matters
-    array([0.4, 0.2])
-    """
-
-    @abstractmethod
-    def halfspaces(self) -> Halfspaces:
-        """The half-spaces, redundant ones left out where that is free."""
+__all__ = [
+    "ArrayBatch",
+    "Halfspaces",
+    "LinearTotal",
+    "PerRound",
+    "PiecewiseLinear",
+    "Uncopied",
+    "axis_count",
+    "one_round",
+    "row_norms",
+    "rows",
+    "shaped",
+]
 
 
 @dataclass(frozen=True)
@@ -140,19 +88,30 @@ class ArrayBatch(Batch):
         fields = view.__dict__
         fields.update(self.__dict__)
         for name in self.by_round:
-            fields[name] = fields[name][rounds, ...]
+            part = fields[name]
+            fields[name] = part[rounds, ...] if not is_sparse(part) else self._cut(part, rounds)
         return view
+
+    def _cut(self, A: Any, rounds: slice) -> Any:
+        """Some rounds of sparse rows, of which every round has as many."""
+        start, stop, _ = rounds.indices(len(self))
+        each = A.shape[0] // max(1, len(self))
+        return cut_rows(A, each * start, each * max(start, stop))
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self | None:
-        whole = {}
-        for name, mine in parts[0].__dict__.items():
+        whole, made = {}, cast(Any, parts[0])  # a dataclass, which its type does not say
+        for name in (each.name for each in dataclass_fields(made)):
             several = [part.__dict__[name] for part in parts]
-            if name in parts[0].by_round:
+            mine = several[0]
+            if any(part.by_round != made.by_round for part in parts):
+                return None
+            if name in made.by_round:
                 kinds = {(type(a), a.dtype, a.ndim, tuple(a.shape[1:])) for a in several}
                 if len(kinds) > 1:
                     return None
-                whole[name] = namespace(mine).concat(several)
+                join = stack_rows if is_sparse(mine) else namespace(mine).concat
+                whole[name] = join(several)
             elif all(_equal(mine, other) for other in several):
                 whole[name] = mine
             else:
@@ -168,6 +127,7 @@ class ArrayBatch(Batch):
                 f"{tuple(array.shape)}.",
                 setting=name,
             )
+        reference = reference.data if is_sparse(reference) else reference
         if type(array) is not type(reference) or array.dtype != reference.dtype:
             object.__setattr__(self, name, like(array, reference))
 
@@ -189,6 +149,8 @@ def axis_count(axes: int) -> str:
 
 
 def _equal(mine: Any, other: Any) -> bool:
+    if is_sparse(mine) or is_sparse(other):
+        return mine is other or (is_sparse(mine) and is_sparse(other) and same_sparse(mine, other))
     if is_array(mine) and mine is not other:
         return np.array_equal(to_numpy(mine), to_numpy(other))
     return mine is other or bool(mine == other)

@@ -78,6 +78,12 @@ class Chain(Batch):
     def domain(self) -> str | None:  # type: ignore[override]
         return next((part.domain for part in self.parts if part.domain is not None), None)
 
+    @property
+    def exp_concavity(self) -> float | None:  # type: ignore[override]
+        declared = [part.exp_concavity for part in self.parts if len(part)]
+        known = [alpha for alpha in declared if alpha is not None]
+        return min(known) if known and len(known) == len(declared) else None
+
     @cached_property
     def _starts(self) -> Int64s:
         return np.cumsum([0, *map(len, self.parts)])

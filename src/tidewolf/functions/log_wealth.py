@@ -39,6 +39,7 @@ class LogWealth(ArrayBatch):
     1.125
     """
 
+    exp_concavity = 1.0  # exp(-f_t) is <r_t, x>
     domain = "points with <r, x> > 0 for the returns r of every round"
     by_round = ("returns",)
 

@@ -51,6 +51,74 @@ def cheapest_entries(d, shares, indices, values):  # type: ignore[no-untyped-def
 
 
 @kernel
+def cheapest_of_each(d, starts, indices, values):  # type: ignore[no-untyped-def]
+    """A 1 on the first of the least entries of every group; group b has the entries starts[b] ..
+    starts[b + 1] - 1. Its naive twin in the tests is a `Simplex` for each group.
+    """
+    for b in range(len(starts) - 1):
+        i = starts[b]
+        for e in range(starts[b] + 1, starts[b + 1]):
+            if d[e] < d[i]:
+                i = e
+        indices[b], values[b] = i, 1.0
+    return len(starts) - 1
+
+
+@kernel
+def onto_simplices(y, starts, x):  # type: ignore[no-untyped-def]
+    """The nearest x whose entries are nonnegative and sum to 1 in every group (Michelot 1986).
+
+    With z_i = y_i - max y, x_i = max(0, z_i - tau) where tau = (sum of those z_i above tau - 1) /
+    their number; from tau = -1, which is never too large, it grows until no entry falls below it.
+    Its naive twin in the tests is `Simplex.project`, group by group.
+    """
+    for b in range(len(starts) - 1):
+        top = y[starts[b]]
+        for e in range(starts[b] + 1, starts[b + 1]):
+            top = max(top, y[e])
+        tau, shift, before, above = -1.0, -1.0, 0, -1
+        while above != before:
+            before, above, sum_above = above, 0, 0.0
+            for e in range(starts[b], starts[b + 1]):
+                if y[e] - top > tau:
+                    above += 1
+                    sum_above += y[e] - top
+            shift = (sum_above - 1.0) / above
+            tau = max(tau, shift)
+        for e in range(starts[b], starts[b + 1]):
+            x[e] = max(0.0, y[e] - top - shift)
+
+
+@kernel
+def within_groups(d, starts, x):  # type: ignore[no-untyped-def]
+    """d without the mean of each group. Its naive twin in the tests is `Simplex.tangent`, group by
+    group.
+    """
+    for b in range(len(starts) - 1):
+        mean = 0.0
+        for e in range(starts[b], starts[b + 1]):
+            mean += d[e]
+        mean /= starts[b + 1] - starts[b]
+        for e in range(starts[b], starts[b + 1]):
+            x[e] = d[e] - mean
+
+
+@kernel
+def simplices_excess(x, starts):  # type: ignore[no-untyped-def]
+    """The largest negative entry or error of the sum of a group. Its naive twin in the tests is
+    `Simplex.excess`, group by group.
+    """
+    worst = 0.0
+    for b in range(len(starts) - 1):
+        added = 0.0
+        for e in range(starts[b], starts[b + 1]):
+            added += x[e]
+            worst = max(worst, -x[e])
+        worst = max(worst, abs(added - 1.0))
+    return worst
+
+
+@kernel
 def kth_least(a, k):  # type: ignore[no-untyped-def]
     """Entry k of `a` in order, which is rearranged: the part that holds it is split about its
     middle entry until all in it are equal. Its naive twin in the tests is `numpy.partition`.

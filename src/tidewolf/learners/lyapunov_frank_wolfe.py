@@ -47,6 +47,7 @@ from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import frozen, inner, namespace
 from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
@@ -140,7 +141,7 @@ class LyapunovFrankWolfe(EveryRound[State]):
         x = self.K.center
         return State(0, x, x, self._weights.start(), frozen(namespace(x).zeros_like(x)))
 
-    def act(self, state: State) -> Array:
+    def act(self, state: State, known: Known | None = None) -> Array:
         return state.x
 
     def step(self, state: State, block: FirstOrder) -> State:

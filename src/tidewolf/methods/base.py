@@ -1,10 +1,11 @@
 """A learner: frozen settings, explicit state, pure steps.
 
-    state = start();   x = act(state);   state = update(state, seen);   ...
+    state = start();   state = informed(state, known);   x = act(state)
+        state = update(state, seen);   ...
 
-The loop (`tidewolf.play`) owns time: it plays `act(state)` for up to `rounds_left(state)` rounds,
-reveals what the learner `needs` of them, and hands it over. One code path serves a single live
-round and a vectorised block.
+The loop (`tidewolf.play`) owns time: it says what is known before a round, where something is,
+plays `act(state)` for up to `rounds_left(state)` rounds, reveals what the learner `reads` of them,
+and hands it over. One code path serves a single live round and a vectorised block.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Never, Protocol, TypeVar
 
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import as_count, namespace
+from tidewolf.core.batch import Batch
 from tidewolf.core.conforming import allowed_excess, conforming
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherVersions, WrongType
 from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation
+from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import Value, identity
@@ -86,33 +89,34 @@ class ProjectionRecord(NamedTuple):
 
 
 class Member(NamedTuple):
-    """One of those whose points a learner mixes, and what became of it: a row of `run.members`."""
+    """One of those whose proposals a learner mixes."""
 
     name: str
     kind: str
-    """descent, context or advice"""
+    """"descent", "context" or "advice" """
     weight: float
-    """in the coming round"""
+    """of the coming round"""
     mean_weight: float
     """over the rounds so far"""
     guard: float
-    """what the run may have lost to it, in units of the loss: A/V of the guard inequality"""
+    """the most that the run loses to it, A_i/V, in units of the loss"""
     loss: float | None
-    """what it would have had alone, in all; None where the functions were not seen"""
+    """what it would have lost in all; None where the functions were not seen"""
     violation: float | None
+    """its total violation, likewise"""
     rounds: int
-    """in which it had a point"""
-    solves: int
-    """linear programs"""
-    calls: int
-    """oracle calls"""
-    outside: float
-    """how far its points were outside the set at most, before they were brought in"""
+    """in which it had a proposal"""
+    solves: int = 0
+    """linear programs solved for it"""
+    calls: int = 0
+    """oracle calls made for it"""
+    outside: float = 0.0
+    """the largest distance of its points from the set, before they were brought in"""
 
 
 class Guard(NamedTuple):
-    """The guard inequality of a member over its rounds, in the unit of the learner's ledger:
-    V sum(f(x) - f(z)) + sum w (g+(x) - g+(z)) <= A.
+    """The guard inequality of a member over its rounds, in units of the loss:
+    sum (f(x) - f(z)) + sum w/V (g^+(x) - g^+(z)) <= A/V.
     """
 
     name: str
@@ -140,15 +144,65 @@ class Record:
         return len(self.losses)
 
 
+def _refuse_state(learner: Learner[Any], state: Any) -> Never:
+    raise WrongType(
+        f"{type(learner).__name__} goes on from a state of its own, as start() and update() give "
+        f"it, not from {shown(state)}."
+    )
+
+
 def _of_a_state(method: Any) -> Any:
     @wraps(method)
     def checked(self: Learner[Any], state: Any, *rest: Any, **named: Any) -> Any:
         if not isinstance(state, self.state_type):
-            raise WrongType(
-                f"{type(self).__name__} goes on from a state of its own, as start() and update() "
-                f"give it, not from {shown(state)}."
-            )
+            _refuse_state(self, state)
         return method(self, state, *rest, **named)
+
+    checked.checks_its_state = True  # type: ignore[attr-defined]
+    return checked
+
+
+def _acting(method: Any) -> Any:
+    """`act` of a learner that writes `act(self, state)`: what is known is taken in before."""
+
+    @wraps(method)
+    def checked(self: Learner[Any], state: Any, known: Known | None = None) -> Any:
+        if not isinstance(state, self.state_type):
+            _refuse_state(self, state)
+        if known is not None:
+            state = self.informed(state, known)
+        return method(self, state)
+
+    checked.checks_its_state = True  # type: ignore[attr-defined]
+    return checked
+
+
+def _acting_ahead(method: Any) -> Any:
+    """The same for `acts`."""
+
+    @wraps(method)
+    def checked(self: Learner[Any], state: Any, k: int, known: Known | None = None) -> Any:
+        if not isinstance(state, self.state_type):
+            _refuse_state(self, state)
+        if known is not None:
+            state = self.informed(state, known)
+        return method(self, state, k)
+
+    checked.checks_its_state = True  # type: ignore[attr-defined]
+    return checked
+
+
+def _informing(method: Any) -> Any:
+    @wraps(method)
+    def checked(self: Learner[Any], state: Any, known: Known) -> Any:
+        if not isinstance(state, self.state_type):
+            _refuse_state(self, state)
+        if not isinstance(known, Known):
+            raise WrongType(
+                "What is known before a round is a Known, such as Known(time=t), not "
+                f"{shown(known)}."
+            )
+        return method(self, state, known)
 
     checked.checks_its_state = True  # type: ignore[attr-defined]
     return checked
@@ -197,8 +251,6 @@ def _part(record: Record, start: int, stop: int) -> tuple[int, int]:
 _CHECKED = {
     **dict.fromkeys(
         (
-            "act",
-            "acts",
             "guards",
             "last_projection",
             "measures",
@@ -212,6 +264,9 @@ _CHECKED = {
         ),
         _of_a_state,
     ),
+    "act": _acting,
+    "acts": _acting_ahead,
+    "informed": _informing,
     **dict.fromkeys(("bound", "bound_between"), _of_a_record),
 }
 
@@ -267,10 +322,12 @@ class Learner(Value, ABC, Generic[S]):
         """The state before the first round."""
 
     @abstractmethod
-    def act(self, state: S) -> Array:
-        """The point to play next, read-only."""
+    def act(self, state: S, known: Known | None = None) -> Array:
+        """The point to play next, read-only; with what is known before the round, that of
+        `informed(state, known)`, which is taken in before a learner's own `act` is asked.
+        """
 
-    def acts(self, state: S, k: int) -> Array:
+    def acts(self, state: S, k: int, known: Known | None = None) -> Array:
         """The next k points, as (k, *shape); k at most `rounds_left(state)`."""
         k = as_count(k, "How many points are asked for", least=0)
         if not 1 <= k <= self.rounds_left(state):
@@ -280,6 +337,17 @@ class Learner(Value, ABC, Generic[S]):
             )
         x = self.act(state)
         return namespace(x).broadcast_to(x, (k, *x.shape))
+
+    def informed(self, state: S, known: Known) -> S:
+        """The state that knows this before its next round, in place of what it knew before; the
+        state as it is, where the learner has no use for it. A learner that has one settles one
+        round at a time.
+        """
+        return state
+
+    def reads(self, losses: Batch) -> type[FullInformation] | type[FirstOrder] | type[Bandit]:
+        """What it is told of rounds with such losses."""
+        return self.needs
 
     @abstractmethod
     def rounds_left(self, state: S) -> int:
@@ -324,20 +392,6 @@ class Learner(Value, ABC, Generic[S]):
         """
         return ()
 
-    def solves(self, state: S) -> int:
-        """How many linear programs were solved so far; 0 for learners that solve none."""
-        return 0
-
-    def members(self, state: S) -> tuple[Member, ...]:
-        """Whose points it mixes, in the order of `measures`, which are then their weights in the
-        coming round; none where it holds one point alone.
-        """
-        return ()
-
-    def guards(self, state: S) -> tuple[Guard, ...]:
-        """The guard inequality of each member, as far as it was measured."""
-        return ()
-
     def bound_between(self, record: Record, start: int, stop: int) -> Bound:
         """The measured bound for rounds start to stop alone, against the best point for these
         rounds.
@@ -345,6 +399,18 @@ class Learner(Value, ABC, Generic[S]):
         return Bound(
             None, None, f"{type(self).__name__} has no measured bound for a part of the rounds."
         )
+
+    def members(self, state: S) -> tuple[Member, ...]:
+        """Those whose proposals it mixes, with what it makes of each; none where it has none."""
+        return ()
+
+    def guards(self, state: S) -> tuple[Guard, ...]:
+        """The guard inequality of each member, as far as it was measured."""
+        return ()
+
+    def solves(self, state: S) -> int:
+        """Linear programs solved so far."""
+        return 0
 
     def notes(self, state: S) -> tuple[str, ...]:
         """Sentences a reader of the run should know, such as a horizon that was passed."""

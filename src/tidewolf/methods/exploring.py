@@ -15,6 +15,7 @@ import numpy as np
 from tidewolf.core.arrays import as_count, frozen
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.core.feedback import Bandit, require_bandit
+from tidewolf.core.known import Known
 from tidewolf.core.types import Array
 from tidewolf.methods.projected import Pointed, Projecting
 from tidewolf.methods.settings import HardSet
@@ -89,10 +90,10 @@ class Explorer(Projecting[ExploringState]):
     def rounds_open(self, state: ExploringState) -> int:
         return state.open.rounds
 
-    def act(self, state: ExploringState) -> Array:
+    def act(self, state: ExploringState, known: Known | None = None) -> Array:
         return self.acts(state, 1)[0, ...]
 
-    def acts(self, state: ExploringState, k: int) -> Array:
+    def acts(self, state: ExploringState, k: int, known: Known | None = None) -> Array:
         state = self.in_stretch(state)
         k = as_count(k, "How many points are asked for", least=0)
         if not 1 <= k <= self.rounds_left(state):

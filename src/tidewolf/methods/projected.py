@@ -18,6 +18,7 @@ import math
 from abc import abstractmethod
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.methods.base import ProjectionRecord
@@ -141,7 +142,7 @@ class Projecting(Clocked[PointState]):
         """The set that is projected on."""
         return self.hard_set
 
-    def act(self, state: PointState) -> Array:
+    def act(self, state: PointState, known: Known | None = None) -> Array:
         return state.point.x
 
     def finish_block(self, state: PointState, block: Any) -> PointState:

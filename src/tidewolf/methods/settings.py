@@ -13,7 +13,8 @@ from typing import Annotated, Any, ClassVar
 from tidewolf.core.arrays import LEAST, MOST, length
 from tidewolf.core.errors import FrozenRegime, InvalidInput, ShortHorizon
 from tidewolf.core.oracle import HasLMO, as_set
-from tidewolf.core.settings import Check, Count, Magnitude, Seed
+from tidewolf.core.arguments import as_items
+from tidewolf.core.settings import Check, Count, Magnitude, PointNumbers, Seed
 
 DEFAULT_CAUTION = 10.0
 """The default of the one knob: larger values break limits less and cost more."""
@@ -53,6 +54,30 @@ class CallBudget(Magnitude):
         return None if value is None else super().__call__(value, what)
 
 
+@dataclass(frozen=True)
+class StepScales(Check):
+    """A few positive numbers, in the order given, no two alike."""
+
+    words: ClassVar[str] = "a list of numbers such as [0.1, 1.0]"
+
+    def __call__(self, value: Any, what: str) -> tuple[float, ...]:
+        each = Magnitude(self.sentence)
+        scales = tuple(each(scale, what) for scale in as_items(value, what, "(0.1, 1.0)"))
+        if not scales or len(set(scales)) < len(scales):
+            raise InvalidInput(f"{what} must be one number at least, and no two alike.")
+        return scales
+
+    def read(self, value: Any) -> tuple[float, ...] | None:
+        if not isinstance(value, list | tuple) or any(type(v) not in (int, float) for v in value):
+            return None
+        return tuple(float(scale) for scale in value)
+
+
+@dataclass(frozen=True)
+class StartingPoint(PointNumbers):
+    """A point; whether it is a member of the set is asked when the learner starts."""
+
+
 HardSetK = Annotated[HasLMO, HardSet("The set that every played point belongs to.")]
 Horizon = Annotated[
     int | None,
@@ -87,6 +112,14 @@ CallsPerRoundOrNone = Annotated[
         f"{_CALLS} None only with the paper's constants, whose projections take the calls they "
         "need.",
         unit="oracle calls a round",
+    ),
+]
+Tolerance = Annotated[
+    float | None,
+    Magnitude(
+        "The squared distance of the played point from its companion that projections aim at, as a "
+        "share of radius^2. None: 1e-3, or 1e-3 calls_per_round^(-6/5) with more than one call a "
+        "round."
     ),
 ]
 FinerTolerance = Annotated[

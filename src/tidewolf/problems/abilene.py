@@ -24,7 +24,7 @@ from tidewolf.problems.graphs import loads
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.graph_tools import away
 
-SOURCE, TARGET = "LOSAng", "WASHng"
+SOURCE, TARGET, DAY = "LOSAng", "WASHng", 24
 # Mbit/s: 0.9 of the largest flow that fits beside the measured traffic in every hour at share 0.2
 DEMAND = 2098.332
 
@@ -86,4 +86,5 @@ def abilene(
         "One flow from Los Angeles to Washington across Abilene beside measured traffic, links "
         f"filled to {share:g} of their speed.",
         tuple(f"{tail} > {head}" for tail, head in arcs),
+        DAY,
     )

@@ -19,7 +19,7 @@ from tidewolf.core.arguments import as_items, as_text, shown
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.oracle import as_set
-from tidewolf.core.settings import Seed, Text
+from tidewolf.core.settings import Count, Seed, Text
 from tidewolf.core.types import Shape
 from tidewolf.core.values import Value
 from tidewolf.sets.base import ConvexSet
@@ -45,6 +45,9 @@ class Problem(Value):
         What is decided, under which limits: one sentence.
     labels : sequence of str, default ()
         What each coordinate of a point is called; empty where they have no names.
+    period : int, optional
+        In how many rounds what comes and goes comes again, such as the rounds of a day. None:
+        nothing is known to. Unit: rounds.
 
     Examples
     --------
@@ -59,6 +62,14 @@ class Problem(Value):
     stream: Stream
     title: Annotated[str, Text("What is decided, under which limits: one sentence.")]
     labels: tuple[str, ...] = ()
+    period: Annotated[
+        int | None,
+        Count(
+            "In how many rounds what comes and goes comes again, such as the rounds of a day. "
+            "None: nothing is known to.",
+            unit="rounds",
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

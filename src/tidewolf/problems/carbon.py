@@ -25,7 +25,7 @@ from tidewolf.problems.data import first_rounds, recorded
 from tidewolf.sets.simplices.capped_simplex import CappedSimplex
 
 BUDGET = 171.896  # gCO2/kWh
-CAP = 0.25
+CAP, DAY = 0.25, 24
 
 
 @validated
@@ -76,4 +76,5 @@ def carbon(
         f"Shares of work in {len(regions)} power grids, at most {CAP:g} in each and {BUDGET:g} "
         "gCO2/kWh over all.",
         tuple(str(region) for region in regions),
+        DAY,
     )

@@ -25,7 +25,7 @@ from tidewolf.problems.data import first_rounds, recorded
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.graph_tools import away
 
-SOURCE, TARGET = 187, 169
+SOURCE, TARGET, DAY = 187, 169, 288
 SHORTEST = 0.01  # miles; some detectors lie at the same spot
 
 
@@ -81,4 +81,5 @@ def freeway(
         f"One stream of cars from detector {SOURCE} to detector {TARGET} of the Los Angeles "
         "freeways, thinner where traffic is slow.",
         tuple(f"{tail} > {head}" for tail, head in arcs),
+        DAY,
     )

@@ -163,6 +163,7 @@ def routing(
         f"One flow from {SOURCE} to {TARGET} across the NSFNET backbone beside diurnal "
         f"traffic{'' if feasible else ' and weekly outages'}.",
         tuple(f"{tail} > {head}" for tail, head in arcs),
+        DAY,
     )
 
 

@@ -213,6 +213,7 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> Problem:
         f"One flow from node {source} to node {target} of {network} in the Topology Zoo beside "
         "generated diurnal traffic.",
         tuple(f"{tail} > {head}" for tail, head in arcs),
+        24 * HOUR,
     )
 
 

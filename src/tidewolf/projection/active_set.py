@@ -26,7 +26,7 @@ from tidewolf.core.checkpoint import Stored
 from tidewolf.core.conforming import allowed_excess
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.oracle import HasLMO, as_set
-from tidewolf.core.types import Array, Floats
+from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers
 from tidewolf.projection.compiled import Correction, SearchResult, search, supports
 from tidewolf.projection.one_shot import (
@@ -156,9 +156,11 @@ class ActiveSet(Stored):
         tol = as_number(tol, "tol", above=0.0)
         return self.nearest(K, y + 0.0, tol, as_budget(budget, K, tol))
 
-    def nearest(self, K: HasLMO, y: Array, tol: float, budget: float) -> Remembered:
+    def nearest(
+        self, K: HasLMO, y: Array, tol: float, budget: float, shared: bool = False
+    ) -> Remembered:
         """`project` without its checks: y is finite, of the right shape, and the caller's to give
-        away.
+        away. `shared`: the table serves others, too, so no row leaves it (see shared_table.py).
         """
         if isinstance(K, Compiled) and supports(self.atoms, self.x, y):
             start = (self.atoms, self.weights, self.x)
@@ -171,7 +173,7 @@ class ActiveSet(Stored):
         y, active = frozen(found.y), ActiveSet(found.atoms, found.weights, found.x, warm)
         distance2 = found.distance2
         if found.calls or len(found.weights) > K.dimension + 1 + SPARE:
-            active = active._reduced(found.used, K.dimension)
+            active = active._reduced(found.used, K.dimension, shared)
         if active.x is not found.x:
             r = active.x - y
             distance2 = inner(r, r)
@@ -202,17 +204,60 @@ class ActiveSet(Stored):
         used = int(np.count_nonzero(weights))
         return SearchResult(atoms, weights, x, y, calls, distance2, used, warm)
 
-    def _reduced(self, count: int, dimension: int) -> ActiveSet:
+    def on(self, table: Atoms) -> ActiveSet:
+        """The same point on all rows of another table: what others found is a candidate that costs
+        no call. Rows that `table` lacks are appended to it.
+
+        Parameters
+        ----------
+        table : Atoms
+            A longer version of its own table, or any of the same kind of vertices.
+
+        Returns
+        -------
+        ActiveSet
+            The same weights on the rows of the same vertices, 0 on all others.
+        """
+        seen, count = len(self.weights), len(table)
+        if count == seen and table is self.atoms:
+            return self
+        if table is not self.atoms and self.atoms.vertices[:seen] != table.vertices[:seen]:
+            return self._sought(table)
+        weights = np.zeros(count)
+        weights[:seen] = self.weights
+        return ActiveSet(table, weights, self.x, self.warm)
+
+    def _sought(self, table: Atoms) -> ActiveSet:
+        """`on` where the first rows of the tables differ: each vertex in use by itself."""
+        used, rows, count = np.flatnonzero(self.weights), [], len(table)
+        for vertex in (self.atoms.vertices[row] for row in used.tolist()):
+            row = table.find(vertex, count)
+            if row is None:
+                row, count, table = count, count + 1, table.append(vertex, count)
+            rows.append(row)
+        weights = np.zeros(count)
+        np.add.at(weights, rows, self.weights[used])
+        return ActiveSet(table, weights, self.x, self.warm)
+
+    def only(self, table: Atoms, rows: Int64s) -> ActiveSet:
+        """The same point on a table that holds just these rows, which are all that are in use."""
+        return ActiveSet(table, self.weights[rows], self.x, self.warm)
+
+    def _reduced(self, count: int, dimension: int, shared: bool = False) -> ActiveSet:
         """At most dimension + 1 + SPARE atoms in use, where there are `count`, and at most 2 SPARE
-        more idle ones than those.
+        more idle ones than those, unless others use them.
         """
         if count > dimension + 1 + SPARE:
             used = np.flatnonzero(self.weights)
             weights = caratheodory(self.atoms.gram[np.ix_(used, used)], self.weights[used])
+            if shared:
+                every = np.zeros(len(self.weights))
+                every[used] = weights
+                return ActiveSet(self.atoms, every, self.atoms.combine(every, self.x), self.warm)
             kept = np.flatnonzero(weights)
             atoms, weights = self.atoms.only(used[kept]), weights[kept]
             return ActiveSet(atoms, weights, atoms.combine(weights, self.x), self.warm)
-        if len(self.weights) > count + max(count + 2 * SPARE, dimension // 2):
+        if not shared and len(self.weights) > count + most_idle(count, dimension):
             used = np.flatnonzero(self.weights)
             return ActiveSet(self.atoms.only(used), self.weights[used], self.x, self.warm)
         return self
@@ -277,6 +322,11 @@ class ActiveSet(Stored):
             )
             if far or (affordable and not K.excess(vertex.dense(center)) <= allowed):
                 raise ValueError("a vertex of its active set is no member of the set")
+
+
+def most_idle(used: int, dimension: int) -> int:
+    """How many idle rows a table may have beside those in use."""
+    return max(used + 2 * SPARE, dimension // 2)
 
 
 def _is_warm(warm: Any) -> bool:

@@ -1,136 +1,15 @@
-"""Exact Euclidean projection, the thing learners here avoid:  argmin_{x in K} |x - y|^2.
-
-A set's own method where it has one, else its linear description given to PIQP
-(interior point, sparse). With x = shift + L u,
-
-    minimise 1/2 u' L'L u - <L'(y - shift), u>   subject to
-        A_eq u = b_eq,  A_ub u <= b_ub,  lower <= u <= upper.
-
-The problem is set up once; a projection replaces the linear term and solves again, from the same
-cold point every time. PIQP's own scaling would be undone and redone, and rounded, each time: it is
-off, so that the answer depends on y alone. A lift is brought to size 1 instead, by a power of two.
-"""
+"""Rivals that project exactly (hindsight/exact.py), and the sets they take."""
 
 from __future__ import annotations
 
-import math
-import threading
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any
 
-import numpy as np
-
-from tidewolf.core.arrays import like, to_numpy
-from tidewolf.core.errors import NotSupported, SolverFailed
-from tidewolf.core.types import Array, NDArray
+from tidewolf.hindsight.exact import ExactProjection
 from tidewolf.methods.clock import Clocked, ClockState
 from tidewolf.methods.settings import HardSet
-from tidewolf.sets.base import (
-    ConvexSet,
-    LinearDescription,
-    Polyhedral,
-    Projectable,
-    membership_tolerance,
-)
-
-PROJECTION_ACCURACY = 1e-13
-"""Of residuals and of the duality gap; an answer on the border that is its own question is off by
-the root of the latter.
-"""
-STALLED = 1e-11
-"""The gap, as a share of radius^2 + |x - y|^2, up to which an answer counts where PIQP makes no
-more progress: degenerate lifts do that.
-"""
-_RIDGE = 1e-12
-"""Added to the quadratic term of a lifted description, whose weights need not be unique."""
-
-
-class Described:
-    """What solves programs over a set with a linear description."""
-
-    K: ConvexSet
-
-    @cached_property
-    def _description(self) -> LinearDescription:
-        assert isinstance(self.K, Polyhedral)
-        return self.K.description()
-
-
-class ExactProjection(Described):
-    """The nearest member of a set."""
-
-    def __init__(self, K: ConvexSet) -> None:
-        if not isinstance(K, Projectable | Polyhedral):
-            raise NotSupported(
-                f"No exact projection on {type(K).__name__}: it offers neither `project` nor a "
-                "linear description."
-            )
-        self.K, self._solving = K, threading.Lock()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ExactProjection, (self.K,)  # a copy sets its own solver up
-
-    def __call__(self, y: Array) -> Array:
-        if isinstance(self.K, Projectable):
-            return self.K.project(y)
-        return like(self._quadratic_program(to_numpy(y).reshape(-1)).reshape(self.K.shape), y)
-
-    def _quadratic_program(self, y: NDArray) -> NDArray:
-        import piqp
-
-        described = self._description
-        shift = np.zeros(len(y)) if described.shift is None else described.shift
-        target = y - shift
-        with self._solving:
-            self._solver.update(
-                c=-(target if described.lift is None else described.lift.T @ target / self._unit**2)
-            )
-            status = self._solver.solve()
-            found = np.array(self._solver.result.x)
-        u = np.clip(found, described.lower, described.upper)
-        x = np.asarray(shift + (u if described.lift is None else described.lift @ u))
-        if status != piqp.PIQP_SOLVED and not self._near(x, y):
-            raise SolverFailed(f"PIQP could not project on {self.K!r}: {status}.")
-        return x
-
-    def _near(self, x: NDArray, y: NDArray) -> bool:
-        """Whether x is a member, and the oracle proves |x - projection|^2 <= <x - y, x - v> to be
-        next to nothing.
-        """
-        if not np.isfinite(x).all() or self.K.excess(
-            x.reshape(self.K.shape)
-        ) > membership_tolerance(x, self.K.radius):
-            return False
-        r = x - y
-        v = to_numpy(self.K.lmo(r.reshape(self.K.shape))).reshape(-1)
-        return float(r @ (x - v)) <= STALLED * (self.K.radius**2 + float(r @ r))
-
-    @cached_property
-    def _unit(self) -> float:
-        lift = self._description.lift
-        size = 0.0 if lift is None else float(abs(lift).max())
-        return 2.0 ** round(math.log2(size)) if size > 0.0 else 1.0
-
-    @cached_property
-    def _solver(self) -> Any:
-        import piqp
-        from scipy.sparse import csc_matrix, eye
-
-        d = self._description
-        n = len(d.lower)
-        P = eye(n, format="csc")
-        if d.lift is not None:
-            P = csc_matrix(d.lift.T @ d.lift / self._unit**2) + _RIDGE * P
-        A = None if d.A_eq is None else csc_matrix(d.A_eq)
-        G = None if d.A_ub is None else csc_matrix(d.A_ub)
-        solver = piqp.SparseSolver()
-        settings = solver.settings
-        settings.eps_abs = settings.eps_rel = PROJECTION_ACCURACY
-        settings.eps_duality_gap_abs = settings.eps_duality_gap_rel = PROJECTION_ACCURACY
-        settings.preconditioner_iter = 0
-        solver.setup(P, np.zeros(n), A, d.b_eq, G, None, d.b_ub, d.lower, d.upper)
-        return solver
+from tidewolf.sets.base import ConvexSet
 
 
 @dataclass(frozen=True)

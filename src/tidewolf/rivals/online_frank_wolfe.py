@@ -21,6 +21,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import inner
 from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Number
 from tidewolf.core.types import Array
@@ -109,7 +110,7 @@ class OnlineFrankWolfe(Restarting[State], EveryRound[State]):
         x = self.K.center
         return State(0, x, self.first_stretch(), self.given_slopes.known, Leader.start(x))
 
-    def act(self, state: State) -> Array:
+    def act(self, state: State, known: Known | None = None) -> Array:
         return state.x
 
     def step(self, state: State, block: FirstOrder) -> State:

@@ -23,6 +23,7 @@ from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import frozen
 from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.known import Known
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import EveryRound, Restarting, Stretch
@@ -111,7 +112,7 @@ class ProjectedPrimalDual(ProjectsExactly[State], Restarting[State], EveryRound[
     def start(self) -> State:
         return State(0, self.K.center, self.first_stretch(), self.given_slopes.known)
 
-    def act(self, state: State) -> Array:
+    def act(self, state: State, known: Known | None = None) -> Array:
         return state.x
 
     def step(self, state: State, block: FirstOrder) -> State:

@@ -26,6 +26,7 @@ import numpy as np
 from tidewolf.core.arrays import frozen, namespace
 from tidewolf.core.errors import NotFinite, NotSupported
 from tidewolf.core.feedback import FullInformation, require_full_information
+from tidewolf.core.known import Known
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import Restarting, Stretch
@@ -107,7 +108,7 @@ class ProximalPenalty(ProjectsExactly[State], Restarting[State]):
     def start(self) -> State:
         return State(0, self.K.center, self.first_stretch(), self.given_slopes.known)
 
-    def act(self, state: State) -> Array:
+    def act(self, state: State, known: Known | None = None) -> Array:
         return state.x
 
     def update(self, state: State, seen: FullInformation) -> State:

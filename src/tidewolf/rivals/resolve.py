@@ -1,11 +1,13 @@
-"""Re-solving with the last round's data: what a practitioner would try first.
+"""Re-solving with the last round's data, or older, and some headroom: what a practitioner would
+try first.
 
-    x_{t+1}  =  argmin { f_t(x) : x in K, g_t(x) <= 0 },
+    x_{t+1}  =  argmin { f_t(x) : x in K, g_t(x) <= -h },
     where no point keeps the limit, among those that breach it least
 
-It forgets every round but the last, and promises nothing: costs that turn round every time mislead
-it every time.
-Linear losses, limits made of half-spaces, sets with a linear description.
+It is `tidewolf.advice.Resolve` (methods/advice/resolve.py), played alone. It forgets every round
+but that one, and promises nothing: costs that turn round every time mislead it every time.
+Losses and limits that are made of linear pieces, sets with a linear description; or any set, by
+column generation, with at most one oracle call a round.
 """
 
 from __future__ import annotations
@@ -13,33 +15,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple, final
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.feedback import FullInformation
-from tidewolf.core.settings import Count
+from tidewolf.core.settings import Count, Flag, Number
 from tidewolf.core.types import Array
+from tidewolf.hindsight.best_point import BestPoint, require_program
+from tidewolf.methods import advice
+from tidewolf.methods.advice.resolve import ResolveState, RoundsBack
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.rivals.program import BestPoint, DescribedK
+from tidewolf.methods.settings import HardSetK
+
+if TYPE_CHECKING:
+    from tidewolf.core.known import Known
 
 
 class State(NamedTuple):
     t: int
     x: Array
+    advice: ResolveState
     calls: int = 0
+    solves: int = 0
+    """linear programs solved so far"""
     distance: float = 0.0
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Resolve(Learner[State]):
-    """The best point of the last round, by a linear program every round.
+    """The best point of an earlier round, by a linear program every round.
 
     Parameters
     ----------
     K : ConvexSet
-        The set that every played point belongs to; it has a linear description.
-    horizon : int, optional
-        How many rounds will be played, of which it makes no use. Unit: rounds.
+        The set that every played point belongs to.
 
     Examples
     --------
@@ -56,34 +65,81 @@ class Resolve(Learner[State]):
     needs: ClassVar = FullInformation
     state_type: ClassVar = State
 
-    K: DescribedK
+    K: HardSetK
     horizon: Annotated[
         int | None,
         Count("How many rounds will be played, of which it makes no use.", unit="rounds"),
     ] = None
+    headroom: Annotated[
+        float,
+        Number(
+            "How much of each limit is kept in hand, as a multiple of its usual drop from one "
+            "round to the next.",
+            least=0.0,
+        ),
+    ] = 0.0
+    data: Annotated[
+        str | int,
+        RoundsBack(
+            'Which functions it solves with: "last", the newest; a number, those of so many rounds '
+            'ago; a duration such as "1d", those of the round nearest to that time ago; '
+            '"forecast", those that are predicted for the coming round.'
+        ),
+    ] = "last"
+    columns: Annotated[
+        bool,
+        Flag(
+            "Whether the set is touched through its oracle alone, by column generation; otherwise "
+            "it has a linear description."
+        ),
+    ] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.columns:
+            BestPoint(self.K, "Resolve")
 
     def start(self) -> State:
-        return State(0, self.K.center)
+        return State(0, self.K.center, self._adviser.start(self.K))
 
-    def act(self, state: State) -> Array:
+    def act(self, state: State, known: Known | None = None) -> Array:
         return state.x
 
     def rounds_left(self, state: State) -> int:
         return 1
 
+    def informed(self, state: State, known: Known | None) -> State:
+        """The state with what is known before the coming round."""
+        return self._advised(state, known) if self._adviser.waits else state
+
     def update(self, state: State, seen: FullInformation) -> State:
-        self._best.require(seen, 1)
-        return State(state.t + 1, self._best(*seen))
+        require_program(seen, self.K, 1, "Resolve")
+        kept = self._adviser.observe(self.K, state.advice, seen, state.x)
+        state = state._replace(t=state.t + 1, advice=kept)
+        return state if self._adviser.waits else self._advised(state, None)
+
+    def _advised(self, state: State, known: Known | None) -> State:
+        """The state with the point that is proposed; the point it has where there is none."""
+        found = self._adviser.propose(self.K, state.advice, known, state.t, 1, ())
+        (x,) = found.points
+        return state._replace(
+            x=state.x if x is None else x,
+            advice=found.state,
+            calls=state.calls + found.calls,
+            solves=state.solves + found.solves,
+        )
 
     @cached_property
-    def _best(self) -> BestPoint:
-        return BestPoint(self.K, "Resolve")
+    def _adviser(self) -> advice.Resolve:
+        return advice.Resolve(self.data, (self.headroom,), columns=self.columns)
 
     def bound(self, record: Record) -> Bound:
         return Bound(None, None, "The best point of the last round promises nothing for the next.")
 
     def notes(self, state: State) -> tuple[str, ...]:
         solves = "It solves a linear program every round and asks no oracle."
+        if self.columns:
+            solves = "It solves linear programs in the weights of vertices every round."
         if self.horizon is None or state.t <= self.horizon:
             return (solves,)
         passed = f"The horizon of {self.horizon} rounds was passed, which changes nothing here."
@@ -91,4 +147,4 @@ class Resolve(Learner[State]):
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:
-        return (cls(K), cls(K, horizon=horizon))
+        return (cls(K), cls(K, horizon=horizon, headroom=2.0))

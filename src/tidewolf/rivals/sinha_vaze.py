@@ -19,6 +19,7 @@ from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import as_count, frozen
 from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.known import Known
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import EveryRound
@@ -97,7 +98,7 @@ class SinhaVaze(ProjectsExactly[State], EveryRound[State]):
     def start(self) -> State:
         return State(0, self.K.center, self._weights.start())
 
-    def act(self, state: State) -> Array:
+    def act(self, state: State, known: Known | None = None) -> Array:
         return state.x
 
     def step(self, state: State, block: FirstOrder) -> State:

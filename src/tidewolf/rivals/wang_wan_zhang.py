@@ -21,6 +21,7 @@ from typing import Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.arrays import as_count
 from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
@@ -100,7 +101,7 @@ class WangWanZhang(Restarting[State], EveryRound[State]):
         x, stretch = self.K.center, self.first_stretch()
         return State(0, x, stretch, self._weights(stretch).start(), Leader.start(x))
 
-    def act(self, state: State) -> Array:
+    def act(self, state: State, known: Known | None = None) -> Array:
         return state.x
 
     def step(self, state: State, block: FirstOrder) -> State:

@@ -18,12 +18,14 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.feedback import FullInformation
+from tidewolf.core.known import Known
 from tidewolf.core.settings import Count
 from tidewolf.core.types import Array
+from tidewolf.hindsight.best_point import BestPoint
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import FIRST_HORIZON
 from tidewolf.methods.steps.limits import Limits
-from tidewolf.rivals.program import BestPoint, DescribedK
+from tidewolf.rivals.program import DescribedK
 
 SHARE = 20
 """A window is this part of the horizon."""
@@ -88,7 +90,7 @@ class WarmUp(Learner[State]):
     def start(self) -> State:
         return State(0, self.K.center, Limits(), Limits())
 
-    def act(self, state: State) -> Array:
+    def act(self, state: State, known: Known | None = None) -> Array:
         return state.x
 
     def rounds_left(self, state: State) -> int:

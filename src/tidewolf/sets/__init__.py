@@ -20,6 +20,7 @@ from tidewolf.sets.balls.ordered_weighted_ball import OrderedWeightedBall
 from tidewolf.sets.base import (
     Compiled,
     ConvexSet,
+    Factors,
     LinearDescription,
     Polyhedral,
     Projectable,
@@ -43,6 +44,7 @@ from tidewolf.sets.orders.transportation import Transportation
 from tidewolf.sets.simplices.capped_simplex import CappedSimplex
 from tidewolf.sets.simplices.knapsack import Knapsack
 from tidewolf.sets.simplices.simplex import Simplex
+from tidewolf.sets.simplices.simplex_product import SimplexProduct
 from tidewolf.sets.spectra.bounded_psd import BoundedPSD
 from tidewolf.sets.spectra.fantope import Fantope
 from tidewolf.sets.spectra.nuclear_ball import NuclearBall
@@ -58,6 +60,7 @@ __all__ = [
     "Compiled",
     "ConvexSet",
     "Ellipsoid",
+    "Factors",
     "Fantope",
     "FlowPolytope",
     "GroupBall",
@@ -81,6 +84,7 @@ __all__ = [
     "Scaled",
     "Shrunk",
     "Simplex",
+    "SimplexProduct",
     "SpanningTrees",
     "SparsePlusLowRank",
     "Spectraplex",

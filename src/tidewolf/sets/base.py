@@ -37,7 +37,7 @@ from tidewolf.core.errors import OracleError, WrongShape, WrongType
 from tidewolf.core.jit import Kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Check
-from tidewolf.core.types import Array, Floats, NDArray, Shape
+from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.core.values import Value
 from tidewolf.core.vertices import Dense, Sparse, Vertex
 
@@ -100,6 +100,48 @@ _WRAPPERS = {
     "tangent": _silence_warnings,
     "vertex_excess": _check_vertex,
 }
+
+
+class Factors(NamedTuple):
+    """K = K_1 x ... x K_q: members are all ways of putting a member of each factor end to end.
+
+    Flattened, factor b has the entries from starts[b] up to those of the next. With center the
+    factors' centers, end to end,
+
+        radius^2 = sum_b radii_b^2        diameter^2 = sum_b diameters_b^2
+
+    and lmo and tangent of K are those of the factors.
+
+    Parameters
+    ----------
+    starts : array
+        The first entry of each factor, in order; that of the first is 0.
+    radii : array
+        An upper bound on the distance from the center to a member, factor by factor.
+    diameters : array
+        An upper bound on the distance between two members, factor by factor.
+    exact : bool
+        Whether `project` of the set is exact, cheap, and asks no oracle.
+
+    Examples
+    --------
+    >>> parts = tw.sets.SimplexProduct([2, 1, 4]).factors
+    >>> parts.starts, parts.exact
+    (array([0, 2, 3]), True)
+    >>> tw.sets.Simplex(7).factors is None
+    True
+    """
+
+    starts: Int64s
+    radii: Floats
+    diameters: Floats
+    exact: bool = False
+
+    def scaled(self, scale: float) -> Factors:
+        """Those of the set made larger or smaller."""
+        return self._replace(
+            radii=frozen(scale * self.radii), diameters=frozen(scale * self.diameters)
+        )
 
 
 class ConvexSet(Value, ABC):
@@ -181,6 +223,13 @@ class ConvexSet(Value, ABC):
     def dimension(self) -> int:
         """Dimension of the affine hull."""
         return math.prod(self.shape)
+
+    @property
+    def factors(self) -> Factors | None:
+        """The sets that this one is a product of, by their places among the flattened entries; None
+        where it is no product, or nobody knows.
+        """
+        return None
 
     def tangent(self, direction: Array) -> Array:
         """Orthogonal projection of `direction` on the direction space of the affine hull."""

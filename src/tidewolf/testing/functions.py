@@ -6,6 +6,7 @@
     gradients(x)_t = grad f_t(x)
     slopes(x)_t = ||grad f_t(x)||
     values_at(x_1 .. x_k)_t = f_t(x_t)                            rounds at points of their own
+    exp(-alpha f_t) is concave                                    for a declared exp_concavity alpha
 
 and: sizes agree, views agree with the whole, the same question gets the same answer, in the library
 and dtype it was asked in, and nothing given is changed. Floats are compared up to sqrt(eps) of the
@@ -47,7 +48,7 @@ def check_function(
         Where the random points start.
     points : sequence of array, optional
         At least two points, which and whose mixtures are tried; functions with a `domain` need
-        them. None: random points.
+        them, and so does an `exp_concavity` that holds on a bounded set only. None: random points.
     kept : callable, optional
         Told the name of every law that is kept, as it is tried.
 
@@ -345,6 +346,30 @@ def slopes_are_norms(trial: FunctionTrial) -> None:
         )
 
 
+@law("exp(-exp_concavity f_t) is concave")
+def exp_concave(trial: FunctionTrial) -> None:
+    alpha, rng = trial.f.exp_concavity, generator(trial.seed, "segments")
+    if alpha is None:
+        return
+    require(
+        isinstance(alpha, float) and 0.0 < alpha < np.inf,
+        f"exp_concavity is {alpha!r}, not a number above 0 or None",
+    )
+    for i, x in enumerate(trial.xs):
+        for j, z in enumerate(trial.xs[:i]):
+            s = float(rng.uniform(0.1, 0.9))
+            between = _numbers(trial.f.values(s * x + (1 - s) * z))
+            here, there = alpha * (between - trial.values[i]), alpha * (between - trial.values[j])
+            # exp(-alpha f) on the chord over that between, in logarithms so that none is too large
+            above = np.logaddexp(np.log(s) + here, np.log(1 - s) + there)
+            t = int(np.argmax(above))
+            require(
+                above[t] <= alpha * trial.tolerance,
+                f"with exp_concavity {alpha:g}, in round {t}, between {trial.flat[j]} and "
+                f"{trial.flat[i]}, the chord is above it by a factor of {np.exp(above[t]):.6g}",
+            )
+
+
 @law("total() is the sum over the rounds")
 def total_is_the_sum(trial: FunctionTrial) -> None:
     f = trial.f
@@ -380,6 +405,24 @@ def halfspaces_say_the_same(trial: FunctionTrial) -> None:
         )
 
 
+@law("epigraph() has the pieces of every round, and their largest is its value")
+def epigraph_says_the_same(trial: FunctionTrial) -> None:
+    f = trial.f
+    if not isinstance(f, PiecewiseLinear):
+        return
+    A, b, rounds = f.epigraph()
+    require(
+        bool((np.diff(rounds) >= 0).all()) and len(rounds) == A.shape[0] == len(b),
+        "its rows are not in the order of the rounds",
+    )
+    tolerance = trial.tolerance + eps_of(trial.xs[0]) ** 0.5 * float(np.abs(b).max())
+    for x, values in zip(trial.flat, trial.values, strict=True):
+        largest = np.full(len(f), -np.inf)
+        np.maximum.at(largest, rounds, A @ x - b)
+        off = float(np.abs(largest - values).max())
+        require(off <= tolerance, f"at {x} the largest piece of a round is off by {off:.3g}")
+
+
 FUNCTION_LAWS = (
     function_prints_and_compares,
     answers_fit,
@@ -388,12 +431,14 @@ FUNCTION_LAWS = (
     views_agree,
     rounds_have_points_of_their_own,
     convex,
+    exp_concave,
     subgradients_support,
     weights_add_up,
     gradients_are_the_rounds,
     slopes_are_norms,
     total_is_the_sum,
     halfspaces_say_the_same,
+    epigraph_says_the_same,
     rounds_can_be_joined,
 )
 """Every law, in the order they are tried: what later laws build on comes first."""

@@ -6,6 +6,7 @@
     tangent = tangent^2 = tangent',   <d - tangent(d), z - center> = 0                 affine hull
     excess is 0 for members, positive elsewhere
     <y - project(y), z - project(y)> <= 0 for every member z                           projection
+    any factors of a member beside the others of another are a member                  product
 
 and: structured answers agree with their dense points, and compiled oracles with both; the same
 question gets the same answer, in the library and dtype it was asked in, and nothing given is
@@ -16,6 +17,7 @@ them.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -561,6 +563,61 @@ def relaxations_come_no_farther(trial: SetTrial) -> None:
             )
 
 
+@law("it is the product of its factors, and their sizes are those of the set")
+def factors_make_the_set(trial: SetTrial) -> None:
+    K, parts, n = trial.K, trial.K.factors, math.prod(trial.K.shape)
+    if parts is None:
+        return
+    starts = np.asarray(parts.starts)
+    require(
+        starts.dtype == np.int64 and starts[0] == 0 and np.all(np.diff(starts, append=n) > 0),
+        f"its factors start at {format_point(starts)}: 64-bit whole numbers from 0, ascending, "
+        f"below {n} are wanted",
+    )
+    owner = np.repeat(np.arange(len(starts)), np.diff(starts, append=n))
+
+    def sizes(x: Floats) -> Floats:
+        unit = trial.size
+        return unit * np.sqrt(np.add.reduceat((x.reshape(-1) / unit) ** 2, starts))
+
+    room = trial.eps * trial.size
+    for name, whole, told in (
+        ("radii", K.radius, parts.radii),
+        ("diameters", K.diameter, parts.diameters),
+    ):
+        fits = len(told) == len(starts) and np.min(told) >= 0
+        require(fits, f"its factors have the {name} {format_point(told)}")
+        require(
+            abs(norm(told) - whole) <= room,
+            f"the {name} of its factors make {norm(told):.6g}, and the set's is {whole:.6g}",
+        )
+    require(
+        not parts.exact or isinstance(K, Projectable),
+        "its factors are said to have an exact projection, and it has no `project`",
+    )
+    rng = generator(trial.seed, "check set: factors")
+    for (d, v), (_, w) in itertools.pairwise(trial.answers):
+        for name, found, most in (
+            ("away from the center", sizes(v - trial.center), parts.radii),
+            ("apart", sizes(v - w), parts.diameters),
+        ):
+            b = int(np.argmax(found - most))
+            require(
+                found[b] <= most[b] + room,
+                f"factor {b} of two members is {found[b]:.6g} {name}; {most[b]:.6g} is the most "
+                "it says",
+            )
+        chosen = (rng.random(len(starts)) < 0.5)[owner].reshape(K.shape)
+        mixed = np.where(chosen, v, w)
+        trial.require_member(mixed, f"{format_point(mixed)}, of factors of two members, has")
+        apart = np.where(chosen, trial.tangent(d), 0.0) - trial.tangent(np.where(chosen, d, 0.0))
+        require(
+            norm(apart) <= trial.eps * norm(d),
+            f"tangent of some factors of {format_point(d)} differs from that of all of them by "
+            f"{norm(apart):.3g}",
+        )
+
+
 @law("it prints and compares as what it is")
 def set_prints_and_compares(trial: SetTrial) -> None:
     require_value(trial.K, ConvexSet)
@@ -591,6 +648,7 @@ SET_LAWS = (
     projections_are_nearest,
     answers_match_the_projection,
     relaxations_come_no_farther,
+    factors_make_the_set,
     set_prints_and_compares,
     center_moves,
 )

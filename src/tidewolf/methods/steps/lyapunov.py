@@ -92,6 +92,12 @@ class Surrogate(NamedTuple):
     """the constraints' part of g, w sum grad g_t^+; None where no limit was broken"""
     penalty_value: float
     """w sum g_t^+, in the same units"""
+    loss_weight: float
+    """V, in these units"""
+    penalty_weight: float
+    """w, in these units, also where no limit was broken"""
+    loss_slopes: float
+    """sum |grad f_t| within aff(K); of a block, the norm of the sum"""
 
 
 @dataclass(frozen=True)
@@ -125,14 +131,16 @@ class LyapunovWeights:
         grad_f, slope = tangent_part(
             self.K, "loss", block.loss_gradient, block.rounds, self.loss_lipschitz, met.loss
         )
+        loss_slopes = slope * block.rounds
         ledger = ledger._replace(
             rounds=ledger.rounds + block.rounds,
             slopes=Slopes(max(ledger.slopes.loss, slope), ledger.slopes.constraint),
-            loss_norms=ledger.loss_norms + slope * block.rounds,
+            loss_norms=ledger.loss_norms + loss_slopes,
         )
         if block.violation <= 0.0:
-            g = math.ldexp(V, -ledger.exponent) * grad_f
-            return Surrogate(g, inner(g, g), ledger, 1.0, None, 0.0)
+            V = math.ldexp(V, -ledger.exponent)
+            g, w = V * grad_f, self._standing_weight(ledger)
+            return Surrogate(g, inner(g, g), ledger, 1.0, None, 0.0, V, w, loss_slopes)
         grad_g, slope = tangent_part(
             self.K,
             "constraint",
@@ -153,7 +161,8 @@ class LyapunovWeights:
             w = THETA * ratio * 2.0 ** (log2 - exponent)
         unit = math.ldexp(1.0, ledger.exponent - exponent)
         penalty_gradient, penalty_value = w * grad_g, w * breach
-        g = math.ldexp(V, -exponent) * grad_f + penalty_gradient
+        V = math.ldexp(V, -exponent)
+        g = V * grad_f + penalty_gradient
         weighed = ledger._replace(
             violation=violation,
             slopes=slopes,
@@ -162,15 +171,29 @@ class LyapunovWeights:
             paid=ledger.paid * unit + penalty_value,
             impossible=ledger.impossible or beyond,
         )
-        return Surrogate(g, inner(g, g), weighed, unit, penalty_gradient, penalty_value)
+        norm2 = inner(g, g)
+        return Surrogate(
+            g, norm2, weighed, unit, penalty_gradient, penalty_value, V, w, loss_slopes
+        )
+
+    def _standing_weight(self, ledger: Ledger) -> float:
+        """w after a round that broke no limit, in the ledger's units."""
+        slopes = ledger.slopes
+        reach = slopes.constraint * self.K.diameter
+        if reach == 0.0:
+            return 0.0
+        ratio = slopes.loss / slopes.constraint if slopes.loss > 0.0 else 1.0
+        log2 = self._growth(ledger.rounds) * ledger.violation / (self.c * reach) / _LN2
+        return THETA * ratio * 2.0 ** (log2 - ledger.exponent)
 
     def _growth(self, t: int) -> float:
         """e_t, by which the exponential grows with q after t rounds."""
         return THETA * math.pow(max(t, self.horizon or LEAST_HORIZON), -self.p)
 
-    def bound(self, ledger: Ledger, B: float) -> Bound:
+    def bound(self, ledger: Ledger, B: float, loss_norms: float | None = None) -> Bound:
         """What holds for the rounds so far, given the base learner's regret bound B on the
-        surrogate, in units of 2^exponent.
+        surrogate, in units of 2^exponent; `loss_norms` where gradients of losses were taken
+        elsewhere than the ledger's.
         """
         V, D, e = (
             math.ldexp(1.0 / self.caution, -ledger.exponent),
@@ -178,7 +201,7 @@ class LyapunovWeights:
             self._growth(ledger.rounds),
         )
         regret = (B - ledger.paid) / V if V > 0.0 else math.inf
-        losses = V * D * ledger.loss_norms
+        losses = V * D * (ledger.loss_norms if loss_norms is None else loss_norms)
         most = B + losses
         rounding = math.sqrt(eps_of(self.K.center)) * (abs(B) + losses + ledger.paid)
         if ledger.impossible or ledger.paid - most > rounding:

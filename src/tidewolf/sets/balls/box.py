@@ -4,7 +4,7 @@
 
 Oracle: entry by entry, the lower bound where the direction is nonnegative, else the upper. Entries
 with lower = upper are fixed: the affine hull runs through the free ones. Center (lower + upper)/2,
-radius ||upper - lower||/2, inner radius half the smallest free width.
+radius ||upper - lower||/2, inner radius half the smallest free width. Every entry is a factor.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.core.vertices import Dense
 from tidewolf.sets.base import (
     ConvexSet,
+    Factors,
     LinearDescription,
     Polyhedral,
     Projectable,
@@ -89,6 +90,13 @@ class Box(ConvexSet, Projectable, Polyhedral, Relaxable):
     @cached_property
     def inner_radius(self) -> float:
         return float(np.min(self._widths[self._widths > 0])) / 2 if self.dimension else 0.0
+
+    @cached_property
+    def factors(self) -> Factors:
+        widths = self._widths.reshape(-1).astype(np.float64)
+        return Factors(
+            frozen(np.arange(len(widths))), frozen(widths / 2), frozen(widths), exact=True
+        )
 
     def tangent(self, direction: Array) -> Array:
         direction = as_direction(direction, self.shape)

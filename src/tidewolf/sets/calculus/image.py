@@ -4,13 +4,15 @@ scale > 0.
     lmo(d)     = offset + scale lmo_K(d)
     excess(x)  = scale excess_K((x - offset)/scale)
 
-Sizes are those of K times scale, tangent and dimension those of K. The image has the capabilities
-of K: it is Projectable, Polyhedral, Relaxable or of CostlyMembership exactly when K is.
+Sizes are those of K times scale, those of its factors too; tangent and dimension are those of K.
+The image has the capabilities of K: it is Projectable, Polyhedral, Relaxable or of
+CostlyMembership exactly when K is.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +25,7 @@ from tidewolf.core.vertices import Moved, Vertex
 from tidewolf.sets.base import (
     ConvexSet,
     CostlyMembership,
+    Factors,
     LinearDescription,
     Polyhedral,
     Projectable,
@@ -71,6 +74,11 @@ class Image(Composed):
     @property
     def dimension(self) -> int:
         return self.K.dimension
+
+    @cached_property
+    def factors(self) -> Factors | None:
+        inside = self.K.factors
+        return None if inside is None else inside.scaled(self.scale)
 
     def tangent(self, direction: Array) -> Array:
         return self.K.tangent(direction)

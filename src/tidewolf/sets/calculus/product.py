@@ -9,8 +9,9 @@ Every question falls apart into one for each part:
     inner radius                             the least, parts that are single points aside
     excess                                   the largest
 
-A part's warm start is its own. Where all parts have a projection or a description, so has the
-product; where any can be relaxed, so can it.
+The factors are the parts, or theirs where a part is a product itself. A part's warm start is its
+own. Where all parts have a projection or a description, so has the product; where any can be
+relaxed, so can it.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from tidewolf.sets.balls.l2_ball import L2Ball
 from tidewolf.sets.base import (
     ConvexSet,
     CostlyMembership,
+    Factors,
     InnerSet,
     InnerSets,
     LinearDescription,
@@ -145,6 +147,18 @@ class Product(Composed):
         inside = [part.inner_radius for part in self.parts if part.dimension]
         known = [size for size in inside if size is not None]
         return None if len(known) < len(inside) else min(known, default=0.0)
+
+    @cached_property
+    def factors(self) -> Factors:
+        parts = [part.factors or _one(part) for part in self.parts]
+        begins = np.cumsum([0, *map(math.prod, self._shapes)])
+        moved = [begin + part.starts for begin, part in zip(begins, parts, strict=False)]
+        return Factors(
+            frozen(np.concatenate(moved)),
+            frozen(np.concatenate([part.radii for part in parts])),
+            frozen(np.concatenate([part.diameters for part in parts])),
+            all(part.exact for part in parts),
+        )
 
     def split(self, x: Array) -> tuple[Array, ...]:
         """The parts of a point, each in its own shape.
@@ -296,6 +310,11 @@ def _checked(sets: tuple[ConvexSet, ...], parts: Sequence[ConvexSet]) -> tuple[C
             setting="parts",
         )
     return given
+
+
+def _one(part: ConvexSet) -> Factors:
+    """A part that is no product, as the only factor of itself."""
+    return Factors(np.zeros(1, dtype=np.int64), np.array([part.radius]), np.array([part.diameter]))
 
 
 def _blocks(told: list[LinearDescription], sizes: list[int]) -> LinearDescription:

@@ -19,6 +19,7 @@ j's unit flows as in flow_polytope.py,
     radius^2     = sum_j demand_j^2 R_j^2                            exact
     diameter^2  <= sum_j demand_j^2 min(4 R_j^2, 2 L_j)
     inner_radius = min_j demand_j r_j, over those with a choice      exact as r_j is
+    factors        the commodities
 """
 
 from __future__ import annotations
@@ -38,7 +39,14 @@ from tidewolf.core.settings import names_in_files
 from tidewolf.core.types import Array, Floats, Int32s, Lengths, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.kernels.dag import flow_excess, shortest_paths
-from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
+from tidewolf.sets.base import (
+    ConvexSet,
+    Factors,
+    LinearDescription,
+    Polyhedral,
+    Relaxable,
+    clipped,
+)
 from tidewolf.sets.flows.commodities import links_used
 from tidewolf.sets.flows.flow_polytope import Path, path_nodes
 from tidewolf.sets.graphs.dag import (
@@ -303,7 +311,8 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
         return self._unit * math.sqrt(float(self._radii2.sum()))
 
     @cached_property
-    def diameter(self) -> float:
+    def _diameters2(self) -> Floats:
+        """A bound on the squared diameter of each commodity's flows, measured in `_unit`."""
         optional = (self._center < ON_EVERY_PATH * self._upper).astype(float)
         v = self._vertex(-optional)
         longest = np.bincount(
@@ -311,7 +320,17 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
             (v.values / self._unit) ** 2 * optional[v.indices],
             len(self.demands),
         )
-        return self._unit * math.sqrt(float(np.minimum(4.0 * self._radii2, 2.0 * longest).sum()))
+        return np.asarray(np.minimum(4.0 * self._radii2, 2.0 * longest))
+
+    @cached_property
+    def diameter(self) -> float:
+        return self._unit * math.sqrt(float(self._diameters2.sum()))
+
+    @cached_property
+    def factors(self) -> Factors:
+        radii, diameters = np.sqrt(self._radii2), np.sqrt(self._diameters2)
+        starts = self.starts[:-1].astype(np.int64)
+        return Factors(frozen(starts), frozen(self._unit * radii), frozen(self._unit * diameters))
 
     @cached_property
     def inner_radius(self) -> float:

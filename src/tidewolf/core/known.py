@@ -1,0 +1,237 @@
+"""What is known before a round: a type, as feedback is, so that nothing of the round itself can
+leak into its decision.
+
+    x_t = act(informed(state, known_t));   then round t is shown;   state = update(state, seen_t)
+
+Time is a number of seconds (since 1970 where it is a date, a date without an offset read as it
+stands, so that a season follows the clock on the wall). Points that others advise are arrays by
+name; one that is not there, or holds a NaN, is absent. A learner that has no use for what is known
+plays as if it had not been told.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
+
+import numpy as np
+
+from tidewolf.core.arguments import as_text, shown
+from tidewolf.core.arrays import as_array, as_number, as_numbers, frozen, is_array, namespace
+from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongType
+from tidewolf.core.types import Array, Floats
+from tidewolf.core.values import identity, same
+
+if TYPE_CHECKING:
+    from tidewolf.core.feedback import FullInformation
+
+_SECOND = 1_000_000
+"""Microseconds in a second."""
+
+
+@final
+class NamedPoints(Mapping[str, Array]):
+    """Points by name, for good."""
+
+    __slots__ = ("_points",)
+
+    def __init__(self, points: Mapping[str, Array]) -> None:
+        self._points = dict(points)
+
+    def __getitem__(self, name: str) -> Array:
+        return self._points[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._points)
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mapping) and same(self._points, dict(other))
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self._points)))
+
+    def __repr__(self) -> str:
+        return repr(self._points)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._points,)
+
+
+class _Fields(NamedTuple):
+    time: float | None = None
+    context: Any = None
+    advice: Mapping[str, Array] | None = None
+    forecast: FullInformation | None = None
+    unavailable: Any = None
+
+
+@final
+class Known(_Fields):
+    """What is known before a round; everything is optional.
+
+    Parameters
+    ----------
+    time : float, str or datetime, optional
+        When the round is: a number of seconds, a date in ISO form, or a datetime. Kept as seconds
+        since 1970. Unit: seconds.
+    context : int or array, optional
+        What kind of round it is: a category, or an array of weights, as the learner's context
+        reads it.
+    advice : mapping, optional
+        Points that others propose, by name. None, or a point that holds a NaN, means that there is
+        none.
+    forecast : FullInformation or (loss, constraint), optional
+        The functions that are predicted for the round.
+    unavailable : optional
+        Entries that are out in the round; kept as given.
+
+    Raises
+    ------
+    WrongType, InvalidInput, NotFinite
+        Where a part is none of these.
+
+    Examples
+    --------
+    >>> known = tw.Known(time="2026-03-01T12:00", context=2, advice={"incumbent": [0.5, 0.5]})
+    >>> known.time, known.context, known.advice["incumbent"]
+    (1772366400.0, 2, array([0.5, 0.5]))
+    >>> known == tw.Known(1772366400, 2, {"incumbent": [0.5, 0.5]})
+    True
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        time: Any = None,
+        context: Any = None,
+        advice: Mapping[str, Any] | None = None,
+        forecast: Any = None,
+        unavailable: Any = None,
+    ) -> Self:
+        return super().__new__(
+            cls,
+            None if time is None else as_time(time, "The time of a round"),
+            None if context is None else _context(context),
+            None if advice is None else _advice(advice),
+            None if forecast is None else _forecast(forecast),
+            unavailable,
+        )
+
+    @classmethod
+    def unchecked(cls, time: float | None, context: Any, advice: NamedPoints | None) -> Self:
+        """What is known, of parts that were checked before."""
+        return cls._make((time, context, advice, None, None))
+
+    @property
+    def identity(self) -> str | None:
+        """A digest of all of it, the same for equal content; None where a forecast is a function of
+        Python, which has none.
+        """
+        functions = None if self.forecast is None else tuple(self.forecast)
+        try:
+            return identity((*self[:3], functions, self.unavailable))
+        except NotSupported:
+            return None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Known) and same(tuple(self), tuple(other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.identity)
+
+    def __repr__(self) -> str:
+        given = zip(self._fields, self, strict=True)
+        return f"Known({', '.join(f'{name}={part!r}' for name, part in given if part is not None)})"
+
+
+def as_time(x: object, what: str) -> float:
+    """`x` as seconds since 1970: a number of seconds, a date in ISO form, or a datetime."""
+    if isinstance(x, np.datetime64):
+        if np.isnat(x):
+            raise NotFinite(f"{what} is no time: {x!s}.")
+        return int(x.astype("datetime64[us]").astype(np.int64)) / _SECOND
+    if isinstance(x, str):
+        try:
+            x = datetime.datetime.fromisoformat(x.strip())
+        except ValueError:
+            raise InvalidInput(
+                f"{what} must be a number of seconds, a datetime, or a date in ISO form such as "
+                f"2026-03-01T12:00, not {shown(x)}."
+            ) from None
+    if isinstance(x, datetime.date) and not isinstance(x, datetime.datetime):
+        x = datetime.datetime(x.year, x.month, x.day)
+    if isinstance(x, datetime.datetime):
+        x = (x if x.tzinfo is not None else x.replace(tzinfo=datetime.UTC)).timestamp()
+    return as_number(x, what)
+
+
+def as_times(x: object, what: str) -> Floats:
+    """The times of many rounds as seconds since 1970; NaN, NaT and None: not known."""
+    times = np.asarray(x, dtype=None if is_array(x) else object) if not _is_numbers(x) else x
+    if isinstance(times, np.ndarray) and times.dtype.kind == "M":
+        seconds = times.astype("datetime64[us]").astype(np.int64) / _SECOND
+        return frozen(np.where(np.isnat(times), np.nan, seconds))
+    if isinstance(times, np.ndarray) and times.dtype.kind in "OU":
+        given = [np.nan if _is_missing(one) else as_time(one, what) for one in times.reshape(-1)]
+        return frozen(np.array(given, dtype=np.float64).reshape(times.shape))
+    numbers: Floats = as_numbers(times, what)
+    return numbers
+
+
+def _is_numbers(x: object) -> bool:
+    return type(x) is np.ndarray and x.dtype == np.float64
+
+
+def _is_missing(x: Any) -> bool:
+    return x is None or (isinstance(x, float | np.floating) and bool(np.isnan(x)))
+
+
+def _context(x: Any) -> Any:
+    if isinstance(x, str):
+        return str(x)
+    if isinstance(x, list | tuple) or (is_array(x) and x.ndim > 0):
+        array = as_array(x, "The context of a round")
+        return frozen(namespace(array).asarray(array, copy=True))
+    if isinstance(x, int | np.integer | np.bool_):
+        return int(x)
+    number = as_number(x, "The context of a round")
+    return int(number) if number == int(number) else number
+
+
+def _advice(x: Any) -> NamedPoints:
+    if not isinstance(x, Mapping):
+        raise WrongType(f"Advice is points by name, such as {{'incumbent': x}}, not {shown(x)}.")
+    points = {}
+    for name, point in x.items():
+        name = as_text(name, "The name of advice")
+        if point is not None and is_present(array := as_numbers(point, f"The advice {name!r}")):
+            points[name] = frozen(namespace(array).asarray(array, copy=True))
+    return NamedPoints(points)
+
+
+def is_present(point: Array) -> bool:
+    """Whether advice is a point: one that holds a NaN, or an infinite number, is absent."""
+    xp = namespace(point)
+    return bool(xp.all(xp.isfinite(point)))
+
+
+def _forecast(x: Any) -> FullInformation:
+    from tidewolf.core.batch import Stream
+    from tidewolf.core.feedback import FullInformation
+
+    if not isinstance(x, tuple | list) or len(x) != 2:
+        raise WrongType(
+            f"A forecast is the functions of the coming round, (loss, constraint), not {shown(x)}."
+        )
+    stream = Stream(*x)
+    if len(stream) != 1:
+        raise InvalidInput(f"A forecast is of the coming round alone, not of {len(stream)} rounds.")
+    return FullInformation(stream.losses, stream.constraints)

@@ -1,0 +1,661 @@
+"""Ensemble: one ledger, many members; tidewolf's flagship.
+
+Before round t members i = 1..m propose z_i in K; x = sum_i p_i z_i is played. One ledger of
+Lyapunov weights (methods/steps/lyapunov.py) on the *played* violation makes one gradient there,
+
+    s  =  V grad f_t(x) + w grad g_t^+(x)     within aff(K),
+
+that every member is fed. For every member and every sequence u_t in K that keeps the limits, by
+convexity,
+
+    V sum (f_t(x_t) - f_t(u_t)) + sum w_t g_t^+(x_t)  <=  A_i + sum <s_t, z_i - u_t>,
+    A_i = sum <s_t, x_t - z_i>                                                      (one ledger)
+
+- *descent*, one member for each step scale k: y <- ball(y - k eta s), z the member near y
+  (methods/steps/group.py). For a fixed u: V regret + paid <= C_i = prices + sum <s, x - y_i>;
+- *context*, one member for a feature map phi: a descent W_j for each cell j, fed phi_j s,
+  z = sum_j phi_j W_j. The same with y = sum_j phi_j y_j, for every policy u_t = sum_j phi_tj U_j;
+- *advice*, points from elsewhere (methods/advice). With u_t = z_i, whether or not they keep the
+  limits: V sum (f_t(x_t) - f_t(z_i)) + sum w_t (g_t^+(x_t) - g_t^+(z_i)) <= A_i     (guard).
+
+p is by AdaHedge on l_i = <s, z_i - x> (methods/steps/hedge.py), so A_i <= 2 Delta for all i; a
+member that is absent in a round has l_i = 0 there. B = min C_i over descent and context members
+bounds the regret against the best fixed point, and the violation where one keeps all limits; that
+of the context member alone does against policies.
+
+Losses that declare their curvature (exp(-alpha f) concave) are mixed by values: with
+L(z) = V f_t(z) + w g_t^+(z), l_i = L(z_i) - L(x), each member is fed the gradient of L at its own
+z_i, A_i = sum (L(x_t) - L(z_i)), C_i = prices + A_i + sum <s_i, z_i - y_i>, and eta <= alpha/V: rounds
+without a breach have no gap, and the run loses at most ln(m)/alpha to its best member.
+
+One bank of oracle calls and one table of vertices serve all members. No horizon is needed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, NamedTuple, final
+
+import numpy as np
+
+from tidewolf.core.arrays import frozen, inner, to_numpy
+from tidewolf.core.batch import Batch
+from tidewolf.core.errors import WrongType
+from tidewolf.core.feedback import (
+    FirstOrder,
+    FullInformation,
+    first_order,
+    require_first_order,
+    require_full_information,
+)
+from tidewolf.core.known import Known
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array, Floats
+from tidewolf.methods.advice.base import Adviser, Proposals
+from tidewolf.methods.advice.setting import AdviceSetting
+from tidewolf.methods.base import Bound, Guard, Learner, Member, Record
+from tidewolf.methods.context import Context, Season
+from tidewolf.methods.context.setting import ContextSetting
+from tidewolf.methods.pool import Pool
+from tidewolf.methods.settings import (
+    DEFAULT_CAUTION,
+    AnytimeHorizon,
+    CallsPerRound,
+    Caution,
+    ConstraintLipschitz,
+    HardSetK,
+    LossLipschitz,
+    StartingPoint,
+    StepScales,
+    Tolerance,
+)
+from tidewolf.methods.steps.adagrad import DescentSums, into_ball
+from tidewolf.methods.steps.group import Part, Push, descend_together
+from tidewolf.methods.steps.hedge import Mixer, log_members
+from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights, Surrogate
+from tidewolf.methods.steps.slopes import Slopes, tangent_part
+
+CELL_SCALE = 1.0
+"""The step scale of a context's cells."""
+MOST_AT_ONCE = 10**9
+"""Rounds that one update takes: any number that shared a point."""
+
+
+class Descent(NamedTuple):
+    """One companion y outside K; its member is a point of the pool."""
+
+    y: Array
+    before_projection: Array
+    """where y was before the last projection"""
+    distance: float = 0.0
+    """|x - y|"""
+    sums: DescentSums = DescentSums()
+
+
+class Accounts(NamedTuple):
+    """What each member came to so far, one entry a member."""
+
+    guard: Floats
+    """A_i, in the ledger's units"""
+    lost: Floats
+    """V sum (f(x) - f(z_i)) + sum w (g^+(x) - g^+(z_i)) over the rounds it was awake in, likewise"""
+    weights: Floats
+    """sum of p_i"""
+    awake: Floats
+    """rounds"""
+    losses: Floats
+    violations: Floats
+    unseen: int
+    """rounds whose functions were not seen"""
+
+    @classmethod
+    def start(cls, members: int) -> Accounts:
+        none = frozen(np.zeros(members))
+        return cls(none, none, none, none, none, none, 0)
+
+
+class Waiting(NamedTuple):
+    """What is settled for the coming round."""
+
+    x: Array
+    p: Floats
+    shares: Floats
+    """phi, one a cell of the context; zeros where it is unknown"""
+    advice: tuple[Array | None, ...]
+
+
+class State(NamedTuple):
+    """Where all members stand, and what is settled for the coming round."""
+
+    t: int
+    coming: Waiting
+    pool: Pool
+    descents: tuple[Descent, ...]
+    """one a step scale, then one a cell"""
+    context_bound: float
+    """|s| D of rounds in which the context was unknown; in the ledger's units, as all bounds"""
+    loss_norms: Floats
+    """sum |grad f| at each descent's and the context's own points"""
+    ledger: Ledger
+    mixer: Mixer
+    accounts: Accounts
+    advisers: tuple[Any, ...]
+    bank: float = 0.0
+    calls: int = 0
+    solves: int = 0
+    vertices: int = 0
+    """rows of the pool's table that advisers were told of"""
+
+    @property
+    def distance(self) -> float:
+        return self.descents[0].distance
+
+
+class Round(NamedTuple):
+    """A round as members see it: l_i for each, and the gradient for each descent group."""
+
+    losses: Floats
+    pushes: tuple[Push, ...]
+    slopes: tuple[float, ...]
+    """|grad f| at each group's own point"""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Ensemble(Learner[State]):
+    """One ledger, many members: descent at several step scales, a context, and advice.
+
+    Parameters
+    ----------
+    K : HasLMO
+
+    Examples
+    --------
+    Three options, the cheapest of which may take at most half:
+
+    >>> K = tw.sets.Simplex(3)
+    >>> losses = tw.functions.Linear(np.tile([2.0, 1.0, 0.0], (300, 1)))
+    >>> limits = tw.functions.Affine(np.tile([0.0, 0.0, 1.0], (300, 1)), np.full(300, 0.5))
+    >>> run = tw.run(tw.Ensemble(K, advice=[tw.advice.Resolve()]), tw.Stream(losses, limits))
+    >>> np.round(run.learner.act(run.final_state), 1)
+    array([0. , 0.5, 0.5])
+    >>> bool(run.oracle_calls <= 300)
+    True
+    """
+
+    state_type: ClassVar = State
+    anytime: ClassVar = True
+
+    K: HardSetK
+    horizon: AnytimeHorizon = None
+    caution: Caution = DEFAULT_CAUTION
+    calls_per_round: CallsPerRound = 1.0
+    step_scales: Annotated[
+        tuple[float, ...],
+        StepScales(
+            "The sizes of the steps that descent is tried at, each a member: 1 is the step that "
+            "theory has for the worst case."
+        ),
+    ] = (0.03, 0.1, 0.3, 1.0)
+    context: Annotated[
+        Context | None,
+        ContextSetting(
+            "What is known of a round before it that a policy may depend on, such as the time of "
+            "day: a member that learns a point for each of its cells. None: no such member."
+        ),
+    ] = None
+    advice: Annotated[
+        tuple[Adviser, ...],
+        AdviceSetting(
+            "Who proposes points before a round, each a member: advisers such as "
+            "`advice.Resolve()`, or names of points that are given with the round."
+        ),
+    ] = ()
+    start_at: Annotated[
+        Array | None, StartingPoint("The member of the set that is played first. None: its center.")
+    ] = None
+    tolerance: Tolerance = None
+    loss_lipschitz: LossLipschitz = None
+    constraint_lipschitz: ConstraintLipschitz = None
+
+    @property
+    def needs(self) -> type[FullInformation] | type[FirstOrder]:  # type: ignore[override]
+        """The functions themselves where an adviser re-solves with them, else their gradients."""
+        return FullInformation if self._wants_functions else FirstOrder
+
+    def reads(self, losses: Batch) -> type[FullInformation] | type[FirstOrder]:
+        """The functions also where losses declare their curvature."""
+        return FullInformation if losses.exp_concavity is not None else self.needs
+
+    @cached_property
+    def _wants_functions(self) -> bool:
+        return any(adviser.needs_functions for adviser in self.advice)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What the members are called: descents, the context, advice."""
+        found = [f"descent {scale:g}" for scale in self.step_scales]
+        if self.context is not None:
+            found.append(type(self.context).__name__.lower())
+        found += [name for adviser in self.advice for name in adviser.names]
+        return tuple(
+            name if found.index(name) == i else f"{name} ({found[: i + 1].count(name)})"
+            for i, name in enumerate(found)
+        )
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """What each member is."""
+        plain, others = len(self.step_scales), self.context is not None
+        advised = len(self.names) - plain - others
+        return ("descent",) * plain + ("context",) * others + ("advice",) * advised
+
+    # ---------------------------------------------------------------- before a round
+
+    def start(self) -> State:
+        cells = 0 if self.context is None else self.context.cells
+        points, members = len(self.step_scales) + cells, len(self.names)
+        pool = Pool.start(self.K, points, self.start_at)
+        x = pool.x(0)
+        groups = len(self.step_scales) + (self.context is not None)
+        state = State(
+            t=0,
+            coming=Waiting(x, frozen(np.zeros(members)), frozen(np.zeros(cells)), ()),
+            pool=pool,
+            descents=(Descent(x, x),) * points,
+            context_bound=0.0,
+            loss_norms=frozen(np.zeros(groups)),
+            ledger=self._weights.start(),
+            mixer=Mixer.start(members),
+            accounts=Accounts.start(members),
+            advisers=tuple(adviser.start(self.K) for adviser in self.advice),
+        )
+        return self._settled(state, None, waiting=False)
+
+    def informed(self, state: State, known: Known) -> State:
+        """What is known of the coming round, taken in: its context, and advice that waits for it."""
+        return self._settled(state, known, waiting=True)
+
+    def act(self, state: State) -> Array:
+        return state.coming.x
+
+    def rounds_left(self, state: State) -> int:
+        return 1
+
+    def _settled(self, state: State, known: Known | None, *, waiting: bool) -> State:
+        """The state with the proposals for the coming round, and their mix.
+
+        `waiting`: of those advisers who wait for what is known; else of the others, and the advice
+        of those who wait is absent.
+        """
+        state, advice = self._advised(state, known, waiting)
+        shares = state.coming.shares
+        if self.context is not None:
+            features = self.context.features(known, state.t)
+            shares = np.zeros(self.context.cells)
+            if features is not None:
+                shares[features[0]] = features[1]
+        coming = state.coming._replace(shares=frozen(shares), advice=advice)
+        points = self._proposals(state, coming)
+        awake = np.array([point is not None for point in points])
+        p = state.mixer.weights(awake)
+        x = _mix(p, points)
+        return state._replace(coming=coming._replace(x=x, p=frozen(p)))
+
+    def _advised(
+        self, state: State, known: Known | None, waiting: bool
+    ) -> tuple[State, tuple[Array | None, ...]]:
+        advice: list[Array | None] = []
+        vertices = () if waiting else state.pool.vertices_since(state.vertices)
+        advisers, bank, calls, solves, pool = [], state.bank, 0, 0, state.pool
+        before, at = state.coming.advice, 0
+        for adviser, own in zip(self.advice, state.advisers, strict=True):
+            count = len(adviser.names)
+            if adviser.waits is waiting:
+                budget = math.floor(bank + 1e-9)
+                found: Proposals = adviser.propose(self.K, own, known, state.t, budget, vertices)
+                advice += found.points
+                bank, calls, solves = bank - found.calls, calls + found.calls, solves + found.solves
+                own, pool = found.state, pool.with_vertices(found.found)
+            else:
+                advice += before[at : at + count] if waiting else (None,) * count
+            advisers.append(own)
+            at += count
+        state = state._replace(
+            advisers=tuple(advisers),
+            bank=bank,
+            calls=state.calls + calls,
+            solves=state.solves + solves,
+            pool=pool,
+            vertices=state.vertices if waiting else pool.count,
+        )
+        return state, tuple(advice)
+
+    def _proposals(self, state: State, coming: Waiting) -> list[Array | None]:
+        """z_i of every member, None where it is absent."""
+        plain = len(self.step_scales)
+        points: list[Array | None] = [state.pool.x(i) for i in range(plain)]
+        if self.context is not None:
+            cells = np.flatnonzero(coming.shares).tolist()
+            inside = [state.pool.x(plain + j) for j in cells]
+            points.append(_mix(coming.shares[cells], inside) if cells else None)
+        return [*points, *coming.advice]
+
+    # ---------------------------------------------------------------- after a round
+
+    def update(self, state: State, seen: FirstOrder | FullInformation) -> State:
+        x, functions = state.coming.x, None
+        if isinstance(seen, FullInformation):
+            functions = require_full_information(seen, self.hard_set.shape, MOST_AT_ONCE)
+            block = first_order(*functions, x, functions.constraints.values(x))
+        elif self._wants_functions:
+            raise WrongType(
+                f"{type(self).__name__} re-solves with the functions themselves: FullInformation "
+                f"feedback is due, not {type(seen).__name__}."
+            )
+        else:
+            block = seen
+        require_first_order(block, self.hard_set.shape, MOST_AT_ONCE)
+        weighed = self._weights.weigh(state.ledger, block)
+        state = _in_units(state, weighed.unit)._replace(t=state.t + block.rounds)
+        points = self._proposals(state, state.coming)
+        alpha = None if functions is None else functions.losses.exp_concavity
+        if functions is None or alpha is None:
+            met = self._linear(points, x, weighed)
+            mixer = state.mixer
+        else:
+            met = self._valued(points, x, weighed, functions)
+            floor = weighed.loss_weight * log_members(len(points)) / alpha
+            mixer = state.mixer.at_least(floor)
+        accounts = self._accounted(state, points, met, weighed, functions, block.rounds)
+        state = state._replace(
+            ledger=weighed.ledger, mixer=mixer.updated(met.losses), accounts=accounts
+        )
+        state = self._descended(state, points, met)
+        advisers = (
+            adviser.observe(self.K, own, seen, x)
+            for adviser, own in zip(self.advice, state.advisers, strict=True)
+        )
+        state = state._replace(advisers=tuple(advisers))
+        bank = state.bank + self.calls_per_round * block.rounds
+        state = self._projected(state._replace(bank=bank))
+        return self._settled(state, None, waiting=False)
+
+    def _linear(self, points: list[Array | None], x: Array, weighed: Surrogate) -> Round:
+        """The surrogate's gradient at the played point, for everybody."""
+        g, slope = weighed.g, weighed.loss_slopes
+        losses = np.array([0.0 if z is None else inner(g, z - x) for z in points])
+        push = Push(g, weighed.norm2, x, weighed.penalty_gradient, weighed.penalty_value)
+        return Round(losses, (push,) * self._groups, (slope,) * self._groups)
+
+    def _valued(
+        self, points: list[Array | None], x: Array, weighed: Surrogate, functions: FullInformation
+    ) -> Round:
+        """Values of the surrogate at everybody's point, and its gradient at each group's own."""
+        V, w = weighed.loss_weight, weighed.penalty_weight
+
+        def value(z: Array) -> float:
+            breach = np.maximum(to_numpy(functions.constraints.values(z)), 0.0)
+            return V * float(functions.losses.values(z).sum()) + w * float(breach.sum())
+
+        played = value(x)
+        losses = np.array([0.0 if z is None else value(z) - played for z in points])
+        pushes, slopes = [], []
+        for z in points[: self._groups]:
+            if z is None:  # the context is unknown: nothing of it moves
+                pushes.append(Push(weighed.g, weighed.norm2, x, None, 0.0))
+                slopes.append(0.0)
+                continue
+            push, slope = self._own_push(z, weighed, functions)
+            pushes.append(push)
+            slopes.append(slope)
+        return Round(losses, tuple(pushes), tuple(slopes))
+
+    def _own_push(
+        self, z: Array, weighed: Surrogate, functions: FullInformation
+    ) -> tuple[Push, float]:
+        """The surrogate's gradient at z, and the sum of the losses' slopes there."""
+        known, V, w = weighed.ledger.slopes, weighed.loss_weight, weighed.penalty_weight
+        block = first_order(*functions, z, functions.constraints.values(z))
+        met, n = known.and_of(block), block.rounds
+        grad_f, slope = tangent_part(self.K, "loss", block.loss_gradient, n, None, met.loss)
+        g, P, value = V * grad_f, None, 0.0
+        if block.violation > 0.0 and w > 0.0:
+            gradient = block.constraint_gradient
+            P = w * tangent_part(self.K, "constraint", gradient, n, None, met.constraint)[0]
+            g, value = g + P, w * block.violation
+        return Push(g, inner(g, g), z, P, value), slope * n
+
+    def _descended(self, state: State, points: list[Array | None], met: Round) -> State:
+        """Every companion moved, with the price of its step; bounds grow as the inequality says."""
+        K, keep, plain = self.K, self._keep, len(self.step_scales)
+        descents, loss_norms = list(state.descents), state.loss_norms.copy()
+        for i, scale in enumerate(self.step_scales):
+            push = met.pushes[i]
+            if push.norm2 > 0.0:
+                own = descents[i]
+                [(y, sums)] = descend_together([_part(K, own, 1.0)], push, scale, keep)
+                apart = self._apart(met, i, points[i], own.y)
+                sums = sums._replace(regret_bound=sums.regret_bound + apart)
+                descents[i] = self._moved(own, y, sums)
+            loss_norms[i] += met.slopes[i]
+        context_bound = state.context_bound
+        if self.context is not None:
+            push, cells = met.pushes[plain], np.flatnonzero(state.coming.shares).tolist()
+            shares = [float(state.coming.shares[j]) for j in cells]
+            loss_norms[plain] += met.slopes[plain]
+            if push.norm2 > 0.0 and not cells:
+                context_bound += math.sqrt(push.norm2) * K.diameter
+            elif push.norm2 > 0.0:
+                group = [
+                    _part(K, descents[plain + j], phi) for j, phi in zip(cells, shares, strict=True)
+                ]
+                y = _mix(np.array(shares), [part.y for part in group])
+                context_bound += self._apart(met, plain, points[plain], y)
+                stepped = descend_together(group, push, CELL_SCALE, keep)
+                for j, (target, sums) in zip(cells, stepped, strict=True):
+                    descents[plain + j] = self._moved(descents[plain + j], target, sums)
+        return state._replace(
+            descents=tuple(descents), context_bound=context_bound, loss_norms=frozen(loss_norms)
+        )
+
+    def _apart(self, met: Round, group: int, z: Array | None, y: Array) -> float:
+        """<s, x - y> of a group, where the gradient was taken at x; by values a_i + <s_i, z_i - y>."""
+        push = met.pushes[group]
+        apart = inner(push.g, push.x - y)
+        return apart - float(met.losses[group]) if push.x is z else apart
+
+    def _moved(self, own: Descent, target: Array, sums: DescentSums) -> Descent:
+        target = frozen(into_ball(target, self.K.center, self.K.radius))
+        return Descent(target, target, own.distance, sums)
+
+    def _projected(self, state: State) -> State:
+        """The members of all companions that moved, on one bank of calls."""
+        pool, bank, calls, descents = state.pool, state.bank, 0, list(state.descents)
+        for i in self._order(state):
+            budget = math.floor(bank + 1e-9)
+            own = descents[i]
+            pool, found = pool.projected(
+                i, self.K, own.before_projection + 0.0, self._tolerance2, budget
+            )
+            bank, calls = bank - found.calls, calls + found.calls
+            distance = math.sqrt(found.distance2)
+            descents[i] = own._replace(y=found.y, distance=distance)
+        pool = pool.tidied(self.K.dimension)
+        told = min(state.vertices, pool.count) if pool.count >= state.pool.count else pool.count
+        return state._replace(
+            pool=pool, bank=bank, calls=state.calls + calls, descents=tuple(descents), vertices=told
+        )
+
+    def _order(self, state: State) -> list[int]:
+        """Whom the bank serves first: the largest steps, for which theory promises something, and
+        the cells of the round.
+        """
+        plain = len(self.step_scales)
+        cells = [plain + int(j) for j in np.flatnonzero(state.coming.shares)]
+        scales = sorted(range(plain), key=lambda i: -self.step_scales[i])
+        return [*scales[:1], *cells, *scales[1:]]
+
+    def _accounted(
+        self,
+        state: State,
+        points: list[Array | None],
+        met: Round,
+        weighed: Surrogate,
+        functions: FullInformation | None,
+        rounds: int,
+    ) -> Accounts:
+        """What the round meant for each member's account."""
+        a, x = state.accounts, state.coming.x
+        awake = np.array([float(rounds) * (z is not None) for z in points])
+        a = a._replace(
+            guard=frozen(a.guard - met.losses),
+            weights=frozen(a.weights + rounds * state.coming.p),
+            awake=frozen(a.awake + awake),
+        )
+        if functions is None:
+            return a._replace(unseen=a.unseen + rounds)
+        V, w = weighed.loss_weight, weighed.penalty_weight
+        loss, breach = _totals(functions, x)
+        each = [(loss, breach) if z is None else _totals(functions, z) for z in points]
+        losses, breaches = np.array(each).T
+        there = awake > 0.0
+        return a._replace(
+            lost=frozen(a.lost + V * (loss - losses) + w * (breach - breaches)),
+            losses=frozen(a.losses + there * losses),
+            violations=frozen(a.violations + there * breaches),
+        )
+
+    # ---------------------------------------------------------------- what is known of a run
+
+    @cached_property
+    def _groups(self) -> int:
+        """Descents, and the context."""
+        return len(self.step_scales) + (self.context is not None)
+
+    @cached_property
+    def _weights(self) -> LyapunovWeights:
+        return LyapunovWeights(
+            self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz
+        )
+
+    @cached_property
+    def _tolerance2(self) -> float:
+        """Aimed-at |x - y|^2."""
+        share = self.tolerance
+        if share is None:
+            share = 1e-3 * max(1.0, self.calls_per_round) ** -1.2
+        return share * self.K.radius**2
+
+    @property
+    def _keep(self) -> float:
+        return (self.caution + 5.0) / (self.caution + 25.0)
+
+    def bounds(self, state: State) -> tuple[float, ...]:
+        """C_i of every descent, and of the context, in the ledger's units."""
+        plain = len(self.step_scales)
+        found = [own.sums.regret_bound for own in state.descents[:plain]]
+        if self.context is not None:
+            cells = sum(own.sums.regret_bound for own in state.descents[plain:])
+            found.append(state.context_bound + cells)
+        return tuple(found)
+
+    def bound(self, record: Record) -> Bound:
+        state = record.final_state
+        V = math.ldexp(1.0 / self.caution, -state.ledger.exponent)
+        C, norms = self.bounds(state), state.loss_norms
+        least = min(C)
+        most = min(c + V * self.K.diameter * n for c, n in zip(C, norms, strict=True))
+        # the regret takes the least C, the violation the least of C + V D sum |grad f|
+        own_norms = (most - least) / (V * self.K.diameter) if V * self.K.diameter > 0.0 else 0.0
+        return self._weights.bound(state.ledger, least, own_norms)
+
+    def policy_bound(self, record: Record) -> Bound:
+        """The bound against the best policy of the context, and for the violation where only a
+        policy keeps all limits.
+        """
+        if self.context is None:
+            return Bound(None, None, "Without a context there is no policy but a fixed point.")
+        state = record.final_state
+        return self._weights.bound(
+            state.ledger, self.bounds(state)[-1], float(state.loss_norms[-1])
+        )
+
+    def members(self, state: State) -> tuple[Member, ...]:
+        a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.ledger.exponent)
+        seen = a.unseen == 0
+        rounds = max(1, state.t)
+        return tuple(
+            Member(
+                name=name,
+                kind=kind,
+                weight=float(state.coming.p[i]),
+                mean_weight=float(a.weights[i]) / rounds,
+                guard=float(a.guard[i]) / V if V > 0.0 else math.inf,
+                loss=float(a.losses[i]) if seen else None,
+                violation=float(a.violations[i]) if seen else None,
+                rounds=int(a.awake[i]),
+            )
+            for i, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
+        )
+
+    def guards(self, state: State) -> tuple[Guard, ...]:
+        a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.ledger.exponent)
+        if V == 0.0:
+            return ()
+        lefts = (None,) * len(self.names) if a.unseen else (a.lost / V).tolist()
+        return tuple(map(Guard, self.names, lefts, (a.guard / V).tolist()))
+
+    def measures(self, state: State) -> tuple[float, ...]:
+        return tuple(state.coming.p.tolist())
+
+    def solves(self, state: State) -> int:
+        return state.solves
+
+    def slopes(self, state: State) -> Slopes:
+        return state.ledger.slopes
+
+    @classmethod
+    def examples(cls, K: HasLMO, horizon: int) -> Sequence[Learner[Any]]:
+        return (
+            cls(K),
+            cls(K, horizon=horizon, calls_per_round=0.4, step_scales=(1.0,)),
+            cls(K, context=Season(max(2, horizon // 3), cells=3), caution=1.0, tolerance=1e-2),
+        )
+
+
+def _part(K: HasLMO, own: Descent, share: float) -> Part:
+    return Part(own.y, share, own.sums, min(2.0 * K.radius, K.diameter + own.distance))
+
+
+def _mix(p: Floats, points: Sequence[Array | None]) -> Array:
+    """sum_i p_i z_i, over those that are there; a point itself where they all are the same."""
+    there = [(float(w), z) for w, z in zip(p, points, strict=True) if z is not None and w > 0.0]
+    first = there[0][1]
+    if all(z is first for _, z in there):
+        return first
+    mixed = there[0][0] * first
+    for w, z in there[1:]:
+        mixed = mixed + w * z
+    return frozen(mixed)
+
+
+def _totals(functions: FullInformation, z: Array) -> tuple[float, float]:
+    breach = to_numpy(functions.constraints.values(z))
+    return float(functions.losses.values(z).sum()), float(np.maximum(breach, 0.0).sum())
+
+
+def _in_units(state: State, unit: float) -> State:
+    """The same sums where gradients are `unit` times as long."""
+    if unit == 1.0:
+        return state
+    a = state.accounts
+    return state._replace(
+        descents=tuple(own._replace(sums=own.sums.in_units(unit)) for own in state.descents),
+        context_bound=state.context_bound * unit,
+        mixer=state.mixer.in_units(unit),
+        accounts=a._replace(guard=frozen(a.guard * unit), lost=frozen(a.lost * unit)),
+    )

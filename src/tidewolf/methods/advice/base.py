@@ -1,0 +1,112 @@
+"""Advice: somebody proposes points for the coming round, before anything of it is shown.
+
+    proposals = propose(K, state, known, t);   x_t is played;   state = observe(K, state, seen, x_t)
+
+One adviser may stand for several members, one a name. A point that is absent is None: the member
+sleeps in that round. Points that are there are members of K.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from tidewolf.core.checkpoint import SavedRecord
+from tidewolf.core.conforming import conforming
+from tidewolf.core.feedback import FirstOrder, FullInformation
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array
+from tidewolf.core.values import Value
+from tidewolf.core.vertices import Vertex
+
+if TYPE_CHECKING:
+    from tidewolf.core.known import Known
+
+
+class Proposals(NamedTuple):
+    """What an adviser proposes for the coming round.
+
+    Parameters
+    ----------
+    points : tuple of array or None
+        A member of the set for each of its names; None: no advice.
+    state : NamedTuple
+        The adviser's state to go on from.
+    calls : int
+        Oracle calls that it took.
+    solves : int
+        Linear programs that it solved.
+    found : tuple of Vertex
+        Vertices it met that nobody had told it of.
+
+    Examples
+    --------
+    >>> adviser, K = tw.advice.Named("incumbent"), tw.sets.Simplex(2)
+    >>> adviser.propose(K, adviser.start(K), None, 0, 0, ()).points
+    (None,)
+    """
+
+    points: tuple[Array | None, ...]
+    state: Any
+    calls: int = 0
+    solves: int = 0
+    found: tuple[Vertex, ...] = ()
+
+
+class Adviser(Value, ABC):
+    """Abstract: frozen settings, explicit state, pure steps, as a learner.
+
+    Examples
+    --------
+    >>> issubclass(tw.advice.Resolve, tw.advice.Adviser)
+    True
+    """
+
+    needs_functions: ClassVar[bool] = False
+    """whether `observe` has use for the functions themselves"""
+    state_type: ClassVar[Any]
+    """the NamedTuple that `start` gives"""
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """What its members are called, one a point that it proposes."""
+
+    @property
+    @abstractmethod
+    def waits(self) -> bool:
+        """Whether what it proposes depends on what is known before the round."""
+
+    @abstractmethod
+    def start(self, K: HasLMO) -> Any:
+        """The state before the first round; refuses a set that it cannot advise on."""
+
+    @abstractmethod
+    def observe(self, K: HasLMO, state: Any, seen: FullInformation | FirstOrder, x: Array) -> Any:
+        """The state after these rounds, in which x was played."""
+
+    @abstractmethod
+    def propose(
+        self,
+        K: HasLMO,
+        state: Any,
+        known: Known | None,
+        t: int,
+        budget: int,
+        vertices: tuple[Vertex, ...],
+    ) -> Proposals:
+        """Points for the coming round t, counted from 0.
+
+        `vertices` were found by others since the last time; `budget` is how many oracle calls it
+        may take.
+        """
+
+    def outside(self, state: Any) -> float:
+        """The largest distance that a point had from the set before it was brought in."""
+        return 0.0
+
+    def restored(self, K: HasLMO, saved: Any) -> Any:
+        """A state of its own again from what a file holds; a ValueError says what is wrong."""
+        if not isinstance(saved, SavedRecord):
+            raise ValueError(f"what {type(self).__name__} remembers is no record")
+        return conforming(saved.fields(), self.state_type, self.start(K), K)

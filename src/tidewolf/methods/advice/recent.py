@@ -1,0 +1,110 @@
+"""The functions of the last rounds, as many as advice looks back, each with the time of its round.
+
+They are copied when they come, and are saved as what they are: kinds and arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple, final
+
+import numpy as np
+
+from tidewolf import functions
+from tidewolf.core.arrays import frozen
+from tidewolf.core.batch import Batch
+from tidewolf.core.checkpoint import Stored
+from tidewolf.core.errors import NotSupported
+from tidewolf.core.types import Array
+from tidewolf.functions.chain import Chain, chained, mapped
+
+
+class SeenRound(NamedTuple):
+    """The functions of one round, batches of one, and its time in seconds, NaN where nobody told
+    it.
+    """
+
+    loss: Batch
+    limit: Batch
+    time: float
+
+
+@final
+class RecentRounds(Stored):
+    """Rounds in their order, the newest last. Never changed: `and_then` makes another."""
+
+    tag: ClassVar = "recent rounds"
+    __slots__ = ("rounds",)
+
+    def __init__(self, rounds: tuple[SeenRound, ...] = ()) -> None:
+        self.rounds = rounds
+
+    def __len__(self) -> int:
+        return len(self.rounds)
+
+    def and_then(self, loss: Batch, limit: Batch, time: float, keep: int) -> RecentRounds:
+        """With a copy of this round, and at most `keep` in all."""
+        new = SeenRound(mapped(loss, _own), mapped(limit, _own), time)
+        return RecentRounds((*self.rounds[max(0, len(self) - keep + 1) :], new))
+
+    def since(self, time: float) -> RecentRounds:
+        """Without rounds from before this time."""
+        first = next((i for i, r in enumerate(self.rounds) if r.time >= time), len(self) - 1)
+        return RecentRounds(self.rounds[first:]) if first > 0 else self
+
+    def parts(self) -> dict[str, Any]:
+        return {
+            "losses": _parts([r.loss for r in self.rounds]),
+            "limits": _parts([r.limit for r in self.rounds]),
+            "times": np.array([r.time for r in self.rounds]),
+        }
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> RecentRounds:
+        times = parts["times"].tolist()
+        return cls(
+            tuple(
+                SeenRound(*each)
+                for each in zip(
+                    _rounds(parts["losses"]), _rounds(parts["limits"]), times, strict=True
+                )
+            )
+        )
+
+    def require_of(self, K: Any) -> None:
+        for loss, limit, _ in self.rounds:
+            for piece in (loss, limit):
+                if piece.shape != K.shape:
+                    raise ValueError(
+                        f"functions of points of shape {piece.shape} stand where those have shape "
+                        f"{K.shape}"
+                    )
+
+
+def _own(array: Array) -> Array:
+    return frozen(array + 0.0)
+
+
+def _parts(batches: list[Batch]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    """Kinds and arrays, neighbours of one kind together."""
+    if not batches:
+        return ()
+    whole = chained(batches)
+    pieces = whole.parts if isinstance(whole, Chain) else (whole,)
+    return tuple((_kind(piece), tuple(piece.fields().values())) for piece in pieces)
+
+
+def _rounds(parts: tuple[tuple[str, tuple[Any, ...]], ...]) -> list[Batch]:
+    kinds = {kind.__name__: kind for kind in functions.every() if kind is not functions.Custom}
+    batches = [kinds[name](*arrays) for name, arrays in parts]
+    return [batch[t : t + 1] for batch in batches for t in range(len(batch))]
+
+
+def _kind(batch: Batch) -> str:
+    """The name of a built-in kind made of arrays alone."""
+    if type(batch) not in functions.every() or isinstance(batch, functions.Custom):
+        raise NotSupported(
+            f"Advice that re-solves remembers {type(batch).__name__} functions, which cannot be "
+            "saved: only the functions of tidewolf.functions that are made of arrays can. Use one "
+            "of those."
+        )
+    return type(batch).__name__

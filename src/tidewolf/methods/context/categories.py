@@ -1,0 +1,78 @@
+"""Categories: the caller says which of n kinds a round is of, or how much of each.
+
+context j in 0 .. n-1:   phi_j = 1;        context w >= 0 with sum 1:   phi = w
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, final
+
+import numpy as np
+
+from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import frozen, is_array, to_numpy
+from tidewolf.core.errors import InvalidInput, WrongShape
+from tidewolf.core.known import Known
+from tidewolf.core.settings import Count
+from tidewolf.core.types import Floats, NDArray
+from tidewolf.methods.context.base import Context, Features
+
+_ROUNDING = 1e-6
+"""How far from 1 the sum of weights may be, which then are scaled to it."""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Categories(Context):
+    """Which of n kinds a round is of, as the context that is known before it says.
+
+    Parameters
+    ----------
+    n : int
+        How many categories there are.
+
+    Examples
+    --------
+    >>> kinds = tw.context.Categories(3)
+    >>> kinds.features(tw.Known(context=2), 0)
+    (array([2]), array([1.]))
+    >>> kinds.features(tw.Known(context=[0.25, 0.0, 0.75]), 0)
+    (array([0, 2]), array([0.25, 0.75]))
+    """
+
+    n: Annotated[int, Count("How many categories there are.", most=2**31 - 1)]
+
+    @property
+    def cells(self) -> int:
+        """One for each category."""
+        return self.n
+
+    def features(self, known: Known | None, t: int) -> Features | None:
+        if known is None or known.context is None:
+            return None
+        context = known.context
+        if is_array(context):
+            return self._weights(to_numpy(context))
+        if not isinstance(context, int) or not 0 <= context < self.n:
+            raise InvalidInput(
+                f"The context of a round is a category from 0 to {self.n - 1}, or weights of the "
+                f"{self.n} categories, not {shown(context)}."
+            )
+        return frozen(np.array([context])), frozen(np.ones(1))
+
+    def _weights(self, given: NDArray) -> Features:
+        if given.shape != (self.n,):
+            raise WrongShape(
+                f"The context of a round has a weight for each of the {self.n} categories; it has "
+                f"shape {given.shape}."
+            )
+        weights: Floats = given.astype(np.float64)
+        total = float(weights.sum())
+        if not (weights >= 0.0).all() or not abs(total - 1.0) <= _ROUNDING:
+            raise InvalidInput(
+                "The weights of a context are at least 0 and sum to 1; the least is "
+                f"{weights.min():g} and the sum {total:g}."
+            )
+        cells = np.flatnonzero(weights)
+        return frozen(cells), frozen(weights[cells] / total)

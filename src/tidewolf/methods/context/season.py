@@ -1,0 +1,113 @@
+"""A season: hat functions over a period, as the hand of a clock stands between two of its marks.
+
+    u = cells * (t mod period)/period,     j = floor(u),     s = u - j
+    cell j has weight 1 - s, the next one s, all others 0;   after the last comes the first
+
+The period is a number of rounds, and t the rounds seen so far; or it is a duration, and t the time
+of the round, so that rounds that are lost do not shift it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, final
+
+import numpy as np
+
+from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import LARGEST_COUNT, as_count, frozen
+from tidewolf.core.errors import InvalidInput
+from tidewolf.core.known import Known
+from tidewolf.core.settings import Check, Count
+from tidewolf.methods.context.base import Context, Features
+
+SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+"""How many seconds each unit of a duration has."""
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)")
+
+
+def duration(text: str, what: str) -> float:
+    """The seconds of a duration such as 90s, 15min, 12h, 1d or 1w."""
+    found = _DURATION.fullmatch(text.strip())
+    seconds = float(found[1]) * SECONDS[found[2]] if found else 0.0
+    if not 0.0 < seconds < LARGEST_COUNT:
+        raise InvalidInput(
+            f"{what} is a number of rounds, or a duration such as 90s, 15min, 12h, 1d or 1w; not "
+            f"{shown(text)}."
+        )
+    return seconds
+
+
+@dataclass(frozen=True)
+class PeriodSetting(Check):
+    """A number of rounds, or a duration."""
+
+    words: ClassVar[str] = "a number of rounds, or a duration such as 1d"
+
+    def __call__(self, value: Any, what: str) -> int | str:
+        if isinstance(value, str):
+            duration(value, what)
+            return "".join(value.split())
+        return as_count(value, what)
+
+    def read(self, value: Any) -> int | str | None:
+        return value if type(value) in (int, str) else None
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Season(Context):
+    """Where in its period a round is, by hat functions over equally spaced cells.
+
+    Parameters
+    ----------
+    period : int or str
+        After how long the season comes again: a number of rounds, or a duration such as "1d"
+        that follows the time of the rounds.
+    cells : int, default 8
+        How many points of the period have a decision of their own.
+
+    Examples
+    --------
+    >>> season = tw.context.Season(period=96, cells=8)
+    >>> season.features(None, 6)                        # half way between the first two cells
+    (array([0, 1]), array([0.5, 0.5]))
+    >>> noon = tw.Known(time="2026-03-01T12:00")
+    >>> tw.context.Season("1d", cells=4).features(noon, 0)
+    (array([2]), array([1.]))
+    """
+
+    period: Annotated[
+        int | str,
+        PeriodSetting(
+            "After how long the season comes again: a number of rounds, or a duration such as "
+            '"1d" that follows the time of the rounds.'
+        ),
+    ]
+    cells: Annotated[
+        int, Count("How many points of the period have a decision of their own.", most=2**31 - 1)
+    ] = 8
+
+    @cached_property
+    def seconds(self) -> float | None:
+        """The period in seconds; None where it is a number of rounds."""
+        return duration(self.period, "The period") if isinstance(self.period, str) else None
+
+    def features(self, known: Known | None, t: int) -> Features | None:
+        if isinstance(self.period, int):
+            place, rest = divmod((t % self.period) * self.cells, self.period)
+            return self._between(place, rest / self.period)
+        if known is None or known.time is None or self.seconds is None:
+            return None
+        share, place_of = math.modf(self.cells * ((known.time % self.seconds) / self.seconds))
+        return self._between(int(place_of), share)
+
+    def _between(self, place: int, share: float) -> Features:
+        """The features this share of the way from a cell to the next."""
+        here, there = place % self.cells, (place + 1) % self.cells
+        if share == 0.0 or self.cells == 1:
+            return frozen(np.array([here])), frozen(np.ones(1))
+        return frozen(np.array([here, there])), frozen(np.array([1.0 - share, share]))

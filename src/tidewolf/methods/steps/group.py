@@ -1,0 +1,90 @@
+"""Descent of a group: points y_j with shares phi_j of one gradient, each with a step of its own.
+
+    sigma_j = 1/(2 eta_j) = max( its last value, sqrt(S_j/2)/(scale D_j) ),
+    S_j = sum phi_j^2 |s|^2,      u_j = y_j - eta_j phi_j s
+
+It is AdaGrad (adagrad.py) on a product with a factor for each j, whose gradient is (phi_j s)_j: for
+every z in the product with |y_j - z_j| <= D_j
+
+    sum_t <s_t, sum_j phi_tj (y_tj - z_j)>  <=  sum_t sum_j price_tj.
+
+A plain descent is a group of one with the share 1. Where the step lands past a broken limit a part
+of that is given back jointly, for a single point of the group need not keep any limit: with
+P = w grad g^+ and w h at the point x that was played,
+
+    back = min( 1, (-w h - <P, sum_j phi_j u_j - x>)^+ / sum_j eta_j phi_j^2 |P|^2 ),
+    y_j  = u_j + (1 - keep) back eta_j phi_j P.
+
+Proof: overshoot.py in the metric sum_j |.|^2/eta_j, in which the gradient of the limit is
+(eta_j phi_j P)_j and has the square sum_j eta_j phi_j^2 |P|^2; there eta is 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tidewolf.core.arrays import inner
+from tidewolf.core.types import Array
+from tidewolf.methods.steps.adagrad import DescentSums
+
+
+class Part(NamedTuple):
+    """One point of a group before a step."""
+
+    y: Array
+    share: float
+    """phi, above 0"""
+    sums: DescentSums
+    reach: float
+    """D: no member is farther from y"""
+
+
+class Push(NamedTuple):
+    """A round's gradient, and the limits' part of it at the point that was played."""
+
+    g: Array
+    norm2: float
+    """|g|^2"""
+    x: Array
+    penalty_gradient: Array | None
+    penalty_value: float
+
+
+def descend_together(
+    parts: Sequence[Part], push: Push, scale: float, keep: float
+) -> list[tuple[Array, DescentSums]]:
+    """Where each point goes before its ball, and its sums; |g|^2 > 0."""
+    moved: list[tuple[Array, DescentSums]] = []
+    for y, share, sums, reach in parts:
+        norm2 = share * share * push.norm2
+        S = sums.square_sum + norm2
+        sigma = max(sums.inverse_step, math.sqrt(0.5 * S) / (scale * reach))
+        price = (sigma - sums.inverse_step) * reach**2 + norm2 / (4.0 * sigma)
+        stepped = DescentSums(S, sigma, sums.regret_bound + price)
+        moved.append((y - (0.5 * share / sigma) * push.g, stepped))
+    if push.penalty_gradient is None:
+        return moved
+    back = _back(parts, moved, push)
+    if back <= 0.0:
+        return moved
+    softened = []
+    for part, (y, sums) in zip(parts, moved, strict=True):
+        step = (1.0 - keep) * back * 0.5 * part.share / sums.inverse_step
+        softened.append((y + step * push.penalty_gradient, sums))
+    return softened
+
+
+def _back(parts: Sequence[Part], moved: Sequence[tuple[Array, DescentSums]], push: Push) -> float:
+    """The share of the limits' steps that was too much, at most 1; shares add up to 1."""
+    P = push.penalty_gradient
+    assert P is not None
+    norm2 = inner(P, P)
+    if norm2 <= 0.0:
+        return 0.0
+    past, square = -push.penalty_value, 0.0
+    for part, (y, sums) in zip(parts, moved, strict=True):
+        past -= part.share * inner(P, y - push.x)
+        square += 0.5 / sums.inverse_step * part.share**2 * norm2
+    return min(1.0, max(0.0, past) / square) if square > 0.0 else 0.0

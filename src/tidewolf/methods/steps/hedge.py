@@ -1,0 +1,86 @@
+"""AdaHedge: weights on members that are scale-free and shift-free, and what they cost
+(de Rooij, van Erven, Grunwald & Koolen 2014).
+
+Member i has the loss l_i relative to what was played, whose own is 0; L_i is their sum.
+
+    p_i      ~  exp( -eta L_i ),    eta = Lam/Delta,    Lam = ln m
+    mix      =  -ln( sum_i p_i exp(-eta l_i) )/eta                                 (the mix loss)
+    Delta   <-  Delta + max(0, 0 - mix)
+
+eta is infinite while Delta = 0: all weight is on the members of least L. For every member
+
+    -L_i  =  sum_t (played - l_i)  <=  2 Delta                                           (guard)
+
+and, with losses that are linear in the members, where v is the sum of the variances of l under p
+and sigma the largest range, 2 Delta <= 2 sqrt(Lam v) + sigma (4/3 Lam + 2).
+Proof of the guard: -sum mix_t <= Delta by its definition, and eta never grows, so the mix losses
+add up to at most min_i L_i + Lam/eta = min_i L_i + Delta.
+
+Where playing the mix of the members' points loses at most the mix loss (losses whose exp(-eta l) is
+concave: values of log wealth with eta <= 1/V), mix >= 0 and Delta stays: started at V Lam/alpha,
+the run loses at most V Lam/alpha to its best member.
+
+A member that is absent has l_i = 0: it "proposes what is played". Weights among those awake are p
+renormalised, taken from logarithms: all of p may sit on one that falls asleep.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from tidewolf.core.types import Bools, Floats
+
+
+class Mixer(NamedTuple):
+    """What the weights remember, in the units of the ledger."""
+
+    totals: Floats
+    """L_i"""
+    gap: float = 0.0
+    """Delta"""
+
+    @classmethod
+    def start(cls, members: int) -> Mixer:
+        return cls(np.zeros(members))
+
+    def in_units(self, unit: float) -> Mixer:
+        """The same where losses are `unit` times as large."""
+        return self if unit == 1.0 else Mixer(self.totals * unit, self.gap * unit)
+
+    def at_least(self, gap: float) -> Mixer:
+        """The same with eta at most Lam/gap."""
+        return self if self.gap >= gap else Mixer(self.totals, gap)
+
+    @property
+    def rate(self) -> float:
+        """eta; infinite while nothing was lost."""
+        return log_members(len(self.totals)) / self.gap if self.gap > 0.0 else math.inf
+
+    def weights(self, awake: Bools) -> Floats:
+        """p among those awake, of whom there is one at least."""
+        totals = np.where(awake, self.totals, np.inf)
+        behind, rate = totals - totals.min(), self.rate
+        p = np.exp(-rate * behind) if rate < math.inf else (behind == 0.0).astype(float)
+        p[~awake] = 0.0
+        p /= p.sum()
+        return p
+
+    def updated(self, losses: Floats) -> Mixer:
+        """After a round with these losses relative to what was played; 0 for those absent."""
+        mix, everyone = 0.0, np.ones(len(losses), dtype=bool)
+        p, rate = self.weights(everyone), self.rate
+        if rate < math.inf:
+            least = float(losses.min())
+            # shifted by the least loss, so that nothing overflows
+            mix = least - math.log(float(p @ np.exp(-rate * (losses - least)))) / rate
+        else:
+            mix = float(losses[p > 0.0].min())
+        return Mixer(self.totals + losses, self.gap + max(0.0, -mix))
+
+
+def log_members(members: int) -> float:
+    """Lam; a mixer of one has nothing to choose, and any positive number will do."""
+    return math.log(max(members, 2))

@@ -1,0 +1,333 @@
+"""Tunnels: a few short paths for each pair of nodes, over which the pair's demand is split.
+
+    x_p = share of the demand of pair(p) that takes path p        x in a simplex for each pair
+    load_l = sum_p incidence[l, p] demand[pair(p)] x_p
+
+Paths are the k shortest without loops (shortest_paths.py), pair after pair, shortest first; a pair
+with fewer of them has fewer. What is decided lives in `splits`, a `SimplexProduct`; how full the
+fullest link is, is a `functions.MaxUtilization`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, final
+
+import numpy as np
+
+from tidewolf.core.arguments import as_items, shown
+from tidewolf.core.arrays import as_number, frozen
+from tidewolf.core.errors import InvalidInput, UnreachableTarget, WrongType
+from tidewolf.core.settings import Check, Count
+from tidewolf.core.types import Array, Floats, Int64s, Link
+from tidewolf.core.values import Value
+from tidewolf.networks.shortest_paths import Roads, Way
+from tidewolf.sets.graphs.nodes import node_number, number_nodes, numbers_of
+from tidewolf.sets.simplices.simplex_product import SimplexProduct
+
+if TYPE_CHECKING:
+    from tidewolf.functions.max_utilization import MaxUtilization
+
+
+class Tunnel(NamedTuple):
+    """A path between two nodes.
+
+    Parameters
+    ----------
+    nodes : tuple of hashable
+        The nodes it passes, from its source to its target.
+    links : tuple of int
+        The places of its links in the network, in order.
+    length : float
+        How long it is.
+
+    Examples
+    --------
+    >>> tunnels = tw.networks.Tunnels([("s", "a"), ("a", "t"), ("s", "t")], [("s", "t")])
+    >>> tunnels.paths[1]
+    Tunnel(nodes=('s', 'a', 't'), links=(0, 1), length=2.0)
+    """
+
+    nodes: tuple[Hashable, ...]
+    links: tuple[int, ...]
+    length: float
+
+
+class Cable(NamedTuple):
+    """A link as the network keeps it."""
+
+    tail: Hashable
+    head: Hashable
+    length: float = 1.0
+    capacity: float | None = None
+
+
+class _Cables(Check):
+    """Links with lengths and capacities, as tuples or of a networkx graph."""
+
+    words: ClassVar[str] = "a list of [tail, head, length, capacity], the last two optional"
+
+    def __call__(self, value: Any, what: str) -> tuple[Cable, ...]:
+        rows: Iterable[Any]
+        if hasattr(value, "is_directed") and hasattr(value, "edges"):
+            rows = _of_networkx(value)
+        else:
+            rows = as_items(value, what, "[('SEA', 'DEN', 1640.0, 10.0)]")
+        cables = tuple(_as_cable(i, row, what) for i, row in enumerate(rows))
+        if not cables:
+            raise InvalidInput(f"{what} has no links; give at least one (tail, head).")
+        return cables
+
+    def read(self, value: Any) -> tuple[Any, ...] | None:
+        listed = isinstance(value, list) and all(isinstance(row, list) for row in value)
+        return tuple(map(tuple, value)) if listed else None
+
+
+class _Pairs(Check):
+    """Ordered pairs of nodes, each once."""
+
+    words: ClassVar[str] = "a list of [source, target] pairs"
+
+    def __call__(self, value: Any, what: str) -> tuple[Link, ...]:
+        pairs = dict[Link, int]()
+        for i, pair in enumerate(as_items(value, what, "[('SEA', 'NYC')]")):
+            try:
+                source, target = tuple(() if isinstance(pair, str) else pair)
+                hash((source, target))
+            except (TypeError, ValueError):
+                raise WrongType(
+                    f"Pair {i} of {what} is {shown(pair)}; a pair is (source, target), two names "
+                    "of nodes."
+                ) from None
+            first = pairs.setdefault((source, target), i)
+            if first != i:
+                raise InvalidInput(
+                    f"{what}: {shown(source)} to {shown(target)} is there twice, at {first} and "
+                    f"{i}; give each pair once, and its whole demand."
+                )
+        if not pairs:
+            raise InvalidInput(f"{what} must be at least one (source, target).")
+        return tuple(pairs)
+
+    def read(self, value: Any) -> tuple[Any, ...] | None:
+        listed = isinstance(value, list) and all(isinstance(row, list) for row in value)
+        return tuple(map(tuple, value)) if listed else None
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Tunnels(Value):
+    """The k shortest paths between pairs of nodes, and the splits of demands over them.
+
+    Parameters
+    ----------
+    graph : iterable of tuple
+        The links, (tail, head), (tail, head, length) or (tail, head, length, capacity), each in
+        its direction; lengths are 1 where none are given. Or a networkx graph, with `length`
+        (else `weight`) and `capacity` as attributes; an undirected edge is a link each way.
+    pairs : iterable of tuple of Hashable
+        Between which nodes traffic goes: (source, target), each once.
+    k : int, default 3
+        How many paths a pair has at most.
+
+    Examples
+    --------
+    >>> links = [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "CHI"), ("CHI", "NYC")]
+    >>> tunnels = tw.networks.Tunnels(links, [("SEA", "NYC"), ("SEA", "DEN")])
+    >>> tunnels.names
+    ('SEA > NYC via DEN', 'SEA > NYC via CHI', 'SEA > DEN')
+    >>> tunnels.splits
+    SimplexProduct(sizes=(2, 1))
+    >>> f = tunnels.max_utilization([[2.0, 1.0]], capacities=[4.0, 4.0, 1.0, 1.0])
+    >>> f.values(tunnels.splits.center)
+    array([1.])
+    """
+
+    graph: Annotated[
+        Iterable[tuple[Any, ...]],
+        _Cables(
+            "The links, (tail, head), (tail, head, length) or (tail, head, length, capacity), each "
+            "in its direction; lengths are 1 where none are given. Or a networkx graph, with "
+            "`length` (else `weight`) and `capacity` as attributes; an undirected edge is a link "
+            "each way."
+        ),
+    ]
+    pairs: Annotated[
+        Iterable[Link],
+        _Pairs("Between which nodes traffic goes: (source, target), each once."),
+    ]
+    k: Annotated[int, Count("How many paths a pair has at most.")] = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self._ways  # refuses pairs that no path joins
+
+    def __repr__(self) -> str:
+        return (
+            f"Tunnels({len(self.links):,} links, {len(self._ways):,} pairs, {len(self.paths):,} "
+            "paths)"
+        )
+
+    @cached_property
+    def links(self) -> tuple[Link, ...]:
+        """The links, (tail, head)."""
+        return tuple((cable.tail, cable.head) for cable in self._cables)
+
+    @cached_property
+    def nodes(self) -> tuple[Hashable, ...]:
+        """The nodes, in the order in which links name them."""
+        return number_nodes(self.links)[0]
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """The length of each link."""
+        return frozen(np.array([cable.length for cable in self._cables]))
+
+    @cached_property
+    def capacities(self) -> Floats | None:
+        """The capacity of each link; None where some link has none."""
+        known = [cable.capacity for cable in self._cables if cable.capacity is not None]
+        return frozen(np.array(known)) if len(known) == len(self._cables) else None
+
+    @cached_property
+    def paths(self) -> tuple[Tunnel, ...]:
+        """The paths of all pairs, pair after pair, shortest first."""
+        return tuple(self._tunnel(way) for ways in self._ways for way in ways)
+
+    @cached_property
+    def splits(self) -> SimplexProduct:
+        """What is decided: a share for each path, those of a pair's paths summing to 1."""
+        return SimplexProduct([len(ways) for ways in self._ways])
+
+    @property
+    def path_pair(self) -> Int64s:
+        """The pair that each path serves, by its place."""
+        return self.splits.owner
+
+    @cached_property
+    def incidence(self) -> Any:
+        """The sparse matrix (links, paths) with a 1 where a path uses a link."""
+        from scipy.sparse import csr_array
+
+        links = np.array([link for path in self.paths for link in path.links])
+        paths = np.repeat(np.arange(len(self.paths)), [len(path.links) for path in self.paths])
+        shape = (len(self._cables), len(self.paths))
+        return csr_array((np.ones(len(links)), (links, paths)), shape=shape)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What each path is called, such as "SEA > NYC via DEN"; no two are called the same."""
+        names = dict[str, None]()
+        for path in self.paths:
+            ends, between = f"{path.nodes[0]} > {path.nodes[-1]}", path.nodes[1:-1]
+            plain = f"{ends} via {', '.join(map(str, between))}" if between else ends
+            name, copies = plain, 1
+            while name in names:  # parallel links, and nodes that print alike
+                copies += 1
+                name = f"{plain} ({copies})"
+            names[name] = None
+        return tuple(names)
+
+    def max_utilization(self, demands: Array, capacities: Array | None = None) -> MaxUtilization:
+        """How full the fullest link is, round by round, as a function of the splits.
+
+        Parameters
+        ----------
+        demands : array
+            What each pair sends, of shape (rounds, pairs).
+        capacities : array, optional
+            The capacity of each link, above 0. None: those of the graph.
+
+        Returns
+        -------
+        MaxUtilization
+            The functions, on points of `splits`.
+
+        Raises
+        ------
+        InvalidInput
+            Where no capacities are given and some link of the graph has none.
+        """
+        from tidewolf.functions.max_utilization import MaxUtilization
+
+        if capacities is None:
+            capacities = self.capacities
+        if capacities is None:
+            bare = next(cable for cable in self._cables if cable.capacity is None)
+            raise InvalidInput(
+                f"The link {shown(bare.tail)} > {shown(bare.head)} has no capacity; give "
+                "capacities=, one for each link, or links as (tail, head, length, capacity).",
+                setting="capacities",
+            )
+        return MaxUtilization(self.incidence, demands, capacities, self.path_pair)
+
+    @property
+    def _cables(self) -> tuple[Cable, ...]:
+        return self.graph  # type: ignore[return-value]  # what its check makes of it
+
+    @cached_property
+    def _ways(self) -> list[list[Way]]:
+        """The paths of each pair."""
+        nodes, tails, heads = number_nodes(self.links)
+        numbers = numbers_of(nodes)
+        roads = Roads(tails.tolist(), heads.tolist(), self.lengths.tolist())
+        left, ways = dict[int, dict[int, float]](), list[list[Way]]()
+        for pair in self.pairs:
+            source, target = (
+                node_number(node, numbers, f"The {end} of a pair,", "pairs")
+                for node, end in zip(pair, ("source", "target"), strict=True)
+            )
+            if source == target:
+                raise InvalidInput(
+                    f"A pair has {shown(pair[0])} for both its source and its target; leave it "
+                    "out: what stays at a node takes no path.",
+                    setting="pairs",
+                )
+            if target not in left:
+                left[target] = roads.distances_to(target)
+            if source not in left[target]:
+                raise UnreachableTarget(
+                    f"No path leads from {shown(pair[0])} to {shown(pair[1])}, which "
+                    f"{len(left[target]) - 1} of {len(nodes) - 1} other nodes reach. Leave the "
+                    "pair out, or add links; each leads one way.",
+                    setting="pairs",
+                )
+            ways.append(roads.shortest_paths(source, target, self.k, left[target]))
+        return ways
+
+    def _tunnel(self, way: Way) -> Tunnel:
+        ends = [self.links[link] for link in way]
+        length = float(sum(self._cables[link].length for link in way))
+        return Tunnel((ends[0][0], *(head for _, head in ends)), way, length)
+
+
+def _of_networkx(graph: Any) -> list[Cable]:
+    """The edges of a networkx graph, in their order; undirected ones both ways."""
+    cables = []
+    for tail, head, said in graph.edges(data=True):
+        length = said.get("length", said.get("weight", 1.0))
+        cables.append(Cable(tail, head, length, said.get("capacity")))
+        if not graph.is_directed():
+            cables.append(cables[-1]._replace(tail=head, head=tail))
+    return cables
+
+
+def _as_cable(i: int, row: Any, what: str) -> Cable:
+    try:
+        cable = Cable(*(() if isinstance(row, str) else row))
+        hash((cable.tail, cable.head))
+    except TypeError:
+        raise WrongType(
+            f"Link {i} of {what} is {shown(row)}; a link is (tail, head), and perhaps its length "
+            "and its capacity."
+        ) from None
+    called = f"{what}: link {i} ({shown(cable.tail)} > {shown(cable.head)})"
+    capacity = cable.capacity
+    return Cable(
+        cable.tail,
+        cable.head,
+        as_number(cable.length, f"{called}, its length", above=0.0),
+        None if capacity is None else as_number(capacity, f"{called}, its capacity", above=0.0),
+    )
