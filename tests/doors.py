@@ -295,6 +295,14 @@ def _functions() -> Iterator[Door]:
         "Capacity": {"c": [1.0, 2.0]},
         "LogWealth": {"returns": [1.0, 2.0]},
         "MaxAffine": {"A": [[1.0, 2.0]], "b": [1.0]},
+        "MaxUtilization": {
+            "incidence": [[1.0, 0.0], [1.0, 1.0]],
+            "demands": [1.0, 2.0],
+            "capacities": [1.0, 2.0],
+            "pairs": [0, 1],
+            "limit": 0.5,
+        },
+        "Unlimited": {"sides": 2},
         "Quadratic": {"P": np.eye(2), "q": [0.0, 1.0], "r": 1.0},
         "Range": {
             "indices": [[0, 1]],
