@@ -287,8 +287,10 @@ class FactoredActiveSet(Active):
             )
         if not is_warm(warm):
             raise ValueError("what the next oracle call starts from is no array")
+        # tables are written to, and kernels compiled for arrays that may be
+        rows = Rows(starts.copy(), indices.copy(), values.copy())
         active = cls(
-            FactorTable(Rows(starts, indices, values), owners, len(owners)),
+            FactorTable(rows, owners.copy(), len(owners)),
             *(places, weights, x, warm),
         )
         apart, reach = active._combined(weights) - x, norm(values)
