@@ -155,8 +155,9 @@ class Run(Record):
         """The share of rounds in which the limit was broken, by more than rounding: 1e-9 of the
         limits' size.
         """
-        kept = feasibility_slack(self, 1)
-        return float(np.mean(self.violations > kept)) if self.rounds else 0.0
+        if self.rounds == 0:
+            return 0.0
+        return float(np.mean(self.violations > feasibility_slack(self, 1)))
 
     @property
     def notes(self) -> tuple[str, ...]:
