@@ -112,11 +112,13 @@ class Accounts(NamedTuple):
     violations: Floats
     unseen: int
     """rounds whose functions were not seen"""
+    played: Floats
+    """p of the last round"""
 
     @classmethod
     def start(cls, members: int) -> Accounts:
         none = frozen(np.zeros(members))
-        return cls(none, none, none, none, none, none, 0)
+        return cls(none, none, none, none, none, none, 0, none)
 
 
 class Waiting(NamedTuple):
@@ -535,6 +537,7 @@ class Ensemble(Learner[State]):
             guard=frozen(a.guard - met.losses),
             weights=frozen(a.weights + rounds * state.coming.p),
             awake=frozen(a.awake + awake),
+            played=state.coming.p,
         )
         if functions is None:
             return a._replace(unseen=a.unseen + rounds)
@@ -612,7 +615,7 @@ class Ensemble(Learner[State]):
             Member(
                 name=name,
                 kind=kind,
-                weight=float(state.coming.p[i]),
+                weight=float(a.played[i]),
                 mean_weight=float(a.weights[i]) / rounds,
                 guard=float(a.guard[i]) / V if V > 0.0 else math.inf,
                 loss=float(a.losses[i]) if seen else None,
@@ -630,7 +633,10 @@ class Ensemble(Learner[State]):
         return tuple(map(Guard, self.names, lefts, (a.guard / V).tolist()))
 
     def measures(self, state: State) -> tuple[float, ...]:
-        return tuple(state.coming.p.tolist())
+        """The weights of the round just played: those of the coming one may still wait for what
+        is known before it.
+        """
+        return tuple(state.accounts.played.tolist())
 
     def solves(self, state: State) -> int:
         return state.solves
