@@ -21,7 +21,17 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import tidewolf as tw
-from tidewolf import experiments, functions, learners, problems, projection, rivals, sets, testing
+from tidewolf import (
+    experiments,
+    functions,
+    learners,
+    networks,
+    problems,
+    projection,
+    rivals,
+    sets,
+    testing,
+)
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import ShortHorizon, TidewolfError
 from tidewolf.core.feedback import FirstOrder
@@ -179,6 +189,7 @@ def _comparison() -> tw.Comparison:
 def doors(folder: Path) -> Iterator[Door]:
     """All of them; files are written below `folder`."""
     yield from _sets()
+    yield from _networks()
     yield from _functions()
     yield from _learners()
     yield from _problems(folder)
@@ -269,6 +280,14 @@ def _networkx(edges: list[tuple[str, str]]) -> Any:
     return networkx.DiGraph(edges)
 
 
+def _networks() -> Iterator[Door]:
+    links = [("s", "a", 1.0, 2.0), ("s", "b", 1.0, 2.0), ("a", "t", 2.0, 1.0), ("b", "t", 1.0, 3.0)]
+    given = {"graph": links, "pairs": [("s", "t"), ("a", "t")], "k": 2}
+    yield Door("Tunnels", networks.Tunnels, given)
+    known = {"demands": [[1.0, 2.0]], "capacities": [1.0, 2.0, 3.0, 4.0]}
+    yield from _methods(networks.Tunnels(**given), known, but=("fields",))
+
+
 def _functions() -> Iterator[Door]:
     one: dict[str, dict[str, Any]] = {
         "Linear": {"c": [1.0, 2.0]},
@@ -276,6 +295,14 @@ def _functions() -> Iterator[Door]:
         "Capacity": {"c": [1.0, 2.0]},
         "LogWealth": {"returns": [1.0, 2.0]},
         "MaxAffine": {"A": [[1.0, 2.0]], "b": [1.0]},
+        "MaxUtilization": {
+            "incidence": [[1.0, 0.0], [1.0, 1.0]],
+            "demands": [1.0, 2.0],
+            "capacities": [1.0, 2.0],
+            "pairs": [0, 1],
+            "limit": 0.5,
+        },
+        "Unlimited": {"sides": 2},
         "Quadratic": {"P": np.eye(2), "q": [0.0, 1.0], "r": 1.0},
         "Range": {
             "indices": [[0, 1]],
@@ -453,6 +480,7 @@ def _problems(folder: Path) -> Iterator[Door]:
             "stream": _stream(2),
             "title": "",
             "labels": ("a", "b"),
+            "period": 2,
         },
     )
 
