@@ -373,8 +373,11 @@ class BestPoint(Described):
                 low.append(d.b_eq / unit)
                 high.append(d.b_eq / unit)
             F = csr_array(vstack(parts)) if parts else csr_array((0, n))
-            F = csr_array((F.data.astype(np.float64), F.indices, F.indptr), (F.shape[0], columns))
-            self._models[columns] = WarmModel(F, np.concatenate(low), np.concatenate(high))
+            rows = LimitRows(F.astype(np.float64), np.zeros(0), 1.0)
+            F, sizes = csr_array(rows.each_of_size_one), rows.sizes
+            F = csr_array((F.data, F.indices, F.indptr), (F.shape[0], columns))
+            bounds = np.concatenate(low) / sizes, np.concatenate(high) / sizes
+            self._models[columns] = WarmModel(F, *bounds)
         return self._models[columns]
 
     @cached_property

@@ -140,8 +140,11 @@ class WarmModel:
         if basis is not None and (basis.columns, basis.rows) == (n, m + count):
             solver.setBasis(basis.own)
         solver.run()
-        if solver.getModelStatus() != self._optimal:
+        status = solver.getModelStatus()
+        if status in self._empty:
             return None
+        if status != self._optimal:  # it lost its way: rare, and never for good
+            return self.solve_cold(costs, lower, upper, rows)
         solution = solver.getSolution()
         return Solved(
             np.array(solution.col_value),
@@ -210,6 +213,13 @@ class WarmModel:
         import highspy
 
         return highspy.HighsModelStatus.kOptimal
+
+    @cached_property
+    def _empty(self) -> tuple[Any, ...]:
+        import highspy
+
+        status = highspy.HighsModelStatus
+        return status.kInfeasible, status.kUnboundedOrInfeasible
 
     @cached_property
     def _solver(self) -> Any:
