@@ -613,9 +613,12 @@ def test_vertices_that_nobody_uses_go(monkeypatch):
     monkeypatch.setattr(solving, "IDLE_ROUNDS", 10)
     K, adviser = L2Ball(3), tw.advice.Resolve(columns=True, headroom=0)
     stream = random_stream(K, 80, 3, "rows")  # every direction has a vertex of its own
-    sizes = [len(found.state.pool.vertices) for found in played(adviser, K, stream)]
-    assert max(sizes[:40]) > 10
-    assert max(sizes[40:]) <= max(sizes[:40]) + 3
+    every = played(adviser, K, stream)
+    for t, found in enumerate(every):
+        pool = found.state.pool
+        assert len(pool.vertices) == len(pool.last_used)
+        assert t - min(pool.last_used) <= 10
+    assert len(pool.vertices) < sum(len(found.found) for found in every) - 20
 
 
 def test_where_a_set_has_no_description_columns_are_the_way():
