@@ -20,7 +20,8 @@ from tidewolf.core.oracle import Answer
 from tidewolf.evaluation import certificate
 from tidewolf.evaluation.certificate import SAMPLE, Certificate, CertificateCheck
 from tidewolf.functions import Affine, Capacity, Custom, Linear
-from tidewolf.learners import lyapunov_descent, primal_dual
+from tidewolf.learners import primal_dual
+from tidewolf.methods import descent
 from tidewolf.methods.base import Bound
 from tidewolf.methods.steps import adagrad, saddle
 from tidewolf.problems.adversarial import COMMON
@@ -200,7 +201,7 @@ def failures(learner: Any, hostile: tw.Stream) -> str:
 def test_a_step_of_the_wrong_sign_breaks_the_regret_bound(kind, monkeypatch):
     K, T = Simplex(6), 1500
     monkeypatch.setattr(primal_dual, "saddle_step", uphill)
-    monkeypatch.setattr(lyapunov_descent, "descend", climb)
+    monkeypatch.setattr(descent, "descend", climb)
     for name in ("PrimalDual", "LyapunovDescent"):
         assert "the regret is within its measured bound: " in failures(
             made(name, K, T), stream(kind, K, T)

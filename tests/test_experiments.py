@@ -327,7 +327,7 @@ def test_other_sets_and_limits(network, numbers):
             "network.toml",
             '"capacities.csv"',
             '"capacities.csv"\nweights = "costs.csv"',
-            "needs limits: capacities, or else weights",
+            "limits of a stream are capacities, or else weights",
         ),
     ],
 )
@@ -709,7 +709,10 @@ def test_what_is_wrong_with_a_part_is_said_where_it_stands(network, text, said):
     [
         ('[stream.losses]\nkind = "Linaer"\n', "line 5, column 1: there is no function called"),
         ('[stream]\nlosses = "Linear"\n', "stream.losses is a table with a kind"),
-        ('[stream.losses]\nkind = "Linear"\nC = "x.csv"\n', "A stream needs limits: capacities"),
+        (
+            '[stream]\ncosts = "costs.csv"\nbudgets = "costs.csv"\n',
+            "line 4, column 1: The limits of a stream are capacities, or else weights",
+        ),
         (
             '[stream.losses]\nkind = "Affine"\nA = [[1, 2, 3]]\nb = [1, 2]\n[stream.constraints]\n'
             'kind = "Capacity"\nc = [[1, 1, 1]]\n',
@@ -724,6 +727,32 @@ def test_what_is_wrong_with_a_part_is_said_where_it_stands(network, text, said):
 )
 def test_what_is_wrong_with_functions_is_said_where_it_stands(network, text, said):
     assert said in refused('[set]\nkind = "Simplex"\nn = 3\n' + text)
+
+
+def test_a_file_without_limits_is_played_without_any(network, capsys):
+    text = (network / "network.toml").read_text()
+    few = "".join(line for line in text.splitlines(True) if not line.startswith("capacities"))
+    few += '[[learners]]\nname = "LyapunovDescent"\n'
+    (network / "network.toml").write_text(few)
+    assert main(["run", "network.toml", "--out", "results"]) == 0
+    assert capsys.readouterr().err == ""
+    (told,) = json.loads((network / "results" / "summary.json").read_text())["runs"]
+    assert told["violation"] == 0.0
+    assert told["feasible_in_hindsight"] is True
+    page = (network / "results" / "report.html").read_text()
+    assert f"Unlimited(sides={len(LINKS)}, rounds={ROUNDS})" in page
+    assert main(["resume", "results"]) == 0
+
+
+def test_the_fullest_link_can_be_written_in_a_file(network):
+    (network / "split.toml").write_text(
+        '[set]\nkind = "Simplex"\nn = 2\n[stream.losses]\nkind = "MaxUtilization"\n'
+        "incidence = [[1, 0], [0, 1]]\ndemands = [[2.0], [3.0]]\ncapacities = [1, 2]\n"
+        "pairs = [0, 0]\n"
+    )
+    stream = load("split.toml").problem(0).stream
+    np.testing.assert_allclose(stream.losses.values(np.array([0.25, 0.75])), [0.75, 1.125])
+    assert stream.constraints == functions.Unlimited(2, 2)
 
 
 # the commented file

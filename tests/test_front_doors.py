@@ -20,9 +20,11 @@ from tidewolf import experiments, learners, sets
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 
 PARTS = (
+    "context",
     "experiments",
     "functions",
     "learners",
+    "networks",
     "problems",
     "projection",
     "rivals",
@@ -33,9 +35,9 @@ PARTS = (
 RECORDS = {
     # what tidewolf gives, and nobody makes
     "Certificate", "Comparator", "Intervals", "Rates", "Run",
-    "Projected", "Halfspaces", "LinearDescription", "Graph", "Table", "ActiveSet", "Comparison",
-    "RunFolder",
-    "Builder", "Batch", "Compiled", "ConvexSet", "CostlyMembership", "LinearTotal",
+    "Projected", "Halfspaces", "LinearDescription", "Factors", "Tunnel", "Graph", "Table",
+    "ActiveSet", "Comparison", "RunFolder",
+    "Builder", "Batch", "Compiled", "Context", "ConvexSet", "CostlyMembership", "LinearTotal",
     "PiecewiseLinear", "Polyhedral", "Projectable",
     "Relaxable",  # abstract
     "every",  # takes nothing

@@ -5,6 +5,7 @@ what is broken.
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import coo_array, csr_array
 
 from tidewolf import functions
 from tidewolf.core.arrays import is_array, like, to_numpy
@@ -29,6 +31,7 @@ from tidewolf.core.errors import (
 from tidewolf.core.settings import constructor_of, settings_of
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Shape
+from tidewolf.core.values import identity
 from tidewolf.functions import (
     Affine,
     Capacity,
@@ -38,18 +41,21 @@ from tidewolf.functions import (
     Linear,
     LinearTotal,
     LogWealth,
+    Max,
     MaxAffine,
     MaxUtilization,
     PiecewiseLinear,
     Quadratic,
     Range,
     Squared,
+    Sum,
     Unlimited,
 )
 from tidewolf.testing.functions import FUNCTION_LAWS, check_function
 
 EXAMPLES = [f for kind in functions.every() for f in kind.examples()]
-ARRAY_EXAMPLES = [f for f in EXAMPLES if not isinstance(f, Custom | Chain)]
+ARRAY_EXAMPLES = [f for f in EXAMPLES if not isinstance(f, Custom | Chain | Max | Sum)]
+TWIN_EXAMPLES = [f for f in EXAMPLES if not isinstance(f, Custom | Chain)]
 seeds = st.integers(0, 2**32 - 1)
 each_example = pytest.mark.parametrize("f", EXAMPLES, ids=lambda f: f"{type(f).__name__}{f.shape}")
 
@@ -81,11 +87,13 @@ def test_every_lists_the_public_classes_in_order() -> None:
         Custom,
         Linear,
         LogWealth,
+        Max,
         MaxAffine,
         MaxUtilization,
         Quadratic,
         Range,
         Squared,
+        Sum,
         Unlimited,
     )
     assert functions.__all__ == sorted(functions.__all__)
@@ -152,8 +160,19 @@ def test_long_batches_are_checked_without_looking_at_every_gradient() -> None:
 # -------------------------------------------------------------------------------------------- twins
 
 
+def dense(f: Batch) -> Batch:
+    """The same functions without sparse coefficients."""
+    parts = {n: p.toarray() if is_sparse(p) else p for n, p in f.fields().items()}
+    if isinstance(f, MaxAffine) and is_sparse(f.A):
+        rounds, pieces = f.b.shape
+        whole = np.tile(parts["A"], (rounds, 1)) if len(f.A.indptr) == pieces + 1 else parts["A"]
+        parts["A"] = whole.reshape(rounds, pieces, *f.shape)
+    return type(f)(**parts)
+
+
 def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarray[Any, Any]]:
     """Value and gradient of round t as the formula says, one number at a time."""
+    f = dense(f)
     match f:
         case Linear(C):
             return float((C[t] * x).sum()), C[t]
@@ -193,19 +212,25 @@ def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarra
             value, place, sign = max(pieces, key=lambda piece: piece[0])
             return value, (sign * np.eye(1, x.size, place)).reshape(x.shape)
         case MaxUtilization(incidence, demands, capacities, pairs, limit):
-            A = incidence.toarray() if is_sparse(incidence) else incidence
             rows = [
-                [A[i, p] * demands[t, pairs[p]] / capacities[i] for p in range(x.size)]
+                [incidence[i, p] * demands[t, pairs[p]] / capacities[i] for p in range(x.size)]
                 for i in range(len(capacities))
             ]
             full = [float(sum(u * v for u, v in zip(row, x, strict=True))) for row in rows]
             return max(full) - float(limit[t]), np.array(rows[full.index(max(full))])
+        case Sum(parts=parts, weights=weights):
+            told = [(w, *by_hand(part, t, x)) for w, part in zip(weights, parts, strict=True)]
+            return sum(w * v for w, v, _ in told), sum(w * g for w, _, g in told)
+        case Max(parts=parts):
+            told = [by_hand(part, t, x) for part in parts]
+            values = [value for value, _ in told]
+            return told[values.index(max(values))]
         case Unlimited():
             return -1.0, np.zeros(x.shape)
     raise AssertionError(f"{f!r} has no twin; write one.")
 
 
-@pytest.mark.parametrize("f", ARRAY_EXAMPLES, ids=repr)
+@pytest.mark.parametrize("f", TWIN_EXAMPLES, ids=repr)
 @given(seed=seeds, whole=st.booleans())
 def test_batches_agree_with_the_formula(f: Batch, seed: int, whole: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -303,6 +328,110 @@ def test_one_is_a_batch_of_a_single_round() -> None:
 def test_offsets_take_the_library_and_dtype_of_the_coefficients() -> None:
     assert Affine(np.ones((2, 3), dtype=np.float32), [1.0, 2.0]).b.dtype == np.float32
     assert type(Affine(array_api_strict.ones((2, 3)), [1, 2]).b) is type(array_api_strict.ones(1))
+
+
+# --------------------------------------------------------------------------------- sums and maxima
+
+
+def test_sums_and_maxima_can_what_their_parts_can() -> None:
+    line, limit, bowl = Linear([[1.0]]), Capacity([[1.0]]), Quadratic.one([[1.0]], [0.0])
+    for f, linear, pieces in (
+        (Sum(line, line), True, True),
+        (Sum(line, limit), False, True),
+        (Sum(line, bowl), False, False),
+        (Max(line, line), False, True),
+        (Max(line, Sum(limit, line)), False, True),
+        (Max(line, bowl), False, False),
+    ):
+        for same in (f, f[:1], pickle.loads(pickle.dumps(f)), type(f)._unchecked(**f.fields())):
+            assert same == f
+            assert isinstance(same, LinearTotal) == linear
+            assert isinstance(same, PiecewiseLinear) == pieces
+            assert isinstance(same, type(f).written_as())
+
+
+def test_sums_add_linear_totals_and_choices_of_pieces() -> None:
+    f = Sum(Affine([[1.0, 2.0], [0.0, 1.0]], [1.0, 0.0]), Linear([[1.0, 0.0]] * 2), weights=[2, 1])
+    assert isinstance(f, LinearTotal)
+    c, constant = f.total()
+    assert (c.tolist(), constant) == ([4.0, 6.0], -2.0)
+    both = Sum(Capacity([[1.0, 2.0]] * 3), Capacity([[3.0, 4.0]] * 3))
+    assert isinstance(both, PiecewiseLinear)
+    A, b, rounds = both.halfspaces()
+    assert A.shape == (12, 2)
+    assert b[:4].tolist() == [4.0, 5.0, 5.0, 6.0]
+    assert rounds.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+
+
+def test_maxima_tell_every_limit_apart() -> None:
+    links, budget = Capacity([[0.5, 1.0]]), Affine([[1.0, 1.0]], [1.5])
+    x = np.array([0.75, 0.5])
+    np.testing.assert_allclose(Max(links, budget).pieces(x), [[0.25, -0.5, -0.25]])
+    assert Max(Quadratic.one(np.eye(2), [0.0, 0.0])).pieces(x).shape == (1, 1)
+    assert Sum(links, budget).pieces(x) is None
+
+
+# ------------------------------------------------------------------------------------------- sparse
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=seeds, k=st.integers(1, 6), p=st.integers(1, 4), n=st.integers(1, 5))
+def test_sparse_coefficients_say_what_dense_ones_do(seed: int, k: int, p: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    C, b = rng.integers(-2, 3, (k * p, n)) * (rng.random((k * p, n)) < 0.5), rng.normal(size=(k, p))
+    x, points, w = rng.normal(size=n), rng.normal(size=(k, n)), rng.normal(size=k)
+    for f in (
+        Linear(csr_array(C[:k])),
+        Affine(coo_array(C[:k]), b[:, 0]),
+        MaxAffine(csr_array(C), b),
+        MaxAffine(csr_array(C[:p]), b),
+        MaxUtilization(csr_array(C[:p]), b, np.ones(p), rng.integers(0, p, n)),
+    ):
+        same = dense(f)
+        for ours, theirs in (
+            (f.values(x), same.values(x)),
+            (f.values_at(points), same.values_at(points)),
+            (f.subgradient(x, w), same.subgradient(x, w)),
+            (f.gradients(x), same.gradients(x)),
+            (f.slopes(x), same.slopes(x)),
+        ):
+            np.testing.assert_allclose(ours, theirs, atol=1e-12)
+        again = functions.chain.chained([f[t : t + 1] for t in range(k)])
+        np.testing.assert_allclose(again.values(x), f.values(x), atol=1e-12)
+        assert type(again) is type(f)
+        assert identity(f) == identity(f[:]) != identity(same)
+
+
+def test_sparse_coefficients_take_points_of_any_library() -> None:
+    single = array_api_strict.float32
+    for f in (f for f in EXAMPLES if any(map(is_sparse, f.fields().values()))):
+        xs = np.random.default_rng(0).normal(size=(2, *f.shape))
+        check_function(f, points=[array_api_strict.asarray(x, dtype=single) for x in xs])
+
+
+def test_sparse_coefficients_are_never_made_dense() -> None:
+    """A dense table of these would take 10^12 numbers."""
+    n = k = 1_000_000
+    at = (np.full(k, 0.5), (np.arange(k), np.arange(k)[::-1]))
+    C = coo_array(at, shape=(k, n)).tocsr()
+    x, w = np.ones(n), np.ones(k)
+    for f in (Linear(C), Affine(C, np.zeros(k)), MaxAffine(C, np.zeros((k // 2, 2)))):
+        assert f.values(x)[0] == 0.5
+        assert f.subgradient(x, w[: len(f)]).sum() == 0.5 * len(f)
+        assert f[5:7].slopes(x).tolist() == [0.5, 0.5]
+        assert f.halfspaces().A.nnz == k
+
+
+def test_sparse_coefficients_keep_their_content() -> None:
+    given = csr_array(np.array([[0.0, 2.0], [1.0, 0.0]]))
+    assert Linear(given).C is given
+    twice = csr_array((np.ones(3), [1, 1, 0], [0, 2, 3]), shape=(2, 2))
+    np.testing.assert_array_equal(Linear(twice).C.toarray(), given.toarray())
+    assert twice.nnz == 3  # its owner's stays as it was
+    assert Linear.one(coo_array([0.0, 2.0])) == Linear.one(given[[0], :]) == Linear(given)[:1]
+    assert Linear(csr_array(np.array([[1, 0]]))).C.dtype == np.float64
+    assert repr(Linear(given)) == "Linear(C=<2x2 float64, 2 stored>)"
+    assert Linear(given) != Linear(given.toarray())
 
 
 # ------------------------------------------------------------------------------------------- custom
@@ -450,6 +579,45 @@ def test_custom_skips_rounds_without_weight() -> None:
             lambda: MaxUtilization([[1.0]], [[1.0]], [1.0], [0], [0.0, 1.0]),
             WrongShape,
             r"^limit of MaxUtilization needs shape \(1,\)",
+        ),
+        (
+            lambda: Linear(csr_array(np.array([[np.nan, 0.0]]))),
+            NotFinite,
+            "^C of Linear holds nan",
+        ),
+        (
+            lambda: Linear(coo_array([1.0, 0.0])),
+            WrongShape,
+            "^C of Linear is sparse and has 1 axis; it needs two",
+        ),
+        (
+            lambda: Linear.one(csr_array(np.eye(2))),
+            WrongShape,
+            r"^c of Linear.one is sparse and has shape \(2, 2\); one round is",
+        ),
+        (
+            lambda: MaxAffine(csr_array(np.eye(3)), [[1.0, 1.0], [1.0, 1.0]]),
+            WrongShape,
+            r"has a row for each entry of b, .* it has 3 rows, and b has shape \(2, 2\)",
+        ),
+        (lambda: Capacity(csr_array(np.eye(2))), WrongType, "^c of Capacity must be an array"),
+        (lambda: Capacity.one(csr_array(np.eye(2))), WrongType, "must be an array of real"),
+        (lambda: Sum(), InvalidInput, "^Sum needs at least one batch of functions"),
+        (lambda: Max(Linear([[1.0]]), 3), WrongType, "^The parts of Max are batches .*, not 3"),
+        (
+            lambda: Max(Linear([[1.0]]), Linear([[1.0], [2.0]])),
+            WrongShape,
+            r"1 rounds of shape \(1,\) and 2 of shape \(1,\) were given",
+        ),
+        (
+            lambda: Sum(Linear([[1.0]]), weights=[1.0, 2.0]),
+            WrongShape,
+            "^weights of Sum are one for each of its 1 parts; 2 were given",
+        ),
+        (
+            lambda: Sum(Linear([[1.0]]), weights=[-1.0]),
+            InvalidInput,
+            "^A weight of Sum must be at least 0",
         ),
         (lambda: Unlimited(2, -1), InvalidInput, "^rounds of Unlimited must be at least 0"),
         (lambda: Linear([[1.0]])[0], WrongType, r"taken by a slice such as f\[3:4\], not by 0"),
@@ -805,10 +973,10 @@ def test_values_of_a_thousand_rounds_are_those_of_each_round() -> None:
 )
 def test_what_numbers_describe_can_be_written_in_a_file(f: Batch) -> None:
     known = settings_of(constructor_of(type(f)))
-    if isinstance(f, Custom | Chain):
+    if isinstance(f, Custom | Chain | Max | Sum):
         assert "nothing that a file can say" in {setting.words for setting in known.values()}
         return
-    dense = {n: p.toarray() if is_sparse(p) else p for n, p in f.fields().items()}
-    written = {name: np.asarray(part).tolist() for name, part in dense.items()}
+    f = dense(f)
+    written = {name: np.asarray(part).tolist() for name, part in f.fields().items()}
     read = {name: known[name].check.read(value) for name, value in written.items()}
-    assert constructor_of(type(f))(**read) == type(f)(**dense)
+    assert constructor_of(type(f))(**read) == f

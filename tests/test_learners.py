@@ -33,7 +33,8 @@ from tidewolf.core.feedback import FirstOrder, first_order, require_first_order
 from tidewolf.core.values import identity
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.hindsight.best_point import BestPoint
-from tidewolf.learners import LyapunovDescent, LyapunovFrankWolfe, lyapunov_descent
+from tidewolf.learners import LyapunovDescent, LyapunovFrankWolfe
+from tidewolf.methods import descent
 from tidewolf.methods.base import Bound, Learner
 from tidewolf.methods.steps import lyapunov
 from tidewolf.methods.steps.saddle import HOPELESS
@@ -633,16 +634,16 @@ def beyond_somewhere() -> set[str]:
 
 
 def up_the_gradient(patch):
-    right = lyapunov_descent.descend
-    patch.setattr(lyapunov_descent, "descend", lambda y, g, *rest: right(y, -g, *rest))
+    right = descent.descend
+    patch.setattr(descent, "descend", lambda y, g, *rest: right(y, -g, *rest))
 
 
 def distances_forgotten(patch):
-    patch.setattr(lyapunov_descent, "inner", lambda a, b: 0.0)
+    patch.setattr(descent, "inner", lambda a, b: 0.0)
 
 
 def companions_back_at_the_center(patch):
-    patch.setattr(lyapunov_descent, "into_ball", lambda y, center, radius: center + 0.0 * y)
+    patch.setattr(descent, "into_ball", lambda y, center, radius: center + 0.0 * y)
 
 
 MISTAKES = [up_the_gradient, distances_forgotten, companions_back_at_the_center]

@@ -188,6 +188,13 @@ class Batch(Value, ABC):
         return None
 
     @classmethod
+    def written_as(cls) -> type[Batch]:
+        """The class as it is called in files: the class itself, unless it was made for an instance
+        that can do more than the class says.
+        """
+        return cls
+
+    @classmethod
     def _unchecked(cls, **fields: Any) -> Self:
         """A batch with these fields, which are known to be good: parts of what was checked."""
         batch = object.__new__(cls)

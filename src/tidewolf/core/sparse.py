@@ -1,8 +1,7 @@
 """Sparse coefficients: matrices of SciPy as compressed rows, checked on the way in, never made
 dense.
 
-What is asked of them is asked by rows: some rows, their products with points, their norms. A cut
-shares the numbers of the whole.
+What is asked of them is asked by rows: some rows, their products with points, their norms.
 """
 
 from __future__ import annotations
@@ -13,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import LEAST, MOST, as_array
-from tidewolf.core.errors import NotFinite, WrongShape
-from tidewolf.core.types import Floats, NDArray, Shape
+from tidewolf.core.arrays import LEAST, MOST, as_array, like, to_numpy
+from tidewolf.core.errors import WrongShape
+from tidewolf.core.types import Array, Floats, NDArray
 
 
 def is_sparse(x: object) -> bool:
@@ -61,7 +60,7 @@ def sparse_of(data: Any, indices: Any, indptr: Any, shape: Sequence[int]) -> Any
 
 
 def cut_rows(A: Any, start: int, stop: int) -> Any:
-    """The rows from start to stop, which share their numbers with the whole."""
+    """The rows from start to stop; at most their own numbers are copied."""
     from scipy.sparse import csr_array
 
     first, last = A.indptr[start], A.indptr[stop]
@@ -82,11 +81,22 @@ def row_of_each(A: Any) -> NDArray:
     return np.repeat(np.arange(A.shape[0]), np.diff(A.indptr))
 
 
-def row_products(A: Any, points: NDArray) -> NDArray:
-    """<a_i, x_i> of each row with a point of its own; points is (rows, entries)."""
-    row = row_of_each(A)
-    products = np.bincount(row, A.data * points[row, A.indices], A.shape[0])
-    return products.astype(np.result_type(A.data, points), copy=False)
+def sparse_products(A: Any, x: Array) -> Array:
+    """<a_i, x> for each row, in the library of x."""
+    return like(A @ to_numpy(x), x)
+
+
+def sparse_own_products(A: Any, points: Array) -> Array:
+    """<a_i, x_t> for each row with the point of its round; rounds have as many rows each."""
+    row, x = row_of_each(A), to_numpy(points)
+    each = A.shape[0] // max(1, x.shape[0])
+    return like(np.bincount(row, A.data * x[row // max(1, each), A.indices], A.shape[0]), points)
+
+
+def sparse_weighted(A: Any, weights: Array) -> Array:
+    """sum_i weights_i a_i, in the library of the weights."""
+    each = np.repeat(to_numpy(weights), np.diff(A.indptr))
+    return like(np.bincount(A.indices, A.data * each, A.shape[1]), weights)
 
 
 def sparse_row_norms(A: Any) -> Floats:
@@ -109,17 +119,6 @@ def same_sparse(a: Any, b: Any) -> bool:
     )
 
 
-def require_finite_sparse(A: Any, what: str) -> None:
-    """Refuse a NaN or an infinite entry."""
-    if not np.isfinite(A.data).all():
-        raise NotFinite(f"{what} holds a number that is not finite.")
-
-
 def sparse_in_words(A: Any) -> str:
     """How a matrix is printed among settings."""
     return f"<{'x'.join(map(str, A.shape))} {A.dtype}, {A.nnz} stored>"
-
-
-def point_shape(A: Any) -> Shape:
-    """The shape of the points that rows are for: vectors."""
-    return (int(A.shape[1]),)

@@ -21,6 +21,7 @@ from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation
 from tidewolf.core.types import Array
 
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (FirstOrder, Bandit, FullInformation)}
+_OF_PARTS = (functions.Chain, functions.Max, functions.Sum)
 _FIELDS_1 = {
     "FirstOrder": (
         "loss_gradient",
@@ -89,7 +90,7 @@ def _finite(seen: Feedback) -> Feedback:
 
 def encode_function(batch: Batch) -> tuple[str, SavedRecord]:
     """A batch as the name of its kind and its fields."""
-    kind = type(batch)
+    kind = type(batch).written_as()
     if kind is functions.Custom or _functions().get(kind.__name__) is not kind:
         raise NotSupported(
             "A durable session keeps the functions a learner needs as kinds and arrays; a "
@@ -98,7 +99,7 @@ def encode_function(batch: Batch) -> tuple[str, SavedRecord]:
         )
     made: Any = batch  # a dataclass, which its type does not say
     own = {field.name: getattr(batch, field.name) for field in fields(made)}
-    if isinstance(batch, functions.Chain):
+    if isinstance(batch, _OF_PARTS):
         own["parts"] = tuple(map(encode_function, batch.parts))
     return kind.__name__, SavedRecord.of(own)
 
@@ -108,10 +109,9 @@ def decode_function(encoded: Sequence[Any], *, checked: bool) -> Batch:
     name, record = encoded
     kind, own = _function_kind(name), record.fields()
     _require_known(own, tuple(field.name for field in fields(kind)), name)
-    if kind is functions.Chain:
+    if kind in _OF_PARTS:
         own["parts"] = tuple(decode_function(part, checked=checked) for part in own["parts"])
-    batch: Batch = kind(**own) if checked else object.__new__(kind)
-    batch.__dict__.update({} if checked else own)
+    batch: Batch = kind(**own) if checked else kind._unchecked(**own)
     return batch
 
 

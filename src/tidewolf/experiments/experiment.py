@@ -47,7 +47,7 @@ three.
 """
 TABLES = ("costs", "capacities", "weights", "budgets")
 _LOSSES = ({"costs"}, {"losses"})
-_LIMITS = ({"capacities"}, {"weights", "budgets"}, {"constraints"})
+_LIMITS = ({"capacities"}, {"weights", "budgets"}, {"constraints"}, set[str]())
 
 
 @final
@@ -56,7 +56,7 @@ class Tables:
     """A stream from files: the losses of each round, and its limits.
 
     The losses are <costs_t, x> or a choice of functions; the limits are x <= capacities_t, or
-    <weights_t, x> <= budgets_t, or a choice of functions that are to be at most 0.
+    <weights_t, x> <= budgets_t, or a choice of functions that are to be at most 0, or none.
 
     Parameters
     ----------
@@ -107,8 +107,8 @@ class Tables:
             )
         if given - {"costs", "losses"} not in _LIMITS:
             raise InvalidInput(
-                "A stream needs limits: capacities, or else weights and budgets, or else "
-                "constraints, a kind of functions."
+                "The limits of a stream are capacities, or else weights and budgets, or else "
+                "constraints, a kind of functions, or none at all."
             )
 
 

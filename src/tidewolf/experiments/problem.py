@@ -25,6 +25,7 @@ from tidewolf import problems as _problems
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, NegativeCapacity, TidewolfError
 from tidewolf.core.types import NDArray
+from tidewolf.core.unlimited import Unlimited
 from tidewolf.experiments.building import build_choice, read_numbers, require_file
 from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.experiment import TABLES, Experiment, Tables
@@ -89,8 +90,10 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
         )
     elif "capacities" in values:
         limits = Capacity(values["capacities"] / demand)
-    else:
+    elif "weights" in values:
         limits = Affine(demand * values["weights"], _budgets(read["budgets"], paths["budgets"]))
+    else:
+        limits = Unlimited(losses.shape, len(losses))
     rounds = _rounds(experiment, losses, limits, paths)
     if "capacities" in values:
         played = Capacity(values["capacities"][:rounds])

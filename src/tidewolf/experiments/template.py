@@ -32,7 +32,7 @@ seeds = [0]                     # one run a seed; of everything random
 #
 # [stream]
 # costs = "costs.csv"           # the loss of a round is the sum of cost times share
-# capacities = "capacities.csv" # the limit: no share above its capacity
+# capacities = "capacities.csv" # the limit: no share above its capacity; without one there is none
 # weights = "weights.csv"       # or, in place of capacities: the sum of weight times share ...
 # budgets = "budgets.csv"       # ... is at most the round's budget, one column
 #

@@ -12,6 +12,7 @@
                                        how full the fullest link is, demands split over paths
     Custom(value, subgradient, shape)  value(t, x)
     Unlimited(shape, rounds)           -1: what a stream has where no constraints are given
+    Sum(f, g, ..), Max(f, g, ..)       their sum, weighted, or the largest, round by round
     Chain(parts)                       those of the first part, then those of the second, ..
 
 The leading axis is always rounds; `.one(...)` makes a single round. Nothing given is copied. Your
@@ -31,11 +32,13 @@ from tidewolf.functions.chain import Chain
 from tidewolf.functions.custom import Custom
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.log_wealth import LogWealth
+from tidewolf.functions.max import Max
 from tidewolf.functions.max_affine import MaxAffine
 from tidewolf.functions.max_utilization import MaxUtilization
 from tidewolf.functions.quadratic import Quadratic
 from tidewolf.functions.range import Range
 from tidewolf.functions.squared import Squared
+from tidewolf.functions.sum import Sum
 
 __all__ = [
     "Affine",
@@ -47,12 +50,14 @@ __all__ = [
     "Linear",
     "LinearTotal",
     "LogWealth",
+    "Max",
     "MaxAffine",
     "MaxUtilization",
     "PiecewiseLinear",
     "Quadratic",
     "Range",
     "Squared",
+    "Sum",
     "Unlimited",
     "every",
 ]

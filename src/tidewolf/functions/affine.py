@@ -8,7 +8,8 @@ from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_number, flat, like, namespace, to_numpy
+from tidewolf.core.arrays import as_number, like, to_numpy
+from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.base import (
     ArrayBatch,
@@ -16,10 +17,17 @@ from tidewolf.functions.base import (
     LinearTotal,
     PerRound,
     PiecewiseLinear,
+    beside,
+    each_row,
+    host_rows,
     one_round,
+    own_products,
+    products,
     row_norms,
     rows,
     shaped,
+    total_row,
+    weighted,
 )
 
 
@@ -31,7 +39,8 @@ class Affine(ArrayBatch, LinearTotal, PiecewiseLinear):
     Parameters
     ----------
     A : array
-        The coefficients, of shape (rounds, *shape of a point).
+        The coefficients, of shape (rounds, *shape of a point); for vectors also a sparse array
+        of SciPy, (rounds, n).
     b : array
         The offsets, one a round.
 
@@ -44,7 +53,14 @@ class Affine(ArrayBatch, LinearTotal, PiecewiseLinear):
 
     by_round = ("A", "b")
 
-    A: Annotated[Array, PerRound("The coefficients, of shape (rounds, *shape of a point).")]
+    A: Annotated[
+        Array,
+        PerRound(
+            "The coefficients, of shape (rounds, *shape of a point); for vectors also a sparse "
+            "array of SciPy, (rounds, n).",
+            sparse=True,
+        ),
+    ]
     b: Annotated[Array, PerRound("The offsets, one a round.", axes=1)]
 
     def __post_init__(self) -> None:
@@ -54,41 +70,47 @@ class Affine(ArrayBatch, LinearTotal, PiecewiseLinear):
     @classmethod
     def one(cls, a: Array, b: float) -> Affine:
         """A single round <a, x> - b."""
-        A = one_round(a, "a of Affine.one")
-        return cls._unchecked(A=A, b=like(np.array([as_number(b, "b of Affine.one")]), A))
+        A, offset = one_round(a, "a of Affine.one", sparse=True), as_number(b, "b of Affine.one")
+        return cls._unchecked(A=A, b=like(np.array([offset]), A.data if is_sparse(A) else A))
 
     @property
     def shape(self) -> Shape:
         return tuple(self.A.shape[1:])
 
     def values(self, x: Array) -> Array:
-        return rows(self.A) @ flat(x) - self.b
+        return products(rows(self.A), x) - beside(self.b, self.A, x)
 
     def values_at(self, points: Array) -> Array:
-        return namespace(points).vecdot(rows(self.A), rows(points)) - self.b
+        return own_products(rows(self.A), rows(points)) - beside(self.b, self.A, points)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        return shaped(weights @ rows(self.A), self.shape)
+        return shaped(weighted(rows(self.A), weights), self.shape)
 
     def gradients(self, x: Array) -> Array:
-        return self.A
+        return each_row(self.A, x)
 
     def slopes(self, x: Array) -> Floats:
         return row_norms(rows(self.A))
 
     def total(self) -> tuple[Floats, float]:
         offsets = float(to_numpy(self.b).sum(dtype=np.float64))
-        return to_numpy(self.A).sum(axis=0, dtype=np.float64), -offsets
+        return total_row(self.A), -offsets
+
+    def epigraph(self) -> Halfspaces:
+        return self.halfspaces()
 
     def halfspaces(self) -> Halfspaces:
         return Halfspaces(
-            to_numpy(rows(self.A)), to_numpy(self.b).astype(np.float64), np.arange(len(self))
+            host_rows(self.A), to_numpy(self.b).astype(np.float64), np.arange(len(self))
         )
 
     @classmethod
     def examples(cls) -> Sequence[Affine]:
+        from scipy.sparse import csr_array
+
         return (
             cls([[1.0, -2.0, 0.5], [0.0, 0.0, 0.0]], [0.3, -1.0]),
             cls.one([3.0], 3.0),
             cls(np.arange(12.0).reshape(3, 2, 2), np.ones(3)),
+            cls(csr_array([[0.0, -2.0, 0.5], [0.0, 0.0, 0.0]]), [0.3, -1.0]),
         )

@@ -17,12 +17,22 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from tidewolf.core.arrays import as_array, is_array, like, namespace, square_range, to_numpy
+from tidewolf.core.arrays import as_array, flat, is_array, like, namespace, square_range, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.settings import Numbers
-from tidewolf.core.sparse import cut_rows, is_sparse, same_sparse, stack_rows
+from tidewolf.core.sparse import (
+    as_sparse,
+    cut_rows,
+    is_sparse,
+    same_sparse,
+    sparse_own_products,
+    sparse_products,
+    sparse_row_norms,
+    sparse_weighted,
+    stack_rows,
+)
 from tidewolf.core.types import Array, Floats, Shape
 
 __all__ = [
@@ -33,10 +43,17 @@ __all__ = [
     "PiecewiseLinear",
     "Uncopied",
     "axis_count",
+    "beside",
+    "each_row",
+    "host_rows",
     "one_round",
+    "own_products",
+    "products",
     "row_norms",
     "rows",
     "shaped",
+    "total_row",
+    "weighted",
 ]
 
 
@@ -50,22 +67,31 @@ class Uncopied(Numbers):
 
 @dataclass(frozen=True)
 class PerRound(Uncopied):
-    """Numbers with rounds first and at least `axes` axes, which are never copied."""
+    """Numbers with rounds first and at least `axes` axes, which are never copied; where `sparse`,
+    also a sparse matrix of SciPy, as compressed rows.
+    """
 
     axes: int = field(default=2, kw_only=True)
+    sparse: bool = field(default=False, kw_only=True)
 
     def __call__(self, value: Any, what: str) -> Array:
+        if self.sparse and is_sparse(value):
+            return _with_entries(as_sparse(value, what), what)
         array = as_array(value, what)
         if array.ndim < self.axes:
             raise WrongShape(
                 f"{what} needs at least {axis_count(self.axes)}, rounds first; it has shape "
                 f"{tuple(array.shape)}. For a single round use `.one(...)`."
             )
-        if 0 in array.shape[1:]:
-            raise WrongShape(
-                f"{what} has shape {tuple(array.shape)}: every round needs at least one entry."
-            )
-        return array
+        return _with_entries(array, what)
+
+
+def _with_entries(array: Array, what: str) -> Array:
+    if 0 in array.shape[1:]:
+        raise WrongShape(
+            f"{what} has shape {tuple(array.shape)}: every round needs at least one entry."
+        )
+    return array
 
 
 class ArrayBatch(Batch):
@@ -132,8 +158,12 @@ class ArrayBatch(Batch):
             object.__setattr__(self, name, like(array, reference))
 
 
-def one_round(x: object, what: str, *, axes: int = 1) -> Array:
-    """An array of a single round with at least `axes` axes, as one with rounds first."""
+def one_round(x: object, what: str, *, axes: int = 1, sparse: bool = False) -> Array:
+    """An array of a single round with at least `axes` axes, as one with rounds first; where
+    `sparse`, also a sparse vector.
+    """
+    if sparse and is_sparse(x):
+        return _sparse_round(x, what)
     array = as_array(x, what)
     if array.ndim < axes or 0 in array.shape:
         raise WrongShape(
@@ -141,6 +171,16 @@ def one_round(x: object, what: str, *, axes: int = 1) -> Array:
             f"{tuple(array.shape)}."
         )
     return array[None, ...]
+
+
+def _sparse_round(x: Any, what: str) -> Any:
+    """A sparse array of a single round, a vector or one row, as a matrix of one row."""
+    row = as_sparse(x.reshape((1, -1)) if x.ndim == 1 else x, what)
+    if row.shape[0] != 1 or row.shape[1] == 0:
+        raise WrongShape(
+            f"{what} is sparse and has shape {tuple(x.shape)}; one round is a vector, or one row."
+        )
+    return row
 
 
 def axis_count(axes: int) -> str:
@@ -166,8 +206,51 @@ def shaped(x: Array, shape: Shape) -> Array:
     return x if x.ndim == len(shape) else namespace(x).reshape(x, shape)
 
 
+def products(A: Array, x: Array) -> Array:
+    """<a_t, x> for each row of a matrix, dense or sparse."""
+    return sparse_products(A, flat(x)) if is_sparse(A) else A @ flat(x)
+
+
+def own_products(A: Array, points: Array) -> Array:
+    """<a_t, x_t> for each row with a point of its own."""
+    if is_sparse(A):
+        return sparse_own_products(A, points)
+    return namespace(points).vecdot(A, points)
+
+
+def weighted(A: Array, weights: Array) -> Array:
+    """sum_t weights_t a_t over the rows."""
+    return sparse_weighted(A, weights) if is_sparse(A) else weights @ A
+
+
+def each_row(A: Array, x: Array) -> Array:
+    """The rows themselves as an array, in the library of x where they are sparse."""
+    return like(A.toarray(), x) if is_sparse(A) else A
+
+
+def beside(b: Array, A: Array, x: Array) -> Array:
+    """Offsets beside the products of A with x: sparse coefficients, and what is beside them, live
+    on the host.
+    """
+    return like(b, x) if is_sparse(A) else b
+
+
+def total_row(A: Array) -> Floats:
+    """The sum over the rounds, in float64."""
+    if is_sparse(A):
+        return np.asarray(sparse_weighted(A, np.ones(A.shape[0])))
+    return np.asarray(to_numpy(A).sum(axis=0, dtype=np.float64))
+
+
+def host_rows(A: Array) -> Any:
+    """The rows as a matrix on the host, sparse where they are."""
+    return A if is_sparse(A) else to_numpy(rows(A))
+
+
 def row_norms(x: Array) -> Floats:
-    """The norm of each row of a matrix, as a NumPy array."""
+    """The norm of each row of a matrix, dense or sparse, as a NumPy array."""
+    if is_sparse(x):
+        return sparse_row_norms(x)
     with np.errstate(over="ignore", invalid="ignore"):
         squares = to_numpy(namespace(x).vecdot(x, x))
     norms: Floats = np.sqrt(squares)

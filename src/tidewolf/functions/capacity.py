@@ -93,6 +93,15 @@ class Capacity(ArrayBatch, PiecewiseLinear):
             return Halfspaces(np.zeros((0, c.shape[1])), np.zeros(0), np.zeros(0, dtype=np.int64))
         return Halfspaces(eye_array(c.shape[1], format="csr"), c.min(axis=0), c.argmin(axis=0))
 
+    def epigraph(self) -> Halfspaces:
+        from scipy.sparse import csr_array
+
+        c = to_numpy(rows(self.c)).astype(np.float64, copy=False)
+        rounds, n = c.shape
+        ones = (np.ones(rounds * n), np.tile(np.arange(n), rounds), np.arange(rounds * n + 1))
+        A = csr_array(ones, shape=(rounds * n, n))
+        return Halfspaces(A, c.reshape(-1), np.repeat(np.arange(rounds), n))
+
     @classmethod
     def examples(cls) -> Sequence[Capacity]:
         return (

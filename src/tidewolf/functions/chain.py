@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from itertools import groupby
-from typing import Self, final
+from typing import Any, Self, final
 
 import numpy as np
 
@@ -18,8 +18,10 @@ from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import is_array, namespace
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
+from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.functions.capacity import Capacity
+from tidewolf.functions.combined import Combined
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.quadratic import Quadratic
 
@@ -118,6 +120,15 @@ class Chain(Batch):
         )
 
 
+def leaves(batch: Batch) -> Iterator[Batch]:
+    """What a batch is made of in the end: itself, or the leaves of its parts."""
+    if not isinstance(batch, Chain | Combined):
+        yield batch
+        return
+    for part in batch.parts:
+        yield from leaves(part)
+
+
 def chained(parts: Sequence[Batch]) -> Batch:
     """One batch with the rounds of all parts, in as few parts as their arrays allow."""
     merged = [batch for _, group in groupby(parts, type) for batch in _merged(list(group))]
@@ -138,15 +149,17 @@ def mapped(batch: Batch, change: Callable[[Array], Array]) -> Batch:
 
     Those of integers are just copied.
     """
-    if isinstance(batch, Chain):
-        return batch._unchecked(parts=tuple(mapped(part, change) for part in batch.parts))
     if not is_dataclass(batch):
         return batch
     own = {field.name: getattr(batch, field.name) for field in fields(batch)}
-    return batch._unchecked(
-        **{name: _changed(part, change) if is_array(part) else part for name, part in own.items()}
-    )
+    return batch._unchecked(**{name: _changed(part, change) for name, part in own.items()})
 
 
-def _changed(part: Array, change: Callable[[Array], Array]) -> Array:
+def _changed(part: Any, change: Callable[[Array], Array]) -> Any:
+    if is_sparse(part):
+        return part.copy()
+    if isinstance(part, tuple) and all(isinstance(each, Batch) for each in part):
+        return tuple(mapped(each, change) for each in part)
+    if not is_array(part):
+        return part
     return part.copy() if type(part) is np.ndarray and part.dtype.kind == "i" else change(part)

@@ -8,7 +8,6 @@ from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core.arrays import flat, namespace, to_numpy
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.base import (
     ArrayBatch,
@@ -16,10 +15,16 @@ from tidewolf.functions.base import (
     LinearTotal,
     PerRound,
     PiecewiseLinear,
+    each_row,
+    host_rows,
     one_round,
+    own_products,
+    products,
     row_norms,
     rows,
     shaped,
+    total_row,
+    weighted,
 )
 
 
@@ -31,7 +36,8 @@ class Linear(ArrayBatch, LinearTotal, PiecewiseLinear):
     Parameters
     ----------
     C : array
-        The coefficients, of shape (rounds, *shape of a point).
+        The coefficients, of shape (rounds, *shape of a point); for vectors also a sparse array
+        of SciPy, (rounds, n).
 
     Examples
     --------
@@ -42,42 +48,55 @@ class Linear(ArrayBatch, LinearTotal, PiecewiseLinear):
 
     by_round = ("C",)
 
-    C: Annotated[Array, PerRound("The coefficients, of shape (rounds, *shape of a point).")]
+    C: Annotated[
+        Array,
+        PerRound(
+            "The coefficients, of shape (rounds, *shape of a point); for vectors also a sparse "
+            "array of SciPy, (rounds, n).",
+            sparse=True,
+        ),
+    ]
 
     @classmethod
     def one(cls, c: Array) -> Linear:
         """A single round <c, x>."""
-        return cls._unchecked(C=one_round(c, "c of Linear.one"))
+        return cls._unchecked(C=one_round(c, "c of Linear.one", sparse=True))
 
     @property
     def shape(self) -> Shape:
         return tuple(self.C.shape[1:])
 
     def values(self, x: Array) -> Array:
-        return rows(self.C) @ flat(x)
+        return products(rows(self.C), x)
 
     def values_at(self, points: Array) -> Array:
-        return namespace(points).vecdot(rows(self.C), rows(points))
+        return own_products(rows(self.C), rows(points))
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        return shaped(weights @ rows(self.C), self.shape)
+        return shaped(weighted(rows(self.C), weights), self.shape)
 
     def gradients(self, x: Array) -> Array:
-        return self.C
+        return each_row(self.C, x)
 
     def slopes(self, x: Array) -> Floats:
         return row_norms(rows(self.C))
 
     def total(self) -> tuple[Floats, float]:
-        return to_numpy(self.C).sum(axis=0, dtype=np.float64), 0.0
+        return total_row(self.C), 0.0
+
+    def epigraph(self) -> Halfspaces:
+        return self.halfspaces()
 
     def halfspaces(self) -> Halfspaces:
-        return Halfspaces(to_numpy(rows(self.C)), np.zeros(len(self)), np.arange(len(self)))
+        return Halfspaces(host_rows(self.C), np.zeros(len(self)), np.arange(len(self)))
 
     @classmethod
     def examples(cls) -> Sequence[Linear]:
+        from scipy.sparse import csr_array
+
         return (
             cls([[1.0, -2.0, 0.5], [0.0, 0.0, 0.0]]),
             cls([[3.0]]),
             cls(np.arange(12.0).reshape(3, 2, 2)),
+            cls(csr_array([[0.0, -2.0, 0.5], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])),
         )

@@ -2,6 +2,10 @@
 
 A subgradient is A_tj of an active piece j; among several the first. As a constraint: every <A_tj,
 x> <= b_tj.
+
+Sparse coefficients are one matrix of SciPy: the pieces of the first round, then those of the
+second, .., (rounds * pieces, n); or (pieces, n), the same in every round, where only b moves. They
+are never made dense, and live on the host.
 """
 
 from __future__ import annotations
@@ -9,21 +13,28 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, final
+from typing import Annotated, Any, Self, final
 
 import numpy as np
 
 from tidewolf.core.arrays import flat, namespace, to_numpy
+from tidewolf.core.errors import WrongShape
+from tidewolf.core.sparse import as_sparse, cut_rows, is_sparse, same_sparse, stack_rows
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.base import (
     ArrayBatch,
     Halfspaces,
     PerRound,
     PiecewiseLinear,
+    beside,
+    each_row,
     one_round,
+    own_products,
+    products,
     row_norms,
     rows,
     shaped,
+    weighted,
 )
 
 
@@ -35,7 +46,9 @@ class MaxAffine(ArrayBatch, PiecewiseLinear):
     Parameters
     ----------
     A : array
-        The coefficients, of shape (rounds, pieces, *shape of a point).
+        The coefficients, of shape (rounds, pieces, *shape of a point); for vectors also a
+        sparse array of SciPy: (rounds * pieces, n), round after round, or (pieces, n), the same
+        in every round.
     b : array
         The offsets, of shape (rounds, pieces).
 
@@ -44,55 +57,116 @@ class MaxAffine(ArrayBatch, PiecewiseLinear):
     >>> g = tw.functions.MaxAffine([[[1.0, 0.0], [0.0, 1.0]]], [[0.5, 0.25]])  # x <= (1/2, 1/4)
     >>> g.values(np.array([0.5, 0.5]))
     array([0.25])
+    >>> from scipy.sparse import eye_array
+    >>> g = tw.functions.MaxAffine(eye_array(2), [[0.5, 0.25], [0.25, 0.125]])  # two rounds
+    >>> g.values(np.array([0.5, 0.5]))
+    array([0.25 , 0.375])
     """
-
-    by_round = ("A", "b")
 
     A: Annotated[
         Array,
-        PerRound("The coefficients, of shape (rounds, pieces, *shape of a point).", axes=3),
+        PerRound(
+            "The coefficients, of shape (rounds, pieces, *shape of a point); for vectors also a "
+            "sparse array of SciPy: (rounds * pieces, n), round after round, or (pieces, n), the "
+            "same in every round.",
+            axes=3,
+            sparse=True,
+        ),
     ]
     b: Annotated[Array, PerRound("The offsets, of shape (rounds, pieces).")]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._match("b", tuple(self.A.shape[:2]), self.A)
+        if not is_sparse(self.A):
+            self._match("b", tuple(self.A.shape[:2]), self.A)
+            return
+        count, shape = self.A.shape[0], tuple(self.b.shape)
+        if len(shape) != 2 or count not in (shape[1], shape[0] * shape[1]):
+            raise WrongShape(
+                "Sparse A of MaxAffine has a row for each entry of b, which has shape (rounds, "
+                f"pieces), or one for each piece; it has {count} rows, and b has shape {shape}.",
+                setting="A",
+            )
+        self._match("b", shape, self.A)
 
     @classmethod
     def one(cls, A: Array, b: Array) -> MaxAffine:
         """A single round; A has shape (pieces, *shape), b has shape (pieces,)."""
-        return cls(one_round(A, "A of MaxAffine.one", axes=2), one_round(b, "b of MaxAffine.one"))
+        what, offsets = "A of MaxAffine.one", one_round(b, "b of MaxAffine.one")
+        return cls(as_sparse(A, what) if is_sparse(A) else one_round(A, what, axes=2), offsets)
+
+    @property
+    def by_round(self) -> tuple[str, ...]:
+        return ("b",) if self._shared else ("b", "A")
+
+    @property
+    def _shared(self) -> bool:
+        """Whether all rounds have the same coefficients, which stand there once."""
+        return is_sparse(self.A) and self.A.shape[0] == self.b.shape[1]
 
     @property
     def shape(self) -> Shape:
-        return tuple(self.A.shape[2:])
+        return tuple(self.A.shape[1 if is_sparse(self.A) else 2 :])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self | None:
+        if not all(is_sparse(part.A) for part in parts):
+            return super().joined(parts)  # type: ignore[arg-type]
+        first, offsets = parts[0].A, [part.b for part in parts]
+        kinds = {(A.dtype, A.shape[1], b.shape[1]) for A, b in ((p.A, p.b) for p in parts)}
+        if len(kinds) > 1:
+            return None
+        b = np.concatenate(offsets)
+        if all(part._shared and same_sparse(part.A, first) for part in parts):
+            return cls._unchecked(A=first, b=b)
+        return cls._unchecked(A=stack_rows([part._stacked() for part in parts]), b=b)
+
+    def _stacked(self) -> Any:
+        """Sparse coefficients of all rounds, one below the other."""
+        if not self._shared or len(self) == 1:
+            return self.A
+        return stack_rows([self.A] * len(self)) if len(self) else cut_rows(self.A, 0, 0)
 
     def values(self, x: Array) -> Array:
-        return namespace(self.A).max(self.pieces(x), axis=1)
+        return namespace(x).max(self.pieces(x), axis=1)
 
     def values_at(self, points: Array) -> Array:
-        pieces = (self._flat() @ rows(points)[:, :, None])[:, :, 0] - self.b
-        return namespace(self.A).max(pieces, axis=1)
+        return namespace(points).max(self._pieces_at(rows(points)), axis=1)
+
+    def _pieces_at(self, points: Array) -> Array:
+        """The pieces of each round at a point of its own, (rounds, pieces)."""
+        if not is_sparse(self.A):
+            return (self._flat() @ points[:, :, None])[:, :, 0] - self.b
+        if self._shared:
+            host = (self.A @ to_numpy(points).T).T
+            return beside(host, self.A, points) - beside(self.b, self.A, points)
+        found = _as_table(own_products(self.A, points), tuple(self.b.shape))
+        return found - beside(self.b, self.A, points)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        return shaped(weights @ self._active(x), self.shape)
+        return shaped(weighted(self._active(x), weights), self.shape)
 
     def gradients(self, x: Array) -> Array:
-        return shaped(self._active(x), (len(self), *self.shape))
+        return shaped(each_row(self._active(x), x), (len(self), *self.shape))
 
     def slopes(self, x: Array) -> Floats:
         return row_norms(self._active(x))
 
     def _flat(self) -> Array:
-        """A with flattened points: (rounds, pieces, entries)."""
+        """Dense A with flattened points: (rounds, pieces, entries)."""
         return shaped(self.A, (*self.b.shape, math.prod(self.shape)))
 
     def pieces(self, x: Array) -> Array:
         """<A_tj, x> - b_tj as (rounds, pieces)."""
-        return self._flat() @ flat(x) - self.b
+        if not is_sparse(self.A):
+            return self._flat() @ flat(x) - self.b
+        found = _as_table(products(self.A, x), (-1, self.b.shape[1]))
+        return found - beside(self.b, self.A, x)
 
     def _active(self, x: Array) -> Array:
         """The first active piece of each round, one flattened row each."""
+        if is_sparse(self.A):
+            return self._active_sparse(to_numpy(self.pieces(x)))
         A, xp = self._flat(), namespace(self.A)
         if len(self) == 1:
             j = int(xp.argmax(self.pieces(x)))
@@ -102,22 +176,46 @@ class MaxAffine(ArrayBatch, PiecewiseLinear):
         starts = xp.arange(0, rounds * pieces, pieces, dtype=first.dtype)
         return xp.take(xp.reshape(A, (rounds * pieces, A.shape[2])), first + starts, axis=0)
 
+    def _active_sparse(self, pieces: Floats) -> Any:
+        first = pieces.argmax(axis=1)
+        if len(self) == 1:
+            return cut_rows(self.A, int(first[0]), int(first[0]) + 1)
+        starts = 0 if self._shared else pieces.shape[1] * np.arange(len(self))
+        return self.A[first + starts, :]
+
     def halfspaces(self) -> Halfspaces:
+        if not self._shared:
+            return self.epigraph()
+        b = to_numpy(self.b).astype(np.float64, copy=False)
+        if len(b) == 0:
+            return Halfspaces(self._stacked(), np.zeros(0), np.zeros(0, dtype=np.int64))
+        return Halfspaces(self.A, b.min(axis=0), b.argmin(axis=0))
+
+    def epigraph(self) -> Halfspaces:
         rounds, pieces = self.b.shape
-        A = to_numpy(self._flat())
-        return Halfspaces(
-            A.reshape(rounds * pieces, A.shape[2]),
-            to_numpy(flat(self.b)).astype(np.float64),
-            np.repeat(np.arange(rounds), pieces),
-        )
+        if is_sparse(self.A):
+            A = self._stacked()
+        else:
+            A = to_numpy(self._flat()).reshape(rounds * pieces, math.prod(self.shape))
+        b = to_numpy(flat(self.b)).astype(np.float64)
+        return Halfspaces(A, b, np.repeat(np.arange(rounds), pieces))
 
     @classmethod
     def examples(cls) -> Sequence[MaxAffine]:
+        from scipy.sparse import csr_array
+
         up_and_down = np.array(
             [[[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0]], [[0.0, 0.0], [0.5, -2.0], [3.0, 1.0]]]
         )
+        rows = csr_array(up_and_down.reshape(6, 2))
         return (
+            cls(rows, [[0.0, 0.0, 0.0], [1.0, -0.5, 2.0]]),
+            cls(rows, np.arange(18.0).reshape(3, 6) % 5),
             cls(up_and_down, [[0.0, 0.0, 0.0], [1.0, -0.5, 2.0]]),
             cls.one([[2.0]], [1.0]),
             cls(np.arange(24.0).reshape(3, 2, 2, 2) - 11.5, np.ones((3, 2))),
         )
+
+
+def _as_table(x: Array, shape: Shape) -> Array:
+    return namespace(x).reshape(x, shape)

@@ -20,7 +20,7 @@ from typing import Annotated, Any, NamedTuple, Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import as_array, as_number, like, namespace, to_numpy
+from tidewolf.core.arrays import MOST_ENTRIES, as_array, as_number, like, namespace, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
 from tidewolf.core.sparse import as_sparse, is_sparse, row_of_each, sparse_row_norms
@@ -49,7 +49,8 @@ class _Columns(Uncopied):
     def __call__(self, value: Any, what: str) -> Int64s:
         if type(value) is not np.ndarray or value.dtype.kind != "i":
             value = to_numpy(as_array(value, what))
-        if value.ndim != 1 or (value != np.round(value)).any() or value.min(initial=0) < 0:
+        whole_numbers = value.ndim == 1 and bool((value == np.round(value)).all())
+        if not whole_numbers or value.min(initial=0) < 0 or value.max(initial=0) >= MOST_ENTRIES:
             raise InvalidInput(f"{what} are whole numbers from 0, a column of demands each.")
         whole: Int64s = value.astype(np.int64, copy=False)
         return whole

@@ -10,6 +10,7 @@ may be negative themselves, as in a box around 0, nothing is said.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.functions.base import rows
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.chain import Chain
+from tidewolf.functions.max import Max
 
 MOST_ASKED = 100
 """Entries whose minimum over the set is asked for, an oracle call each."""
@@ -38,8 +40,8 @@ def negative_capacities(K: HasLMO, constraints: Batch, asked: set[int]) -> list[
     """The first such capacity of each entry that was not asked about before; `asked` takes note of
     those that are now.
     """
-    found, start = [], 0
-    for part in constraints.parts if isinstance(constraints, Chain) else (constraints,):
+    found = []
+    for start, part in _limits(constraints):
         if isinstance(part, Capacity) and len(part) and float(namespace(part.c).min(part.c)) < 0.0:
             c = to_numpy(rows(part.c))
             for entry in np.flatnonzero((c < 0).any(axis=0)).tolist():
@@ -48,8 +50,20 @@ def negative_capacities(K: HasLMO, constraints: Batch, asked: set[int]) -> list[
                     if _never_negative(K, entry):
                         row = int(np.argmax(c[:, entry] < 0))
                         found.append(Negative(entry, start + row, float(c[row, entry])))
-        start += len(part)
     return found
+
+
+def _limits(constraints: Batch, start: int = 0) -> Iterator[tuple[int, Batch]]:
+    """The limits that are to be kept each by itself, and the rounds they start in."""
+    if isinstance(constraints, Max):
+        for part in constraints.parts:
+            yield from _limits(part, start)
+    elif isinstance(constraints, Chain):
+        for part in constraints.parts:
+            yield from _limits(part, start)
+            start += len(part)
+    else:
+        yield start, constraints
 
 
 def warn_of_negative_capacities(

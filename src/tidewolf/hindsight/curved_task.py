@@ -23,7 +23,7 @@ from tidewolf.core.errors import NotSupported
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions.base import Halfspaces, PiecewiseLinear
-from tidewolf.functions.chain import Chain
+from tidewolf.functions.chain import leaves
 from tidewolf.functions.custom import Custom
 from tidewolf.hindsight.task import HindsightTask, flattened, require_moderate, with_exact_oracle
 
@@ -52,12 +52,11 @@ class CurvedTask(HindsightTask):
         beyond their values.
         """
         for batch in (part.losses, part.constraints):
-            for one in batch.parts if isinstance(batch, Chain) else (batch,):
-                if isinstance(one, Custom):
-                    raise NotSupported(
-                        "The best point in hindsight is not known for Custom functions: nothing "
-                        "tells whether they are smooth."
-                    )
+            if any(isinstance(one, Custom) for one in leaves(batch)):
+                raise NotSupported(
+                    "The best point in hindsight is not known for Custom functions: nothing tells "
+                    "whether they are smooth."
+                )
         limits = part.constraints
         pieces = limits.halfspaces() if isinstance(limits, PiecewiseLinear) else None
         rounds = np.arange(len(part)) if pieces is None else pieces.rounds

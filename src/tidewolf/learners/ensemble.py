@@ -56,7 +56,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.methods.advice.setting import AdviceSetting
-from tidewolf.methods.base import Bound, Learner, Member, Record
+from tidewolf.methods.base import Bound, Guard, Learner, Member, Record
 from tidewolf.methods.context import Context, Season
 from tidewolf.methods.context.setting import ContextSetting
 from tidewolf.methods.pool import Pool
@@ -601,6 +601,13 @@ class Ensemble(Learner[State]):
             )
             for i, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
         )
+
+    def guards(self, state: State) -> tuple[Guard, ...]:
+        a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.ledger.exponent)
+        if V == 0.0:
+            return ()
+        lefts = (None,) * len(self.names) if a.unseen else (a.lost / V).tolist()
+        return tuple(map(Guard, self.names, lefts, (a.guard / V).tolist()))
 
     def measures(self, state: State) -> tuple[float, ...]:
         return tuple(state.coming.p.tolist())

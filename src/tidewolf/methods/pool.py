@@ -16,7 +16,8 @@ from tidewolf.core.checkpoint import Stored
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.core.vertices import Atoms, Vertex
-from tidewolf.projection.active_set import ActiveSet, Remembered, most_idle
+from tidewolf.projection.active import Remembered
+from tidewolf.projection.active_set import ActiveSet, most_idle
 
 
 @final
@@ -43,7 +44,7 @@ class Pool(Stored):
 
     def projected(
         self, which: int, K: HasLMO, y: Array, tol: float, budget: float
-    ) -> tuple[Pool, Remembered]:
+    ) -> tuple[Pool, Remembered[ActiveSet]]:
         """One of the points brought near to y, and what that took."""
         found = self._whole(which).nearest(K, y, tol, budget, shared=True)
         actives = (*self.actives[:which], found.active, *self.actives[which + 1 :])

@@ -7,6 +7,7 @@ what was seen.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, ClassVar, final
 
 from tidewolf import functions
@@ -16,6 +17,9 @@ from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import NotSupported
 from tidewolf.core.types import Array
 from tidewolf.functions.chain import Chain, chained, mapped
+from tidewolf.functions.combined import Combined
+
+_OF_PARTS = (Chain, Combined)
 
 
 @final
@@ -49,18 +53,12 @@ class Limits(Stored):
         pieces = whole.parts if isinstance(whole, Chain) else (whole,)
         return {
             "kinds": tuple(map(_kind, pieces)),
-            "arrays": tuple(tuple(piece.fields().values()) for piece in pieces),
+            "arrays": tuple(map(_arrays, pieces)),
         }
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Limits:
-        kinds = {kind.__name__: kind for kind in functions.every() if kind is not functions.Custom}
-        return cls(
-            tuple(
-                kinds[name](*arrays)
-                for name, arrays in zip(parts["kinds"], parts["arrays"], strict=True)
-            )
-        )
+        return cls(tuple(map(_restored, parts["kinds"], parts["arrays"])))
 
     def require_of(self, K: Any) -> None:
         for piece in self.pieces:
@@ -75,12 +73,33 @@ def _own(array: Array) -> Array:
     return frozen(array + 0.0)
 
 
+def _arrays(batch: Batch) -> tuple[Any, ...]:
+    """The fields of a batch; those of parts as pairs of a kind and its fields."""
+    if isinstance(batch, _OF_PARTS):
+        pairs = tuple((_kind(part), _arrays(part)) for part in batch.parts)
+        return tuple({**batch.fields(), "parts": pairs}.values())
+    return tuple(batch.fields().values())
+
+
+def _restored(name: str, arrays: tuple[Any, ...]) -> Batch:
+    kinds: dict[str, Any] = {kind.__name__: kind for kind in functions.every()}
+    kind = kinds[name]
+    if kind is functions.Custom:
+        raise ValueError(f"a {name} is none of the functions that were saved")
+    named = dict(zip((field.name for field in fields(kind)), arrays, strict=True))
+    if issubclass(kind, _OF_PARTS):
+        named["parts"] = tuple(_restored(*pair) for pair in named["parts"])
+    restored: Batch = kind(**named)
+    return restored
+
+
 def _kind(batch: Batch) -> str:
     """The name of a built-in kind made of arrays alone."""
-    if type(batch) not in functions.every() or isinstance(batch, functions.Custom):
+    kind = type(batch).written_as()
+    if kind not in functions.every() or isinstance(batch, functions.Custom):
         raise NotSupported(
             f"A block that is still open holds {type(batch).__name__} constraints, which cannot be "
             "saved: only the functions of tidewolf.functions that are made of arrays can. Save at "
             "the end of a block, or use one of those."
         )
-    return type(batch).__name__
+    return kind.__name__
