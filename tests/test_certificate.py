@@ -407,12 +407,10 @@ def test_printing_a_run_shows_a_table_and_a_vacuous_bound_is_called_so():
     K = Simplex(4)
     run = tw.run(tw.PrimalDual(K, horizon=100), stream("opposing", K, 100))
     lines = str(run).splitlines()
-    head = next(line for line in lines if "measured" in line)
-    assert head.split() == ["measured", "measured", "bound", "promise", "bound/trivial"]
-    regret, violation = (
-        next(line for line in lines if line.strip().startswith(what))
-        for what in ("regret ", "violation ")
-    )
+    head = next(i for i, line in enumerate(lines) if "measured" in line)
+    assert lines[head].split() == ["measured", "measured", "bound", "promise", "bound/trivial"]
+    regret, violation = lines[head + 1 : head + 3]
+    assert [line.split()[0] for line in (regret, violation)] == ["regret", "violation"]
     assert len(regret) <= len(violation)
     assert violation.endswith(" vacuous")
     assert (
@@ -437,6 +435,7 @@ def test_the_summary_of_a_certificate_is_plain_data():
         "checks",
         "promise",
         "trivial",
+        "guards",
     ]
     assert (summary["membership"], summary["holds"], summary["failures"]) == (True, True, [])
     assert summary["checks"]["calls"]["allowed"] == 1e-6

@@ -31,7 +31,14 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.evaluation.compare import Step
-from tidewolf.evaluation.comparison import TABLES, Entry, Venue, applying, standing_cells, standing_name
+from tidewolf.evaluation.comparison import (
+    TABLES,
+    Entry,
+    Venue,
+    applying,
+    standing_cells,
+    standing_name,
+)
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
 from tidewolf.evaluation.run import RunProgress
 from tidewolf.functions import Capacity, Linear
@@ -506,7 +513,7 @@ def test_the_page_stands_alone_and_says_every_standing(compared):
     assert not any(f"<{tag}" in text for tag in ("link", "img", "iframe"))
     assert text.count("<figure ") == 1
     points = sum(len(standing.points) for standing in compared.standings())
-    assert text.count("<tr>") == 1 + len(compared.standings()) + 1 + points
+    assert text.count("<tr>") == 2 * (1 + len(compared.standings())) + 1 + points
     assert "seeds 0, 1" in text
     for standing in compared.standings():
         assert escape(standing_name(standing)) in text

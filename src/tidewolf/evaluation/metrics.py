@@ -162,7 +162,7 @@ def _violation_details(run: Run) -> list[str]:
     return [
         f"{mean} a round",
         *_spread_details(run.violation_spread),
-        f"broken in {percent(run.broken)} of rounds",
+        f"{percent(run.broken)} of rounds broken",
         *_allowed(run.certificate.violation),
     ]
 
@@ -170,7 +170,7 @@ def _violation_details(run: Run) -> list[str]:
 def _spread_details(found: Spread | None) -> list[str]:
     if found is None:
         return []
-    return [f"p99 {number(found.p99)}, worst {number(found.worst)}"]
+    return [f"p99 {number(found.p99)}", f"worst {number(found.worst)}"]
 
 
 def _mean(found: Spread | None) -> str:
@@ -367,6 +367,12 @@ METRICS: tuple[Metric, ...] = (
         lambda run: None if run.each_violation is None else run.each_violation.tolist(),
         unit="units of the constraints",
         less_is_better=True,
+    ),
+    Metric(
+        "members",
+        "Whom the learner mixed: weights, guard, totals, linear programs and oracle calls of each; "
+        "empty where it holds one point alone.",
+        lambda run: run.members.plain(),
     ),
 )
 """In the order of summary.json."""

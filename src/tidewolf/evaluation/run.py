@@ -24,6 +24,7 @@ from tidewolf.evaluation.certificate import (
     feasibility_slack,
 )
 from tidewolf.evaluation.formatting import data_frame
+from tidewolf.evaluation.members import Members
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.metrics import plain_metrics, round_columns, spread_lines
 from tidewolf.evaluation.recording import Recording, RunProgress
@@ -35,6 +36,8 @@ from tidewolf.methods.base import Bound, Learner, Record
 
 PROGRESS_SECONDS = 0.1
 """How often progress is told."""
+SHOWN_MEMBERS = 6
+"""How many members a printed run names."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,6 +129,13 @@ class Run(Record):
         return int(self.round_solves.sum())
 
     @cached_property
+    def members(self) -> Members:
+        """Whom the learner mixed, one row each, with what the run may have lost to it; none for a
+        learner that holds one point alone. Prints as a table.
+        """
+        return Members(self.learner.members(self.final_state))
+
+    @cached_property
     def loss_spread(self) -> Spread | None:
         """Mean, p99 and worst of the rounds' losses; None without a round."""
         return spread(self.losses)
@@ -145,8 +155,9 @@ class Run(Record):
         """The share of rounds in which the limit was broken, by more than rounding: 1e-9 of the
         limits' size.
         """
-        kept = feasibility_slack(self, 1)
-        return float(np.mean(self.violations > kept)) if self.rounds else 0.0
+        if self.rounds == 0:
+            return 0.0
+        return float(np.mean(self.violations > feasibility_slack(self, 1)))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -274,6 +285,9 @@ class Run(Record):
                 Rounds that were played, and counted, without feedback to the learner.
             each_violation, in units of the constraints; less is better
                 By how much each limit was broken, where a round has several.
+            members
+                Whom the learner mixed: weights, guard, totals, linear programs and
+                oracle calls of each; empty where it holds one point alone.
         """
         return {
             "learner": type(self.learner).__name__,
@@ -340,7 +354,8 @@ class Run(Record):
         best = self.comparator
         method = "" if best is None else best.method
         found = f"\n  best fixed point in hindsight by: {method}" if method else ""
-        return f"{self!r}{found}\n{self.certificate}"
+        members = "".join(f"\n  {line}" for line in self.members.lines(SHOWN_MEMBERS))
+        return f"{self!r}{found}{members}\n{self.certificate}"
 
 
 def run(

@@ -95,7 +95,7 @@ class Member(NamedTuple):
     kind: str
     """"descent", "context" or "advice" """
     weight: float
-    """of the coming round"""
+    """in the last round"""
     mean_weight: float
     """over the rounds so far"""
     guard: float
@@ -415,7 +415,9 @@ class Learner(Value, ABC, Generic[S]):
         )
 
     def members(self, state: S) -> tuple[Member, ...]:
-        """Those whose proposals it mixes, with what it makes of each; none where it has none."""
+        """Those whose proposals it mixes, with what it makes of each; none where it has none. Their
+        weights in the round just played are then its `measures`.
+        """
         return ()
 
     def guards(self, state: S) -> tuple[Guard, ...]:

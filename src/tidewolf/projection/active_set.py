@@ -232,6 +232,14 @@ class ActiveSet(Active):
         np.add.at(weights, rows, self.weights[used])
         return ActiveSet(table, weights, self.x, self.warm)
 
+    def at(self, table: Atoms, weights: Floats, x: Array, warm: Any) -> ActiveSet:
+        """Another point, on the first rows of a table."""
+        return ActiveSet(table, weights, x, warm)
+
+    def mean_of(self, weights: Floats) -> Array:
+        """The point of these weights on the first rows of its table."""
+        return self.atoms.combine(weights, self.x)
+
     def only(self, table: Atoms, rows: Int64s) -> ActiveSet:
         """The same point on a table that holds just these rows, which are all that are in use."""
         return ActiveSet(table, self.weights[rows], self.x, self.warm)

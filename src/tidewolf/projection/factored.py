@@ -180,6 +180,14 @@ class FactoredActiveSet(Active):
             np.add.at(weights, rows, self.weights[used])
         return FactoredActiveSet(table, self.places, weights, self.x, self.warm)
 
+    def at(self, table: FactorTable, weights: Floats, x: Array, warm: Any) -> FactoredActiveSet:
+        """Another point, on the first rows of a table."""
+        return FactoredActiveSet(table, self.places, weights, x, warm)
+
+    def mean_of(self, weights: Floats) -> Array:
+        """The point of these weights on the first rows of its table."""
+        return self._combined(weights)
+
     def only(self, table: FactorTable, rows: Int64s) -> FactoredActiveSet:
         """The same point on a table that holds just these rows, which are all that are in use."""
         return FactoredActiveSet(table, self.places, self.weights[rows], self.x, self.warm)
@@ -279,8 +287,10 @@ class FactoredActiveSet(Active):
             )
         if not is_warm(warm):
             raise ValueError("what the next oracle call starts from is no array")
+        # tables are written to, and kernels compiled for arrays that may be
+        rows = Rows(starts.copy(), indices.copy(), values.copy())
         active = cls(
-            FactorTable(Rows(starts, indices, values), owners, len(owners)),
+            FactorTable(rows, owners.copy(), len(owners)),
             *(places, weights, x, warm),
         )
         apart, reach = active._combined(weights) - x, norm(values)

@@ -100,11 +100,12 @@ def comparison_section(comparison: Comparison, stream: str, standings: Sequence[
     names = [
         _name(i, standing, sees.get(standing.learner, "")) for i, standing in enumerate(standings)
     ]
+    plain = [_name(i, standing) for i, standing in enumerate(standings)]
     shown = scrolled(
         _table("learner", STANDING_COLUMNS, names, standings), f"Standings on {stream}"
     )
     by_round = scrolled(
-        _table("a round", STANDING_ROUND_COLUMNS, names, standings), f"Rounds on {stream}"
+        _table("a round", STANDING_ROUND_COLUMNS, plain, standings), f"Rounds on {stream}"
     )
     return (
         f'<h2 class="part">{escape(stream)}</h2><p '
@@ -128,7 +129,7 @@ def _table(
     return table(titles, zip(names, *cells, strict=True), stacked=True)
 
 
-def _name(i: int, standing: Standing, sees: str) -> str:
+def _name(i: int, standing: Standing, sees: str = "") -> str:
     """Beneath the name what the learner sees."""
     named = standing_name(standing)
     return legend_line(RunStyle(named, i % HUES)) + with_lines(

@@ -25,6 +25,7 @@ from tidewolf.report.markup import scrolled, table, with_lines
 from tidewolf.report.styles import RunStyle, run_styles
 from tidewolf.report.styles import learner_labels as learner_labels
 from tidewolf.report.trajectory import trajectory_section
+from tidewolf.report.trust import trust_section
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.intervals import Intervals
@@ -107,6 +108,7 @@ def page(
             for sentence in hindsight_warnings(runs)
         ),
         f'<section class="figures">{figures(runs)}</section>',
+        trust_section(runs),
         trajectory_section(runs, entries),
         intervals_section(quick_intervals(runs) if worst is None else worst, seen),
         _notes(runs, labels, left_out),
