@@ -17,6 +17,7 @@ PROMISES = "tests/test_methods.py"
 DRIFT = "tests/test_drift.py::test_bounds_are_those_of_the_file_written_plainly"
 PRIMAL_DUAL = "tests/test_primal_dual.py::test_bounds_are_those_of_the_files_written_plainly"
 ACROSS = "tests/test_slopes.py"
+ADVICE = "tests/test_advice.py"
 PLAIN_BOUNDS = "tests/test_learners.py::test_bounds_are_those_of_the_formulas_written_plainly"
 MANY_ROUNDS = (
     "tests/test_lyapunov.py::test_the_measured_bound_stays_below_the_promise_over_many_rounds"
@@ -272,11 +273,81 @@ PATCHES = (
         "tests/test_flat_losses.py",
     ),
     Patch(
-        "rivals' programs take rows as they come",
-        "rivals/program.py",
-        "_ACROSS = 1e-2",
-        "_ACROSS = 0.0",
+        "programs take rows as they come",
+        "hindsight/best_point.py",
+        "ACROSS = 1e-2",
+        "ACROSS = 0.0",
         ACROSS,
+    ),
+    Patch(
+        "headroom is not kept",
+        "hindsight/best_point.py",
+        "b=program.b - headroom / program.unit",
+        "b=program.b",
+        ADVICE,
+    ),
+    Patch(
+        "the worst breach of any size is allowed",
+        "hindsight/best_point.py",
+        "s = max(0.0, float(worst.v[-1])) + _ROOM",
+        "s = 2.0 * max(0.0, float(worst.v[-1])) + _ROOM",
+        ADVICE,
+    ),
+    Patch(
+        "a model remembers what it solved before",
+        "hindsight/warm_model.py",
+        "        solver.clearSolver()\n",
+        "",
+        ADVICE,
+    ),
+    Patch(
+        "a model keeps the sizes of an earlier program",
+        "hindsight/warm_model.py",
+        '        solver.setOptionValue("simplex_scale_strategy", 0)\n',
+        "",
+        ADVICE,
+    ),
+    Patch(
+        "the oracle is asked without the prices of limits",
+        "hindsight/columns.py",
+        "d = d + (prices if limits.A is None else limits.A.T @ prices)",
+        "d = d + 0.0 * (prices if limits.A is None else limits.A.T @ prices)",
+        ADVICE,
+    ),
+    Patch(
+        "drops begin too small",
+        "methods/advice/headroom.py",
+        "(1.0 - (1.0 - FORGETTING) ** self.counted)",
+        "1.0",
+        ADVICE,
+    ),
+    Patch(
+        "gains of slack count as drops",
+        "methods/advice/headroom.py",
+        "np.maximum(new - old, 0.0) ** 2",
+        "(new - old) ** 2",
+        ADVICE,
+    ),
+    Patch(
+        "a period is a round too long",
+        "methods/advice/resolve.py",
+        "last = len(seen) - self.data + 1",
+        "last = len(seen) - self.data",
+        ADVICE,
+    ),
+    Patch(
+        "rounds that are seen are not copied",
+        "methods/advice/recent.py",
+        "frozen(array + 0.0)",
+        "array",
+        ADVICE,
+    ),
+    Patch(
+        "vertices that nobody uses stay",
+        "methods/advice/solving.py",
+        "<= IDLE_ROUNDS)",
+        "<= 10**9)",
+        ADVICE,
     ),
 )
 
