@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import array_api_strict
@@ -269,6 +269,30 @@ def test_wealth_that_is_lost_has_no_logarithm() -> None:
         ):
             ask(np.array([0.5, 0.5]))
     assert f[:0].values(np.array([0.5, 0.5])).shape == (0,)
+
+
+def test_declared_exp_concavity_is_tried_where_it_is_said_to_hold() -> None:
+    """On errors up to 1 a square has 1, two of them 1/2: what is declared beyond that is caught."""
+    corners = [np.zeros((1, 2)), np.ones((1, 2)), np.array([[1.0, 0.0]])]
+    two = Squared([[0.0, 1.0]], [[0, 1]], (1, 2))
+    for f, alpha in ((two, 0.5), (Squared([[0.0]], [[1]], (1, 2)), 1.0)):
+        check_function(replace(f, exp_concavity=alpha), points=corners)
+        with pytest.raises(LawBroken, match="with exp_concavity"):
+            check_function(replace(f, exp_concavity=3.0 * alpha), points=corners)
+    bowl = Quadratic.one([[2.0]], [0.0])  # x^2: alpha (2 x)^2 <= 2
+    check_function(replace(bowl, exp_concavity=0.5), points=[[-1.0], [1.0], [0.5]])
+    with pytest.raises(LawBroken, match="with exp_concavity"):
+        check_function(replace(bowl, exp_concavity=1.5), points=[[-1.0], [1.0], [0.8]])
+    assert (bowl.exp_concavity, two.exp_concavity, Linear([[1.0]]).exp_concavity) == (None,) * 3
+
+
+def test_a_chain_is_as_exp_concave_as_its_least_part() -> None:
+    wealth, bowl = LogWealth([[1.0]]), Quadratic([[1.0]], [[0.0]], exp_concavity=0.25)
+    assert Chain((wealth, bowl)).exp_concavity == 0.25
+    assert Chain((wealth, bowl, Linear([[1.0]]))).exp_concavity is None
+    assert Chain((wealth, Linear([[1.0]])[:0])).exp_concavity == 1.0
+    assert bowl[:0].exp_concavity == 0.25
+    assert Sum(wealth, bowl).exp_concavity is None
 
 
 def test_ties_go_to_the_first_piece_whatever_the_number_of_rounds() -> None:

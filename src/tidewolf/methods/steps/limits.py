@@ -86,7 +86,8 @@ def _restored(name: str, arrays: tuple[Any, ...]) -> Batch:
     kind = kinds[name]
     if kind is functions.Custom:
         raise ValueError(f"a {name} is none of the functions that were saved")
-    named = dict(zip((field.name for field in fields(kind)), arrays, strict=True))
+    names = [field.name for field in fields(kind)]  # what is younger than the file has a default
+    named = dict(zip(names[: len(arrays)], arrays, strict=True))
     if issubclass(kind, _OF_PARTS):
         named["parts"] = tuple(_restored(*pair) for pair in named["parts"])
     restored: Batch = kind(**named)
