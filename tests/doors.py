@@ -21,7 +21,17 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import tidewolf as tw
-from tidewolf import experiments, functions, learners, problems, projection, rivals, sets, testing
+from tidewolf import (
+    experiments,
+    functions,
+    learners,
+    networks,
+    problems,
+    projection,
+    rivals,
+    sets,
+    testing,
+)
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import ShortHorizon, TidewolfError
 from tidewolf.core.feedback import FirstOrder
@@ -179,6 +189,7 @@ def _comparison() -> tw.Comparison:
 def doors(folder: Path) -> Iterator[Door]:
     """All of them; files are written below `folder`."""
     yield from _sets()
+    yield from _networks()
     yield from _functions()
     yield from _learners()
     yield from _problems(folder)
@@ -267,6 +278,14 @@ def _networkx(edges: list[tuple[str, str]]) -> Any:
     import networkx
 
     return networkx.DiGraph(edges)
+
+
+def _networks() -> Iterator[Door]:
+    links = [("s", "a", 1.0, 2.0), ("s", "b", 1.0, 2.0), ("a", "t", 2.0, 1.0), ("b", "t", 1.0, 3.0)]
+    given = {"graph": links, "pairs": [("s", "t"), ("a", "t")], "k": 2}
+    yield Door("Tunnels", networks.Tunnels, given)
+    known = {"demands": [[1.0, 2.0]], "capacities": [1.0, 2.0, 3.0, 4.0]}
+    yield from _methods(networks.Tunnels(**given), known, but=("fields",))
 
 
 def _functions() -> Iterator[Door]:
@@ -461,6 +480,7 @@ def _problems(folder: Path) -> Iterator[Door]:
             "stream": _stream(2),
             "title": "",
             "labels": ("a", "b"),
+            "period": 2,
         },
     )
 

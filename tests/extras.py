@@ -52,6 +52,8 @@ NEEDS = {
     "test_front_doors.py::test_every_public_callable_has_a_door": "networkx",
     "test_front_doors.py::test_front_doors_show_no_foreign_exception_on_a_slice": "networkx",
     "test_graph_tools.py::test_every_network_of_the_zoo_is_read_alike_from_gml_and_csv": "networkx",
+    "test_networks.py::test_k_shortest_paths_agree_with_networkx": "networkx",
+    "test_networks.py::test_networkx_graphs": "networkx",
     "test_notebook.py": "nbclient",
     "test_orders.py::test_a_warm_basis_saves_all_exchanges_and_a_wrong_one_does_no_harm": "highspy",
     "test_orders.py::test_blocks_agree_with_networkx": "networkx",

@@ -37,6 +37,20 @@ LEARNERS: dict[str, Learner[Any]] = {
 }
 
 
+TOLD = tw.Ensemble(
+    tw.sets.Simplex(5), context=tw.context.Categories(3), advice=["a", tw.advice.Resolve()]
+)
+"""Whose decisions depend on what is known before a round."""
+ADVICE = RNG.dirichlet(np.ones(5), ROUNDS + 1) * RNG.choice(
+    [0.5, 1.0, 1.0, np.nan], (ROUNDS + 1, 1)
+)
+
+
+def tell(session: tw.Session[Any], t: int) -> Any:
+    """The decision of round t, with what is known before it."""
+    return session.play(time=60.0 * t, context=t % 3, advice={"a": ADVICE[t]})
+
+
 def observe(session: tw.Session[Any], t: int) -> None:
     session.observe(
         loss=tw.functions.Linear.one(COSTS[t]), constraint=tw.functions.Capacity.one(LIMITS[t])
@@ -44,9 +58,12 @@ def observe(session: tw.Session[Any], t: int) -> None:
 
 
 def uninterrupted(learner: Learner[Any], rounds: int = ROUNDS) -> list[bytes]:
-    """What a session in memory would save, before the first round and after each."""
+    """What a session in memory would save, before the first round and after each, once it is told
+    what is known of the next.
+    """
     session, saved = tw.Session(learner), []
     for t in range(rounds + 1):
+        tell(session, t)
         saved.append(learner.save(session.state))
         if t < rounds:
             observe(session, t)
@@ -60,19 +77,20 @@ def live(database: Path, learner: Learner[Any], expected: list[bytes], acknowled
         assert told <= session.rounds <= told + 1, (
             f"{told} observations were acknowledged, {session.rounds} are there"
         )
+        tell(session, session.rounds)
         assert learner.save(session.state) == expected[session.rounds], (
             f"other bits after {session.rounds} rounds"
         )
         line = os.open(acknowledged, os.O_WRONLY | os.O_APPEND)
         os.write(line, b"\n" * (session.rounds - told))
         for t in range(session.rounds, len(expected) - 1):
-            session.play()
+            tell(session, t)
             observe(session, t)
             os.write(line, b"\n")
 
 
 def main(database: Path, name: str, kills: int, seed: int) -> None:
-    learner, rng, busy = LEARNERS[name], random.Random(seed), 0
+    learner, rng, busy = {**LEARNERS, "Ensemble": TOLD}[name], random.Random(seed), 0
     expected, acknowledged, failed = (
         uninterrupted(learner),
         database.with_name("acknowledged"),

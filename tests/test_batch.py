@@ -1,4 +1,6 @@
-"""Rounds without feedback: played and counted, and nothing to the learner."""
+"""Streams: rounds without feedback are played and counted, and nothing to the learner; what is
+known before a round goes along.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,9 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf import learners, rivals
-from tidewolf.core.errors import WrongShape, WrongType
+from tidewolf.core.errors import TidewolfError, WrongShape, WrongType
 from tidewolf.core.feedback import Bandit
+from tidewolf.core.values import identity
 from tidewolf.functions import Affine, Linear, Unlimited
 from tidewolf.report.page import learner_notes
 from tidewolf.sets import Simplex
@@ -149,3 +152,116 @@ def test_without_constraints_every_learner_plays_as_under_one_that_never_binds(l
 def test_a_stream_of_no_functions_is_refused():
     with pytest.raises(WrongType, match="The losses of a stream are a batch of functions"):
         tw.Stream(None)
+
+
+# --- what is known before a round -----------------------------------------------------------------
+
+
+def informed_stream(seed=0):
+    """With times, contexts and two advisers, one of whom is silent in every third round."""
+    C, A = arrays(seed)
+    good, bad = np.random.default_rng(seed).dirichlet(np.ones(4), (2, T))
+    bad[::3, 1] = np.nan
+    return tw.Stream(
+        Linear(C),
+        Affine(A, A @ K.center + 0.1),
+        time=[f"2026-03-01T{t:02d}:00" for t in range(T)],
+        context=np.arange(T) % 5,
+        advice={"good": good, "bad": bad},
+    )
+
+
+def test_a_stream_says_what_is_known_before_each_round():
+    stream = informed_stream()
+    first = tw.Known(time="2026-03-01").time
+    for t in range(T):
+        known = stream.known(t)
+        assert (known.time, known.context) == (first + 3600.0 * t, t % 5)
+        assert known.advice["good"].tobytes() == stream.advice["good"][t].tobytes()
+        assert set(known.advice) == ({"good"} if t % 3 == 0 else {"good", "bad"})
+        assert known == tw.Known(*known)
+    C, A = arrays(0)
+    plain = tw.Stream(Linear(C), Affine(A, np.ones(T)))
+    assert plain.known(3) is None
+    for t in (-1, T, 1.5, None, "0"):
+        with pytest.raises(TidewolfError):
+            stream.known(t)
+
+
+@given(start=st.integers(0, T), stop=st.integers(0, T))
+@settings(max_examples=30)
+def test_what_is_known_is_cut_with_the_stream(start, stop):
+    stream = informed_stream()
+    part = stream[start:stop]
+    assert [part.known(t) for t in range(len(part))] == [
+        stream.known(t) for t in range(start, max(start, stop))
+    ]
+    assert stream == informed_stream()
+    assert hash(stream) == hash(informed_stream())
+    assert (part == stream) == (len(part) == T)
+
+
+@pytest.mark.parametrize("name", ["time", "context", "advice"])
+def test_what_is_known_makes_a_stream_another(name):
+    whole = informed_stream()
+    fields = whole.fields()
+    without = tw.Stream(**{**fields, name: None})
+    assert without != whole
+    assert identity(without) != identity(whole)
+    assert "good" in repr(whole)
+
+
+def test_what_nobody_knows_is_no_knowledge():
+    C, A = arrays(0)
+    nothing = np.full(T, np.nan)
+    stream = tw.Stream(
+        Linear(C),
+        Affine(A, np.ones(T)),
+        time=nothing,
+        context=np.full((T, 2), np.nan),
+        advice={"silent": np.full((T, 4), np.nan)},
+    )
+    assert [stream.known(t) for t in range(T)] == [None] * T
+    rows = np.tile([0.25, 0.75], (T, 1))
+    rows[2, 0] = np.nan
+    stream = tw.Stream(Linear(C), Affine(A, np.ones(T)), context=rows)
+    assert stream.known(2) is None
+    assert stream.known(3).context.tolist() == [0.25, 0.75]
+    half = np.arange(T) + 0.5
+    assert tw.Stream(Linear(C), Affine(A, np.ones(T)), context=half).known(2).context == 2.5
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("time", np.arange(T - 1.0)),
+        ("time", np.zeros((T, 1))),
+        ("time", 3.0),
+        ("time", ["noon"] * T),
+        ("time", [object()] * T),
+        ("context", np.zeros(T + 1)),
+        ("context", np.zeros((T, 2, 2))),
+        ("context", ["night"] * T),
+        ("context", 1),
+        ("advice", np.zeros((T, 4))),
+        ("advice", {"a": np.zeros((T, 3))}),
+        ("advice", {"a": np.zeros((T - 1, 4))}),
+        ("advice", {"a": np.zeros(4)}),
+        ("advice", {"a": None}),
+        ("advice", {1: np.zeros((T, 4))}),
+        ("advice", {"a": np.ma.masked_all((T, 4))}),
+    ],
+)
+def test_knowledge_that_does_not_fit_a_stream_is_refused(name, value):
+    C, A = arrays(0)
+    with pytest.raises(TidewolfError):
+        tw.Stream(Linear(C), Affine(A, np.ones(T)), **{name: value})
+
+
+@each_learner
+def test_learners_that_have_no_use_for_knowledge_play_the_same_bits(learner):
+    stream = informed_stream(1)
+    plain = tw.Stream(stream.losses, stream.constraints)
+    for known, unknown in zip(tw.play(learner, stream), tw.play(learner, plain), strict=True):
+        assert known.x.tobytes() == unknown.x.tobytes()
+        assert known.state.calls == unknown.state.calls

@@ -20,7 +20,8 @@ from tidewolf.core.oracle import Answer
 from tidewolf.evaluation import certificate
 from tidewolf.evaluation.certificate import SAMPLE, Certificate, CertificateCheck
 from tidewolf.functions import Affine, Capacity, Custom, Linear
-from tidewolf.learners import lyapunov_descent, primal_dual
+from tidewolf.learners import primal_dual
+from tidewolf.methods import descent
 from tidewolf.methods.base import Bound
 from tidewolf.methods.steps import adagrad, saddle
 from tidewolf.problems.adversarial import COMMON
@@ -200,7 +201,7 @@ def failures(learner: Any, hostile: tw.Stream) -> str:
 def test_a_step_of_the_wrong_sign_breaks_the_regret_bound(kind, monkeypatch):
     K, T = Simplex(6), 1500
     monkeypatch.setattr(primal_dual, "saddle_step", uphill)
-    monkeypatch.setattr(lyapunov_descent, "descend", climb)
+    monkeypatch.setattr(descent, "descend", climb)
     for name in ("PrimalDual", "LyapunovDescent"):
         assert "the regret is within its measured bound: " in failures(
             made(name, K, T), stream(kind, K, T)
@@ -406,12 +407,10 @@ def test_printing_a_run_shows_a_table_and_a_vacuous_bound_is_called_so():
     K = Simplex(4)
     run = tw.run(tw.PrimalDual(K, horizon=100), stream("opposing", K, 100))
     lines = str(run).splitlines()
-    head = next(line for line in lines if "measured" in line)
-    assert head.split() == ["measured", "measured", "bound", "promise", "bound/trivial"]
-    regret, violation = (
-        next(line for line in lines if line.strip().startswith(what))
-        for what in ("regret ", "violation ")
-    )
+    head = next(i for i, line in enumerate(lines) if "measured" in line)
+    assert lines[head].split() == ["measured", "measured", "bound", "promise", "bound/trivial"]
+    regret, violation = lines[head + 1 : head + 3]
+    assert [line.split()[0] for line in (regret, violation)] == ["regret", "violation"]
     assert len(regret) <= len(violation)
     assert violation.endswith(" vacuous")
     assert (
@@ -436,6 +435,7 @@ def test_the_summary_of_a_certificate_is_plain_data():
         "checks",
         "promise",
         "trivial",
+        "guards",
     ]
     assert (summary["membership"], summary["holds"], summary["failures"]) == (True, True, [])
     assert summary["checks"]["calls"]["allowed"] == 1e-6

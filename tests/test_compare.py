@@ -31,7 +31,14 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.evaluation.compare import Step
-from tidewolf.evaluation.comparison import Entry, Venue, cells
+from tidewolf.evaluation.comparison import (
+    TABLES,
+    Entry,
+    Venue,
+    applying,
+    standing_cells,
+    standing_name,
+)
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
 from tidewolf.evaluation.run import RunProgress
 from tidewolf.functions import Capacity, Linear
@@ -506,10 +513,13 @@ def test_the_page_stands_alone_and_says_every_standing(compared):
     assert not any(f"<{tag}" in text for tag in ("link", "img", "iframe"))
     assert text.count("<figure ") == 1
     points = sum(len(standing.points) for standing in compared.standings())
-    assert text.count("<tr>") == 1 + len(compared.standings()) + 1 + points
+    assert text.count("<tr>") == 2 * (1 + len(compared.standings())) + 1 + points
     assert "seeds 0, 1" in text
     for standing in compared.standings():
-        assert all(escape(part) in text for cell in cells(standing) for part in cell.split(" to "))
+        assert escape(standing_name(standing)) in text
+        for column in (column for _, columns in TABLES for column in applying(columns, [standing])):
+            (cell,) = standing_cells(column, [standing])
+            assert all(escape(part) in text for part in (column.title, *cell.split(" to ")))
 
 
 def test_nothing_given_becomes_markup():

@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from killed import COSTS, LEARNERS, LIMITS, observe, uninterrupted
+from killed import ADVICE, COSTS, LEARNERS, LIMITS, TOLD, observe, tell, uninterrupted
 from tidewolf.core.errors import (
     BrokenFile,
     CheckpointError,
@@ -37,6 +37,7 @@ from tidewolf.core.errors import (
 from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation
 from tidewolf.durable import Journal
 from tidewolf.durable.feedback import decode, encode
+from tidewolf.durable.known import decode_known, encode_known
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, Quadratic
 
 ROUNDS = 30
@@ -118,7 +119,7 @@ def test_closed_or_killed_it_goes_on_bit_for_bit(name, stops, snapshot_every, ke
         session.close()
 
 
-@every_learner
+@pytest.mark.parametrize("name", [*LEARNERS, "Ensemble"])
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.soak)])
 def test_killed_at_any_instruction_it_loses_nothing_acknowledged(name, seed, tmp_path):
     script, database, kills = (
@@ -130,7 +131,8 @@ def test_killed_at_any_instruction_it_loses_nothing_acknowledged(name, seed, tmp
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= kills // 4
-    with tw.Session.open(database, LEARNERS[name], read_only=True) as session:
+    learner = {**LEARNERS, "Ensemble": TOLD}[name]
+    with tw.Session.open(database, learner, read_only=True) as session:
         assert sum(seen.rounds for seen in session.history()) == session.rounds == len(COSTS)
 
 
@@ -752,3 +754,206 @@ def test_bad_arguments_are_refused_before_a_file_is_made(tmp_path):
     with pytest.raises(InvalidInput, match=r"snapshot_every must be at least 1, not 0\."):
         tw.Session.open(tmp_path / "session.db", LEARNER, snapshot_every=0)
     assert os.listdir(tmp_path) == []
+
+
+# --- what is known before a round -----------------------------------------------------------------
+
+
+@settings(max_examples=10)
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.booleans(), st.booleans()), max_size=5),
+    st.integers(1, 14),
+    st.booleans(),
+)
+def test_killed_between_decision_and_observation_it_decides_the_same(stops, every, history):
+    """Stopped before it was told of a round, or once it was: it goes on bit for bit."""
+    how = {"snapshot_every": every, "keep_history": history}
+    expected = uninterrupted(TOLD, 12)
+    with tempfile.TemporaryDirectory(dir=MEMORY) as place:
+        path = Path(place) / "session.db"
+        session = tw.Session.open(path, TOLD, **how)
+        for t in range(12):
+            x = None
+            for moment in (False, True):
+                for at, killed, told in sorted(stops):
+                    if (at, told) == (t, moment):
+                        copy = as_if_killed(path) if killed else path
+                        session.close()
+                        path = copy
+                        session = tw.Session.open(path, TOLD, **how)
+                if x is not None:
+                    assert session.play().tobytes() == x.tobytes()
+                x = tell(session, t)
+                assert saved(session) == expected[t]
+            observe(session, t)
+        session.close()
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[2])
+import tidewolf as tw
+from killed import TOLD, observe, tell
+session = tw.Session.open(sys.argv[1], TOLD)
+for t in range(3):
+    tell(session, t)
+    observe(session, t)
+print(tell(session, 3).tobytes().hex(), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_was_known_is_kept_before_the_decision_is_answered(tmp_path):
+    path = tmp_path / "session.db"
+    command = [sys.executable, "-c", KILLED, path, Path(__file__).parent]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == -9, done.stderr
+    with tw.Session.open(path, TOLD, read_only=True) as session:
+        assert session.play().tobytes().hex() == done.stdout.strip()
+        with pytest.raises(CheckpointError, match="was opened to look"):
+            session.play(context=1)
+    with tw.Session.open(path, TOLD) as session:
+        assert session.rounds == 3
+        with pytest.raises(InvalidInput, match="Round 3 was decided when something else was known"):
+            session.play(context=1)
+        assert tell(session, 3).tobytes().hex() == done.stdout.strip()
+        assert saved(session) == uninterrupted(TOLD, 3)[3]
+        observe(session, 3)
+        tell(session, 4)
+        assert saved(session) == uninterrupted(TOLD, 4)[4]
+    db = sqlite3.connect(path)
+    assert [known is None for (known,) in db.execute("SELECT known FROM observations")] == [
+        False
+    ] * 4
+    db.close()
+
+
+LOSS, LIMIT = Linear.one(COSTS[0]), Capacity.one(LIMITS[0])
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        tw.Known(),
+        tw.Known(time="2026-03-01T12:00:00.123456"),
+        tw.Known(context=3),
+        tw.Known(context=2.5),
+        tw.Known(context="night"),
+        tw.Known(context=[0.25, 0.75]),
+        tw.Known(advice={}),
+        tw.Known(advice={"a": ADVICE[0], "b": np.eye(3)[:2]}),
+        tw.Known(forecast=(LOSS, LIMIT)),
+        tw.Known(forecast=(LOSS, None)),
+        tw.Known(1.0, 2, {"a": [1.0]}, (Chain((LOSS, LOSS))[:1], LIMIT), ("SEA > DEN", 3)),
+    ],
+)
+def test_what_is_known_comes_back(known):
+    again = decode_known(encode_known(known), np.zeros(1))
+    assert again == known
+    assert again.identity == known.identity
+    assert encode_known(again) == encode_known(known)
+
+
+def test_a_forecast_of_ones_own_is_refused_where_it_would_have_to_be_kept(tmp_path):
+    mine = Custom.one(lambda x: x @ x, lambda x: 2 * x, 5)
+    with tw.Session.open(tmp_path / "session.db", TOLD) as session:
+        with pytest.raises(NotSupported, match="a Custom cannot be kept so"):
+            session.play(forecast=(mine, None))
+        tell(session, 0)
+        assert saved(session) == uninterrupted(TOLD, 0)[0]
+
+
+TAMPERED_PENDING = {
+    "known": (
+        "UPDATE pending SET known = zeroblob(200)",
+        BrokenFile,
+        "does not match its checksum",
+    ),
+    "text": ("UPDATE pending SET known = 'text'", BrokenFile, "does not match its checksum"),
+    "number": ("UPDATE pending SET known = 3", BrokenFile, "does not match its checksum"),
+    "short": ("UPDATE pending SET known = zeroblob(3)", BrokenFile, "does not match its checksum"),
+    "round": ("UPDATE pending SET round = 5", BrokenFile, "does not match its checksum"),
+    "decision": ("UPDATE pending SET decision = zeroblob(3)", NewerFormat, "observed late"),
+    "two": ("INSERT INTO pending SELECT 9, known, decision FROM pending", NewerFormat, "late"),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERED_PENDING)
+def test_tampered_knowledge_is_refused(name, tmp_path):
+    statement, error, sentence = TAMPERED_PENDING[name]
+    path = tmp_path / "session.db"
+    with tw.Session.open(path, TOLD) as session:
+        observe(session, 0)
+        tell(session, 1)
+    changed(path, statement)
+    with pytest.raises(error, match=sentence):
+        tw.Session.open(path, TOLD)
+
+
+def test_knowledge_of_another_moment_is_refused(tmp_path):
+    """What was known before round 1, copied to before round 2."""
+    path = tmp_path / "session.db"
+    with tw.Session.open(path, TOLD) as session:
+        tell(session, 0)
+        db = sqlite3.connect(path)
+        (known,) = db.execute("SELECT known FROM pending").fetchone()
+        db.close()
+        observe(session, 0)
+    changed(path, "INSERT INTO pending VALUES (2, ?, NULL)", (known,))
+    with pytest.raises(BrokenFile, match="does not match its checksum"):
+        tw.Session.open(path, TOLD)
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_an_interrupt_tells_where_it_was_kept(after, tmp_path, monkeypatch):
+    require = Journal._require_in_place
+    calls = []
+
+    def interrupted(self):
+        calls.append(0)
+        if len(calls) == 1 + after:
+            raise KeyboardInterrupt
+        require(self)
+
+    path = tmp_path / "session.db"
+    with tw.Session.open(path, TOLD) as session:
+        observe(session, 0)
+        x = session.play()
+        with monkeypatch.context() as patch:
+            patch.setattr(Journal, "_require_in_place", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                session.play(context=1)
+        told = session.play()
+        assert (told.tobytes() != x.tobytes()) or not after
+        killed = as_if_killed(path)
+        with tw.Session.open(killed, TOLD) as other:
+            assert other.play().tobytes() == told.tobytes()
+        assert (
+            session.play(context=1).tobytes()
+            == tw.Session.open(killed, TOLD).play(context=1).tobytes()
+        )
+
+
+def test_a_full_disk_refuses_what_is_known_and_nothing_else(tmp_path):
+    path, limits = tmp_path / "session.db", resource.getrlimit(resource.RLIMIT_FSIZE)
+    session = tw.Session.open(path, TOLD)
+    observe(session, 0)
+    x = session.play()
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
+        with pytest.raises(CheckpointError, match="was not kept in .* mend that and play again"):
+            session.play(forecast=(Linear.one(COSTS[0]), None), advice={"b": np.ones(5)})
+            for t in range(60):
+                session.observe(costs=COSTS[t])
+                session.play(forecast=(LOSS, None), context=t % 3)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert x.shape == (5,)
+    rounds, before = session.rounds, saved(session)
+    assert rounds > 1
+    with tw.Session.open(as_if_killed(path), TOLD) as other:
+        assert saved(other) == before
+    session.play(context=1)
+    session.close()
+    with tw.Session.open(path, TOLD) as other:
+        assert saved(other) == saved(session)

@@ -321,6 +321,32 @@ def function(name: str, **parts: Any) -> tuple[str, SavedRecord]:
     return name, SavedRecord.of(parts)
 
 
+def knowledge(**parts):
+    return checkpoint.packed(("Known", checkpoint.SavedRecord.of(parts)))
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        b"a forecast",
+        b"",
+        checkpoint.packed(("Known", 3)),
+        checkpoint.packed(("FirstOrder", checkpoint.SavedRecord.of({}))),
+        knowledge(time="noon"),
+        knowledge(time=float("nan")),
+        knowledge(advice=3),
+        knowledge(advice=(("a", "text"),)),
+        knowledge(forecast=(1, 2)),
+        knowledge(context=((1.0,), (2.0, 3.0))),
+    ],
+)
+def test_hand_made_knowledge_is_refused(known, place):
+    path = unclosed(place)
+    rewritten(path, known=known)
+    with pytest.raises(BrokenFile, match="holds what no LyapunovDescent observes"):
+        tw.Session.open(path, LEARNER, read_only=True)
+
+
 @pytest.mark.parametrize(
     "loss",
     [
@@ -344,7 +370,7 @@ def test_hand_made_functions_are_refused(loss, place):
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"known": b"a forecast"}, "holds rounds that were observed late, or with what was known"),
+        ({"known": knowledge(weather=1)}, "'weather' was known before a round, which this"),
         ({"played": b""}, "holds rounds that were observed late, or with what was known"),
         ({"round": 2}, "Round 2 was observed out of order"),
         ({"feedback": sums(per_limit=1)}, "A FirstOrder with 'per_limit' was observed, which this"),

@@ -384,6 +384,7 @@ def test_a_flow_with_rounding_still_splits():
 def three_ways(K: FlowPolytope, monkeypatch) -> list[HullProjection]:
     """The dense inverse, the sparse factor, and conjugate gradients."""
     ways = []
+    monkeypatch.setattr(laplacian, "PART_NODES", 0)
     for dense_nodes, entries in ((10**6, 0), (0, 10**9), (0, 0)):
         monkeypatch.setattr(laplacian, "DENSE_NODES", dense_nodes)
         monkeypatch.setattr(laplacian, "FACTOR_ENTRIES", entries)

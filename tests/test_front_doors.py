@@ -23,6 +23,7 @@ PARTS = (
     "experiments",
     "functions",
     "learners",
+    "networks",
     "problems",
     "projection",
     "rivals",
@@ -33,8 +34,8 @@ PARTS = (
 RECORDS = {
     # what tidewolf gives, and nobody makes
     "Certificate", "Comparator", "Intervals", "Rates", "Run",
-    "Projected", "Halfspaces", "LinearDescription", "Graph", "Table", "ActiveSet", "Comparison",
-    "RunFolder",
+    "Projected", "Halfspaces", "LinearDescription", "Factors", "Tunnel", "Graph", "Table",
+    "ActiveSet", "Comparison", "RunFolder",
     "Builder", "Batch", "Compiled", "ConvexSet", "CostlyMembership", "LinearTotal",
     "PiecewiseLinear", "Polyhedral", "Projectable",
     "Relaxable",  # abstract

@@ -33,7 +33,8 @@ from tidewolf.core.feedback import FirstOrder, first_order, require_first_order
 from tidewolf.core.values import identity
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.hindsight.best_point import BestPoint
-from tidewolf.learners import LyapunovDescent, LyapunovFrankWolfe, lyapunov_descent
+from tidewolf.learners import LyapunovDescent, LyapunovFrankWolfe
+from tidewolf.methods import descent
 from tidewolf.methods.base import Bound, Learner
 from tidewolf.methods.steps import lyapunov
 from tidewolf.methods.steps.saddle import HOPELESS
@@ -633,16 +634,16 @@ def beyond_somewhere() -> set[str]:
 
 
 def up_the_gradient(patch):
-    right = lyapunov_descent.descend
-    patch.setattr(lyapunov_descent, "descend", lambda y, g, *rest: right(y, -g, *rest))
+    right = descent.descend
+    patch.setattr(descent, "descend", lambda y, g, *rest: right(y, -g, *rest))
 
 
 def distances_forgotten(patch):
-    patch.setattr(lyapunov_descent, "inner", lambda a, b: 0.0)
+    patch.setattr(descent, "inner", lambda a, b: 0.0)
 
 
 def companions_back_at_the_center(patch):
-    patch.setattr(lyapunov_descent, "into_ball", lambda y, center, radius: center + 0.0 * y)
+    patch.setattr(descent, "into_ball", lambda y, center, radius: center + 0.0 * y)
 
 
 MISTAKES = [up_the_gradient, distances_forgotten, companions_back_at_the_center]
@@ -1166,6 +1167,55 @@ class Hoards(Walker):
         return super().close(state, total, t)._replace(extra=frozen(np.append(state.extra, [t, t])))
 
 
+class CountsWhatItIsTold(Walker):
+    def informed(self, state, known):
+        return state._replace(t=state.t + 1)
+
+
+class FollowsAdviceOutside(Walker):
+    def informed(self, state, known):
+        return state._replace(x=frozen(2.0 * known.advice["nobody"]))
+
+
+class ForgetsWhatWasKnown(Walker):
+    """It keeps the point that was advised beside its state, where no file finds it."""
+
+    points: ClassVar[dict[int, Any]] = {}
+
+    def informed(self, state, known):
+        self.points[id(self), state.t] = frozen(self.K.lmo(np.arange(3.0) - state.t))
+        return state._replace(extra=True)
+
+    def act(self, state):
+        return self.points.pop((id(self), state.t), state.x) if state.extra else state.x
+
+
+class WritesWhatIsKnownIntoTheOldState(Walker):
+    def informed(self, state, known):
+        state.open.flags.writeable = True
+        state.open[0] += 1e-3
+        state.open.flags.writeable = False
+        return state
+
+
+class GoesOnWithNothing(Walker):
+    def informed(self, state, known):
+        return None if state.t else state
+
+
+class RemembersOnTheSide(Walker):
+    """It seems to have no use for what is known, and has one."""
+
+    late: ClassVar[set[int]] = set()
+
+    def informed(self, state, known):
+        self.late.update({id(self)} if known.time > 72000.0 else ())
+        return state
+
+    def close(self, state, total, t):
+        return super().close(state, -total if id(self) in self.late else total, t)
+
+
 @dataclass(frozen=True)
 class ComparesByTuple(Walker):
     pass
@@ -1294,6 +1344,19 @@ BROKEN = {
     Hoards: (
         r"a saved state does not grow with the rounds, but for those of an open block: it has up "
         r"to \d+ bytes in the first"
+    ),
+    CountsWhatItIsTold: r"what is known before a round .*: informed takes the round from 0 to 1\.",
+    FollowsAdviceOutside: r"what is known before a round .*: in round 0 it is .*, with excess",
+    ForgetsWhatWasKnown: (
+        r"what is known before a round .*: (what load\(save\(informed\)\) plays|act.*) is not the "
+        r"point of"
+    ),
+    WritesWhatIsKnownIntoTheOldState: (
+        r"what is known before a round .*: informed changed the state of round 0\."
+    ),
+    GoesOnWithNothing: r"what is known before a round .*: informed gives a NoneType\.",
+    RemembersOnTheSide: (
+        r"what is known before a round .*: told what it has no use for, \[.*\] is played in place"
     ),
     ComparesByTuple: (
         r"it prints and compares as what it is: it does not compare arrays by content; declare the "

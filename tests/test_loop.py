@@ -293,3 +293,141 @@ def test_bad_feedback_is_refused_with_a_sentence(spoilt, error, sentence):
         learner.update(learner.start(), good._replace(**spoilt))
     with pytest.raises(WrongType, match=r"FirstOrder feedback is due, not Stream\."):
         learner.update(learner.start(), STREAM)
+
+
+# --- what is known before a round -----------------------------------------------------------------
+
+
+class Spied(NamedTuple):
+    t: int = 0
+    calls: int = 0
+    distance: float = 0.0
+    advised: Any = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Obedient(Learner[Spied]):
+    """Plays what it is advised, a round at a time, and writes down what happens in which order."""
+
+    needs: ClassVar[Any] = FirstOrder
+    state_type: ClassVar = Spied
+    diary: ClassVar[list[Any]] = []
+
+    K: Any
+
+    def start(self):
+        return Spied()
+
+    def informed(self, state, known):
+        self.diary.append(("known", state.t, known.time))
+        return state._replace(advised=known.advice["oracle"])
+
+    def act(self, state, known=None):
+        self.diary.append(("act", state.t))
+        return self.K.center if state.advised is None else state.advised
+
+    def rounds_left(self, state):
+        return 1
+
+    def update(self, state, seen):
+        self.diary.append(("update", state.t))
+        return Spied(state.t + 1)
+
+    def bound(self, record):
+        return Bound(None, None, "Nothing is promised.")
+
+    @classmethod
+    def examples(cls, K, horizon):
+        return (cls(K),)
+
+
+class Watched(Linear):
+    """Losses that write down when they are shown."""
+
+    def view(self, rounds):
+        Obedient.diary.append(("shown", rounds.start))
+        return super().view(rounds)
+
+
+def spied(mask=None):
+    rng = np.random.default_rng(3)
+    points = rng.dirichlet(np.ones(4), 9)
+    losses, limits = Watched(rng.standard_normal((9, 4))), Capacity(np.ones((9, 4)))
+    return points, tw.Stream(
+        losses, limits, mask, time=np.arange(9.0) + 100.0, advice={"oracle": points}
+    )
+
+
+def test_what_is_known_of_a_round_is_said_before_anything_of_it_is_shown():
+    learner = Obedient(Simplex(4))
+    points, stream = spied()
+    learner.diary.clear()
+    decisions = np.array([played.x for played in tw.play(learner, stream)])
+    assert decisions.tobytes() == points.tobytes()
+    said = list(learner.diary)
+    for t in range(9):
+        mine = [entry[0] for entry in said if entry[1] == t]
+        assert mine == ["known", "act", "shown", "update"]
+        assert said.index(("known", t, 100.0 + t)) < said.index(("shown", t))
+        if t:
+            assert said.index(("update", t - 1)) < said.index(("known", t, 100.0 + t))
+
+
+def test_a_run_plays_what_is_advised_for_each_round():
+    points, stream = spied()
+    run = tw.run(Obedient(Simplex(4)), stream)
+    np.testing.assert_allclose(run.losses, stream.losses.values_at(points))
+
+
+def test_rounds_that_are_not_seen_are_played_with_what_is_known_of_them():
+    learner = Obedient(Simplex(4))
+    mask = np.array([True, False, False, True, True, False, True, True, False])
+    points, stream = spied(mask)
+    played = list(tw.play(learner, stream))
+    assert np.array([one.x for one in played]).tobytes() == points.tobytes()
+    assert played[-1].state.t == mask.sum()
+
+
+def test_a_run_in_two_parts_knows_the_same():
+    learner = Obedient(Simplex(4))
+    points, stream = spied()
+    first = list(tw.play(learner, stream[:4]))
+    rest = list(tw.play(learner, stream[4:], first[-1].state))
+    assert np.array([one.x for one in first + rest]).tobytes() == points.tobytes()
+
+
+def test_a_learner_of_ones_own_need_not_speak_of_what_is_known():
+    """`act(self, state)` is enough: what is known is taken in before."""
+    learner = Listener(Simplex(4))
+    known = tw.Known(time=3.0)
+    assert learner.act(learner.start(), known) is learner.act(learner.start())
+    assert learner.acts(learner.start(), 2, known=known).shape == (2, 4)
+    state = learner.start()
+    assert learner.informed(state, known) is state
+    assert (learner.members(state), learner.solves(state)) == ((), 0)
+    assert learner.reads(STREAM.losses) is FirstOrder
+    for bad in (3.0, (3.0, None, None, None, None), {"time": 3.0}, None):
+        with pytest.raises(WrongType, match="What is known before a round is a Known"):
+            learner.informed(state, bad)
+    for bad in (3.0, "now"):
+        with pytest.raises(WrongType, match="is a Known"):
+            learner.act(state, bad)
+    for ask in (learner.informed, learner.act):
+        with pytest.raises(WrongType, match="goes on from a state of its own"):
+            ask((), known)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Reader(Listener):
+    """Reads the functions of curved losses, gradients of others."""
+
+    def reads(self, losses):
+        return FirstOrder if isinstance(losses, Linear) else FullInformation
+
+
+def test_a_learner_is_told_what_it_reads_of_such_losses():
+    learner = Reader(Simplex(4))
+    curved = Quadratic(np.tile(np.eye(4), (6, 1, 1)), np.zeros((6, 4)))
+    for losses, kind in ((STREAM.losses[:6], FirstOrder), (curved, FullInformation)):
+        list(tw.play(learner, tw.Stream(losses, STREAM.constraints[:6])))
+        assert [type(seen) for seen in learner.heard] == [kind] * 2

@@ -86,7 +86,7 @@ def test_every_number_is_explained_and_plain(run: tw.Run) -> None:
     for metric in METRICS:
         assert metric.about.endswith("."), metric.key
         json.dumps(metric.value(run), allow_nan=False)
-    assert [metric.key for metric in metrics.table_metrics()][-1] == "seconds"
+    assert [metric.key for metric in metrics.table_metrics([run])][-1] == "seconds"
 
 
 def test_the_summary_says_what_each_number_is() -> None:

@@ -234,13 +234,37 @@ def test_all_ways_to_project_agree(monkeypatch):
         np.random.default_rng(0).standard_normal((4, *random_multi_flow(2, 6, 8, 4).shape)),
         [],
     )
-    for nodes, entries in ((10**6, 0), (0, 10**9), (0, 0)):
+    methods = []
+    for nodes, part, entries in ((10**6, 0, 0), (0, 10**6, 0), (0, 0, 10**9), (0, 0, 0)):
         monkeypatch.setattr(laplacian, "DENSE_NODES", nodes)
+        monkeypatch.setattr(laplacian, "PART_NODES", part)
         monkeypatch.setattr(laplacian, "FACTOR_ENTRIES", entries)
         K = random_multi_flow(2, 6, 8, 4)
         found.append([K.tangent(direction) for direction in d])
+        methods.append(K._hull.method)
+    assert methods == [
+        "dense inverse",
+        "dense inverse of each part",
+        "sparse factor",
+        "conjugate gradients",
+    ]
     np.testing.assert_allclose(found[1], found[0], atol=1e-12)
-    np.testing.assert_allclose(found[2], found[0], atol=1e-10)
+    np.testing.assert_allclose(found[2], found[0], atol=1e-12)
+    np.testing.assert_allclose(found[3], found[0], atol=1e-10)
+
+
+def test_parts_without_a_demand_are_projected_to_nothing(monkeypatch):
+    from tidewolf.sets.graphs import laplacian
+
+    monkeypatch.setattr(laplacian, "DENSE_NODES", 0)
+    links = [("s", "a"), ("s", "b"), ("a", "t"), ("b", "t")]
+    K = MultiFlow.from_edges(links, [("s", "t", 0.0), ("s", "t", 1.0), ("s", "t", 0.0)])
+    d = np.arange(12.0) ** 2
+    assert K._hull.method == "dense inverse of each part"
+    expected = MultiFlow.from_edges(links, [("s", "t", 1.0)]).tangent(d[4:8])
+    np.testing.assert_allclose(K.tangent(d), [0.0] * 4 + [*expected] + [0.0] * 4, atol=1e-12)
+    nothing = MultiFlow.from_edges(links, [("s", "t", 0.0)])
+    assert not nothing.tangent(d[:4]).any()
 
 
 # --- links ----------------------------------------------------------------------------------------

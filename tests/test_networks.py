@@ -107,7 +107,8 @@ def test_it_is_a_value():
 
 
 def test_networkx_graphs():
-    networkx = pytest.importorskip("networkx")
+    import networkx
+
     graph = networkx.Graph()
     graph.add_edge("s", "a", weight=2.0, capacity=7.0)
     graph.add_edge("a", "t", length=1.0, weight=9.0, capacity=3.0)
@@ -122,7 +123,8 @@ def test_networkx_graphs():
 
 
 def test_k_shortest_paths_agree_with_networkx():
-    networkx = pytest.importorskip("networkx")
+    import networkx
+
     rng = np.random.default_rng(0)
     graph = networkx.gnp_random_graph(20, 0.2, seed=3, directed=True)
     for _, _, said in graph.edges(data=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,15 @@ from scipy.optimize import linprog
 from tidewolf import problems
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, WrongShape
+from tidewolf.core.unlimited import Unlimited
 from tidewolf.functions.linear import Linear
 from tidewolf.hindsight.best import best_in_hindsight
+from tidewolf.networks import Tunnels
 from tidewolf.problems import graphs
 from tidewolf.problems.adversarial import KINDS
 from tidewolf.problems.base import Problem
 from tidewolf.problems.data import data_folder
+from tidewolf.problems.meta import COUNTED
 from tidewolf.problems.routing import MARGIN, SCALE, kilometres
 from tidewolf.sets import Box, L2Ball, Simplex, Translated
 from tidewolf.sets.graph_tools import away, shortest
@@ -282,7 +286,35 @@ def test_carbon_anchors():
 
 
 @needs_records
-@pytest.mark.parametrize("name", ["abilene", "freeway", "carbon"])
+def test_meta_anchors():
+    problem = problems.meta()
+    losses, counted = problem.stream.losses, problem.stream.losses[COUNTED]
+    assert (len(problem), problem.shape, problem.period) == (10_000, (36,), None)
+    assert len(counted) == 2500
+    assert round(float(counted.values(problem.K.center).mean()), 3) == 1.400
+    assert isinstance(problem.stream.constraints, Unlimited)
+    # the best split of a round has a loss of 1
+    for t in range(0, 10_000, 1000):
+        loads = losses.incidence * losses.demands[t, losses.pairs] / losses.capacities[:, None]
+        rows = np.hstack([loads, -np.ones((12, 1))])
+        sums = np.hstack([np.kron(np.eye(12), np.ones(3)), np.zeros((12, 1))])
+        best = linprog(np.eye(37)[36], rows, np.zeros(12), sums, np.ones(12))
+        assert best.fun == pytest.approx(1.0, abs=1e-5)
+        assert losses[t : t + 1].values(best.x[:36])[0] == pytest.approx(1.0, abs=1e-5)
+
+
+@needs_records
+def test_meta_has_the_three_shortest_paths_of_every_pair():
+    problem, ends = problems.meta(rounds=3), list(permutations(range(4), 2))
+    tunnels = Tunnels(ends, ends)
+    assert problem.labels == tunnels.names
+    assert tunnels.splits == problem.K
+    losses = tunnels.max_utilization(problem.stream.losses.demands, np.full(12, 1e4))
+    np.testing.assert_array_equal(losses.incidence.toarray(), problem.stream.losses.incidence)
+
+
+@needs_records
+@pytest.mark.parametrize("name", ["abilene", "freeway", "carbon", "meta"])
 def test_records_are_cut_at_the_front_and_ignore_the_seed(name):
     build = problems.named(name)
     assert build(rounds=24, seed=7).stream == build().stream[:24]
@@ -339,7 +371,7 @@ def test_an_unknown_name_lists_the_known_ones_and_the_nearest():
         ),
     ):
         problems.named("rooting")
-    with pytest.raises(InvalidInput, match=r"carbon, geant, uunet, zoo\.$"):
+    with pytest.raises(InvalidInput, match=r"carbon, geant, uunet, zoo, meta, pairs\.$"):
         problems.named("xyz")
 
 

@@ -12,6 +12,7 @@ import pytest
 import tidewolf as tw
 
 PARTS = (
+    "advice",
     "experiments",
     "functions",
     "learners",

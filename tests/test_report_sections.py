@@ -255,13 +255,15 @@ def test_a_comparison_shows_itself_in_notebooks():
 
 def test_a_run_is_a_data_frame(run):
     frame = run.to_pandas()
-    assert list(frame.columns) == ["loss", "violation", "calls", "distance", "regret"]
+    numbers = ["loss", "violation", "calls", "distance", "churn", "solves"]
+    assert list(frame.columns) == [*numbers, "regret"]
     assert len(frame) == 150
     assert frame["regret"].iloc[-1] == pytest.approx(run.regret[1], abs=1e-6)
     assert frame["calls"].sum() == run.oracle_calls
+    assert frame["churn"].tolist() == run.churn.tolist()
     infeasible = tw.problems.routing(rounds=60, feasible=False)
     frame = tw.run(tw.LyapunovDescent(infeasible.K, horizon=60), infeasible.stream).to_pandas()
-    assert list(frame.columns) == ["loss", "violation", "calls", "distance"]
+    assert list(frame.columns) == numbers
 
 
 def test_matrices_and_several_runs_have_pages():

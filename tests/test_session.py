@@ -7,6 +7,7 @@ from __future__ import annotations
 import doctest
 import inspect
 import os
+import pickle
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -18,6 +19,7 @@ from tools.docstrings import entries, sections
 from tools.public import methods
 
 import tidewolf as tw
+from tidewolf.core.arrays import frozen
 from tidewolf.core.errors import (
     BrokenFile,
     CheckpointError,
@@ -26,6 +28,7 @@ from tidewolf.core.errors import (
     NotFinite,
     NotSupported,
     OtherSettings,
+    TidewolfError,
     WrongShape,
     WrongType,
 )
@@ -402,7 +405,31 @@ GRADIENTS = {
 }
 REFUSED = {
     "nothing": ((), {}, InvalidInput, "observe was given nothing" + NEEDS),
-    "loss": ((), {"loss": ONE}, InvalidInput, "observe was given loss" + NEEDS),
+    "capacities": (
+        (),
+        {"capacities": np.ones(5)},
+        InvalidInput,
+        "observe was given capacities" + NEEDS,
+    ),
+    "costs, loss": (
+        (),
+        {"costs": COSTS[0], "loss": ONE},
+        InvalidInput,
+        "observe was given costs and loss" + NEEDS,
+    ),
+    "costs of another shape": (
+        (),
+        {"costs": np.ones(4), "capacities": np.ones(5)},
+        WrongShape,
+        r"costs has shape \(4,\); the set's points have shape \(5,\)\.",
+    ),
+    "a NaN in capacities": (
+        (),
+        {"costs": COSTS[0], "capacities": [np.nan, 1.0, 1.0, 1.0, 1.0]},
+        NotFinite,
+        r"capacities holds nan at 0; every entry must be finite\.",
+    ),
+    "text as costs": ((), {"costs": "dear"}, WrongType, "costs must be an array of real numbers"),
     "constraint": ((), {"constraint": LIMIT}, InvalidInput, "observe was given constraint" + NEEDS),
     "loss, gradient": (
         (),
@@ -715,3 +742,202 @@ def test_every_method_explains_its_parameters_and_its_examples_run(name, method)
     finder = doctest.DocTestFinder(recurse=False)
     for test in finder.find(method, name, globs={"tw": tw, "np": np}):
         assert doctest.DocTestRunner().run(test).failed == 0
+
+
+# --- costs and capacities, and rounds without a limit ---------------------------------------------
+
+
+@pytest.mark.parametrize("learner", [*SINGLE, *BLOCKS], ids=named)
+def test_costs_and_capacities_are_a_linear_loss_and_a_capacity(learner):
+    rng = np.random.default_rng(2)
+    one, other = tw.Session(learner), tw.Session(learner)
+    shape = learner.hard_set.shape
+    for _ in range(6):
+        costs, capacities = rng.standard_normal(shape), rng.uniform(0.1, 1.0, shape)
+        one.observe(costs=costs.tolist(), capacities=capacities.tolist())
+        loss, limit = tw.functions.Linear.one(costs), Capacity.one(capacities)
+        other.observe(loss=loss, constraint=limit)
+        assert saved(one) == saved(other)
+    one.observe(costs=costs, constraint=limit)
+    other.observe(loss=loss, capacities=capacities)
+    assert saved(one) == saved(other)
+
+
+def test_a_round_without_a_limit_is_observed():
+    learner = SINGLE[0]
+    shape = learner.hard_set.shape
+    costs = np.arange(1.0, 1.0 + np.prod(shape)).reshape(shape)
+    loss = tw.functions.Linear.one(costs)
+    sessions = [tw.Session(learner) for _ in range(3)]
+    for _ in range(4):
+        sessions[0].observe(loss=loss)
+        sessions[1].observe(costs=costs)
+        sessions[2].observe(loss_gradient=costs, constraint_value=-1.0)
+    assert saved(sessions[0]) == saved(sessions[1]) == saved(sessions[2])
+
+
+# --- what is known before a round -----------------------------------------------------------------
+
+
+class Told(NamedTuple):
+    t: int = 0
+    advised: Any = None
+    count: int = 0
+    calls: int = 0
+    distance: float = 0.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Follower(Learner[Told]):
+    """Plays what it is advised by "a", else the vertex of its context; told twice, it differs."""
+
+    needs: ClassVar[Any] = FirstOrder
+    state_type: ClassVar = Told
+
+    K: Any
+
+    def start(self):
+        return Told()
+
+    def informed(self, state, known):
+        point = (known.advice or {}).get("a")
+        if point is None:
+            point = self.K.lmo(np.roll(np.arange(3.0), known.context or state.count))
+        return state._replace(advised=frozen(point + 0.0), count=state.count + 1)
+
+    def act(self, state, known=None):
+        return self.K.center if state.advised is None else state.advised
+
+    def rounds_left(self, state):
+        return 1
+
+    def update(self, state, seen):
+        return Told(state.t + 1, count=state.count)
+
+    def bound(self, record):
+        return Bound(None, None, "Nothing is promised.")
+
+    @classmethod
+    def examples(cls, K, horizon):
+        return (cls(K),)
+
+
+FOLLOWER = Follower(Simplex(3))
+ADVICE = {"a": [0.25, 0.25, 0.5]}
+
+
+def test_play_takes_what_is_known_and_gives_the_same_point_again():
+    session = tw.Session(FOLLOWER)
+    for t in range(3):
+        known = {"time": 100.0 + t, "advice": ADVICE, "context": t}
+        x = session.play(**known)
+        assert x.tolist() == ADVICE["a"]
+        before = saved(session)
+        for again in ({}, known, {**known, "time": float(100 + t)}):
+            assert session.play(**again).tobytes() == x.tobytes()
+        assert saved(session) == before
+        session.observe(loss_gradient=np.ones(3), constraint_value=-1.0)
+    assert session.play().tolist() == FOLLOWER.K.center.tolist()
+    assert session.state.count == 3
+
+
+def test_other_knowledge_is_refused_once_the_round_is_decided():
+    session = tw.Session(FOLLOWER)
+    x = session.play(context=1)
+    before = saved(session)
+    for other in ({"context": 2}, {"context": 1, "time": 0.0}, {"time": 0.0}, {"advice": ADVICE}):
+        with pytest.raises(InvalidInput, match="Round 0 was decided when something else was known"):
+            session.play(**other)
+    assert saved(session) == before
+    assert session.play(context=1).tobytes() == x.tobytes()
+    session.observe(loss_gradient=np.ones(3), constraint_value=-1.0)
+    assert session.play(context=2).tobytes() != x.tobytes()
+
+
+def test_knowledge_that_comes_after_a_decision_without_it_is_refused_where_it_would_change_it():
+    session = tw.Session(FOLLOWER)
+    x = session.play()
+    with pytest.raises(InvalidInput, match="Round 0 was decided before this was known"):
+        session.play(advice=ADVICE)
+    assert session.play().tobytes() == x.tobytes()
+    session.observe(loss_gradient=np.ones(3), constraint_value=-1.0)
+    assert session.play(advice=ADVICE).tolist() == ADVICE["a"]  # nobody asked before
+    plain = tw.Session(SINGLE[0])
+    assert plain.play().tobytes() == plain.play(time=3.0, context=1).tobytes()
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"time": "noon"},
+        {"time": float("nan")},
+        {"context": object()},
+        {"advice": [0.2, 0.3, 0.5]},
+        {"advice": {"a": [0.5, 0.5]}},
+        {"advice": {"a": "up"}},
+        {"forecast": 3.0},
+        {"forecast": (tw.functions.Linear([[1.0, 2.0]]), None)},
+        {"forecast": (tw.functions.Linear([[1.0, 2.0, 3.0]] * 2), None)},
+    ],
+)
+def test_what_cannot_be_known_is_refused_and_changes_nothing(known):
+    for learner in (FOLLOWER, tw.LyapunovDescent(Simplex(3))):
+        session = tw.Session(learner)
+        before = saved(session)
+        with pytest.raises(TidewolfError):
+            session.play(**known)
+        assert saved(session) == before
+        session.play(advice=ADVICE)
+
+
+def test_a_saved_session_knows_what_it_was_told(tmp_path):
+    session = tw.Session(FOLLOWER)
+    x = session.play(context=2, time=1.0)
+    session.save(tmp_path / "told")
+    again = tw.Session.load(tmp_path / "told", FOLLOWER)
+    assert saved(again) == saved(session)
+    for known in ({}, {"context": 2, "time": 1.0}):
+        assert again.play(**known).tobytes() == x.tobytes()
+    assert again.state.count == 1
+    with pytest.raises(InvalidInput, match="when something else was known"):
+        again.play(context=1)
+    for each in (session, again):
+        each.observe(loss_gradient=np.ones(3), constraint_value=-1.0)
+        each.play(context=1)
+        each.observe(loss_gradient=np.ones(3), constraint_value=-1.0)
+    assert saved(again) == saved(session)
+    session.save(tmp_path / "told")
+    assert tw.Session.load(tmp_path / "told", FOLLOWER).play(advice=ADVICE).tolist() == ADVICE["a"]
+    twin = pickle.loads(pickle.dumps(session))
+    assert twin.play(context=1).tobytes() == session.play(context=1).tobytes()
+
+
+def test_a_forecast_by_a_function_of_python_is_told_once():
+    session = tw.Session(FOLLOWER)
+    own = Custom.one(lambda x: 0.0, lambda x: 0.0 * x, 3)
+    x = session.play(forecast=(own, None))
+    assert session.play().tobytes() == x.tobytes()
+    with pytest.raises(InvalidInput, match="when something else was known"):
+        session.play(forecast=(own, None))
+
+
+def test_a_session_plays_what_a_run_plays_with_the_same_knowledge():
+    K, T = Simplex(3), 30
+    rng = np.random.default_rng(5)
+    learner = tw.Ensemble(
+        K, context=tw.context.Season("6h", cells=3), advice=["a", tw.advice.Resolve()]
+    )
+    stream = tw.Stream(
+        tw.functions.Linear(rng.standard_normal((T, 3))),
+        Capacity(rng.uniform(0.3, 0.9, (T, 3))),
+        time=3600.0 * np.arange(T),
+        advice={"a": rng.dirichlet(np.ones(3), T)},
+    )
+    session = tw.Session(learner)
+    for t, played in enumerate(tw.play(learner, stream)):
+        known = stream.known(t)
+        x = session.play(time=known.time, advice=known.advice)
+        assert x.tobytes() == played.x.tobytes()
+        part = stream[t : t + 1]
+        session.observe(loss=part.losses, constraint=part.constraints)
+    assert saved(session) == learner.save(played.state)

@@ -13,6 +13,8 @@ from tidewolf.core.errors import EmptySet, InvalidInput, LawBroken, WrongType
 from tidewolf.kernels import simplices
 from tidewolf.sets import Factors, Simplex, SimplexProduct
 from tidewolf.testing import check_set
+from tidewolf.testing.set_trial import SetTrial
+from tidewolf.testing.sets import factors_make_the_set
 
 group_sizes = st.lists(st.integers(1, 6), min_size=1, max_size=7)
 seeds = st.integers(0, 2**32)
@@ -43,6 +45,14 @@ def test_it_is_a_simplex_for_each_group(sizes, seed):
     np.testing.assert_array_equal(K.factors.starts, slow.factors.starts)
     np.testing.assert_allclose(K.factors.radii, slow.factors.radii)
     np.testing.assert_allclose(K.factors.diameters, slow.factors.diameters)
+
+
+@given(sizes=group_sizes, seed=seeds, spread=st.sampled_from([0.1, 1.0, 3.0]))
+@settings(max_examples=100)
+def test_projections_of_near_points_are_those_of_each_simplex(sizes, seed, spread):
+    K = SimplexProduct(sizes)
+    y = spread * np.random.default_rng(seed).standard_normal(K.shape)
+    np.testing.assert_allclose(K.project(y), twin(sizes).project(y), atol=1e-14)
 
 
 @given(sizes=group_sizes, seed=seeds)
@@ -149,6 +159,14 @@ def test_wrong_factors_break_the_law(monkeypatch, told, words):
     monkeypatch.setattr(Simplex, "factors", told, raising=False)
     with pytest.raises(LawBroken, match=words):
         check_set(Simplex(2))
+
+
+def test_a_tangent_across_factors_breaks_the_law(monkeypatch):
+    K = SimplexProduct([2, 3])
+    factors_make_the_set.check(SetTrial(K, 0))
+    monkeypatch.setattr(SimplexProduct, "tangent", lambda self, d: d - d.mean())
+    with pytest.raises(LawBroken, match="tangent of some factors"):
+        factors_make_the_set.check(SetTrial(K, 0))
 
 
 def test_an_exact_projection_is_there(monkeypatch):

@@ -9,6 +9,7 @@ from typing import Any
 
 PACKAGES = (
     "tidewolf",
+    "tidewolf.advice",
     "tidewolf.context",
     "tidewolf.experiments",
     "tidewolf.functions",

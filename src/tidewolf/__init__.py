@@ -12,6 +12,7 @@ from tidewolf.core.display import Presenter, register_presenter
 
 if TYPE_CHECKING:
     from tidewolf import (
+        advice,
         context,
         experiments,
         functions,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
         PrimalDual,
     )
     from tidewolf.loop import play
-    from tidewolf.methods import advice
     from tidewolf.session import Session
 
 __version__ = "0.2.0.dev0"
@@ -69,8 +69,6 @@ _HOME = {
     "rates": "tidewolf.evaluation.rates",
     "run": "tidewolf.evaluation.run",
 }
-_ELSEWHERE = {"advice": "tidewolf.methods.advice"}
-"""Parts that are no folder of their own at the top."""
 _PARTS = (
     "advice",
     "context",
@@ -124,7 +122,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Parts are imported when first used, so that `import tidewolf` costs little."""
     if name in _PARTS:
-        return import_module(_ELSEWHERE.get(name, f"tidewolf.{name}"))
+        return import_module(f"tidewolf.{name}")
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'tidewolf' has no attribute {name!r}")

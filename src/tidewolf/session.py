@@ -1,14 +1,15 @@
 """A learner at work, one decision at a time, saved and resumed.
 
-    x = session.play();   session.observe(...);   ...   session.save(path);
-    session = Session.load(path, learner)
+    x = session.play(time=..., context=..., advice=..., forecast=...);   session.observe(...);   ...
+    session.save(path);   session = Session.load(path, learner)
 
     with Session.open(path, learner) as session:   x = session.play();   session.observe(...);   ...
         durable: tidewolf.durable
 
 The state alone decides the point: played twice it is the same, and rounds may be observed without
-having played. Whatever `observe` refuses leaves the state as it was, so the round can be observed
-again.
+having played. What is known before a round is told once, with the first `play` of the round, and
+becomes part of the state; other knowledge after it is refused, for the decision stands. Whatever
+`observe` refuses leaves the state as it was, so the round can be observed again.
 
 A session may be shared by threads: observations are taken one at a time, each against the point
 that stands when its turn comes, and none that was acknowledged is lost. States never change, so
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
 from tidewolf.core import checkpoint
@@ -35,7 +36,10 @@ from tidewolf.core.feedback import (
     bandit,
     first_order,
 )
+from tidewolf.core.known import Known
 from tidewolf.core.types import Array
+from tidewolf.functions.capacity import Capacity
+from tidewolf.functions.linear import Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.methods.base import Learner, Progress
 
@@ -103,6 +107,12 @@ class Session(Generic[S]):
         """held from the point an observation is taken at to the state after it"""
         self._asked: set[int] = set()
         """entries with a negative capacity that were looked at"""
+        self._told: str | None = None
+        """the identity of what is known before the coming round, empty where it has none; None
+        where nothing was told
+        """
+        self._shown: S | None = None
+        """the last state whose point was given without anything being told"""
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the lock, which a copy has its own of."""
@@ -187,8 +197,13 @@ class Session(Generic[S]):
             keep_history=keep_history,
             read_only=read_only,
         )
-        session._state = session._journal.state
+        session._go_on(session._journal.state, session._journal.known)
         return session
+
+    def _go_on(self, state: S, known: Known | None) -> None:
+        """To this state, which knows this before its next round."""
+        self._state = state
+        self._told = None if known is None else known.identity or ""
 
     def close(self) -> None:
         """Let go of the file of a durable session, which observes no more; one in memory has
@@ -270,9 +285,9 @@ class Session(Generic[S]):
         """
         session = cls(learner)
         try:
-            session._state = learner.load(
-                as_path(path, "The path of a session").read_bytes(), source=str(path)
-            )
+            data = as_path(path, "The path of a session").read_bytes()
+            session._state = learner.load(data, source=str(path))
+            session._told = checkpoint.known_of(data)
         except OSError as error:
             raise CheckpointError(
                 f"No session can be read from {path}: {error.strerror}. Give the path it was "
@@ -295,8 +310,13 @@ class Session(Generic[S]):
         CheckpointError
             Where it cannot be written, such as on a full disk; the old file stays.
         """
+        with self._turn:  # the state and what it was told are of one moment
+            state, told = self._state, self._told
+        data = self.learner.save(state)
+        if told is not None:
+            data = checkpoint.with_known(data, told)
         try:
-            checkpoint.write(as_path(path, "The path of a session"), self.learner.save(self._state))
+            checkpoint.write(as_path(path, "The path of a session"), data)
         except OSError as error:
             raise CheckpointError(
                 f"The session cannot be saved to {path}: {error.strerror}."
@@ -330,26 +350,111 @@ class Session(Generic[S]):
         state = self._state
         return f"Session of {self.learner!r}: {state.t} rounds, {state.calls} oracle calls"
 
-    def play(self) -> Array:
+    def play(
+        self,
+        *,
+        time: Any = None,
+        context: Any = None,
+        advice: Mapping[str, Any] | None = None,
+        forecast: Any = None,
+    ) -> Array:
         """The point to play next; the same as often as it is asked.
+
+        What is known before the round goes along with the first time it is asked; a learner that
+        has no use for it ignores it. A durable session keeps it before it answers.
+
+        Parameters
+        ----------
+        time : float, str or datetime, optional
+            When the round is: a number of seconds, a date in ISO form, or a datetime.
+        context : int or array, optional
+            What kind of round it is, as the learner's context reads it.
+        advice : mapping, optional
+            Points that others propose, by name. None, or a point that holds a NaN: absent.
+        forecast : FullInformation or (loss, constraint), optional
+            The functions that are predicted for the round.
 
         Returns
         -------
         array
             A member of the learner's set, read-only.
 
+        Raises
+        ------
+        InvalidInput
+            Where something else was known when the decision of this round was made.
+        CheckpointError
+            Where a durable session could not keep what is known.
+
         Examples
         --------
         >>> session = tw.Session(tw.LyapunovDescent(tw.sets.Box([0.0, 0.0], [1.0, 3.0])))
         >>> session.play()
         array([0.5, 1.5])
+        >>> session.play(time="2026-03-01T12:00")  # of no use to this learner
+        array([0.5, 1.5])
         """
-        return self.learner.act(self._state)
+        if time is None and context is None and advice is None and forecast is None:
+            state = self._state
+            self._shown = state
+            return self.learner.act(state)
+        known = Known(time, context, advice, forecast)
+        self._require_fitting(known)
+        with self._turn, SILENCE:
+            self._tell(known)
+            return self.learner.act(self._state)
+
+    def _tell(self, known: Known) -> None:
+        """Take in what is known before the coming round, where nothing was known of it before."""
+        said = known.identity or ""
+        if self._told is not None:
+            if said and said == self._told:
+                return
+            raise InvalidInput(
+                f"Round {self._state.t} was decided when something else was known: play() gives "
+                "that decision again. What is known goes along with the first play of a round."
+            )
+        before = self._state
+        if self._shown is before:
+            self._require_same_point(before, known)
+        if self._journal is None:
+            self._go_on(self.learner.informed(before, known), known)
+            return
+        try:
+            self._journal.inform(known)
+        finally:
+            self._go_on(self._journal.state, self._journal.known)
+
+    def _require_same_point(self, state: S, known: Known) -> None:
+        """Refuse knowledge that comes after the decision and would change it."""
+        given, told = self.learner.act(state), self.learner.act(state, known)
+        if not bool((given == told).all()):
+            raise InvalidInput(
+                f"Round {state.t} was decided before this was known, and with it the decision "
+                "would be another. What is known goes along with the first play of a round."
+            )
+
+    def _require_fitting(self, known: Known) -> None:
+        """Refuse points and functions that are not of the set's shape."""
+        shape = self.learner.hard_set.shape
+        for name, point in (known.advice or {}).items():
+            if tuple(point.shape) != shape:
+                raise WrongShape(
+                    f"The advice {name!r} has shape {tuple(point.shape)}; the set's points have "
+                    f"shape {shape}."
+                )
+        if known.forecast is not None and known.forecast.losses.shape != shape:
+            raise WrongShape(
+                f"The forecast takes points of shape {known.forecast.losses.shape}; the learner's "
+                f"set has points of shape {shape}."
+            )
 
     def observe(
         self,
         feedback: Feedback | None = None,
         *,
+        costs: Array | None = None,
+        capacities: Array | None = None,
         loss: Batch | None = None,
         constraint: Batch | None = None,
         loss_gradient: Array | None = None,
@@ -359,15 +464,20 @@ class Session(Generic[S]):
     ) -> None:
         """Learn from what the played point met.
 
-        Give feedback of the kind the learner needs, or `loss` and `constraint`, or numbers of one
-        round: `loss_gradient` and `constraint_value`, with `constraint_gradient` where that value
-        is positive; for a learner that sees values alone, `loss_value` and `constraint_value`.
-        What is refused changes nothing: the round can be observed again.
+        Give feedback of the kind the learner needs; or `costs` and `capacities`; or `loss` and
+        `constraint`; or numbers of one round: `loss_gradient` and `constraint_value`, with
+        `constraint_gradient` where that value is positive; for a learner that sees values alone,
+        `loss_value` and `constraint_value`. A round without capacities, or without a constraint,
+        has no limit. What is refused changes nothing: the round can be observed again.
 
         Parameters
         ----------
         feedback : Feedback, optional
             What the learner needs, as `FirstOrder`, `Bandit` or `FullInformation`.
+        costs : array, optional
+            A linear loss: the cost of every entry of a point.
+        capacities : array, optional
+            The most that every entry of a point should have.
         loss, constraint : Batch, optional
             The functions of one round, or of several that shared the point (or, where the learner
             sees values alone, met the points of `learner.acts`).
@@ -393,7 +503,9 @@ class Session(Generic[S]):
         --------
         >>> session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
         >>> costs, capacities = [1.0, 0.0, 0.5], [1.0, 0.5, 1.0]
-        >>> for _ in range(20):
+        >>> for _ in range(10):
+        ...     session.observe(costs=costs, capacities=capacities)
+        >>> for _ in range(10):  # the same, for other functions, too
         ...     session.observe(
         ...         loss=tw.functions.Linear.one(costs),
         ...         constraint=tw.functions.Capacity.one(capacities),
@@ -402,6 +514,8 @@ class Session(Generic[S]):
         (20, True)
         """
         keywords = {
+            "costs": costs,
+            "capacities": capacities,
             "loss": loss,
             "constraint": constraint,
             "loss_gradient": loss_gradient,
@@ -415,8 +529,15 @@ class Session(Generic[S]):
         match given:
             case [_] if isinstance(feedback, Feedback):
                 seen = feedback
-            case ["loss", "constraint"]:
-                seen = FullInformation(loss, constraint)  # type: ignore[arg-type]
+            case (
+                ["costs"]
+                | ["costs", "capacities"]
+                | ["costs", "constraint"]
+                | ["loss"]
+                | ["loss", "constraint"]
+                | ["capacities", "loss"]
+            ):
+                seen = self._functions(costs, capacities, loss, constraint)
             case ["loss_gradient", "constraint_value"] | [
                 "loss_gradient",
                 "constraint_value",
@@ -442,34 +563,45 @@ class Session(Generic[S]):
                     "this one is not."
                 )
             if self._journal is None:
-                self._state = state
+                self._go_on(state, None)
                 return
             try:
                 self._journal.observe(seen)
             finally:
-                self._state = self._journal.state
+                self._go_on(self._journal.state, self._journal.known)
 
     @property
     def _accepted(self) -> str:
         needs = self.learner.needs
         return (
-            f"{type(self.learner).__name__} needs {needs.__name__} feedback, or {_TEACHES[needs]}."
+            f"{type(self.learner).__name__} needs {needs.__name__} feedback, or {_TEACHES[needs]}. "
+            "A linear loss and capacities may be given as costs= and capacities=."
         )
 
+    def _functions(
+        self, costs: Any, capacities: Any, loss: Batch | None, constraint: Batch | None
+    ) -> FullInformation:
+        """The functions of a round, whichever way they were given."""
+        if costs is not None:
+            loss = Linear.one(self._point(costs, "costs"))
+        if capacities is not None:
+            constraint = Capacity.one(self._point(capacities, "capacities"))
+        if constraint is None and isinstance(loss, Batch):
+            constraint = Stream(loss).constraints
+        return FullInformation(loss, constraint)  # type: ignore[arg-type]
+
     def _revealed(self, seen: Feedback) -> Feedback:
-        """What the learner needs of it, and no more."""
-        needs = self.learner.needs
+        """What the learner reads of it, and no more."""
         if isinstance(seen, FullInformation):
             self._require_functions(seen)
-            if needs is Bandit:
+            reads = self.learner.reads(seen.losses)
+            if reads is Bandit:
                 return bandit(*seen, self.learner.acts(self._state, seen.rounds))
-            x = self.play()
-            return (
-                seen
-                if needs is FullInformation
-                else first_order(*seen, x, seen.constraints.values(x))
-            )
-        if not isinstance(seen, needs):
+            if reads is FullInformation:
+                return seen
+            x = self.learner.act(self._state)
+            return first_order(*seen, x, seen.constraints.values(x))
+        if not isinstance(seen, self.learner.needs):
             raise NotSupported(f"{type(seen).__name__} feedback was given; {self._accepted}")
         if isinstance(seen, FirstOrder):
             return seen._replace(
@@ -517,7 +649,7 @@ class Session(Generic[S]):
                 f"constraint_value is {value:g}, a breach: give constraint_gradient, that of the "
                 "constraint, too."
             )
-        none = 0.0 * self.play()
+        none = 0.0 * self.learner.act(self._state)
         grad_f = self._point(loss_gradient, "loss_gradient")
         grad_g = (
             none

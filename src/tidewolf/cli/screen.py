@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -19,9 +19,15 @@ from rich.table import Table
 from rich.text import Text
 
 from tidewolf.core.feedback import SEES, who_sees_what
-from tidewolf.evaluation.comparison import HEAD, NARROW_HEAD, cells
-from tidewolf.evaluation.formatting import interval, number
-from tidewolf.evaluation.metrics import table_metrics
+from tidewolf.evaluation.comparison import (
+    STANDING_COLUMNS,
+    STANDING_ROUND_COLUMNS,
+    applying,
+    standing_cells,
+    standing_name,
+)
+from tidewolf.evaluation.formatting import interval, number, percent
+from tidewolf.evaluation.metrics import SPREAD_COLUMNS, table_metrics
 from tidewolf.report.page import hindsight_warnings, learner_labels, learner_notes
 
 if TYPE_CHECKING:
@@ -34,6 +40,9 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
     from tidewolf.experiments.folder import Follow
     from tidewolf.experiments.sweep import Stage, Sweep, SweepLine
+
+
+_ANY_WIDTH = 10_000
 
 
 def _bar(shown: bool) -> Progress:
@@ -151,6 +160,8 @@ def sweep_progress(shown: bool) -> Iterator[Callable[[Stage], None]]:
 
 def _detail(moment: RunProgress, speed: float, regret: float | None = None) -> str:
     calls = f"{moment.calls / max(1, moment.rounds_done):.2f} calls a round"
+    if moment.solves:
+        calls += f", {moment.solves / max(1, moment.rounds_done):.2f} LPs"
     against = "" if regret is None else f"regret {number(regret)}, "
     return f"{speed:,.0f} rounds/s, {calls}, {against}violation {number(moment.violation_total)}"
 
@@ -160,7 +171,9 @@ def show_results(runs: Sequence[Run], title: str, page: Path, left_out: Mapping[
     console = Console(highlight=False)
     labels = learner_labels(runs)
     console.print(Text(title, style="bold"))
-    console.print(_results(runs, labels))
+    console.print(_results(console, runs, labels))
+    console.print()
+    console.print(_by_rounds(console, runs, labels))
     console.print()
     for sentence in hindsight_warnings(runs):
         console.print(Text(sentence, style="yellow"))
@@ -171,39 +184,74 @@ def show_results(runs: Sequence[Run], title: str, page: Path, left_out: Mapping[
     console.print(Text(f"report: {page}"), soft_wrap=True)
 
 
-def _results(runs: Sequence[Run], labels: Sequence[str]) -> Table:
+class _Column(NamedTuple):
+    """A column of numbers, to the right; titles have two lines where they need them."""
+
+    title: str
+    cells: Sequence[str]
+    rank: int = 0
+    """where the table is wider than the screen, columns of the highest rank go first"""
+
+
+def _table(
+    console: Console, names: Sequence[str], columns: Sequence[_Column], first: str = "learner"
+) -> Table:
+    """As many columns as the screen has room for; those of rank 0 always."""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("learner", no_wrap=True)
-    for metric in table_metrics():
-        title = metric.narrow_title or metric.title
-        table.add_column(title, justify="right", vertical="bottom", no_wrap=True)
-    for run, label in zip(runs, labels, strict=True):
-        cells = (Text(metric.cell(run)) for metric in table_metrics())
-        table.add_row(Text(label, style="bold"), *cells)
-    return table
+    table.add_column(first, no_wrap=True, vertical="bottom")
+    for column in columns:
+        table.add_column(column.title, justify="right", vertical="bottom", no_wrap=True)
+    for i, name in enumerate(names):
+        table.add_row(Text(name, style="bold"), *(Text(column.cells[i]) for column in columns))
+    highest = max((column.rank for column in columns), default=0)
+    wide = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum
+    if highest == 0 or wide <= console.width:
+        return table
+    return _table(console, names, [each for each in columns if each.rank < highest], first)
+
+
+def _results(console: Console, runs: Sequence[Run], labels: Sequence[str]) -> Table:
+    return _table(
+        console,
+        labels,
+        [
+            _Column(metric.narrow_title or metric.title, [metric.cell(run) for run in runs])
+            for metric in table_metrics(runs)
+            if not metric.by_rounds
+        ],
+    )
+
+
+def _by_rounds(console: Console, runs: Sequence[Run], labels: Sequence[str]) -> Table:
+    """Mean, p99 and worst of what each round has."""
+    return _table(
+        console,
+        labels,
+        [
+            _Column(column.title, [column.cell(run) for run in runs], column.rank)
+            for column in SPREAD_COLUMNS
+        ],
+        "a round",
+    )
 
 
 def show_comparison(comparison: Comparison, page: Path) -> None:
     """How everyone stands on each stream, what a reader should know, and where the page is."""
-    console, standings = Console(highlight=False), comparison.standings()
-    swept = any(len(standing.points) > 1 for standing in standings)
-    left_out: tuple[str, ...] = ("regret", "violation") if swept else ("shortfall %",)
-    if console.width < 100:  # 80 columns have room for no more
-        left_out += ("in equal time",)
-    shown = [i for i, title in enumerate(HEAD) if title not in left_out]
+    console, every = Console(highlight=False), comparison.standings()
+    swept = any(len(standing.points) > 1 for standing in every)
+    left_out = ("regret", "violation") if swept else ("shortfall %",)
     for stream in comparison.streams:
-        table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-        for i in shown:
-            table.add_column(
-                NARROW_HEAD[i], justify="right" if i else "left", vertical="bottom", no_wrap=True
-            )
-        for standing in standings:
-            if standing.stream == stream:
-                row = cells(standing)
-                table.add_row(*(Text(row[i], style="" if i else "bold") for i in shown))
+        standings = [each for each in every if each.stream == stream]
+        names = [standing_name(each) for each in standings]
         console.print(Text.assemble((stream, "bold"), f": {comparison.about(stream)}"))
-        console.print(table)
-        console.print()
+        for first, columns in (("learner", STANDING_COLUMNS), ("a round", STANDING_ROUND_COLUMNS)):
+            shown = [
+                _Column(column.narrow_title, standing_cells(column, standings), column.rank)
+                for column in applying(columns, standings)
+                if column.title not in left_out
+            ]
+            console.print(_table(console, names, shown, first))
+            console.print()
     for sentence in comparison.warnings():
         console.print(Text(sentence, style="yellow"))
     if said := who_sees_what((entry.learner, entry.sees) for entry in comparison.entries):
@@ -224,32 +272,22 @@ def show_sweep(found: Sweep, table: Path) -> None:
     for line in found.lines():
         groups.setdefault((line.experiment, line.rounds), []).append(line)
     for (experiment, rounds), lines in groups.items():
-        grid = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-        grid.add_column("learner", no_wrap=True)
         knobs = dict.fromkeys(name for line in lines for name in line.settings)
-        for title in (
-            *(name.replace("_", "\n", 1) for name in knobs),
-            "regret\na round",
-            "violation\na round",
-            "calls\na round",
-            "us",
-            "seeds",
-        ):
-            grid.add_column(title, justify="right", vertical="bottom", no_wrap=True)
-        for line in lines:
-            regret = (
-                "none" if line.regret is None else interval(line.regret).partition(" \u00b1")[0]
-            )
-            micro = None if line.seconds is None else 1e6 * line.seconds
-            settings = (_setting(line.settings.get(name, "")) for name in knobs)
-            cells = (
-                regret,
-                number(line.violation),
-                number(line.calls),
-                number(micro),
-                str(line.seeds),
-            )
-            grid.add_row(Text(line.learner, style="bold"), *map(Text, (*settings, *cells)))
+        columns = [
+            *(
+                _Column(
+                    name.replace("_", "\n", 1),
+                    [_setting(line.settings.get(name, "")) for line in lines],
+                )
+                for name in knobs
+            ),
+            *(
+                _Column(title, [cell(line) for line in lines], rank)
+                for title, cell, rank in _SWEEP_COLUMNS
+                if title != _LPS or any(line.solves for line in lines)
+            ),
+        ]
+        grid = _table(console, [line.learner for line in lines], columns)
         length = "as many rounds as it has" if rounds is None else f"{rounds:,} rounds"
         console.print(Text.assemble((experiment, "bold"), f": {length}, means over seeds"))
         console.print(grid)
@@ -258,6 +296,32 @@ def show_sweep(found: Sweep, table: Path) -> None:
     for sentence, times in Counter(row["failure"] for row in failures).items():
         console.print(Text(f"{times} of {len(found.rows)} failed: {sentence}", style="yellow"))
     console.print(Text(f"results: {table}"), soft_wrap=True)
+
+
+def _regret(line: SweepLine) -> str:
+    return "none" if line.regret is None else interval(line.regret).partition(" \u00b1")[0]
+
+
+def _share(line: SweepLine) -> str:
+    return "unknown" if line.broken is None else percent(line.broken)
+
+
+_LPS = "LPs\na round"
+_SWEEP_COLUMNS: tuple[tuple[str, Callable[[SweepLine], str], int], ...] = (
+    ("regret\na round", _regret, 0),
+    ("violation\na round", lambda line: number(line.violation), 0),
+    ("\np99", lambda line: number(line.violation_p99), 4),
+    ("\nworst", lambda line: number(line.violation_worst), 2),
+    ("rounds\nbroken", _share, 3),
+    ("churn\na round", lambda line: number(line.churn), 1),
+    ("\np99", lambda line: number(line.churn_p99), 5),
+    ("\nworst", lambda line: number(line.churn_worst), 5),
+    ("calls\na round", lambda line: number(line.calls), 0),
+    (_LPS, lambda line: number(line.solves), 0),
+    ("us", lambda line: number(None if line.seconds is None else 1e6 * line.seconds), 0),
+    ("seeds", lambda line: str(line.seeds), 0),
+)
+"""Title, cell, and rank: where there is little room, those of the highest rank go first."""
 
 
 def _setting(value: Any) -> str:

@@ -102,11 +102,31 @@ def dump(state: Any, *, settings: str, learner: str) -> bytes:
     arrays: dict[str, NDArray] = {}
     fields = {name: _pack(value, arrays) for name, value in state._asdict().items()}
     manifest = {"settings": settings, "learner": learner, "writer": writer(), "fields": fields}
+    return _written(arrays, manifest)
+
+
+def _written(arrays: dict[str, NDArray], manifest: dict[str, Any]) -> bytes:
     buffer = io.BytesIO()
     arrays["manifest"] = np.frombuffer(json.dumps(manifest).encode(), dtype=np.uint8)
     np.savez(buffer, allow_pickle=False, **arrays)
     body = buffer.getvalue()
     return _MAGIC + f"{STATE_FORMAT}\n".encode() + hashlib.sha256(body).digest() + body
+
+
+def with_known(data: bytes, known: str) -> bytes:
+    """A saved state with the identity of what was known when its point was decided: no state
+    depends on it, and who asks again with the same is given the same.
+    """
+    if not data.startswith(_MAGIC):  # of a learner that saves in a way of its own
+        return data
+    arrays, manifest = _read(data)
+    return _written(arrays, {**manifest, "known": known})
+
+
+def known_of(data: bytes) -> str | None:
+    """The identity of what was known, where a saved state that was read already has one."""
+    known = _read(data)[1].get("known") if data.startswith(_MAGIC) else None
+    return known if isinstance(known, str) else None
 
 
 def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved state") -> Saved:

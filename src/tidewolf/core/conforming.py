@@ -55,6 +55,8 @@ def _fitting(value: Any, hint: Any, begun: Any, name: str, K: HasLMO) -> Any:
             return value
         kinds = [kind for kind in get_args(hint) if kind is not type(None)]
         hint = kinds[0] if len(kinds) == 1 else Any
+    if hint is Any and isinstance(value, SavedRecord) and _is_record(type(begun)):
+        hint = type(begun)  # of a part that says itself what it remembers
     if _is_record(hint):
         if not isinstance(value, SavedRecord):
             raise ValueError(f"{name} is no {hint.__name__}")
@@ -91,7 +93,10 @@ def _tuple(value: Any, kinds: tuple[Any, ...], begun: Any, name: str, K: HasLMO)
     begun = begun if isinstance(begun, tuple) else ()
     if len(kinds) == 2 and kinds[1] is Ellipsis:
         first = begun[0] if begun else None
-        return tuple(_fitting(item, kinds[0], first, name, K) for item in value)
+        each = begun if kinds[0] is Any and len(begun) == len(value) else (first,) * len(value)
+        return tuple(
+            _fitting(item, kinds[0], like, name, K) for item, like in zip(value, each, strict=True)
+        )
     if len(value) != len(kinds):
         raise ValueError(f"{name} has {len(value)} items where {len(kinds)} are due")
     items = begun if len(begun) == len(kinds) else (None,) * len(kinds)

@@ -11,6 +11,9 @@ tells. To open is to read and check every link, load the last state, and observe
 after it, at most `snapshot_every` observations. What is observed is what comes back from the file,
 so that again gives the same bits.
 
+What is known before a round is committed before `play` answers with the decision that knows it,
+and stays with the observation: a process killed between the two goes on with the same decision.
+
 The links find accidents and careless edits, not a forger. What a learner needs of a round is kept
 and no more: sums for first-order learners, values for bandits, the functions themselves, as kinds
 and arrays, for those that need them.
@@ -29,6 +32,7 @@ nowhere to keep it.
     journal     the file of one session, opened, written to, closed
     tables      what stands in it (docs/formats.md), and how it is checked
     feedback    an observation as bytes
+    known       what is known before a round as bytes
     upgrade     files of tidewolf 0.1, whose observations are observed again
 """
 

@@ -40,7 +40,7 @@ _FIELDS_1 = {
 def encode(seen: Feedback) -> bytes:
     """An observation as bytes; refused where a function in it is no kind made of arrays."""
     parts = {
-        name: _encode_function(part) if isinstance(part, Batch) else part
+        name: encode_function(part) if isinstance(part, Batch) else part
         for name, part in seen._asdict().items()
     }
     return checkpoint.packed((type(seen).__name__, SavedRecord.of(parts)))
@@ -76,7 +76,7 @@ def _feedback(name: str, parts: Mapping[str, Any], *, checked: bool) -> Feedback
     kind = _KINDS[name]
     _require_known(parts, kind._fields, name)
     if kind is FullInformation:
-        parts = {key: _decode_function(part, checked) for key, part in parts.items()}
+        parts = {key: decode_function(part, checked=checked) for key, part in parts.items()}
     seen: Feedback = kind(**parts)
     return seen
 
@@ -88,7 +88,7 @@ def _finite(seen: Feedback) -> Feedback:
     return seen
 
 
-def _encode_function(batch: Batch) -> tuple[str, SavedRecord]:
+def encode_function(batch: Batch) -> tuple[str, SavedRecord]:
     """A batch as the name of its kind and its fields."""
     kind = type(batch).written_as()
     if kind is functions.Custom or _functions().get(kind.__name__) is not kind:
@@ -100,16 +100,17 @@ def _encode_function(batch: Batch) -> tuple[str, SavedRecord]:
     made: Any = batch  # a dataclass, which its type does not say
     own = {field.name: getattr(batch, field.name) for field in fields(made)}
     if isinstance(batch, _OF_PARTS):
-        own["parts"] = tuple(map(_encode_function, batch.parts))
+        own["parts"] = tuple(map(encode_function, batch.parts))
     return kind.__name__, SavedRecord.of(own)
 
 
-def _decode_function(encoded: Sequence[Any], checked: bool) -> Batch:
+def decode_function(encoded: Sequence[Any], *, checked: bool) -> Batch:
+    """A batch again; `checked`: made anew, with all its checks."""
     name, record = encoded
     kind, own = _function_kind(name), record.fields()
     _require_known(own, tuple(field.name for field in fields(kind)), name)
     if kind in _OF_PARTS:
-        own["parts"] = tuple(_decode_function(part, checked) for part in own["parts"])
+        own["parts"] = tuple(decode_function(part, checked=checked) for part in own["parts"])
     batch: Batch = kind(**own) if checked else kind._unchecked(**own)
     return batch
 

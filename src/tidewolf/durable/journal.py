@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Generic, TypeVar, final
 
@@ -18,10 +18,12 @@ from tidewolf.core.arguments import as_flag, as_path
 from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import BrokenFile, CheckpointError, InUse, NewerFormat, TidewolfError
 from tidewolf.core.feedback import Feedback
+from tidewolf.core.known import Known
 from tidewolf.core.values import identity
 from tidewolf.durable import tables
 from tidewolf.durable.feedback import decode, decode_checked, encode
-from tidewolf.durable.tables import Content, Head, Row
+from tidewolf.durable.known import decode_known, encode_known
+from tidewolf.durable.tables import Content, Head, Pending, Row
 from tidewolf.durable.upgrade import upgrade
 from tidewolf.methods.base import Learner, Progress
 
@@ -43,9 +45,15 @@ _NOT_OF_THE_FILE = {
 
 @final
 class Journal(Generic[S]):
-    """The file of one session; `state` is the one after its last observation."""
+    """The file of one session; `state` is the one to play from: after its last observation, with
+    what is `known` before the next.
+    """
 
     state: S
+    known: Known | None
+    _observed: S
+    """the state after the last observation, before anything was known of the next round"""
+    _pending: Pending | None
     _head: Head
     _epoch: int
     """what this writer's commits carry: one more than that of the writer before"""
@@ -81,6 +89,33 @@ class Journal(Generic[S]):
             self._release()
             raise
 
+    def inform(self, known: Known) -> None:
+        """Keep what is known before the coming round, and go on to the state that knows it."""
+        data = encode_known(known)
+        with self._mutex:
+            db, link = self._writable(), self._head.link
+            self._require_in_place()
+            told = decode_known(data, self.learner.hard_set.center)
+            state = self.learner.informed(self._observed, told)
+            pending = Pending(self._observed.t + 1, data)
+            try:
+                with db:
+                    db.execute("BEGIN IMMEDIATE")
+                    self._require_unchanged(db)
+                    tables.replace_pending(db, pending, link)
+                self._require_in_place()
+            except sqlite3.Error as error:
+                raise CheckpointError(
+                    f"What is known before round {pending.round} was not kept in {self.path}: "
+                    f"{error}. Nothing was decided on it; mend that and play again."
+                ) from error
+            except BaseException:
+                kept = self._is_in_place() and tables.read_pending(db) == pending.sealed(link)
+                if kept:  # interrupted after the commit
+                    self.state, self.known, self._pending = state, told, pending
+                raise
+            self.state, self.known, self._pending = state, told, pending
+
     def observe(self, seen: Feedback) -> None:
         """Keep an observation and go on to the state after it; whatever is refused is not kept and
         changes nothing.
@@ -90,7 +125,8 @@ class Journal(Generic[S]):
             db, before = self._writable(), self._head
             self._require_in_place()
             state = self.learner.update(self.state, decode(data, self.learner.hard_set.center))
-            row = Row(before.last + 1, self.state.t + 1, seen.rounds, self._epoch, data)
+            known = None if self._pending is None else self._pending.known
+            row = Row(before.last + 1, self.state.t + 1, seen.rounds, self._epoch, data, known)
             head = before._replace(last=row.arrived, link=row.link(before.link), epoch=row.epoch)
             if head.last - head.snapshot >= self._every:
                 head = self._with_snapshot(head)
@@ -106,10 +142,15 @@ class Journal(Generic[S]):
                 if (
                     self._is_in_place() and tables.read_head(db) == head
                 ):  # interrupted after the commit
-                    self.state, self._head = state, head
+                    self._go_on(state, head)
                 raise
-            self.state, self._head = state, head
+            self._go_on(state, head)
             self._acknowledge(head.last)
+
+    def _go_on(self, state: S, head: Head) -> None:
+        """From the state after an observation, with nothing known of what comes next."""
+        self.state = self._observed = state
+        self._head, self._pending, self.known = head, None, None
 
     def history(self) -> Iterator[Feedback]:
         """What was observed, oldest first, as the learner was told it."""
@@ -132,7 +173,7 @@ class Journal(Generic[S]):
                 if self._lock is not None and self._head.snapshot < self._head.last:
                     head = self._with_snapshot(self._head._replace(epoch=self._epoch))
                     with suppress(sqlite3.Error, TidewolfError):  # no observation depends on it
-                        self._commit(self._writable(), head, self.state)
+                        self._commit(self._writable(), head, self._observed)
             finally:
                 self._release()
 
@@ -241,6 +282,9 @@ class Journal(Generic[S]):
             raise type(error)(f"{self.path}: {error}") from None
         for row in content.left:
             self._observe_again(row)
+        self._observed, self.known, self._pending = self.state, None, content.pending
+        if content.pending is not None:
+            self._inform_again(content.pending)
         if self._lock is not None:
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):
                 db.execute(f"PRAGMA {pragma}")
@@ -275,15 +319,35 @@ class Journal(Generic[S]):
                 f"{self.path}: Round {row.round} was observed out of order, which this tidewolf "
                 "does not read. Install a newer tidewolf."
             )
-        try:
-            seen = decode_checked(row.feedback, self.learner.hard_set.center)
+        center = self.learner.hard_set.center
+        with self._reading("observes"):
+            if row.known is not None:
+                known = decode_known(row.known, center)
+                self.state = self.learner.informed(self.state, known)
+            seen = decode_checked(row.feedback, center)
             self.state = self.learner.update(self.state, seen)
+
+    def _inform_again(self, pending: Pending) -> None:
+        if pending.round != self.state.t + 1:
+            raise NewerFormat(
+                f"{self.path}: Round {pending.round} was decided out of order, which this tidewolf "
+                "does not read. Install a newer tidewolf."
+            )
+        with self._reading("is told"):
+            self.known = decode_known(pending.known, self.learner.hard_set.center)
+            self.state = self.learner.informed(self.state, self.known)
+
+    @contextmanager
+    def _reading(self, does: str) -> Iterator[None]:
+        """Where what the file holds is handed to the learner."""
+        try:
+            yield
         except CheckpointError as error:
             raise type(error)(f"{self.path}: {error}") from None
         except Exception as error:  # hand-made content breaks in every way
             who, wrong = type(self.learner).__name__, checkpoint.half_sentence(error)
             raise BrokenFile(
-                f"{self.path} has right checksums and holds what no {who} observes: {wrong}."
+                f"{self.path} has right checksums and holds what no {who} {does}: {wrong}."
             ) from None
 
     def _commit(self, db: sqlite3.Connection, head: Head, state: S, row: Row | None = None) -> None:
@@ -292,17 +356,23 @@ class Journal(Generic[S]):
         """
         with db:
             db.execute("BEGIN IMMEDIATE")
-            if tables.read_head(db) != self._head:
-                raise CheckpointError(
-                    f"{self.path} was changed while this session had it open: close it and open it "
-                    "again."
-                )
+            self._require_unchanged(db)
             if row is not None:
                 tables.add(db, row)
+                if self._pending is not None:
+                    tables.drop_pending(db)
             if head.snapshot == head.last:
                 tables.replace_snapshot(db, head, self.learner.save(state))
             db.execute("DELETE FROM observations WHERE arrived <= ?", (head.first,))
             tables.write_head(db, head)
+
+    def _require_unchanged(self, db: sqlite3.Connection) -> None:
+        """Refuse to write where another writer has been here meanwhile."""
+        if tables.read_head(db) != self._head:
+            raise CheckpointError(
+                f"{self.path} was changed while this session had it open: close it and open it "
+                "again."
+            )
 
     def _acknowledge(self, count: int) -> None:
         """Note beside the file how many observations it holds, at no cost worth naming: the note is

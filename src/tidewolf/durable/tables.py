@@ -3,11 +3,16 @@
     head            one row: which observations there are, their links, the last snapshot, the epoch
     observations    one row for each, in the order in which they came
     snapshots       states; the last one is what opening begins from
-    pending         rounds that were decided and not observed; none today
+    pending         the round that was decided on what is known before it, and not yet observed
     meta            names and values that no reader depends on
 
-Rounds are numbered from 1, as in every file. `known`, `played` and `pending` are room for what is
-known before a round, what was really played and rounds that are observed late: a file in which they
+Rounds are numbered from 1, as in every file. What is known before a round (`known`) is written
+before its decision is answered, to `pending`, under a seal of its own,
+
+    sha256(link of the last observation | round | known) | known,
+
+and moves to `observations` with what is observed. `played`, `decision` and other rounds that are
+pending are room for what was really played and rounds that are observed late: a file in which they
 are used is refused until this tidewolf knows what they mean. Tables of other names are nobody's
 business here.
 """
@@ -51,6 +56,8 @@ SCHEMA_1 = {
     "observations": "CREATE TABLE observations (number INTEGER PRIMARY KEY, data BLOB NOT NULL)",
 }
 """Those of tidewolf 0.1."""
+SEAL = 32
+"""The bytes of a checksum."""
 _AT_ONCE = 256
 """Rows read at a time, so that no reader holds up the writer."""
 _MOST_TABLES = 100
@@ -97,6 +104,17 @@ class Row(NamedTuple):
         return digest(before, numbers, *(blob for blob in blobs if blob is not None))
 
 
+class Pending(NamedTuple):
+    """The round that comes after the last observation, with what is known before it."""
+
+    round: int
+    known: bytes
+
+    def sealed(self, link: bytes) -> bytes:
+        """What is known under its seal; `link` is that of the last observation."""
+        return digest(link, str(self.round).encode(), b" ", self.known) + self.known
+
+
 class Content(NamedTuple):
     """What opening begins from."""
 
@@ -105,6 +123,8 @@ class Content(NamedTuple):
     """the last snapshot"""
     left: list[Row]
     """the observations after it"""
+    pending: Pending | None = None
+    """the round that was decided on what is known before it"""
 
 
 def digest(*parts: bytes) -> bytes:
@@ -196,14 +216,51 @@ def read_content(db: sqlite3.Connection, path: Path) -> Content:
             f"{path} is truncated or was changed: its checksums do not match. Go back to an "
             "earlier copy."
         )
-    (pending,) = db.execute("SELECT count(*) FROM pending").fetchone()
-    late = [row for row in content.left if row.known is not None or row.played is not None]
-    if pending or late:
+    return content._replace(pending=_pending(db, path, content))
+
+
+def _pending(db: sqlite3.Connection, path: Path, content: Content) -> Pending | None:
+    """The round that is decided and not observed; refused where there are more than that, or what
+    was known of it was changed.
+    """
+    rows = db.execute("SELECT round, known, decision FROM pending LIMIT 2").fetchall()
+    later = [decision for _, known, decision in rows if known is None or decision is not None]
+    if len(rows) > 1 or later or any(row.played is not None for row in content.left):
         raise NewerFormat(
             f"{path} holds rounds that were observed late, or with what was known or played, which "
             "this tidewolf does not read. Install a newer tidewolf."
         )
-    return content
+    if not rows:
+        return None
+    number, known, _ = rows[0]
+    try:
+        pending = Pending(number, known[SEAL:])
+        whole = pending.sealed(content.head.link) == known
+    except TypeError:  # a value of another type
+        whole = False
+    if not whole:
+        raise BrokenFile(
+            f"{path} was changed: what was known before a round does not match its checksum. Go "
+            "back to an earlier copy."
+        )
+    return pending
+
+
+def replace_pending(db: sqlite3.Connection, pending: Pending, link: bytes) -> None:
+    """The one round that is decided and not observed."""
+    db.execute("DELETE FROM pending")
+    values = (pending.round, pending.sealed(link), None)
+    db.execute("INSERT INTO pending VALUES (?, ?, ?)", values)
+
+
+def read_pending(db: sqlite3.Connection) -> bytes | None:
+    """What is known before the pending round, under its seal; None where no round is pending."""
+    row = db.execute("SELECT known FROM pending").fetchone()
+    return None if row is None else row[0]
+
+
+def drop_pending(db: sqlite3.Connection) -> None:
+    db.execute("DELETE FROM pending")
 
 
 def _followed(db: sqlite3.Connection, head: Head) -> tuple[Content, bool]:

@@ -9,6 +9,8 @@ allows them.
     members   max_{z in K} |y - z|^2 - |aimed - z|^2 <= 0, for a sample of the updates   (I)
         on K of center c
     calls        at most calls_per_round t oracle calls after t rounds
+    guards       V sum (f_t(x_t) - f_t(z_t)) + sum w_t (g_t^+(x_t) - g_t^+(z_t)) <= A for every
+                 member z of those a learner mixes, where the functions were seen there
     regret       total loss - the comparator's <= the learner's bound; <= its promise
     violation    sum of max(g_t(x_t), 0)       <= the learner's bound; <= its promise
     promises     the bounds, from what the run measured, <= the promises, from what was known before
@@ -46,7 +48,7 @@ from tidewolf.evaluation.formatting import (
 from tidewolf.evaluation.membership import EVERY_POINT
 from tidewolf.functions.base import PiecewiseLinear
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE
-from tidewolf.methods.base import Bound, Learner, ProjectionRecord
+from tidewolf.methods.base import Bound, Guard, Learner, ProjectionRecord
 from tidewolf.methods.steps.saddle import HOPELESS
 from tidewolf.sets.base import membership_tolerance
 
@@ -141,6 +143,8 @@ class Certificate(Value):
         The same of the violation.
     reasons : tuple of str
         Why bound or promise are missing, where they are.
+    guards : tuple of Guard, default ()
+        Of each member of those a learner mixes, what the run lost to it, and what it may lose.
 
     Examples
     --------
@@ -158,6 +162,7 @@ class Certificate(Value):
     regret: Total
     violation: Total
     reasons: tuple[str, ...]
+    guards: tuple[Guard, ...] = ()
 
     @property
     def holds(self) -> bool | None:
@@ -178,6 +183,10 @@ class Certificate(Value):
             "checks": {c.name: _told(c) for c in self.checks},
             "promise": {"regret": self.regret.promise, "violation": self.violation.promise},
             "trivial": {"regret": self.regret.trivial, "violation": self.violation.trivial},
+            "guards": [
+                {"name": name, "left": finite_or_none(left), "right": finite_or_none(right)}
+                for name, left, right in self.guards
+            ],
         }
 
     @property
@@ -323,6 +332,7 @@ def certify(run: Run) -> Certificate:
         _membership(run, rounding),
         *run.audit.checks(rounding),
         *_calls(run),
+        *_guards(run),
     ]
     bound, promise = run.bound, _promise(run)
     trivial = _trivial(run)
@@ -332,7 +342,8 @@ def certify(run: Run) -> Certificate:
     if not run.learner.on_average:
         checks += _totals(run, regrets, violations)
     reasons = tuple(dict.fromkeys(reason for reason in (bound.reason, promise.reason) if reason))
-    return Certificate(tuple(checks), regrets, violations, reasons)
+    guards = run.learner.guards(run.final_state)
+    return Certificate(tuple(checks), regrets, violations, reasons, guards)
 
 
 def _membership(run: Run, rounding: float) -> CertificateCheck:
@@ -354,6 +365,23 @@ def _calls(run: Run) -> list[CertificateCheck]:
             1e-6 * max(1.0, share),
         )
     ]
+
+
+def _guards(run: Run) -> list[CertificateCheck]:
+    """What the run lost to each member against what it may lose: the worst of all."""
+    seen = [
+        (guard.left - guard.right, guard)
+        for guard in run.learner.guards(run.final_state)
+        if guard.left is not None
+    ]
+    if not seen:
+        return []
+    over, worst = max(seen, key=lambda each: math.inf if math.isnan(each[0]) else each[0])
+    size = max(abs(guard.left or 0.0) + abs(guard.right) for _, guard in seen)
+    allowed = SUMS * eps_of(run.learner.hard_set.center)
+    allowed *= float(np.abs(run.losses).sum()) + (size if math.isfinite(size) else 0.0)
+    law = f"the run loses to each member, {worst.name} first, at most what its guard says"
+    return [CertificateCheck("guards", law, over, over, allowed)]
 
 
 def _promise(run: Run) -> Bound:

@@ -20,6 +20,7 @@ from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
 from tidewolf.core.feedback import SEES
 from tidewolf.evaluation.comparison import Comparison, Entry, Venue
+from tidewolf.evaluation.metrics import plain_metrics, sweep_values
 from tidewolf.evaluation.recording import RunProgress
 from tidewolf.evaluation.run import Run, run
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
@@ -29,6 +30,18 @@ from tidewolf.sets.base import ConvexSet
 
 Factory: TypeAlias = Callable[..., Learner[Any]]
 Source: TypeAlias = Problem | tuple[ConvexSet, Stream] | Callable[..., Problem]
+
+
+_BY_ROUND = (
+    "loss_p99",
+    "loss_worst",
+    "violation_p99",
+    "violation_worst",
+    "broken",
+    "churn_p99",
+    "churn_worst",
+)
+"""What an entry has under the names that sweeps have it under."""
 
 
 class Step(NamedTuple):
@@ -322,16 +335,20 @@ def _default(known: Mapping[str, Parameter], name: str) -> Any:
 
 def _measured(entry: Entry, played: Run) -> Entry:
     rounds, regret = played.rounds, played.regret
+    told = sweep_values(plain_metrics(played))
     return entry._replace(
-        loss=float(played.losses.mean()),
+        loss=told["loss_mean"],
         regret=(
             None
             if regret in (None, (-math.inf, math.inf))
             else (regret[0] / rounds, regret[1] / rounds)
         ),
-        violation=float(played.violations.mean()),
-        calls=played.oracle_calls / rounds,
+        violation=told["violation_mean"],
+        calls=told["calls_per_round"],
         seconds=played.seconds / rounds,
         excess=played.max_excess,
-        certificate=played.certificate.holds,
+        certificate=told["certificate"],
+        solves=told["solves_per_round"],
+        churn=told["churn_mean"],
+        **{name: told[name] for name in _BY_ROUND},
     )

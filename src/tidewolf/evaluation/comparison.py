@@ -14,7 +14,7 @@ import math
 import os
 import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -30,7 +30,7 @@ from tidewolf.core.values import Value
 from tidewolf.evaluation.formatting import aligned, data_frame, finite_or_none, plain_interval
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
 
-COMPARISON_FORMAT = 2
+COMPARISON_FORMAT = 3
 RIVAL = "SinhaVaze"
 """Whom the others are measured by, where it takes part: exact projections."""
 FILES = ("comparison.json", "comparison.csv")
@@ -61,6 +61,19 @@ class Entry(NamedTuple):
     """what the learner sees of a round, in words; unknown where it was refused at once, and
     in files of format 1
     """
+    solves: float | None = None
+    """linear programs; this and what follows is None in files before format 3"""
+    loss_p99: float | None = None
+    """what 99 % of the rounds do not exceed"""
+    loss_worst: float | None = None
+    violation_p99: float | None = None
+    violation_worst: float | None = None
+    broken: float | None = None
+    """share of rounds in which the limit was broken"""
+    churn: float | None = None
+    """how far the decision moved, half the L1 change"""
+    churn_p99: float | None = None
+    churn_worst: float | None = None
 
 
 class Venue(NamedTuple):
@@ -483,8 +496,12 @@ class Comparison(Value):
         lines, standings = [], self.standings()
         for stream in self.streams:
             lines.append(f"{stream}: {self.about(stream)}")
-            rows = [HEAD, *(cells(standing) for standing in standings if standing.stream == stream)]
-            lines += [f"  {line}".rstrip() for line in aligned(rows)]
+            its = [standing for standing in standings if standing.stream == stream]
+            names = [standing_name(standing) for standing in its]
+            for first, columns in TABLES:
+                shown = [(c.title, *standing_cells(c, its)) for c in applying(columns, its)]
+                rows = list(zip((first, *names), *shown, strict=True))
+                lines += [f"  {line}".rstrip() for line in aligned(rows)]
         if sees := who_sees_what((entry.learner, entry.sees) for entry in self.entries):
             lines.append(sees)
         lines.append(
@@ -502,10 +519,19 @@ class StandingColumn(NamedTuple):
     """what it is called where there is little room"""
     cell: Callable[[Standing], str]
     """of a standing with points"""
+    rank: int = 0
+    """where there is little room, columns of the highest rank go first"""
+    applies: Callable[[Standing], bool] = lambda standing: True
+    """tables leave it out where it applies to none of theirs"""
 
 
-def _over_points(form: str, number: Callable[[Point], float]) -> Callable[[Standing], str]:
-    return lambda standing: _range([number(point) for point in standing.points], form)
+def _over_points(form: str, number: Callable[[Point], float | None]) -> Callable[[Standing], str]:
+    def cell(standing: Standing) -> str:
+        numbers = [number(point) for point in standing.points]
+        known = [each for each in numbers if each is not None]
+        return _range(known, form) if len(known) == len(numbers) else "unknown"
+
+    return cell
 
 
 def _gaps(standing: Standing) -> str:
@@ -526,27 +552,64 @@ def _microseconds(standing: Standing) -> str:
     return f"{1e6 * statistics.median(point.seconds for point in standing.points):.0f}"
 
 
+def _solving(standing: Standing) -> bool:
+    return any(point.solves for point in standing.points)
+
+
+def _broken(point: Point) -> float | None:
+    return None if point.broken is None else 100.0 * point.broken
+
+
 STANDING_COLUMNS = (
     StandingColumn("calls", "calls", _over_points(".3g", lambda point: point.calls)),
+    StandingColumn(
+        "LP solves", "LPs", _over_points(".3g", lambda point: point.solves), applies=_solving
+    ),
     StandingColumn("regret", "regret", _over_points(".4g", lambda point: point.regret)),
     StandingColumn("violation", "violation", _over_points(".3g", lambda point: point.violation)),
     StandingColumn("gap %", "gap\n%", _gaps),
     StandingColumn("shortfall %", "shortfall\n%", _shortfall),
     StandingColumn("less violation", "less\nbroken", lambda standing: _times(standing.saving)),
     StandingColumn(
-        "in equal time", "in equal\ntime", lambda standing: _times(standing.saving_in_time)
+        "in equal time", "in equal\ntime", lambda standing: _times(standing.saving_in_time), 1
     ),
     StandingColumn("us a round", "us", _microseconds),
 )
-HEAD = ("learner", *(column.title for column in STANDING_COLUMNS))
-NARROW_HEAD = ("learner", *(column.narrow_title for column in STANDING_COLUMNS))
+STANDING_ROUND_COLUMNS = (
+    StandingColumn("broken %", "broken\n%", _over_points(".2g", _broken)),
+    StandingColumn(
+        "violation p99", "violation\np99", _over_points(".2g", lambda p: p.violation_p99)
+    ),
+    StandingColumn(
+        "violation worst", "\nworst", _over_points(".2g", lambda point: point.violation_worst)
+    ),
+    StandingColumn("churn", "churn\nmean", _over_points(".2g", lambda point: point.churn)),
+    StandingColumn("churn p99", "\np99", _over_points(".2g", lambda point: point.churn_p99), 2),
+    StandingColumn(
+        "churn worst", "\nworst", _over_points(".2g", lambda point: point.churn_worst), 1
+    ),
+)
+"""How bad rounds get, beside the means."""
+TABLES = (("learner", STANDING_COLUMNS), ("a round", STANDING_ROUND_COLUMNS))
+"""The tables of standings, and what their first columns are called."""
 
 
-def cells(standing: Standing) -> tuple[str, ...]:
-    """A standing as a row under HEAD."""
+def applying(
+    columns: Sequence[StandingColumn], standings: Sequence[Standing]
+) -> list[StandingColumn]:
+    """The columns that a table of these standings has."""
+    return [column for column in columns if any(map(column.applies, standings))]
+
+
+def standing_name(standing: Standing) -> str:
+    """A learner, and its budget where it has one."""
     budget = "" if standing.budget is None else f" at {standing.budget:g}"
-    numbers = (column.cell(standing) if standing.points else "none" for column in STANDING_COLUMNS)
-    return (f"{standing.learner}{budget}", *numbers)
+    return f"{standing.learner}{budget}"
+
+
+def standing_cells(column: StandingColumn, standings: Sequence[Standing]) -> list[str]:
+    """A column, one cell for each standing."""
+    return [column.cell(standing) if standing.points else "none" for standing in standings]
 
 
 def require_free(folder: str | os.PathLike[str], names: Sequence[str], force: bool) -> Path:
@@ -578,7 +641,31 @@ def _point(group: Sequence[Entry]) -> Point | None:
         statistics.fmean(calls),
         statistics.fmean(seconds),
         max(entry.excess or 0.0 for entry in group),
+        solves=_mean(entry.solves for entry in group),
+        violation_p99=_mean(entry.violation_p99 for entry in group),
+        violation_worst=_largest(entry.violation_worst for entry in group),
+        broken=_mean(entry.broken for entry in group),
+        churn=_mean(entry.churn for entry in group),
+        churn_p99=_mean(entry.churn_p99 for entry in group),
+        churn_worst=_largest(entry.churn_worst for entry in group),
     )
+
+
+def _mean(numbers: Iterable[float | None]) -> float | None:
+    """None where one is not known."""
+    known = _all_known(numbers)
+    return None if known is None else statistics.fmean(known)
+
+
+def _largest(numbers: Iterable[float | None]) -> float | None:
+    known = _all_known(numbers)
+    return None if known is None else max(known)
+
+
+def _all_known(numbers: Iterable[float | None]) -> list[float] | None:
+    several = list(numbers)
+    known = [number for number in several if number is not None]
+    return known if len(known) == len(several) else None
 
 
 def _range(numbers: Sequence[float], form: str) -> str:

@@ -23,6 +23,21 @@ def number(x: float | None) -> str:
     return f"{x:,.0f}" if size >= 1000 else f"{x:.4g}"
 
 
+def short_number(x: float, digits: int = 3) -> str:
+    """`x` to three digits: 12.3, 0.0123, 1.2e-13, 1.23e+04."""
+    return f"{x:.{digits}g}"
+
+
+def percent(share: float) -> str:
+    """A share to two digits or more: 0 %, 0.25 %, 12 %, 100 %; never 0 % or 100 % of what is not
+    all or nothing.
+    """
+    if share in (0.0, 1.0):
+        return f"{100.0 * share:.0f} %"
+    shown = f"{100.0 * share:.2g}"
+    return f"{'> 99' if shown == '1e+02' else shown} %"
+
+
 def interval(ends: tuple[float, float], parts: int = 1) -> str:
     """Both ends divided by `parts`; a number and its error where four digits cannot tell them
     apart.

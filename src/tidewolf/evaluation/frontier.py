@@ -48,6 +48,18 @@ class Point(NamedTuple):
     seconds: float
     excess: float
     """largest excess of a played point over the set, in any round of any seed"""
+    solves: float | None = None
+    """linear programs solved; this and what follows is None where it was not measured"""
+    violation_p99: float | None = None
+    """what 99 % of the rounds do not exceed"""
+    violation_worst: float | None = None
+    """of any round of any seed"""
+    broken: float | None = None
+    """share of rounds in which the limit was broken"""
+    churn: float | None = None
+    """how far the decision moved, half the L1 change"""
+    churn_p99: float | None = None
+    churn_worst: float | None = None
 
 
 def gap(ours: Point, rival: Sequence[Point], scale: float) -> float:

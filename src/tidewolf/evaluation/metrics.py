@@ -4,7 +4,9 @@
                                              sweeps; the tables of the command line, of pages and
                                              of notebooks, where it has a title; the table of a
                                              sweep, where it has columns
-    ROUND_METRICS    one for each round      Run.to_pandas()
+    SPREADS          mean, p99 and worst     print(run); the second table of the command line, and
+                     of the rounds           of comparisons; lines beneath the numbers of pages
+    ROUND_METRICS    one for each round      Run.to_pandas(), rounds.parquet
     TOTALS           added up over rounds    the figures of pages and of Run.plot()
 
 A new number is an entry here; nothing else changes. What is measured while a run goes on is
@@ -19,7 +21,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tidewolf.core.types import Floats, NDArray
-from tidewolf.evaluation.formatting import interval, interval_or_none, number, plain_interval
+from tidewolf.evaluation.formatting import (
+    aligned,
+    interval,
+    interval_or_none,
+    number,
+    percent,
+    plain_interval,
+    short_number,
+)
+from tidewolf.evaluation.spread import Spread
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.certificate import Total
@@ -63,6 +74,10 @@ class Metric(NamedTuple):
     """where the table of a sweep has it"""
     timed: bool = False
     """whether the same run measures another one next time; such columns come last"""
+    applies: Callable[[Run], bool] = lambda run: True
+    """tables leave it out where it applies to none of their runs"""
+    by_rounds: bool = False
+    """whether the command line has it in the table of SPREADS"""
 
     def cell(self, run: Run) -> str:
         """The number of a run, as people read it."""
@@ -73,6 +88,27 @@ class Metric(NamedTuple):
         return self.plain(self.measure(run))
 
 
+class SpreadMetric(NamedTuple):
+    """A number of each round by its mean, its p99 and its worst round."""
+
+    name: str
+    measure: Callable[[Run], Spread | None]
+    """None where it is not known"""
+    more: Callable[[Run], str] = lambda run: ""
+    """what a line about it ends with"""
+    digits: int = 3
+    """of its mean"""
+
+
+class SpreadColumn(NamedTuple):
+    """A column of the table of SPREADS."""
+
+    title: str
+    cell: Callable[[Run], str]
+    rank: int = 0
+    """where there is little room, columns of the highest rank go first"""
+
+
 class RoundMetric(NamedTuple):
     """One number of each round."""
 
@@ -80,6 +116,8 @@ class RoundMetric(NamedTuple):
     about: str
     values: Callable[[Run], NDArray | None]
     """one for each round; None where they are not known"""
+    kept: bool = True
+    """whether rounds.parquet has it; what needs the comparator is worked out anew"""
 
 
 class TotalMetric(NamedTuple):
@@ -121,7 +159,35 @@ def _regret_details(run: Run) -> list[str]:
 
 def _violation_details(run: Run) -> list[str]:
     mean = number(_violation(run) / _a_round(run))
-    return [f"{mean} a round", *_allowed(run.certificate.violation)]
+    return [
+        f"{mean} a round",
+        *_spread_details(run.violation_spread),
+        f"{percent(run.broken)} of rounds broken",
+        *_allowed(run.certificate.violation),
+    ]
+
+
+def _spread_details(found: Spread | None) -> list[str]:
+    if found is None:
+        return []
+    return [f"p99 {number(found.p99)}", f"worst {number(found.worst)}"]
+
+
+def _mean(found: Spread | None) -> str:
+    return number(None if found is None else found.mean)
+
+
+def _plain_spread(found: Spread | None) -> dict[str, Any] | None:
+    return None if found is None else found.plain()
+
+
+def _plain_losses(run: Run) -> dict[str, Any]:
+    plain = _plain_spread(run.loss_spread) or dict.fromkeys(Spread._fields)
+    return {"total": float(run.losses.sum()), **plain}
+
+
+def _spread_columns(name: str) -> tuple[SweepColumn, ...]:
+    return tuple(SweepColumn(f"{name}_{part}", float, part) for part in ("mean", "p99", "worst"))
 
 
 def _plain_certificate(run: Run) -> dict[str, Any]:
@@ -133,6 +199,19 @@ def _plain_certificate(run: Run) -> dict[str, Any]:
 
 
 METRICS: tuple[Metric, ...] = (
+    Metric(
+        "loss",
+        "The losses: their total, and of the rounds the mean, what 99 % of them do not exceed, and "
+        "the worst.",
+        _plain_losses,
+        unit="units of the losses",
+        less_is_better=True,
+        title="mean loss",
+        text=lambda found: number(found["mean"]),
+        columns=(SweepColumn("loss", float, "total"), *_spread_columns("loss")),
+        details=lambda run: _spread_details(run.loss_spread),
+        by_rounds=True,
+    ),
     Metric(
         "regret",
         "The total loss less that of the best fixed point in hindsight, as a certified interval; "
@@ -160,6 +239,37 @@ METRICS: tuple[Metric, ...] = (
         columns=(SweepColumn("violation", float),),
     ),
     Metric(
+        "violation_by_round",
+        "The same of the rounds: the mean, what 99 % of them do not exceed, and the worst.",
+        lambda run: run.violation_spread,
+        unit="units of the constraints",
+        less_is_better=True,
+        plain=_plain_spread,
+        columns=_spread_columns("violation"),
+    ),
+    Metric(
+        "broken",
+        "The share of rounds in which the limit was broken by more than rounding.",
+        lambda run: run.broken,
+        unit="shares of the rounds",
+        less_is_better=True,
+        columns=(SweepColumn("broken", float),),
+    ),
+    Metric(
+        "churn",
+        "How far decisions moved, half the L1 change from one round to the next: the mean, what "
+        "99 % of the rounds do not exceed, and the worst.",
+        lambda run: run.churn_spread,
+        unit="units of points",
+        less_is_better=True,
+        title="mean churn",
+        text=_mean,
+        plain=_plain_spread,
+        details=lambda run: _spread_details(run.churn_spread),
+        columns=_spread_columns("churn"),
+        by_rounds=True,
+    ),
+    Metric(
         "oracle_calls",
         "How often the hard set was asked for a linear minimiser.",
         lambda run: run.oracle_calls,
@@ -177,6 +287,26 @@ METRICS: tuple[Metric, ...] = (
         narrow_title="calls\na round",
         details=lambda run: [f"{run.oracle_calls:,} in all"],
         columns=(SweepColumn("calls_per_round", float),),
+    ),
+    Metric(
+        "solves",
+        "How many linear programs the learner solved.",
+        lambda run: run.solves,
+        unit="linear programs",
+        less_is_better=True,
+        columns=(SweepColumn("solves", int),),
+    ),
+    Metric(
+        "solves_per_round",
+        "The same on average over the rounds.",
+        lambda run: run.solves / _a_round(run),
+        unit="linear programs a round",
+        less_is_better=True,
+        title="LP solves a round",
+        narrow_title="LPs\na round",
+        details=lambda run: [f"{run.solves:,} in all"],
+        columns=(SweepColumn("solves_per_round", float),),
+        applies=lambda run: run.solves > 0,
     ),
     Metric(
         "seconds",
@@ -238,6 +368,12 @@ METRICS: tuple[Metric, ...] = (
         unit="units of the constraints",
         less_is_better=True,
     ),
+    Metric(
+        "members",
+        "Whom the learner mixed: weights, guard, totals, linear programs and oracle calls of each; "
+        "empty where it holds one point alone.",
+        lambda run: run.members.plain(),
+    ),
 )
 """In the order of summary.json."""
 
@@ -248,9 +384,54 @@ ROUND_METRICS: tuple[RoundMetric, ...] = (
     RoundMetric(
         "distance", "|x - y| of the projection it was played from.", lambda run: run.distances
     ),
-    RoundMetric("regret", "The regret so far.", lambda run: run.regret_curve()),
+    RoundMetric(
+        "churn",
+        "How far the decision moved: half the L1 change from the round before.",
+        lambda run: np.asarray(run.churn),
+    ),
+    RoundMetric(
+        "solves", "Linear programs the learner solved after it.", lambda run: run.round_solves
+    ),
+    RoundMetric("regret", "The regret so far.", lambda run: run.regret_curve(), kept=False),
 )
 """In the order of the columns of Run.to_pandas()."""
+
+SPREADS: tuple[SpreadMetric, ...] = (
+    SpreadMetric("loss", lambda run: run.loss_spread, digits=5),
+    SpreadMetric(
+        "violation",
+        lambda run: run.violation_spread,
+        lambda run: f"broken in {percent(run.broken)} of rounds",
+    ),
+    SpreadMetric("churn", lambda run: run.churn_spread),
+)
+"""In the order of lines and columns."""
+
+
+def _spread_cell(metric: SpreadMetric, part: str) -> Callable[[Run], str]:
+    def cell(run: Run) -> str:
+        found = metric.measure(run)
+        if found is None:
+            return "unknown"
+        return short_number(getattr(found, part), metric.digits if part == "mean" else 3)
+
+    return cell
+
+
+_LOSS, _BREACH, _CHURN = SPREADS
+SPREAD_COLUMNS: tuple[SpreadColumn, ...] = (
+    SpreadColumn("loss\nmean", _spread_cell(_LOSS, "mean"), 1),
+    SpreadColumn("\np99", _spread_cell(_LOSS, "p99"), 5),
+    SpreadColumn("\nworst", _spread_cell(_LOSS, "worst"), 4),
+    SpreadColumn("violation\nmean", _spread_cell(_BREACH, "mean")),
+    SpreadColumn("\np99", _spread_cell(_BREACH, "p99")),
+    SpreadColumn("\nworst", _spread_cell(_BREACH, "worst")),
+    SpreadColumn("rounds\nbroken", lambda run: percent(run.broken)),
+    SpreadColumn("churn\nmean", _spread_cell(_CHURN, "mean")),
+    SpreadColumn("\np99", _spread_cell(_CHURN, "p99"), 2),
+    SpreadColumn("\nworst", _spread_cell(_CHURN, "worst"), 3),
+)
+"""From left to right."""
 
 TOTALS: tuple[TotalMetric, ...] = (
     TotalMetric(
@@ -275,9 +456,31 @@ TOTALS: tuple[TotalMetric, ...] = (
 """In the order of the figures."""
 
 
-def table_metrics() -> list[Metric]:
-    """What the tables of runs show, in their order."""
-    return sorted((metric for metric in METRICS if metric.title), key=lambda metric: metric.timed)
+def table_metrics(runs: Sequence[Run]) -> list[Metric]:
+    """What the tables of these runs show, in their order."""
+    shown = (metric for metric in METRICS if metric.title and any(map(metric.applies, runs)))
+    return sorted(shown, key=lambda metric: metric.timed)
+
+
+def spread_lines(run: Run) -> list[str]:
+    """Mean, p99 and worst of what each round has, as a small table; nothing without a round."""
+    known = [(metric, found) for metric in SPREADS if (found := metric.measure(run)) is not None]
+    if not known:
+        return []
+    cells = [
+        (
+            metric.name,
+            short_number(found.mean, metric.digits),
+            *map(short_number, (found.p99, found.worst)),
+        )
+        for metric, found in known
+    ]
+    head, *lines = aligned([("a round", "mean", "p99", "worst"), *cells])
+    ends = (
+        ", ".join(filter(None, (f"in round {found.worst_round + 1:,}", metric.more(run))))
+        for metric, found in known
+    )
+    return [head, *(f"{line}  {end}" for line, end in zip(lines, ends, strict=True))]
 
 
 def plain_metrics(run: Run) -> dict[str, Any]:
@@ -285,9 +488,12 @@ def plain_metrics(run: Run) -> dict[str, Any]:
     return {metric.key: metric.value(run) for metric in METRICS}
 
 
-def round_columns(run: Run) -> dict[str, NDArray]:
-    """A column for each number of a round that is known of a run."""
-    columns = ((metric.key, metric.values(run)) for metric in ROUND_METRICS)
+def round_columns(run: Run, *, kept: bool = False) -> dict[str, NDArray]:
+    """A column for each number of a round that is known of a run; with `kept` those alone that
+    files have.
+    """
+    shown = (metric for metric in ROUND_METRICS if metric.kept or not kept)
+    columns = ((metric.key, metric.values(run)) for metric in shown)
     return {key: values for key, values in columns if values is not None}
 
 

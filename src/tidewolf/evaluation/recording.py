@@ -22,6 +22,7 @@ from tidewolf.core.jit import compiling
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import identity
 from tidewolf.evaluation.certificate import Audit
+from tidewolf.evaluation.churn import Movement
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.evaluation.warm_up import needs, small_runs
@@ -40,6 +41,7 @@ class RunProgress(NamedTuple):
     calls: int
     loss_total: float
     violation_total: float
+    solves: int = 0
 
 
 class _Snapshot(NamedTuple):
@@ -59,6 +61,8 @@ class _Snapshot(NamedTuple):
     each: Floats
     trajectory: tuple[Any, ...]
     membership: tuple[Any, ...]
+    solves: Int64s | None = None
+    movement: tuple[Any, ...] = ()
 
 
 @final
@@ -75,7 +79,8 @@ class Recording:
             np.empty(rounds),
             np.empty(rounds),
         )
-        self.calls = np.zeros(rounds, dtype=np.int64)
+        self.calls, self.solves = np.zeros((2, rounds), dtype=np.int64)
+        self.movement = Movement(rounds)
         self.ends: list[int] = []
         self.measures: list[tuple[float, ...]] = []
         self.state, self.audit, self.trajectory = (
@@ -108,7 +113,11 @@ class Recording:
         )
         self.distances[self.t : stop] = self.state.distance
         self.calls[stop - 1] += played.state.calls - self.state.calls
-        points = played.x if self.learner.needs is Bandit else played.x[None, ...]
+        solves = self.learner.solves
+        self.solves[stop - 1] += solves(played.state) - solves(self.state)
+        each = self.learner.needs is Bandit
+        points = played.x if each else played.x[None, ...]
+        self.movement.see(played.x, stop - self.t, each=each)
         self.membership.see(points, self.state)
         self.trajectory.see(points, stop - self.t)
         if len(self.each) and self.violations[self.t : stop].any():
@@ -157,7 +166,8 @@ class Recording:
             float(self.losses[: self.t].sum()),
             float(self.violations[: self.t].sum()),
         )
-        return RunProgress(self.t, len(self.stream), int(self.state.calls), losses, violations)
+        calls, solves = int(self.state.calls), self.learner.solves(self.state)
+        return RunProgress(self.t, len(self.stream), calls, losses, violations, solves)
 
     def save(self) -> bytes:
         """All of it as bytes."""
@@ -177,6 +187,8 @@ class Recording:
             each=self.each,
             trajectory=self.trajectory.parts(),
             membership=self.membership.parts(),
+            solves=self.solves[:t],
+            movement=self.movement.parts(),
         )
         return checkpoint.dump(
             snapshot, settings=self._settings, learner=type(self.learner).__name__
@@ -196,9 +208,12 @@ class Recording:
             recording.audit = Audit.restored(learner, found.audit)
             recording.trajectory.restore(found.trajectory, learner.hard_set.center)
             recording.membership.restore(found.membership)
+            recording.movement.restore(found.t, found.movement, learner.hard_set.center)
             recording.t, recording.seconds, recording.each = found.t, found.seconds, found.each
             for name in ("losses", "violations", "distances", "calls"):
                 getattr(recording, name)[: found.t] = getattr(found, name)
+            if found.solves is not None:
+                recording.solves[: found.t] = found.solves
             recording.ends, recording.measures = (
                 found.ends.tolist(),
                 [tuple(row) for row in found.measures.tolist()],
@@ -220,11 +235,11 @@ class Recording:
         t = found.t
         if type(t) is not int or not 0 <= t <= len(self.stream):
             raise ValueError(f"{t!r} rounds are none of {len(self.stream)}")
-        for name in ("losses", "violations", "distances", "calls"):
-            numbers, kind = getattr(found, name), "i" if name == "calls" else "f"
-            countable = np.isfinite(numbers).all() and (kind == "f" or (numbers >= 0).all())
-            if numbers.shape != (t,) or numbers.dtype.kind != kind or not countable:
-                raise ValueError(f"its {name} are not those of {t} rounds")
+        for name in ("losses", "violations", "distances"):
+            self._require_rounds(name, getattr(found, name), t)
+        self._require_counts("calls", found.calls, t)
+        if found.solves is not None:  # nobody counted them at first
+            self._require_counts("solves", found.solves, t)
         ends, measures = found.ends, found.measures
         if (
             ends.ndim != 1
@@ -255,6 +270,11 @@ class Recording:
             or not type(worst) is type(sample) is tuple
         ):
             raise ValueError("its audit counts what cannot be counted")
+        if found.movement:
+            churn, last = found.movement
+            self._require_rounds("churn", np.where(np.isnan(churn), 0.0, churn), t)
+            if last is not None and last.shape != self.trajectory.means.shape[1:]:
+                raise ValueError("the point it moved to is none of the set")
         means, *counts, total = found.trajectory
         if means.shape != self.trajectory.means.shape or not (
             total is None or total.shape == means.shape[1:]
@@ -262,6 +282,16 @@ class Recording:
             raise ValueError("its trajectory is not as long or as wide as the run")
         if not all(type(count) is int and 0 <= count <= t for count in counts):
             raise ValueError("its trajectory has other rounds than the run")
+
+    @staticmethod
+    def _require_rounds(name: str, numbers: Any, t: int) -> None:
+        if numbers.shape != (t,) or numbers.dtype.kind != "f" or not np.isfinite(numbers).all():
+            raise ValueError(f"its {name} are not those of {t} rounds")
+
+    @staticmethod
+    def _require_counts(name: str, numbers: Any, t: int) -> None:
+        if numbers.shape != (t,) or numbers.dtype.kind != "i" or not (numbers >= 0).all():
+            raise ValueError(f"its {name} are not those of {t} rounds")
 
     def updates(self) -> tuple[Int64s, Floats]:
         """After how many rounds each update came, and the learner's running numbers after each."""

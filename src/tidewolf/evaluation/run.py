@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -15,12 +15,20 @@ from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.display import presenter_of
 from tidewolf.core.errors import NotSupported, WrongType
-from tidewolf.core.types import Floats
-from tidewolf.evaluation.certificate import UNSEEN, Audit, Certificate, certify
+from tidewolf.core.types import Floats, Int64s
+from tidewolf.evaluation.certificate import (
+    UNSEEN,
+    Audit,
+    Certificate,
+    certify,
+    feasibility_slack,
+)
 from tidewolf.evaluation.formatting import data_frame
+from tidewolf.evaluation.members import Members
 from tidewolf.evaluation.membership import Membership
-from tidewolf.evaluation.metrics import plain_metrics, round_columns
+from tidewolf.evaluation.metrics import plain_metrics, round_columns, spread_lines
 from tidewolf.evaluation.recording import Recording, RunProgress
+from tidewolf.evaluation.spread import RoundNumbers, Spread, spread
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
@@ -28,6 +36,8 @@ from tidewolf.methods.base import Bound, Learner, Record
 
 PROGRESS_SECONDS = 0.1
 """How often progress is told."""
+SHOWN_MEMBERS = 6
+"""How many members a printed run names."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,6 +80,12 @@ class Run(Record):
         The comparator, where somebody has computed it already.
     trajectory : TrajectorySummary, default None
         The mean point of each of a bounded number of parts of the rounds.
+    churn : array of float
+        How far the decision moved before each round: half the L1 change from the round before, 0
+        in the first one. An array that knows its `p99` and its `worst`, too; NaN where a run was
+        begun by a tidewolf that did not measure it.
+    round_solves : array of int
+        Linear programs that the learner solved after each round.
 
     Examples
     --------
@@ -79,6 +95,10 @@ class Run(Record):
     >>> run = tw.run(tw.LyapunovDescent(K), stream)
     >>> run.rounds, run.oracle_calls, float(run.violations.sum())
     (4, 1, 0.25)
+    >>> run.churn.round(3)
+    array([0.   , 0.5  , 0.437, 0.164])
+    >>> [round(float(each), 3) for each in (run.churn.mean(), run.churn.p99, run.churn.worst)]
+    [0.275, 0.498, 0.5]
     >>> run.certificate.holds
     True
     """
@@ -91,6 +111,8 @@ class Run(Record):
     each_violation: Floats | None = None
     known: Comparator | None = None
     trajectory: TrajectorySummary | None = None
+    churn: RoundNumbers = field(default_factory=lambda: RoundNumbers(np.zeros(0)))
+    round_solves: Int64s = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def max_excess(self) -> float:
@@ -100,6 +122,42 @@ class Run(Record):
     @property
     def oracle_calls(self) -> int:
         return int(self.calls.sum())
+
+    @property
+    def solves(self) -> int:
+        """Linear programs that the learner solved, for advice say; a comparator's are its own."""
+        return int(self.round_solves.sum())
+
+    @cached_property
+    def members(self) -> Members:
+        """Whom the learner mixed, one row each, with what the run may have lost to it; none for a
+        learner that holds one point alone. Prints as a table.
+        """
+        return Members(self.learner.members(self.final_state))
+
+    @cached_property
+    def loss_spread(self) -> Spread | None:
+        """Mean, p99 and worst of the rounds' losses; None without a round."""
+        return spread(self.losses)
+
+    @cached_property
+    def violation_spread(self) -> Spread | None:
+        """Mean, p99 and worst of the rounds' violations; None without a round."""
+        return spread(self.violations)
+
+    @cached_property
+    def churn_spread(self) -> Spread | None:
+        """Mean, p99 and worst of `churn`; None without a round, or where it is not known of all."""
+        return spread(self.churn)
+
+    @cached_property
+    def broken(self) -> float:
+        """The share of rounds in which the limit was broken, by more than rounding: 1e-9 of the
+        limits' size.
+        """
+        if self.rounds == 0:
+            return 0.0
+        return float(np.mean(self.violations > feasibility_slack(self, 1)))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -184,33 +242,52 @@ class Run(Record):
                 The name of its class.
             rounds
                 How many were played.
+            loss, in units of the losses; less is better
+                The losses: their total, and of the rounds the mean, what 99 % of them
+                do not exceed, and the worst.
             regret, in units of the losses; less is better
                 The total loss less that of the best fixed point in hindsight, as a
                 certified interval; None where no point keeps every limit, or no method
                 knows the best one.
             violation, in units of the constraints; less is better
                 By how much limits were broken in all; surplus never pays for a breach.
+            violation_by_round, in units of the constraints; less is better
+                The same of the rounds: the mean, what 99 % of them do not exceed, and
+                the worst.
+            broken, in shares of the rounds; less is better
+                The share of rounds in which the limit was broken by more than rounding.
+            churn, in units of points; less is better
+                How far decisions moved, half the L1 change from one round to the next:
+                the mean, what 99 % of the rounds do not exceed, and the worst.
             oracle_calls, in oracle calls; less is better
                 How often the hard set was asked for a linear minimiser.
             calls_per_round, in oracle calls a round; less is better
+                The same on average over the rounds.
+            solves, in linear programs; less is better
+                How many linear programs the learner solved.
+            solves_per_round, in linear programs a round; less is better
                 The same on average over the rounds.
             seconds, in seconds; less is better
                 What acting, evaluating and learning took, compiling not counted.
             max_excess, in units of points; less is better
                 How far a played point ever was outside the hard set.
             feasible_in_hindsight
-                Whether some fixed point keeps every limit; None where that is not known.
+                Whether some fixed point keeps every limit; None where that is not
+                known.
             hindsight_method
                 What found the best fixed point; None where nothing did.
             bound
                 The measured bounds on regret and violation; None where there are none.
             certificate
-                Whether everything holds that the run can check of itself, and each check's
-                numbers.
+                Whether everything holds that the run can check of itself, and each
+                check's numbers.
             unseen, in rounds
                 Rounds that were played, and counted, without feedback to the learner.
             each_violation, in units of the constraints; less is better
                 By how much each limit was broken, where a round has several.
+            members
+                Whom the learner mixed: weights, guard, totals, linear programs and
+                oracle calls of each; empty where it holds one point alone.
         """
         return {
             "learner": type(self.learner).__name__,
@@ -252,11 +329,13 @@ class Run(Record):
             if best is None or best.infeasibility is None
             else f"\n  {best.infeasibility.sentence}"
         )
+        solves = f", LP solves {self.solves}" if self.solves else ""
+        lines = "".join(f"\n  {line}" for line in spread_lines(self))
         return (
             f"Run of {self.learner!r}\n  rounds {self.rounds}{unseen}, regret "
             f"{'none' if verdict else shown}, violation {self.violations.sum():.6g}, oracle calls "
-            f"{self.oracle_calls}, largest excess {self.max_excess:.2g}, {self.seconds:.3g} "
-            f"s{self._worst_limits()}{verdict}"
+            f"{self.oracle_calls}{solves}, largest excess {self.max_excess:.2g}, "
+            f"{self.seconds:.3g} s{lines}{self._worst_limits()}{verdict}"
         )
 
     def _worst_limits(self) -> str:
@@ -275,7 +354,8 @@ class Run(Record):
         best = self.comparator
         method = "" if best is None else best.method
         found = f"\n  best fixed point in hindsight by: {method}" if method else ""
-        return f"{self!r}{found}\n{self.certificate}"
+        members = "".join(f"\n  {line}" for line in self.members.lines(SHOWN_MEMBERS))
+        return f"{self!r}{found}{members}\n{self.certificate}"
 
 
 def run(
@@ -361,4 +441,6 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         each_violation=recording.each_violation,
         known=comparator,
         trajectory=recording.trajectory,
+        churn=recording.movement.churn,
+        round_solves=recording.solves,
     )

@@ -5,8 +5,8 @@ It can be killed at any moment and goes on bit for bit.
     experiment.toml      the experiment as resolved, under a line with its checksum
     checkpoints/NAME     one for each learner and seed: the recording so far, replaced whole every
                          few seconds
-    rounds.parquet       loss, violation, oracle calls and distance of every round (from 1) of every
-                         run
+    rounds.parquet       loss, violation, oracle calls, distance, churn and linear programs of every
+                         round (from 1) of every run
     report.html          the page; report-seed-S.html for seeds after the first
     summary.json         the numbers of every run; written last, so where it is the folder is
                          complete
@@ -46,6 +46,7 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.types import Floats
+from tidewolf.evaluation.metrics import round_columns
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.run import PROGRESS_SECONDS, Run, finished
 from tidewolf.experiments.choice import Choice
@@ -424,10 +425,7 @@ class RunFolder:
                     "learner": pyarrow.array([cell.entrant.name] * run.rounds).dictionary_encode(),
                     "seed": np.full(run.rounds, cell.seed),
                     "round": np.arange(1, run.rounds + 1),
-                    "loss": run.losses,
-                    "violation": run.violations,
-                    "calls": run.calls,
-                    "distance": run.distances,
+                    **round_columns(run, kept=True),
                 }
             )
             for each in found

@@ -35,6 +35,7 @@ def run_of_format_1(
             raise ValueError(f"it has {fields['t']} rounds of {len(stream)}")
         for name in ("losses", "violations", "distances", "calls"):
             getattr(recording, name)[:] = fields[name]
+        recording.movement.restore(len(stream), (), learner.hard_set.center)
         recording.t, recording.seconds = len(stream), float(fields["seconds"])
         if fields["each"].shape == recording.each.shape:
             recording.each = fields["each"]

@@ -51,6 +51,17 @@ class SweepLine(NamedTuple):
     calls: float | None
     seconds: float | None
     failures: int
+    solves: float | None = None
+    violation_p99: float | None = None
+    """what 99 % of the rounds do not exceed"""
+    violation_worst: float | None = None
+    """of any round of any seed"""
+    broken: float | None = None
+    """share of rounds in which the limit was broken"""
+    churn: float | None = None
+    """how far the decision moved"""
+    churn_p99: float | None = None
+    churn_worst: float | None = None
 
 
 @final
@@ -196,7 +207,26 @@ def _line(group: Sequence[Row]) -> SweepLine:
         _mean(row["calls_per_round"] for row in played),
         _mean(row["seconds"] / row["rounds"] for row in played),
         len(group) - len(played),
+        **_by_round(played),
     )
+
+
+def _by_round(played: Sequence[Row]) -> dict[str, float | None]:
+    """Means over seeds, and the worst round of all; None where a row is of an earlier version."""
+    values = [sweep_values(row) for row in played]
+    gathered: dict[str, tuple[str, Callable[[list[float]], float]]] = {
+        "solves": ("solves_per_round", statistics.fmean),
+        "violation_p99": ("violation_p99", statistics.fmean),
+        "violation_worst": ("violation_worst", max),
+        "broken": ("broken", statistics.fmean),
+        "churn": ("churn_mean", statistics.fmean),
+        "churn_p99": ("churn_p99", statistics.fmean),
+        "churn_worst": ("churn_worst", max),
+    }
+    return {
+        name: None if None in (numbers := [row[key] for row in values] or [None]) else over(numbers)
+        for name, (key, over) in gathered.items()
+    }
 
 
 def _ends(regret: Row, rounds: int) -> tuple[float, float]:

@@ -35,7 +35,7 @@ from tidewolf.hindsight.exact import Described, ExactProjection
 from tidewolf.hindsight.warm_model import TOLERANCE, Basis, Rows, Solved, WarmModel
 from tidewolf.sets.base import ConvexSet, Polyhedral, membership_tolerance
 
-_ACROSS = 1e-2
+ACROSS = 1e-2
 """A row whose part within aff(K) is a smaller share of it would lose digits at size 1."""
 _ROOM = 1e-9
 """How much more than the least worst breach is allowed, at size 1, so that the solver finds a point
@@ -57,11 +57,15 @@ COLD = Bases()
 
 
 class Best(NamedTuple):
-    """A best point, read-only, where the next program starts, and how many were solved."""
+    """A best point, read-only, where the next program starts, how many were solved, and how the
+    last ones ended: the one with the limits, and the one that made their breach least, if any.
+    """
 
     x: Array
     bases: Bases
     solves: int
+    end: Solved
+    breach: Solved | None
 
 
 class Objective(NamedTuple):
@@ -83,18 +87,59 @@ class HalfSpaces(NamedTuple):
     b: Floats
 
 
+class LimitRows:
+    """The rows A v of limits, at size 1 in all; whoever asks with the same rows again finds the
+    same arrays, by which a model sees that nothing changed.
+    """
+
+    def __init__(self, A: Any, shift: Floats, size: float) -> None:
+        self.A, self.shift, self.size = A, shift, size
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """The power of two that brings each row to size 1; 1 for a row of zeros."""
+        if self.A.shape[0] == 0:
+            return np.ones(0)
+        return np.asarray(power_of_two(abs(self.A).max(axis=1).toarray().reshape(-1)))
+
+    @cached_property
+    def each_of_size_one(self) -> Any:
+        """The same; a limit in smaller units than others is a limit still."""
+        if (self.sizes == 1.0).all():
+            return self.A
+        return self.A.multiply(1.0 / self.sizes[:, None]).tocsr()
+
+    @cached_property
+    def with_breach(self) -> Any:
+        """A v - s, s the last variable."""
+        from scipy.sparse import csr_array, hstack
+
+        return hstack([self.A, csr_array(-np.ones((self.A.shape[0], 1)))], format="csr")
+
+    def wider(self, more: int) -> LimitRows:
+        """The same rows with so many more variables, of which they say nothing."""
+        from scipy.sparse import csr_array, hstack
+
+        if more == 0:
+            return self
+        A = hstack([self.A, csr_array((self.A.shape[0], more))], format="csr")
+        return LimitRows(A, self.shift, self.size)
+
+
 class Program(NamedTuple):
-    """Minimise <c, v> under pieces, A v <= b and lower <= v <= upper; A None: v_i <= b_i for the
-    first entries. A unit of the limits is 1/`unit` of b.
+    """Minimise <c, v> under pieces, rows v <= b and lower <= v <= upper; without rows v_i <= b_i
+    for the first entries. A unit of the limits is 1/`unit` of b, one of the loss 1/`cost_unit` of
+    <c, v> at equal points.
     """
 
     c: Floats
     lower: Floats
     upper: Floats
     pieces: Rows | None
-    A: Any
+    rows: LimitRows | None
     b: Floats
     unit: float
+    cost_unit: float
 
 
 class BestPoint(Described):
@@ -124,19 +169,17 @@ class BestPoint(Described):
 
     def prepared(self, loss: Objective, limits: HalfSpaces) -> Program:
         """The program in units of the set's size, variables of maxima after those of the set."""
-        from scipy.sparse import csr_array, hstack
-
         lower, upper = self._bounds
         more = np.full(loss.maxima, np.inf)
         lower, upper = np.append(lower, -more), np.append(upper, more)
-        c, pieces = self._costs(loss)
+        c, pieces, cost = self._costs(loss)
         if limits.A is None and self._plain:
-            return Program(c, lower, upper, pieces, None, limits.b / self._unit, self._unit)
-        A, b, size = self._capacity_rows if limits.A is None else self._lifted(limits.A)
-        if loss.maxima:
-            A = hstack([A, csr_array((A.shape[0], loss.maxima))], format="csr")
-        b = (limits.b - b) / size / self._unit
-        return Program(c, lower, upper, pieces, A, b, size * self._unit)
+            b = limits.b / self._unit
+            return Program(c, lower, upper, pieces, None, b, self._unit, cost)
+        rows = self._capacity_rows if limits.A is None else self._lifted(limits.A)
+        b = (limits.b - rows.shift) / rows.size / self._unit
+        rows, unit = rows.wider(loss.maxima), rows.size * self._unit
+        return Program(c, lower, upper, pieces, rows, b, unit, cost)
 
     def best(self, program: Program, headroom: Floats | None = None, bases: Bases = COLD) -> Best:
         """A best point, limit i kept with `headroom[i]` to spare, from where another program ended;
@@ -144,21 +187,39 @@ class BestPoint(Described):
         """
         if headroom is not None:
             program = program._replace(b=program.b - headroom / program.unit)
-        u, bases, solves = self._solved(program, bases)
-        d = self._description
-        u = np.clip(self._unit * u[: len(d.lower)], d.lower, d.upper)
-        x = u if d.lift is None else d.lift @ u
-        return Best(self.member(x if d.shift is None else x + d.shift), bases, solves)
+        found = self._kept(program, 0.0, bases.kept)
+        if found is not None:
+            bases = bases._replace(kept=found.basis)
+            return Best(self._point(found), bases, 1, found, None)
+        worst = self._breached(program, bases.breached)
+        if worst is not None:
+            s = max(0.0, float(worst.v[-1])) + _ROOM
+            found = self._kept(program, s, bases.kept)
+            if found is not None:
+                bases = Bases(found.basis, worst.basis)
+                return Best(self._point(found), bases, 3, found, worst)
+        raise SolverFailed(f"HiGHS could not find the best point of {self.K!r} for these rounds.")
 
-    def _costs(self, loss: Objective) -> tuple[Floats, Rows | None]:
-        """The costs of all variables at size 1, and a row for each piece of a maximum."""
+    def _point(self, found: Solved) -> Array:
+        """The member that a program's variables make."""
+        d = self._description
+        u = np.clip(self._unit * found.v[: len(d.lower)], d.lower, d.upper)
+        x = u if d.lift is None else d.lift @ u
+        return self.member(x if d.shift is None else x + d.shift)
+
+    def _costs(self, loss: Objective) -> tuple[Floats, Rows | None, float]:
+        """The costs of all variables at size 1, a row for each piece of a maximum, and what a loss
+        is divided by.
+        """
         from scipy.sparse import csr_array, hstack
 
         d, c = self._description, loss.c
         if not loss.maxima:
-            c = self._along((c / power_of_two(np.abs(c).max()))[None])[0]
-            c = c if d.lift is None else d.lift.T @ c
-            return c / power_of_two(np.abs(c).max()), None
+            size = float(power_of_two(np.abs(c).max()))
+            c = self._along((c / size)[None])[0]
+            c = c if d.lift is None else self._within(d.lift.T @ c)
+            again = float(power_of_two(np.abs(c).max()))
+            return c / again, None, size * again
         D = csr_array(loss.d, dtype=np.float64)
         size = float(power_of_two(max(np.abs(c).max(), abs(D).max())))
         c, (D, e) = self._along(c[None] / size)[0], self._rows_along(D / size)
@@ -166,13 +227,13 @@ class BestPoint(Described):
         if d.shift is not None:
             e = e - D @ d.shift
         if d.lift is not None:
-            D, c = D @ csr_array(d.lift), d.lift.T @ c
-        size = float(power_of_two(max(np.abs(c).max(), abs(D).max())))
+            D, c = D @ csr_array(d.lift), self._within(d.lift.T @ c)
+        again = float(power_of_two(max(np.abs(c).max(), abs(D).max())))
         which = csr_array(
             (np.full(len(e), -1.0), (np.arange(len(e)), loss.which)), (len(e), loss.maxima)
         )
-        rows = Rows(hstack([D / size, which], format="csr"), e / (size * self._unit))
-        return np.append(c / size, np.ones(loss.maxima)), rows
+        rows = Rows(hstack([D / again, which], format="csr"), e / (again * self._unit))
+        return np.append(c / again, np.ones(loss.maxima)), rows, size * again
 
     @cached_property
     def _plain(self) -> bool:
@@ -180,13 +241,13 @@ class BestPoint(Described):
         return self._description.lift is None and self._description.shift is None
 
     @cached_property
-    def _capacity_rows(self) -> tuple[Any, Floats, float]:
+    def _capacity_rows(self) -> LimitRows:
         from scipy.sparse import eye_array
 
         return self._lifted(eye_array(int(np.prod(self.K.shape)), format="csr"))
 
-    def _lifted(self, A: Any) -> tuple[Any, Floats, float]:
-        """Rows on points as (A', shift, size): <a, x> <= b is <a', u> <= (b - shift)/size."""
+    def _lifted(self, A: Any) -> LimitRows:
+        """Rows on points as rows on variables: <a, x> <= b is <a', u> <= (b - shift)/size."""
         from scipy.sparse import csr_array
 
         d = self._description
@@ -196,9 +257,18 @@ class BestPoint(Described):
         if d.shift is not None:
             shift = shift + A @ d.shift
         if d.lift is not None:
-            A = A @ csr_array(d.lift)
+            A, more = self._rows_within(A @ csr_array(d.lift))
+            shift = shift + more
         second = float(power_of_two(abs(A).max())) if A.nnz else 1.0
-        return csr_array(A / second), first * shift, first * second
+        return LimitRows(csr_array(A / second), first * shift, first * second)
+
+    def _within(self, c: Floats) -> Floats:
+        """Costs of variables, or others that differ by a constant on the set."""
+        return c
+
+    def _rows_within(self, A: Any) -> tuple[Any, Floats]:
+        """Rows on variables, or others that differ by constants on the set, and those constants."""
+        return A, np.zeros(A.shape[0])
 
     def _rows_along(self, A: Any) -> tuple[Any, Floats]:
         """Rows that say the same on aff(K), and how much less their values are there; a row of one
@@ -231,7 +301,7 @@ class BestPoint(Described):
                 for row in rows
             ]
             along = np.array(tangents, dtype=np.float64).reshape(rows.shape)
-        across = np.linalg.norm(along, axis=1) < _ACROSS * np.linalg.norm(rows, axis=1)
+        across = np.linalg.norm(along, axis=1) < ACROSS * np.linalg.norm(rows, axis=1)
         return np.where(across[:, None], along, rows) if across.any() else rows
 
     @cached_property
@@ -247,22 +317,9 @@ class BestPoint(Described):
         across, sizes, _ = np.linalg.svd(rows.T, full_matrices=False)
         return across[:, sizes > 1e-9 * max(1.0, float(sizes.max(initial=0.0)))]
 
-    def _solved(self, program: Program, bases: Bases) -> tuple[Floats, Bases, int]:
-        found = self._kept(program, 0.0, bases.kept)
-        if found is not None:
-            return found.v, bases._replace(kept=found.basis), 1
-        worst = self._breached(program, bases.breached)
-        if worst is not None:
-            bases = bases._replace(breached=worst.basis)
-            s = max(0.0, float(worst.v[-1])) + _ROOM
-            found = self._kept(program, s, bases.kept)
-            if found is not None:
-                return found.v, bases._replace(kept=found.basis), 3
-        raise SolverFailed(f"HiGHS could not find the best point of {self.K!r} for these rounds.")
-
     def _kept(self, p: Program, s: float, basis: Basis | None) -> Solved | None:
         """The best point that breaches no limit by more than s."""
-        if p.A is None:
+        if p.rows is None:
             n = len(p.b)
             upper = p.upper.copy()
             upper[:n] = np.minimum(upper[:n], p.b + s)
@@ -272,20 +329,32 @@ class BestPoint(Described):
             if short.max() > 0.0:
                 upper = np.maximum(upper, p.lower)
             return self._model(len(p.c))(p.c, p.lower, upper, p.pieces, basis)
-        A, b = _rows_of_size_one(p.A, p.b + s)
-        rows = Rows(A, b) if p.pieces is None else _stacked(p.pieces, Rows(A, b))
+        rows = Rows(p.rows.each_of_size_one, (p.b + s) / p.rows.sizes)
+        rows = rows if p.pieces is None else _stacked(p.pieces, rows)
         return self._model(len(p.c))(p.c, p.lower, p.upper, rows, basis)
 
     def _breached(self, p: Program, basis: Basis | None) -> Solved | None:
         """The least s, the last variable, such that a point breaches no limit by more."""
-        from scipy.sparse import csr_array, eye_array, hstack
-
-        n, m = len(p.c), len(p.b)
-        A = eye_array(m, n, format="csr") if p.A is None else p.A
-        rows = Rows(hstack([A, csr_array(-np.ones((m, 1)))], format="csr"), p.b)
+        n = len(p.c)
+        A = (self._entries(n) if p.rows is None else p.rows).with_breach
         # maxima play no part here
         lower, upper = np.append(p.lower, -np.inf), np.append(p.upper, np.inf)
-        return self._model(n + 1)(np.append(np.zeros(n), 1.0), lower, upper, rows, basis)
+        costs = np.append(np.zeros(n), 1.0)
+        return self._model(n + 1)(costs, lower, upper, Rows(A, p.b), basis)
+
+    def _entries(self, columns: int) -> LimitRows:
+        """The entries of a point among so many variables."""
+        from scipy.sparse import eye_array
+
+        if columns not in self._entry_rows:
+            entries = int(np.prod(self.K.shape))
+            rows = LimitRows(eye_array(entries, columns, format="csr"), np.zeros(entries), 1.0)
+            self._entry_rows[columns] = rows
+        return self._entry_rows[columns]
+
+    @cached_property
+    def _entry_rows(self) -> dict[int, LimitRows]:
+        return {}
 
     def _model(self, columns: int) -> WarmModel:
         """The model with so many variables, the set's first."""
@@ -334,14 +403,6 @@ class BestPoint(Described):
         return float(np.max(bounds, where=np.isfinite(bounds), initial=0.0)) or 1.0
 
 
-def _rows_of_size_one(A: Any, b: Floats) -> tuple[Any, Floats]:
-    """The same; a limit in smaller units than others is a limit still."""
-    sizes = power_of_two(abs(A).max(axis=1).toarray().reshape(-1))
-    if (sizes == 1.0).all():
-        return A, b
-    return A.multiply(1.0 / sizes[:, None]).tocsr(), b / sizes
-
-
 def _stacked(first: Rows, second: Rows) -> Rows:
     from scipy.sparse import vstack
 
@@ -378,7 +439,7 @@ def objective(losses: Batch, who: str = "A linear program") -> Objective:
             if isinstance(part, LinearTotal):
                 c = c + part.total()[0].reshape(-1)
             elif isinstance(part, PiecewiseLinear):
-                spaces = part.halfspaces()
+                spaces = part.epigraph()
                 pieces.append(spaces)
                 which.append(spaces.rounds + count)
                 count += len(part)
@@ -399,9 +460,10 @@ def half_spaces(constraints: Batch) -> HalfSpaces:
     from scipy.sparse import csr_array, vstack
 
     parts = parts_of(constraints)
-    spaces = [part.halfspaces() for part in parts if isinstance(part, PiecewiseLinear)]
     if len(parts) == 1 and isinstance(parts[0], Capacity) and len(parts[0]):
-        return HalfSpaces(None, spaces[0].b)
+        capacities = to_numpy(parts[0].c).astype(np.float64, copy=False).min(axis=0)
+        return HalfSpaces(None, capacities.reshape(-1))
+    spaces = [part.halfspaces() for part in parts if isinstance(part, PiecewiseLinear)]
     A = vstack([csr_array(A, dtype=np.float64) for A, _, _ in spaces])
     return HalfSpaces(A, np.concatenate([b for _, b, _ in spaces]))
 
@@ -413,7 +475,8 @@ def headroom_of_rows(constraints: Batch, headroom: Floats) -> Floats:
     rows = []
     for part in parts_of(constraints):
         assert isinstance(part, PiecewiseLinear)
-        count = len(part.halfspaces().b)
+        entries = int(np.prod(part.shape))
+        count = entries if isinstance(part, Capacity) else len(part.halfspaces().b)
         if count == len(headroom):
             rows.append(headroom)
         elif count == len(headroom) * len(part):

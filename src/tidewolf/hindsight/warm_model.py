@@ -36,10 +36,13 @@ class Basis(Stored):
     """
 
     tag: ClassVar = "basis"
-    __slots__ = ("_own", "_statuses", "columns")
+    __slots__ = ("_own", "_statuses", "columns", "rows")
 
-    def __init__(self, columns: int, own: Any = None, statuses: NDArray | None = None) -> None:
-        self.columns, self._own, self._statuses = columns, own, statuses
+    def __init__(
+        self, columns: int, rows: int, own: Any = None, statuses: NDArray | None = None
+    ) -> None:
+        self.columns, self.rows = columns, rows
+        self._own, self._statuses = own, statuses
 
     @property
     def statuses(self) -> NDArray:
@@ -63,12 +66,8 @@ class Basis(Stored):
             self._own = basis
         return self._own
 
-    def fits(self, columns: int, rows: int) -> bool:
-        """Whether it is of a program with so many variables and rows."""
-        return self.columns == columns and len(self.own.row_status) == rows
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return Basis, (self.columns, None, self.statuses)
+        return Basis, (self.columns, self.rows, None, self.statuses)
 
     def parts(self) -> dict[str, Any]:
         return {"columns": self.columns, "statuses": self.statuses}
@@ -85,7 +84,7 @@ class Basis(Stored):
             or not set(statuses.tolist()) <= set(range(_STATUSES))
         ):
             raise ValueError("a basis has a status from 0 to 4 for each variable and row")
-        return cls(columns, None, statuses)
+        return cls(columns, len(statuses) - columns, None, statuses)
 
 
 class Solved(NamedTuple):
@@ -138,7 +137,7 @@ class WarmModel:
         solver.changeColsCost(n, places, costs)
         solver.changeColsBounds(n, places, lower, upper)
         count = 0 if rows is None else len(rows.b)
-        if basis is not None and basis.fits(n, m + count):
+        if basis is not None and (basis.columns, basis.rows) == (n, m + count):
             solver.setBasis(basis.own)
         solver.run()
         if solver.getModelStatus() != self._optimal:
@@ -147,7 +146,7 @@ class WarmModel:
         return Solved(
             np.array(solution.col_value),
             np.array(solution.row_dual)[m:] if count else np.zeros(0),
-            Basis(n, solver.getBasis()),
+            Basis(n, m + count, solver.getBasis()),
         )
 
     def _set_rows(self, rows: Rows | None) -> None:

@@ -56,7 +56,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.methods.advice.setting import AdviceSetting
-from tidewolf.methods.base import Bound, Learner, Member, Record
+from tidewolf.methods.base import Bound, Guard, Learner, Member, Record
 from tidewolf.methods.context import Context, Season
 from tidewolf.methods.context.setting import ContextSetting
 from tidewolf.methods.pool import Pool
@@ -72,11 +72,13 @@ from tidewolf.methods.settings import (
     StepScales,
     Tolerance,
 )
-from tidewolf.methods.steps.adagrad import DescentSums, into_ball
+from tidewolf.methods.steps.adagrad import DescentSums, into_ball, into_balls, reaches
 from tidewolf.methods.steps.group import Part, Push, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_members
 from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights, Surrogate
 from tidewolf.methods.steps.slopes import Slopes, tangent_part
+from tidewolf.projection.active import factors_of
+from tidewolf.sets.base import Factors
 
 CELL_SCALE = 1.0
 """The step scale of a context's cells."""
@@ -110,11 +112,13 @@ class Accounts(NamedTuple):
     violations: Floats
     unseen: int
     """rounds whose functions were not seen"""
+    played: Floats
+    """p of the last round"""
 
     @classmethod
     def start(cls, members: int) -> Accounts:
         none = frozen(np.zeros(members))
-        return cls(none, none, none, none, none, none, 0)
+        return cls(none, none, none, none, none, none, 0, none)
 
 
 class Waiting(NamedTuple):
@@ -265,7 +269,7 @@ class Ensemble(Learner[State]):
             t=0,
             coming=Waiting(x, frozen(np.zeros(members)), frozen(np.zeros(cells)), ()),
             pool=pool,
-            descents=(Descent(x, x),) * points,
+            descents=(Descent(x, x, sums=DescentSums.start(self._factors)),) * points,
             context_bound=0.0,
             loss_norms=frozen(np.zeros(groups)),
             ledger=self._weights.start(),
@@ -279,7 +283,7 @@ class Ensemble(Learner[State]):
         """What is known of the coming round, taken in: its context, and advice that waits for it."""
         return self._settled(state, known, waiting=True)
 
-    def act(self, state: State) -> Array:
+    def act(self, state: State, known: Known | None = None) -> Array:
         return state.coming.x
 
     def rounds_left(self, state: State) -> int:
@@ -437,7 +441,8 @@ class Ensemble(Learner[State]):
             push = met.pushes[i]
             if push.norm2 > 0.0:
                 own = descents[i]
-                [(y, sums)] = descend_together([_part(K, own, 1.0)], push, scale, keep)
+                part = self._part(own, state.pool.x(i), 1.0)
+                [(y, sums)] = descend_together([part], push, scale, keep, self._factors)
                 apart = self._apart(met, i, points[i], own.y)
                 sums = sums._replace(regret_bound=sums.regret_bound + apart)
                 descents[i] = self._moved(own, y, sums)
@@ -451,11 +456,12 @@ class Ensemble(Learner[State]):
                 context_bound += math.sqrt(push.norm2) * K.diameter
             elif push.norm2 > 0.0:
                 group = [
-                    _part(K, descents[plain + j], phi) for j, phi in zip(cells, shares, strict=True)
+                    self._part(descents[plain + j], state.pool.x(plain + j), phi)
+                    for j, phi in zip(cells, shares, strict=True)
                 ]
                 y = _mix(np.array(shares), [part.y for part in group])
                 context_bound += self._apart(met, plain, points[plain], y)
-                stepped = descend_together(group, push, CELL_SCALE, keep)
+                stepped = descend_together(group, push, CELL_SCALE, keep, self._factors)
                 for j, (target, sums) in zip(cells, stepped, strict=True):
                     descents[plain + j] = self._moved(descents[plain + j], target, sums)
         return state._replace(
@@ -469,8 +475,24 @@ class Ensemble(Learner[State]):
         return apart - float(met.losses[group]) if push.x is z else apart
 
     def _moved(self, own: Descent, target: Array, sums: DescentSums) -> Descent:
-        target = frozen(into_ball(target, self.K.center, self.K.radius))
+        K, factors = self.K, self._factors
+        if factors is None:
+            target = into_ball(target, K.center, K.radius)
+        elif not factors.exact:
+            target = into_balls(target, K.center, factors)
+        target = frozen(target)
         return Descent(target, target, own.distance, sums)
+
+    def _part(self, own: Descent, z: Array, share: float) -> Part:
+        K, factors = self.K, self._factors
+        if factors is None:
+            return Part(own.y, share, own.sums, min(2.0 * K.radius, K.diameter + own.distance))
+        return Part(own.y, share, own.sums, reaches(factors, z - own.y))
+
+    @cached_property
+    def _factors(self) -> Factors | None:
+        """Those that have steps of their own."""
+        return factors_of(self.K)
 
     def _projected(self, state: State) -> State:
         """The members of all companions that moved, on one bank of calls."""
@@ -515,6 +537,7 @@ class Ensemble(Learner[State]):
             guard=frozen(a.guard - met.losses),
             weights=frozen(a.weights + rounds * state.coming.p),
             awake=frozen(a.awake + awake),
+            played=state.coming.p,
         )
         if functions is None:
             return a._replace(unseen=a.unseen + rounds)
@@ -592,7 +615,7 @@ class Ensemble(Learner[State]):
             Member(
                 name=name,
                 kind=kind,
-                weight=float(state.coming.p[i]),
+                weight=float(a.played[i]),
                 mean_weight=float(a.weights[i]) / rounds,
                 guard=float(a.guard[i]) / V if V > 0.0 else math.inf,
                 loss=float(a.losses[i]) if seen else None,
@@ -602,8 +625,18 @@ class Ensemble(Learner[State]):
             for i, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
         )
 
+    def guards(self, state: State) -> tuple[Guard, ...]:
+        a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.ledger.exponent)
+        if V == 0.0:
+            return ()
+        lefts = (None,) * len(self.names) if a.unseen else (a.lost / V).tolist()
+        return tuple(map(Guard, self.names, lefts, (a.guard / V).tolist()))
+
     def measures(self, state: State) -> tuple[float, ...]:
-        return tuple(state.coming.p.tolist())
+        """The weights of the round just played: those of the coming one may still wait for what
+        is known before it.
+        """
+        return tuple(state.accounts.played.tolist())
 
     def solves(self, state: State) -> int:
         return state.solves
@@ -618,10 +651,6 @@ class Ensemble(Learner[State]):
             cls(K, horizon=horizon, calls_per_round=0.4, step_scales=(1.0,)),
             cls(K, context=Season(max(2, horizon // 3), cells=3), caution=1.0, tolerance=1e-2),
         )
-
-
-def _part(K: HasLMO, own: Descent, share: float) -> Part:
-    return Part(own.y, share, own.sums, min(2.0 * K.radius, K.diameter + own.distance))
 
 
 def _mix(p: Floats, points: Sequence[Array | None]) -> Array:

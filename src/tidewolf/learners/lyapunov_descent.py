@@ -8,18 +8,23 @@
 
 The bank earns `calls_per_round` each round and keeps what is not spent, so oracle calls never
 exceed calls_per_round * rounds.
-1/(2 eta) = max(its last value, sqrt(sum |g|^2/2)/D_t): y leaves K, so D_t = min(2R, D + |x - y|)
-stands in place of the diameter. A step that lands past a broken limit keeps
+1/(2 eta) = max(its last value, sqrt(sum |g|^2/2)/(k D_t)), k the `step_scale`: y leaves K, so
+D_t = min(2R, D + |x - y|) stands in place of the diameter. On a product every factor has its own
+step, ball and active set; one oracle call serves them all, and none is needed where projecting is
+cheap (methods/descent.py). A step that lands past a broken limit keeps
 (caution + 5)/(caution + 25) of what is too much (methods/steps/overshoot.py). Losses and
 constraints are rescaled by running maxima of their slopes: nothing to guess, and decisions do not
 change with the units of x, f or g. No horizon is needed; one that is given holds the weights'
 exponent still up to it, which a promise needs.
 
 Measured bound (methods/steps/lyapunov.py) with B = sum of the descent's prices
-(methods/steps/adagrad.py) + sum <g_t, x_t - y_t>. Beforehand |x - y| <= e is known only where every
-block earns the 8 R^2/e^2 + 4 calls that always reach it; then, with D' = min(2R, D + e), for
-gradients of at most M and blocks of b rounds, B <= c' D M sqrt(T),  c' = sqrt(b/2)
-(D'^2/D^2 + D'/D) + e sqrt(T)/D.
+(methods/steps/adagrad.py) + sum <g_t, x_t - y_t>. Beforehand |x_b - y_b| <= e_b = e R_b/R is known
+only where every block earns the 8 R^2/e^2 + 4 calls that always reach it, or projection is exact
+(e = 0); then, with D_b' = min(2 R_b, D_b + e_b), for gradients of at most M and blocks of b rounds,
+by Cauchy-Schwarz over the factors,
+
+    B <= c' D M sqrt(T),
+    c' = sqrt(b/2) (sum (D_b'^2/(k D_b) + k D_b')^2)^(1/2)/D + e sqrt(T)/D.
 """
 
 from __future__ import annotations
@@ -30,12 +35,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.arrays import frozen, inner
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Count, Magnitude
+from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import BlockLearner
+from tidewolf.methods.descent import Descent
 from tidewolf.methods.projected import Banked, ProjectedPoint, Projecting
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
@@ -45,11 +51,13 @@ from tidewolf.methods.settings import (
     ConstraintLipschitz,
     HardSetK,
     LossLipschitz,
+    StartingPoint,
 )
-from tidewolf.methods.steps.adagrad import DescentSums, descend, into_ball
+from tidewolf.methods.steps.adagrad import DescentSums
+from tidewolf.methods.steps.group import Push
 from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
-from tidewolf.methods.steps.overshoot import soften_overshoot
 from tidewolf.methods.steps.slopes import Slopes
+from tidewolf.projection.active import factors_of
 
 
 class State(NamedTuple):
@@ -98,6 +106,11 @@ class LyapunovDescent(Projecting[State], BlockLearner[State]):
     constraint_lipschitz : float, optional
         The largest slope a constraint may have, on average over rounds seen together; steeper
         ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+    step_scale : float, default 1.0
+        How long steps are: 1 is the step that theory has for the worst case; shorter ones
+        follow the losses less closely, and are often better where these are noisy.
+    start_at : array, optional
+        The member of the set that is played first. None: its center.
 
     Examples
     --------
@@ -133,32 +146,32 @@ class LyapunovDescent(Projecting[State], BlockLearner[State]):
     ] = 1
     loss_lipschitz: LossLipschitz = None
     constraint_lipschitz: ConstraintLipschitz = None
+    step_scale: Annotated[
+        float,
+        Magnitude(
+            "How long steps are: 1 is the step that theory has for the worst case; shorter ones "
+            "follow the losses less closely, and are often better where these are noisy."
+        ),
+    ] = 1.0
+    start_at: Annotated[
+        Array | None, StartingPoint("The member of the set that is played first. None: its center.")
+    ] = None
 
     def start(self) -> State:
-        point, ledger = ProjectedPoint.start(self.K), self._weights.start()
-        return State(0, point, self.no_sums, ledger)
+        own, ledger = Descent.start(self.K, self.start_at), self._weights.start()
+        return State(0, own.point, self.no_sums, ledger, descent=own.sums)
 
     def block_length(self, state: State) -> int:
         return self.block
 
     def step(self, state: State, block: FirstOrder) -> State:
         """The surrogate and the descent."""
-        K, x, y = self.K, state.point.x, state.point.y
         weighed = self._weights.weigh(state.ledger, block)
-        g, descent = weighed.g, state.descent.in_units(weighed.unit)
-        target = y
-        if weighed.norm2 > 0.0:
-            D_t = min(2.0 * K.radius, K.diameter + state.point.distance)
-            target, descent = descend(y, g, weighed.norm2, descent, D_t)
-            if weighed.penalty_gradient is not None:
-                eta, keep = 0.5 / descent.inverse_step, self._keep
-                penalty = weighed.penalty_gradient, weighed.penalty_value
-                target = soften_overshoot(target, x, *penalty, eta, keep)
-            target = frozen(into_ball(target, K.center, K.radius))
-            B = descent.regret_bound + inner(g, x - y)
-            descent = descent._replace(regret_bound=B)
-        point = state.point.moved_to(target)
-        return state._replace(point=point, ledger=weighed.ledger, descent=descent)
+        own = Descent(state.point, state.descent.in_units(weighed.unit))
+        penalty = weighed.penalty_gradient, weighed.penalty_value
+        push = Push(weighed.g, weighed.norm2, state.point.x, *penalty)
+        own = own.stepped(self.K, push, self.step_scale, self._keep)
+        return state._replace(point=own.point, ledger=weighed.ledger, descent=own.sums)
 
     def projection(self, state: State) -> Banked:
         return Banked(self._tolerance2)
@@ -186,17 +199,26 @@ class LyapunovDescent(Projecting[State], BlockLearner[State]):
         R, D = self.K.radius, self.K.diameter
         if D == 0.0:
             return Bound(0.0, 0.0)
-        if self.calls_per_round * self.block < 8.0 * R**2 / self._tolerance2 + 4.0:
+        factors = factors_of(self.K)
+        e = 0.0 if factors is not None and factors.exact else math.sqrt(self._tolerance2)
+        if e and self.calls_per_round * self.block < 8.0 * R**2 / self._tolerance2 + 4.0:
             spent = f"{self.calls_per_round:g} oracle calls a round, in blocks of {self.block},"
             return Bound(
                 None,
                 None,
                 f"With {spent} no distance of x and y can be promised: bounds are measured.",
             )
-        e = math.sqrt(self._tolerance2)
-        reach = min(2.0 * R, D + e) / D
+        sizes = [(R, D)]
+        if factors is not None:
+            sizes = list(zip(factors.radii.tolist(), factors.diameters.tolist(), strict=True))
+        price = math.hypot(*(self._price(*size, e / R) for size in sizes)) / D
         apart = e * math.sqrt(self.horizon or 1) / D
-        return self._weights.promised(math.sqrt(0.5 * self.block) * (reach**2 + reach) + apart)
+        return self._weights.promised(math.sqrt(0.5 * self.block) * price + apart)
+
+    def _price(self, R: float, D: float, apart: float) -> float:
+        """D'^2/(k D) + k D' of a factor, D' = min(2R, D + apart R)."""
+        k, far = self.step_scale, min(2.0 * R, D + apart * R)
+        return far / D * far / k + k * far if D > 0.0 else 0.0
 
     def bound(self, record: Record) -> Bound:
         state = self.with_open_block(record.final_state)

@@ -95,7 +95,7 @@ class Member(NamedTuple):
     kind: str
     """"descent", "context" or "advice" """
     weight: float
-    """of the coming round"""
+    """in the last round"""
     mean_weight: float
     """over the rounds so far"""
     guard: float
@@ -112,6 +112,17 @@ class Member(NamedTuple):
     """oracle calls made for it"""
     outside: float = 0.0
     """the largest distance of its points from the set, before they were brought in"""
+
+
+class Guard(NamedTuple):
+    """The guard inequality of a member over its rounds, in units of the loss:
+    sum (f(x) - f(z)) + sum w/V (g^+(x) - g^+(z)) <= A/V.
+    """
+
+    name: str
+    left: float | None
+    """None where the functions were not seen at the member's points"""
+    right: float
 
 
 @dataclass(frozen=True)
@@ -240,6 +251,7 @@ def _part(record: Record, start: int, stop: int) -> tuple[int, int]:
 _CHECKED = {
     **dict.fromkeys(
         (
+            "guards",
             "last_projection",
             "measures",
             "members",
@@ -389,7 +401,13 @@ class Learner(Value, ABC, Generic[S]):
         )
 
     def members(self, state: S) -> tuple[Member, ...]:
-        """Those whose proposals it mixes, with what it makes of each; none where it has none."""
+        """Those whose proposals it mixes, with what it makes of each; none where it has none. Their
+        weights in the round just played are then its `measures`.
+        """
+        return ()
+
+    def guards(self, state: S) -> tuple[Guard, ...]:
+        """The guard inequality of each member, as far as it was measured."""
         return ()
 
     def solves(self, state: S) -> int:

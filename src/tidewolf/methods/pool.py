@@ -2,40 +2,54 @@
 a candidate for the others that costs no call. Saved and restored together, so that the table is
 one again.
 
-The table is append-only and shared with earlier states, which may have been branched from: a pool
-knows its first `count` rows, whatever others have appended since.
+The table is append-only and shared with earlier states, which may be branched from: a pool knows
+its first `count` rows, whatever others have appended since. Points of a set whose exact projection
+is cheap have no table.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
+from tidewolf.core.arrays import norm
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array
-from tidewolf.core.vertices import Atoms, Vertex
-from tidewolf.projection.active_set import ActiveSet, Remembered, most_idle
+from tidewolf.core.types import Array, Bools, Floats
+from tidewolf.core.vertices import Vertex, require_saved_numbers
+from tidewolf.projection.active import Active, Remembered
+from tidewolf.projection.active_set import SAVED_ROUNDING, ActiveSet, is_warm, most_idle
+from tidewolf.projection.exact_point import ExactPoint
+from tidewolf.projection.factored import FactoredActiveSet, start_active
+
+Mean: TypeAlias = ActiveSet | FactoredActiveSet
 
 
 @final
 class Pool(Stored):
-    """Active sets on the first `count` rows of one table. Never changed: `projected` makes
+    """Members of a set on the first `count` rows of one table. Never changed: `projected` makes
     another.
     """
 
-    tag: ClassVar = "pool of active sets"
+    tag: ClassVar = "pool of members"
     __slots__ = ("actives", "count", "table")
 
-    def __init__(self, actives: tuple[ActiveSet, ...], table: Atoms, count: int) -> None:
+    def __init__(self, actives: tuple[Active, ...], table: Any, count: int) -> None:
         self.actives, self.table, self.count = actives, table, count
 
     @classmethod
     def start(cls, K: HasLMO, points: int, x: Array | None = None) -> Pool:
         """So many points, all at the center, or at another member."""
-        first = ActiveSet.start(K, x)
-        return cls((first,) * points, first.atoms, len(first.weights))
+        return cls._of((start_active(K, x),) * points, 0)
+
+    @classmethod
+    def _of(cls, actives: tuple[Active, ...], last: int) -> Pool:
+        """On the table of the one that was projected last."""
+        active = actives[last]
+        if isinstance(active, ActiveSet | FactoredActiveSet):
+            return cls(actives, active.atoms, len(active.weights))
+        return cls(actives, None, 0)
 
     def x(self, which: int) -> Array:
         """A point."""
@@ -43,14 +57,16 @@ class Pool(Stored):
 
     def projected(
         self, which: int, K: HasLMO, y: Array, tol: float, budget: float
-    ) -> tuple[Pool, Remembered]:
+    ) -> tuple[Pool, Remembered[Any]]:
         """One of the points brought near to y, and what that took."""
         found = self._whole(which).nearest(K, y, tol, budget, shared=True)
         actives = (*self.actives[:which], found.active, *self.actives[which + 1 :])
-        return Pool(actives, found.active.atoms, len(found.active.weights)), found
+        return Pool._of(actives, which), found
 
     def with_vertices(self, vertices: tuple[Vertex, ...]) -> Pool:
-        """The same with more candidates."""
+        """The same with more candidates, where the table is one of whole vertices."""
+        if not isinstance(self.actives[0], ActiveSet):
+            return self
         table, count = self.table, self.count
         for vertex in vertices:
             if table.find(vertex, count) is None:
@@ -58,53 +74,86 @@ class Pool(Stored):
         return Pool(self.actives, table, count)
 
     def vertices_since(self, count: int) -> tuple[Vertex, ...]:
-        """Those of the rows from `count` on."""
+        """Those of the rows from `count` on, where the table is one of whole vertices."""
+        if not isinstance(self.actives[0], ActiveSet):
+            return ()
         return tuple(self.table.vertices[count : self.count])
 
     def tidied(self, dimension: int) -> Pool:
         """The same without the rows that are idle in all points, where those are many."""
         if self.count <= most_idle(0, dimension):
             return self
-        in_use = np.zeros(self.count, dtype=bool)
-        for active in self.actives:
+        in_use: Bools = np.zeros(self.count, dtype=bool)
+        for active in self._means():
             in_use[: len(active.weights)] |= active.weights > 0.0
         used = int(np.count_nonzero(in_use))
         if self.count <= used + most_idle(used, dimension):
             return self
         rows = np.flatnonzero(in_use)
         table = self.table.only(rows)
-        whole = (self._whole(which) for which in range(len(self.actives)))
+        whole = (self._padded(active) for active in self._means())
         return Pool(tuple(active.only(table, rows) for active in whole), table, used)
 
-    def _whole(self, which: int) -> ActiveSet:
-        """An active set on all rows that the pool knows."""
+    def _means(self) -> tuple[Mean, ...]:
+        return tuple(a for a in self.actives if isinstance(a, ActiveSet | FactoredActiveSet))
+
+    def _whole(self, which: int) -> Active:
+        """A point on all rows that the pool knows."""
         active = self.actives[which]
+        return self._padded(active) if isinstance(active, ActiveSet | FactoredActiveSet) else active
+
+    def _padded(self, active: Mean) -> Mean:
         seen = len(active.weights)
         if seen == self.count and active.atoms is self.table:
             return active
         weights = np.zeros(self.count)
         weights[:seen] = active.weights
-        return ActiveSet(self.table, weights, active.x, active.warm)
+        return active.at(self.table, weights, active.x, active.warm)
 
     def parts(self) -> dict[str, Any]:
+        means = self._means()
         return {
-            "vertices": tuple(self.table.vertices[: self.count]),
-            "weights": tuple(active.weights for active in self.actives),
-            "points": tuple(active.x for active in self.actives),
-            "warm": tuple(active.warm for active in self.actives),
+            "first": self._whole(0),
+            "points": tuple(active.x for active in self.actives[1:]),
+            "weights": tuple(active.weights for active in means[1:]),
+            "warm": tuple(active.warm for active in means[1:]),
         }
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Pool:
-        vertices, actives = parts["vertices"], []
-        for weights, x, warm in zip(parts["weights"], parts["points"], parts["warm"], strict=True):
-            own = {"vertices": vertices[: len(weights)], "weights": weights, "x": x, "warm": warm}
-            actives.append(ActiveSet.restored(own))
-        table = vertices[0].table()
-        for count, vertex in enumerate(vertices):
-            table = table.append(vertex, count)
-        return cls(tuple(actives), table, len(vertices))
+        first, points, weights = parts["first"], parts["points"], parts["weights"]
+        actives: list[Active] = [first]
+        for x in points:
+            require_saved_numbers(x)
+        if isinstance(first, ExactPoint):
+            return cls((first, *(ExactPoint(x) for x in points)), None, 0)
+        if not isinstance(first, ActiveSet | FactoredActiveSet):
+            raise ValueError("a pool begins with a member of the set")
+        for own, x, warm in zip(weights, points, parts["warm"], strict=True):
+            require_saved_numbers(own, 1)
+            _require_mean(first, own, x)
+            if not is_warm(warm):
+                raise ValueError("what the next oracle call starts from is no array")
+            actives.append(first.at(first.atoms, own, x, warm))
+        return cls(tuple(actives), first.atoms, len(first.weights))
 
     def require_of(self, K: HasLMO) -> None:
-        for active in self.actives:
-            active.require_of(K)
+        self.actives[0].require_of(K)
+        if any(tuple(active.x.shape) != K.shape for active in self.actives):
+            raise ValueError(f"a point of a pool is not of the shape {K.shape} of the set")
+        if any(type(active) is not type(self.actives[0]) for active in self.actives):
+            raise ValueError("the points of a pool are not of one kind")
+        for active in self.actives[1:]:
+            if isinstance(active, ExactPoint):
+                active.require_of(K)
+
+
+def _require_mean(first: Mean, weights: Floats, x: Array) -> None:
+    """Refuse weights that are none of a point, or of another one."""
+    if not 0 < len(weights) <= len(first.weights) or weights.min() < -SAVED_ROUNDING:
+        raise ValueError("the weights of a point are at least 0, one for each of its vertices")
+    mean = first.mean_of(weights)
+    if tuple(x.shape) != tuple(mean.shape) or not (
+        norm(mean - x) <= SAVED_ROUNDING * max(norm(mean), norm(first.x), norm(x))
+    ):
+        raise ValueError("a point of a pool is not the mean of its vertices")

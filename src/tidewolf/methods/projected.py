@@ -24,12 +24,13 @@ from tidewolf.core.types import Array
 from tidewolf.methods.base import ProjectionRecord
 from tidewolf.methods.clock import Clocked, Stepping
 from tidewolf.projection import ActiveSet, afp_paper
+from tidewolf.projection.active import Active
 
 
 class ProjectedPoint(NamedTuple):
     """A member of a set, in its active set, and its companion y."""
 
-    active: ActiveSet
+    active: Active
     before_projection: Array
     """where y was before the last projection"""
     y: Array
@@ -42,7 +43,7 @@ class ProjectedPoint(NamedTuple):
         return cls.of(ActiveSet.start(K) if x is None else sole_atom(K, x))
 
     @classmethod
-    def of(cls, active: ActiveSet) -> ProjectedPoint:
+    def of(cls, active: Active) -> ProjectedPoint:
         """The member of an active set, with y there too."""
         return cls(active, active.x, active.x)
 

@@ -10,10 +10,10 @@ import warnings
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
+from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import LEAST, MOST, length
 from tidewolf.core.errors import FrozenRegime, InvalidInput, ShortHorizon
 from tidewolf.core.oracle import HasLMO, as_set
-from tidewolf.core.arguments import as_items
 from tidewolf.core.settings import Check, Count, Magnitude, PointNumbers, Seed
 
 DEFAULT_CAUTION = 10.0

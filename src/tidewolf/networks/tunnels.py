@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
@@ -23,12 +23,10 @@ from tidewolf.core.errors import InvalidInput, UnreachableTarget, WrongType
 from tidewolf.core.settings import Check, Count
 from tidewolf.core.types import Array, Floats, Int64s, Link
 from tidewolf.core.values import Value
+from tidewolf.functions.max_utilization import MaxUtilization
 from tidewolf.networks.shortest_paths import Roads, Way
 from tidewolf.sets.graphs.nodes import node_number, number_nodes, numbers_of
 from tidewolf.sets.simplices.simplex_product import SimplexProduct
-
-if TYPE_CHECKING:
-    from tidewolf.functions.max_utilization import MaxUtilization
 
 
 class Tunnel(NamedTuple):
@@ -250,8 +248,6 @@ class Tunnels(Value):
         InvalidInput
             Where no capacities are given and some link of the graph has none.
         """
-        from tidewolf.functions.max_utilization import MaxUtilization
-
         if capacities is None:
             capacities = self.capacities
         if capacities is None:

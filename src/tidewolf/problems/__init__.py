@@ -16,6 +16,8 @@ from tidewolf.problems.carbon import carbon
 from tidewolf.problems.completion import completion
 from tidewolf.problems.freeway import freeway
 from tidewolf.problems.graph_files import Graph, read_graph
+from tidewolf.problems.meta import meta
+from tidewolf.problems.pairs import pairs
 from tidewolf.problems.portfolio import portfolio
 from tidewolf.problems.routing import routing
 from tidewolf.problems.scheduling import scheduling
@@ -35,7 +37,9 @@ __all__ = [
     "every",
     "freeway",
     "geant",
+    "meta",
     "named",
+    "pairs",
     "portfolio",
     "read_graph",
     "read_table",
@@ -59,6 +63,8 @@ _BUILDERS: tuple[Builder, ...] = (
     geant,
     uunet,
     zoo,
+    meta,
+    pairs,
 )
 
 

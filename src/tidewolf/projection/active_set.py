@@ -17,17 +17,17 @@ one another.
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from tidewolf.core.arrays import as_number, eps_of, frozen, inner, is_array, norm
-from tidewolf.core.checkpoint import Stored
 from tidewolf.core.conforming import allowed_excess
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers
+from tidewolf.projection.active import Active, Remembered
 from tidewolf.projection.compiled import Correction, SearchResult, search, supports
 from tidewolf.projection.one_shot import (
     as_budget,
@@ -51,20 +51,8 @@ SAVED_ROUNDING = 1e-6
 """How far the weights of a saved set may be from those of a mean, and its point from the mean."""
 
 
-class Remembered(NamedTuple):
-    """A member x, its companion y, the oracle calls it took, |x - y|^2, and the active set to go on
-    from.
-    """
-
-    x: Array
-    y: Array
-    calls: int
-    distance2: float
-    active: ActiveSet
-
-
 @final
-class ActiveSet(Stored):
+class ActiveSet(Active):
     """A member of a set as a convex combination of vertices, which the next projection starts from.
 
     Never changed: `project` makes another. `ActiveSet.start(K)` makes the first.
@@ -128,7 +116,9 @@ class ActiveSet(Stored):
     def __repr__(self) -> str:
         return f"ActiveSet({len(self)} atoms)"
 
-    def project(self, K: HasLMO, y: Array, *, tol: float, budget: int | None = None) -> Remembered:
+    def project(
+        self, K: HasLMO, y: Array, *, tol: float, budget: int | None = None
+    ) -> Remembered[ActiveSet]:
         """An approximately feasible projection that starts from this active set.
 
         Parameters
@@ -158,7 +148,7 @@ class ActiveSet(Stored):
 
     def nearest(
         self, K: HasLMO, y: Array, tol: float, budget: float, shared: bool = False
-    ) -> Remembered:
+    ) -> Remembered[ActiveSet]:
         """`project` without its checks: y is finite, of the right shape, and the caller's to give
         away. `shared`: the table serves others, too, so no row leaves it (see shared_table.py).
         """
@@ -227,6 +217,9 @@ class ActiveSet(Stored):
         weights[:seen] = self.weights
         return ActiveSet(table, weights, self.x, self.warm)
 
+    def beside(self, other: ActiveSet) -> ActiveSet:
+        return self.on(other.atoms)
+
     def _sought(self, table: Atoms) -> ActiveSet:
         """`on` where the first rows of the tables differ: each vertex in use by itself."""
         used, rows, count = np.flatnonzero(self.weights), [], len(table)
@@ -238,6 +231,14 @@ class ActiveSet(Stored):
         weights = np.zeros(count)
         np.add.at(weights, rows, self.weights[used])
         return ActiveSet(table, weights, self.x, self.warm)
+
+    def at(self, table: Atoms, weights: Floats, x: Array, warm: Any) -> ActiveSet:
+        """Another point, on the first rows of a table."""
+        return ActiveSet(table, weights, x, warm)
+
+    def mean_of(self, weights: Floats) -> Array:
+        """The point of these weights on the first rows of its table."""
+        return self.atoms.combine(weights, self.x)
 
     def only(self, table: Atoms, rows: Int64s) -> ActiveSet:
         """The same point on a table that holds just these rows, which are all that are in use."""
@@ -290,7 +291,7 @@ class ActiveSet(Stored):
             raise ValueError(
                 f"the weights of an active set are at least 0 and add up to 1, not to {found}"
             )
-        if not _is_warm(warm):
+        if not is_warm(warm):
             raise ValueError("what the next oracle call starts from is no array")
         atoms = vertices[0].table()
         for count, vertex in enumerate(vertices):
@@ -329,11 +330,11 @@ def most_idle(used: int, dimension: int) -> int:
     return max(used + 2 * SPARE, dimension // 2)
 
 
-def _is_warm(warm: Any) -> bool:
+def is_warm(warm: Any) -> bool:
     """Whether an oracle may start from it: an array, nothing, or one of these for each part of a
     product.
     """
-    return warm is None or is_array(warm) or (type(warm) is tuple and all(map(_is_warm, warm)))
+    return warm is None or is_array(warm) or (type(warm) is tuple and all(map(is_warm, warm)))
 
 
 def _stepped(weights: Floats, row: int, count: int, step: float) -> Floats:

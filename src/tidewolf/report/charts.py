@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tidewolf.evaluation import metrics
-from tidewolf.evaluation.comparison import cells
+from tidewolf.evaluation.comparison import standing_name
 from tidewolf.evaluation.formatting import interval, number
 from tidewolf.report.figures import (
     Curve,
@@ -100,7 +100,7 @@ def standing_curves(standings: Sequence[Standing]) -> list[Curve]:
     """Those of one stream, as lines to draw; a learner without points keeps its place."""
     return [
         Curve(
-            cells(each)[0],
+            standing_name(each),
             [p.violation for p in each.points],
             [p.regret for p in each.points],
             ["" if p.caution is None else f"caution {p.caution:g}" for p in each.points],

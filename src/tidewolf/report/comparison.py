@@ -11,7 +11,14 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from tidewolf.core import checkpoint
-from tidewolf.evaluation.comparison import HEAD, cells
+from tidewolf.evaluation.comparison import (
+    STANDING_COLUMNS,
+    STANDING_ROUND_COLUMNS,
+    StandingColumn,
+    applying,
+    standing_cells,
+    standing_name,
+)
 from tidewolf.report.charts import frontier_figure, standing_curves
 from tidewolf.report.figures import legend_line
 from tidewolf.report.markup import scrolled, table, with_lines
@@ -30,7 +37,10 @@ _READ = (
     " all are matched; infinite where the learner is never as careful. Less violation: how many "
     "times less than the rival's at equal regret, in the median over the levels of regret that "
     "both reach; in equal time: the same against those of the rival's points that took no longer "
-    "a round than the learner's slowest, none where it is never that fast."
+    "a round than the learner's slowest, none where it is never that fast. Broken: the share of "
+    "rounds in which the limit was broken. Churn: how far the decision moved, half of what its "
+    "entries changed by from one round to the next, all together. 99 % of the rounds are at most "
+    "p99; the worst is that of any seed."
 )
 
 
@@ -87,13 +97,19 @@ def pictures(streams: Sequence[str]) -> dict[str, str]:
 def comparison_section(comparison: Comparison, stream: str, standings: Sequence[Standing]) -> str:
     """The standings on one stream as a table, and what to know of it."""
     sees = {entry.learner: entry.sees for entry in comparison.entries if entry.sees}
-    rows = (
-        _row(i, standing, sees.get(standing.learner, "")) for i, standing in enumerate(standings)
+    names = [
+        _name(i, standing, sees.get(standing.learner, "")) for i, standing in enumerate(standings)
+    ]
+    plain = [_name(i, standing) for i, standing in enumerate(standings)]
+    shown = scrolled(
+        _table("learner", STANDING_COLUMNS, names, standings), f"Standings on {stream}"
     )
-    shown = scrolled(table(HEAD, rows, stacked=True), f"Standings on {stream}")
+    by_round = scrolled(
+        _table("a round", STANDING_ROUND_COLUMNS, plain, standings), f"Rounds on {stream}"
+    )
     return (
         f'<h2 class="part">{escape(stream)}</h2><p '
-        f'class="facts">{escape(comparison.about(stream))}</p>{shown}'
+        f'class="facts">{escape(comparison.about(stream))}</p>{shown}{by_round}'
         + "".join(
             f'<p class="warning" role="note">{escape(sentence)}</p>'
             for sentence in comparison.warnings(stream)
@@ -101,10 +117,27 @@ def comparison_section(comparison: Comparison, stream: str, standings: Sequence[
     )
 
 
-def _row(i: int, standing: Standing, sees: str) -> tuple[str, ...]:
-    """The ends of ranges under each other, and beneath the name what the learner sees."""
-    named, *others = cells(standing)
-    ranges = (cell.partition(" to ") for cell in others)
+def _table(
+    first: str,
+    columns: Sequence[StandingColumn],
+    names: Sequence[str],
+    standings: Sequence[Standing],
+) -> str:
+    shown = applying(columns, standings)
+    cells = [map(_cell, standing_cells(column, standings)) for column in shown]
+    titles = (first, *(column.title for column in shown))
+    return table(titles, zip(names, *cells, strict=True), stacked=True)
+
+
+def _name(i: int, standing: Standing, sees: str = "") -> str:
+    """Beneath the name what the learner sees."""
+    named = standing_name(standing)
     return legend_line(RunStyle(named, i % HUES)) + with_lines(
         named, *([f"sees {sees}"] if sees else [])
-    ), *(with_lines(least, f"to {most}") if most else escape(least) for least, _, most in ranges)
+    )
+
+
+def _cell(words: str) -> str:
+    """The ends of ranges under each other."""
+    least, _, most = words.partition(" to ")
+    return with_lines(least, f"to {most}") if most else escape(least)

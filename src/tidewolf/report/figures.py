@@ -104,6 +104,29 @@ def drawing(lines: Sequence[PlotLine], description: str) -> Drawing:
         return Drawing(element, tooltip)
 
 
+def area_drawing(edges: Int64s, shares: Floats, hues: Sequence[int], description: str) -> Drawing:
+    """Areas on top of each other that add up to 100, (areas, parts) between the edges."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(_SETTINGS):
+        figure = Figure(figsize=(_WIDTH / 72, _HEIGHT / 72))
+        axes = figure.add_axes((0.13, 0.16, 0.85, 0.81))
+        draw_areas(axes, edges, shares, hues, _STAND_INS)
+        element = _saved(figure, description)
+        (left, top), (right, bottom) = _pixels(axes, (0.0, 1.0)), _pixels(axes, (1.0, 0.0))
+        tops = np.cumsum(shares, axis=0)
+        tooltip = {
+            "at": edges[1:].tolist(),
+            "x": [*axes.get_xlim(), left, right],
+            "y": [*axes.get_ylim(), bottom, top],
+            "hues": list(hues)[::-1],
+            "lines": [[_rounded(value) for value in line] for line in shares[::-1]],
+            "tops": [[_rounded(value) for value in line] for line in tops[::-1]],
+        }
+        return Drawing(element, tooltip)
+
+
 def frontier_drawing(curves: Sequence[Curve], description: str) -> Drawing:
     """Mean regret against mean violation, on a logarithmic scale."""
     import matplotlib
@@ -152,6 +175,27 @@ def draw_lines(axes: Any, lines: Sequence[PlotLine], colors: Sequence[str]) -> N
             )
     _dress(axes, "round")
     _number_axis(axes.xaxis)
+
+
+def draw_areas(
+    axes: Any, edges: Int64s, shares: Floats, hues: Sequence[int], colors: Sequence[str]
+) -> list[Any]:
+    """Areas on top of each other, level between two edges; answers their patches."""
+    across = np.repeat(edges, 2)[1:-1]
+    tops = np.concatenate([np.zeros((1, shares.shape[1])), np.cumsum(shares, axis=0)])
+    patches = []
+    for low, high, hue in zip(tops[:-1], tops[1:], hues, strict=True):
+        outline = (
+            np.concatenate([across, across[::-1]]),
+            np.concatenate([np.repeat(high, 2), np.repeat(low, 2)[::-1]]),
+        )
+        patches += axes.fill(*outline, facecolor=colors[hue], alpha=0.85, linewidth=0)
+    axes.set_ylim(0.0, 100.0)
+    axes.set_xlim(0.0, float(edges[-1]))
+    _dress(axes, "round")
+    axes.margins(0.0)
+    _number_axis(axes.xaxis)
+    return patches
 
 
 def in_reach(lines: Sequence[PlotLine], bound: float) -> bool:

@@ -59,7 +59,7 @@
     const tell = (clientX, clientY) => {
       const x = place(tooltip.x, tooltip.at[chosen]);
       guide.setAttribute("d", `M${x} ${tooltip.y[3]}V${tooltip.y[2]}`);
-      dots.forEach((dot, i) => { dot.setAttribute("cx", x); dot.setAttribute("cy", place(tooltip.y, tooltip.lines[i][chosen])); });
+      dots.forEach((dot, i) => { dot.setAttribute("cx", x); dot.setAttribute("cy", place(tooltip.y, (tooltip.tops || tooltip.lines)[i][chosen])); });
       const lines = tooltip.lines.map((values, i) => row(tooltip.hues[i], names[i], say(values[chosen])));
       show(clientX, clientY, head(`round ${tooltip.at[chosen].toLocaleString("en")}`), ...lines);
     };

@@ -19,6 +19,7 @@ from tidewolf.report.page import (
     results_table,
 )
 from tidewolf.report.pictures import plot_comparison, plot_runs
+from tidewolf.report.trust import members_table, trust_figure
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison
@@ -33,10 +34,13 @@ def run_html(run: Run) -> str:
         *hindsight_warnings([run]),
         *(note for _, note in learner_notes([run], learner_labels([run]))),
     ]
-    drawn = figures([run], tables=False) if find_spec("matplotlib") else ""
+    drawn = ""
+    if find_spec("matplotlib"):
+        drawn = figures([run], tables=False) + trust_figure(run, tables=False)
     return _framed(
         results_table([run]),
         f'<section class="figures">{drawn}</section>',
+        members_table(run.members) if run.members else "",
         *(f"<p>{escape(sentence)}</p>" for sentence in said),
     )
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from tidewolf.core import checkpoint
 from tidewolf.core.feedback import SEES
-from tidewolf.evaluation.metrics import table_metrics
+from tidewolf.evaluation.metrics import Metric, table_metrics
 from tidewolf.report.charts import figures
 from tidewolf.report.figures import legend_line
 from tidewolf.report.intervals import intervals_section, quick_intervals
@@ -25,6 +25,7 @@ from tidewolf.report.markup import scrolled, table, with_lines
 from tidewolf.report.styles import RunStyle, run_styles
 from tidewolf.report.styles import learner_labels as learner_labels
 from tidewolf.report.trajectory import trajectory_section
+from tidewolf.report.trust import trust_section
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.intervals import Intervals
@@ -35,7 +36,9 @@ _READ = (
     "Regret is the total loss minus that of the best fixed point that keeps every limit in every "
     "round; where that point is known only between two bounds, so is the regret. Violation adds "
     "up by how much the limits were broken; surplus never pays for a breach. The measured bound "
-    "beneath is the most that theory allows this very run, given what it measured. "
+    "beneath is the most that theory allows this very run, given what it measured. Churn is half "
+    "of what the entries of the decision changed by from one round to the next, all together. 99 % "
+    "of the rounds are at most p99. "
 )
 _PROMISED = "What was promised was known before the first round. "
 _CERTIFIED = (
@@ -105,6 +108,7 @@ def page(
             for sentence in hindsight_warnings(runs)
         ),
         f'<section class="figures">{figures(runs)}</section>',
+        trust_section(runs),
         trajectory_section(runs, entries),
         intervals_section(quick_intervals(runs) if worst is None else worst, seen),
         _notes(runs, labels, left_out),
@@ -161,18 +165,19 @@ def _without_comparator(run: Run) -> str:
 
 def results_table(runs: Sequence[Run]) -> str:
     """The headline: what each run came to."""
-    titles = ["learner", *(metric.title for metric in table_metrics())]
-    rows = (_row(run, style) for run, style in zip(runs, run_styles(runs), strict=True))
+    shown = table_metrics(runs)
+    titles = ["learner", *(metric.title for metric in shown)]
+    rows = (_row(run, style, shown) for run, style in zip(runs, run_styles(runs), strict=True))
     return scrolled(table(titles, rows, stacked=True), "Results")
 
 
-def _row(run: Run, style: RunStyle) -> tuple[str, ...]:
+def _row(run: Run, style: RunStyle, shown: Sequence[Metric]) -> tuple[str, ...]:
     proved = {True: "certificate holds", False: "certificate fails", None: "certificate undecided"}[
         run.certificate.holds
     ]
     return (
         legend_line(style) + with_lines(style.label, f"sees {SEES[run.learner.needs]}", proved),
-        *(with_lines(metric.cell(run), *metric.details(run)) for metric in table_metrics()),
+        *(with_lines(metric.cell(run), *metric.details(run)) for metric in shown),
     )
 
 

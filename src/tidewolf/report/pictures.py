@@ -18,8 +18,9 @@ from tidewolf.core.errors import InvalidInput, MissingExtra
 from tidewolf.report import network
 from tidewolf.report.charts import Series, all_series, frontiers, standing_curves
 from tidewolf.report.figures import COLORS, Curve, draw_frontiers, draw_lines, places
-from tidewolf.report.styles import RunStyle
+from tidewolf.report.styles import RunStyle, run_styles
 from tidewolf.report.trajectory import ShownRun, full_colour, shown_runs
+from tidewolf.report.trust import Trust, draw_trust, trust_of
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison
@@ -40,6 +41,9 @@ def write_figures(
     figures = {each.name: _series([each]) for each in all_series(runs)}
     if curves := frontiers(runs):
         figures["frontier"] = plot_frontiers({"Frontier as caution moves": curves})
+    for run, style in zip(runs, run_styles(runs), strict=True):
+        if (trust := trust_of(run)) is not None:
+            figures[f"trust of {style.label}"] = _trust(trust)
     shown = shown_runs(runs, entries)
     for each in shown:
         figures[f"points of {each.style.label}"] = _heat(each, full_colour(shown))
@@ -56,10 +60,13 @@ def write_figures(
 
 
 def plot_runs(runs: Sequence[Run]) -> Picture:
-    """Regret (where it is known), violation and calls of several runs as they add up."""
+    """Regret (where it is known), violation and calls of several runs as they add up; of a single
+    one also whom it trusted, where it mixes members.
+    """
     if runs[0].rounds == 0:
         raise InvalidInput("A run of no rounds has nothing to plot.")
-    return _series(all_series(runs))
+    trust = trust_of(runs[0]) if len(runs) == 1 else None
+    return _series(all_series(runs), trust)
 
 
 def plot_comparison(comparison: Comparison) -> Picture:
@@ -104,9 +111,17 @@ def svg(figure: Picture) -> bytes:
     return buffer.getvalue()
 
 
-def _series(all_of_them: Sequence[Series]) -> Picture:
-    figure, panels = _panels(len(all_of_them))
-    for axes, each in zip(panels, all_of_them, strict=True):
+def _trust(trust: Trust) -> Picture:
+    figure, (axes,) = _panels(1, height=_HEIGHT + 0.2 * len(trust.styles))
+    draw_trust(axes, trust)
+    return figure
+
+
+def _series(all_of_them: Sequence[Series], trust: Trust | None = None) -> Picture:
+    figure, panels = _panels(len(all_of_them) + (trust is not None))
+    if trust is not None:
+        draw_trust(panels[-1], trust)
+    for axes, each in zip(panels, all_of_them, strict=False):
         draw_lines(axes, each.lines, COLORS)
         axes.set_title(each.title, fontsize="medium")
         named = [
@@ -222,14 +237,14 @@ def _network(net: network.DrawnNetwork, each: ShownRun) -> Picture:
 def _panels(
     count: int, *, width: float | None = None, height: float | None = None
 ) -> tuple[Picture, list[Any]]:
-    """A figure with so many panels, three a row at most."""
+    """A figure with so many panels, three a row at most; four are two by two."""
     try:
         from tidewolf.report.picture import Picture
     except ImportError:
         raise MissingExtra(
             'Pictures need matplotlib, not installed here; type: pip install "tidewolf[app]"'
         ) from None
-    columns = min(3, count)
+    columns = 2 if count == 4 else min(3, count)
     rows = math.ceil(count / columns)
     wide = width if width is not None else _WIDTH if columns == 1 else 4.6 * columns
     figure = Picture(

@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 from tidewolf.core.feedback import FullInformation
+from tidewolf.core.known import Known
 from tidewolf.core.settings import Count, Flag, Number
 from tidewolf.core.types import Array
 from tidewolf.hindsight.best_point import BestPoint, require_program
@@ -25,9 +26,6 @@ from tidewolf.methods import advice
 from tidewolf.methods.advice.resolve import ResolveState, RoundsBack
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.settings import HardSetK
-
-if TYPE_CHECKING:
-    from tidewolf.core.known import Known
 
 
 class State(NamedTuple):
@@ -47,8 +45,20 @@ class Resolve(Learner[State]):
 
     Parameters
     ----------
-    K : ConvexSet
+    K : HasLMO
         The set that every played point belongs to.
+    horizon : int, optional
+        How many rounds will be played, of which it makes no use. Unit: rounds.
+    headroom : float, default 0.0
+        How much of each limit is kept in hand, as a multiple of its usual drop from one round
+        to the next.
+    data : str or int, default 'last'
+        Which functions it solves with: "last", the newest; a number, those of so many rounds
+        ago; a duration such as "1d", those of the round nearest to that time ago; "forecast",
+        those that are predicted for the coming round.
+    columns : bool, default False
+        Whether the set is touched through its oracle alone, by column generation; otherwise it
+        has a linear description.
 
     Examples
     --------
@@ -108,8 +118,7 @@ class Resolve(Learner[State]):
     def rounds_left(self, state: State) -> int:
         return 1
 
-    def informed(self, state: State, known: Known | None) -> State:
-        """The state with what is known before the coming round."""
+    def informed(self, state: State, known: Known) -> State:
         return self._advised(state, known) if self._adviser.waits else state
 
     def update(self, state: State, seen: FullInformation) -> State:
@@ -132,6 +141,9 @@ class Resolve(Learner[State]):
     @cached_property
     def _adviser(self) -> advice.Resolve:
         return advice.Resolve(self.data, (self.headroom,), columns=self.columns)
+
+    def solves(self, state: State) -> int:
+        return state.solves
 
     def bound(self, record: Record) -> Bound:
         return Bound(None, None, "The best point of the last round promises nothing for the next.")

@@ -25,12 +25,13 @@ def bad_feedback(learner: Learner[Any], stream: Stream, t: int, state: Any) -> d
     whole = FullInformation(part.losses, part.constraints)
     values = Bandit(part.losses.values(x), part.constraints.values(x))
     bad: dict[str, Any] = {"nothing (None)": None, "text": "up"}
+    needs = learner.reads(part.losses)
     for other in (values, whole, good):
-        if not isinstance(other, learner.needs):
+        if not isinstance(other, needs):
             bad[f"{type(other).__name__} feedback"] = other
-    if learner.needs is FirstOrder:
+    if needs is FirstOrder:
         return bad | _bad_first_order(good, x, left)
-    if learner.needs is Bandit:
+    if needs is Bandit:
         return bad | _bad_bandit(values.constraint_values, x, left)
     return bad | _bad_full_information(stream, whole, x, left)
 

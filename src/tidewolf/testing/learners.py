@@ -8,6 +8,7 @@
     the same rounds give the same run                   bit for bit, and from a copy of the settings
     t counts rounds, calls never falls,  calls <= calls_per_round t  where there is such a setting
     bad feedback is refused at once, and the state goes on as if it had not come
+    what is known before a round stays with its state, and is nothing to whoever has no use for it
     a saved state does not grow with the rounds, and other settings refuse it
 
 Rounds are those of the stream given, or of a small hostile one: losses that turn round, limits that
@@ -32,6 +33,7 @@ from tidewolf.core.feedback import (
     FullInformation,
     bandit,
 )
+from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array
@@ -167,7 +169,7 @@ def states_are_read_only(trial: LearnerTrial) -> None:
 def actions_are_members(trial: LearnerTrial) -> None:
     learner, state = trial.learner, trial.learner.start()
     for t in range(len(trial.stream)):
-        _require_member(learner.hard_set, learner.act(state), t)
+        _require_member(learner.hard_set, learner.act(state, trial.stream.known(t)), t)
         state = trial.round(t, state).state
 
 
@@ -179,14 +181,15 @@ def acting_changes_nothing(trial: LearnerTrial) -> None:
     learner = trial.learner
     explores = learner.needs is Bandit
     for t, state in trial.moments:
-        before, x, k = learner.save(state), learner.act(state), learner.rounds_left(state)
+        before, known, k = learner.save(state), trial.stream.known(t), learner.rounds_left(state)
+        x = learner.act(state, known)
         gave = points_of(trial.single[t], learner)[0]
         require(
             bits_of(x) == bits_of(gave),
             f"in round {t} it gives {format_point(x)}, and gave {format_point(gave)}",
         )
         for count in (1, (k + 1) // 2, k):
-            points = learner.acts(state, count)
+            points = learner.acts(state, count, known)
             require(
                 tuple(points.shape) == (count, *x.shape),
                 f"acts(state, {count}) has shape {tuple(points.shape)}",
@@ -311,6 +314,8 @@ def blocks_are_rounds(trial: LearnerTrial) -> None:
     t, state = 0, learner.start()
     while t < len(trial.stream):
         k = min(learner.rounds_left(state), len(trial.stream) - t)
+        if (known := trial.stream.known(t)) is not None:
+            state = learner.informed(state, known)
         points = learner.acts(state, k)
         for i in range(k):
             x, alone = points[i, ...], points_of(trial.single[t + i], learner)[0]
@@ -350,10 +355,11 @@ def _seen_together(trial: LearnerTrial, t: int, points: Array) -> Feedback:
     alone.
     """
     k = int(points.shape[0])
-    if trial.learner.needs is FullInformation:
-        part = trial.stream[t : t + k]
+    part = trial.stream[t : t + k]
+    needs = trial.learner.reads(part.losses)
+    if needs is FullInformation:
         return FullInformation(part.losses, part.constraints)
-    if trial.learner.needs is FirstOrder:
+    if needs is FirstOrder:
         return together([first_order_at(trial.stream, t + i, points[i, ...]) for i in range(k)])
     parts = [trial.stream[t + i : t + i + 1] for i in range(k)]
     alone = [
@@ -384,6 +390,52 @@ def bad_feedback_is_refused(trial: LearnerTrial) -> None:
                 require(False, f"{where} was taken")
         again = trial.one_by_one(range(t, len(trial.stream)), state)
         require_same((trial.single[t:], again), f"after bad feedback in round {t}")
+
+
+@law(
+    "what is known before a round stays with the state, changes no old one, and is nothing to a "
+    "learner that has no use for it"
+)
+def what_is_known_stays_with_the_state(trial: LearnerTrial) -> None:
+    learner = trial.learner
+    told_of = _with_knowledge(trial.stream, learner.hard_set)
+    for t, state in trial.moments:
+        before, known = learner.save(state), told_of.known(t) or Known()
+        told = learner.informed(state, known)
+        require(isinstance(told, learner.state_type), f"informed gives a {type(told).__name__}")
+        require(told.t == state.t, f"informed takes the round from {state.t} to {told.t}")
+        require(learner.rounds_left(told) >= 1, f"no round is left once round {t} is known of")
+        x = learner.act(told)
+        _require_member(learner.hard_set, x, t)
+        for way, other in (
+            ("act(state, known)", learner.act(state, known)),
+            ("acts(state, 1, known)", learner.acts(state, 1, known)[0, ...]),
+            ("what load(save(informed)) plays", learner.act(learner.load(learner.save(told)))),
+        ):
+            same = bits_of(other) == bits_of(x)
+            require(same, f"{way} is not the point of informed(state, known) in round {t}")
+        require(learner.save(state) == before, f"informed changed the state of round {t}")
+    states = [learner.start(), *(played.state for played in trial.single[:-1])]
+    useless = all(
+        learner.informed(state, told_of.known(t) or Known()) is state
+        for t, state in enumerate(states)
+    )
+    if useless and trial.stream.known(0) is None:
+        require_same((trial.run, list(play(learner, told_of))), "told what it has no use for")
+
+
+def _with_knowledge(stream: Stream, K: HasLMO) -> Stream:
+    """The same rounds, an hour apart, of one category, and with advice that nobody asked for."""
+    rounds = len(stream)
+    points = like(np.broadcast_to(as_floats(K.center), (rounds, *K.shape)).copy(), K.center)
+    return Stream(
+        stream.losses,
+        stream.constraints,
+        stream.seen,
+        time=np.linspace(0.0, 3600.0 * rounds, rounds, endpoint=False),
+        context=np.zeros(rounds),
+        advice={"nobody": points},
+    )
 
 
 @law("a state saved under other settings, or broken, is refused")
@@ -472,6 +524,7 @@ LEARNER_LAWS = (
     old_states_stay_good,
     blocks_are_rounds,
     bad_feedback_is_refused,
+    what_is_known_stays_with_the_state,
     other_settings_are_refused,
     bounds_are_stated,
     the_horizon_may_be_passed,

@@ -9,18 +9,14 @@ sleeps in that round. Points that are there are members of K.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from tidewolf.core.checkpoint import SavedRecord
-from tidewolf.core.conforming import conforming
 from tidewolf.core.feedback import FirstOrder, FullInformation
+from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.core.values import Value
 from tidewolf.core.vertices import Vertex
-
-if TYPE_CHECKING:
-    from tidewolf.core.known import Known
 
 
 class Proposals(NamedTuple):
@@ -64,8 +60,6 @@ class Adviser(Value, ABC):
 
     needs_functions: ClassVar[bool] = False
     """whether `observe` has use for the functions themselves"""
-    state_type: ClassVar[Any]
-    """the NamedTuple that `start` gives"""
 
     @property
     @abstractmethod
@@ -104,9 +98,3 @@ class Adviser(Value, ABC):
     def outside(self, state: Any) -> float:
         """The largest distance that a point had from the set before it was brought in."""
         return 0.0
-
-    def restored(self, K: HasLMO, saved: Any) -> Any:
-        """A state of its own again from what a file holds; a ValueError says what is wrong."""
-        if not isinstance(saved, SavedRecord):
-            raise ValueError(f"what {type(self).__name__} remembers is no record")
-        return conforming(saved.fields(), self.state_type, self.start(K), K)

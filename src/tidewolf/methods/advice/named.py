@@ -11,13 +11,14 @@ with no call left the member it has already stands for the point.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
 
 from tidewolf.core.arrays import as_point, frozen, is_array, like, norm, to_numpy
 from tidewolf.core.errors import WrongType
 from tidewolf.core.feedback import FirstOrder, FullInformation
+from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Array
@@ -26,9 +27,6 @@ from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.projection.active_set import ActiveSet
 from tidewolf.projection.result import as_near
 from tidewolf.sets.base import membership_tolerance
-
-if TYPE_CHECKING:
-    from tidewolf.core.known import Known
 
 SHARE = 1e-6
 """A point is brought in up to this share of radius^2, as a squared distance from its projection's
@@ -60,8 +58,6 @@ class Named(Adviser):
     >>> adviser.propose(K, adviser.start(K), known, 0, 1, ()).points
     (array([0.25, 0.75]),)
     """
-
-    state_type: ClassVar = NamedState
 
     name: Annotated[str, Text("The name that its points are known under.")]
 

@@ -1,6 +1,8 @@
 """The functions of the last rounds, as many as advice looks back, each with the time of its round.
 
-They are copied when they come, and are saved as what they are: kinds and arrays.
+They are copied when they come, so that whoever fills the same array every round does not change
+what was seen; what all rounds share, such as the paths of a network, is kept once. They are saved
+as what they are: kinds and arrays.
 """
 
 from __future__ import annotations
@@ -14,7 +16,10 @@ from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Batch
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import NotSupported
+from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array
+from tidewolf.core.values import same
+from tidewolf.functions.base import ArrayBatch
 from tidewolf.functions.chain import Chain, chained, mapped
 
 
@@ -43,7 +48,12 @@ class RecentRounds(Stored):
 
     def and_then(self, loss: Batch, limit: Batch, time: float, keep: int) -> RecentRounds:
         """With a copy of this round, and at most `keep` in all."""
-        new = SeenRound(mapped(loss, _own), mapped(limit, _own), time)
+        last = self.rounds[-1] if self.rounds else None
+        new = SeenRound(
+            _copied(loss, None if last is None else last.loss),
+            _copied(limit, None if last is None else last.limit),
+            time,
+        )
         return RecentRounds((*self.rounds[max(0, len(self) - keep + 1) :], new))
 
     def since(self, time: float) -> RecentRounds:
@@ -80,8 +90,19 @@ class RecentRounds(Stored):
                     )
 
 
+def _copied(batch: Batch, last: Batch | None) -> Batch:
+    """A copy, that shares with the last one what both say of all rounds."""
+    if not isinstance(batch, ArrayBatch) or type(last) is not type(batch):
+        return mapped(batch, _own)
+    shared = [name for name in batch.__dict__ if name not in batch.by_round]
+    if not all(same(batch.__dict__[name], last.__dict__.get(name)) for name in shared):
+        return mapped(batch, _own)
+    rounds = {name: _own(batch.__dict__[name]) for name in batch.by_round}
+    return batch._unchecked(**{name: last.__dict__[name] for name in shared}, **rounds)
+
+
 def _own(array: Array) -> Array:
-    return frozen(array + 0.0)
+    return array.copy() if is_sparse(array) else frozen(array + 0.0)
 
 
 def _parts(batches: list[Batch]) -> tuple[tuple[str, tuple[Any, ...]], ...]:

@@ -7,13 +7,12 @@ s = t - 1 ("last"), t - p (a period of p rounds), the round whose time is neares
 (a duration), or f and g as they are forecast for round t itself. With a window of w rounds, f is
 the sum of the losses of rounds s - w + 1 to s, and all their limits count.
 
-Headroom: limit i is kept with h_i = kappa r_i, r_i^2 an exponential mean of squared one-round drops
-of its slack at the point played,
+Headroom: limit i is kept with h_i = kappa r_i, r_i the root of an exponential mean of the squared
+one-round drops of its slack (headroom.py). There is one member for each kappa.
 
-    m <- 0.98 m + 0.02 max(0, g_ti(x_t) - g_{t-1,i}(x_t))^2,        r^2 = m/(1 - 0.98^n)
-
-after n of them: of capacities, how much less there was than a round before. There is one member for
-each kappa.
+Where K has a linear description, HiGHS keeps the program and is told what changed (hindsight/
+best_point.py); elsewhere, and on request, column generation over the vertices that are known, with
+at most one oracle call a round (solving.py).
 
 Functions that make no linear program (squares, log wealth, one's own) are replaced by their
 linearisations at the point played. A program that is not solved means no advice in that round.
@@ -24,15 +23,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
 from tidewolf.core.arguments import as_items, shown
-from tidewolf.core.arrays import as_count, as_number, frozen, inner, namespace, to_numpy
+from tidewolf.core.arrays import as_count, as_number, inner, namespace
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import InvalidInput, SolverFailed, WrongType
+from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import FirstOrder, FullInformation, require_full_information
+from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Check, Count, Flag
 from tidewolf.core.types import Array, Floats
@@ -40,18 +40,33 @@ from tidewolf.core.vertices import Vertex
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.functions.chain import chained
-from tidewolf.hindsight.best_point import Bases, BestPoint, half_spaces, headroom_of_rows, objective
+from tidewolf.hindsight.best_point import (
+    COLD,
+    Bases,
+    BestPoint,
+    half_spaces,
+    headroom_of_rows,
+    objective,
+)
+from tidewolf.hindsight.columns import BestOfVertices
 from tidewolf.methods.advice.base import Adviser, Proposals
+from tidewolf.methods.advice.headroom import Drops
 from tidewolf.methods.advice.recent import RecentRounds
+from tidewolf.methods.advice.solving import (
+    Pool,
+    Task,
+    first_pool,
+    solve_each,
+    solve_with_columns,
+    with_vertices,
+    without_idle,
+)
+from tidewolf.methods.context.season import duration
+from tidewolf.sets.base import Polyhedral
 
-if TYPE_CHECKING:
-    from tidewolf.core.known import Known
-
-FORGETTING = 0.02
-"""The share of a round in the mean of squared drops."""
 MOST_ROUNDS = 100_000
 """Rounds that are kept at most where a duration says how far back."""
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_SUCH = '"last", "forecast", a number of rounds, or a duration such as "12h" or "1d"'
 
 
 @dataclass(frozen=True)
@@ -65,12 +80,13 @@ class RoundsBack(Check):
             try:
                 return as_count(value, what)
             except WrongType:
-                raise WrongType(
-                    f'{what} is "last", "forecast", a number of rounds, or a duration such as '
-                    f'"1d", not {shown(value)}.'
-                ) from None
+                raise WrongType(f"{what} is {_SUCH}, not {shown(value)}.") from None
         if value not in ("last", "forecast"):
-            seconds_of(value, what)
+            try:
+                duration(value, what)
+            except InvalidInput:
+                raise InvalidInput(f"{what} is {_SUCH}, not {shown(value)}.") from None
+            return "".join(value.split())
         return value
 
     def read(self, value: Any) -> str | int | None:
@@ -95,32 +111,17 @@ class Headrooms(Check):
         return tuple(map(float, given)) if numbers else None
 
 
-def seconds_of(duration: str, what: str) -> float:
-    """A duration such as "1d" or "12h" in seconds."""
-    number, unit = duration[:-1], duration[-1:]
-    try:
-        seconds = float(number) * _UNITS[unit]
-    except (KeyError, ValueError):
-        seconds = math.nan
-    if not 0.0 < seconds < math.inf:
-        raise InvalidInput(
-            f'{what} is "last", "forecast", a number of rounds, or a duration such as "1d" or '
-            f'"12h" (s, m, h, d, w), not {shown(duration)}.'
-        )
-    return seconds
-
-
 class ResolveState(NamedTuple):
     recent: RecentRounds
     """the rounds that it may still look back to"""
-    drops2: Floats
-    """the exponential mean of squared drops, one a limit"""
-    counted: int
-    """how many drops are in it"""
+    drops: Drops
+    """of the limits, from one round to the next"""
     x: Array
     """the point played last"""
     bases: tuple[Bases, ...]
     """where the next programs start, one a headroom"""
+    pool: Pool
+    """the vertices that are known; none where it has no use for them"""
     time: float | None = None
     """of the coming round"""
 
@@ -132,10 +133,34 @@ class Resolve(Adviser):
 
     Parameters
     ----------
+    data : str or int, default 'last'
+        Which functions it solves with: "last", the newest; a number, those of so many rounds
+        ago; a duration such as "1d", those of the round nearest to that time ago; "forecast",
+        those that are predicted for the coming round.
+    headroom : tuple of float, default (0.0, 1.0, 2.0, 4.0)
+        How much of each limit is kept in hand, as multiples of its usual drop from one round to
+        the next; one member for each.
+    window : int, default 1
+        How many rounds, the last of which `data` names, are solved together. Unit: rounds.
+    columns : bool, default False
+        Whether the set is touched through its oracle alone, by column generation; always so
+        where it has no linear description.
+
+    Examples
+    --------
+    Three options, of which the cheapest may take at most half:
+
+    >>> K, adviser = tw.sets.Simplex(3), tw.advice.Resolve(headroom=0)
+    >>> loss = tw.functions.Linear.one([2.0, 1.0, 0.0])
+    >>> limit = tw.functions.Affine.one([0.0, 0.0, 1.0], 0.5)
+    >>> from tidewolf.core.feedback import FullInformation
+    >>> seen = FullInformation(loss, limit)
+    >>> state = adviser.observe(K, adviser.start(K), seen, K.center)
+    >>> adviser.propose(K, state, None, 1, 0, ()).points
+    (array([0. , 0.5, 0.5]),)
     """
 
     needs_functions: ClassVar[bool] = True
-    state_type: ClassVar = ResolveState
 
     data: Annotated[
         str | int,
@@ -177,9 +202,12 @@ class Resolve(Adviser):
         return isinstance(self.data, str) and self.data != "last"
 
     def start(self, K: HasLMO) -> ResolveState:
-        return ResolveState(
-            RecentRounds(), np.zeros(0), 0, K.center, (Bases(),) * len(self.headroom)
-        )
+        pool = first_pool(K) if self._by_columns(K) else Pool()
+        bases = (COLD,) * len(self.headroom)
+        return ResolveState(RecentRounds(), Drops.none(), K.center, bases, pool)
+
+    def _by_columns(self, K: HasLMO) -> bool:
+        return self.columns or not isinstance(K, Polyhedral)
 
     def observe(
         self, K: HasLMO, state: ResolveState, seen: FullInformation | FirstOrder, x: Array
@@ -191,21 +219,14 @@ class Resolve(Adviser):
 
     def _observed(self, state: ResolveState, loss: Batch, limit: Batch, x: Array) -> ResolveState:
         loss, limit = loss_of_program(loss, x), limit_of_program(limit, x)
-        recent, drops2, counted = state.recent, state.drops2, state.counted
-        if any(self.headroom):
-            breach = _pieces(limit, x)
-            before = _pieces(recent.rounds[-1].limit, x) if len(recent) else breach[:0]
-            if before.shape != drops2.shape:  # other limits than before
-                drops2, counted = np.zeros(len(before)), 0
-            if before.shape == breach.shape:
-                with np.errstate(over="ignore"):
-                    drop2 = np.maximum(breach - before, 0.0) ** 2
-                drops2, counted = drops2 + FORGETTING * (drop2 - drops2), counted + 1
+        recent, drops = state.recent, state.drops
+        if any(self.headroom) and len(recent):
+            drops = drops.after(recent.rounds[-1].limit, limit, x)
         time = math.nan if state.time is None else state.time
         recent = recent.and_then(loss, limit, time, self._keep)
         if self._seconds is not None:
             recent = self._in_reach(recent, self._seconds)
-        return state._replace(recent=recent, drops2=frozen(drops2), counted=counted, x=x, time=None)
+        return state._replace(recent=recent, drops=drops, x=x, time=None)
 
     def _in_reach(self, recent: RecentRounds, seconds: float) -> RecentRounds:
         """Without rounds that are too long ago for the next decision."""
@@ -219,7 +240,7 @@ class Resolve(Adviser):
         """The duration to look back, where one is given."""
         if isinstance(self.data, int) or self.data in ("last", "forecast"):
             return None
-        return seconds_of(self.data, "data of Resolve")
+        return duration(self.data, "data of Resolve")
 
     @cached_property
     def _keep(self) -> int:
@@ -240,11 +261,25 @@ class Resolve(Adviser):
     ) -> Proposals:
         if self._seconds is not None:
             state = state._replace(time=None if known is None else known.time)
+        if state.pool.vertices:
+            pool, bases = with_vertices(state.pool, state.bases, vertices, t)
+            state = state._replace(pool=pool, bases=bases)
         rounds = self._rounds(K, state, known)
         if not rounds:
             return Proposals((None,) * len(self.headroom), state)
         losses, limits = (chained(parts) for parts in zip(*rounds, strict=True))
-        return self._solved(K, state, losses, limits)
+        rooms = self._rooms(state, limits)
+        task = Task(objective(losses, "Resolve"), half_spaces(limits), rooms)
+        if not state.pool.vertices:
+            points, starts, solves = solve_each(self._solver(K), task, state.bases)
+            return Proposals(points, state._replace(bases=starts), 0, solves)
+        solver = self._solver_of(K, state.pool)
+        found = solve_with_columns(K, solver, task, state.pool, state.bases, t, budget)
+        self._solvers["vertices"] = found.solver or solver
+        pool, bases = without_idle(found.pool, found.answers.bases, t)
+        state = state._replace(pool=pool, bases=bases)
+        points, _, solves = found.answers
+        return Proposals(points, state, found.calls, solves, found.found)
 
     def _rounds(
         self, K: HasLMO, state: ResolveState, known: Known | None
@@ -279,33 +314,28 @@ class Resolve(Adviser):
         nearest = int(apart.argmin())
         return nearest + 1 if apart[nearest] <= 0.5 * step else 0
 
-    def _solved(self, K: HasLMO, state: ResolveState, losses: Batch, limits: Batch) -> Proposals:
-        solver, solves = self._solver(K), 0
-        points: list[Array | None] = []
-        bases: list[Bases] = []
-        program = solver.prepared(objective(losses, "Resolve"), half_spaces(limits))
-        usual = headroom_of_rows(limits, _usual_drop(state))
-        for kappa, start in zip(self.headroom, state.bases, strict=True):
-            room = None if kappa == 0.0 else kappa * usual
-            try:
-                found = solver.best(program, room, start)
-            except SolverFailed:
-                points.append(None)
-                bases.append(Bases())
-                continue
-            points.append(found.x)
-            bases.append(found.bases)
-            solves += found.solves
-        return Proposals(tuple(points), state._replace(bases=tuple(bases)), 0, solves)
+    def _rooms(self, state: ResolveState, limits: Batch) -> list[Floats | None]:
+        """What each headroom keeps of each half-space; None where that is nothing."""
+        drop = state.drops.usual()
+        usual = headroom_of_rows(limits, drop) if drop.any() else None
+        return [None if k == 0.0 or usual is None else k * usual for k in self.headroom]
 
     def _solver(self, K: Any) -> BestPoint:
-        kept = self._kept.get(id(K))
+        kept = self._solvers.get("described")
         if kept is None or kept.K is not K:
-            kept = self._kept[id(K)] = BestPoint(K, "Resolve")
+            kept = self._solvers["described"] = BestPoint(K, "Resolve")
         return kept
 
+    def _solver_of(self, K: HasLMO, pool: Pool) -> BestOfVertices:
+        last = self._solvers.get("vertices")
+        before = last if isinstance(last, BestOfVertices) and last.K is K else None
+        if before is not None and before.vertices is pool.vertices:
+            return before
+        return BestOfVertices(K, "Resolve", pool.vertices, before)
+
     @cached_property
-    def _kept(self) -> dict[int, BestPoint]:
+    def _solvers(self) -> dict[str, BestPoint]:
+        """The models that were used last; what they answer does not depend on it."""
         return {}
 
 
@@ -328,19 +358,6 @@ def _linearised(f: Batch, x: Array) -> Batch:
 
 def _one_round(told: Any, K: HasLMO) -> FullInformation:
     return require_full_information(FullInformation(*told), K.shape, 1)
-
-
-def _pieces(limit: Batch, x: Array) -> Floats:
-    """The values of a round's limits at x."""
-    pieces = limit.pieces(x)
-    values = limit.values(x) if pieces is None else pieces
-    return np.asarray(to_numpy(values), dtype=np.float64).reshape(-1)
-
-
-def _usual_drop(state: ResolveState) -> Floats:
-    if state.counted == 0:
-        return np.zeros(1)
-    return np.sqrt(state.drops2 / (1.0 - (1.0 - FORGETTING) ** state.counted))
 
 
 def _step(recent: RecentRounds) -> float | None:

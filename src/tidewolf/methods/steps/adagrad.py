@@ -2,19 +2,28 @@
 measured as it goes.
 
     y_next = Proj_ball( y - eta_t g_t ),
-    sigma_t = 1/(2 eta_t) = max( sigma_{t-1}, sqrt(S_t/2)/D_t ),   S_t = |g_1|^2 + ... + |g_t|^2.
+    sigma_t = 1/(2 eta_t) = max( sigma_{t-1}, sqrt(S_t/2)/(k D_t) ),  S_t = |g_1|^2 + ... + |g_t|^2.
 
-The step never grows. For every z with |y_t - z| <= D_t (t = 1..T), y_t anything that projections
-brought no farther from z,
+k is the step's scale, 1 where nothing else is said. The step never grows. For every z with
+|y_t - z| <= D_t (t = 1..T), y_t anything that projections brought no farther from z,
 
     sum_t <g_t, y_t - z>  <=  sum_t price_t,
     price_t = (sigma_t - sigma_{t-1}) D_t^2 + |g_t|^2/(4 sigma_t),
 
-and for D <= D_t <= D' the prices add up to at most sqrt(S_T/2) (D'^2/D + D'); with D' = D that is
-sqrt(2) D sqrt(S_T).
+and for D <= D_t <= D' the prices add up to at most sqrt(S_T/2) (D'^2/(k D) + k D'); with D' = D and
+k = 1 that is sqrt(2) D sqrt(S_T).
 Proof: |y_{t+1} - z|^2 <= |y_t - z|^2 - 2 eta_t <g_t, y_t - z> + eta_t^2 |g_t|^2; times sigma_t, sum
-by parts. sigma_T <= sqrt(S_T/2)/D and sigma_t >= sqrt(S_t/2)/D', and sum |g_t|^2/sqrt(S_t) <= 2
-sqrt(S_T). Were sigma allowed to fall, every return would be paid again.
+by parts. sigma_T <= sqrt(S_T/2)/(k D) and sigma_t >= sqrt(S_t/2)/(k D'), and sum |g_t|^2/sqrt(S_t)
+<= 2 sqrt(S_T). Were sigma allowed to fall, every return would be paid again.
+
+On a product K_1 x ... x K_q every factor has sums, a step and a ball of its own: <g, y - z> is the
+sum over factors, and projections keep their promise in each (projection/factored.py), so the prices
+add up. With D' = D they are never more than those of one step for all, by Cauchy-Schwarz,
+
+    sum_b sqrt(S_b) D_b  <=  sqrt(sum_b S_b) sqrt(sum_b D_b^2)  =  sqrt(S) D,
+
+and far less where factors differ in size, or gradients in a few of them. A factor whose gradients
+were all 0 does not move and costs nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +31,20 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tidewolf.core.arrays import inner
-from tidewolf.core.types import Array
+import numpy as np
+
+from tidewolf.core.arrays import flat, frozen, inner
+from tidewolf.core.types import Array, Bools, Floats
+from tidewolf.sets.base import Factors
+
+
+class FactorSums(NamedTuple):
+    """What the factors of a product remember of their steps, an entry for each."""
+
+    square_sums: Floats
+    """S_b"""
+    inverse_steps: Floats
+    """sigma_b; 0 before the first step"""
 
 
 class DescentSums(NamedTuple):
@@ -32,23 +53,37 @@ class DescentSums(NamedTuple):
     square_sum: float = 0.0
     """S"""
     inverse_step: float = 0.0
-    """sigma = 1/(2 eta); 0 before the first step"""
+    """sigma = 1/(2 eta); 0 before the first step, and where factors have their own"""
     regret_bound: float = 0.0
     """sum of the prices"""
+    factors: FactorSums | None = None
+    """None: there is one step for all"""
+
+    @classmethod
+    def start(cls, factors: Factors | None) -> DescentSums:
+        """Before the first step, on a product of these factors."""
+        if factors is None:
+            return cls()
+        none = frozen(np.zeros(len(factors.starts)))
+        return cls(factors=FactorSums(none, none))
 
     def in_units(self, unit: float) -> DescentSums:
         """The same where gradients are `unit` times as long."""
+        own = self.factors
+        if own is not None and unit != 1.0:
+            squares = frozen(own.square_sums * unit * unit)
+            own = FactorSums(squares, frozen(own.inverse_steps * unit))
         return DescentSums(
-            self.square_sum * unit * unit, self.inverse_step * unit, self.regret_bound * unit
+            self.square_sum * unit * unit, self.inverse_step * unit, self.regret_bound * unit, own
         )
 
 
 def descend(
-    y: Array, g: Array, g_norm2: float, sums: DescentSums, D_y: float
+    y: Array, g: Array, g_norm2: float, sums: DescentSums, D_y: float, scale: float = 1.0
 ) -> tuple[Array, DescentSums]:
     """One step from y along -g, |g|^2 > 0: where it leads before the ball, and the sums with it."""
     S = sums.square_sum + g_norm2
-    sigma = max(sums.inverse_step, math.sqrt(0.5 * S) / D_y)
+    sigma = max(sums.inverse_step, math.sqrt(0.5 * S) / (scale * D_y))
     price = (sigma - sums.inverse_step) * D_y**2 + g_norm2 / (4.0 * sigma)
     return y - (0.5 / sigma) * g, DescentSums(S, sigma, sums.regret_bound + price)
 
@@ -58,3 +93,61 @@ def into_ball(y: Array, center: Array, radius: float) -> Array:
     z = y - center
     length = math.sqrt(inner(z, z))
     return y if length <= radius else center + (radius / length) * z
+
+
+def squares(d: Array, factors: Factors) -> Floats:
+    """|d_b|^2 of each factor."""
+    entries = flat(d)
+    found: Floats = np.add.reduceat(entries * entries, factors.starts)
+    return found
+
+
+def spread(each: Floats | Bools, like: Array, factors: Factors) -> Array:
+    """The number of each factor at all of its entries, in the shape of a point."""
+    sizes = np.diff(factors.starts, append=like.size)
+    return np.repeat(each, sizes).reshape(like.shape)
+
+
+def reaches(factors: Factors, apart: Array) -> Floats:
+    """D_b,t = min(2 R_b, D_b + |x_b - y_b|), given x - y."""
+    found: Floats = np.minimum(
+        2.0 * factors.radii, factors.diameters + np.sqrt(squares(apart, factors))
+    )
+    return found
+
+
+class FactorStep(NamedTuple):
+    """A step of factors: the sums with it, and eta of each, 0 where none was taken."""
+
+    sums: DescentSums
+    etas: Floats
+
+
+def step_in_factors(norms2: Floats, sums: DescentSums, D: Floats, scale: float) -> FactorStep:
+    """The sums with gradients of these squares, for distances of at most D from any member; factors
+    that are single points, D_b = 0, have nowhere to go.
+    """
+    last = sums.factors
+    assert last is not None
+    S = last.square_sums + norms2
+    moves = (S > 0.0) & (D > 0.0)
+    needed = np.sqrt(0.5 * S) / np.where(moves, scale * D, 1.0)
+    sigma = np.where(moves, np.maximum(last.inverse_steps, needed), last.inverse_steps)
+    known = np.where(moves, sigma, 1.0)
+    prices = (sigma - last.inverse_steps) * D * D + np.where(moves, norms2 / (4.0 * known), 0.0)
+    own = FactorSums(frozen(S), frozen(sigma))
+    price = sums.regret_bound + float(prices.sum())
+    return FactorStep(
+        DescentSums(float(S.sum()), 0.0, price, own), np.where(moves, 0.5 / known, 0.0)
+    )
+
+
+def into_balls(y: Array, center: Array, factors: Factors) -> Array:
+    """The nearest point of the product of the factors' balls."""
+    z = y - center
+    lengths = np.sqrt(squares(z, factors))
+    outside = lengths > factors.radii
+    if not outside.any():
+        return y
+    shares = np.where(outside, factors.radii / np.where(outside, lengths, 1.0), 1.0)
+    return np.where(spread(outside, z, factors), center + spread(shares, z, factors) * z, y)

@@ -8,15 +8,18 @@ every z in the product with |y_j - z_j| <= D_j
 
     sum_t <s_t, sum_j phi_tj (y_tj - z_j)>  <=  sum_t sum_j price_tj.
 
-A plain descent is a group of one with the share 1. Where the step lands past a broken limit a part
-of that is given back jointly, for a single point of the group need not keep any limit: with
+A plain descent is a group of one with the share 1. On a set that is a product itself eta_j is one
+number for each of its factors, and sums over j below are sums over both. Where the step lands past
+a broken limit a part of that is given back jointly, for a single point of the group need not keep
+any limit: with
 P = w grad g^+ and w h at the point x that was played,
 
     back = min( 1, (-w h - <P, sum_j phi_j u_j - x>)^+ / sum_j eta_j phi_j^2 |P|^2 ),
     y_j  = u_j + (1 - keep) back eta_j phi_j P.
 
 Proof: overshoot.py in the metric sum_j |.|^2/eta_j, in which the gradient of the limit is
-(eta_j phi_j P)_j and has the square sum_j eta_j phi_j^2 |P|^2; there eta is 1.
+(eta_j phi_j P)_j and has the square sum_j eta_j phi_j^2 |P|^2; there eta is 1. It needs that all
+that P pulls at may move: nothing is given back while P acts on a factor that no gradient has moved.
 """
 
 from __future__ import annotations
@@ -25,9 +28,12 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from tidewolf.core.arrays import inner
-from tidewolf.core.types import Array
-from tidewolf.methods.steps.adagrad import DescentSums
+from tidewolf.core.types import Array, Floats
+from tidewolf.methods.steps.adagrad import DescentSums, spread, squares, step_in_factors
+from tidewolf.sets.base import Factors
 
 
 class Part(NamedTuple):
@@ -37,8 +43,8 @@ class Part(NamedTuple):
     share: float
     """phi, above 0"""
     sums: DescentSums
-    reach: float
-    """D: no member is farther from y"""
+    reach: float | Floats
+    """D: no member is farther from y; one for each factor, where there are factors"""
 
 
 class Push(NamedTuple):
@@ -53,11 +59,14 @@ class Push(NamedTuple):
 
 
 def descend_together(
-    parts: Sequence[Part], push: Push, scale: float, keep: float
+    parts: Sequence[Part], push: Push, scale: float, keep: float, factors: Factors | None = None
 ) -> list[tuple[Array, DescentSums]]:
     """Where each point goes before its ball, and its sums; |g|^2 > 0."""
+    if factors is not None:
+        return _factors_together(parts, push, scale, keep, factors)
     moved: list[tuple[Array, DescentSums]] = []
     for y, share, sums, reach in parts:
+        assert not isinstance(reach, np.ndarray)
         norm2 = share * share * push.norm2
         S = sums.square_sum + norm2
         sigma = max(sums.inverse_step, math.sqrt(0.5 * S) / (scale * reach))
@@ -74,6 +83,32 @@ def descend_together(
         step = (1.0 - keep) * back * 0.5 * part.share / sums.inverse_step
         softened.append((y + step * push.penalty_gradient, sums))
     return softened
+
+
+def _factors_together(
+    parts: Sequence[Part], push: Push, scale: float, keep: float, factors: Factors
+) -> list[tuple[Array, DescentSums]]:
+    """`descend_together` with a step for each factor of each point."""
+    norms2, P = squares(push.g, factors), push.penalty_gradient
+    steps, moved = [], []
+    for y, share, sums, reach in parts:
+        assert isinstance(reach, np.ndarray)
+        step = step_in_factors(share * share * norms2, sums, reach, scale)
+        steps.append(step)
+        moved.append(y - spread(share * step.etas, y, factors) * push.g)
+    if P is not None:
+        # a single point is where it is: what P does there is rounding
+        pulls = np.where(factors.diameters > 0.0, squares(P, factors), 0.0)
+        past, square, held = -push.penalty_value, 0.0, False
+        for part, step, y in zip(parts, steps, moved, strict=True):
+            past -= part.share * inner(P, y - push.x)
+            square += part.share**2 * float((step.etas * pulls).sum())
+            held = held or bool(((step.etas == 0.0) & (pulls > 0.0)).any())
+        if past > 0.0 and square > 0.0 and not held:
+            back = (1.0 - keep) * min(1.0, past / square)
+            for j, (part, step) in enumerate(zip(parts, steps, strict=True)):
+                moved[j] = moved[j] + spread(back * part.share * step.etas, P, factors) * P
+    return [(y, step.sums) for y, step in zip(moved, steps, strict=True)]
 
 
 def _back(parts: Sequence[Part], moved: Sequence[tuple[Array, DescentSums]], push: Push) -> float:

@@ -3,9 +3,10 @@
     P d = d - A' phi,   L phi = A d,
     L = A A'  the graph's Laplacian with one node of each part grounded
 
-Three ways to solve, by size: a dense inverse up to `DENSE_NODES` nodes; a sparse factor when its
-entries, counted before anything is factorised (elimination tree of the reverse Cuthill-McKee
-order), stay below `FACTOR_ENTRIES`; else conjugate gradients to `CG_TOLERANCE`.
+Four ways to solve, by size: a dense inverse up to `DENSE_NODES` nodes; a dense inverse of each part
+where nodes have `PART_NODES` in their part on average, or fewer; a sparse factor when its entries,
+counted before anything is factorised (elimination tree of the reverse Cuthill-McKee order), stay
+below `FACTOR_ENTRIES`; else conjugate gradients to `CG_TOLERANCE`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tidewolf.core.types import Floats, NDArray
 from tidewolf.kernels.laplacian import arc_divergence, factor_entries, subtract_gradient
 
 DENSE_NODES = 600
+PART_NODES = 40
 FACTOR_ENTRIES = 4_000_000
 CG_TOLERANCE = 1e-12
 
@@ -94,7 +96,7 @@ class HullProjection:
 
     @property
     def method(self) -> str:
-        """Which of the three ways is taken."""
+        """Which of the four ways is taken."""
         return self._solver[0]
 
     @cached_property
@@ -102,8 +104,12 @@ class HullProjection:
         """Its name, and potentials of all nodes (0 at the grounded one) from their divergences."""
         if self._inverse is not None:
             return "dense inverse", self._inverse.dot
-        from scipy.sparse.csgraph import reverse_cuthill_mckee
+        from scipy.sparse.csgraph import connected_components, reverse_cuthill_mckee
 
+        part = connected_components(self._laplacian, directed=False)[1]
+        sizes = np.bincount(part)
+        if float(sizes @ sizes) <= PART_NODES * self.nodes:
+            return "dense inverse of each part", self._inverse_of_parts(part).dot
         order = reverse_cuthill_mckee(self._laplacian, symmetric_mode=True)
         permuted = self._laplacian[order][:, order].tocsc()
         size = permuted.shape[0]
@@ -114,6 +120,24 @@ class HullProjection:
         ):
             return "sparse factor", _factorised(permuted, self._free[order])
         return "conjugate gradients", _conjugate_gradients(self._laplacian, self._free)
+
+    def _inverse_of_parts(self, part: NDArray) -> Any:
+        """The inverse of a Laplacian in small parts, sparse, with zeros at grounded nodes."""
+        from scipy.sparse import coo_array
+
+        order = np.argsort(part, kind="stable")
+        together = self._laplacian[order][:, order].tocsr()
+        ends = np.cumsum(np.bincount(part))
+        none = self._free[:0]
+        rows, columns, entries = [none], [none], [np.zeros(0)]
+        for start, end in zip([0, *ends], ends, strict=False):
+            inverse = np.linalg.inv(together[start:end, start:end].toarray())
+            places = self._free[order[start:end]]
+            rows.append(np.repeat(places, end - start))
+            columns.append(np.tile(places, end - start))
+            entries.append((0.5 * (inverse + inverse.T)).reshape(-1))
+        at = np.concatenate(rows), np.concatenate(columns)
+        return coo_array((np.concatenate(entries), at), shape=(self.nodes, self.nodes)).tocsr()
 
 
 def _factorised(permuted: Any, order: NDArray) -> Callable[[Floats], Floats]:

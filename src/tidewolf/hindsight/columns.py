@@ -1,0 +1,156 @@
+"""The best point among convex combinations of known vertices, and which vertex would help most:
+column generation, which touches a set through its oracle alone.
+
+    min { f(V w) : w >= 0, sum_k w_k = 1, A V w <= b },     V the known vertices, one a column
+
+With multipliers lam >= 0 of the limits, every member v of the set could enter at the price <d, v>,
+d = grad f + A' lam; at the optimum no known vertex is cheaper than those in use. So the oracle's
+answer to d is a better vertex, or proves that the point is best on all of the set: for every member
+x that keeps the limits
+
+    f(x)  >=  f(V w) - (min_k <d, v_k> - min_{v in K} <d, v>).
+
+Where no combination keeps the limits, d = A' lam of the program that makes the worst breach least.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.core.arrays import frozen, like, power_of_two, to_numpy
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array, Floats, Int64s
+from tidewolf.core.vertices import Vertex
+from tidewolf.hindsight.best_point import (
+    ACROSS,
+    Bases,
+    Best,
+    BestPoint,
+    HalfSpaces,
+    Objective,
+    Program,
+)
+from tidewolf.hindsight.warm_model import Basis
+from tidewolf.sets.base import LinearDescription
+
+IN_USE = 1e-12
+"""A vertex with a smaller weight is not in use."""
+
+
+class Pricing(NamedTuple):
+    """A direction to ask the oracle for, of size about 1, and the least <d, v_k> of a known
+    vertex.
+    """
+
+    direction: Array
+    known: float
+
+
+class BestOfVertices(BestPoint):
+    """The best convex combination of some vertices of a set, for given losses and limits."""
+
+    def __init__(
+        self,
+        K: HasLMO,
+        who: str,
+        vertices: tuple[Vertex, ...],
+        before: BestOfVertices | None = None,
+    ) -> None:
+        self.K: Any = K
+        self.who, self.vertices = who, vertices
+        self.V = _matrix(vertices, K.center, before)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return BestOfVertices, (self.K, self.who, self.vertices)
+
+    @cached_property
+    def _description(self) -> LinearDescription:
+        from scipy.sparse import csr_array
+
+        count = len(self.vertices)
+        ones = np.ones(count)
+        return LinearDescription(0.0 * ones, ones, ones[None], ones[:1], lift=csr_array(self.V))
+
+    def _along(self, rows: Floats) -> Floats:
+        return rows  # `_within` does it, and needs no more of the set than its vertices
+
+    def _within(self, c: Floats) -> Floats:
+        return np.asarray(c - c.mean())  # weights are 1 in all
+
+    def _rows_within(self, A: Any) -> tuple[Any, Floats]:
+        from scipy.sparse import csr_array
+
+        mean, size = np.asarray(A.mean(axis=1)).reshape(-1), np.sqrt(A.multiply(A).mean(axis=1))
+        spread = np.sqrt(np.maximum(np.asarray(size).reshape(-1) ** 2 - mean**2, 0.0))
+        mean = np.where(spread < ACROSS * np.abs(mean), mean, 0.0)
+        if not mean.any():
+            return A, mean
+        return csr_array(A.toarray() - mean[:, None]), mean
+
+    def weights(self, found: Best) -> Floats:
+        """The weights of the vertices: at least 0, and 1 in all."""
+        w = np.clip(found.end.v[: len(self.vertices)], 0.0, 1.0)
+        return np.asarray(w / w.sum())
+
+    def _point(self, found: Any) -> Array:
+        w = np.clip(found.v[: len(self.vertices)], 0.0, 1.0)
+        x = self.V @ (w / w.sum())
+        return frozen(like(x.reshape(self.K.shape), self.K.center))
+
+    def pricing(
+        self, loss: Objective, limits: HalfSpaces, program: Program, found: Best, breach: bool
+    ) -> Pricing | None:
+        """What to ask the oracle for, so that the loss, or the worst breach, gets less; None where
+        every vertex costs the same.
+        """
+        end = found.breach if breach else found.end
+        assert end is not None
+        prices = -end.multipliers
+        pieces = 0 if breach or program.pieces is None else len(program.pieces.b)
+        d = np.zeros(len(loss.c)) if breach else loss.c / program.cost_unit
+        if pieces:
+            d = d + (loss.d / program.cost_unit).T @ prices[:pieces]
+        assert program.rows is not None
+        sizes = np.ones(len(program.b)) if breach else program.rows.sizes
+        prices = prices[pieces:] / (sizes * program.unit)
+        d = d + (prices if limits.A is None else limits.A.T @ prices)
+        size = float(np.abs(d).max())
+        if not 0.0 < size < np.inf:
+            return None
+        d = d / power_of_two(size)
+        direction = like(d.reshape(self.K.shape), self.K.center)
+        d = to_numpy(direction).astype(np.float64).reshape(-1)
+        return Pricing(direction, float((d @ self.V).min()))
+
+
+def _matrix(vertices: tuple[Vertex, ...], center: Array, before: BestOfVertices | None) -> Floats:
+    """The vertices, one a column; those that another had are taken from it."""
+    V = np.empty((int(np.prod(center.shape)), len(vertices)))
+    places = {} if before is None else {id(v): j for j, v in enumerate(before.vertices)}
+    old = np.array([places.get(id(v), -1) for v in vertices])
+    if before is not None:
+        V[:, old >= 0] = before.V[:, old[old >= 0]]
+    for j in np.flatnonzero(old < 0).tolist():
+        V[:, j] = to_numpy(vertices[j].dense(center)).reshape(-1)
+    return V
+
+
+def bases_for(bases: Bases, kept: Int64s, count: int, more: int) -> Bases:
+    """Where programs start after only the columns `kept` of `count` stayed and `more` were added:
+    new ones at weight 0.
+    """
+    return Bases(*(_basis_for(basis, kept, count, more) for basis in bases))
+
+
+def _basis_for(basis: Basis | None, kept: Int64s, count: int, more: int) -> Basis | None:
+    if basis is None or (len(kept) == count and more == 0):
+        return basis
+    statuses = basis.statuses
+    basic = 1
+    if np.count_nonzero(statuses[:count] == basic) != np.count_nonzero(statuses[kept] == basic):
+        return None  # a column in the basis is gone
+    new = np.concatenate([statuses[kept], np.zeros(more, dtype=np.int8), statuses[count:]])
+    return Basis(basis.columns - count + len(kept) + more, basis.rows, None, new)

@@ -1,0 +1,58 @@
+"""How much a limit usually drops from one round to the next: what operators keep in hand.
+
+    m_i <- 0.98 m_i + 0.02 max(0, g_ti(x_t) - g_{t-1,i}(x_t))^2,      r_i = sqrt( m_i/(1 - 0.98^n) )
+
+after n drops, x_t the point played: of capacities, how much less there was than a round before. The
+divisor is the weight of the n drops in m, so that r does not begin too small. Where a round has
+another number of limits than the one before, it begins anew.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tidewolf.core.arrays import frozen, to_numpy
+from tidewolf.core.batch import Batch
+from tidewolf.core.types import Array, Floats
+
+FORGETTING = 0.02
+"""The share of a round in the mean of squared drops."""
+
+
+class Drops(NamedTuple):
+    """Squared drops, one mean a limit, and how many there were."""
+
+    mean2: Floats
+    counted: int
+
+    @classmethod
+    def none(cls) -> Drops:
+        """Before any was seen."""
+        return cls(frozen(np.zeros(0)), 0)
+
+    def after(self, before: Batch, now: Batch, x: Array) -> Drops:
+        """With the drop from one round's limits to the next one's, at the point played in the
+        latter.
+        """
+        old, new = _values(before, x), _values(now, x)
+        if old.shape != new.shape:
+            return Drops.none()
+        with np.errstate(over="ignore"):
+            drop2 = np.maximum(new - old, 0.0) ** 2
+        mean2, counted = (self.mean2, self.counted) if len(self.mean2) == len(new) else (0.0, 0)
+        return Drops(frozen(mean2 + FORGETTING * (drop2 - mean2)), counted + 1)
+
+    def usual(self) -> Floats:
+        """The root of the mean, one a limit; empty where nothing is known."""
+        if self.counted == 0:
+            return np.zeros(0)
+        return np.sqrt(self.mean2 / (1.0 - (1.0 - FORGETTING) ** self.counted))
+
+
+def _values(limit: Batch, x: Array) -> Floats:
+    """The values of a round's limits at x."""
+    pieces = limit.pieces(x)
+    values = limit.values(x) if pieces is None else pieces
+    return np.asarray(to_numpy(values), dtype=np.float64).reshape(-1)

@@ -1,0 +1,68 @@
+"""One descent over a set: a companion y outside that steps along gradients, a member x near it that
+a projection finds, and what the steps have cost.
+
+    y  <-  ball( y - eta g, softened where it goes past the limit )
+    B  <-  B + price + <g, x_played - y>
+
+so that sum <g_t, x_t - z> <= B for every member z that keeps the limits, whatever points x_t were
+played. On a product (projection/active.py says of which) every factor has its own eta, ball and
+active set; where projection is exact the ball is left to it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tidewolf.core.arrays import frozen, inner
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array
+from tidewolf.methods.projected import ProjectedPoint
+from tidewolf.methods.steps.adagrad import DescentSums, descend, into_ball, into_balls, reaches
+from tidewolf.methods.steps.group import Part, Push, descend_together
+from tidewolf.methods.steps.overshoot import soften_overshoot
+from tidewolf.projection.active import factors_in, factors_of
+from tidewolf.projection.factored import start_active
+
+
+class Descent(NamedTuple):
+    """Where x and y are, and the sums of the steps so far, B among them."""
+
+    point: ProjectedPoint
+    sums: DescentSums
+
+    @classmethod
+    def start(cls, K: HasLMO, x: Array | None = None) -> Descent:
+        """At a member, the center unless told otherwise."""
+        return cls(ProjectedPoint.of(start_active(K, x)), DescentSums.start(factors_of(K)))
+
+    def stepped(self, K: HasLMO, push: Push, scale: float, keep: float) -> Descent:
+        """The same with y moved, which a projection is due to bring x near to; a gradient of 0
+        moves nothing. Sums are in the units of the gradient.
+        """
+        y, sums, target = self.point.y, self.sums, self.point.y
+        if push.norm2 > 0.0:
+            take = _one_step if sums.factors is None else _steps_of_factors
+            target, sums = take(K, self, push, scale, keep)
+            B = sums.regret_bound + inner(push.g, push.x - y)
+            target, sums = frozen(target), sums._replace(regret_bound=B)
+        return Descent(self.point.moved_to(target), sums)
+
+
+def _one_step(
+    K: HasLMO, own: Descent, push: Push, scale: float, keep: float
+) -> tuple[Array, DescentSums]:
+    D = min(2.0 * K.radius, K.diameter + own.point.distance)
+    y, sums = descend(own.point.y, push.g, push.norm2, own.sums, D, scale)
+    if push.penalty_gradient is not None:
+        penalty = push.penalty_gradient, push.penalty_value
+        y = soften_overshoot(y, push.x, *penalty, 0.5 / sums.inverse_step, keep)
+    return into_ball(y, K.center, K.radius), sums
+
+
+def _steps_of_factors(
+    K: HasLMO, own: Descent, push: Push, scale: float, keep: float
+) -> tuple[Array, DescentSums]:
+    factors, point = factors_in(K), own.point
+    part = Part(point.y, 1.0, own.sums, reaches(factors, point.x - point.y))
+    [(y, sums)] = descend_together([part], push, scale, keep, factors)
+    return y if factors.exact else into_balls(y, K.center, factors), sums

@@ -1,0 +1,181 @@
+"""Traffic between every two of 22 nodes of GEANT by day and by night, all of it on one network:
+462 commodities whose routes are decided together.
+
+    K = unit flows of every commodity c = (s, t), s and t among the 22, on the links that lead away
+        from s: x_cl is the part of c's traffic that goes over link l
+    f_t(x) = sum_c demand_t(c) / (sum of all) sum_l length_l (1 + CONGESTION usual_t(l)) x_cl
+        the length that traffic travels on average, longer where the network is usually full
+    g_t(x) = max_l sum_c demand_t(c) x_cl / speed_l - limit_t
+        how full the fullest link is, above what it may be
+
+One round is a quarter of an hour. The network is Geant2012 of the Topology Zoo (zoo.py) without
+nodes at a single cable, left out again and again until there are none: 32 nodes, 106 links. The 22
+are those at the most cables, of equals the ones that come first. Lengths of cables and weights of
+nodes are drawn from a name, not from the seed. usual_t(l) is how full l is when everything takes
+its shortest path.
+
+Demands follow a gravity model: from i to j goes w_i w_j (a_i(t) a_j(t))^{1/2} exp(NOISE n_ij(t)),
+1 on average in everybody's busiest hour, with a_i(t) <= 1 how awake node i is at its own hour,
+clocks running up to ZONES hours later the farther a node is, and n_ij an AR(1) process of unit
+variance drawn from the seed. At night parts of the equipment sleep: limit_t falls from FILL in the
+busiest hour by up to NIGHT of it.
+
+Feasible in hindsight, by construction: the flow r that `graphs.spread` spreads over all paths of
+every commodity is guaranteed. A link is as fast as r needs in the busiest hour, and ROOM faster;
+where r would fill a link beyond limit_t - MARGIN all the same, that part of all demands is turned
+away. The cheapest flows break the limit in every round; the best fixed ones within it cost 15 %
+more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import permutations
+from typing import Annotated
+
+import numpy as np
+
+from tidewolf.core.batch import Stream
+from tidewolf.core.randomness import generator
+from tidewolf.core.settings import Count, validated
+from tidewolf.core.types import Floats
+from tidewolf.functions.linear import Linear
+from tidewolf.functions.max_utilization import MaxUtilization
+from tidewolf.problems.base import Problem, RandomSeed, as_rounds
+from tidewolf.problems.graphs import spread
+from tidewolf.problems.noise import autoregressive_noise
+from tidewolf.problems.zoo import PEAK, SHARPNESS, SHORTEST, WEIGHT, ZONES, cables_of, largest_part
+from tidewolf.sets.flows.multi_flow import MultiFlow
+from tidewolf.sets.graph_tools import shortest
+
+NETWORK, NODES = "Geant2012", 22
+ROUNDS, HOUR = 960, 4  # the usual number of rounds; rounds in an hour
+# the part of a link that may be filled in the busiest hour; how much of that is lost at night
+FILL, NIGHT = 0.8, 0.5
+# length over which the guaranteed flow prefers shorter paths; links are faster than it needs; room
+# around it
+SCALE, ROOM, MARGIN = 1.0, 1.1, 0.02
+CONGESTION = 2.0  # a full link is longer by this
+# standard deviation of the logarithm of a demand; how much of it stays from round to round
+NOISE, MEMORY = 0.25, 0.9
+
+
+@validated
+def pairs(
+    rounds: Annotated[
+        int | None, Count("How many rounds there are. None: 960.", unit="quarters of an hour")
+    ] = None,
+    seed: RandomSeed = 0,
+) -> Problem:
+    """Routes of the traffic between every two of 22 GEANT nodes, under a limit on the fullest link.
+
+    A round is a quarter of an hour.
+
+    Parameters
+    ----------
+    rounds : int, optional
+        How many rounds there are. None: 960. Unit: quarters of an hour.
+    seed : int, default 0
+        Where the random numbers start.
+
+    Returns
+    -------
+    Problem
+        The set, the stream and what they are called.
+
+    Raises
+    ------
+    InvalidInput
+        Where the graphs are not in the data folder (the environment variable TIDEWOLF_DATA).
+
+    Examples
+    --------
+    >>> tw.problems.named("pairs") is tw.problems.pairs  # what a file calls "pairs"
+    True
+    """
+    cables = without_stubs(largest_part(cables_of(NETWORK)))
+    links = [*cables, *((head, tail) for tail, head in cables)]
+    ends = sorted(busiest_nodes(cables, NODES))
+    rng = generator(0, f"pairs {NETWORK}")
+    lengths = np.tile(rng.uniform(SHORTEST, 1.0, len(cables)), 2)
+    weights = np.exp(WEIGHT * rng.standard_normal(len(ends)))
+    K = MultiFlow.from_edges(links, list(permutations(ends, 2)), lengths=lengths)
+
+    rounds = as_rounds(rounds, ROUNDS, K.shape[0])
+    distance, _ = shortest(links, lengths, ends[0])
+    later = ZONES * np.array([distance[node] for node in ends]) / max(distance.values())
+    pull = weights * np.sqrt(awake(rounds, later))
+    sources, targets = np.array(list(permutations(range(len(ends)), 2))).T
+    most = weights[sources] * weights[targets]
+    noise = autoregressive_noise(seed, "pairs traffic", rounds, most.shape, MEMORY)
+    demands = np.exp(NOISE * noise) / most.mean()  # rounds stay in rows, which add up alike
+    demands *= pull[:, sources] * pull[:, targets]
+
+    guaranteed = spread_all(K, lengths)
+    needed = K.loads((most / most.mean())[K.owner] * guaranteed)
+    # links that no commodity can use are as slow as the slowest
+    speed = ROOM / FILL * np.where(needed > 0, needed, needed[needed > 0].min())
+    limit = FILL * (1 - NIGHT * (1 - awake(rounds, np.array([ZONES / 2]))[:, 0]))
+    full = (loads(K, guaranteed, demands) / speed).max(axis=1)
+    demands *= np.minimum(1.0, (limit - MARGIN) / full)[:, None]
+    usual = loads(K, K.lmo(K.per_link(lengths)), demands) / speed
+    shares, cost = demands / demands.sum(axis=1, keepdims=True), lengths * (1 + CONGESTION * usual)
+    return Problem(
+        "pairs",
+        K,
+        Stream(
+            Linear(shares[:, K.owner] * cost[:, K.links]),
+            MaxUtilization(K.incidence, demands, speed, K.owner, limit),
+        ),
+        f"Flows between every two of {NODES} nodes of {NETWORK} in the Topology Zoo, no link "
+        "fuller than a limit that falls at night.",
+        tuple(
+            f"{K.nodes[K.sources[c]]} > {K.nodes[K.targets[c]]}: {links[l][0]} > {links[l][1]}"
+            for c, l in zip(K.owner, K.links, strict=True)
+        ),
+        24 * HOUR,
+    )
+
+
+def without_stubs(cables: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The cables that are left when nodes at a single one are left out, again and again."""
+    kept, before = list(cables), 0
+    while len(kept) != before:
+        at, before = Counter(node for cable in kept for node in cable), len(kept)
+        kept = [cable for cable in kept if min(at[node] for node in cable) > 1]
+    return kept
+
+
+def busiest_nodes(cables: Sequence[tuple[int, int]], count: int) -> list[int]:
+    """The nodes at the most cables, of equals those that come first."""
+    at = Counter(node for cable in cables for node in cable)
+    return sorted(at, key=lambda node: (-at[node], node))[:count]
+
+
+def awake(rounds: int, later: Floats) -> Floats:
+    """How awake places are whose clocks are so many hours late, (rounds, places): 1 in the busiest
+    hour.
+    """
+    hours = np.arange(rounds)[:, None] / HOUR - later
+    return np.asarray(np.exp(SHARPNESS * (np.cos(2 * np.pi * (hours - PEAK) / 24) - 1)))
+
+
+def loads(K: MultiFlow, x: Floats, demands: Floats) -> Floats:
+    """What links carry of demands (rounds, commodities) that follow x, (rounds, links)."""
+    from scipy.sparse import csr_array
+
+    each = csr_array((x, (K.links, K.owner)), shape=(len(K.tails), len(K.demands)))
+    # unlike a dense product, a round gets the same bits however many there are
+    return np.asarray((each @ demands.T).T)
+
+
+def spread_all(K: MultiFlow, lengths: Floats) -> Floats:
+    """The flow that `spread` makes of every commodity."""
+    flows = []
+    for source, target, part in zip(
+        K.sources, K.targets, np.split(K.links, K.starts[1:-1]), strict=True
+    ):
+        ends = list(zip(K.tails[part].tolist(), K.heads[part].tolist(), strict=True))
+        flows.append(spread(ends, lengths[part], int(source), int(target), SCALE))
+    return np.concatenate(flows)

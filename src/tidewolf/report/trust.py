@@ -1,0 +1,175 @@
+"""Whom a run trusted: the weights of its members round by round, as stacked areas, and a table of
+the members.
+
+    share of member i in part p  =  the mean of its weights over the rounds of the part
+
+Parts are at most PARTS. A round that the learner did not see counts with the next one it saw. Of
+more members than there are hues, those of the smallest mean weight are one area, the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.core.types import Floats, Int64s
+from tidewolf.evaluation.members import weight_text
+from tidewolf.report.charts import framed
+from tidewolf.report.figures import COLORS, area_drawing, draw_areas, legend_line
+from tidewolf.report.markup import scrolled, table
+from tidewolf.report.styles import HUES, RunStyle, run_styles
+
+if TYPE_CHECKING:
+    from tidewolf.evaluation.members import Members
+    from tidewolf.evaluation.run import Run
+
+PARTS = 160
+"""At most so many parts of the rounds."""
+MAX_RUNS = 6
+"""Of more runs with members, only the first are shown."""
+_REST = 5
+"""The hue of the others: grey."""
+_ROWS = 10
+"""How many parts the table under the figure has."""
+_TITLE = "Whom it trusted"
+_ABOUT = "weights in %, round by round; beneath, on average"
+_READ = (
+    "The decision is a mix of members' points. Lost at most: in the member's own currency, loss "
+    "and limits at the prices of the run's ledger, the run lost at most so much to it in all, in "
+    "units of the loss; negative where the run was surely better. Loss and violation are what the "
+    "member would have had alone, a round of those in which it had a point."
+)
+
+
+class Trust(NamedTuple):
+    """The weights of a run as areas, from the bottom to the top."""
+
+    styles: tuple[RunStyle, ...]
+    means: Floats
+    """over all rounds, one an area"""
+    edges: Int64s
+    """parts lie between them, in rounds done"""
+    shares: Floats
+    """(areas, parts)"""
+
+
+def trust_of(run: Run) -> Trust | None:
+    """The areas of a run whose learner mixes members; None where it does not."""
+    members, weights = run.members, run.measures
+    if not members or not len(run.ends) or weights.shape[1] != len(members):
+        return None
+    lengths = np.diff(run.ends, prepend=0)
+    means = np.average(weights, axis=0, weights=lengths)
+    named = np.sort(np.argsort(-means, kind="stable")[: HUES if len(means) <= HUES else HUES - 1])
+    rest = np.setdiff1d(np.arange(len(means)), named)
+    hues = [hue for hue in range(HUES) if hue != _REST] + [_REST]
+    styles = [RunStyle(members[i].name, hues[k]) for k, i in enumerate(named)]
+    areas = weights[:, named].T
+    if len(rest):
+        styles.append(RunStyle(f"{len(rest)} others", _REST))
+        areas = np.concatenate([areas, weights[:, rest].sum(axis=1)[None, :]])
+    parts = min(PARTS, int(run.ends[-1]))
+    edges = np.arange(parts + 1) * int(run.ends[-1]) // parts
+    return Trust(tuple(styles), _means(areas, lengths), edges, _parts(areas, run.ends, edges))
+
+
+def _means(areas: Floats, lengths: Int64s) -> Floats:
+    return np.average(areas, axis=1, weights=lengths)
+
+
+def _parts(areas: Floats, ends: Int64s, edges: Int64s) -> Floats:
+    """The mean of each area between edges."""
+    at = np.concatenate([[0], ends])
+    sums = np.concatenate(
+        [np.zeros((len(areas), 1)), np.cumsum(areas * np.diff(at), axis=1)], axis=1
+    )
+    reached = np.array([np.interp(edges, at, row) for row in sums])
+    return np.diff(reached, axis=1) / np.diff(edges)
+
+
+def trust_figure(run: Run, *, tables: bool = True, title: str = _TITLE) -> str:
+    """The figure of a run, with its legend; nothing where it has no members."""
+    trust = trust_of(run)
+    if trust is None:
+        return ""
+    said = ", ".join(
+        f"{style.label} {weight_text(mean)}"
+        for style, mean in zip(trust.styles, trust.means.tolist(), strict=True)
+    )
+    made = area_drawing(
+        trust.edges,
+        100.0 * trust.shares,
+        [style.hue for style in trust.styles],
+        f"{title}: weights of the members, round by round. On average: {said}",
+    )
+    # the top area first, as it is drawn
+    legend = "".join(
+        f"<li>{legend_line(style._replace(dashes=()))}<span>{escape(style.label)}</span>"
+        f"<b>{weight_text(mean)}</b></li>"
+        for style, mean in zip(trust.styles[::-1], trust.means.tolist()[::-1], strict=True)
+    )
+    return framed(title, _ABOUT, made, legend, _table(trust, tables))
+
+
+def _table(trust: Trust, wanted: bool) -> str:
+    if not wanted:
+        return ""
+    parts = trust.shares.shape[1]
+    ends = np.unique(np.linspace(0, parts, min(parts, _ROWS) + 1).round().astype(int))
+    rows = []
+    for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        lengths = np.diff(trust.edges)[begin:end]
+        means = np.average(trust.shares[:, begin:end], axis=1, weights=lengths)
+        when = f"{int(trust.edges[begin]) + 1:,} to {int(trust.edges[end]):,}"
+        rows.append((when, *(escape(weight_text(float(mean))) for mean in means)))
+    return table(("rounds", *(style.label for style in trust.styles)), rows)
+
+
+def members_table(members: Members) -> str:
+    """Every member, those that were trusted most first."""
+    columns = members.columns()
+    rows = (
+        (escape(member.name), *(escape(column.cell(member)) for column in columns))
+        for member in members.by_trust
+    )
+    titles = ("member", *(column.title for column in columns))
+    return scrolled(table(titles, rows, stacked=True), "Members")
+
+
+def trust_section(runs: Sequence[Run]) -> str:
+    """A figure and a table for each of the first runs with members; nothing where none has any."""
+    mixing = [
+        (run, style) for run, style in zip(runs, run_styles(runs), strict=True) if run.members
+    ][:MAX_RUNS]
+    if not mixing:
+        return ""
+    shown = "".join(
+        '<section class="trust">'
+        f"{trust_figure(run, title=f'Whom {style.label} trusted')}"
+        f"{members_table(run.members)}</section>"
+        for run, style in mixing
+    )
+    return f'<h2 class="part">Members</h2><p class="read">{_READ}</p>{shown}'
+
+
+def draw_trust(axes: Any, trust: Trust) -> None:
+    """The areas on axes of a picture that stands alone, with a legend beneath."""
+    hues = [style.hue for style in trust.styles]
+    patches = draw_areas(axes, trust.edges, 100.0 * trust.shares, hues, COLORS)
+    labels = [
+        f"{style.label}: {weight_text(mean)}"
+        for style, mean in zip(trust.styles, trust.means.tolist(), strict=True)
+    ]
+    axes.set_title("Whom it trusted: weights in %", fontsize="medium")
+    axes.legend(
+        patches[::-1],
+        labels[::-1],
+        frameon=False,
+        fontsize="small",
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.15),
+        ncols=2,
+    )

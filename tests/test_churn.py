@@ -1,0 +1,177 @@
+"""How far decisions moved, measured without keeping them: against the plain formula on the points
+themselves, over blocks, single rounds, exploring learners and files.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core import checkpoint
+from tidewolf.core.errors import BrokenFile
+from tidewolf.evaluation import recording as recordings
+from tidewolf.evaluation.churn import Movement
+from tidewolf.evaluation.recording import Recording
+from tidewolf.evaluation.run import finished
+
+T = 40
+PROBLEM = tw.problems.routing(rounds=T)
+LEARNERS = {
+    "every round": tw.LyapunovDescent(PROBLEM.K),
+    "blocks": tw.PrimalDual(PROBLEM.K, horizon=T),
+    "whole functions": tw.DriftPlusPenalty(PROBLEM.K, horizon=T),
+    "exploring": tw.BanditPrimalDual(PROBLEM.K, horizon=T),
+}
+
+
+def moved(points: np.ndarray) -> np.ndarray:
+    """The formula, on all points at once."""
+    flat = points.reshape(len(points), -1)
+    return np.array([0.0, *(np.abs(x - before).sum() / 2 for before, x in pairwise(flat))])
+
+
+def played_points(learner, stream) -> np.ndarray:
+    points = []
+    for played in tw.play(learner, stream):
+        k, explores = len(played.losses), played.x.ndim > len(learner.hard_set.shape)
+        points += list(played.x) if explores else [played.x] * k
+    return np.array(points)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_churn_is_half_of_what_entries_change_by(name):
+    learner = LEARNERS[name]
+    run = tw.run(learner, PROBLEM.stream)
+    np.testing.assert_allclose(
+        run.churn, moved(played_points(learner, PROBLEM.stream)), rtol=1e-12, atol=1e-15
+    )
+    assert run.churn.shape == (T,)
+    assert run.churn[0] == 0.0
+
+
+def test_rounds_that_share_a_point_move_nothing():
+    run = tw.run(LEARNERS["blocks"], PROBLEM.stream)
+    begins = np.concatenate([[0], run.ends[:-1]])
+    inside = np.setdiff1d(np.arange(T), begins)
+    assert len(inside) > 0
+    assert (run.churn[inside] == 0.0).all()
+    assert run.churn[begins].sum() > 0.0
+
+
+def test_rounds_that_were_not_seen_move_nothing():
+    seen = np.ones(T, dtype=bool)
+    seen[10:20] = False
+    stream = tw.Stream(PROBLEM.stream.losses, PROBLEM.stream.constraints, seen=seen)
+    run = tw.run(LEARNERS["every round"], stream)
+    assert (run.churn[11:21] == 0.0).all()
+    assert run.churn[9] > 0.0
+
+
+@given(
+    data=st.data(),
+    entries=st.integers(1, 4),
+    counts=st.lists(st.integers(1, 4), min_size=1, max_size=6),
+)
+def test_any_cut_into_updates_and_files_measures_the_same(data, entries, counts):
+    """One point for several rounds or one each, saved and restored between any two updates."""
+    rounds = sum(counts)
+    number = st.floats(-4, 4, allow_subnormal=False)
+    movement, points, t = Movement(rounds), [], 0
+    for count in counts:
+        each = data.draw(st.booleans())
+        drawn = np.array(
+            data.draw(
+                st.lists(
+                    st.lists(number, min_size=entries, max_size=entries),
+                    min_size=count if each else 1,
+                    max_size=count if each else 1,
+                )
+            )
+        )
+        movement.see(drawn if each else drawn[0], count, each=each)
+        points += list(drawn) if each else [drawn[0]] * count
+        t += count
+        if data.draw(st.booleans()):
+            kept, movement = movement.parts(), Movement(rounds)
+            movement.restore(t, kept, np.empty(0))
+    np.testing.assert_allclose(movement.churn, moved(np.array(points)), rtol=1e-12, atol=1e-12)
+
+
+def test_what_nobody_measured_is_not_known():
+    """A recording of an earlier version goes on: its first rounds have no churn, nor does the first
+    after them, whose round before is not there.
+    """
+    recording = Recording(LEARNERS["every round"], PROBLEM.stream)
+    for t in recording.advance():
+        if t == 10:
+            break
+    data = recording.save()
+    saved = checkpoint.load(
+        data, settings=recording._settings, reference=np.empty(0), source="a file"
+    )
+    assert {"movement", "solves"} <= set(saved.fields)
+    old = _without(recording, "movement", "solves")
+    gone_on = Recording.load(old, recording.learner, PROBLEM.stream, "a file")
+    for _ in gone_on.advance():
+        pass
+    whole = tw.run(recording.learner, PROBLEM.stream)
+    run = finished(gone_on)
+    assert np.isnan(run.churn[:11]).all()
+    np.testing.assert_array_equal(run.churn[11:], whole.churn[11:])
+    assert run.churn_spread is None
+    assert np.isnan(run.churn.p99)
+    assert run.summary()["churn"] is None
+    assert "churn" not in repr(run)
+    assert "violation" in repr(run)
+
+
+def _without(recording: Recording, *names: str) -> bytes:
+    """What a tidewolf would have saved that did not know these fields."""
+    kept = [name for name in recordings._Snapshot._fields if name not in names]
+    earlier: Any = NamedTuple("_Snapshot", [(name, Any) for name in kept])
+    original = recordings._Snapshot
+    try:
+        recordings._Snapshot = lambda **fields: earlier(**{n: fields[n] for n in kept})  # type: ignore[assignment, misc]
+        return recording.save()
+    finally:
+        recordings._Snapshot = original  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("stop", [1, 7, 39])
+def test_a_saved_recording_goes_on_to_the_same_churn(stop):
+    learner = LEARNERS["exploring"]
+    recording = Recording(learner, PROBLEM.stream)
+    for t in recording.advance():
+        if t >= stop:
+            break
+    again = Recording.load(recording.save(), learner, PROBLEM.stream, "a file")
+    for _ in again.advance():
+        pass
+    whole = tw.run(learner, PROBLEM.stream).churn
+    np.testing.assert_array_equal(again.movement.churn, whole)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (np.zeros(3), None),
+        (np.zeros(10), np.zeros(2)),
+        (np.full(10, np.inf), None),
+        (np.zeros(10),),
+    ],
+)
+def test_a_recording_with_another_churn_is_refused(parts):
+    learner = LEARNERS["every round"]
+    recording = Recording(learner, PROBLEM.stream)
+    for t in recording.advance():
+        if t == 10:
+            break
+    recording.movement.parts = lambda: parts
+    with pytest.raises(BrokenFile, match="a file is no recording of a run"):
+        Recording.load(recording.save(), learner, PROBLEM.stream, "a file")

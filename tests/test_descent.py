@@ -1,0 +1,397 @@
+"""Laws of descent factor by factor: its prices, what it gives back, its units, and its learner."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core.errors import InvalidInput, NotAMember
+from tidewolf.learners import LyapunovDescent
+from tidewolf.methods.descent import Descent
+from tidewolf.methods.steps.adagrad import (
+    DescentSums,
+    FactorSums,
+    descend,
+    into_ball,
+    into_balls,
+    reaches,
+    spread,
+    squares,
+    step_in_factors,
+)
+from tidewolf.methods.steps.group import Part, Push, descend_together
+from tidewolf.methods.steps.overshoot import soften_overshoot
+from tidewolf.projection import ActiveSet
+from tidewolf.projection.exact_point import ExactPoint
+from tidewolf.projection.factored import FactoredActiveSet
+from tidewolf.sets import Box, Factors, L2Ball, MultiFlow, Product, Simplex, SimplexProduct
+
+seeds = st.integers(0, 2**32)
+scales = st.sampled_from([0.03, 0.3, 1.0, 2.0])
+LINKS = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "t")]
+SETS: dict[str, Any] = {
+    "flows": MultiFlow.from_edges(LINKS, [("s", "t", 5.0), ("s", "b", 0.1), ("a", "t", 0.0)]),
+    "simplices": Product(Simplex(3, total=20.0), Simplex(1), Simplex(4)),
+    "shares": SimplexProduct([3, 1, 2]),
+    "box": Box([0.0, 0.0, 1.0], [10.0, 0.1, 1.0]),
+}
+every_set = pytest.mark.parametrize("K", [pytest.param(K, id=name) for name, K in SETS.items()])
+
+
+def some_factors(rng: np.random.Generator) -> tuple[Factors, int]:
+    """Sizes and radii of all orders, single points among them."""
+    sizes = rng.integers(1, 4, size=rng.integers(1, 6))
+    radii = 10.0 ** rng.uniform(-3, 3, size=len(sizes)) * (rng.random(len(sizes)) < 0.9)
+    diameters = radii * rng.uniform(1.0, 2.0, size=len(sizes))
+    return Factors(np.cumsum([0, *sizes[:-1]]), radii, diameters), int(sizes.sum())
+
+
+def slices_of(factors: Factors, n: int) -> list[slice]:
+    ends = [*factors.starts[1:].tolist(), n]
+    return [slice(a, b) for a, b in zip(factors.starts.tolist(), ends, strict=True)]
+
+
+def sparse_gradient(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Often 0 in whole factors."""
+    g: np.ndarray = rng.standard_normal(n) * 10.0 ** rng.uniform(-2, 2)
+    return g * (rng.random(n) < 0.6)
+
+
+@settings(max_examples=60)
+@given(seed=seeds, scale=scales)
+def test_every_factor_is_a_descent_of_its_own(seed, scale):
+    """Steps, sums, prices and balls are those of `descend` and `into_ball` on each factor alone."""
+    rng = np.random.default_rng(seed)
+    factors, n = some_factors(rng)
+    center, y = rng.standard_normal(n), rng.standard_normal(n)
+    sums, alone = DescentSums.start(factors), [DescentSums()] * len(factors.starts)
+    for _ in range(5):
+        g, apart = sparse_gradient(rng, n), 0.1 * rng.standard_normal(n)
+        D = reaches(factors, apart)
+        step = step_in_factors(squares(g, factors), sums, D, scale)
+        moved = y - spread(step.etas, y, factors) * g
+        ended = into_balls(moved, center, factors)
+        for b, s in enumerate(slices_of(factors, n)):
+            R = factors.radii[b]
+            far = min(2.0 * R, factors.diameters[b] + float(np.linalg.norm(apart[s])))
+            assert D[b] == pytest.approx(far)
+            expected, norm2 = y[s], float(g[s] @ g[s])
+            if far > 0.0 and alone[b].square_sum + norm2 > 0.0:
+                expected, alone[b] = descend(y[s], g[s], norm2, alone[b], far, scale)
+            np.testing.assert_allclose(moved[s], expected, rtol=1e-12, atol=1e-12)
+            expected = into_ball(expected, center[s], R)
+            np.testing.assert_allclose(ended[s], expected, rtol=1e-9, atol=1e-9)
+        y, sums = ended, step.sums
+        prices = sum(own.regret_bound for own in alone)
+        assert sums.regret_bound == pytest.approx(prices, rel=1e-9, abs=1e-12)
+        assert sums.factors is not None
+        sigmas = np.array([own.inverse_step for own in alone])
+        np.testing.assert_allclose(sums.factors.inverse_steps, sigmas, rtol=1e-12)
+
+
+@settings(max_examples=60)
+@given(seed=seeds, scale=scales)
+def test_prices_are_never_more_than_theory_says_nor_than_one_step_for_all(seed, scale):
+    rng = np.random.default_rng(seed)
+    factors, n = some_factors(rng)
+    R, D = factors.radii, factors.diameters
+    own, one, farthest, S = DescentSums.start(factors), DescentSums(), D.copy(), np.zeros(len(D))
+    whole = math.sqrt(float((D**2).sum()))
+    for t in range(40):
+        g = sparse_gradient(rng, n)
+        apart = 0.3 * rng.standard_normal(n) * (t % 3 > 0) * spread(R, g, factors)
+        reach = reaches(factors, apart)
+        farthest, S = np.maximum(farthest, reach), S + squares(g, factors)
+        own = step_in_factors(squares(g, factors), own, reach, scale).sums
+        if g.any() and whole > 0.0:
+            _, one = descend(np.zeros(n), g, float(g @ g), one, whole, scale)
+    live = D > 0.0
+    terms = farthest[live] ** 2 / (scale * D[live]) + scale * farthest[live]
+    assert own.regret_bound <= (np.sqrt(S[live] / 2.0) * terms).sum() * (1.0 + 1e-9)
+    # at distance 0, in comparison with the bound of one step for all
+    still = np.sqrt(S / 2.0) @ D * (1.0 / scale + scale)
+    assert still <= math.sqrt(S.sum() / 2.0) * whole * (1.0 / scale + scale) * (1.0 + 1e-9)
+
+
+@settings(max_examples=30)
+@given(seed=seeds, scale=scales, keep=st.sampled_from([0.0, 0.4, 1.0]))
+def test_prices_bound_the_regret_against_any_point(seed, scale, keep):
+    """sum <g, y - z> <= prices, for members z of all balls, y pulled back at random in each."""
+    rng = np.random.default_rng(seed)
+    factors, n = some_factors(rng)
+    radii, center = factors.radii, np.zeros(n)
+    factors = factors._replace(diameters=2.0 * radii)
+    y, sums, regret = center, DescentSums.start(factors), 0.0
+    z = into_balls(spread(radii, center, factors) * rng.standard_normal(n), center, factors)
+    for _ in range(60):
+        g = sparse_gradient(rng, n) + 0.3 * np.sign(y - z)
+        g *= spread((radii > 0.0).astype(float), g, factors)  # within the affine hull
+        regret += float(g @ (y - z))
+        push = Push(g, float(g @ g), y, None, 0.0)
+        part = Part(y, 1.0, sums, reaches(factors, 0.0 * y))
+        [(y, sums)] = descend_together([part], push, scale, keep, factors)
+        y = into_balls(y, center, factors)
+    assert regret <= sums.regret_bound * (1.0 + 1e-9) + 1e-9
+
+
+class Step(NamedTuple):
+    """Points of a group on a product, before and after a step past a limit, and what made it."""
+
+    parts: list[Part]
+    push: Push
+    loss_gradient: np.ndarray
+    etas: list[np.ndarray]
+    moved: list[np.ndarray]
+
+
+def a_step(rng: np.random.Generator, keep: float, owed: float) -> Step:
+    factors, n = some_factors(rng)
+    factors = factors._replace(diameters=np.maximum(factors.diameters, 0.5))
+    factors = factors._replace(radii=factors.diameters)
+    a, P = sparse_gradient(rng, n), sparse_gradient(rng, n)
+    x, shares = rng.standard_normal(n), rng.dirichlet(np.ones(rng.integers(1, 4)))
+    push = Push(a + P, float((a + P) @ (a + P)) or 1e-300, x, P, owed)
+    parts, etas = [], []
+    for share in shares:
+        sums = DescentSums.start(factors)
+        if rng.random() < 0.5:
+            sums = step_in_factors(rng.random(len(factors.radii)), sums, factors.radii, 1.0).sums
+        parts.append(Part(rng.standard_normal(n), float(share), sums, factors.diameters))
+        norms2 = share**2 * squares(push.g, factors)
+        etas.append(spread(step_in_factors(norms2, sums, factors.diameters, 1.0).etas, a, factors))
+    stepped = descend_together(parts, push, 1.0, keep, factors)
+    return Step(parts, push, a, etas, [y for y, _ in stepped])
+
+
+@settings(max_examples=200)
+@given(
+    seed=seeds, keep=st.sampled_from([0.0, 0.3, 1.0]), owed=st.sampled_from([0.0, 1e-2, 1.0, 30.0])
+)
+def test_nobody_who_keeps_the_limit_ends_up_farther_than_a_plain_step_may_leave_it(
+    seed, keep, owed
+):
+    """The inequality of overshoot.py, in the metric of the etas, jointly over points and factors:
+    z of the group keeps the limit as sum_j phi_j z_j.
+    """
+    rng = np.random.default_rng(seed)
+    parts, push, a, etas, moved = a_step(rng, keep, owed)
+    P, x, shares = push.penalty_gradient, push.x, [part.share for part in parts]
+    assert P is not None
+    if not P.any():
+        return
+    for _ in range(10):
+        z = [3.0 * rng.standard_normal(len(x)) for _ in parts]
+        mixed = sum(share * point for share, point in zip(shares, z, strict=True))
+        broken = max(0.0, owed + float(P @ (mixed - x)))
+        z = [point - broken / float(P @ P) * P for point in z]
+        left, right = 0.0, 0.0
+        for part, eta, after, point in zip(parts, etas, moved, z, strict=True):
+            free = eta > 0.0
+            weight = np.where(free, 1.0 / np.where(free, eta, 1.0), 0.0)
+            left += float(weight @ ((after - point) ** 2 - (part.y - point) ** 2))
+            right += float(eta @ (part.share * push.g) ** 2)
+            right -= 2.0 * part.share * float(a @ (part.y - point))
+            right -= 2.0 * part.share * float(P @ (part.y - x))
+            np.testing.assert_array_equal(after[~free], part.y[~free])
+        right -= 2.0 * owed
+        size = 1.0 + abs(left) + abs(right) + sum(float((1 / eta[eta > 0]).sum()) for eta in etas)
+        assert left <= right + 1e-9 * size
+
+
+@settings(max_examples=50)
+@given(seed=seeds, keep=st.sampled_from([0.0, 0.3, 1.0]), owed=st.sampled_from([0.0, 0.5, 9.0]))
+def test_one_factor_gives_back_what_a_plain_step_does(seed, keep, owed):
+    rng = np.random.default_rng(seed)
+    n, R = 4, 2.0
+    one = Factors(np.array([0]), np.array([R]), np.array([2.0 * R]))
+    y, x, g, P = rng.standard_normal((4, n))
+    push = Push(g, float(g @ g), x, P, owed)
+    own = Part(y, 1.0, DescentSums.start(one), np.array([2.0 * R]))
+    [(moved, sums)] = descend_together([own], push, 0.3, keep, one)
+    plain, expected = descend(y, g, push.norm2, DescentSums(), 2.0 * R, 0.3)
+    plain = soften_overshoot(plain, x, P, owed, 0.5 / expected.inverse_step, keep)
+    np.testing.assert_allclose(moved, plain, rtol=1e-12, atol=1e-12)
+    assert sums.regret_bound == pytest.approx(expected.regret_bound)
+    whole = Part(y, 1.0, DescentSums(), 2.0 * R)
+    [(moved, _)] = descend_together([whole], push, 0.3, keep)
+    np.testing.assert_allclose(moved, plain, rtol=1e-12, atol=1e-12)
+
+
+def test_nothing_is_given_back_while_the_limit_pulls_at_what_never_moved():
+    """In the first factor losses and limit cancel, so that it has no step yet."""
+    factors = Factors(np.array([0, 1]), np.ones(2), 2.0 * np.ones(2))
+    P, x = np.array([1.0, 1.0]), np.zeros(2)
+    push = Push(np.array([0.0, 1.0]), 1.0, x, P, 0.0)
+    part = Part(x, 1.0, DescentSums.start(factors), 2.0 * np.ones(2))
+    [(y, sums)] = descend_together([part], push, 1.0, 0.0, factors)
+    assert sums.factors is not None
+    np.testing.assert_allclose(y, [0.0, -0.5 / sums.factors.inverse_steps[1]])
+
+
+@settings(max_examples=20)
+@given(seed=seeds, unit=st.sampled_from([2.0**-30, 0.5, 2.0**40]))
+def test_units_of_gradients_change_nothing_but_prices(seed, unit):
+    rng = np.random.default_rng(seed)
+    factors, n = some_factors(rng)
+    first, g = sparse_gradient(rng, n), sparse_gradient(rng, n)
+    D = reaches(factors, np.zeros(n))
+    sums = step_in_factors(squares(first, factors), DescentSums.start(factors), D, 1.0).sums
+    here = step_in_factors(squares(g, factors), sums, D, 1.0)
+    there = step_in_factors(squares(unit * g, factors), sums.in_units(unit), D, 1.0)
+    np.testing.assert_array_equal(there.etas * unit, here.etas)
+    assert there.sums.regret_bound == here.sums.regret_bound * unit
+    assert sums.in_units(1.0) == sums
+
+
+# --- the learner ----------------------------------------------------------------------------------
+
+
+def a_stream(K: Any, rounds: int, seed: int = 0, noise: float = 1.0) -> tw.Stream:
+    rng, n = np.random.default_rng(seed), K.shape[0]
+    losses = rng.standard_normal(n) + noise * rng.standard_normal((rounds, n))
+    row = np.abs(rng.standard_normal(n))
+    limits = np.full(rounds, float(row @ K.center))
+    return tw.Stream(
+        tw.functions.Linear(losses), tw.functions.Affine(np.tile(row, (rounds, 1)), limits)
+    )
+
+
+@every_set
+@pytest.mark.parametrize("scale", [0.1, 1.0])
+def test_runs_on_products_hold_what_they_certify(K, scale):
+    """Promises of projections, calls, and both totals within their measured bounds."""
+    run = tw.run(LyapunovDescent(K, step_scale=scale, calls_per_round=2.0), a_stream(K, 300))
+    assert run.certificate.holds
+    kind = ExactPoint if K.factors.exact else FactoredActiveSet
+    assert isinstance(run.final_state.point.active, kind)
+    assert run.oracle_calls <= (0 if K.factors.exact else 600)
+
+
+@every_set
+def test_the_regret_bound_is_the_formula_written_plainly(K):
+    """Prices factor by factor and sum <g, x - y>, in a run without limits."""
+    rounds, k, V = 60, 0.5, 0.1
+    stream = a_stream(K, rounds)
+    never = tw.functions.Affine(np.zeros((rounds, K.shape[0])), np.ones(rounds))
+    learner = LyapunovDescent(K, step_scale=k, calls_per_round=0.5)
+    state, R, D = learner.start(), K.factors.radii, K.factors.diameters
+    S, sigma, B = np.zeros(len(R)), np.zeros(len(R)), 0.0
+    for t in range(rounds):
+        x, y = state.point.x, state.point.y
+        g = V * K.tangent(stream.losses.gradients(x)[t])
+        far = np.minimum(2 * R, D + np.sqrt(squares(x - y, K.factors)))
+        S += squares(g, K.factors)
+        live = (S > 0) & (far > 0)
+        now = np.where(live, np.maximum(sigma, np.sqrt(S / 2) / (k * np.where(live, far, 1))), 0)
+        B += float(((now - sigma) * far**2)[live].sum() + g @ (x - y))
+        B += float((squares(g, K.factors)[live] / (4 * now[live])).sum())
+        sigma = now
+        seen = tw.Stream(stream.losses[t : t + 1], never[t : t + 1])
+        state = learner.update(state, told(seen, x))
+    assert state.descent.regret_bound == pytest.approx(B, rel=1e-9)
+
+
+def told(seen: tw.Stream, x: np.ndarray) -> Any:
+    from tidewolf.core.feedback import first_order
+
+    return first_order(seen.losses, seen.constraints, x, seen.constraints.values(x))
+
+
+def test_small_factors_learn_as_fast_as_large_ones():
+    """The same noisy losses in their own units on factors of all sizes: one step for all moves the
+    small ones hardly at all, and its bound is larger.
+    """
+    totals, rounds = np.array([100.0, 1.0, 0.01]), 150
+    K = Product(*[Simplex(3, total=float(total)) for total in totals])
+    rng = np.random.default_rng(3)
+    costs = np.tile([0.0, 0.5, 1.0], 3) + 0.2 * rng.standard_normal((rounds, 9))
+    never = tw.functions.Affine(np.zeros((rounds, 9)), np.ones(rounds))
+    run = tw.run(LyapunovDescent(K), tw.Stream(tw.functions.Linear(costs), never))
+    x = run.learner.act(run.final_state)
+    np.testing.assert_allclose(x[::3] / totals, 1.0, atol=0.05)
+
+
+def test_scales_and_starting_points_are_settings():
+    K = Product(Simplex(3), Simplex(2))
+    x0 = np.array([1.0, 0.0, 0.0, 0.5, 0.5])
+    learner = LyapunovDescent(K, step_scale=0.3, start_at=x0)
+    np.testing.assert_array_equal(learner.act(learner.start()), x0)
+    plain = LyapunovDescent(Simplex(3), start_at=[0.0, 1.0, 0.0])
+    np.testing.assert_array_equal(plain.act(plain.start()), [0.0, 1.0, 0.0])
+    with pytest.raises(NotAMember):
+        LyapunovDescent(K, start_at=np.ones(5)).start()
+    for wrong in (0.0, -1.0, math.nan):
+        with pytest.raises(InvalidInput, match="step_scale"):
+            LyapunovDescent(K, step_scale=wrong)
+
+
+@pytest.mark.parametrize("K", [Simplex(4), *SETS.values()], ids=["simplex", *SETS])
+@pytest.mark.parametrize("scale", [0.3, 1.0])
+def test_what_is_promised_holds_for_the_bound_that_is_measured(K, scale):
+    """With calls enough for the tolerance, at the worst slopes."""
+    rounds = 64
+    stream = a_stream(K, rounds, noise=0.2)
+    G = max(np.linalg.norm(K.tangent(g)) for g in stream.losses.gradients(K.center))
+    G_g = np.linalg.norm(stream.constraints.gradients(K.center)[0])
+    learner = LyapunovDescent(
+        K,
+        horizon=rounds,
+        calls_per_round=8 / 0.2 + 5,
+        tolerance=0.2,
+        loss_lipschitz=float(G) * 1.001,
+        constraint_lipschitz=float(G_g) * 1.001,
+        step_scale=scale,
+        caution=1.0,
+    )
+    run, promise = tw.run(learner, stream), learner.promise()
+    if promise.regret is not None:
+        assert run.bound.regret is not None
+        assert run.bound.regret <= promise.regret
+    if K.factors is not None and K.factors.exact:
+        few = LyapunovDescent(K, horizon=rounds, loss_lipschitz=1.0, constraint_lipschitz=1.0)
+        assert few.promise().regret is not None
+
+
+@every_set
+def test_states_come_back_from_files_and_go_on_the_same(K):
+    learner, stream = LyapunovDescent(K), a_stream(K, 40)
+    half = tw.run(learner, stream[:20]).final_state
+    back = learner.load(learner.save(half))
+    assert learner.save(back) == learner.save(half)
+    assert isinstance(back.descent.factors, FactorSums)
+    ends = []
+    for state in (half, back):
+        for t in range(20, 40):
+            x = learner.act(state)
+            state = learner.update(state, told(stream[t : t + 1], x))
+        ends.append(learner.save(state))
+    assert ends[0] == ends[1]
+
+
+def test_a_state_of_one_step_for_all_goes_on_as_it_was():
+    """As it was before products had steps of their own: no factors in it, a plain active set."""
+    K = SETS["simplices"]
+    learner, stream = LyapunovDescent(K), a_stream(K, 30)
+    state = learner.start()
+    point = state.point._replace(active=ActiveSet.start(K))
+    state = state._replace(point=point, descent=DescentSums())
+    state = learner.load(learner.save(state))
+    for t in range(30):
+        state = learner.update(state, told(stream[t : t + 1], learner.act(state)))
+    assert isinstance(state.point.active, ActiveSet)
+    assert state.descent.factors is None
+    assert state.descent.inverse_step > 0.0
+
+
+def test_a_gradient_of_nothing_moves_nothing():
+    K = L2Ball(3)
+    own = Descent.start(K)
+    after = own.stepped(K, Push(np.zeros(3), 0.0, K.center, None, 0.0), 1.0, 1.0)
+    assert after.sums == own.sums
+    assert after.point.y is own.point.y
