@@ -20,6 +20,7 @@ from scipy.sparse import coo_array, csr_array
 from tidewolf import functions
 from tidewolf.core.arrays import is_array, like, to_numpy
 from tidewolf.core.batch import Batch
+from tidewolf.core.checkpoint import packed, unpacked
 from tidewolf.core.errors import (
     InvalidInput,
     LawBroken,
@@ -51,6 +52,7 @@ from tidewolf.functions import (
     Sum,
     Unlimited,
 )
+from tidewolf.functions.saving import can_be_saved, restored, saved_fields, saved_name
 from tidewolf.testing.functions import FUNCTION_LAWS, check_function
 
 EXAMPLES = [f for kind in functions.every() for f in kind.examples()]
@@ -1004,3 +1006,24 @@ def test_what_numbers_describe_can_be_written_in_a_file(f: Batch) -> None:
     written = {name: np.asarray(part).tolist() for name, part in f.fields().items()}
     read = {name: known[name].check.read(value) for name, value in written.items()}
     assert constructor_of(type(f))(**read) == f
+
+
+# ------------------------------------------------------------------------------------------- states
+
+
+@each_example
+def test_functions_made_of_arrays_are_saved_in_states(f: Batch) -> None:
+    if isinstance(f, Custom):
+        assert not can_be_saved(f)
+        return
+    for batch in (f, Sum(f, f, weights=[1.0, 2.0]), Max(Chain((f,)), f)):
+        assert can_be_saved(batch)
+        assert not can_be_saved(Max(Custom.examples()[0][:1], Linear([[1.0, 1.0, 1.0]])))
+        data = packed((saved_name(batch), saved_fields(batch)))
+        assert restored(*unpacked(data, np.zeros(0))) == batch
+
+
+def test_a_hand_made_function_in_a_state_is_refused() -> None:
+    for name, saved in (("Custom", ()), ("Lineal", ()), ("Linear", (np.ones((1, 1)), 3))):
+        with pytest.raises(ValueError, match=r"none of the functions|zip"):
+            restored(name, saved)
