@@ -358,6 +358,29 @@ def test_what_is_promised_holds_for_the_bound_that_is_measured(K, scale):
         assert few.promise().regret is not None
 
 
+@pytest.mark.parametrize("K", [Simplex(4), *SETS.values()], ids=["simplex", *SETS])
+@pytest.mark.parametrize(("scale", "tolerance"), [(0.5, 1e-3), (1.0, 1e-2), (1.0, 3.0)])
+def test_promises_are_those_of_the_formula_written_plainly(K, scale, tolerance):
+    T, b, slopes = 100, 2, {"loss_lipschitz": 1.5, "constraint_lipschitz": 0.7}
+    learner = LyapunovDescent(
+        K, T, 3.0, 8 / tolerance + 4, tolerance, b, **slopes, step_scale=scale
+    )
+    parts = K.factors or Factors(np.zeros(1), np.array([K.radius]), np.array([K.diameter]))
+    e, squared = 0.0 if parts.exact else math.sqrt(tolerance), 0.0
+    for R, D in zip(parts.radii, parts.diameters, strict=True):
+        if D > 0.0:
+            far = min(2 * R, D + e * R)
+            squared += (far**2 / (scale * D) + scale * far) ** 2
+    c = math.sqrt(b / 2 * squared) / K.diameter + e * K.radius * math.sqrt(T) / K.diameter
+    found, expected = learner.promise(), learner._weights.promised(c)
+    assert found.reason == expected.reason
+    if expected.regret is None:
+        assert found.regret is None
+    else:
+        assert found.regret == pytest.approx(expected.regret)
+        assert found.violation == pytest.approx(expected.violation)
+
+
 @every_set
 def test_states_come_back_from_files_and_go_on_the_same(K):
     learner, stream = LyapunovDescent(K), a_stream(K, 40)
