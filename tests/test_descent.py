@@ -204,6 +204,31 @@ def test_nobody_who_keeps_the_limit_ends_up_farther_than_a_plain_step_may_leave_
         assert left <= right + 1e-9 * size
 
 
+@settings(max_examples=100)
+@given(seed=seeds, owed=st.sampled_from([0.0, 1e-2, 1.0]))
+def test_what_is_given_back_in_full_ends_on_the_limit(seed, owed):
+    """Unless no push was needed at all; a part of it is that part of the way."""
+    plain, some, least = (a_step(np.random.default_rng(seed), keep, owed) for keep in (1, 0.3, 0))
+    P, x = plain.push.penalty_gradient, plain.push.x
+    assert P is not None
+
+    def limit(step: Step) -> float:
+        shared = zip(step.parts, step.moved, strict=True)
+        return owed + sum(part.share * float(P @ (y - x)) for part, y in shared)
+
+    before, after = limit(plain), limit(least)
+    factors_move = not any(bool((P[eta == 0.0] != 0.0).any()) for eta in plain.etas)
+    for a, b, c in zip(plain.moved, some.moved, least.moved, strict=True):
+        np.testing.assert_allclose(b, 0.3 * a + 0.7 * c, rtol=1e-9, atol=1e-9)
+    if before >= 0.0 or not factors_move:
+        for a, c in zip(plain.moved, least.moved, strict=True):
+            np.testing.assert_array_equal(a, c)
+        return
+    weighed = zip(plain.parts, plain.etas, strict=True)
+    without = before + sum(part.share**2 * float(eta @ P**2) for part, eta in weighed)
+    assert after == pytest.approx(min(0.0, without), abs=1e-9 * (1.0 + abs(before)))
+
+
 @settings(max_examples=50)
 @given(seed=seeds, keep=st.sampled_from([0.0, 0.3, 1.0]), owed=st.sampled_from([0.0, 0.5, 9.0]))
 def test_one_factor_gives_back_what_a_plain_step_does(seed, keep, owed):
