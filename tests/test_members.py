@@ -52,7 +52,7 @@ def test_members_are_plain_data_in_the_summary(seeing):
     assert set(told[0]) == set(Member._fields)
     assert sum(each["solves"] for each in told) <= seeing.solves
     assert seeing.solves == json.loads(json.dumps(seeing.summary()))["solves"] > 0
-    assert seeing.round_solves.sum() == seeing.solves
+    assert seeing.round_solves.sum() == seeing.solves == seeing.final_state.solves
     assert f"LP solves {seeing.solves}" in repr(seeing)
 
 
