@@ -19,6 +19,7 @@ PRIMAL_DUAL = "tests/test_primal_dual.py::test_bounds_are_those_of_the_files_wri
 ACROSS = "tests/test_slopes.py"
 ADVICE = "tests/test_advice.py"
 PLAIN_BOUNDS = "tests/test_learners.py::test_bounds_are_those_of_the_formulas_written_plainly"
+FACTORED, FACTORS = "tests/test_factored.py", "tests/test_descent.py"
 MANY_ROUNDS = (
     "tests/test_lyapunov.py::test_the_measured_bound_stays_below_the_promise_over_many_rounds"
 )
@@ -161,17 +162,74 @@ PATCHES = (
     Patch(
         "the step grows again where y comes nearer",
         "methods/steps/adagrad.py",
-        "sigma = max(sums.inverse_step, math.sqrt(0.5 * S) / D_y)\n"
+        "sigma = max(sums.inverse_step, math.sqrt(0.5 * S) / (scale * D_y))\n"
         "    price = (sigma - sums.inverse_step)",
-        "sigma = math.sqrt(0.5 * S) / D_y\n    price = max(0.0, sigma - sums.inverse_step)",
+        "sigma = math.sqrt(0.5 * S) / (scale * D_y)\n"
+        "    price = max(0.0, sigma - sums.inverse_step)",
         MANY_ROUNDS,
     ),
     Patch(
         "LyapunovDescent steps by the diameter, not by how far y is",
-        "learners/lyapunov_descent.py",
-        "D_t = min(2.0 * K.radius, K.diameter + state.point.distance)",
-        "D_t = K.diameter",
+        "methods/descent.py",
+        "D = min(2.0 * K.radius, K.diameter + own.point.distance)",
+        "D = K.diameter",
         PLAIN_BOUNDS,
+    ),
+    Patch(
+        "factors: one tolerance for all",
+        "projection/factored.py",
+        "tols = tol * _shares(factors.radii)",
+        "tols = np.full(len(factors.radii), tol)",
+        FACTORED,
+    ),
+    Patch(
+        "factors: the whole way from y to x",
+        "kernels/factored_active_set.py",
+        "shift = max(0.0, 1.0 - gap / distance2)",
+        "shift = 1.0",
+        FACTORED,
+    ),
+    Patch(
+        "factors: the oracle's error is forgotten",
+        "kernels/factored_active_set.py",
+        "gap = max(drop + error, 0.0)",
+        "gap = max(drop, 0.0)",
+        FACTORED,
+    ),
+    Patch(
+        "factors: a step grows again where y comes nearer",
+        "methods/steps/adagrad.py",
+        "np.maximum(last.inverse_steps, needed)",
+        "needed",
+        FACTORS,
+    ),
+    Patch(
+        "factors: a step by the diameter, not by how far y is",
+        "methods/steps/adagrad.py",
+        "factors.diameters + np.sqrt(squares(apart, factors))",
+        "factors.diameters + 0.0 * squares(apart, factors)",
+        FACTORS,
+    ),
+    Patch(
+        "factors: given back by shares, not by their squares",
+        "methods/steps/group.py",
+        "square += part.share**2 * float(",
+        "square += part.share * float(",
+        FACTORS,
+    ),
+    Patch(
+        "factors: given back where something never moved",
+        "methods/steps/group.py",
+        " and not held:",
+        ":",
+        FACTORS,
+    ),
+    Patch(
+        "factors: the price forgets <g, x - y>",
+        "methods/descent.py",
+        "+ inner(push.g, push.x - y)",
+        "+ 0.0",
+        FACTORS,
     ),
     Patch(
         "a bound forgets a block that is still open",
@@ -368,6 +426,7 @@ NUMBERS = (
     Numbers("learners/theorem/primal_dual.py", "PrimalDualConstants.promise"),
     Numbers("methods/steps/lyapunov.py", "LyapunovWeights.promised"),
     Numbers("learners/lyapunov_descent.py", "LyapunovDescent.promise"),
+    Numbers("learners/lyapunov_descent.py", "LyapunovDescent._price", FACTORS),
     Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._rho"),
     Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._surrogate_bound"),
     Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._weights"),
