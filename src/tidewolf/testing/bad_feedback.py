@@ -26,8 +26,9 @@ def bad_feedback(learner: Learner[Any], stream: Stream, t: int, state: Any) -> d
     values = Bandit(part.losses.values(x), part.constraints.values(x))
     bad: dict[str, Any] = {"nothing (None)": None, "text": "up"}
     needs = learner.reads(part.losses)
+    also = (FullInformation,) if type(learner).reads is not Learner.reads else ()
     for other in (values, whole, good):
-        if not isinstance(other, needs):
+        if not isinstance(other, (needs, *also)):
             bad[f"{type(other).__name__} feedback"] = other
     if needs is FirstOrder:
         return bad | _bad_first_order(good, x, left)
