@@ -52,6 +52,15 @@ def test_any_multipliers_prove_a_lower_bound(seed, zero):
     assert task.lower_bound(lam) <= best.upper + 1e-9
 
 
+@pytest.mark.parametrize("weight", [0.0, 0.25, 1.0, 40.0])
+def test_weights_of_pieces_are_shares(weight):
+    """A loss that is 1 everywhere, of two equal pieces: any weights of them prove 1 a round."""
+    flat = MaxAffine(np.zeros((3, 2, 2)), -np.ones((3, 2)))
+    task = PiecewiseTask.of(Simplex(2), tw.Stream(flat))
+    lam = np.append(0.0, np.full(6, weight))
+    assert task.lower_bound(lam) == pytest.approx(3.0)
+
+
 def test_one_piece_a_round_is_the_linear_program():
     rng = np.random.default_rng(0)
     C, room = rng.normal(size=(5, 3)), Capacity(0.5 + 0.3 * rng.random((5, 3)))
