@@ -31,6 +31,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tidewolf.core.arrays import frozen
 from tidewolf.core.types import Bools, Floats
 
 
@@ -44,11 +45,11 @@ class Mixer(NamedTuple):
 
     @classmethod
     def start(cls, members: int) -> Mixer:
-        return cls(np.zeros(members))
+        return cls(frozen(np.zeros(members)))
 
     def in_units(self, unit: float) -> Mixer:
         """The same where losses are `unit` times as large."""
-        return self if unit == 1.0 else Mixer(self.totals * unit, self.gap * unit)
+        return self if unit == 1.0 else Mixer(frozen(self.totals * unit), self.gap * unit)
 
     def at_least(self, gap: float) -> Mixer:
         """The same with eta at most Lam/gap."""
@@ -63,7 +64,7 @@ class Mixer(NamedTuple):
         """p among those awake, of whom there is one at least."""
         totals = np.where(awake, self.totals, np.inf)
         behind, rate = totals - totals.min(), self.rate
-        p = np.exp(-rate * behind) if rate < math.inf else (behind == 0.0).astype(float)
+        p: Floats = np.exp(-rate * behind) if rate < math.inf else (behind == 0.0).astype(float)
         p[~awake] = 0.0
         p /= p.sum()
         return p
@@ -78,7 +79,7 @@ class Mixer(NamedTuple):
             mix = least - math.log(float(p @ np.exp(-rate * (losses - least)))) / rate
         else:
             mix = float(losses[p > 0.0].min())
-        return Mixer(self.totals + losses, self.gap + max(0.0, -mix))
+        return Mixer(frozen(self.totals + losses), self.gap + max(0.0, -mix))
 
 
 def log_members(members: int) -> float:
