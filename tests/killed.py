@@ -16,13 +16,16 @@ import random
 import signal
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 import tidewolf as tw
-from tidewolf.methods.base import Learner
+from tidewolf.core.arrays import frozen
+from tidewolf.core.feedback import FirstOrder
+from tidewolf.methods.base import Bound, Learner
 
 ROUNDS = 200
 RNG = np.random.default_rng(3)
@@ -35,15 +38,63 @@ LEARNERS: dict[str, Learner[Any]] = {
         tw.sets.Box(-np.ones(5), np.ones(5)), horizon=200, block=4, seed=5
     ),
 }
+ADVICE = RNG.dirichlet(np.ones(5), ROUNDS + 1)
+ADVICE[::4] = np.nan
 
 
-TOLD = tw.Ensemble(
-    tw.sets.Simplex(5), context=tw.context.Categories(3), advice=["a", tw.advice.Resolve()]
-)
-"""Whose decisions depend on what is known before a round."""
-ADVICE = RNG.dirichlet(np.ones(5), ROUNDS + 1) * RNG.choice(
-    [0.5, 1.0, 1.0, np.nan], (ROUNDS + 1, 1)
-)
+class Told(NamedTuple):
+    t: int = 0
+    advised: Any = None
+    count: int = 0
+    calls: int = 0
+    distance: float = 0.0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Follower(Learner[Told]):
+    """Plays what it is advised by "a", else the vertex of its context; told twice, it differs."""
+
+    needs: ClassVar[Any] = FirstOrder
+    state_type: ClassVar = Told
+
+    K: Any
+
+    def start(self):
+        return Told()
+
+    def informed(self, state, known):
+        point = (known.advice or {}).get("a")
+        if point is None:
+            point = self.K.lmo(
+                np.roll(np.arange(1.0 * self.K.center.size), known.context or state.count)
+            )
+        return state._replace(advised=frozen(point + 0.0), count=state.count + 1)
+
+    def act(self, state, known=None):
+        return self.K.center if state.advised is None else state.advised
+
+    def rounds_left(self, state):
+        return 1
+
+    def update(self, state, seen):
+        return Told(state.t + 1, count=state.count)
+
+    def bound(self, record):
+        return Bound(None, None, "Nothing is promised.")
+
+    @classmethod
+    def examples(cls, K, horizon):
+        return (cls(K),)
+
+
+FOLLOWER = Follower(tw.sets.Simplex(5))
+TOLD: dict[str, Learner[Any]] = {
+    "Follower": FOLLOWER,
+    "Ensemble": tw.Ensemble(
+        tw.sets.Simplex(5), context=tw.context.Categories(3), advice=["a", tw.advice.Resolve()]
+    ),
+}
+"""Those whose decisions depend on what is known before a round."""
 
 
 def tell(session: tw.Session[Any], t: int) -> Any:
@@ -90,7 +141,7 @@ def live(database: Path, learner: Learner[Any], expected: list[bytes], acknowled
 
 
 def main(database: Path, name: str, kills: int, seed: int) -> None:
-    learner, rng, busy = {**LEARNERS, "Ensemble": TOLD}[name], random.Random(seed), 0
+    learner, rng, busy = (LEARNERS | TOLD)[name], random.Random(seed), 0
     expected, acknowledged, failed = (
         uninterrupted(learner),
         database.with_name("acknowledged"),

@@ -193,10 +193,11 @@ def test_weights_that_are_no_shares_are_refused(weights):
 def test_a_file_says_the_period_of_a_season():
     check = ContextSetting("A season.")
     for said in ("1d", 96):
-        assert check(check.read(said), "It") == tw.context.Season(said)
+        assert check(check.made(check.read(said)), "It") == tw.context.Season(said)
     for other in (True, 1.5, [96], {"period": 96}):
         assert check.read(other) is None
     kinds = tw.context.Categories(2)
     assert check(kinds, "It") is kinds
-    with pytest.raises(WrongType, match=r"a context such as context\.Season\(96\)"):
-        check(None, "It")
+    for other in (None, 96, "1d"):
+        with pytest.raises(WrongType, match=r"a context such as context\.Season\(96\)"):
+            check(other, "It")

@@ -19,6 +19,7 @@ from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, NewerFormat, TidewolfError
 from tidewolf.experiments import Choice, Experiment, load
 from tidewolf.experiments.building import build_choice
+from tidewolf.experiments.cells import plan
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, TABLES
 from tidewolf.experiments.keys import function_kinds, kind_keys, set_kinds
 from tidewolf.experiments.reading import OUTPUTS, TOP
@@ -155,7 +156,9 @@ def test_tables_in_parquet_and_npz_are_the_same_tables(network, numbers):
     (network / "network.toml").write_text(
         NETWORK.replace("costs.csv", "costs.parquet").replace("capacities.csv", "capacities.npz")
     )
-    assert load("network.toml").problem(0).stream == plain.stream
+    assert load("network.toml").problem(0).stream == tw.Stream(
+        plain.stream.losses, plain.stream.constraints
+    )
 
 
 def test_graphml_is_a_graph_too(network, numbers):
@@ -976,3 +979,158 @@ def test_what_a_file_describes_is_built_as_python_does(kind, tmp_path):
 def test_every_set_and_every_function_without_code_can_be_described():
     assert set(set_kinds()) == {kind.__name__ for kind in sets.every()}
     assert set(function_kinds()) == {kind.__name__ for kind in functions.every()} - {"Custom"}
+
+
+# what is known before a round
+
+
+def told(network, stream="", learner='name = "Ensemble"'):
+    """The network's file with more lines."""
+    text = f"{NETWORK}{stream}\n[[learners]]\n{learner}\n"
+    (network / "told.toml").write_text(text)
+    return "told.toml"
+
+
+def test_the_time_column_of_tables_is_the_time_of_rounds(network):
+    stream = load("network.toml").problem(0).stream
+    assert stream.time.tolist() == [1704067200.0 + 3600.0 * t for t in range(ROUNDS)]
+    experiment = load(told(network))
+    assert len(Experiment.problem(experiment, 0).stream.time) == ROUNDS
+    (network / "told.toml").write_text("rounds = 7\n" + NETWORK)
+    assert len(load("told.toml").problem(0).stream.time) == 7
+    for name in ("costs", "capacities"):
+        lines = (network / f"{name}.csv").read_text().splitlines()
+        (network / f"{name}.csv").write_text(
+            "".join(line.partition(",")[2] + "\n" for line in lines)
+        )
+    assert load("network.toml").problem(0).stream.time is None
+
+
+def test_functions_by_name_have_the_times_of_their_tables(network):
+    (network / "told.toml").write_text(
+        NETWORK.partition("[stream]")[0]
+        + '[stream.losses]\nkind = "Linear"\nC = "costs.csv"\n'
+        + '[stream.constraints]\nkind = "Capacity"\nc = "capacities.csv"\n'
+    )
+    plain = load("network.toml").problem(0).stream
+    assert load("told.toml").problem(0).stream == plain
+
+
+def test_contexts_and_advice_are_tables_too(network, numbers):
+    points = np.random.default_rng(1).random((ROUNDS, len(LINKS)))
+    order = [3, 0, 1, 2, 6, 5, 4]
+    text = table([NAMES[i] for i in order], points[:, order]).splitlines()
+    cells = text[5].split(",")
+    text[5] = ",".join([cells[0], "", *cells[2:]])
+    (network / "incumbent.csv").write_text("\n".join(text) + "\n")
+    (network / "kinds.csv").write_text(table(["kind"], np.arange(1.0 * ROUNDS)[:, None] % 2))
+    lines = 'context = "kinds.csv"\nadvice = {incumbent = "incumbent.csv"}\n'
+    experiment = load(told(network, lines, 'name = "Ensemble"\nadvice = ["incumbent", "last"]'))
+    stream = experiment.problem(0).stream
+    assert stream.context.tolist() == [t % 2 for t in range(ROUNDS)]
+    assert np.isnan(stream.advice["incumbent"][4]).sum() == 1
+    points[4] = np.nan
+    for t in range(ROUNDS):
+        advice = stream.known(t).advice
+        assert advice is None if t == 4 else (advice["incumbent"] == points[t]).all()
+    learner = experiment.learner(experiment.entrants()[0], experiment.problem(0), 0)
+    assert [type(adviser) for adviser in learner.advice] == [tw.advice.Named, tw.advice.Resolve]
+    again = experiment.resolved()
+    (network / "again.toml").write_text(again.toml())
+    assert load("again.toml").stream == again.stream
+    assert load("again.toml").problem(0).stream == stream
+    assert load("again.toml").entrants() == again.entrants()
+    weights = np.column_stack([np.linspace(0, 1, ROUNDS), np.linspace(1, 0, ROUNDS)])
+    (network / "kinds.csv").write_text(table(["day", "night"], weights))
+    np.testing.assert_allclose(load("told.toml").problem(0).stream.context, weights)
+
+
+@pytest.mark.parametrize(
+    ("said", "context"),
+    [("season = 96", 96), ('season = "1d"', "1d"), ('season = "12h"', "12h"), ("", None)],
+)
+def test_a_season_is_a_period(network, said, context):
+    (learner,) = made(told(network, learner=f'name = "Ensemble"\n{said}'))
+    assert learner.context == (None if context is None else tw.context.Season(context))
+    (network / "again.toml").write_text(load("told.toml").resolved().toml())
+    assert made("again.toml") == [learner]
+
+
+def test_advice_is_the_data_to_solve_with_again(network):
+    (learner,) = made(told(network, learner='name = "Ensemble"\nadvice = ["last", "1d", 96]'))
+    assert learner.advice == tuple(tw.advice.Resolve(data) for data in ("last", "1d", 96))
+    (network / "again.toml").write_text(load("told.toml").resolved().toml())
+    assert made("again.toml") == [learner]
+    direct = tw.Ensemble(
+        learner.K,
+        horizon=ROUNDS,
+        advice=[tw.advice.Resolve("last"), tw.advice.Resolve("1d"), tw.advice.Resolve(96)],
+    )
+    assert learner == direct
+
+
+REFUSED_KNOWLEDGE = {
+    "season of nothing": ('season = "noon"', r"line 11, .*period .* a duration such as"),
+    "no rounds": ("season = 0", r"line 11, .*must be at least 1, not 0"),
+    "a season as a list": ("season = [96]", r"season is a number of rounds, or a duration"),
+    "no list": ('advice = "last"', r"advice is a list such as"),
+    "numbers": ("advice = [1.5]", r"advice is a list such as"),
+    "nobody": ('advice = ["lsat"]', r"line 11, .*there are none; not 'lsat'.*last"),
+    "no rounds back": ("advice = [0]", r"line 11, .*must be at least 1, not 0"),
+    "forecasts": ('advice = ["forecast"]', r"line 11, .*A recorded stream holds no forecasts"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_KNOWLEDGE)
+def test_knowledge_that_a_file_cannot_mean_is_refused_with_its_line(network, name):
+    said, sentence = REFUSED_KNOWLEDGE[name]
+    text = f'{NETWORK}[[learners]]\nname = "Ensemble"\n{said}\n'
+    assert re.search(sentence, refused(text)), refused(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ('advice = "incumbent.csv"', "advice is a table of names"),
+        ("advice = {}", "advice is a table of names"),
+        ("advice = {incumbent = 3}", "incumbent is text, not 3"),
+        ('advice = {incumbent = "nowhere.csv"}', "there is no file .*nowhere.csv"),
+        ('context = "nowhere.csv"', "there is no file .*nowhere.csv"),
+        ("context = 3", "context is text, not 3"),
+        ('context = "short.csv"', "short.csv has 3 rows and .*costs.csv has 40"),
+        ('advice = {a = "short.csv"}', "short.csv has 3 rows and .*costs.csv has 40"),
+        ('advice = {a = "other.csv"}', "the column 'b' is no link of links.csv"),
+    ],
+)
+def test_tables_of_knowledge_that_do_not_fit_are_refused(network, line, sentence):
+    (network / "short.csv").write_text(table(NAMES, np.ones((3, len(LINKS)))))
+    (network / "other.csv").write_text(table(["b"], np.ones((ROUNDS, 1))))
+    assert re.search(sentence, refused(f"{NETWORK}{line}\n")), refused(f"{NETWORK}{line}\n")
+
+
+def test_a_clock_is_needed_where_a_period_is_a_duration(network):
+    text = '[stream]\nproblem = "adversarial"\n[[learners]]\nname = "Ensemble"\n'
+    for line in ('season = "1d"', 'advice = ["1d"]'):
+        assert "give the period as a number of rounds, or tables" in refused(
+            f"{text}{line}\n"
+        ).replace("give a number", "give the period as a number")
+    assert made_of(f"{text}season = 24\nadvice = [24]\n")
+
+
+def made_of(text):
+    with open("fine.toml", "w") as file:
+        file.write(text)
+    return made("fine.toml")
+
+
+def test_a_sweep_runs_through_seasons_and_advice(network):
+    path = told(
+        network,
+        learner='name = "Ensemble"\n[sweep]\nseason = ["1d", 5]\nadvice = [["last"], []]\n',
+    )
+    cells = plan(load(path))
+    assert len(cells) == 4
+    problem = load(path).problem(0)
+    learners_made = [cell.source.learner(cell.entrant, problem, 0) for cell in cells]
+    assert {learner.context.period for learner in learners_made} == {"1d", 5}
+    assert sorted(len(learner.advice) for learner in learners_made) == [0, 0, 1, 1]

@@ -110,6 +110,8 @@ def test_a_folder_holds_everything_and_every_file_its_format_and_version(folder)
         "violation",
         "calls",
         "distance",
+        "churn",
+        "solves",
     ]
     assert table.num_rows == 4 * 60
     for name in ("report.html", "report-seed-3.html"):

@@ -20,6 +20,7 @@ from tidewolf import experiments, learners, sets
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 
 PARTS = (
+    "context",
     "experiments",
     "functions",
     "learners",
@@ -36,7 +37,7 @@ RECORDS = {
     "Certificate", "Comparator", "Intervals", "Rates", "Run",
     "Projected", "Halfspaces", "LinearDescription", "Factors", "Tunnel", "Graph", "Table",
     "ActiveSet", "Comparison", "RunFolder",
-    "Builder", "Batch", "Compiled", "ConvexSet", "CostlyMembership", "LinearTotal",
+    "Builder", "Batch", "Compiled", "Context", "ConvexSet", "CostlyMembership", "LinearTotal",
     "PiecewiseLinear", "Polyhedral", "Projectable",
     "Relaxable",  # abstract
     "every",  # takes nothing

@@ -19,7 +19,7 @@ from tools.docstrings import entries, sections
 from tools.public import methods
 
 import tidewolf as tw
-from tidewolf.core.arrays import frozen
+from killed import Follower
 from tidewolf.core.errors import (
     BrokenFile,
     CheckpointError,
@@ -777,49 +777,6 @@ def test_a_round_without_a_limit_is_observed():
 
 
 # --- what is known before a round -----------------------------------------------------------------
-
-
-class Told(NamedTuple):
-    t: int = 0
-    advised: Any = None
-    count: int = 0
-    calls: int = 0
-    distance: float = 0.0
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Follower(Learner[Told]):
-    """Plays what it is advised by "a", else the vertex of its context; told twice, it differs."""
-
-    needs: ClassVar[Any] = FirstOrder
-    state_type: ClassVar = Told
-
-    K: Any
-
-    def start(self):
-        return Told()
-
-    def informed(self, state, known):
-        point = (known.advice or {}).get("a")
-        if point is None:
-            point = self.K.lmo(np.roll(np.arange(3.0), known.context or state.count))
-        return state._replace(advised=frozen(point + 0.0), count=state.count + 1)
-
-    def act(self, state, known=None):
-        return self.K.center if state.advised is None else state.advised
-
-    def rounds_left(self, state):
-        return 1
-
-    def update(self, state, seen):
-        return Told(state.t + 1, count=state.count)
-
-    def bound(self, record):
-        return Bound(None, None, "Nothing is promised.")
-
-    @classmethod
-    def examples(cls, K, horizon):
-        return (cls(K),)
 
 
 FOLLOWER = Follower(Simplex(3))

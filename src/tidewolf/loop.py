@@ -111,6 +111,7 @@ def play(learner: Learner[S], stream: Stream, state: S | None = None) -> Iterato
 
 def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
     t, rounds = 0, len(stream)
+    listens = type(learner).informed is not Learner.informed
     while t < rounds:
         k = min(learner.rounds_left(state), rounds - t)
         if k < 1:
@@ -118,8 +119,7 @@ def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
                 f"{learner!r} takes {k} rounds in round {t + 1}; rounds_left is at least 1."
             )
         told, k = _alike(stream, t, k)
-        known = stream.known(t)
-        if known is not None:
+        if listens and (known := stream.known(t)) is not None:
             state = learner.informed(state, known)
         explores = learner.needs is Bandit
         x = (

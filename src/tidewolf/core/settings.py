@@ -75,6 +75,10 @@ class Check(ABC):
         later.
         """
 
+    def made(self, value: Any) -> Any:
+        """What a value that was read stands for, where a file can only name it."""
+        return value
+
 
 @dataclass(frozen=True)
 class Count(Check):

@@ -28,6 +28,12 @@ from tidewolf.problems import Table, read_table
 Reader: TypeAlias = Callable[[Path, Place], NDArray]
 
 
+def read_rows(path: Path, place: Place, *, gaps: bool = False) -> Table:
+    """The rows of a table, one a round; with `gaps`, cells may be empty."""
+    require_file(path, place)
+    return read_table(path, gaps=gaps)
+
+
 def read_numbers(path: Path, place: Place) -> Table:
     """The numbers of a table; an NPZ or NPY file may hold an array of any number of axes."""
     require_file(path, place)
@@ -93,7 +99,12 @@ def value_of(setting: Setting, value: Any, place: Place, read: Reader = read_val
             flat = setting.check.axes == 1 and array.ndim == 2 and 1 in array.shape
             return array.reshape(-1) if flat else array
         return np.array(value) if isinstance(value, tuple) else value
-    return value
+    if setting.check is None:
+        return value
+    try:
+        return setting.check.made(value)
+    except TidewolfError as error:
+        raise with_location(error, place) from None
 
 
 def require_file(path: Path, place: Place) -> None:

@@ -228,8 +228,9 @@ def _contents(part: Any) -> Any:
     if isinstance(part, Choice):
         part = (part.name, part.settings)
     elif isinstance(part, Tables):
-        functions = ("losses", "constraints")
-        part = [pair for pair in vars(part).items() if pair[0] not in functions or pair[1]]
+        # keys that came later count where they are given
+        later = ("losses", "constraints", "context", "advice")
+        part = [pair for pair in vars(part).items() if pair[0] not in later or pair[1]]
     if isinstance(part, tuple | list):
         return [_contents(each) for each in part]
     if isinstance(part, Path) or (

@@ -7,7 +7,7 @@ it is written to (`toml`) says all there is to say.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongType
 from tidewolf.core.settings import Count, Number, Seed, Text, validate
 from tidewolf.experiments.building import build
-from tidewolf.experiments.choice import Choice, as_pair
+from tidewolf.experiments.choice import Choice, as_pair, freeze
 from tidewolf.experiments.keys import (
     kind_keys,
     kind_named,
@@ -28,8 +28,9 @@ from tidewolf.experiments.keys import (
     problem_keys,
     with_defaults,
 )
+from tidewolf.experiments.knowledge import require_known
 from tidewolf.experiments.toml import Document, hint, to_toml
-from tidewolf.experiments.toml_tables import Place
+from tidewolf.experiments.toml_tables import Place, with_location
 from tidewolf.loop import play
 from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
@@ -53,7 +54,7 @@ _LIMITS = ({"capacities"}, {"weights", "budgets"}, {"constraints"}, set[str]())
 @final
 @dataclass(frozen=True)
 class Tables:
-    """A stream from files: the losses of each round, and its limits.
+    """A stream from files: the losses of each round, its limits, and what is known before it.
 
     The losses are <costs_t, x> or a choice of functions; the limits are x <= capacities_t, or
     <weights_t, x> <= budgets_t, or a choice of functions that are to be at most 0, or none.
@@ -72,6 +73,12 @@ class Tables:
         A batch of functions by name, whose arrays may be names of tables.
     constraints : Choice, optional
         The same for the limits.
+    context : path, optional
+        A table of what kind of round each is: one column of categories, or a column of weights for
+        each.
+    advice : mapping of path, optional
+        Tables of points that others proposed before each round, by name, of the shape of `costs`;
+        a row with an empty cell is absent.
 
     Examples
     --------
@@ -87,9 +94,11 @@ class Tables:
     budgets: Path | None = None
     losses: Choice | None = None
     constraints: Choice | None = None
+    context: Path | None = None
+    advice: tuple[tuple[str, Path], ...] = ()
 
     def __post_init__(self) -> None:
-        for name in TABLES:
+        for name in (*TABLES, "context"):
             if getattr(self, name) is not None:
                 path = as_path(getattr(self, name), f"The table of {name}")
                 object.__setattr__(self, name, path)
@@ -99,7 +108,9 @@ class Tables:
                     f"The {name} of Tables must be a Choice such as Choice.of('Linear', "
                     f"{{'C': 'costs.csv'}}), not {shown(getattr(self, name))}."
                 )
-        given = {name for name, value in vars(self).items() if value is not None}
+        object.__setattr__(self, "advice", _advice(self.advice))
+        told = ("context", "advice")
+        given = {n for n, value in vars(self).items() if value is not None and n not in told}
         if given & {"costs", "losses"} not in _LOSSES:
             raise InvalidInput(
                 "A stream needs costs, the table of what each coordinate costs in each round, or "
@@ -291,6 +302,10 @@ class Experiment:
             known,
             Place(self.document, self._place(entrant)),
         )
+        try:
+            require_known(learner, problem.stream)
+        except InvalidInput as error:
+            raise with_location(error, Place(self.document, self._place(entrant)), known) from None
         return learner
 
     def taken(self, problem: Problem) -> Experiment:
@@ -325,6 +340,7 @@ class Experiment:
         entries = [] if self.document is None else self.document.data.get("learners", [])
         for i, entry in enumerate(entries):
             told = entry if isinstance(entry, dict) else {"name": entry}
+            told = {name: freeze(value) for name, value in told.items()}
             if told.items() <= {"name": entrant.name, **entrant.given}.items():
                 return ("learners", i)
         return ()
@@ -369,10 +385,7 @@ class Experiment:
         if isinstance(self.stream, Choice):
             stream = self.stream.table("problem")
         else:
-            stream = {
-                name: part.table() if isinstance(part, Choice) else str(part)
-                for name, part in _given(self.stream).items()
-            }
+            stream = {name: _said(part) for name, part in _given(self.stream).items()}
         outputs = {
             "folder": None if self.folder is None else str(self.folder),
             "checkpoint_seconds": self.checkpoint_seconds,
@@ -427,12 +440,33 @@ def _range_of(pair: Any) -> tuple[str, tuple[Any, ...]]:
     )
 
 
-def _given(tables: Tables) -> dict[str, Path | Choice]:
-    return {name: part for name, part in vars(tables).items() if part is not None}
+def _advice(given: Any) -> tuple[tuple[str, Path], ...]:
+    """The paths of tables by name, as pairs."""
+    pairs = given.items() if isinstance(given, Mapping) else given
+    found = {}
+    for pair in as_items(pairs, "The advice of Tables", '{"incumbent": "incumbent.csv"}'):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise WrongType(f"Advice of Tables is a name and a table, not {shown(pair)}.")
+        name = as_text(pair[0], "The name of advice")
+        found[name] = as_path(pair[1], f"The table of the advice {name!r}")
+    return tuple(found.items())
 
 
-def _absolute(part: Path | Choice) -> Any:
+def _given(tables: Tables) -> dict[str, Any]:
+    return {name: part for name, part in vars(tables).items() if part is not None and part != ()}
+
+
+def _said(part: Any) -> Any:
+    """What a file says of one part of a stream."""
+    if isinstance(part, tuple):
+        return {name: str(path) for name, path in part}
+    return part.table() if isinstance(part, Choice) else str(part)
+
+
+def _absolute(part: Any) -> Any:
     """The same, with absolute paths of files."""
+    if isinstance(part, tuple):
+        return tuple((name, path.absolute()) for name, path in part)
     if isinstance(part, Choice):
         return moved(part, lambda path: Path(path).absolute())
     return part.absolute()

@@ -7,6 +7,9 @@ or functions by name. Columns belong to coordinates by name. Those of a set over
 the links are (links.py). Elsewhere the first table that has a column for each coordinate names
 them, and other tables use the same names.
 
+Tables with a column called time say when rounds are. Points that others proposed are given as
+decisions are, shares of the demand; a row with an empty cell is absent.
+
 A flow carries `demand` units of what capacities and weights are measured in: points are shares of
 it, so costs and weights are multiplied by it and capacities divided. Functions by name are taken as
 they are.
@@ -18,6 +21,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +30,7 @@ from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, NegativeCapacity, TidewolfError
 from tidewolf.core.types import NDArray
 from tidewolf.core.unlimited import Unlimited
-from tidewolf.experiments.building import build_choice, read_numbers, require_file
+from tidewolf.experiments.building import build_choice, read_numbers, read_rows
 from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.experiment import TABLES, Experiment, Tables
 from tidewolf.experiments.keys import (
@@ -39,7 +43,7 @@ from tidewolf.experiments.toml import hint
 from tidewolf.experiments.toml_tables import Place, with_location
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.functions.negative import breaks, negative_capacities
-from tidewolf.problems import Problem, Table, read_table
+from tidewolf.problems import Problem, Table
 from tidewolf.sets import ConvexSet
 
 
@@ -66,10 +70,9 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
     paths: dict[str, Path] = {
         name: path for name in TABLES if (path := getattr(tables, name)) is not None
     }
-    for name, path in paths.items():
-        require_file(path, place.within(name))
-    read = {name: read_table(path) for name, path in paths.items()}
-    _require_same_rounds(read, paths)
+    read = {name: read_rows(path, place.within(name)) for name, path in paths.items()}
+    told = _told(tables, place)
+    _require_same_rounds({**read, **told.tables}, {**paths, **told.paths})
     entries = len(read["costs"].columns) if "costs" in read else None
     coordinates = _coordinates(choice, entries, Place(experiment.document, ("set",)))
     K, demand = coordinates.K, coordinates.demand
@@ -99,11 +102,63 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
         played = Capacity(values["capacities"][:rounds])
         _warn_of_negative(K, played, read["capacities"], columns["capacities"])
     try:
-        stream = Stream(losses[:rounds], limits[:rounds])
+        stream = Stream(
+            losses[:rounds],
+            limits[:rounds],
+            **told.of_rounds(coordinates, (*read.values(),), len(losses), rounds),
+        )
         title = experiment.title or coordinates.title(choice.name, tables)
         return Problem(experiment.name, K, stream, title, coordinates.labels)
     except TidewolfError as error:
         raise with_location(error, place) from None
+
+
+class _Told(NamedTuple):
+    """Tables of what is known before rounds."""
+
+    paths: dict[str, Path]
+    tables: dict[str, Table]
+
+    def of_rounds(
+        self, coordinates: _Coordinates, others: Sequence[Table], length: int, rounds: int
+    ) -> dict[str, Any]:
+        """What the stream is told, of these rounds of so many."""
+        for name, table in self.tables.items():
+            if len(table.values) != length:
+                raise InvalidInput(
+                    f"{self.paths[name]} has {len(table.values)} rows and the losses have {length} "
+                    "rounds; a round is a row of each."
+                )
+        clocks = [table.times for table in (*others, *self.tables.values())]
+        times = next((found for found in (*clocks, coordinates.times) if found is not None), None)
+        given: dict[str, Any] = {}
+        if times is not None and len(times) == length:
+            given["time"] = times[:rounds]
+        advice = {}
+        for name, table in self.tables.items():
+            if name == "context":
+                values = table.values[:, 0] if len(table.columns) == 1 else table.values
+                given["context"] = values[:rounds]
+                continue
+            kept = coordinates.columns(table, self.paths[name])
+            points = np.ascontiguousarray(table.values[:rounds, kept])
+            advice[name.removeprefix(_ADVICE)] = points.reshape(-1, *coordinates.K.shape)
+        return given | ({"advice": advice} if advice else {})
+
+
+_ADVICE = "advice "
+
+
+def _told(tables: Tables, place: Place) -> _Told:
+    """The tables of what is known before rounds."""
+    paths: dict[str, Path] = {} if tables.context is None else {"context": tables.context}
+    places = {"context": place.within("context")}
+    for name, path in tables.advice:
+        paths[f"{_ADVICE}{name}"] = path
+        places[f"{_ADVICE}{name}"] = place.within("advice", name)
+    return _Told(
+        paths, {name: read_rows(path, places[name], gaps=True) for name, path in paths.items()}
+    )
 
 
 def _budgets(table: Table, path: Path) -> NDArray:
@@ -138,6 +193,8 @@ class _Coordinates:
     names: tuple[str, ...] = ()
     first: Path | None = None
     """the table that named them"""
+    times: NDArray | None = None
+    """when rounds are, as the first table of functions by name with times says"""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -171,6 +228,7 @@ class _Coordinates:
     def read(self, path: Path, place: Place) -> NDArray:
         """The array in a table. Columns that are called as coordinates are get their order."""
         table = read_numbers(path, place)
+        self.times = table.times if self.times is None else self.times
         if self.links is not None:
             named = self.links.names_any(table)
         else:

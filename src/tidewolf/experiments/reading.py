@@ -53,6 +53,7 @@ _TABLES: Keys = {
         "capacities": "The table of what each coordinate may be at most in each round.",
         "weights": "The table of what each coordinate uses of the budget in each round.",
         "budgets": "The table of the budget of each round, one column.",
+        "context": "The table of what kind of round each is: categories, or weights of them.",
     }.items()
 }
 TOP = (
@@ -157,7 +158,7 @@ def _stream(document: Document, folder: Path) -> Choice | Tables:
         ways = 'problem = "routing", or costs = "costs.csv" and capacities = "capacities.csv"'
         raise document.refused(f"an experiment needs a [stream]: {ways}.", "stream")
     parts = {name: table[name] for name in ("losses", "constraints") if name in table}
-    rest = {name: value for name, value in table.items() if name not in parts}
+    rest = {name: value for name, value in table.items() if name not in {*parts, "advice"}}
     tables = read_settings(document, ("stream",), rest, _TABLES, "[stream]")
     given = {name: folder / value for name, value in tables.items()} | {
         name: moved(
@@ -165,10 +166,27 @@ def _stream(document: Document, folder: Path) -> Choice | Tables:
         )
         for name, part in parts.items()
     }
+    advice = _advice(document, table["advice"], folder) if "advice" in table else {}
     try:
-        return Tables(**given)
+        return Tables(**given, advice=tuple(advice.items()))
     except InvalidInput as error:
         raise document.refused(str(error), "stream") from None
+
+
+def _advice(document: Document, named: Any, folder: Path) -> dict[str, Path]:
+    """Tables of points by name."""
+    path = ("stream", "advice")
+    if not isinstance(named, dict) or not named:
+        such = 'advice = {incumbent = "incumbent.csv"}'
+        raise document.refused(
+            f"advice is a table of names, each with a table of points, such as {such}, not "
+            f"{format_value(named)}.",
+            *path,
+        )
+    return {
+        name: folder / read_value(document, (*path, name), value, key(name, Text()))
+        for name, value in named.items()
+    }
 
 
 def _problem(document: Document, table: Mapping[str, Any]) -> Choice:
@@ -177,7 +195,7 @@ def _problem(document: Document, table: Mapping[str, Any]) -> Choice:
         known = problem_keys(name)
     except InvalidInput as error:
         raise document.refused(str(error), "stream", "problem") from None
-    for other in (*TABLES, "losses", "constraints"):
+    for other in (*TABLES, "losses", "constraints", "context", "advice"):
         if other in table:
             raise document.refused(
                 f"a stream is a problem or tables, not both; leave out problem or {other}.",

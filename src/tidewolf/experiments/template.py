@@ -47,6 +47,10 @@ seeds = [0]                     # one run a seed; of everything random
 # kind = "Affine"
 # A = "weights.csv"
 # b = "budgets.csv"
+#
+# What is known before a round, in tables, too: their column called time; under [stream] also
+# `context = "kinds.csv"`, a category a round (or a column of weights for each category), and
+# `advice = {{incumbent = "incumbent.csv"}}`, points that others proposed (an empty cell: none).
 
 
 # The set, where the stream is no built-in problem (adversarial takes one too). A network:

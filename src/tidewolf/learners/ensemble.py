@@ -564,13 +564,31 @@ class Ensemble(Learner[State]):
         )
 
     def _order(self, state: State) -> list[int]:
-        """Whom the bank serves first: the largest steps, for which theory promises something, and
-        the cells of the round.
+        """Whom the bank serves first: the descent that a promise is about, where there are calls
+        for it, then those who are trusted and far from their companions.
         """
-        plain = len(self.step_scales)
-        cells = [plain + int(j) for j in np.flatnonzero(state.coming.shares)]
-        scales = sorted(range(plain), key=lambda i: -self.step_scales[i])
-        return [*scales[:1], *cells, *scales[1:]]
+        plain, coming = len(self.step_scales), state.coming
+        trust = {i: float(coming.p[i]) for i in range(plain)}
+        for j in np.flatnonzero(coming.shares).tolist():
+            trust[plain + j] = float(coming.p[plain] * coming.shares[j])
+
+        def urgency(i: int) -> float:
+            if self._pays_first and i == self._largest:
+                return math.inf
+            apart = state.descents[i].y - state.pool.x(i)
+            return trust[i] * math.sqrt(inner(apart, apart))
+
+        return sorted(trust, key=urgency, reverse=True)
+
+    @cached_property
+    def _largest(self) -> int:
+        """The descent with the largest steps."""
+        return max(range(len(self.step_scales)), key=lambda i: self.step_scales[i])
+
+    @cached_property
+    def _pays_first(self) -> bool:
+        """Whether there are calls enough for one projection every round, whatever happens."""
+        return self.calls_per_round >= 8.0 * self.K.radius**2 / self._tolerance2 + 4.0
 
     def _accounted(
         self,

@@ -208,6 +208,19 @@ def _informing(method: Any) -> Any:
     return checked
 
 
+def _reading(method: Any) -> Any:
+    @wraps(method)
+    def checked(self: Learner[Any], losses: Batch) -> Any:
+        if not isinstance(losses, Batch):
+            raise WrongType(
+                f"Losses are a batch of functions such as functions.Linear(C), not {shown(losses)}."
+            )
+        return method(self, losses)
+
+    checked.checks_its_state = True  # type: ignore[attr-defined]
+    return checked
+
+
 def _of_a_record(method: Any) -> Any:
     @wraps(method)
     def checked(self: Learner[Any], record: Record, *rest: Any, **named: Any) -> Any:
@@ -268,6 +281,7 @@ _CHECKED = {
     "act": _acting,
     "acts": _acting_ahead,
     "informed": _informing,
+    "reads": _reading,
     **dict.fromkeys(("bound", "bound_between"), _of_a_record),
 }
 

@@ -26,7 +26,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from tidewolf.core.archive import most_unpacked, read_arrays, too_much
-from tidewolf.core.arguments import as_path
+from tidewolf.core.arguments import as_flag, as_path
 from tidewolf.core.errors import InvalidInput, MissingExtra
 from tidewolf.core.types import Floats, NDArray
 
@@ -63,13 +63,15 @@ class Table(NamedTuple):
     places: Sequence[str] = ()
 
 
-def read_table(path: str | PathLike[str]) -> Table:
+def read_table(path: str | PathLike[str], *, gaps: bool = False) -> Table:
     r"""The table in a CSV, NPZ or Parquet file, by the ending of its name.
 
     Parameters
     ----------
     path : str or path
         The file: .csv, .csv.gz, .npz or .parquet.
+    gaps : bool, default False
+        Whether cells may be empty, or NaN: what is not known is NaN.
 
     Returns
     -------
@@ -93,16 +95,16 @@ def read_table(path: str | PathLike[str]) -> Table:
     >>> table.columns, table.values.tolist()
     (('night', 'day'), [[20.0, 30.0], [22.0, 28.0]])
     """
-    path = as_path(path, "The path of a table")
+    path, gaps = as_path(path, "The path of a table"), as_flag(gaps, "gaps")
     if not path.is_file():
         raise InvalidInput(f"There is no table at {path}.")
     name = path.name.lower()
     if name.endswith((".csv", ".csv.gz")):
-        return _from_csv(path)
+        return _from_csv(path, gaps)
     if name.endswith(".npz"):
-        return _from_npz(path)
+        return _from_npz(path, gaps)
     if name.endswith((".parquet", ".pq")):
-        return _from_parquet(path)
+        return _from_parquet(path, gaps)
     raise InvalidInput(
         f"{path} is none of the tables that can be read: .csv, .csv.gz, .npz, .parquet."
     )
@@ -164,14 +166,18 @@ def number_in(cell: str, where: str) -> float:
     return number
 
 
-def _from_csv(path: Path) -> Table:
+def _cell(cell: str, where: str, gaps: bool) -> float:
+    return math.nan if gaps and cell.lower() in ("", "nan") else number_in(cell, where)
+
+
+def _from_csv(path: Path, gaps: bool) -> Table:
     header, rows = csv_rows(path)
     timed = _is_time(header[0])
     columns = _named(header[1:] if timed else header, path)
     places = [f"{path}, line {number}" for number, _ in rows]
     values = [
         [
-            number_in(cell, f'{place}, column "{name}"')
+            _cell(cell, f'{place}, column "{name}"', gaps)
             for name, cell in zip(columns, cells[int(timed) :], strict=True)
         ]
         for place, (_, cells) in zip(places, rows, strict=True)
@@ -186,7 +192,7 @@ def _from_csv(path: Path) -> Table:
     )
 
 
-def _from_npz(path: Path) -> Table:
+def _from_npz(path: Path, gaps: bool) -> Table:
     try:
         with open(path, "rb") as file:
             arrays = read_arrays(file, path.stat().st_size)
@@ -220,10 +226,11 @@ def _from_npz(path: Path) -> Table:
         values.astype(np.float64),
         path,
         "times",
+        gaps,
     )
 
 
-def _from_parquet(path: Path) -> Table:
+def _from_parquet(path: Path, gaps: bool) -> Table:
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:
@@ -243,8 +250,8 @@ def _from_parquet(path: Path) -> Table:
         raise InvalidInput(f"{path} cannot be read as Parquet: {error}") from error
     if timed:
         _require_short(table.column(0), header[0], path)
-    for name, column in zip(header, table.columns, strict=True):
-        if column.null_count:
+    for i, (name, column) in enumerate(zip(header, table.columns, strict=True)):
+        if column.null_count and not (gaps and i >= timed):
             row = next(i for i, cell in enumerate(column) if not cell.is_valid)
             raise InvalidInput(
                 f'{path}, row {row + 1}, column "{name}": the cell is empty, and every cell needs a'
@@ -257,7 +264,7 @@ def _from_parquet(path: Path) -> Table:
     values = np.array(arrays[int(timed) :], dtype=np.float64).T.reshape(
         table.num_rows, len(columns)
     )
-    return _of_arrays(arrays[0] if timed else None, columns, values, path, header[0])
+    return _of_arrays(arrays[0] if timed else None, columns, values, path, header[0], gaps)
 
 
 def _require_moderate(file: Any, header: Sequence[str], timed: bool, path: Path) -> None:
@@ -310,11 +317,11 @@ def _held(kind: Any) -> str:
 
 
 def _of_arrays(
-    times: Any, columns: tuple[str, ...], values: Floats, path: Path, name: str
+    times: Any, columns: tuple[str, ...], values: Floats, path: Path, name: str, gaps: bool
 ) -> Table:
     """A table of arrays, whose rows are counted from 1."""
     places = [f"{path}, row {i}" for i in range(1, len(values) + 1)]
-    wrong = np.argwhere(~np.isfinite(values))
+    wrong = np.argwhere(~(np.isfinite(values) | (gaps & np.isnan(values))))
     if len(wrong):
         i, j = wrong[0]
         raise InvalidInput(

@@ -11,13 +11,15 @@ from tidewolf.core.settings import Check
 from tidewolf.methods.advice.base import Adviser
 from tidewolf.methods.advice.named import Named
 from tidewolf.methods.advice.resolve import Resolve
+from tidewolf.methods.context.season import is_duration
 
 
 @dataclass(frozen=True)
 class AdviceSetting(Check):
     """Advisers, of whom a string names one whose points come from elsewhere.
 
-    A file says the data that `Resolve` takes: "last", a number of rounds, or a duration.
+    A file says the data that `Resolve` takes, "last", a number of rounds, or a duration, and names
+    points that come with its stream.
     """
 
     words: ClassVar[str] = 'a list such as ["last", "1d"]'
@@ -35,9 +37,16 @@ class AdviceSetting(Check):
             advisers.append(Named(item) if isinstance(item, str) else item)
         return tuple(advisers)
 
-    def read(self, value: Any) -> tuple[Adviser, ...] | None:
-        if not isinstance(value, list | tuple) or any(
-            type(item) not in (int, str) for item in value
-        ):
-            return None
-        return tuple(Resolve(item) for item in value)
+    def read(self, value: Any) -> tuple[int | str, ...] | None:
+        plain = isinstance(value, list) and all(type(item) in (int, str) for item in value)
+        return tuple(value) if plain else None
+
+    def made(self, value: Any) -> tuple[Adviser, ...]:
+        return tuple(_adviser(item) for item in value)
+
+
+def _adviser(item: Any) -> Any:
+    """Who re-solves with the data that a file names; else who has this name."""
+    if isinstance(item, str) and item not in ("last", "forecast") and not is_duration(item):
+        return Named(item)
+    return Resolve(item) if isinstance(item, int | str) else item

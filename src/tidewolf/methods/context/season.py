@@ -29,6 +29,11 @@ SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)")
 
 
+def is_duration(text: str) -> bool:
+    """Whether a text is meant as a duration."""
+    return _DURATION.fullmatch(text.strip()) is not None
+
+
 def duration(text: str, what: str) -> float:
     """The seconds of a duration such as 90s, 15min, 12h, 1d or 1w."""
     found = _DURATION.fullmatch(text.strip())

@@ -14,14 +14,12 @@ from tidewolf.methods.context.season import Season
 
 @dataclass(frozen=True)
 class ContextSetting(Check):
-    """A context; the period of a season, as a file says it, stands for that season."""
+    """A context; a file says the period of a season."""
 
     words: ClassVar[str] = "a number of rounds, or a duration such as 1d"
     key: ClassVar[str] = "season"
 
     def __call__(self, value: Any, what: str) -> Context:
-        if isinstance(value, int | str) and not isinstance(value, bool):
-            return Season(value)
         if not isinstance(value, Context):
             raise WrongType(
                 f"{what} must be a context such as context.Season(96), not {shown(value)}."
@@ -30,3 +28,6 @@ class ContextSetting(Check):
 
     def read(self, value: Any) -> int | str | None:
         return value if type(value) in (int, str) else None
+
+    def made(self, value: Any) -> Context:
+        return value if isinstance(value, Context) else Season(value)
