@@ -1,4 +1,7 @@
-"""`make bench`: all benchmarks, or those named, such as: python -m benchmarks calls oracles."""
+"""`make bench`: all benchmarks, or those named, such as: python -m benchmarks calls oracles.
+
+What follows `members` goes to it: python -m benchmarks members attacks --streams routing.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ def main(names: list[str]) -> int:
         horizon,
         importing,
         intervals,
+        members,
         membership,
         oracles,
         orders,
@@ -49,7 +53,11 @@ def main(names: list[str]) -> int:
         "horizon": horizon.report,
         "rates": lambda: rates.report(Path("out/bench")),
         "intervals": lambda: intervals.report(Path("out/bench")),
+        "members": lambda: members.report(Path("out/bench")),
     }
+    if names[:1] == ["members"]:
+        members.report(Path("out/bench"), names[1:])
+        return 0
     for name in names or known:
         if name not in known:
             print(f"No benchmark is called {name!r}; there are {', '.join(known)}.")

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tidewolf as tw
+from tidewolf.hindsight.exact import ExactProjection
 from tidewolf.learners import LyapunovDescent
 from tidewolf.problems import Problem
 from tidewolf.projection import ActiveSet
 from tidewolf.rivals import SinhaVaze
-from tidewolf.hindsight.exact import ExactProjection
 from tidewolf.sets.base import LinearDescription, Polyhedral, Projectable
 
 EXCESS = 1e-6

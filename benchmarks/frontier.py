@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,6 +30,16 @@ def decades(points: int, most: float = 100.0) -> list[float]:
 def by_default(K: tw.sets.ConvexSet, horizon: int) -> LyapunovDescent:
     """The flagship as it comes: one call a round, and nothing swept."""
     return LyapunovDescent(K, horizon=horizon)
+
+
+def advised(problem: Problem, columns: bool = False) -> dict[str, Any]:
+    """Context and advice as everybody would give them: the time of day, and re-solving with the
+    last round and with that of a day ago.
+    """
+    if problem.period is None:
+        return {}
+    last, earlier = (tw.advice.Resolve(data, columns=columns) for data in ("last", problem.period))
+    return {"context": tw.context.Season(problem.period), "advice": [last, earlier]}
 
 
 def built(names: Sequence[str], rounds: int | None = None) -> list[Problem]:

@@ -18,7 +18,7 @@ from tidewolf.projection import active_set
 SHIPPED = {
     name: getattr(active_set, name) for name in ("CORRECTIVE_STEPS", "CORRECTIVE_GAP", "SPARE")
 }
-MOVED = (
+MOVED: tuple[dict[str, float], ...] = (
     {},
     {"CORRECTIVE_STEPS": 31},
     {"CORRECTIVE_GAP": 0.09},

@@ -8,6 +8,10 @@ stream by stream.
            (feasibility.py)
     (iv)   three times less violation at equal regret than the paper's learners and the rivals with
            one oracle call a round, in the median
+    (v)    the ensemble by default, no horizon given, with the time of day and re-solving as its
+           members: on the rival's frontier
+
+Beside them re-solving with the last round at several headrooms, which promises nothing.
 
 Rival: Sinha-Vaze with exact projections over four decades of `caution`; the flagship's own sweep is
 wider and denser.
@@ -16,11 +20,14 @@ Streams whose records are not there are left out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import tidewolf as tw
 from benchmarks.feasibility import EXCESS, costs
-from benchmarks.frontier import built, by_default, decades, head, show, verdict
+from benchmarks.frontier import advised, built, by_default, decades, head, show, verdict
 from tidewolf.evaluation.frontier import ALLOWED
 from tidewolf.report.comparison import write_pictures
 
@@ -28,6 +35,7 @@ STREAMS = ("abilene", "carbon", "routing", "freeway", "geant", "uunet")
 CALLS = 10.0
 OTHERS = ("PrimalDual", "DriftPlusPenalty", "BanditPrimalDual", "WangWanZhang", "OnlineFrankWolfe")
 LESS = 3.0
+HEADROOMS = (0.0, 1.0, 2.0, 4.0)
 
 
 def report(out: Path, streams: tuple[str, ...] = STREAMS) -> None:
@@ -45,7 +53,8 @@ def report(out: Path, streams: tuple[str, ...] = STREAMS) -> None:
             budgets=(CALLS,),
         )
         ours = tw.compare(flagship, problem, cautions=decades(61, 1000.0), budgets=(CALLS,))
-        found = tw.Comparison(played.venues, played.entries + ours.entries)
+        more = tw.compare(newcomers(problem), problem)
+        found = tw.Comparison(played.venues, played.entries + ours.entries + more.entries)
         head(found, name)
         for learner in found.learners:
             show(found, name, learner)
@@ -63,13 +72,30 @@ def report(out: Path, streams: tuple[str, ...] = STREAMS) -> None:
             saving = found.matched(name, "LyapunovDescent", other)
             short_of = "" if saving is None or saving >= LESS else f", NOT {LESS:g}x"
             print(
-                f"  (iv)  {other}: no point to compare with"
-                if saving is None
-                else f"{saving:.3g}x less violation{short_of}"
+                f"  (iv)  {other}: "
+                + (
+                    "no point to compare with"
+                    if saving is None
+                    else f"{saving:.3g}x less violation"
+                )
+                + short_of
             )
+        print(f"  (v)   the ensemble: {verdict(found.on_frontier(name, 'Ensemble'))}")
         for sentence in found.warnings():
             print(f"  {sentence}")
         write_pictures(out, found)
+
+
+def newcomers(problem: tw.problems.Problem) -> dict[str, Callable[..., Any]]:
+    """The ensemble as everybody would use it, and re-solving at several headrooms."""
+
+    def ensemble(K: tw.sets.ConvexSet) -> tw.Ensemble:
+        return tw.Ensemble(K, **advised(problem))
+
+    return {
+        "Ensemble": ensemble,
+        **{f"Resolve, {h:g}": partial(tw.rivals.Resolve, headroom=h) for h in HEADROOMS},
+    }
 
 
 def show_costs(problem: tw.problems.Problem, caution: float) -> None:

@@ -17,10 +17,13 @@ PROMISES = "tests/test_methods.py"
 DRIFT = "tests/test_drift.py::test_bounds_are_those_of_the_file_written_plainly"
 PRIMAL_DUAL = "tests/test_primal_dual.py::test_bounds_are_those_of_the_files_written_plainly"
 ACROSS = "tests/test_slopes.py"
+ADVICE = "tests/test_advice.py"
 PLAIN_BOUNDS = "tests/test_learners.py::test_bounds_are_those_of_the_formulas_written_plainly"
+FACTORED, FACTORS = "tests/test_factored.py", "tests/test_descent.py"
 MANY_ROUNDS = (
     "tests/test_lyapunov.py::test_the_measured_bound_stays_below_the_promise_over_many_rounds"
 )
+TWINS = "tests/test_functions.py::test_batches_agree_with_the_formula"
 
 
 class Patch(NamedTuple):
@@ -51,6 +54,83 @@ class Mutant(NamedTuple):
 
 
 PATCHES = (
+    Patch(
+        "the fullest link of the wrong pair",
+        "functions/max_utilization.py",
+        "loads = on.load * demands[0, on.pair] * x[on.path]",
+        "loads = on.load * demands[0, on.pair[::-1]] * x[on.path]",
+        "tests/test_functions.py::test_examples_keep_every_law",
+    ),
+    Patch(
+        "a sum whose gradient forgets its weights",
+        "functions/sum.py",
+        "return sum(w * part.subgradient(x, weights) for w, part in self._weighted())",
+        "return sum(part.subgradient(x, weights) for w, part in self._weighted())",
+        TWINS,
+    ),
+    Patch(
+        "a maximum whose gradient is that of the last part",
+        "functions/max.py",
+        "mine = first == i\n",
+        "mine = first == len(self.parts) - 1 - i\n",
+        TWINS,
+    ),
+    Patch(
+        "sparse pieces of the first round for all",
+        "functions/max_affine.py",
+        "starts = 0 if self._shared else pieces.shape[1] * np.arange(len(self))",
+        "starts = 0",
+        TWINS,
+    ),
+    Patch(
+        "rounds without a limit that are broken",
+        "core/unlimited.py",
+        "return np.full(self.rounds, -1.0, x.dtype)",
+        "return np.full(self.rounds, 1.0, x.dtype)",
+        TWINS,
+    ),
+    Patch(
+        "weights of pieces that do not sum to one",
+        "hindsight/piecewise_task.py",
+        "return np.concatenate([lam[:count], mu / sums[rounds]])",
+        "return np.concatenate([lam[:count], mu])",
+        "tests/test_epigraph.py",
+    ),
+    Patch(
+        "cuts that lose the pieces of earlier points",
+        "hindsight/piece_bundle.py",
+        "mu[first] += theta",
+        "mu[first] = theta",
+        "tests/test_epigraph.py",
+    ),
+    Patch(
+        "equal rows of rounds with other features merged",
+        "hindsight/policy.py",
+        "key = kinds[i].tobytes() + A.indices",
+        "key = A.indices",
+        "tests/test_policy.py",
+    ),
+    Patch(
+        "a policy by rounds counted from the start of the part",
+        "hindsight/policy.py",
+        "features = context.features(stream.known(t), t)",
+        "features = context.features(stream.known(t), t - first)",
+        "tests/test_policy.py",
+    ),
+    Patch(
+        "a policy whose gradient forgets the features",
+        "hindsight/policy.py",
+        "total[which] += phi[:, None] * gradient",
+        "total[which] += gradient",
+        "tests/test_policy.py",
+    ),
+    Patch(
+        "exp-concavity that is never tried",
+        "testing/functions.py",
+        "above[t] <= alpha * trial.tolerance",
+        "above[t] <= np.inf",
+        "tests/test_functions.py",
+    ),
     Patch(
         "a restart forgets the violation of past stretches",
         "methods/clock.py",
@@ -160,17 +240,74 @@ PATCHES = (
     Patch(
         "the step grows again where y comes nearer",
         "methods/steps/adagrad.py",
-        "sigma = max(sums.inverse_step, math.sqrt(0.5 * S) / D_y)\n"
+        "sigma = max(sums.inverse_step, math.sqrt(0.5 * S) / (scale * D_y))\n"
         "    price = (sigma - sums.inverse_step)",
-        "sigma = math.sqrt(0.5 * S) / D_y\n    price = max(0.0, sigma - sums.inverse_step)",
+        "sigma = math.sqrt(0.5 * S) / (scale * D_y)\n"
+        "    price = max(0.0, sigma - sums.inverse_step)",
         MANY_ROUNDS,
     ),
     Patch(
         "LyapunovDescent steps by the diameter, not by how far y is",
-        "learners/lyapunov_descent.py",
-        "D_t = min(2.0 * K.radius, K.diameter + state.point.distance)",
-        "D_t = K.diameter",
+        "methods/descent.py",
+        "D = min(2.0 * K.radius, K.diameter + own.point.distance)",
+        "D = K.diameter",
         PLAIN_BOUNDS,
+    ),
+    Patch(
+        "factors: one tolerance for all",
+        "projection/factored.py",
+        "tols = tol * _shares(factors.radii)",
+        "tols = np.full(len(factors.radii), tol)",
+        FACTORED,
+    ),
+    Patch(
+        "factors: the whole way from y to x",
+        "kernels/factored_active_set.py",
+        "shift = max(0.0, 1.0 - gap / distance2)",
+        "shift = 1.0",
+        FACTORED,
+    ),
+    Patch(
+        "factors: the oracle's error is forgotten",
+        "kernels/factored_active_set.py",
+        "gap = max(drop + error, 0.0)",
+        "gap = max(drop, 0.0)",
+        FACTORED,
+    ),
+    Patch(
+        "factors: a step grows again where y comes nearer",
+        "methods/steps/adagrad.py",
+        "np.maximum(last.inverse_steps, needed)",
+        "needed",
+        FACTORS,
+    ),
+    Patch(
+        "factors: a step by the diameter, not by how far y is",
+        "methods/steps/adagrad.py",
+        "factors.diameters + np.sqrt(squares(apart, factors))",
+        "factors.diameters + 0.0 * squares(apart, factors)",
+        FACTORS,
+    ),
+    Patch(
+        "factors: given back by shares, not by their squares",
+        "methods/steps/group.py",
+        "square += part.share**2 * float(",
+        "square += part.share * float(",
+        FACTORS,
+    ),
+    Patch(
+        "factors: given back where something never moved",
+        "methods/steps/group.py",
+        " and not held:",
+        ":",
+        FACTORS,
+    ),
+    Patch(
+        "factors: the price forgets <g, x - y>",
+        "methods/descent.py",
+        "+ inner(push.g, push.x - y)",
+        "+ 0.0",
+        FACTORS,
     ),
     Patch(
         "a bound forgets a block that is still open",
@@ -272,11 +409,81 @@ PATCHES = (
         "tests/test_flat_losses.py",
     ),
     Patch(
-        "rivals' programs take rows as they come",
-        "rivals/program.py",
-        "_ACROSS = 1e-2",
-        "_ACROSS = 0.0",
+        "programs take rows as they come",
+        "hindsight/best_point.py",
+        "ACROSS = 1e-2",
+        "ACROSS = 0.0",
         ACROSS,
+    ),
+    Patch(
+        "headroom is not kept",
+        "hindsight/best_point.py",
+        "b=program.b - headroom / program.unit",
+        "b=program.b",
+        ADVICE,
+    ),
+    Patch(
+        "the worst breach of any size is allowed",
+        "hindsight/best_point.py",
+        "s = max(0.0, float(worst.v[-1])) + _ROOM",
+        "s = 2.0 * max(0.0, float(worst.v[-1])) + _ROOM",
+        ADVICE,
+    ),
+    Patch(
+        "a model remembers what it solved before",
+        "hindsight/warm_model.py",
+        "        solver.clearSolver()\n",
+        "",
+        ADVICE,
+    ),
+    Patch(
+        "a model keeps the sizes of an earlier program",
+        "hindsight/warm_model.py",
+        '        solver.setOptionValue("simplex_scale_strategy", 0)\n',
+        "",
+        ADVICE,
+    ),
+    Patch(
+        "the oracle is asked without the prices of limits",
+        "hindsight/columns.py",
+        "d = d + (prices if limits.A is None else limits.A.T @ prices)",
+        "d = d + 0.0 * (prices if limits.A is None else limits.A.T @ prices)",
+        ADVICE,
+    ),
+    Patch(
+        "drops begin too small",
+        "methods/advice/headroom.py",
+        "(1.0 - (1.0 - FORGETTING) ** self.counted)",
+        "1.0",
+        ADVICE,
+    ),
+    Patch(
+        "gains of slack count as drops",
+        "methods/advice/headroom.py",
+        "np.maximum(new - old, 0.0) ** 2",
+        "(new - old) ** 2",
+        ADVICE,
+    ),
+    Patch(
+        "a period is a round too long",
+        "methods/advice/resolve.py",
+        "last = len(seen) - self.data + 1",
+        "last = len(seen) - self.data",
+        ADVICE,
+    ),
+    Patch(
+        "rounds that are seen are not copied",
+        "methods/advice/recent.py",
+        "frozen(array + 0.0)",
+        "array",
+        ADVICE,
+    ),
+    Patch(
+        "vertices that nobody uses stay",
+        "methods/advice/solving.py",
+        "<= IDLE_ROUNDS)",
+        "<= 10**9)",
+        ADVICE,
     ),
 )
 
@@ -297,6 +504,7 @@ NUMBERS = (
     Numbers("learners/theorem/primal_dual.py", "PrimalDualConstants.promise"),
     Numbers("methods/steps/lyapunov.py", "LyapunovWeights.promised"),
     Numbers("learners/lyapunov_descent.py", "LyapunovDescent.promise"),
+    Numbers("learners/lyapunov_descent.py", "LyapunovDescent._price", FACTORS),
     Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._rho"),
     Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._surrogate_bound"),
     Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._weights"),

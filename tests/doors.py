@@ -558,6 +558,9 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     )
     curved = tw.Stream(functions.Squared.one([0], [1.0], (2,)), stream[:1].constraints)
     yield Door("best_in_hindsight", tw.best_in_hindsight, {"K": K, "stream": curved})
+    season = tw.context.Season(2, 2)
+    known = {"K": K, "stream": stream, "start": 0, "stop": 2, "context": season}
+    yield Door("best_in_hindsight(context=)", tw.best_in_hindsight, known)
     yield Door(
         "intervals", tw.intervals, {"run": run, "shortest": 2, "progress": lambda done, of: None}
     )

@@ -113,3 +113,17 @@ def test_a_field_with_a_default_may_be_missing():
         t: int
 
     assert read_back(Saved(4), Clock, Clock(0)) == Clock(4, 0)
+
+
+class Holder(NamedTuple):
+    parts: tuple[Any, ...]
+
+
+def test_a_part_that_says_itself_what_it_remembers_is_read_as_it_began() -> None:
+    begun = Holder((Clock(0), member(t=0)))
+    later = Holder((Clock(7, 3), member()))
+    assert types_of(read_back(later, Holder, begun)) == types_of(later)
+    with pytest.raises(ValueError, match="parts is no record"):
+        read_back(later, Holder, Holder((None, None)))
+    with pytest.raises(ValueError, match="field 't'|field 'x'|is missing"):
+        read_back(later, Holder, Holder((member(), Clock(0))))

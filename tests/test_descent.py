@@ -204,6 +204,31 @@ def test_nobody_who_keeps_the_limit_ends_up_farther_than_a_plain_step_may_leave_
         assert left <= right + 1e-9 * size
 
 
+@settings(max_examples=100)
+@given(seed=seeds, owed=st.sampled_from([0.0, 1e-2, 1.0]))
+def test_what_is_given_back_in_full_ends_on_the_limit(seed, owed):
+    """Unless no push was needed at all; a part of it is that part of the way."""
+    plain, some, least = (a_step(np.random.default_rng(seed), keep, owed) for keep in (1, 0.3, 0))
+    P, x = plain.push.penalty_gradient, plain.push.x
+    assert P is not None
+
+    def limit(step: Step) -> float:
+        shared = zip(step.parts, step.moved, strict=True)
+        return owed + sum(part.share * float(P @ (y - x)) for part, y in shared)
+
+    before, after = limit(plain), limit(least)
+    factors_move = not any(bool((P[eta == 0.0] != 0.0).any()) for eta in plain.etas)
+    for a, b, c in zip(plain.moved, some.moved, least.moved, strict=True):
+        np.testing.assert_allclose(b, 0.3 * a + 0.7 * c, rtol=1e-9, atol=1e-9)
+    if before >= 0.0 or not factors_move:
+        for a, c in zip(plain.moved, least.moved, strict=True):
+            np.testing.assert_array_equal(a, c)
+        return
+    weighed = zip(plain.parts, plain.etas, strict=True)
+    without = before + sum(part.share**2 * float(eta @ P**2) for part, eta in weighed)
+    assert after == pytest.approx(min(0.0, without), abs=1e-9 * (1.0 + abs(before)))
+
+
 @settings(max_examples=50)
 @given(seed=seeds, keep=st.sampled_from([0.0, 0.3, 1.0]), owed=st.sampled_from([0.0, 0.5, 9.0]))
 def test_one_factor_gives_back_what_a_plain_step_does(seed, keep, owed):
@@ -356,6 +381,29 @@ def test_what_is_promised_holds_for_the_bound_that_is_measured(K, scale):
     if K.factors is not None and K.factors.exact:
         few = LyapunovDescent(K, horizon=rounds, loss_lipschitz=1.0, constraint_lipschitz=1.0)
         assert few.promise().regret is not None
+
+
+@pytest.mark.parametrize("K", [Simplex(4), *SETS.values()], ids=["simplex", *SETS])
+@pytest.mark.parametrize(("scale", "tolerance"), [(0.5, 1e-3), (1.0, 1e-2), (1.0, 3.0)])
+def test_promises_are_those_of_the_formula_written_plainly(K, scale, tolerance):
+    T, b, slopes = 100, 2, {"loss_lipschitz": 1.5, "constraint_lipschitz": 0.7}
+    learner = LyapunovDescent(
+        K, T, 3.0, 8 / tolerance + 4, tolerance, b, **slopes, step_scale=scale
+    )
+    parts = K.factors or Factors(np.zeros(1), np.array([K.radius]), np.array([K.diameter]))
+    e, squared = 0.0 if parts.exact else math.sqrt(tolerance), 0.0
+    for R, D in zip(parts.radii, parts.diameters, strict=True):
+        if D > 0.0:
+            far = min(2 * R, D + e * R)
+            squared += (far**2 / (scale * D) + scale * far) ** 2
+    c = math.sqrt(b / 2 * squared) / K.diameter + e * K.radius * math.sqrt(T) / K.diameter
+    found, expected = learner.promise(), learner._weights.promised(c)
+    assert found.reason == expected.reason
+    if expected.regret is None:
+        assert found.regret is None
+    else:
+        assert found.regret == pytest.approx(expected.regret)
+        assert found.violation == pytest.approx(expected.violation)
 
 
 @every_set

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import array_api_strict
@@ -20,6 +20,7 @@ from scipy.sparse import coo_array, csr_array
 from tidewolf import functions
 from tidewolf.core.arrays import is_array, like, to_numpy
 from tidewolf.core.batch import Batch
+from tidewolf.core.checkpoint import packed, unpacked
 from tidewolf.core.errors import (
     InvalidInput,
     LawBroken,
@@ -51,6 +52,7 @@ from tidewolf.functions import (
     Sum,
     Unlimited,
 )
+from tidewolf.functions.saving import can_be_saved, restored, saved_fields, saved_name
 from tidewolf.testing.functions import FUNCTION_LAWS, check_function
 
 EXAMPLES = [f for kind in functions.every() for f in kind.examples()]
@@ -269,6 +271,30 @@ def test_wealth_that_is_lost_has_no_logarithm() -> None:
         ):
             ask(np.array([0.5, 0.5]))
     assert f[:0].values(np.array([0.5, 0.5])).shape == (0,)
+
+
+def test_declared_exp_concavity_is_tried_where_it_is_said_to_hold() -> None:
+    """On errors up to 1 a square has 1, two of them 1/2: what is declared beyond that is caught."""
+    corners = [np.zeros((1, 2)), np.ones((1, 2)), np.array([[1.0, 0.0]])]
+    two = Squared([[0.0, 1.0]], [[0, 1]], (1, 2))
+    for f, alpha in ((two, 0.5), (Squared([[0.0]], [[1]], (1, 2)), 1.0)):
+        check_function(replace(f, exp_concavity=alpha), points=corners)
+        with pytest.raises(LawBroken, match="with exp_concavity"):
+            check_function(replace(f, exp_concavity=3.0 * alpha), points=corners)
+    bowl = Quadratic.one([[2.0]], [0.0])  # x^2: alpha (2 x)^2 <= 2
+    check_function(replace(bowl, exp_concavity=0.5), points=[[-1.0], [1.0], [0.5]])
+    with pytest.raises(LawBroken, match="with exp_concavity"):
+        check_function(replace(bowl, exp_concavity=1.5), points=[[-1.0], [1.0], [0.8]])
+    assert (bowl.exp_concavity, two.exp_concavity, Linear([[1.0]]).exp_concavity) == (None,) * 3
+
+
+def test_a_chain_is_as_exp_concave_as_its_least_part() -> None:
+    wealth, bowl = LogWealth([[1.0]]), Quadratic([[1.0]], [[0.0]], exp_concavity=0.25)
+    assert Chain((wealth, bowl)).exp_concavity == 0.25
+    assert Chain((wealth, bowl, Linear([[1.0]]))).exp_concavity is None
+    assert Chain((wealth, Linear([[1.0]])[:0])).exp_concavity == 1.0
+    assert bowl[:0].exp_concavity == 0.25
+    assert Sum(wealth, bowl).exp_concavity is None
 
 
 def test_ties_go_to_the_first_piece_whatever_the_number_of_rounds() -> None:
@@ -980,3 +1006,24 @@ def test_what_numbers_describe_can_be_written_in_a_file(f: Batch) -> None:
     written = {name: np.asarray(part).tolist() for name, part in f.fields().items()}
     read = {name: known[name].check.read(value) for name, value in written.items()}
     assert constructor_of(type(f))(**read) == f
+
+
+# ------------------------------------------------------------------------------------------- states
+
+
+@each_example
+def test_functions_made_of_arrays_are_saved_in_states(f: Batch) -> None:
+    if isinstance(f, Custom):
+        assert not can_be_saved(f)
+        return
+    for batch in (f, Sum(f, f, weights=[1.0, 2.0]), Max(Chain((f,)), f)):
+        assert can_be_saved(batch)
+        assert not can_be_saved(Max(Custom.examples()[0][:1], Linear([[1.0, 1.0, 1.0]])))
+        data = packed((saved_name(batch), saved_fields(batch)))
+        assert restored(*unpacked(data, np.zeros(0))) == batch
+
+
+def test_a_hand_made_function_in_a_state_is_refused() -> None:
+    for name, saved in (("Custom", ()), ("Lineal", ()), ("Linear", (np.ones((1, 1)), 3))):
+        with pytest.raises(ValueError, match=r"none of the functions|zip"):
+            restored(name, saved)

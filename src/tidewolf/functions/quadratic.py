@@ -14,6 +14,7 @@ import numpy as np
 
 from tidewolf.core.arrays import as_number, eps_of, like, namespace, to_numpy
 from tidewolf.core.errors import InvalidInput, NotConvex, WrongShape
+from tidewolf.core.settings import Number
 from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.functions.base import ArrayBatch, PerRound, Uncopied, one_round, row_norms
 
@@ -32,6 +33,9 @@ class Quadratic(ArrayBatch):
         The linear parts, of shape (rounds, n).
     r : array, optional
         The constants, one a round. None: zeros.
+    exp_concavity : float, optional
+        A number alpha for which exp(-alpha f) is concave on the set of decisions. None: none is
+        declared.
 
     Examples
     --------
@@ -49,6 +53,14 @@ class Quadratic(ArrayBatch):
     ]
     q: Annotated[Array, PerRound("The linear parts, of shape (rounds, n).")]
     r: Annotated[Array, PerRound("The constants, one a round. None: zeros.", axes=1)] = None
+    exp_concavity: Annotated[
+        float | None,
+        Number(
+            "A number alpha for which exp(-alpha f) is concave on the set of decisions. None: none "
+            "is declared.",
+            above=0.0,
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -15,6 +15,7 @@ import numpy as np
 
 from tidewolf.core.arrays import like, namespace, to_numpy
 from tidewolf.core.errors import NotSupported
+from tidewolf.core.settings import Number
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.base import row_norms
 from tidewolf.functions.entries import (
@@ -46,6 +47,9 @@ class Squared(EntryBatch):
         has fewer entries than others.
     sides : tuple of int
         The shape of a point, such as (users, items).
+    exp_concavity : float, optional
+        A number alpha for which exp(-alpha f) is concave on the set of decisions: 1/E where the
+        squared errors of a round sum to at most E there. None: none is declared.
 
     Examples
     --------
@@ -66,6 +70,14 @@ class Squared(EntryBatch):
         ),
     ]
     sides: Annotated[Shape, PointShape("The shape of a point, such as (users, items).")]
+    exp_concavity: Annotated[
+        float | None,
+        Number(
+            "A number alpha for which exp(-alpha f) is concave on the set of decisions: 1/E where "
+            "the squared errors of a round sum to at most E there. None: none is declared.",
+            above=0.0,
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -13,6 +13,11 @@ No such point. Weights w >= 0 that sum to 1 with min_{x in K} sum_i w_i (<a_i, x
 call of the oracle too: at every x in K the rounds of these rows average above 0, so one of them is
 breached.
 
+Losses that are maxima of affine pieces, such as the fullest link, make it a linear program too,
+over a set with a linear description (piecewise_task.py, epigraph.py, piece_bundle.py).
+
+A policy {x_t = sum_j phi_tj W_j} of a context is a point W of K x .. x K (policy.py).
+
 Curved losses or constraints: the same from the Lagrangian at a point, less its Frank-Wolfe gap
 (curved_task.py, newton.py); squared errors on entries within bounds, over a set with an exact
 projection, have a method of their own to find it (admm.py). Squared errors that are constraints
@@ -38,15 +43,22 @@ from tidewolf.functions.range import Range
 from tidewolf.functions.squared import Squared
 from tidewolf.hindsight.admm import AlternatingDirections
 from tidewolf.hindsight.bracket import LevelBundle
-from tidewolf.hindsight.curved_task import CurvedTask
+from tidewolf.hindsight.curved_task import CurvedTask, require_known
+from tidewolf.hindsight.epigraph import EpigraphProgramming
 from tidewolf.hindsight.linear_task import LinearTask
 from tidewolf.hindsight.lp import LinearProgramming
 from tidewolf.hindsight.newton import NewtonSteps
+from tidewolf.hindsight.piece_bundle import PieceBundle
+from tidewolf.hindsight.piecewise_task import PiecewiseTask
+from tidewolf.hindsight.policy import HasFeatures, policy_problem
 from tidewolf.hindsight.sdp import SemidefiniteProgramming
 from tidewolf.hindsight.task import HindsightTask, Method, Solution, require_rounds
+from tidewolf.sets.base import Polyhedral
 
 METHODS: tuple[Method, ...] = (
     LinearProgramming(),
+    PieceBundle(),
+    EpigraphProgramming(),
     AlternatingDirections(),
     SemidefiniteProgramming(),
     LevelBundle(),
@@ -100,12 +112,13 @@ class Infeasibility(Value):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparator(Value):
-    """What is known of the best fixed point: lower <= its total loss <= upper.
+    """What is known of the best fixed point, or policy: lower <= its total loss <= upper.
 
     Parameters
     ----------
     point : array or None
-        A point of K that keeps every constraint, in float64; None where none was found.
+        A point of K that keeps every constraint, in float64; None where none was found. With a
+        context a point for each cell, (cells, *shape), whose mixes keep it.
     lower : float
         Proved by the set's oracle, and as sure as that is of its error; infinite where no point is
         feasible.
@@ -137,9 +150,14 @@ class Comparator(Value):
 
 
 def best_in_hindsight(
-    K: HasLMO, stream: Stream, start: int | None = None, stop: int | None = None
+    K: HasLMO,
+    stream: Stream,
+    start: int | None = None,
+    stop: int | None = None,
+    context: HasFeatures | None = None,
 ) -> Comparator:
-    """The best fixed point over some rounds of a stream, among those that keep every constraint.
+    """The best fixed point over some rounds of a stream, or the best policy of a context, among
+    those that keep every constraint.
 
     Parameters
     ----------
@@ -151,6 +169,9 @@ def best_in_hindsight(
         The first round that counts, from 0; None: the first of the stream.
     stop : int, default None
         The round after the last that counts; None: to the end.
+    context : Context, default None
+        Such as context.Season(96): in place of one point one for each of its cells, mixed by the
+        features of the round; `point` then has shape (cells, *shape of a point). None: one point.
 
     Returns
     -------
@@ -163,7 +184,8 @@ def best_in_hindsight(
     NotSupported
         Where no exact method is known: Custom functions, or slopes of extreme sizes.
     InvalidInput
-        Where there is no round between `start` and `stop`.
+        Where there is no round between `start` and `stop`, or one of which the context knows
+        nothing.
     WrongShape
         Where the stream's functions take points of another shape than the set has.
 
@@ -175,6 +197,12 @@ def best_in_hindsight(
     >>> best = tw.best_in_hindsight(K, stream)
     >>> best.point, round(best.upper, 6)
     (array([0.75, 0.25]), 5.0)
+    >>> losses = tw.functions.Linear([[1.0, 2.0], [2.0, 1.0]] * 2)
+    >>> by_turns = tw.context.Season(period=2, cells=2)
+    >>> best = tw.best_in_hindsight(K, tw.Stream(losses), context=by_turns)
+    >>> best.point, round(best.upper, 6)
+    (array([[1., 0.],
+           [0., 1.]]), 4.0)
     """
     if not isinstance(stream, Stream):
         raise WrongType(
@@ -184,9 +212,24 @@ def best_in_hindsight(
     part = stream[start:stop]
     first = slice(start, stop).indices(len(stream))[0]
     require_rounds(K, part)
+    require_known(part)
+    if context is None:
+        return _best(K, part, first)
+    problem = policy_problem(K, part, stream, first, context)
+    known = _best(problem.K, problem.stream, first)
+    if known.point is None:
+        return known
+    return replace(known, point=frozen(problem.policy(known.point)))
+
+
+def _best(K: HasLMO, part: Stream, first: int) -> Comparator:
+    """The best point over these rounds, of which the first is that of the stream."""
     linear = isinstance(part.losses, LinearTotal)
     if linear and isinstance(part.constraints, PiecewiseLinear):
         return _solved(LinearTask.of(K, part), first)
+    pieces = isinstance(part.losses, PiecewiseLinear)
+    if pieces and isinstance(part.constraints, PiecewiseLinear) and isinstance(K, Polyhedral):
+        return _solved(PiecewiseTask.of(K, part), first)
     if linear and isinstance(part.constraints, Squared) and (part.constraints.places >= 0).any():
         return _squares(K, part, part.constraints, first)
     return _solved(CurvedTask.of(K, part), first)

@@ -48,15 +48,7 @@ class CurvedTask(HindsightTask):
 
     @classmethod
     def of(cls, K: HasLMO, part: Stream) -> CurvedTask:
-        """The task of a set and some rounds; refused, naming them, where functions are not known
-        beyond their values.
-        """
-        for batch in (part.losses, part.constraints):
-            if any(isinstance(one, Custom) for one in leaves(batch)):
-                raise NotSupported(
-                    "The best point in hindsight is not known for Custom functions: nothing tells "
-                    "whether they are smooth."
-                )
+        """The task of a set and some rounds."""
         limits = part.constraints
         pieces = limits.halfspaces() if isinstance(limits, PiecewiseLinear) else None
         rounds = np.arange(len(part)) if pieces is None else pieces.rounds
@@ -137,6 +129,16 @@ class CurvedTask(HindsightTask):
     def _weighted(self, batch: Batch, x: Floats, weights: Floats) -> Floats:
         point = self.unflattened(x)
         return flattened(batch.subgradient(point, like(weights, point)))
+
+
+def require_known(part: Stream) -> None:
+    """Refuse, naming them, functions that are not known beyond their values."""
+    for batch in (part.losses, part.constraints):
+        if any(isinstance(one, Custom) for one in leaves(batch)):
+            raise NotSupported(
+                "The best point in hindsight is not known for Custom functions: nothing tells "
+                "whether they are smooth."
+            )
 
 
 def _require_moderate(task: CurvedTask) -> None:

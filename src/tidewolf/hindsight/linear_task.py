@@ -21,8 +21,8 @@ import numpy as np
 from tidewolf.core.arrays import eps_of, to_numpy
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.types import Array, Floats, Int64s
-from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.hindsight.task import (
     HindsightTask,
     positive,
@@ -59,19 +59,25 @@ class LinearTask(HindsightTask):
         assert isinstance(part.constraints, PiecewiseLinear)
         with np.errstate(over="ignore", invalid="ignore"):  # refused next
             c, constant = part.losses.total()
-        A, b, rounds = part.constraints.halfspaces()
+        unbounded = 0.0 if np.isfinite(constant) else np.inf
+        require_moderate("losses", np.append(np.abs(c).max(), unbounded))
+        task = cls.of_rows(K, part.constraints, part.constraints.halfspaces(), "constraints")
+        return replace(task, c=c.reshape(-1), constant=constant)
+
+    @classmethod
+    def of_rows(cls, K: HasLMO, constraints: Batch, rows: Halfspaces, what: str) -> LinearTask:
+        """The task of some half-spaces, at no cost; `what` they are, for sentences."""
+        A, b, rounds = rows
         A = A.astype(np.float64, copy=False)
         if isinstance(A, np.ndarray):
             largest, squares = np.abs(A).max(axis=1), np.einsum("ij,ij->i", A, A)
         else:
             largest = abs(A).max(axis=1).toarray().reshape(-1)
             squares = A.multiply(A).sum(axis=1)
-        unbounded = 0.0 if np.isfinite(constant) else np.inf
-        require_moderate("losses", np.append(np.abs(c).max(), unbounded))
-        require_moderate("constraints", largest)
+        require_moderate(what, largest)
         norms = positive(np.sqrt(np.asarray(squares).reshape(-1)))
         return cls(
-            with_exact_oracle(K), part.constraints, c.reshape(-1), constant, A, b, rounds, norms
+            with_exact_oracle(K), constraints, np.zeros(A.shape[1]), 0.0, A, b, rounds, norms
         )
 
     def total(self, x: Floats) -> float:

@@ -47,12 +47,12 @@ def solve_lp(task: LinearTask, u_of: LinearDescription) -> Solution | None:
 
     Rows, costs and u are scaled to size 1 for it.
     """
-    A, b = _lifted(u_of, task.A, task.b)
+    A, b = lifted_rows(u_of, task.A, task.b)
     sizes = power_of_two(abs(A).max(axis=1).toarray().reshape(-1))
     costs = _costs(u_of, task.c)
-    cost, unit = float(power_of_two(np.abs(costs).max())), _unit(u_of)
-    found = _linprog(
-        costs / cost, _in_units(u_of, unit), A.multiply(1 / sizes[:, None]), b / sizes / unit
+    cost, unit = float(power_of_two(np.abs(costs).max())), description_unit(u_of)
+    found = run_linprog(
+        costs / cost, in_units(u_of, unit), A.multiply(1 / sizes[:, None]), b / sizes / unit
     )
     if found is None:
         return None
@@ -65,15 +65,17 @@ def breached_weights(task: LinearTask, u_of: LinearDescription) -> Floats | None
     """The multipliers of the second program; None where the solver found none."""
     from scipy.sparse import csr_array, hstack
 
-    A, b = _lifted(u_of, task.A, task.b)
-    size, unit = float(power_of_two(abs(A).max())), _unit(u_of)
+    A, b = lifted_rows(u_of, task.A, task.b)
+    size, unit = float(power_of_two(abs(A).max())), description_unit(u_of)
     cost = np.append(np.zeros(A.shape[1]), 1.0)
     rows = hstack([A / size, csr_array(-np.ones((len(b), 1)))])
-    found = _linprog(cost, _with_one_more(_in_units(u_of, unit)), rows, b / size / unit)
+    found = run_linprog(cost, with_free_variables(in_units(u_of, unit), 1), rows, b / size / unit)
     return None if found is None else found[1]
 
 
-def _linprog(cost: Floats, K: LinearDescription, A: Any, b: Floats) -> tuple[Floats, Floats] | None:
+def run_linprog(
+    cost: Floats, K: LinearDescription, A: Any, b: Floats, method: str = "highs"
+) -> tuple[Floats, Floats] | None:
     """A minimiser u of <cost, u> over A u <= b within a description, and the multipliers of
     A u <= b; None where none was found.
     """
@@ -87,7 +89,7 @@ def _linprog(cost: Floats, K: LinearDescription, A: Any, b: Floats) -> tuple[Flo
         K.A_eq,
         K.b_eq,
         bounds=np.column_stack([K.lower, K.upper]),
-        method="highs",
+        method=method,
         options={
             "primal_feasibility_tolerance": SOLVER_TOLERANCE,
             "dual_feasibility_tolerance": SOLVER_TOLERANCE,
@@ -100,13 +102,13 @@ def _linprog(cost: Floats, K: LinearDescription, A: Any, b: Floats) -> tuple[Flo
     )
 
 
-def _unit(K: LinearDescription) -> float:
+def description_unit(K: LinearDescription) -> float:
     """The size of the u of a description."""
     bounds = np.abs(np.concatenate([K.lower, K.upper]))
     return float(positive(np.max(bounds, where=np.isfinite(bounds), initial=0.0)))
 
 
-def _in_units(K: LinearDescription, unit: float) -> LinearDescription:
+def in_units(K: LinearDescription, unit: float) -> LinearDescription:
     """A description of u/unit."""
 
     def scaled(b: Floats | None) -> Floats | None:
@@ -117,7 +119,7 @@ def _in_units(K: LinearDescription, unit: float) -> LinearDescription:
     )
 
 
-def _lifted(K: LinearDescription, A: Any, b: Floats) -> tuple[Any, Floats]:
+def lifted_rows(K: LinearDescription, A: Any, b: Floats) -> tuple[Any, Floats]:
     """A x <= b as inequalities in the u of a description."""
     from scipy.sparse import csr_array
 
@@ -130,16 +132,16 @@ def _costs(K: LinearDescription, c: Floats) -> Floats:
     return c if K.lift is None else K.lift.T @ c
 
 
-def _with_one_more(K: LinearDescription) -> LinearDescription:
-    """A description with one more, free variable."""
+def with_free_variables(K: LinearDescription, count: int) -> LinearDescription:
+    """A description with so many more, free variables."""
     from scipy.sparse import csr_array, hstack
 
     def wider(A: Any) -> Any:
-        return None if A is None else hstack([csr_array(A), csr_array((A.shape[0], 1))])
+        return None if A is None else hstack([csr_array(A), csr_array((A.shape[0], count))])
 
     return K._replace(
-        lower=np.append(K.lower, -np.inf),
-        upper=np.append(K.upper, np.inf),
+        lower=np.append(K.lower, np.full(count, -np.inf)),
+        upper=np.append(K.upper, np.full(count, np.inf)),
         A_eq=wider(K.A_eq),
         A_ub=wider(K.A_ub),
     )

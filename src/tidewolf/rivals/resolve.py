@@ -159,4 +159,4 @@ class Resolve(Learner[State]):
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[Learner[Any]]:
-        return (cls(K), cls(K, horizon=horizon, headroom=2.0))
+        return (cls(K), cls(K, horizon=horizon, headroom=2.0), cls(K, columns=True))

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf import functions
 from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Batch
 from tidewolf.core.checkpoint import Stored
@@ -21,6 +20,7 @@ from tidewolf.core.types import Array
 from tidewolf.core.values import same
 from tidewolf.functions.base import ArrayBatch
 from tidewolf.functions.chain import Chain, chained, mapped
+from tidewolf.functions.saving import can_be_saved, restored, saved_fields, saved_name
 
 
 class SeenRound(NamedTuple):
@@ -102,7 +102,7 @@ def _copied(batch: Batch, last: Batch | None) -> Batch:
 
 
 def _own(array: Array) -> Array:
-    return array.copy() if is_sparse(array) else frozen(array + 0.0)
+    return array.copy() if is_sparse(array) else frozen(array + 0)  # places stay whole numbers
 
 
 def _parts(batches: list[Batch]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
@@ -111,21 +111,20 @@ def _parts(batches: list[Batch]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
         return ()
     whole = chained(batches)
     pieces = whole.parts if isinstance(whole, Chain) else (whole,)
-    return tuple((_kind(piece), tuple(piece.fields().values())) for piece in pieces)
+    for piece in pieces:
+        _require_savable(piece)
+    return tuple((saved_name(piece), saved_fields(piece)) for piece in pieces)
 
 
 def _rounds(parts: tuple[tuple[str, tuple[Any, ...]], ...]) -> list[Batch]:
-    kinds = {kind.__name__: kind for kind in functions.every() if kind is not functions.Custom}
-    batches = [kinds[name](*arrays) for name, arrays in parts]
+    batches = [restored(name, arrays) for name, arrays in parts]
     return [batch[t : t + 1] for batch in batches for t in range(len(batch))]
 
 
-def _kind(batch: Batch) -> str:
-    """The name of a built-in kind made of arrays alone."""
-    if type(batch) not in functions.every() or isinstance(batch, functions.Custom):
+def _require_savable(batch: Batch) -> None:
+    if not can_be_saved(batch):
         raise NotSupported(
             f"Advice that re-solves remembers {type(batch).__name__} functions, which cannot be "
             "saved: only the functions of tidewolf.functions that are made of arrays can. Use one "
             "of those."
         )
-    return type(batch).__name__

@@ -39,7 +39,7 @@ from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Vertex
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
-from tidewolf.functions.chain import chained
+from tidewolf.functions.chain import Chain, chained
 from tidewolf.hindsight.best_point import (
     COLD,
     Bases,
@@ -341,6 +341,7 @@ class Resolve(Adviser):
 
 def loss_of_program(loss: Batch, x: Array) -> Batch:
     """A round's loss, or its linearisation at x where it makes no linear program."""
+    loss = _part(loss)
     if isinstance(loss, LinearTotal | PiecewiseLinear):
         return loss
     return _linearised(loss, x)
@@ -348,7 +349,15 @@ def loss_of_program(loss: Batch, x: Array) -> Batch:
 
 def limit_of_program(limit: Batch, x: Array) -> Batch:
     """A round's limit, or its linearisation at x where it is not made of half-spaces."""
+    limit = _part(limit)
     return limit if isinstance(limit, PiecewiseLinear) else _linearised(limit, x)
+
+
+def _part(one: Batch) -> Batch:
+    """The round of a chain as the kind it is."""
+    while isinstance(one, Chain) and len(one.parts) == 1:
+        (one,) = one.parts
+    return one
 
 
 def _linearised(f: Batch, x: Array) -> Batch:

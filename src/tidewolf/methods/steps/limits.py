@@ -7,19 +7,15 @@ what was seen.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any, ClassVar, final
 
-from tidewolf import functions
 from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Batch
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import NotSupported
 from tidewolf.core.types import Array
 from tidewolf.functions.chain import Chain, chained, mapped
-from tidewolf.functions.combined import Combined
-
-_OF_PARTS = (Chain, Combined)
+from tidewolf.functions.saving import can_be_saved, restored, saved_fields, saved_name
 
 
 @final
@@ -51,14 +47,16 @@ class Limits(Stored):
             return {"kinds": (), "arrays": ()}
         whole = self.whole()
         pieces = whole.parts if isinstance(whole, Chain) else (whole,)
+        for piece in pieces:
+            _require_savable(piece)
         return {
-            "kinds": tuple(map(_kind, pieces)),
-            "arrays": tuple(map(_arrays, pieces)),
+            "kinds": tuple(map(saved_name, pieces)),
+            "arrays": tuple(map(saved_fields, pieces)),
         }
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Limits:
-        return cls(tuple(map(_restored, parts["kinds"], parts["arrays"])))
+        return cls(tuple(map(restored, parts["kinds"], parts["arrays"])))
 
     def require_of(self, K: Any) -> None:
         for piece in self.pieces:
@@ -73,33 +71,10 @@ def _own(array: Array) -> Array:
     return frozen(array + 0.0)
 
 
-def _arrays(batch: Batch) -> tuple[Any, ...]:
-    """The fields of a batch; those of parts as pairs of a kind and its fields."""
-    if isinstance(batch, _OF_PARTS):
-        pairs = tuple((_kind(part), _arrays(part)) for part in batch.parts)
-        return tuple({**batch.fields(), "parts": pairs}.values())
-    return tuple(batch.fields().values())
-
-
-def _restored(name: str, arrays: tuple[Any, ...]) -> Batch:
-    kinds: dict[str, Any] = {kind.__name__: kind for kind in functions.every()}
-    kind = kinds[name]
-    if kind is functions.Custom:
-        raise ValueError(f"a {name} is none of the functions that were saved")
-    named = dict(zip((field.name for field in fields(kind)), arrays, strict=True))
-    if issubclass(kind, _OF_PARTS):
-        named["parts"] = tuple(_restored(*pair) for pair in named["parts"])
-    restored: Batch = kind(**named)
-    return restored
-
-
-def _kind(batch: Batch) -> str:
-    """The name of a built-in kind made of arrays alone."""
-    kind = type(batch).written_as()
-    if kind not in functions.every() or isinstance(batch, functions.Custom):
+def _require_savable(batch: Batch) -> None:
+    if not can_be_saved(batch):
         raise NotSupported(
             f"A block that is still open holds {type(batch).__name__} constraints, which cannot be "
             "saved: only the functions of tidewolf.functions that are made of arrays can. Save at "
             "the end of a block, or use one of those."
         )
-    return kind.__name__

@@ -1,0 +1,726 @@
+"""Advice: proposals are members, best for the data they are made of, and never of the round itself.
+
+The naive twin of re-solving is a program in the weights of all vertices of a small polytope, by
+SciPy, without scaling, warm starts or headroom of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import tidewolf as tw
+from polytopes import vertices_of
+from tidewolf.core.batch import Batch
+from tidewolf.core.errors import (
+    InvalidInput,
+    NotFinite,
+    NotSupported,
+    WrongShape,
+    WrongType,
+)
+from tidewolf.core.feedback import FirstOrder, FullInformation
+from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
+from tidewolf.functions import (
+    Affine,
+    Capacity,
+    Chain,
+    Custom,
+    Linear,
+    MaxAffine,
+    MaxUtilization,
+    Quadratic,
+    Unlimited,
+)
+from tidewolf.hindsight.warm_model import Basis, Rows, WarmModel
+from tidewolf.methods.advice import solving
+from tidewolf.methods.advice.headroom import FORGETTING
+from tidewolf.rivals import Resolve as Rival
+from tidewolf.sets import (
+    Box,
+    CappedSimplex,
+    FlowPolytope,
+    L2Ball,
+    Polytope,
+    Simplex,
+    Spectraplex,
+    Translated,
+    VertexHull,
+)
+from tidewolf.sets.base import membership_tolerance
+from tidewolf.testing.learners import hostile_stream
+
+DIAMOND = FlowPolytope.examples()[0]
+HULL = VertexHull(np.random.default_rng(0).standard_normal((7, 3)))
+DESCRIBED = [
+    Simplex(4),
+    Box([-1.0, 0.0], [1.0, 3.0]),
+    CappedSimplex(5, 0.5),
+    DIAMOND,
+    HULL,
+    Translated(Simplex(3, total=2.0), np.array([1.0, 0.0, -5.0])),
+    Simplex(1),
+]
+CURVED = [L2Ball(3), Spectraplex(2)]
+seeds = st.integers(0, 2**32 - 1)
+
+
+def one(stream, t):
+    return FullInformation(stream.losses[t : t + 1], stream.constraints[t : t + 1])
+
+
+def played(adviser, K, stream, x=None, known=None, budget=1, vertices=()):
+    """What is proposed for every round, and the states; the first proposal is played."""
+    state, every = adviser.start(K), []
+    for t in range(len(stream)):
+        told = stream.known(t) if known is None else known(t)
+        found = adviser.propose(K, state, told, t, budget, vertices)
+        every.append(found)
+        play = found.points[0] if x is None and found.points[0] is not None else K.center
+        state = adviser.observe(K, found.state, one(stream, t), play)
+    return every
+
+
+def random_stream(K, rounds, seed, kind, room=0.3):
+    """Rounds whose limits some members keep, unless `room` is below 0."""
+    rng = np.random.default_rng(seed)
+    c, spread = K.center, room * K.radius
+    losses = Linear(rng.standard_normal((rounds, *K.shape)))
+    if kind == "capacity":
+        return tw.Stream(losses, Capacity(c + spread * rng.uniform(0.2, 1.0, (rounds, *K.shape))))
+    A = rng.standard_normal((rounds, 3, *K.shape))
+    at = (A * c).reshape(rounds, 3, -1).sum(axis=2)
+    limits = MaxAffine(A, at + spread * rng.uniform(0.2, 1.0, (rounds, 3)))
+    if kind == "maxima":
+        D = rng.standard_normal((rounds, 4, *K.shape))
+        return tw.Stream(MaxAffine(D, rng.standard_normal((rounds, 4))), limits)
+    return tw.Stream(losses, limits)
+
+
+def naive(K, losses, limits, room=0.0):
+    """The least worst breach beyond `room`, and the least loss at it, over all vertices."""
+    V = vertices_of(K)
+    m = len(V)
+    spaces, pieces = limits.halfspaces(), losses.epigraph()
+    flat = V.reshape(m, -1).T
+    A = (spaces.A @ flat).reshape(len(spaces.b), m)
+    b = spaces.b - room
+    D, rounds = (pieces.A @ flat).reshape(len(pieces.b), m), len(losses)
+    which = -np.eye(rounds)[pieces.rounds]
+    ones, free = np.append(np.ones(m), np.zeros(rounds))[None], [(None, None)] * rounds
+    A = np.hstack([A, np.zeros((len(b), rounds))])
+    breach = linprog(
+        np.append(np.zeros(m + rounds), 1.0),
+        np.hstack([A, -np.ones((len(b), 1))]),
+        b,
+        np.append(ones, [[0.0]], axis=1),
+        [1.0],
+        [(0, None)] * m + free + [(0, None)],
+    ).fun
+    best = linprog(
+        np.append(np.zeros(m), np.ones(rounds)),
+        np.vstack([A, np.hstack([D, which])]),
+        np.append(b + breach + 1e-9, pieces.b),
+        ones,
+        [1.0],
+        [(0, None)] * m + free,
+    ).fun
+    return breach, best
+
+
+def assert_best(K, x, losses, limits, room=0.0, tol=1e-6):
+    breach, best = naive(K, losses, limits, room)
+    spaces = limits.halfspaces()
+    mine = max(0.0, float((spaces.A @ x.reshape(-1) - spaces.b + room).max()))
+    assert mine == pytest.approx(breach, abs=tol)
+    assert float(losses.values(x).sum()) == pytest.approx(best, abs=tol)
+
+
+# --- what is proposed -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("K", DESCRIBED, ids=repr)
+@pytest.mark.parametrize("kind", ["capacity", "rows", "maxima"])
+@pytest.mark.parametrize("room", [-0.5, 0.3])
+def test_the_last_round_is_solved_as_all_vertices_say(K, kind, room):
+    stream = random_stream(K, 4, 1, kind, room)
+    for t, found in enumerate(played(tw.advice.Resolve(headroom=0), K, stream)):
+        (x,) = found.points
+        if t == 0:
+            assert x is None
+            continue
+        assert K.excess(x) <= membership_tolerance(x, K.radius)
+        assert found.solves in (1, 3)
+        assert_best(K, x, stream.losses[t - 1 : t], stream.constraints[t - 1 : t])
+
+
+@pytest.mark.parametrize("K", [*DESCRIBED[:5], *CURVED], ids=repr)
+@settings(max_examples=3)
+@given(seed=seeds)
+def test_every_proposal_is_a_member_whatever_the_functions(K, seed):
+    stream = hostile_stream(K, 10, seed)
+    for columns in (False, True):
+        for found in played(tw.advice.Resolve(columns=columns, window=2), K, stream):
+            for x in found.points:
+                if x is not None:
+                    assert K.excess(x) <= membership_tolerance(x, K.radius)
+                    assert not x.flags.writeable
+
+
+def test_what_makes_no_program_is_linearised_where_it_was_played():
+    K, x = Simplex(3), np.array([0.2, 0.3, 0.5])
+    rng = np.random.default_rng(3)
+    loss, limit = (Quadratic(np.eye(3), rng.standard_normal((1, 3))) for _ in range(2))
+    adviser = tw.advice.Resolve(headroom=0)
+    state = adviser.observe(K, adviser.start(K), FullInformation(loss, limit), x)
+    (z,) = adviser.propose(K, state, None, 1, 0, ()).points
+    c, a = loss.gradients(x), limit.gradients(x)
+    flat = FullInformation(Linear(c), Affine(a, a @ x - limit.values(x)))
+    assert_best(K, z, *flat)
+
+
+@pytest.mark.parametrize("K", [Simplex(4), DIAMOND], ids=repr)
+def test_a_window_counts_all_its_losses_and_limits(K):
+    for kind in ("rows", "capacity", "maxima"):
+        stream = random_stream(K, 8, 5, kind)
+        every = played(tw.advice.Resolve(headroom=0, window=3), K, stream)
+        for t in (2, 3, 7):
+            rounds = slice(max(0, t - 3), t)
+            assert_best(K, every[t].points[0], stream.losses[rounds], stream.constraints[rounds])
+
+
+def test_utilisations_and_streams_without_limits_make_programs():
+    K = tw.sets.SimplexProduct([2, 3])
+    rng = np.random.default_rng(0)
+    incidence, pairs = rng.integers(0, 2, (6, 5)).astype(float), [0, 0, 1, 1, 1]
+    losses = MaxUtilization(incidence, rng.uniform(1.0, 9.0, (5, 2)), np.arange(1.0, 7.0), pairs)
+    stream = tw.Stream(losses)
+    for adviser in (tw.advice.Resolve(), tw.advice.Resolve(columns=True)):
+        every = played(adviser, K, stream)
+        assert isinstance(stream.constraints, Unlimited)
+        assert all(x is not None for x in every[-1].points)
+    f = stream.losses[3:4]
+    x = played(tw.advice.Resolve(), K, stream)[4].points[0]
+    rows = f.epigraph()
+    best = linprog(
+        np.append(np.zeros(5), 1.0),
+        np.hstack([rows.A.toarray(), -np.ones((len(rows.b), 1))]),
+        rows.b,
+        [[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 1, 0]],
+        [1, 1],
+        [(0, None)] * 5 + [(None, None)],
+    )
+    assert float(f.values(x)[0]) == pytest.approx(best.fun, abs=1e-9)
+
+
+def test_a_program_that_is_not_solved_is_no_advice(monkeypatch):
+    stream = random_stream(DIAMOND, 4, 0, "capacity")
+    every = played(tw.advice.Resolve(), DIAMOND, stream)
+    monkeypatch.setattr(WarmModel, "__call__", lambda model, *question: None)
+    for columns in (False, True):
+        adviser = tw.advice.Resolve(columns=columns)
+        state = adviser.observe(DIAMOND, adviser.start(DIAMOND), one(stream, 2), DIAMOND.center)
+        found = adviser.propose(DIAMOND, state, None, 3, 1, ())
+        assert found.points == (None,) * 4
+        assert found.solves == 0
+    rival = Rival(DIAMOND)
+    np.testing.assert_array_equal(rival.update(rival.start(), one(stream, 0)).x, DIAMOND.center)
+    assert every[-1].points[0] is not None
+
+
+# --- headroom -------------------------------------------------------------------------------------
+
+
+def naive_drops(stream, points):
+    """The usual drop before each round, by the formula as it is written."""
+    m, n, usual = 0.0, 0, []
+    for t in range(len(stream)):
+        if t:
+            now, before = (stream.constraints[s : s + 1].pieces(points[t])[0] for s in (t, t - 1))
+            m = (1 - FORGETTING) * m + FORGETTING * np.maximum(now - before, 0.0) ** 2
+            n += 1
+        usual.append(np.sqrt(m / (1 - (1 - FORGETTING) ** n)) if n else 0.0)
+    return usual
+
+
+@pytest.mark.parametrize("K", [Simplex(4), DIAMOND, HULL], ids=repr)
+@pytest.mark.parametrize("kind", ["capacity", "rows"])
+def test_each_limit_is_kept_with_its_own_usual_drop_to_spare(K, kind):
+    stream, kappas = random_stream(K, 9, 2, kind, room=3.0), (0.0, 0.3, 1.0, 4.0)
+    every = played(tw.advice.Resolve(headroom=kappas), K, stream)
+    points = [K.center if f.points[0] is None else f.points[0] for f in every]
+    usual = naive_drops(stream, points)
+    for t in (2, 4, 8):
+        for kappa, x in zip(kappas, every[t].points, strict=True):
+            room = kappa * usual[t - 1]
+            assert_best(K, x, stream.losses[t - 1 : t], stream.constraints[t - 1 : t], room)
+    assert any((u > 0).any() for u in usual[1:])
+
+
+@settings(max_examples=20)
+@given(seed=seeds)
+def test_more_headroom_never_makes_the_loss_less_where_limits_can_be_kept(seed):
+    K, kappas = Simplex(5), (0.0, 0.5, 1.0, 2.0, 4.0)
+    rng = np.random.default_rng(seed)
+    caps = 0.6 + 0.01 * rng.standard_normal((5, 5))
+    stream = tw.Stream(Linear(rng.standard_normal((5, 5))), Capacity(caps))
+    found = played(tw.advice.Resolve(headroom=kappas), K, stream)[-1]
+    loss = [float(stream.losses[3:4].values(x)[0]) for x in found.points]
+    slack = [float(-stream.constraints[3:4].values(x)[0]) for x in found.points]
+    assert (np.diff(loss) >= -1e-9).all()
+    assert min(slack) >= -1e-9
+
+
+def test_the_first_drop_counts_in_full_and_other_limits_begin_anew():
+    K, adviser = Simplex(2), tw.advice.Resolve(headroom=1.0)
+    state = adviser.start(K)
+    loss, caps = Linear.one([1.0, 0.0]), ([0.9, 0.9], [0.9, 0.7], [0.9, 0.8])
+    for c in caps[:2]:
+        state = adviser.observe(K, state, FullInformation(loss, Capacity.one(c)), K.center)
+    np.testing.assert_allclose(state.drops.usual(), [0.0, 0.2])
+    (x,) = adviser.propose(K, state, None, 2, 0, ()).points
+    np.testing.assert_allclose(x, [0.5, 0.5], atol=1e-9)  # 0.7 - 0.2
+    state = adviser.observe(K, state, FullInformation(loss, Capacity.one(caps[2])), K.center)
+    np.testing.assert_allclose(state.drops.usual()[1] ** 2, 0.98 * 0.04 / (0.98 + 1.0))
+    other = FullInformation(loss, Affine.one([1.0, 0.0], 0.9))
+    state = adviser.observe(K, state, other, K.center)
+    assert state.drops.counted == 0
+    assert len(state.drops.usual()) == 0
+    assert adviser.propose(K, state, None, 4, 0, ()).points[0] is not None
+
+
+# --- which round ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", ["last", 1, 3, 5])
+@pytest.mark.parametrize("columns", [False, True])
+def test_advice_depends_on_no_round_that_was_not_shown(data, columns):
+    """Rounds from t on are others: what is proposed up to t stays the same, to the bit, and it is
+    the best point of the round that was asked for.
+    """
+    K = DIAMOND
+    stream, other = (random_stream(K, 12, seed, "capacity") for seed in (7, 8))
+    adviser = tw.advice.Resolve(data, columns=columns)
+    plain = played(adviser, K, stream)
+    back = 1 if data == "last" else data
+    for t in (0, 1, 4, 11):
+        mixed = tw.Stream(
+            Chain((stream.losses[:t], other.losses[t:])) if t else other.losses,
+            Chain((stream.constraints[:t], other.constraints[t:])) if t else other.constraints,
+        )
+        again = played(adviser, K, mixed)
+        for s in range(t + 1):
+            assert [None if x is None else x.tobytes() for x in again[s].points] == [
+                None if x is None else x.tobytes() for x in plain[s].points
+            ]
+        if t < back:
+            assert plain[t].points[0] is None
+        elif not columns:
+            s = t - back
+            assert_best(
+                K, plain[t].points[0], stream.losses[s : s + 1], stream.constraints[s : s + 1]
+            )
+    if t + 1 < len(stream):
+        assert again[t + 1].points[0].tobytes() != plain[t + 1].points[0].tobytes()
+
+
+def test_a_duration_follows_the_clock_and_lost_rounds_are_absent():
+    K, adviser = Simplex(3), tw.advice.Resolve("1d", headroom=0)
+    hours = np.array([0.0, 6.0, 12.0, 18.0, 24.0, 30.1, 42.0, 48.0, 54.0, 60.0, 66.0])
+    stream = random_stream(K, len(hours), 9, "rows")
+    timed = tw.Stream(stream.losses, stream.constraints, time=3600.0 * hours)
+    every = played(adviser, K, timed)
+    a_day_ago = {4: 0, 5: 1, 6: 3, 7: 4, 8: 5, 10: 6}  # 36 h were lost, and 60 h has nobody
+    for t, found in enumerate(every):
+        s = a_day_ago.get(t)
+        assert (found.points[0] is None) == (s is None)
+        if s is not None:
+            x = found.points[0]
+            assert_best(K, x, stream.losses[s : s + 1], stream.constraints[s : s + 1])
+    assert every[0].state.time == 0.0
+    assert adviser.waits
+    assert all(f.points == (None,) for f in played(adviser, K, stream))  # nobody knows the time
+
+
+def test_rounds_are_kept_as_long_as_they_are_needed():
+    K, stream = Simplex(3), random_stream(Simplex(3), 60, 9, "rows")
+    timed = tw.Stream(stream.losses, stream.constraints, time=3600.0 * np.arange(60))
+    for data, window, most in (("last", 1, 1), ("last", 4, 4), (7, 2, 8), ("10h", 1, 13)):
+        every = played(tw.advice.Resolve(data, headroom=0, window=window), K, timed)
+        kept = [len(found.state.recent) for found in every]
+        assert max(kept) <= most
+        assert every[-1].points[0] is not None
+
+
+def test_a_forecast_is_solved_and_without_one_there_is_no_advice():
+    K, adviser = DIAMOND, tw.advice.Resolve("forecast", headroom=0)
+    stream = random_stream(K, 5, 3, "capacity")
+    told = played(adviser, K, stream, known=lambda t: tw.Known(forecast=one(stream, t)))
+    for t in range(5):
+        s = slice(t, t + 1)
+        assert_best(K, told[t].points[0], stream.losses[s], stream.constraints[s])
+    assert played(adviser, K, stream)[3].points == (None,)
+    wrong = tw.Known(forecast=(Linear.one([1.0]), Capacity.one([1.0])))
+    with pytest.raises(WrongShape, match="take points of shape"):
+        adviser.propose(K, adviser.start(K), wrong, 0, 0, ())
+
+
+def test_arrays_that_are_filled_again_do_not_change_what_was_seen():
+    K, adviser = DIAMOND, tw.advice.Resolve(2)
+    stream = random_stream(K, 8, 4, "capacity")
+    state, c, cap = adviser.start(K), np.empty((1, 5)), np.empty((1, 5))
+    plain = played(adviser, K, stream, x="center")
+    for t in range(8):
+        found = adviser.propose(K, state, None, t, 1, ())
+        assert str(found.points) == str(plain[t].points)
+        c[:], cap[:] = stream.losses.C[t], stream.constraints.c[t]
+        seen = FullInformation(Linear(c), Capacity(cap))
+        state = adviser.observe(K, found.state, seen, K.center)
+
+
+# --- units, bits, solvers -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["capacity", "rows", "maxima"])
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize(("size", "f", "g"), [(2.0**20, 2.0**-30, 2.0**9), (1e-6, 1e7, 1e-5)])
+def test_units_of_points_losses_and_limits_do_not_matter(kind, columns, size, f, g):
+    points = np.random.default_rng(5).standard_normal((9, 3))
+    K, scaled = VertexHull(points), VertexHull(size * points)
+    stream = random_stream(K, 7, 6, kind, room=0.2)
+    losses, limits = stream.losses, stream.constraints
+    if kind == "capacity":
+        other = Capacity(size * limits.c)
+    else:
+        other = MaxAffine(g * limits.A, g * size * limits.b)
+    if kind == "maxima":
+        losses = MaxAffine(f * losses.A, f * size * losses.b)
+    else:
+        losses = Linear(f * losses.C)
+    plain = played(tw.advice.Resolve(columns=columns), K, stream)
+    again = played(tw.advice.Resolve(columns=columns), scaled, tw.Stream(losses, other))
+    for a, b in zip(plain, again, strict=True):
+        for x, y in zip(a.points, b.points, strict=True):
+            assert (x is None) == (y is None)
+            if x is not None:
+                np.testing.assert_allclose(y / size, x, atol=1e-6)
+
+
+LEARNERS = [
+    Rival(DIAMOND, headroom=2.0),
+    Rival(DIAMOND, columns=True, headroom=1.0),
+    Rival(DIAMOND, data=3),
+    Rival(DIAMOND, data="5s"),
+    Rival(HULL, headroom=1.0),
+    Rival(L2Ball(5), columns=True),
+]
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+@pytest.mark.parametrize("kind", ["capacity", "rows", "maxima"])
+def test_a_saved_run_goes_on_with_the_same_bits(learner, kind):
+    """A model that is set up anew answers as the one that was changed in place all the time."""
+    stream = random_stream(learner.K, 20, 2, kind, room=0.1)
+    whole = saved = learner.start()
+    for t in range(20):
+        known = tw.Known(time=float(t))
+        whole, saved = learner.informed(whole, known), learner.informed(saved, known)
+        assert learner.act(whole).tobytes() == learner.act(saved).tobytes()
+        whole = learner.update(whole, one(stream, t))
+        fresh = Rival(**learner.fields())
+        saved = fresh.update(fresh.load(learner.save(saved)), one(stream, t))
+    assert learner.save(whole) == learner.save(saved)
+    assert learner.solves(whole) == whole.solves >= 15 - 5 * learner._adviser.waits
+
+
+@pytest.mark.parametrize("columns", [False, True])
+def test_without_highspy_scipy_solves(monkeypatch, columns):
+    stream = random_stream(DIAMOND, 6, 3, "rows", room=0.1)
+    warm = played(tw.advice.Resolve(columns=columns), DIAMOND, stream)
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    cold = played(tw.advice.Resolve(columns=columns), DIAMOND, stream)
+    for t in range(1, 6):
+        f, g = stream.losses[t - 1 : t], stream.constraints[t - 1 : t]
+        for x, y in zip(warm[t].points, cold[t].points, strict=True):
+            assert float(f.values(x)[0]) == pytest.approx(float(f.values(y)[0]), abs=1e-7)
+            assert float(g.values(x)[0]) == pytest.approx(float(g.values(y)[0]), abs=1e-7)
+
+
+def test_a_solver_that_loses_its_way_is_replaced(monkeypatch):
+    stream = random_stream(DIAMOND, 4, 3, "rows", room=0.1)
+    warm = played(tw.advice.Resolve(), DIAMOND, stream)
+    monkeypatch.setattr(WarmModel, "_optimal", None)
+    for a, b in zip(warm, played(tw.advice.Resolve(), DIAMOND, stream), strict=True):
+        for x, y in zip(a.points, b.points, strict=True):
+            assert x is y is None or np.allclose(x, y, atol=1e-7)
+
+
+@pytest.mark.parametrize("size", [1e-9, 1e9])
+def test_a_set_may_write_its_rows_in_any_units(size):
+    A, b = np.array([[1.0, 2.0, 0.5], [1.0, -1.0, 3.0]]), np.array([1.0, 2.0])
+    sizes, limits = np.array([size, 1.0]), Capacity.one([0.2, 0.9, 0.9])
+    seen = FullInformation(Linear.one([-1.0, -1.5, -1.0]), limits)
+    points = []
+    for K in (
+        Polytope(A, b, bounds=(0.0, 1.0)),
+        Polytope(sizes[:, None] * A, sizes * b, bounds=(0.0, 1.0)),
+    ):
+        adviser = tw.advice.Resolve(headroom=0)
+        state = adviser.observe(K, adviser.start(K), seen, K.center)
+        points.append(adviser.propose(K, state, None, 1, 0, ()).points[0])
+    np.testing.assert_allclose(points[1], points[0], atol=1e-7)
+
+
+def test_a_model_answers_by_question_and_basis_alone():
+    from scipy.sparse import csr_array
+
+    pytest.importorskip("highspy")
+    rng = np.random.default_rng(0)
+    F, none, high = csr_array(rng.uniform(0.5, 1.0, (3, 6))), np.zeros(6), np.ones(3)
+    model, basis, upper = WarmModel(F, high, high), None, np.ones(6)
+    for t in range(40):
+        A = csr_array(rng.standard_normal((2 + t % 3, 6)))
+        rows = None if t % 5 == 4 else Rows(A, rng.uniform(0.0, 1.0, A.shape[0]))
+        question = (rng.standard_normal(6), none, upper, rows, basis)
+        kept = None if basis is None else Basis.restored(basis.parts())
+        found = model(*question)
+        alone = WarmModel(F, high, high)(*question[:4], kept)
+        assert (found is None) == (alone is None)
+        if found is not None:
+            assert found.v.tobytes() == alone.v.tobytes()
+            assert found.multipliers.tobytes() == alone.multipliers.tobytes()
+            assert (found.basis.statuses == alone.basis.statuses).all()
+            assert (found.multipliers <= 1e-9).all()
+            basis = found.basis
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"columns": 1, "statuses": np.array([9], dtype=np.int8)},
+        {"columns": 3, "statuses": np.zeros(2, dtype=np.int8)},
+        {"columns": 1, "statuses": np.zeros(2)},
+        {"columns": None, "statuses": np.zeros(2, dtype=np.int8)},
+    ],
+)
+def test_a_basis_that_is_none_is_refused(parts):
+    with pytest.raises(ValueError, match="a basis has a status from 0 to 4"):
+        Basis.restored(parts)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OwnLimit(Batch, PiecewiseLinear):
+    """x_1 <= 1/2, by somebody else."""
+
+    shape = (2,)
+
+    def __len__(self):
+        return 1
+
+    def view(self, rounds):
+        return self
+
+    def values(self, x):
+        return x[:1] - 0.5
+
+    def subgradient(self, x, weights):
+        return weights * np.array([1.0, 0.0])
+
+    def halfspaces(self):
+        return Halfspaces(np.array([[1.0, 0.0]]), np.array([0.5]), np.zeros(1, dtype=np.int64))
+
+    @classmethod
+    def examples(cls):
+        return (cls(),)
+
+
+def test_functions_of_python_cannot_be_saved_and_say_so():
+    K, learner = Simplex(2), tw.Ensemble(Simplex(2), advice=[tw.advice.Resolve()])
+    curved = Custom(lambda t, x: x @ x, lambda t, x: 2 * x, (2,), rounds=1)
+
+    state = learner.update(learner.start(), FullInformation(curved, Unlimited.one(2)))
+    assert learner.save(state)  # linearised: numbers alone
+    adviser = tw.advice.Resolve()
+    own = OwnLimit()
+    seen = FullInformation(Linear.one([1.0, 0.0]), own)
+    kept = adviser.observe(K, adviser.start(K), seen, K.center)
+    with pytest.raises(NotSupported, match=r"remembers OwnLimit functions, which cannot be saved"):
+        kept.recent.parts()
+
+
+# --- column generation ----------------------------------------------------------------------------
+
+
+class Counted:
+    """How often an oracle was asked."""
+
+    def __init__(self, monkeypatch, kind):
+        self.calls = 0
+        answer = kind.answer
+
+        def counted(K, direction, warm=None):
+            self.calls += 1
+            return answer(K, direction, warm)
+
+        monkeypatch.setattr(kind, "answer", counted)
+
+
+@pytest.mark.parametrize("budget", [0, 1, 5])
+def test_a_round_takes_one_call_at_most_and_none_without_a_budget(monkeypatch, budget):
+    K, asked = DIAMOND, Counted(monkeypatch, FlowPolytope)
+    stream = random_stream(K, 30, 3, "rows", room=-0.1)
+    calls = [f.calls for f in played(tw.advice.Resolve(columns=True), K, stream, budget=budget)]
+    assert max(calls) == min(1, budget)
+    assert sum(calls) == asked.calls
+
+
+@pytest.mark.parametrize("K", [DIAMOND, CappedSimplex(5, 0.5), HULL], ids=repr)
+@pytest.mark.parametrize("kind", ["capacity", "rows", "maxima"])
+@pytest.mark.parametrize("room", [-0.5, 0.2])
+def test_columns_reach_the_program_itself_where_rounds_repeat(K, kind, room):
+    first = random_stream(K, 1, 11, kind, room)
+    stream = tw.Stream(
+        Chain((first.losses,) * 30),
+        Chain((first.constraints,) * 30),
+    )
+    adviser = tw.advice.Resolve(columns=True, headroom=(0.0, 1.0))
+    every = played(adviser, K, stream)
+    for x in every[-1].points:
+        assert_best(K, x, first.losses, first.constraints, tol=1e-6)
+    calls = [found.calls for found in every]
+    assert sum(calls[-12:]) <= 3  # in vain: it asks ever less often
+    assert sum(len(found.found) for found in every) == len(every[-1].state.pool.vertices) - 1
+
+
+def test_vertices_of_others_are_used_without_a_call():
+    K = DIAMOND
+    stream = random_stream(K, 3, 3, "capacity", room=2.0)
+    others = tuple(K.atom(v) for v in vertices_of(K))
+    adviser = tw.advice.Resolve(columns=True, headroom=0)
+    every = played(adviser, K, stream, budget=0, vertices=(*others, *others))
+    assert len(every[-1].state.pool.vertices) == len(others) + 1
+    for t in (1, 2):
+        assert_best(K, every[t].points[0], stream.losses[t - 1 : t], stream.constraints[t - 1 : t])
+
+
+def test_vertices_that_nobody_uses_go(monkeypatch):
+    monkeypatch.setattr(solving, "IDLE_ROUNDS", 10)
+    K, adviser = L2Ball(3), tw.advice.Resolve(columns=True, headroom=0)
+    stream = random_stream(K, 80, 3, "rows")  # every direction has a vertex of its own
+    every = played(adviser, K, stream)
+    for t, found in enumerate(every):
+        pool = found.state.pool
+        assert len(pool.vertices) == len(pool.last_used)
+        assert t - min(pool.last_used) <= 10
+    assert len(pool.vertices) < sum(len(found.found) for found in every) - 20
+
+
+def test_where_a_set_has_no_description_columns_are_the_way():
+    adviser, K = tw.advice.Resolve(headroom=0), L2Ball(3)
+    stream = tw.Stream(Linear(np.tile([3.0, 4.0, 0.0], (60, 1))))
+    found = played(adviser, K, stream)[-1]
+    np.testing.assert_allclose(found.points[0], [-0.6, -0.8, 0.0], atol=1e-9)
+    with pytest.raises(NotSupported, match="has no linear description"):
+        Rival(K)
+    run = tw.run(Rival(K, columns=True), stream)
+    assert run.oracle_calls == run.final_state.calls > 0
+    assert any("weights of vertices" in note for note in run.notes)
+
+
+# --- points by name -------------------------------------------------------------------------------
+
+
+def proposed(K, z, budget=0, state=None, name="boss"):
+    adviser = tw.advice.Named("boss")
+    known = tw.Known(advice={name: z})
+    return adviser.propose(K, state or adviser.start(K), known, 0, budget, ())
+
+
+@pytest.mark.parametrize("K", [DIAMOND, Simplex(3), L2Ball(2)], ids=repr)
+def test_members_stay_as_they_are_and_others_are_brought_in(K):
+    rng = np.random.default_rng(0)
+    x = K.lmo(rng.standard_normal(K.shape))
+    found = proposed(K, x)
+    np.testing.assert_array_equal(found.points[0], x)
+    assert found.calls == tw.advice.Named("boss").outside(found.state) == 0
+    y = x + 0.3 * K.radius * rng.standard_normal(K.shape)
+    far = proposed(K, y, budget=50)
+    (z,) = far.points
+    assert K.excess(z) <= membership_tolerance(z, K.radius)
+    outside = tw.advice.Named("boss").outside(far.state)
+    assert outside == pytest.approx(np.linalg.norm(z - y))
+    assert len(far.found) <= far.calls
+    v = K.lmo(z - y)
+    assert float((z - y) @ (z - v)) <= 1e-2 * K.radius**2  # near the projection
+    none = proposed(K, y)
+    assert none.calls == 0
+    assert K.excess(none.points[0]) <= membership_tolerance(z, K.radius)
+    again = proposed(K, y, budget=50, state=far.state)
+    assert again.calls <= min(1, far.calls)
+    nearer = proposed(K, y * 1e-3 + (1 - 1e-3) * z, budget=5, state=far.state)
+    assert tw.advice.Named("boss").outside(nearer.state) == outside
+
+
+def test_what_is_absent_is_no_advice():
+    K, adviser = Simplex(3), tw.advice.Named("boss")
+    assert adviser.propose(K, adviser.start(K), None, 0, 5, ()).points == (None,)
+    assert adviser.propose(K, adviser.start(K), tw.Known(time=0.0), 0, 5, ()).points == (None,)
+    assert proposed(K, [0.2, 0.3, 0.5], name="other").points == (None,)
+    assert proposed(K, None).points == (None,)
+    assert proposed(K, [0.2, np.nan, 0.5]).points == (None,)
+
+
+def test_advice_that_is_no_point_is_refused_with_a_sentence():
+    K = Simplex(3)
+    with pytest.raises(WrongShape, match=r"The advice named 'boss' has shape \(2,\)"):
+        proposed(K, [0.5, 0.5])
+    adviser = tw.advice.Named("boss")
+    for z, error, words in (
+        (np.array([0.5, np.inf, 0.5]), NotFinite, "'boss' holds inf at 1"),
+        ("x_1 = 1", WrongType, "'boss' is a point, an array of numbers, not a str"),
+    ):
+        known = tw.Known.unchecked(None, None, {"boss": z})
+        with pytest.raises(error, match=words):
+            adviser.propose(K, adviser.start(K), known, 0, 1, ())
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+def test_members_have_names():
+    assert tw.advice.Resolve().names == tuple(f"last, headroom {k}" for k in (0, 1, 2, 4))
+    assert tw.advice.Resolve(96, headroom=0.5).names == ("96 rounds ago, headroom 0.5",)
+    assert tw.advice.Resolve("1 d", 0).names == ("1d ago, headroom 0",)
+    assert tw.advice.Resolve("forecast", [0]).names == ("forecast, headroom 0",)
+    waits = [tw.advice.Resolve(data).waits for data in ("last", 3, "1d", "forecast")]
+    assert waits == [False, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"data": "soon"}, InvalidInput, r'data of Resolve is "last", "forecast", a number'),
+        ({"data": 0}, InvalidInput, "must be at least 1"),
+        ({"data": None}, WrongType, r'data of Resolve is "last"'),
+        ({"headroom": ()}, InvalidInput, "needs at least one number"),
+        ({"headroom": (-1.0,)}, InvalidInput, "must be at least 0"),
+        ({"window": 0}, InvalidInput, "must be at least 1"),
+        ({"columns": 1}, WrongType, "must be True or False"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(given, error, words):
+    with pytest.raises(error, match=words):
+        tw.advice.Resolve(**given)
+
+
+def test_gradients_alone_are_refused():
+    K, adviser = Simplex(2), tw.advice.Resolve()
+    seen = FirstOrder(np.ones(2), 0.0, np.zeros(2), 1.0, 0.0, 1)
+    with pytest.raises(WrongType, match="FullInformation feedback is due"):
+        adviser.observe(K, adviser.start(K), seen, K.center)
