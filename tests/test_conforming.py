@@ -125,5 +125,5 @@ def test_a_part_that_says_itself_what_it_remembers_is_read_as_it_began() -> None
     assert types_of(read_back(later, Holder, begun)) == types_of(later)
     with pytest.raises(ValueError, match="parts is no record"):
         read_back(later, Holder, Holder((None, None)))
-    with pytest.raises(ValueError, match="field 't'|field 'x'|is missing"):
+    with pytest.raises(ValueError, match=r"field 't'|field 'x'|is missing"):
         read_back(later, Holder, Holder((member(), Clock(0))))
