@@ -12,7 +12,7 @@ import pytest
 
 import tidewolf as tw
 from tidewolf import report
-from tidewolf.experiments.experiment import DEFAULT_LEARNERS
+from tidewolf.experiments.experiment import BUILTIN_LEARNERS
 from tidewolf.experiments.keys import learner_named
 from tidewolf.report import comparison
 from tidewolf.rivals import SinhaVaze
@@ -35,7 +35,7 @@ def runs():
     problem = tw.problems.routing(rounds=150, seed=3)
     return [
         tw.run(learner_named(name)(problem.K, horizon=150), problem.stream)
-        for name in DEFAULT_LEARNERS
+        for name in BUILTIN_LEARNERS
     ]
 
 

@@ -15,17 +15,23 @@ import pytest
 from tidewolf import __version__, functions, learners, problems, rivals, sets
 from tidewolf.cli import main
 from tidewolf.cli.app import _CONTESTANTS
-from tidewolf.experiments.experiment import DEFAULT_LEARNERS
+from tidewolf.experiments.experiment import BUILTIN_LEARNERS
 
 PROGRAM = "import sys; from tidewolf.cli import main; sys.exit(main())"
 KEYS = [
     "experiment",
     "learner",
     "rounds",
+    "loss",
     "regret",
     "violation",
+    "violation_by_round",
+    "broken",
+    "churn",
     "oracle_calls",
     "calls_per_round",
+    "solves",
+    "solves_per_round",
     "seconds",
     "max_excess",
     "feasible_in_hindsight",
@@ -34,6 +40,7 @@ KEYS = [
     "certificate",
     "unseen",
     "each_violation",
+    "members",
     "seed",
     "settings",
 ]
@@ -57,11 +64,11 @@ def test_a_run_prints_a_table_and_writes_a_page(short, tmp_path, capsys):
     assert printed.err == ""
     assert printed.out.startswith("routing: 80 rounds, seed 0\n")
     assert all(
-        word in printed.out for word in (*DEFAULT_LEARNERS, "regret", "violation", "seconds")
+        word in printed.out for word in (*BUILTIN_LEARNERS, "regret", "violation", "seconds")
     )
     said = (
-        "DriftPlusPenalty sees whole functions, BanditPrimalDual sees two numbers a round; the "
-        "others see gradients."
+        "Ensemble, Resolve and DriftPlusPenalty see whole functions, BanditPrimalDual sees two "
+        "numbers a round; the others see gradients."
     )
     assert said in printed.out.replace("\n", " ").replace("  ", " ")
     assert "left out" not in printed.out
@@ -69,18 +76,19 @@ def test_a_run_prints_a_table_and_writes_a_page(short, tmp_path, capsys):
     assert (folder / "report.html").read_text().startswith("<!doctype html>")
     summary = json.loads((folder / "summary.json").read_text())
     assert summary["format"] == 2
-    assert [each["learner"] for each in summary["runs"]] == list(DEFAULT_LEARNERS)
+    assert [each["learner"] for each in summary["runs"]] == list(BUILTIN_LEARNERS)
 
 
 def test_the_papers_learners_play_unless_told_otherwise():
-    assert set(DEFAULT_LEARNERS) >= {
-        "LyapunovDescent",
+    assert set(BUILTIN_LEARNERS) >= {
+        "Ensemble",
         "SinhaVaze",
+        "Resolve",
         "DriftPlusPenalty",
         "PrimalDual",
         "BanditPrimalDual",
     }
-    assert set(_CONTESTANTS) >= set(DEFAULT_LEARNERS)
+    assert set(_CONTESTANTS) >= set(BUILTIN_LEARNERS)
 
 
 def test_a_usual_learner_that_refuses_the_problem_is_left_out_and_that_is_said(tmp_path, capsys):
@@ -102,10 +110,11 @@ def test_a_usual_learner_that_refuses_the_problem_is_left_out_and_that_is_said(t
         assert "left out. DriftPlusPenalty evaluates" in page.read_text()
         if "--json" in again:
             told = json.loads(capsys.readouterr().out)
+            refusing = ["DriftPlusPenalty", "Resolve"]
             assert [run["learner"] for run in told["runs"]] == [
-                name for name in DEFAULT_LEARNERS if name != "DriftPlusPenalty"
+                name for name in BUILTIN_LEARNERS if name not in refusing
             ]
-            assert list(told["left_out"]) == ["DriftPlusPenalty"]
+            assert list(told["left_out"]) == refusing
     assert main([*asked, "--force", "--learner", "DriftPlusPenalty", "--quiet"]) == 2, (
         "who is named and refuses is an error"
     )
@@ -148,9 +157,12 @@ def test_a_table_of_80_columns_is_not_wrapped(short, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert main(short) == 0
     lines = capsys.readouterr().out.splitlines()
-    (row,) = [line for line in lines if line.startswith("SinhaVaze ")]
-    assert len(row.split()) >= 6
-    assert "\u2026" not in row
+    totals, by_rounds = [line for line in lines if line.startswith("SinhaVaze ")]
+    for row in (totals, by_rounds):
+        assert len(row.split()) >= 6
+        assert "\u2026" not in row
+    heads = " ".join(line for line in lines if not line.startswith("SinhaVaze "))
+    assert all(title in heads for title in ("violation", "p99", "worst", "broken", "churn"))
     assert max(map(len, lines[:-1])) <= 80
 
 

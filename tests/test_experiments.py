@@ -113,11 +113,11 @@ def test_an_edge_list_and_two_tables_become_a_report_without_python(network, num
 
     K = tw.sets.FlowPolytope.from_edges(LINKS, source="SEA", target="NYC")
     run = tw.run(
-        tw.LyapunovDescent(K, horizon=ROUNDS),
+        tw.Ensemble(K, horizon=ROUNDS, advice=[tw.advice.Resolve()]),
         tw.Stream(tw.functions.Linear(numbers[0]), tw.functions.Capacity(numbers[1])),
     )
     rows = parquet.read_table(network / "results" / "rounds.parquet").to_pydict()
-    ours = [i for i, name in enumerate(rows["learner"]) if name == "LyapunovDescent"]
+    ours = [i for i, name in enumerate(rows["learner"]) if name == "Ensemble"]
     np.testing.assert_array_equal([rows["loss"][i] for i in ours], run.losses)
     np.testing.assert_array_equal([rows["violation"][i] for i in ours], run.violations)
     np.testing.assert_array_equal([rows["calls"][i] for i in ours], run.calls)

@@ -5,16 +5,17 @@ show (`make readme` writes them).
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 from benchmarks.readme import PROBLEMS, README, block
 
 from tidewolf.evaluation.run import run
-from tidewolf.experiments.experiment import DEFAULT_LEARNERS
-from tidewolf.experiments.keys import learner_named
-from tidewolf.hindsight.best import best_in_hindsight
-from tidewolf.problems import named
+from tidewolf.experiments import Experiment
+from tidewolf.experiments.experiment import BUILTIN_LEARNERS
+from tidewolf.hindsight.best import Comparator, best_in_hindsight
+from tidewolf.problems import Problem, named
 
 ROOT = Path(__file__).parent.parent
 
@@ -34,21 +35,41 @@ def test_the_readme_names_both_commands() -> None:
     assert "make test" in (ROOT / ".ci" / "run").read_text()
 
 
-@pytest.mark.parametrize("example", PROBLEMS)
-def test_the_tables_are_those_of_the_runs(example: str) -> None:
-    (shown,) = block(example).findall(README.read_text(encoding="utf-8"))
+def shown(example: str) -> str:
+    """The run of a problem as README has it."""
+    (found,) = block(example).findall(README.read_text(encoding="utf-8"))
+    return found
+
+
+@cache
+def built(example: str) -> tuple[Problem, Comparator]:
     problem = named(example)()
-    assert shown.startswith(f"{example}: {len(problem):,} rounds, seed 0\n")
-    rows = [line.split() for line in shown.splitlines() if "\u00b1" in line]
-    assert [row[0] for row in rows] == list(DEFAULT_LEARNERS)
-    assert "BanditPrimalDual sees two numbers a round" in shown.replace("\n", " ")
-    best = best_in_hindsight(problem.K, problem.stream)
-    for name, regret, _, _, violation, calls, _, _ in rows:
-        again = run(
-            learner_named(name)(problem.K, horizon=len(problem)), problem.stream, comparator=best
-        )
-        scale = abs(best.upper)
+    return problem, best_in_hindsight(problem.K, problem.stream)
+
+
+@pytest.mark.parametrize("example", PROBLEMS)
+def test_the_tables_are_of_all_who_play(example: str) -> None:
+    problem, _ = built(example)
+    text = shown(example)
+    assert text.startswith(f"{example}: {len(problem):,} rounds, seed 0\n")
+    named_there = [line.split()[0] for line in text.splitlines() if "\u00b1" in line]
+    left_out = re.findall(r"^(\w+): left out", text, flags=re.MULTILINE)
+    assert named_there == [name for name in BUILTIN_LEARNERS if name not in left_out]
+    assert "BanditPrimalDual sees two numbers a round" in text.replace("\n", " ")
+
+
+@pytest.mark.parametrize("name", BUILTIN_LEARNERS)
+@pytest.mark.parametrize("example", PROBLEMS)
+def test_the_tables_are_those_of_the_runs(example: str, name: str) -> None:
+    problem, best = built(example)
+    experiment = Experiment.builtin(example).taken(problem)
+    entrants = [each for each in experiment.entrants() if each.name == name]
+    lines = [line for line in shown(example).splitlines() if line.startswith(f"{name} ")]
+    assert len(entrants) == sum("\u00b1" in line for line in lines)
+    for entrant, row in zip(entrants, lines, strict=False):
+        regret, _, _, violation, calls = row.split()[1:6]
+        again = run(experiment.learner(entrant, problem, 0), problem.stream, comparator=best)
         assert again.regret is not None
-        assert abs(again.regret[1] - float(regret)) <= 1e-3 * scale, name
-        assert float(violation) == pytest.approx(again.violations.sum(), rel=0.02), name
-        assert float(calls) == pytest.approx(again.oracle_calls / len(problem), abs=0.01), name
+        assert abs(again.regret[1] - float(regret)) <= 1e-3 * abs(best.upper)
+        assert float(violation) == pytest.approx(again.violations.sum(), rel=0.02)
+        assert float(calls) == pytest.approx(again.oracle_calls / len(problem), abs=0.01)

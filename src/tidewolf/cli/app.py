@@ -26,9 +26,11 @@ from tidewolf.core.arrays import as_count
 from tidewolf.core.errors import Interrupted, LawBroken, TidewolfError, TidewolfWarning
 
 _CONTESTANTS = (
+    "Ensemble",
     "LyapunovDescent",
     "LyapunovFrankWolfe",
     "SinhaVaze",
+    "Resolve",
     "DriftPlusPenalty",
     "PrimalDual",
     "BanditPrimalDual",
@@ -110,7 +112,7 @@ def tidewolf(
     \b
     Begin with:
       tidewolf list               what there is to run; with a name, its settings
-      tidewolf run routing        five learners side by side: a table, and a page with pictures
+      tidewolf run routing        six learners side by side: a table, and a page with pictures
       tidewolf new network        an experiment file for your own data, every key explained
       tidewolf compare routing    a tournament: who keeps limits better at equal regret
       tidewolf check my:MySet     the laws, on a class of your own
@@ -158,8 +160,9 @@ def compare_command(
     Plays every learner on every problem, at every caution, budget and seed it has a setting for.
     Prints how each stands against SinhaVaze, which projects exactly, and writes a page, a picture
     for each problem, and all numbers. A run that is refused is said and harms no other. Unless told
-    otherwise, LyapunovDescent, LyapunovFrankWolfe, SinhaVaze and the paper's three play; of these
-    BanditPrimalDual sees two numbers a round, the others gradients or whole functions.
+    otherwise, Ensemble (without context and advice), LyapunovDescent, LyapunovFrankWolfe,
+    SinhaVaze, Resolve and the paper's three play; of these BanditPrimalDual sees two numbers a
+    round, the others gradients or whole functions.
 
     \b
     Examples:
@@ -261,7 +264,7 @@ def list_(
     \b
     Examples:
       tidewolf list
-      tidewolf list LyapunovDescent
+      tidewolf list Ensemble
       tidewolf list | grep Simplex
     """
     from tidewolf.cli.members import about, members, settings

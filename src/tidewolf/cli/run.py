@@ -53,17 +53,18 @@ def run_command(
     """Run learners on a problem, side by side.
 
     Prints a table and fills a run folder: report.html with pictures, summary.json, rounds.parquet
-    with every round, the experiment as resolved, checkpoints. Unless told otherwise,
-    LyapunovDescent runs beside SinhaVaze, which projects exactly, and the paper's three:
-    DriftPlusPenalty, PrimalDual and BanditPrimalDual, which sees two numbers a round. Of these, one
-    that refuses the problem is left out, and that is said. Ctrl-C, or a power cut, loses little:
-    `tidewolf resume DIR` goes on.
+    with every round, the experiment as resolved, checkpoints. Unless told otherwise, Ensemble,
+    with the problem's season and re-solving as its advice, runs beside SinhaVaze, which projects
+    exactly, and Resolve, which re-solves and nothing else; on a built-in problem also beside the
+    paper's three: DriftPlusPenalty, PrimalDual and BanditPrimalDual, which sees two numbers a
+    round. Of these, one that refuses the problem is left out, and that is said. Ctrl-C, or a power
+    cut, loses little: `tidewolf resume DIR` goes on.
 
     \b
     Examples:
       tidewolf run routing
       tidewolf run routing --rounds 2000 --seed 7 --out results
-      tidewolf run network.toml --learner LyapunovDescent --quiet
+      tidewolf run network.toml --learner Ensemble --quiet
       tidewolf run routing --json | jq '.runs[].regret'
     """
     from tidewolf.experiments.folder import RunFolder, free, require_no_run

@@ -7,7 +7,7 @@ action.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -75,10 +75,14 @@ def who_sees_what(seen: Iterable[tuple[str, str]]) -> str:
     if not others:
         return ""
     said = [
-        f"{' and '.join(names)} see{'s' * (len(names) == 1)} {sees}"
-        for sees, names in others.items()
+        f"{_listed(names)} see{'s' * (len(names) == 1)} {sees}" for sees, names in others.items()
     ]
     return ", ".join(said) + (f"; the others see {usual}." if usual in kinds else ".")
+
+
+def _listed(names: Sequence[str]) -> str:
+    *all_but_last, last = names
+    return f"{', '.join(all_but_last)} and {last}" if all_but_last else last
 
 
 def first_order(

@@ -36,16 +36,10 @@ from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
 FILE_FORMAT = 1
-DEFAULT_LEARNERS = (
-    "LyapunovDescent",
-    "SinhaVaze",
-    "DriftPlusPenalty",
-    "PrimalDual",
-    "BanditPrimalDual",
-)
-"""Who plays where nobody is named: the one to start with, exact projections, and the paper's
-three.
-"""
+DEFAULT_LEARNERS = ("Ensemble", "SinhaVaze", "Resolve")
+"""Who plays where a file names nobody: the one to start with, exact projections, and re-solving."""
+BUILTIN_LEARNERS = (*DEFAULT_LEARNERS, "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
+"""Who plays a built-in problem by its name: the paper's three, too."""
 TABLES = ("costs", "capacities", "weights", "budgets")
 _LOSSES = ({"costs"}, {"losses"})
 _LIMITS = ({"capacities"}, {"weights", "budgets"}, {"constraints"}, set[str]())
@@ -140,7 +134,7 @@ class Experiment:
     hard_set : Choice, optional
         The set of decisions. None: the built-in problem's own.
     learners : tuple of Choice
-        Who plays. By default the one to start with, exact projections, and the paper's three.
+        Who plays. By default the one to start with, exact projections, and re-solving.
     rounds : int, optional
         How many rounds are played. None: as many as the stream has.
     seeds : tuple of int, default (0,)
@@ -199,7 +193,7 @@ class Experiment:
                 "{'n': 3})."
             )
         lists: dict[str, tuple[Callable[[Any], Any], str]] = {
-            "learners": (_learner, "[Choice('LyapunovDescent')]"),
+            "learners": (_learner, "[Choice('Ensemble')]"),
             "seeds": (lambda seed: Seed()(seed, "A seed"), "[0, 1]"),
             "cautions": (lambda size: as_number(size, "A value of caution", above=0.0), "[1.0]"),
             "swept": (_range_of, '[("horizons", [100, 200])]'),
@@ -226,7 +220,7 @@ class Experiment:
         Returns
         -------
         Experiment
-            With the learners that play where nobody is named.
+            With the learners that play where nobody is named, and the paper's three.
         """
         known = problem_keys(name)
         for key in given:
@@ -235,7 +229,7 @@ class Experiment:
                 raise InvalidInput(
                     f"The problem {name} has no setting called {key!r}; {takes}.{hint(key, known)}"
                 )
-        return cls(name, Choice.of(name, given))
+        return cls(name, Choice.of(name, given), learners=tuple(map(Choice, BUILTIN_LEARNERS)))
 
     def problem(self, seed: int) -> Problem:
         """The set and the stream of one seed.
@@ -310,30 +304,23 @@ class Experiment:
 
     def taken(self, problem: Problem) -> Experiment:
         """The same; where no learners were named, without those of the usual ones that refuse this
-        problem (see `left_out`).
+        problem (see `left_out`), and with an Ensemble that is told the problem's period and
+        re-solves.
         """
-        if self.learners != tuple(map(Choice, DEFAULT_LEARNERS)):
+        if self.learners not in (tuple(map(Choice, names)) for names in _USUAL):
             return self
-        return replace(
-            self,
-            learners=tuple(
-                choice for choice in self.learners if _refusal(choice.name, problem) is None
-            ),
-        )
+        taking = (each for each in self.learners if _refusal(each.name, problem) is None)
+        return replace(self, learners=tuple(_told(each, problem) for each in taking))
 
     def left_out(self, problem: Problem) -> dict[str, str]:
         """Those of the usual learners that refuse this problem, with their sentences, where all the
         others take part.
         """
-        there, found = {choice.name for choice in self.learners}, dict[str, str]()
-        if not there <= set(DEFAULT_LEARNERS):
-            return {}
-        # those that are quick to ask first
-        for name in (name for name in reversed(DEFAULT_LEARNERS) if name not in there):
-            if (sentence := _refusal(name, problem)) is None:
-                return {}
-            found[name] = sentence
-        return found
+        there = {choice.name for choice in self.learners}
+        for usual in _USUAL:
+            if there <= set(usual) and (found := _refusals(set(usual) - there, problem)):
+                return found
+        return {}
 
     def _place(self, entrant: Choice) -> tuple[str | int, ...]:
         """Where the file speaks of an entrant."""
@@ -406,6 +393,31 @@ class Experiment:
         return to_toml({key: value for key, value in data.items() if value is not None})
 
 
+_USUAL = (BUILTIN_LEARNERS, DEFAULT_LEARNERS)
+
+
+def _told(choice: Choice, problem: Problem) -> Choice:
+    """An Ensemble with the season of a problem, and with re-solving for advice: with the last round
+    and with that of a period ago; others as they are.
+    """
+    if choice.name != "Ensemble":
+        return choice
+    if problem.period is None:
+        return Choice.of(choice.name, {"advice": ["last"]})
+    return Choice.of(choice.name, {"season": problem.period, "advice": ["last", problem.period]})
+
+
+def _refusals(names: set[str], problem: Problem) -> dict[str, str]:
+    """The sentences of learners that refuse this problem; none where one of them takes it."""
+    found = dict[str, str]()
+    # those that are quick to ask first
+    for name in (name for name in reversed(BUILTIN_LEARNERS) if name in names):
+        if (sentence := _refusal(name, problem)) is None:
+            return {}
+        found[name] = sentence
+    return found
+
+
 def _refusal(name: str, problem: Problem) -> str | None:
     """Why a learner does not take this problem, by its settings or in its first round; None where
     it does.
@@ -423,7 +435,7 @@ def _refusal(name: str, problem: Problem) -> str | None:
 def _learner(choice: Any) -> Choice:
     if not isinstance(choice, Choice):
         raise WrongType(
-            "A learner of an experiment is a Choice such as Choice('LyapunovDescent'), not "
+            "A learner of an experiment is a Choice such as Choice('Ensemble'), not "
             f"{shown(choice)}."
         )
     return choice

@@ -228,7 +228,7 @@ def _learners(document: Document) -> tuple[Choice, ...]:
     entries = document.data.get("learners", [{"name": name} for name in DEFAULT_LEARNERS])
     if not isinstance(entries, list) or not entries:
         raise document.refused(
-            'learners are tables, [[learners]] with name = "LyapunovDescent", or a list of names.',
+            'learners are tables, [[learners]] with name = "Ensemble", or a list of names.',
             "learners",
         )
     found = []
@@ -236,7 +236,7 @@ def _learners(document: Document) -> tuple[Choice, ...]:
         table = {"name": entry} if isinstance(entry, str) else entry
         if not isinstance(table, dict) or "name" not in table:
             raise document.refused(
-                'a learner has a name, such as name = "LyapunovDescent".', "learners", i
+                'a learner has a name, such as name = "Ensemble".', "learners", i
             )
         path = ("learners", i)
         name = read_value(document, (*path, "name"), table["name"], key("name", Text()))

@@ -80,17 +80,28 @@ seeds = [0]                     # one run a seed; of everything random
 # A set made of sets has tables of its own, [set.K], or [[set.parts]] once for each part.
 
 
-# The learners, by name (tidewolf list), with any of their settings (tidewolf list
-# LyapunovDescent). Where a file names none, these two and the paper's three.
+# The learners, by name (tidewolf list), with any of their settings (tidewolf list Ensemble).
+# Where a file names none, the first two and Resolve, without who refuses the problem.
 
 [[learners]]
-name = "LyapunovDescent"
+name = "Ensemble"               # mixes descent at several steps, a season and advice
+advice = ["last"]               # who proposes decisions: "last" re-solves with the last round's
+#                               # data; a number of rounds, or "1d" with times, with data that old;
+#                               # or a name of [stream] advice
+# season = 96                   # what comes again: so many rounds, or "1d" with times
 # caution = 10.0                # more is more careful about limits
 # calls_per_round = 1.0         # how often the set may be asked, on average
 
 [[learners]]
-name = "SinhaVaze"
+name = "SinhaVaze"              # projects exactly
 
+# [[learners]]
+# name = "Resolve"              # re-solves with the last round's data, and nothing else; sets and
+#                               # functions that make a linear program
+#
+# [[learners]]
+# name = "LyapunovDescent"      # one descent alone, the plain learner
+#
 # [[learners]]
 # name = "DriftPlusPenalty"     # the paper's three: this one sees whole functions ...
 #

@@ -102,7 +102,7 @@ def _copied(batch: Batch, last: Batch | None) -> Batch:
 
 
 def _own(array: Array) -> Array:
-    return array.copy() if is_sparse(array) else frozen(array + 0.0)
+    return array.copy() if is_sparse(array) else frozen(array + 0)  # places stay whole numbers
 
 
 def _parts(batches: list[Batch]) -> tuple[tuple[str, tuple[Any, ...]], ...]:
