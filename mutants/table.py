@@ -25,6 +25,13 @@ MANY_ROUNDS = (
 )
 TWINS = "tests/test_functions.py::test_batches_agree_with_the_formula"
 
+ENSEMBLE = "tests/test_ensemble.py"
+ENSEMBLE_SUMS = f"{ENSEMBLE}::test_its_sums_are_those_of_the_inequality_written_plainly"
+ENSEMBLE_VALUES = f"{ENSEMBLE}::test_by_values_its_sums_are_those_of_the_file"
+ENSEMBLE_PROMISE = f"{ENSEMBLE}::test_a_promise_is_the_formula_of_its_file"
+HEDGE = "tests/test_hedge.py"
+GROUP = "tests/test_group.py"
+
 
 class Patch(NamedTuple):
     """A named mistake: `old`, which the file holds once, becomes `new`."""
@@ -54,6 +61,98 @@ class Mutant(NamedTuple):
 
 
 PATCHES = (
+    Patch(
+        "Ensemble: both <s, x - y> and <s, z - y> of a member",
+        "learners/ensemble.py",
+        "apart = inner(push.g, push.x - y)\n",
+        "apart = inner(push.g, push.x - y)\n"
+        "        apart += 0.0 if z is None else inner(push.g, z - y)\n",
+        ENSEMBLE_SUMS,
+    ),
+    Patch(
+        "Ensemble: by values a member's own gap is forgotten",
+        "learners/ensemble.py",
+        "return apart - float(met.losses[group]) if push.x is z else apart",
+        "return apart",
+        ENSEMBLE_VALUES,
+    ),
+    Patch(
+        "Ensemble: the guard keeps the units of an older ledger",
+        "learners/ensemble.py",
+        "guard=frozen(a.guard * unit), ",
+        "",
+        ENSEMBLE_SUMS,
+    ),
+    Patch(
+        "Ensemble: a context that sleeps costs nothing",
+        "learners/ensemble.py",
+        "context_bound += math.sqrt(push.norm2) * K.diameter",
+        "context_bound += 0.0",
+        f"{ENSEMBLE}::test_seasons_that_exclude_each_other_are_exposed_while_policies_have_a_bound",
+    ),
+    Patch(
+        "Ensemble: policies are promised what holds for points",
+        "learners/ensemble.py",
+        "state.ledger, self.bounds(state)[-1], float",
+        "state.ledger, min(self.bounds(state)), float",
+        f"{ENSEMBLE}::test_seasons_that_exclude_each_other_are_exposed_while_policies_have_a_bound",
+    ),
+    Patch(
+        "Ensemble: nobody counts the calls of advisers",
+        "learners/ensemble.py",
+        "bank, calls, solves = bank - found.calls, calls",
+        "bank, calls, solves = bank, calls",
+        f"{ENSEMBLE}::test_no_total_exceeds_its_measured_bound",
+    ),
+    Patch(
+        "hedge: weights of those asleep",
+        "methods/steps/hedge.py",
+        "totals = np.where(awake, self.totals, np.inf)",
+        "totals = self.totals",
+        HEDGE,
+    ),
+    Patch(
+        "hedge: an infinite rate looks at those it trusts alone",
+        "methods/steps/hedge.py",
+        "mix = float(after.min())",
+        "mix = float(losses[behind == 0.0].min())",
+        HEDGE,
+    ),
+    Patch(
+        "hedge: half the logarithm",
+        "methods/steps/hedge.py",
+        "return math.log(max(members, 2))",
+        "return 0.5 * math.log(max(members, 2))",
+        HEDGE,
+    ),
+    Patch(
+        "group: each cell gives back alone",
+        "methods/steps/group.py",
+        "square += 0.5 / sums.inverse_step * part.share**2 * norm2",
+        "square += 0.5 / sums.inverse_step * part.share * norm2",
+        GROUP,
+    ),
+    Patch(
+        "group: prices forget the shares",
+        "methods/steps/group.py",
+        "norm2 = share * share * push.norm2",
+        "norm2 = share * push.norm2",
+        GROUP,
+    ),
+    Patch(
+        "group: what has not moved gives back",
+        "methods/steps/group.py",
+        "if past > 0.0 and square > 0.0 and not held:",
+        "if past > 0.0 and square > 0.0:",
+        GROUP,
+    ),
+    Patch(
+        "pool: a point is padded from the rows that others appended",
+        "methods/pool.py",
+        "weights = np.zeros(self.count)\n        weights[:seen]",
+        "weights = np.zeros(len(self.table))\n        weights[:seen]",
+        f"{ENSEMBLE}::test_states_are_saved_to_the_bit_and_branches_do_not_meet",
+    ),
     Patch(
         "the fullest link of the wrong pair",
         "functions/max_utilization.py",
@@ -404,8 +503,8 @@ PATCHES = (
     Patch(
         "Lyapunov weights: the ratio is 0 where losses are flat",
         "methods/steps/lyapunov.py",
-        "ratio = slopes.loss / slopes.constraint if slopes.loss > 0.0 else 1.0",
-        "ratio = slopes.loss / slopes.constraint",
+        "return slopes.loss / slopes.constraint if slopes.loss > 0.0 else 1.0",
+        "return slopes.loss / slopes.constraint",
         "tests/test_flat_losses.py",
     ),
     Patch(
@@ -474,7 +573,7 @@ PATCHES = (
     Patch(
         "rounds that are seen are not copied",
         "methods/advice/recent.py",
-        "frozen(array + 0.0)",
+        "frozen(array + 0)",
         "array",
         ADVICE,
     ),
@@ -532,7 +631,8 @@ NUMBERS = (
     Numbers("learners/theorem/primal_dual.py", "PrimalDualConstants.promise"),
     Numbers("methods/steps/lyapunov.py", "LyapunovWeights.promised"),
     Numbers("learners/lyapunov_descent.py", "LyapunovDescent.promise"),
-    Numbers("learners/lyapunov_descent.py", "LyapunovDescent._price", FACTORS),
+    Numbers("methods/descent.py", "_price", FACTORS),
+    Numbers("learners/ensemble.py", "Ensemble.promise", ENSEMBLE_PROMISE),
     Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._rho"),
     Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._surrogate_bound"),
     Numbers("learners/lyapunov_frank_wolfe.py", "LyapunovFrankWolfe._weights"),
@@ -544,6 +644,7 @@ SAME = {
     ("methods/steps/saddle.py", "b = max("): "a block is a whole number of rounds",
     ("learners/drift_plus_penalty.py", "b = max("): "a block is a whole number of rounds",
     ("learners/lyapunov_descent.py", "self.horizon or "): "without a horizon nothing is promised",
+    ("learners/ensemble.py", "self.horizon or "): "without a horizon nothing is promised",
     (
         "methods/steps/thresholds.py",
         "super().__init__(T, R, ",

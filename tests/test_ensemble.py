@@ -60,6 +60,11 @@ def hostile(kind, K, rounds, seed):
     if kind == "capacities":
         roof = star + 0.1 * K.radius * rng.random(C.shape)
         return tw.Stream(Linear(-rng.random(C.shape)), Capacity(roof)), star
+    if kind == "hopeless":
+        low = A.reshape(flat) @ star.reshape(-1) - K.radius * np.linalg.norm(
+            A.reshape(flat), axis=1
+        )
+        return tw.Stream(Linear(C), Affine(A, low)), star
     if kind == "growing":
         C = C * np.logspace(-2, 2, rounds).reshape(column)
     if kind == "rare and huge":
@@ -207,13 +212,19 @@ ADVISED = {
 
 
 @pytest.mark.parametrize("given_", ADVISED.values(), ids=ADVISED)
-@given(seed=seeds, K=st.sampled_from(PLAIN), kind=st.sampled_from(KINDS), stride=st.booleans())
+@given(
+    seed=seeds,
+    K=st.sampled_from(PLAIN),
+    kind=st.sampled_from([*KINDS, "hopeless"]),
+    stride=st.booleans(),
+)
 @settings(max_examples=4)
 def test_its_sums_are_those_of_the_inequality_written_plainly(given_, seed, K, kind, stride):
     """Also where the ledger's units change all the time."""
     with pytest.MonkeyPatch.context() as patch:
         if stride:
             patch.setattr(lyapunov, "_STRIDE", 1)
+            patch.setattr(lyapunov, "THETA", 4.0)
         learner = tw.Ensemble(K, **given_)
         stream = with_knowledge(hostile(kind, K, 25, seed)[0], K, seed, ("a", "b"))
         plain, state = followed(learner, stream)
@@ -318,21 +329,37 @@ def test_no_total_exceeds_its_bound_against_policies(seed, K):
     assert tw.Ensemble(K).policy_bound(tw.run(tw.Ensemble(K), stream)).regret is None
 
 
-def test_seasons_that_exclude_each_other_are_exposed_while_policies_have_a_bound():
-    K, T = Simplex(2), 1500
+def turns(T, **known):
+    """Limits of even and odd rounds that exclude each other, and losses against both."""
     A = np.tile([[1.0, 0.0], [0.0, 1.0]], (T // 2, 1))
-    stream = tw.Stream(Linear(np.tile([0.3, -0.3], (T, 1))), Affine(A, np.full(T, 0.2)))
-    context = tw.context.Season(2, cells=2)
-    learner = tw.Ensemble(K, context=context)
+    return tw.Stream(Linear(-A), Affine(A, np.full(T, 0.2)), **known)
+
+
+def test_seasons_that_exclude_each_other_are_exposed_while_policies_have_a_bound():
+    """What turn it is is known from the middle on: by then no fixed point can have kept what was
+    paid for.
+    """
+    K, T, two = Simplex(2), 200, tw.context.Categories(2)
+    stream = turns(T, context=[np.nan] * (T // 2) + [0, 1] * (T // 4))
+    learner = tw.Ensemble(K, context=two)
     run = tw.run(learner, stream)
     assert learner.bound(run).violation is None
     assert learner.bound(run).reason == HOPELESS
     bound = learner.policy_bound(run)
     assert bound.reason == ""
-    assert run.violations.sum() <= bound.violation < 0.05 * T
-    best = tw.best_in_hindsight(K, stream, context=context)
-    assert run.losses.sum() - best.lower <= bound.regret
+    assert run.violations.sum() <= bound.violation
+    assert run.violations[3 * T // 4 :].sum() < 0.1 * run.violations[: T // 2].sum()
     assert run.certificate.holds is not False
+
+
+def test_whom_the_season_helps_keeps_the_limits_of_both():
+    K, T, season = Simplex(2), 100, tw.context.Season(2, cells=2)
+    learner, stream = tw.Ensemble(K, context=season), turns(T)
+    run, best = tw.run(learner, stream), tw.best_in_hindsight(K, stream, context=season)
+    bound = learner.policy_bound(run)
+    assert run.losses.sum() - best.lower <= bound.regret
+    assert run.violations.sum() <= min(bound.violation, 0.05 * T)
+    assert tw.run(tw.Ensemble(K), stream).violations.sum() > 0.25 * T
 
 
 def test_where_the_context_is_unknown_by_values_losses_count_where_they_were_played():
@@ -435,7 +462,8 @@ def test_units_of_losses_and_limits_change_no_decision(K):
 
 def test_units_of_the_ledger_change_no_decision(monkeypatch):
     K = Simplex(4)
-    stream = with_knowledge(hostile("growing", K, 40, 3)[0], K, 3)
+    stream = with_knowledge(hostile("hopeless", K, 25, 3)[0], K, 3)
+    monkeypatch.setattr(lyapunov, "THETA", 4.0)
     learner = tw.Ensemble(
         K, context=tw.context.Season(5, cells=2), advice=["a", tw.advice.Resolve()]
     )
@@ -444,7 +472,8 @@ def test_units_of_the_ledger_change_no_decision(monkeypatch):
     second, others = tw.run(learner, stream), [played.x for played in tw.play(learner, stream)]
     assert second.final_state.ledger.exponent > first.final_state.ledger.exponent
     assert np.array(others) == pytest.approx(np.array(points), abs=1e-9)
-    assert second.bound[:2] == pytest.approx(first.bound[:2])
+    assert learner.bound(second)[:1] == pytest.approx(learner.bound(first)[:1])
+    assert learner.bounds(second.final_state) != learner.bounds(first.final_state)
     for one, other in zip(run_guards(first), run_guards(second), strict=True):
         assert other[1:] == pytest.approx(one[1:])
 
@@ -571,7 +600,7 @@ def test_all_weight_on_an_adviser_that_falls_asleep_is_no_end():
     advice[20:] = np.nan
     losses = np.tile([1e3, 1e3, 0.0], (40, 1))
     run = tw.run(learner, tw.Stream(Linear(losses), advice={"a": advice}))
-    assert run.measures[19, -1] > 0.9
+    assert run.measures[19, -1] > 0.8
     assert (run.measures[20:, -1] == 0.0).all()
     assert run.max_excess <= 1e-9
     assert run.certificate.holds
@@ -595,11 +624,44 @@ SAVED = {
 }
 
 
-@pytest.mark.parametrize(("K", "given_"), SAVED.values(), ids=SAVED)
+def known_to(K, rounds=8):
+    return with_knowledge(hostile("switching", K, rounds, 2)[0], K, 2)
+
+
+def law_cases():
+    for name, (K, given_) in SAVED.items():
+        marks = () if name == "advice" else pytest.mark.soak
+        yield pytest.param(K, given_, id=name, marks=marks)
+
+
+@pytest.mark.parametrize(("K", "given_"), list(law_cases()))
 def test_every_law_holds_with_what_is_known(K, given_):
-    """Among them: saved and loaded to the bit, branches that do not meet."""
-    stream = with_knowledge(hostile("switching", K, 9, 2)[0], K, 2)
-    check_learner(tw.Ensemble(K, **given_), stream)
+    check_learner(tw.Ensemble(K, **given_), known_to(K, 9))
+
+
+@pytest.mark.parametrize(("K", "given_"), SAVED.values(), ids=SAVED)
+def test_states_are_saved_to_the_bit_and_branches_do_not_meet(K, given_):
+    """Whatever was appended to the shared table by another branch meanwhile."""
+    learner, stream = tw.Ensemble(K, **given_), known_to(K)
+    one, other = (
+        [played.state for played in tw.play(learner, part)] for part in (stream, stream[2:])
+    )
+    half = one[3]
+    data = learner.save(half)
+    for state in (learner.load(data), half):
+        again = list(tw.play(learner, stream[4:], state))
+        assert [learner.save(played.state) for played in again] == [
+            learner.save(state) for state in one[4:]
+        ]
+    branch = [played.state for played in tw.play(learner, stream[:2], half)]
+    *_, last = tw.play(learner, stream[4:], half)
+    assert learner.save(last.state) == learner.save(one[-1])
+    assert learner.save(half) == data
+    *_, twin = tw.play(learner, stream[:2], learner.load(data))
+    assert learner.save(branch[-1]) == learner.save(twin.state)
+    assert learner.save(other[-1]) != learner.save(one[-1])
+    told = learner.informed(half, stream.known(4))
+    assert learner.act(learner.load(learner.save(told))).tobytes() == learner.act(told).tobytes()
 
 
 def forgeries():

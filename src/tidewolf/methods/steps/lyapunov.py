@@ -154,7 +154,7 @@ class LyapunovWeights:
         breach, beyond = kept_possible(block.violation, block.rounds * reach, self.K.center)
         violation, least_ratio = ledger.violation + breach, ledger.least_ratio
         if reach > 0.0:
-            ratio = slopes.loss / slopes.constraint if slopes.loss > 0.0 else 1.0
+            ratio = _ratio(slopes)
             least_ratio = min(least_ratio, ratio)
             log2 = self._growth(ledger.rounds) * violation / (self.c * reach) / _LN2
             exponent += _STRIDE * max(0, int((log2 - exponent) // _STRIDE))
@@ -182,9 +182,8 @@ class LyapunovWeights:
         reach = slopes.constraint * self.K.diameter
         if reach == 0.0:
             return 0.0
-        ratio = slopes.loss / slopes.constraint if slopes.loss > 0.0 else 1.0
         log2 = self._growth(ledger.rounds) * ledger.violation / (self.c * reach) / _LN2
-        w: float = THETA * ratio * 2.0 ** (log2 - ledger.exponent)
+        w: float = THETA * _ratio(slopes) * 2.0 ** (log2 - ledger.exponent)
         return w
 
     def _growth(self, t: int) -> float:
@@ -233,6 +232,11 @@ class LyapunovWeights:
         log = math.log((1.0 + share * V + V * T / (self.c * grown)) / (1.0 - theta))
         regret = self.loss_lipschitz * D * grown * (c_base + self.c * theta / V)
         return Bound(regret, self.c * self.constraint_lipschitz * D * grown / THETA * log)
+
+
+def _ratio(slopes: Slopes) -> float:
+    """G_f/G_g, 1 while no loss has had a slope."""
+    return slopes.loss / slopes.constraint if slopes.loss > 0.0 else 1.0
 
 
 OUTGROWN = (
