@@ -174,6 +174,7 @@ class Frontier:
     ) -> None:
         self.play, self.factor = play, factor
         self.points = {knob: play(knob) for knob in knobs}
+        self.wider = self.narrower = 0
 
     def at(self, violation: float) -> Level:
         """The least loss at a violation, the sweep widened until it brackets it."""
@@ -198,12 +199,19 @@ class Frontier:
         return best
 
     def _widen(self, violation: float, factor: float) -> None:
-        """More cautious until it is careful enough, less until it is not; each so often at most."""
-        for _ in range(MOST_WIDER):
-            if min(p.violation for p in self.points.values()) > violation:
-                self._play(max(self.points) * factor)
-            if max(p.violation for p in self.points.values()) < violation:
-                self._play(min(self.points) / factor)
+        """More cautious until it is careful enough, less until it is not, `MOST_WIDER` times in all
+        and however often it is asked: the most careful point of ever wider sweeps costs ever more,
+        which would flatter whoever is held against it.
+        """
+        while self.wider < MOST_WIDER and self._violations()[0] > violation:
+            self.wider += 1
+            self._play(max(self.points) * factor)
+        while self.narrower < MOST_WIDER and self._violations()[-1] < violation:
+            self.narrower += 1
+            self._play(min(self.points) / factor)
+
+    def _violations(self) -> list[float]:
+        return sorted(p.violation for p in self.points.values())
 
     def _play(self, knob: float) -> None:
         self.points[knob] = self.play(knob)

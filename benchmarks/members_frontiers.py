@@ -77,6 +77,8 @@ def sinha_vaze(limits: Limits) -> None:
             level = rival.at(mine.violation)
             gaps.append(percent(mine.loss, level.loss))
             _line(case, mine, level.loss, gaps[-1], careful(level.reached, level.most_careful))
+            if not level.reached and case == case.place:
+                _where_both_get(case, rival)
         if gaps:
             median_and_worst(f"{stream}, Sinha-Vaze", gaps, PROJECTING.get(stream, -1.0))
 
@@ -115,6 +117,21 @@ def resolve(limits: Limits) -> None:
 def careful(reached: bool, least: float) -> str:
     """Whether the rival gets there, in words."""
     return "" if reached else f", which is never as careful: {least:.5f} at least"
+
+
+def _where_both_get(place: Case, rival: Frontier) -> None:
+    """How we stand at violations that both reach, our caution lowered: the most careful point of a
+    rival that never gets to ours may be a dear one.
+    """
+    least = rival.undominated()[0][0]
+    own = {caution: ours(place, caution=caution) for caution in OWN_CAUTIONS}
+    gaps = {
+        caution: percent(point.loss, rival.at(point.violation).loss)
+        for caution, point in own.items()
+        if point.violation >= least
+    }
+    words = ", ".join(f"{gap:+.2f} % at caution {c:g} ({own[c]})" for c, gap in gaps.items())
+    print(f"    where both get: {words or 'nowhere'}", flush=True)
 
 
 def _at_their_most_careful(place: Case, rival: Frontier) -> float:

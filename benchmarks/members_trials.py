@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -198,12 +198,13 @@ def meta(limits: Limits) -> None:
     except InvalidInput as missing:
         print(f"  skipped. {missing}")
         return
-    T, K = len(problem), problem.K
+    T, K = len(problem), cast(Any, problem.K)
     counted = COUNTED if COUNTED.stop <= T else slice(3 * T // 4, T)
 
     def mean(advice: Mapping[str, Points]) -> float:
         stream = tw.Stream(problem.stream.losses, advice=advice or None)
-        return float(tw.run(tw.Ensemble(K, advice=list(advice)), stream).losses[counted].mean())
+        named: Any = list(advice)
+        return float(tw.run(tw.Ensemble(K, advice=named), stream).losses[counted].mean())
 
     alone = mean({})
     verdict(alone <= ALONE, f"meta without advice: {alone:.4f} (bar {ALONE})")

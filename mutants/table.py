@@ -23,6 +23,7 @@ FACTORED, FACTORS = "tests/test_factored.py", "tests/test_descent.py"
 MANY_ROUNDS = (
     "tests/test_lyapunov.py::test_the_measured_bound_stays_below_the_promise_over_many_rounds"
 )
+TWINS = "tests/test_functions.py::test_batches_agree_with_the_formula"
 
 
 class Patch(NamedTuple):
@@ -53,6 +54,83 @@ class Mutant(NamedTuple):
 
 
 PATCHES = (
+    Patch(
+        "the fullest link of the wrong pair",
+        "functions/max_utilization.py",
+        "loads = on.load * demands[0, on.pair] * x[on.path]",
+        "loads = on.load * demands[0, on.pair[::-1]] * x[on.path]",
+        "tests/test_functions.py::test_examples_keep_every_law",
+    ),
+    Patch(
+        "a sum whose gradient forgets its weights",
+        "functions/sum.py",
+        "return sum(w * part.subgradient(x, weights) for w, part in self._weighted())",
+        "return sum(part.subgradient(x, weights) for w, part in self._weighted())",
+        TWINS,
+    ),
+    Patch(
+        "a maximum whose gradient is that of the last part",
+        "functions/max.py",
+        "mine = first == i\n",
+        "mine = first == len(self.parts) - 1 - i\n",
+        TWINS,
+    ),
+    Patch(
+        "sparse pieces of the first round for all",
+        "functions/max_affine.py",
+        "starts = 0 if self._shared else pieces.shape[1] * np.arange(len(self))",
+        "starts = 0",
+        TWINS,
+    ),
+    Patch(
+        "rounds without a limit that are broken",
+        "core/unlimited.py",
+        "return np.full(self.rounds, -1.0, x.dtype)",
+        "return np.full(self.rounds, 1.0, x.dtype)",
+        TWINS,
+    ),
+    Patch(
+        "weights of pieces that do not sum to one",
+        "hindsight/piecewise_task.py",
+        "return np.concatenate([lam[:count], mu / sums[rounds]])",
+        "return np.concatenate([lam[:count], mu])",
+        "tests/test_epigraph.py",
+    ),
+    Patch(
+        "cuts that lose the pieces of earlier points",
+        "hindsight/piece_bundle.py",
+        "mu[first] += theta",
+        "mu[first] = theta",
+        "tests/test_epigraph.py",
+    ),
+    Patch(
+        "equal rows of rounds with other features merged",
+        "hindsight/policy.py",
+        "key = kinds[i].tobytes() + A.indices",
+        "key = A.indices",
+        "tests/test_policy.py",
+    ),
+    Patch(
+        "a policy by rounds counted from the start of the part",
+        "hindsight/policy.py",
+        "features = context.features(stream.known(t), t)",
+        "features = context.features(stream.known(t), t - first)",
+        "tests/test_policy.py",
+    ),
+    Patch(
+        "a policy whose gradient forgets the features",
+        "hindsight/policy.py",
+        "total[which] += phi[:, None] * gradient",
+        "total[which] += gradient",
+        "tests/test_policy.py",
+    ),
+    Patch(
+        "exp-concavity that is never tried",
+        "testing/functions.py",
+        "above[t] <= alpha * trial.tolerance",
+        "above[t] <= np.inf",
+        "tests/test_functions.py",
+    ),
     Patch(
         "a restart forgets the violation of past stretches",
         "methods/clock.py",

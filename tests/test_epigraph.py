@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from tidewolf.functions import Affine, Capacity, Linear, Max, MaxAffine, MaxUtilization, Sum
 from tidewolf.hindsight.epigraph import EpigraphProgramming
+from tidewolf.hindsight.piece_bundle import PieceBundle
 from tidewolf.hindsight.piecewise_task import PiecewiseTask
 from tidewolf.sets import Box, FlowPolytope, Simplex, SimplexProduct
 
@@ -49,6 +50,15 @@ def test_any_multipliers_prove_a_lower_bound(seed, zero):
     lam = rng.exponential(size=len(task.rounds)) * (rng.random(len(task.rounds)) < 0.5)
     lam = 0.0 * lam if zero else lam
     assert task.lower_bound(lam) <= best.upper + 1e-9
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.25, 1.0, 40.0])
+def test_weights_of_pieces_are_shares(weight):
+    """A loss that is 1 everywhere, of two equal pieces: any weights of them prove 1 a round."""
+    flat = MaxAffine(np.zeros((3, 2, 2)), -np.ones((3, 2)))
+    task = PiecewiseTask.of(Simplex(2), tw.Stream(flat))
+    lam = np.append(0.0, np.full(6, weight))
+    assert task.lower_bound(lam) == pytest.approx(3.0)
 
 
 def test_one_piece_a_round_is_the_linear_program():
@@ -95,3 +105,28 @@ def test_many_rounds_are_left_to_an_interior_point_method(monkeypatch):
     inner = tw.best_in_hindsight(K, stream)
     assert inner.upper == pytest.approx(best.upper, rel=1e-8)
     assert inner.lower == pytest.approx(best.lower, rel=1e-8)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=seeds, T=st.integers(1, 12), n=st.integers(1, 4), unit=st.sampled_from([1.0, 1e8]))
+def test_a_bundle_of_cuts_finds_the_same(seed, T, n, unit):
+    K, stream = Simplex(n, total=3.0), drawn(seed, T, n)
+    limits = Capacity(3.0 * np.asarray(stream.constraints.c))
+    stream = tw.Stream(Sum(stream.losses, weights=[unit]), limits)
+    best = tw.best_in_hindsight(K, stream)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidewolf.hindsight.piece_bundle.MANY", 0)
+        same = tw.best_in_hindsight(K, stream)
+    assert same.feasible
+    size = unit + abs(best.upper)
+    assert same.upper == pytest.approx(best.upper, abs=2e-6 * size)
+    assert best.lower - 2e-6 * size <= same.lower <= best.upper + 1e-9 * size
+
+
+def test_a_bundle_leaves_to_the_program_what_it_cannot_decide(monkeypatch):
+    monkeypatch.setattr("tidewolf.hindsight.piece_bundle.MANY", 0)
+    stream = drawn(1, 6, 3)
+    assert tw.best_in_hindsight(Simplex(3), stream).method == PieceBundle.name
+    monkeypatch.setattr("tidewolf.hindsight.piece_bundle._ITERATIONS", 1)
+    assert tw.best_in_hindsight(Simplex(3), stream).method == EpigraphProgramming.name
+    test_limits_that_nothing_keeps_are_proved_so()

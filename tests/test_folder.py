@@ -140,6 +140,8 @@ def test_the_numbers_of_a_folder_are_those_of_plain_runs(folder):
             ("violation", plain.violations),
             ("calls", plain.calls),
             ("distance", plain.distances),
+            ("churn", plain.churn),
+            ("solves", plain.round_solves),
         ):
             np.testing.assert_array_equal(kept[column], values)
         np.testing.assert_array_equal(kept["round"], np.arange(1, 61))
@@ -280,7 +282,8 @@ def test_every_learner_goes_on_from_its_recording(place, name):
                 break
         cut = Recording.load(cut.save(), learner, problem.stream, "The recording")
     again = finished(cut, whole.comparator)
-    for part in ("losses", "violations", "calls", "distances", "ends", "measures"):
+    parts = "losses violations calls distances ends measures churn round_solves"
+    for part in parts.split():
         np.testing.assert_array_equal(getattr(again, part), getattr(whole, part))
     assert learner.save(again.final_state) == learner.save(whole.final_state)
     assert again.certificate == whole.certificate

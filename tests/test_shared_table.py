@@ -1,4 +1,4 @@
-"""Several active sets on one table of vertices: the same points, and nothing lost or kept for ever."""
+"""Several active sets on one table: the same points, nothing lost, nothing kept for ever."""
 
 from __future__ import annotations
 

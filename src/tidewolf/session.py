@@ -624,7 +624,7 @@ class Session(Generic[S]):
         stream, shape, most = (
             Stream(*seen),
             self.learner.hard_set.shape,
-            self.learner.rounds_left(self._state),
+            self.learner.rounds_at_once(self._state),
         )
         if stream.shape != shape:
             raise WrongShape(

@@ -215,7 +215,11 @@ def _results(console: Console, runs: Sequence[Run], labels: Sequence[str]) -> Ta
         console,
         labels,
         [
-            _Column(metric.narrow_title or metric.title, [metric.cell(run) for run in runs])
+            _Column(
+                metric.narrow_title or metric.title,
+                [metric.cell(run) for run in runs],
+                metric.rank,
+            )
             for metric in table_metrics(runs)
             if not metric.by_rounds
         ],

@@ -49,6 +49,13 @@ def allowed_excess(K: HasLMO, x: Array) -> float:
     return max(1e-6, 1e4 * eps_of(x)) * max(K.radius, largest)
 
 
+def is_member(K: HasLMO, x: Any) -> bool:
+    """Whether what a file holds is a point of the set, up to rounding."""
+    if not is_array(x) or tuple(x.shape) != K.shape:
+        return False
+    return bool(K.excess(x) <= allowed_excess(K, x))
+
+
 def _fitting(value: Any, hint: Any, begun: Any, name: str, K: HasLMO) -> Any:
     if get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint):
         if value is None:

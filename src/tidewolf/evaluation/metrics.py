@@ -78,6 +78,8 @@ class Metric(NamedTuple):
     """tables leave it out where it applies to none of their runs"""
     by_rounds: bool = False
     """whether the command line has it in the table of SPREADS"""
+    rank: int = 0
+    """where the command line has little room, columns of the highest rank go first"""
 
     def cell(self, run: Run) -> str:
         """The number of a run, as people read it."""
@@ -326,6 +328,7 @@ METRICS: tuple[Metric, ...] = (
         less_is_better=True,
         title="largest excess",
         narrow_title="largest\nexcess",
+        rank=1,
         columns=(SweepColumn("max_excess", float),),
     ),
     Metric(

@@ -14,7 +14,7 @@ call of the oracle too: at every x in K the rounds of these rows average above 0
 breached.
 
 Losses that are maxima of affine pieces, such as the fullest link, make it a linear program too,
-over a set with a linear description (piecewise_task.py, epigraph.py).
+over a set with a linear description (piecewise_task.py, epigraph.py, piece_bundle.py).
 
 A policy {x_t = sum_j phi_tj W_j} of a context is a point W of K x .. x K (policy.py).
 
@@ -48,6 +48,7 @@ from tidewolf.hindsight.epigraph import EpigraphProgramming
 from tidewolf.hindsight.linear_task import LinearTask
 from tidewolf.hindsight.lp import LinearProgramming
 from tidewolf.hindsight.newton import NewtonSteps
+from tidewolf.hindsight.piece_bundle import PieceBundle
 from tidewolf.hindsight.piecewise_task import PiecewiseTask
 from tidewolf.hindsight.policy import HasFeatures, policy_problem
 from tidewolf.hindsight.sdp import SemidefiniteProgramming
@@ -56,6 +57,7 @@ from tidewolf.sets.base import Polyhedral
 
 METHODS: tuple[Method, ...] = (
     LinearProgramming(),
+    PieceBundle(),
     EpigraphProgramming(),
     AlternatingDirections(),
     SemidefiniteProgramming(),

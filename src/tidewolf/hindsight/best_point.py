@@ -27,11 +27,21 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.feedback import require_full_information
 from tidewolf.core.oracle import HasLMO, as_set
+from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.chain import Chain
 from tidewolf.hindsight.exact import Described, ExactProjection
+from tidewolf.hindsight.rows import (
+    below,
+    beside,
+    compact,
+    largest,
+    row_sizes,
+    rows_times,
+    several_entries,
+)
 from tidewolf.hindsight.warm_model import TOLERANCE, Basis, Rows, Solved, WarmModel
 from tidewolf.sets.base import ConvexSet, Polyhedral, membership_tolerance
 
@@ -98,31 +108,25 @@ class LimitRows:
     @cached_property
     def sizes(self) -> Floats:
         """The power of two that brings each row to size 1; 1 for a row of zeros."""
-        if self.A.shape[0] == 0:
-            return np.ones(0)
-        return np.asarray(power_of_two(abs(self.A).max(axis=1).toarray().reshape(-1)))
+        return row_sizes(self.A)
 
     @cached_property
     def each_of_size_one(self) -> Any:
         """The same; a limit in smaller units than others is a limit still."""
         if (self.sizes == 1.0).all():
             return self.A
-        return self.A.multiply(1.0 / self.sizes[:, None]).tocsr()
+        return rows_times(self.A, 1.0 / self.sizes)
 
     @cached_property
     def with_breach(self) -> Any:
         """A v - s, s the last variable."""
-        from scipy.sparse import csr_array, hstack
-
-        return hstack([self.A, csr_array(-np.ones((self.A.shape[0], 1)))], format="csr")
+        return beside(self.A, -np.ones((self.A.shape[0], 1)))
 
     def wider(self, more: int) -> LimitRows:
         """The same rows with so many more variables, of which they say nothing."""
-        from scipy.sparse import csr_array, hstack
-
         if more == 0:
             return self
-        A = hstack([self.A, csr_array((self.A.shape[0], more))], format="csr")
+        A = beside(self.A, np.zeros((self.A.shape[0], more)))
         return LimitRows(A, self.shift, self.size)
 
 
@@ -211,8 +215,6 @@ class BestPoint(Described):
         """The costs of all variables at size 1, a row for each piece of a maximum, and what a loss
         is divided by.
         """
-        from scipy.sparse import csr_array, hstack
-
         d, c = self._description, loss.c
         if not loss.maxima:
             size = float(power_of_two(np.abs(c).max()))
@@ -220,20 +222,23 @@ class BestPoint(Described):
             c = c if d.lift is None else self._within(d.lift.T @ c)
             again = float(power_of_two(np.abs(c).max()))
             return c / again, None, size * again
-        D = csr_array(loss.d, dtype=np.float64)
-        size = float(power_of_two(max(np.abs(c).max(), abs(D).max())))
+        D = compact(loss.d)
+        size = float(power_of_two(max(np.abs(c).max(), largest(D))))
         c, (D, e) = self._along(c[None] / size)[0], self._rows_along(D / size)
         e = loss.e / size - e
         if d.shift is not None:
             e = e - D @ d.shift
         if d.lift is not None:
-            D, c = D @ csr_array(d.lift), self._within(d.lift.T @ c)
-        again = float(power_of_two(max(np.abs(c).max(), abs(D).max())))
-        which = csr_array(
-            (np.full(len(e), -1.0), (np.arange(len(e)), loss.which)), (len(e), loss.maxima)
-        )
-        rows = Rows(hstack([D / again, which], format="csr"), e / (again * self._unit))
+            D, c = compact(D @ self._lift), self._within(d.lift.T @ c)
+        again = float(power_of_two(max(np.abs(c).max(), largest(D))))
+        which = np.zeros((len(e), loss.maxima))
+        which[np.arange(len(e)), loss.which] = -1.0
+        rows = Rows(beside(D / again, which), e / (again * self._unit))
         return np.append(c / again, np.ones(loss.maxima)), rows, size * again
+
+    @cached_property
+    def _lift(self) -> Any:
+        return compact(self._description.lift)
 
     @cached_property
     def _plain(self) -> bool:
@@ -248,19 +253,16 @@ class BestPoint(Described):
 
     def _lifted(self, A: Any) -> LimitRows:
         """Rows on points as rows on variables: <a, x> <= b is <a', u> <= (b - shift)/size."""
-        from scipy.sparse import csr_array
-
-        d = self._description
-        A = csr_array(A, dtype=np.float64)
-        first = float(power_of_two(abs(A).max())) if A.nnz else 1.0
+        d, A = self._description, compact(A)
+        first = float(power_of_two(largest(A)))
         A, shift = self._rows_along(A / first)
         if d.shift is not None:
             shift = shift + A @ d.shift
         if d.lift is not None:
-            A, more = self._rows_within(A @ csr_array(d.lift))
+            A, more = self._rows_within(compact(A @ self._lift))
             shift = shift + more
-        second = float(power_of_two(abs(A).max())) if A.nnz else 1.0
-        return LimitRows(csr_array(A / second), first * shift, first * second)
+        second = float(power_of_two(largest(A)))
+        return LimitRows(A / second, first * shift, first * second)
 
     def _within(self, c: Floats) -> Floats:
         """Costs of variables, or others that differ by a constant on the set."""
@@ -274,18 +276,16 @@ class BestPoint(Described):
         """Rows that say the same on aff(K), and how much less their values are there; a row of one
         entry is never mostly across it, unless it says nothing.
         """
-        from scipy.sparse import csr_array
-
-        several, shift = np.diff(A.indptr) > 1, np.zeros(A.shape[0])
+        several, shift = several_entries(A), np.zeros(A.shape[0])
         if not several.any() or self.K.dimension == A.shape[1]:
             return A, shift
-        given = A.toarray()
+        given = A.toarray() if is_sparse(A) else A
         along = self._along(given)
         if along is given:
             return A, shift
         along[~several] = given[~several]
         shift = (given - along) @ to_numpy(self.K.center).reshape(-1)
-        return csr_array(along), shift
+        return compact(along), shift
 
     def _along(self, rows: Floats) -> Floats:
         """Flat rows, those within aff(K) that are mostly across it; the same array where none
@@ -312,7 +312,7 @@ class BestPoint(Described):
         d = self._description
         if d.lift is not None or d.A_eq is None or np.prod(d.A_eq.shape) > _DENSE:
             return None
-        A = d.A_eq.toarray() if hasattr(d.A_eq, "toarray") else np.asarray(d.A_eq)
+        A = d.A_eq.toarray() if is_sparse(d.A_eq) else np.asarray(d.A_eq)
         rows = A / np.maximum(np.linalg.norm(A, axis=1), 1e-300)[:, None]
         across, sizes, _ = np.linalg.svd(rows.T, full_matrices=False)
         return across[:, sizes > 1e-9 * max(1.0, float(sizes.max(initial=0.0)))]
@@ -348,7 +348,8 @@ class BestPoint(Described):
 
         if columns not in self._entry_rows:
             entries = int(np.prod(self.K.shape))
-            rows = LimitRows(eye_array(entries, columns, format="csr"), np.zeros(entries), 1.0)
+            entry = compact(eye_array(entries, columns, format="csr"))
+            rows = LimitRows(entry, np.zeros(entries), 1.0)
             self._entry_rows[columns] = rows
         return self._entry_rows[columns]
 
@@ -373,8 +374,11 @@ class BestPoint(Described):
                 low.append(d.b_eq / unit)
                 high.append(d.b_eq / unit)
             F = csr_array(vstack(parts)) if parts else csr_array((0, n))
-            F = csr_array((F.data.astype(np.float64), F.indices, F.indptr), (F.shape[0], columns))
-            self._models[columns] = WarmModel(F, np.concatenate(low), np.concatenate(high))
+            rows = LimitRows(F.astype(np.float64), np.zeros(0), 1.0)
+            F, sizes = csr_array(rows.each_of_size_one), rows.sizes
+            F = csr_array((F.data, F.indices, F.indptr), (F.shape[0], columns))
+            bounds = np.concatenate(low) / sizes, np.concatenate(high) / sizes
+            self._models[columns] = WarmModel(F, *bounds)
         return self._models[columns]
 
     @cached_property
@@ -404,9 +408,7 @@ class BestPoint(Described):
 
 
 def _stacked(first: Rows, second: Rows) -> Rows:
-    from scipy.sparse import vstack
-
-    return Rows(vstack([first.A, second.A], format="csr"), np.concatenate([first.b, second.b]))
+    return Rows(below([first.A, second.A]), np.concatenate([first.b, second.b]))
 
 
 def require_program(seen: object, K: HasLMO, most: int, who: str) -> None:
@@ -430,8 +432,6 @@ def require_program(seen: object, K: HasLMO, most: int, who: str) -> None:
 
 def objective(losses: Batch, who: str = "A linear program") -> Objective:
     """The sum of losses that make a linear program."""
-    from scipy.sparse import csr_array, vstack
-
     c = np.zeros(int(np.prod(losses.shape)))
     pieces, which, count = [], [], 0
     with np.errstate(over="ignore", invalid="ignore"):  # refused next
@@ -448,7 +448,7 @@ def objective(losses: Batch, who: str = "A linear program") -> Objective:
         return Objective(c, None, np.zeros(0), None, 0)
     return Objective(
         c,
-        vstack([csr_array(A, dtype=np.float64) for A, _, _ in pieces]),
+        below([compact(A) for A, _, _ in pieces]),
         np.concatenate([b for _, b, _ in pieces]),
         np.concatenate(which),
         count,
@@ -457,14 +457,12 @@ def objective(losses: Batch, who: str = "A linear program") -> Objective:
 
 def half_spaces(constraints: Batch) -> HalfSpaces:
     """The limits of these rounds."""
-    from scipy.sparse import csr_array, vstack
-
     parts = parts_of(constraints)
     if len(parts) == 1 and isinstance(parts[0], Capacity) and len(parts[0]):
         capacities = to_numpy(parts[0].c).astype(np.float64, copy=False).min(axis=0)
         return HalfSpaces(None, capacities.reshape(-1))
     spaces = [part.halfspaces() for part in parts if isinstance(part, PiecewiseLinear)]
-    A = vstack([csr_array(A, dtype=np.float64) for A, _, _ in spaces])
+    A = below([compact(A) for A, _, _ in spaces])
     return HalfSpaces(A, np.concatenate([b for _, b, _ in spaces]))
 
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from tidewolf.core.arrays import frozen, like, power_of_two, to_numpy
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.hindsight.best_point import (
@@ -33,6 +34,7 @@ from tidewolf.hindsight.best_point import (
     Objective,
     Program,
 )
+from tidewolf.hindsight.rows import compact
 from tidewolf.hindsight.warm_model import Basis
 from tidewolf.sets.base import LinearDescription
 
@@ -68,11 +70,9 @@ class BestOfVertices(BestPoint):
 
     @cached_property
     def _description(self) -> LinearDescription:
-        from scipy.sparse import csr_array
-
         count = len(self.vertices)
         ones = np.ones(count)
-        return LinearDescription(0.0 * ones, ones, ones[None], ones[:1], lift=csr_array(self.V))
+        return LinearDescription(0.0 * ones, ones, ones[None], ones[:1], lift=self.V)
 
     def _along(self, rows: Floats) -> Floats:
         return rows  # `_within` does it, and needs no more of the set than its vertices
@@ -81,14 +81,14 @@ class BestOfVertices(BestPoint):
         return np.asarray(c - c.mean())  # weights are 1 in all
 
     def _rows_within(self, A: Any) -> tuple[Any, Floats]:
-        from scipy.sparse import csr_array
-
-        mean, size = np.asarray(A.mean(axis=1)).reshape(-1), np.sqrt(A.multiply(A).mean(axis=1))
-        spread = np.sqrt(np.maximum(np.asarray(size).reshape(-1) ** 2 - mean**2, 0.0))
+        count = A.shape[1]
+        mean = np.asarray(A.sum(axis=1)).reshape(-1) / count
+        square = np.asarray((A.multiply(A) if is_sparse(A) else A * A).sum(axis=1)).reshape(-1)
+        spread = np.sqrt(np.maximum(square / count - mean**2, 0.0))
         mean = np.where(spread < ACROSS * np.abs(mean), mean, 0.0)
         if not mean.any():
             return A, mean
-        return csr_array(A.toarray() - mean[:, None]), mean
+        return compact((A.toarray() if is_sparse(A) else A) - mean[:, None]), mean
 
     def weights(self, found: Best) -> Floats:
         """The weights of the vertices: at least 0, and 1 in all."""

@@ -61,7 +61,7 @@ class PolicyProblem(NamedTuple):
         """A point of the product as one of each cell, (cells, *shape)."""
         whole = np.repeat(self.center[None], self.cells, axis=0)
         whole[self.used] = point.reshape(len(self.used), *self.center.shape)
-        return whole
+        return whole + 0.0
 
 
 def policy_problem(

@@ -19,6 +19,7 @@ import numpy as np
 
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.types import Floats, NDArray
+from tidewolf.hindsight.rows import below, nonzeros, same_rows
 
 TOLERANCE = 1e-10
 """Of feasibility and optimality, the tightest HiGHS takes; variables and rows are best of size
@@ -96,7 +97,7 @@ class Solved(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """A v <= b; A a sparse array of SciPy by rows, which nobody changes."""
+    """A v <= b; A a matrix, plain or compressed by rows, which nobody changes."""
 
     A: Any
     b: Floats
@@ -140,8 +141,11 @@ class WarmModel:
         if basis is not None and (basis.columns, basis.rows) == (n, m + count):
             solver.setBasis(basis.own)
         solver.run()
-        if solver.getModelStatus() != self._optimal:
+        status = solver.getModelStatus()
+        if status in self._empty:
             return None
+        if status != self._optimal:  # it lost its way: rare, and never for good
+            return self.solve_cold(costs, lower, upper, rows)
         solution = solver.getSolution()
         return Solved(
             np.array(solution.col_value),
@@ -153,19 +157,15 @@ class WarmModel:
         """Put these rows after the fixed ones; where they are the last ones, their bounds alone."""
         solver, m, old = self._solver, len(self.low), self._rows
         new = None if rows is None else rows.A
-        if not _same(old, new):
+        if not same_rows(old, new):
             if old is not None and old.shape[0]:
                 gone = np.arange(m, m + old.shape[0], dtype=np.int32)
                 solver.deleteRows(len(gone), gone)
             if rows is not None and len(rows.b):
+                starts, places, entries = nonzeros(rows.A)
+                lowest = np.full(len(rows.b), -np.inf)
                 solver.addRows(
-                    len(rows.b),
-                    np.full(len(rows.b), -np.inf),
-                    rows.b,
-                    rows.A.nnz,
-                    rows.A.indptr[:-1].astype(np.int32),
-                    rows.A.indices.astype(np.int32),
-                    rows.A.data,
+                    len(rows.b), lowest, rows.b, len(entries), starts[:-1], places, entries
                 )
             self._rows = new
         elif rows is not None and len(rows.b):
@@ -177,7 +177,6 @@ class WarmModel:
     ) -> Solved | None:
         """The same by SciPy, from nothing."""
         from scipy.optimize import linprog
-        from scipy.sparse import vstack
 
         equal = self.low == self.high
         A, b = [self.F[~equal]], [self.high[~equal]]
@@ -186,7 +185,7 @@ class WarmModel:
             A, b, count = [rows.A, *A], [rows.b, *b], len(rows.b)
         found = linprog(
             costs,
-            vstack(A),
+            below(A),
             np.concatenate(b),
             self.F[equal],
             self.high[equal],
@@ -212,6 +211,13 @@ class WarmModel:
         return highspy.HighsModelStatus.kOptimal
 
     @cached_property
+    def _empty(self) -> tuple[Any, ...]:
+        import highspy
+
+        status = highspy.HighsModelStatus
+        return status.kInfeasible, status.kUnboundedOrInfeasible
+
+    @cached_property
     def _solver(self) -> Any:
         """HiGHS with the fixed rows in it, or None without highspy."""
         try:
@@ -235,15 +241,3 @@ class WarmModel:
         solver.setOptionValue("dual_feasibility_tolerance", TOLERANCE)
         solver.passModel(program)
         return solver
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Whether two sparse arrays are the same, entry for entry as they are stored."""
-    if a is b or a is None or b is None:
-        return a is b
-    return bool(
-        a.shape == b.shape
-        and np.array_equal(a.indptr, b.indptr)
-        and np.array_equal(a.indices, b.indices)
-        and np.array_equal(a.data, b.data)
-    )

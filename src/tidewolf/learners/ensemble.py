@@ -25,10 +25,16 @@ of the context member alone does against policies.
 
 Losses that declare their curvature (exp(-alpha f) concave) are mixed by values: with
 L(z) = V f_t(z) + w g_t^+(z), l_i = L(z_i) - L(x), each member is fed the gradient of L at its own
-z_i, A_i = sum (L(x_t) - L(z_i)), C_i = prices + A_i + sum <s_i, z_i - y_i>, and eta <= alpha/V: rounds
-without a breach have no gap, and the run loses at most ln(m)/alpha to its best member.
+z_i, A_i = sum (L(x_t) - L(z_i)), C_i = prices + A_i + sum <s_i, z_i - y_i>, and eta <= alpha/V:
+rounds without a breach have no gap, and the run loses at most ln(m)/alpha to its best member.
 
 One bank of oracle calls and one table of vertices serve all members. No horizon is needed.
+Beforehand, as for LyapunovDescent, with the descent of the longest steps, which the bank serves
+first, its scale k and distance e, and Lam = ln(members), for gradients of at most M in rounds that
+come one at a time and are mixed by gradients, A_i <= D sqrt(Lam T) M + D M (4/3 Lam + 2), so
+
+    C_i <= c' D M sqrt(T),
+    c' = sqrt(Lam) + (4/3 Lam + 2)/sqrt(T) + (D'^2/(k D) + k D')/(sqrt(2) D) + e sqrt(T)/D.
 """
 
 from __future__ import annotations
@@ -43,8 +49,10 @@ import numpy as np
 
 from tidewolf.core.arrays import frozen, inner, to_numpy
 from tidewolf.core.batch import Batch
+from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import WrongType
 from tidewolf.core.feedback import (
+    Feedback,
     FirstOrder,
     FullInformation,
     first_order,
@@ -56,9 +64,10 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.methods.advice.setting import AdviceSetting
-from tidewolf.methods.base import Bound, Guard, Learner, Member, Record
+from tidewolf.methods.base import Bound, Guard, Learner, Member, ProjectionRecord, Record
 from tidewolf.methods.context import Context, Season
 from tidewolf.methods.context.setting import ContextSetting
+from tidewolf.methods.descent import price_at_most
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
@@ -103,7 +112,7 @@ class Accounts(NamedTuple):
     guard: Floats
     """A_i, in the ledger's units"""
     lost: Floats
-    """V sum (f(x) - f(z_i)) + sum w (g^+(x) - g^+(z_i)) over the rounds it was awake in, likewise"""
+    """V sum (f(x) - f(z_i)) + sum w (g^+(x) - g^+(z_i)) over the rounds it was awake in"""
     weights: Floats
     """sum of p_i"""
     awake: Floats
@@ -152,10 +161,8 @@ class State(NamedTuple):
     solves: int = 0
     vertices: int = 0
     """rows of the pool's table that advisers were told of"""
-
-    @property
-    def distance(self) -> float:
-        return self.descents[0].distance
+    distance: float = 0.0
+    """|x - y| of the descent with the longest steps"""
 
 
 class Round(NamedTuple):
@@ -175,6 +182,36 @@ class Ensemble(Learner[State]):
     Parameters
     ----------
     K : HasLMO
+        The set that every played point belongs to.
+    horizon : int, optional
+        How many rounds will be played, which a promise needs. None: unknown, which costs next
+        to nothing: nothing restarts. Unit: rounds.
+    caution : float, default 10.0
+        How much limits weigh against losses: larger values break limits less and cost more.
+    calls_per_round : float, default 1.0
+        How often the set's oracle may be asked, on average over the rounds so far; calls that
+        are not spent are kept for later. Unit: oracle calls a round.
+    step_scales : tuple of float, default (0.03, 0.1, 0.3, 1.0)
+        The sizes of the steps that descent is tried at, each a member: 1 is the step that
+        theory has for the worst case.
+    context : Context, optional
+        What is known of a round before it that a policy may depend on, such as the time of day:
+        a member that learns a point for each of its cells. None: no such member.
+    advice : tuple of Adviser, default ()
+        Who proposes points before a round, each a member: advisers such as `advice.Resolve()`,
+        or names of points that are given with the round.
+    start_at : array, optional
+        The member of the set that is played first. None: its center.
+    tolerance : float, optional
+        The squared distance of the played point from its companion that projections aim at, as
+        a share of radius^2. None: 1e-3, or 1e-3 calls_per_round^(-6/5) with more than one call
+        a round.
+    loss_lipschitz : float, optional
+        The largest slope a loss may have, on average over rounds seen together; steeper ones
+        are refused. None: learned from what is seen, and nothing is promised beforehand.
+    constraint_lipschitz : float, optional
+        The largest slope a constraint may have, on average over rounds seen together; steeper
+        ones are refused. None: learned from what is seen, and nothing is promised beforehand.
 
     Examples
     --------
@@ -234,6 +271,10 @@ class Ensemble(Learner[State]):
         """The functions also where losses declare their curvature."""
         return FullInformation if losses.exp_concavity is not None else self.needs
 
+    @property
+    def takes(self) -> tuple[type[Feedback], ...]:
+        return (FullInformation,) if self._wants_functions else (FirstOrder, FullInformation)
+
     @cached_property
     def _wants_functions(self) -> bool:
         return any(adviser.needs_functions for adviser in self.advice)
@@ -280,7 +321,9 @@ class Ensemble(Learner[State]):
         return self._settled(state, None, waiting=False)
 
     def informed(self, state: State, known: Known) -> State:
-        """What is known of the coming round, taken in: its context, and advice that waits for it."""
+        """What is known of the coming round taken in: its context, and advice that waits for it.
+        Points under names that nobody here goes by are ignored.
+        """
         return self._settled(state, known, waiting=True)
 
     def act(self, state: State, known: Known | None = None) -> Array:
@@ -288,6 +331,9 @@ class Ensemble(Learner[State]):
 
     def rounds_left(self, state: State) -> int:
         return 1
+
+    def rounds_at_once(self, state: State) -> int:
+        return MOST_AT_ONCE
 
     def _settled(self, state: State, known: Known | None, *, waiting: bool) -> State:
         """The state with the proposals for the coming round, and their mix.
@@ -411,7 +457,7 @@ class Ensemble(Learner[State]):
         for z in points[: self._groups]:
             if z is None:  # the context is unknown: nothing of it moves
                 pushes.append(Push(weighed.g, weighed.norm2, x, None, 0.0))
-                slopes.append(0.0)
+                slopes.append(weighed.loss_slopes)
                 continue
             push, slope = self._own_push(z, weighed, functions)
             pushes.append(push)
@@ -469,7 +515,7 @@ class Ensemble(Learner[State]):
         )
 
     def _apart(self, met: Round, group: int, z: Array | None, y: Array) -> float:
-        """<s, x - y> of a group, where the gradient was taken at x; by values a_i + <s_i, z_i - y>."""
+        """<s, x - y> of a group whose gradient was taken at x; by values a_i + <s_i, z_i - y>."""
         push = met.pushes[group]
         apart = inner(push.g, push.x - y)
         return apart - float(met.losses[group]) if push.x is z else apart
@@ -509,7 +555,12 @@ class Ensemble(Learner[State]):
         pool = pool.tidied(self.K.dimension)
         told = min(state.vertices, pool.count) if pool.count >= state.pool.count else pool.count
         return state._replace(
-            pool=pool, bank=bank, calls=state.calls + calls, descents=tuple(descents), vertices=told
+            pool=pool,
+            bank=bank,
+            calls=state.calls + calls,
+            descents=tuple(descents),
+            vertices=told,
+            distance=descents[self._leader].distance,
         )
 
     def _order(self, state: State) -> list[int]:
@@ -573,6 +624,44 @@ class Ensemble(Learner[State]):
     # ---------------------------------------------------------------- what is known of a run
 
     @cached_property
+    def _leader(self) -> int:
+        """The descent of the longest steps."""
+        return max(range(len(self.step_scales)), key=self.step_scales.__getitem__)
+
+    def last_projection(self, state: State) -> ProjectionRecord:
+        """That of the descent with the longest steps."""
+        own = state.descents[self._leader]
+        return ProjectionRecord(
+            over=self.K,
+            x=state.pool.x(self._leader),
+            before_projection=own.before_projection,
+            y=own.y,
+            tolerance2=self._tolerance2,
+            calls_left=math.floor(state.bank + 1e-9),
+        )
+
+    def promise(self) -> Bound:
+        """What is known before the first round of a run of `horizon` rounds, of losses that do not
+        declare their curvature.
+        """
+        R, D = self.K.radius, self.K.diameter
+        if D == 0.0:
+            return Bound(0.0, 0.0)
+        exact = self._factors is not None and self._factors.exact
+        e = 0.0 if exact else math.sqrt(self._tolerance2)
+        if e and self.calls_per_round < 8.0 * R**2 / self._tolerance2 + 4.0:
+            return Bound(
+                None,
+                None,
+                f"With {self.calls_per_round:g} oracle calls a round no distance of x and y can be "
+                "promised: bounds are measured.",
+            )
+        root, Lam = math.sqrt(self.horizon or 1), log_members(len(self.names))
+        mixed = math.sqrt(Lam) + (4.0 / 3.0 * Lam + 2.0) / root
+        price = math.sqrt(0.5) * price_at_most(self.K, self.step_scales[self._leader], e)
+        return self._weights.promised(mixed + price + e * root / D)
+
+    @cached_property
     def _groups(self) -> int:
         """Descents, and the context."""
         return len(self.step_scales) + (self.context is not None)
@@ -627,8 +716,9 @@ class Ensemble(Learner[State]):
 
     def members(self, state: State) -> tuple[Member, ...]:
         a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.ledger.exponent)
-        seen = a.unseen == 0
-        rounds = max(1, state.t)
+        seen, rounds, outside = a.unseen == 0, max(1, state.t), [0.0] * self._groups
+        for adviser, own in zip(self.advice, state.advisers, strict=True):
+            outside += [adviser.outside(own)] * len(adviser.names)
         return tuple(
             Member(
                 name=name,
@@ -639,6 +729,7 @@ class Ensemble(Learner[State]):
                 loss=float(a.losses[i]) if seen else None,
                 violation=float(a.violations[i]) if seen else None,
                 rounds=int(a.awake[i]),
+                outside=outside[i],
             )
             for i, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
         )
@@ -658,6 +749,27 @@ class Ensemble(Learner[State]):
 
     def solves(self, state: State) -> int:
         return state.solves
+
+    def _require_whole(self, state: State) -> None:
+        coming, a = state.coming, state.accounts
+        advised = self.kinds.count("advice")
+        for what, found, due in (
+            ("descents", len(state.descents), len(self.start().descents)),
+            ("points", len(state.pool.actives), len(state.descents)),
+            ("advisers", len(state.advisers), len(self.advice)),
+            ("pieces of advice", len(coming.advice), advised),
+        ):
+            if found != due:
+                raise ValueError(f"it has {found} {what} where {due} are due")
+        for z in coming.advice:
+            if z is not None and not is_member(self.K, z):
+                raise ValueError("a point that was proposed is no member of the set")
+        for what, weights in (("weights", coming.p), ("shares", coming.shares)):
+            if weights.size and (weights.min() < 0.0 or weights.sum() > 1.0 + 1e-6):
+                raise ValueError(f"the {what} of a round are at least 0 and at most 1 in all")
+        if state.mixer.gap < 0.0 or a.awake.min() < 0.0 or state.vertices > state.pool.count:
+            raise ValueError("what was counted of its members is below 0, or beyond what there is")
+        super()._require_whole(state)
 
     def slopes(self, state: State) -> Slopes:
         return state.ledger.slopes

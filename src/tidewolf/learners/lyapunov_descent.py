@@ -41,7 +41,7 @@ from tidewolf.core.settings import Count, Magnitude
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import BlockLearner
-from tidewolf.methods.descent import Descent
+from tidewolf.methods.descent import Descent, price_at_most
 from tidewolf.methods.projected import Banked, ProjectedPoint, Projecting
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
@@ -208,17 +208,9 @@ class LyapunovDescent(Projecting[State], BlockLearner[State]):
                 None,
                 f"With {spent} no distance of x and y can be promised: bounds are measured.",
             )
-        sizes = [(R, D)]
-        if factors is not None:
-            sizes = list(zip(factors.radii.tolist(), factors.diameters.tolist(), strict=True))
-        price = math.hypot(*(self._price(*size, e / R) for size in sizes)) / D
+        price = price_at_most(self.K, self.step_scale, e)
         apart = e * math.sqrt(self.horizon or 1) / D
         return self._weights.promised(math.sqrt(0.5 * self.block) * price + apart)
-
-    def _price(self, R: float, D: float, apart: float) -> float:
-        """D'^2/(k D) + k D' of a factor, D' = min(2R, D + apart R)."""
-        k, far = self.step_scale, min(2.0 * R, D + apart * R)
-        return far / D * far / k + k * far if D > 0.0 else 0.0
 
     def bound(self, record: Record) -> Bound:
         state = self.with_open_block(record.final_state)

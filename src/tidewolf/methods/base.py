@@ -21,9 +21,9 @@ from tidewolf.core import checkpoint
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import as_count, namespace
 from tidewolf.core.batch import Batch
-from tidewolf.core.conforming import allowed_excess, conforming
+from tidewolf.core.conforming import conforming, is_member
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherVersions, WrongType
-from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation
+from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation
 from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.types import Array, Floats, Int64s
@@ -269,6 +269,7 @@ _CHECKED = {
             "measures",
             "members",
             "notes",
+            "rounds_at_once",
             "rounds_left",
             "save",
             "slopes",
@@ -363,9 +364,20 @@ class Learner(Value, ABC, Generic[S]):
         """What it is told of rounds with such losses."""
         return self.needs
 
+    @property
+    def takes(self) -> tuple[type[Feedback], ...]:
+        """What `update` can go on from: what it needs, and what it may read instead."""
+        return (self.needs,)
+
     @abstractmethod
     def rounds_left(self, state: S) -> int:
         """How many rounds `update` takes at most before the point may change."""
+
+    def rounds_at_once(self, state: S) -> int:
+        """How many rounds that were played at one point an update takes at most: `rounds_left`,
+        where the learner does not take more.
+        """
+        return self.rounds_left(state)
 
     @abstractmethod
     def update(self, state: S, seen: Any) -> S:
@@ -470,8 +482,7 @@ class Learner(Value, ABC, Generic[S]):
         K = self.hard_set
         if not self.rounds_left(state) >= 1:
             raise ValueError("no round is left before its next update")
-        x = self.act(state)
-        if tuple(x.shape) != K.shape or not K.excess(x) <= allowed_excess(K, x):
+        if not is_member(K, self.act(state)):
             raise ValueError("the point it plays is no member of the set")
 
 

@@ -11,6 +11,7 @@ active set; where projection is exact the ball is left to it.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from tidewolf.core.arrays import frozen, inner
@@ -46,6 +47,23 @@ class Descent(NamedTuple):
             B = sums.regret_bound + inner(push.g, push.x - y)
             target, sums = frozen(target), sums._replace(regret_bound=B)
         return Descent(self.point.moved_to(target), sums)
+
+
+def price_at_most(K: HasLMO, scale: float, e: float) -> float:
+    """The most that prices add up to, over sqrt(sum |g|^2/2) and the diameter, where |x_b - y_b| is
+    at most e R_b/R in every factor: (sum_b (D_b'^2/(k D_b) + k D_b')^2)^(1/2)/D with
+    D_b' = min(2 R_b, D_b + e R_b/R), by Cauchy-Schwarz over the factors.
+    """
+    factors, R, D = factors_of(K), K.radius, K.diameter
+    sizes = [(R, D)]
+    if factors is not None:
+        sizes = list(zip(factors.radii.tolist(), factors.diameters.tolist(), strict=True))
+    return math.hypot(*(_price(*size, e / R, scale) for size in sizes)) / D
+
+
+def _price(R: float, D: float, apart: float, k: float) -> float:
+    far = min(2.0 * R, D + apart * R)
+    return far / D * far / k + k * far if D > 0.0 else 0.0
 
 
 def _one_step(

@@ -134,7 +134,8 @@ class Pool(Stored):
             _require_mean(first, own, x)
             if not is_warm(warm):
                 raise ValueError("what the next oracle call starts from is no array")
-            actives.append(first.at(first.atoms, own, x, warm))
+            table: Any = first.atoms
+            actives.append(first.at(table, own, x, warm))
         return cls(tuple(actives), first.atoms, len(first.weights))
 
     def require_of(self, K: HasLMO) -> None:

@@ -20,14 +20,14 @@ def bad_feedback(learner: Learner[Any], stream: Stream, t: int, state: Any) -> d
     with it.
     """
     part = stream[t : t + 1]
-    left, x = learner.rounds_left(state), learner.act(state)
+    left, x = learner.rounds_at_once(state), learner.act(state)
     good = first_order_at(stream, t, x)
     whole = FullInformation(part.losses, part.constraints)
     values = Bandit(part.losses.values(x), part.constraints.values(x))
     bad: dict[str, Any] = {"nothing (None)": None, "text": "up"}
     needs = learner.reads(part.losses)
     for other in (values, whole, good):
-        if not isinstance(other, needs):
+        if not isinstance(other, learner.takes):
             bad[f"{type(other).__name__} feedback"] = other
     if needs is FirstOrder:
         return bad | _bad_first_order(good, x, left)

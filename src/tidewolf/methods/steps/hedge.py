@@ -7,7 +7,8 @@ Member i has the loss l_i relative to what was played, whose own is 0; L_i is th
     mix      =  -ln( sum_i p_i exp(-eta l_i) )/eta                                 (the mix loss)
     Delta   <-  Delta + max(0, 0 - mix)
 
-eta is infinite while Delta = 0: all weight is on the members of least L. For every member
+eta is infinite while Delta = 0: all weight is on the members of least L, and the mix loss is what
+the least L grows by. For every member
 
     -L_i  =  sum_t (played - l_i)  <=  2 Delta                                           (guard)
 
@@ -31,6 +32,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tidewolf.core.arrays import frozen
 from tidewolf.core.types import Bools, Floats
 
 
@@ -44,11 +46,11 @@ class Mixer(NamedTuple):
 
     @classmethod
     def start(cls, members: int) -> Mixer:
-        return cls(np.zeros(members))
+        return cls(frozen(np.zeros(members)))
 
     def in_units(self, unit: float) -> Mixer:
         """The same where losses are `unit` times as large."""
-        return self if unit == 1.0 else Mixer(self.totals * unit, self.gap * unit)
+        return self if unit == 1.0 else Mixer(frozen(self.totals * unit), self.gap * unit)
 
     def at_least(self, gap: float) -> Mixer:
         """The same with eta at most Lam/gap."""
@@ -63,22 +65,28 @@ class Mixer(NamedTuple):
         """p among those awake, of whom there is one at least."""
         totals = np.where(awake, self.totals, np.inf)
         behind, rate = totals - totals.min(), self.rate
-        p = np.exp(-rate * behind) if rate < math.inf else (behind == 0.0).astype(float)
-        p[~awake] = 0.0
+        p: Floats = (behind == 0.0).astype(float)
+        if rate < math.inf:
+            with np.errstate(over="ignore"):
+                p = np.exp(-rate * behind)
         p /= p.sum()
         return p
 
     def updated(self, losses: Floats) -> Mixer:
         """After a round with these losses relative to what was played; 0 for those absent."""
-        mix, everyone = 0.0, np.ones(len(losses), dtype=bool)
-        p, rate = self.weights(everyone), self.rate
+        behind, rate = self.totals - self.totals.min(), self.rate
+        after = behind + losses
+        mix = float(after.min())  # its limit for an infinite rate
         if rate < math.inf:
-            least = float(losses.min())
-            # shifted by the least loss, so that nothing overflows
-            mix = least - math.log(float(p @ np.exp(-rate * (losses - least)))) / rate
-        else:
-            mix = float(losses[p > 0.0].min())
-        return Mixer(self.totals + losses, self.gap + max(0.0, -mix))
+            # each sum has a term of 1, so that nothing overflows or is lost
+            mix += (_log_of_sum(rate, behind) - _log_of_sum(rate, after - mix)) / rate
+        return Mixer(frozen(self.totals + losses), self.gap + max(0.0, -mix))
+
+
+def _log_of_sum(rate: float, behind: Floats) -> float:
+    """ln sum_i exp(-rate behind_i)."""
+    with np.errstate(over="ignore"):
+        return math.log(float(np.exp(-rate * behind).sum()))
 
 
 def log_members(members: int) -> float:

@@ -184,7 +184,8 @@ class LyapunovWeights:
             return 0.0
         ratio = slopes.loss / slopes.constraint if slopes.loss > 0.0 else 1.0
         log2 = self._growth(ledger.rounds) * ledger.violation / (self.c * reach) / _LN2
-        return THETA * ratio * 2.0 ** (log2 - ledger.exponent)
+        w: float = THETA * ratio * 2.0 ** (log2 - ledger.exponent)
+        return w
 
     def _growth(self, t: int) -> float:
         """e_t, by which the exponential grows with q after t rounds."""

@@ -1,0 +1,665 @@
+"""Ensemble: its sums by the inequality written plainly, bounds and guards on hostile streams, what
+is known before a round, states that branch, are saved and forged.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core.errors import (
+    BrokenFile,
+    InvalidInput,
+    NotSupported,
+    TidewolfError,
+    WrongShape,
+    WrongType,
+)
+from tidewolf.core.feedback import FirstOrder, FullInformation, first_order
+from tidewolf.functions import Affine, Capacity, Linear, LogWealth
+from tidewolf.methods.steps import lyapunov
+from tidewolf.methods.steps.lyapunov import LyapunovWeights
+from tidewolf.methods.steps.saddle import HOPELESS
+from tidewolf.sets import (
+    BoundedPSD,
+    Box,
+    CappedSimplex,
+    FlowPolytope,
+    L2Ball,
+    MultiFlow,
+    Product,
+    Simplex,
+    SimplexProduct,
+)
+from tidewolf.testing import check_learner
+
+seeds = st.integers(0, 2**32)
+DIAMOND = FlowPolytope.examples()[0]
+PLAIN = [Simplex(4), DIAMOND, CappedSimplex(6, 0.5), L2Ball(3)]
+PRODUCTS = [
+    Box([-1.0, 0.0], [1.0, 3.0]),
+    SimplexProduct([2, 3]),
+    Product(Simplex(3), CappedSimplex(4, 0.5)),
+]
+KINDS = ["switching", "rare and huge", "growing", "capacities"]
+
+
+def hostile(kind, K, rounds, seed):
+    """A stream on which one point keeps every limit; that point."""
+    rng = np.random.default_rng(seed)
+    column, flat = (rounds, *[1] * len(K.shape)), (rounds, -1)
+    star = 0.7 * K.center + 0.3 * K.lmo(rng.standard_normal(K.shape))
+    turns = np.where(np.arange(rounds) // 5 % 2, -1.0, 1.0).reshape(column)
+    C = turns * rng.standard_normal(K.shape) + 0.3 * rng.standard_normal((rounds, *K.shape))
+    A = -C + 0.2 * rng.standard_normal(C.shape)
+    if kind == "capacities":
+        roof = star + 0.1 * K.radius * rng.random(C.shape)
+        return tw.Stream(Linear(-rng.random(C.shape)), Capacity(roof)), star
+    if kind == "growing":
+        C = C * np.logspace(-2, 2, rounds).reshape(column)
+    if kind == "rare and huge":
+        A = A * np.where(rng.random(rounds) < 0.1, 1e3, 1e-2).reshape(column)
+    return tw.Stream(Linear(C), Affine(A, A.reshape(flat) @ star.reshape(-1))), star
+
+
+def with_knowledge(stream, K, seed, names=("a",)):
+    """The same rounds with a time, a category, and advice that is sometimes absent or outside."""
+    rng, T = np.random.default_rng([seed, 1]), len(stream)
+    advice = {}
+    for name in names:
+        points = np.array([K.lmo(rng.standard_normal(K.shape)) for _ in range(T)])
+        odd = rng.choice([1.0, 1.0, 1.0, 1.2, np.nan], T)
+        advice[name] = points * odd.reshape((T, *[1] * len(K.shape)))
+    return tw.Stream(
+        stream.losses,
+        stream.constraints,
+        time=3600.0 * np.arange(T),
+        context=rng.integers(0, 3, T),
+        advice=advice,
+    )
+
+
+# --- the inequality, written plainly --------------------------------------------------------------
+
+
+class Plain:
+    """A_i and C_i by the formulas of the file, from the points before each round, in units of the
+    loss: V = 1/caution throughout.
+    """
+
+    def __init__(self, learner):
+        self.learner, K = learner, learner.K
+        self.members = len(learner.names)
+        self.A, self.lost, self.paid = np.zeros(self.members), np.zeros(self.members), 0.0
+        self.plain = len(learner.step_scales)
+        cells = 0 if learner.context is None else learner.context.cells
+        self.C = np.zeros(self.plain + (cells > 0))
+        self.S, self.sigma = np.zeros(self.plain + cells), np.zeros(self.plain + cells)
+        self.D, self.R, self.K = K.diameter, K.radius, K
+        self.weights = LyapunovWeights(K, learner.caution, learner.horizon)
+
+    def seen(self, state, functions, values):
+        """A round that is played from this state."""
+        learner, pool, x = self.learner, state.pool, state.coming.x
+        block = first_order(*functions, x, functions.constraints.values(x))
+        weighed = self.weights.weigh(state.ledger, block)
+        unit = math.ldexp(1.0, weighed.ledger.exponent)
+        V, w, s = 1.0 / learner.caution, unit * weighed.penalty_weight, unit * weighed.g
+        ys = [own.y for own in state.descents]
+        phi = state.coming.shares
+        z = [pool.x(i) for i in range(self.plain)]
+        if learner.context is not None:
+            cells = [pool.x(self.plain + j) for j in range(len(phi))]
+            mixed = sum(p * each for p, each in zip(phi, cells, strict=True))
+            z.append(mixed if phi.any() else None)
+        z += state.coming.advice
+        assert x == pytest.approx(
+            sum(p * each for p, each in zip(state.coming.p, z, strict=True) if each is not None)
+        )
+
+        def L(point):
+            f, g = functions.losses.values(point), functions.constraints.values(point)
+            return V * float(f.sum()) + w * float(np.maximum(g, 0.0).sum())
+
+        for i, each in enumerate(z):
+            if each is None:
+                continue
+            self.lost[i] += L(x) - L(each)
+            self.A[i] += L(x) - L(each) if values else float((s * (x - each)).sum())
+        self.paid += unit * weighed.penalty_value
+        for i in range(self.plain):
+            gradient, at = self._fed(functions, z[i], s, x, V, w, values)
+            self.C[i] += self._price(i, gradient, learner.step_scales[i], z[i], ys[i])
+            self.C[i] += float((gradient * (at - ys[i])).sum())
+            self.C[i] += L(x) - L(z[i]) if values else 0.0
+        if learner.context is None:
+            return
+        if not phi.any():
+            self.C[-1] += float(np.linalg.norm(s)) * self.D
+            return
+        gradient, at = self._fed(functions, z[self.plain], s, x, V, w, values)
+        y = sum(phi[j] * ys[self.plain + j] for j in range(len(phi)))
+        self.C[-1] += float((gradient * (at - y)).sum())
+        self.C[-1] += L(x) - L(z[self.plain]) if values else 0.0
+        for j in np.flatnonzero(phi):
+            i = self.plain + j
+            self.C[-1] += self._price(i, phi[j] * gradient, 1.0, pool.x(i), ys[i])
+
+    def _fed(self, functions, z, s, x, V, w, values):
+        """The gradient that a group is fed, and where it was taken."""
+        if not values:
+            return s, x
+        block = first_order(*functions, z, functions.constraints.values(z))
+        return self.K.tangent(V * block.loss_gradient + w * block.constraint_gradient), z
+
+    def _price(self, i, s, scale, z, y):
+        norm2 = float((s * s).sum())
+        if norm2 == 0.0:
+            return 0.0
+        reach = min(2 * self.R, self.D + float(np.linalg.norm(z - y)))
+        self.S[i] += norm2
+        sigma = max(self.sigma[i], math.sqrt(self.S[i] / 2) / (scale * reach))
+        price = (sigma - self.sigma[i]) * reach**2 + norm2 / (4 * sigma)
+        self.sigma[i] = sigma
+        return price
+
+
+def followed(learner, stream, values=False):
+    """A run beside its plain sums."""
+    plain, state = Plain(learner), learner.start()
+    for t in range(len(stream)):
+        known = stream.known(t)
+        state = state if known is None else learner.informed(state, known)
+        part = stream[t : t + 1]
+        functions = FullInformation(part.losses, part.constraints)
+        plain.seen(state, functions, values)
+        x = learner.act(state)
+        reads = learner.reads(part.losses)
+        seen = (
+            functions
+            if reads is FullInformation
+            else first_order(*functions, x, part.constraints.values(x))
+        )
+        state = learner.update(state, seen)
+    return plain, state
+
+
+def in_losses(learner, state, numbers):
+    """Numbers of the ledger in units of the loss times V."""
+    return np.array(numbers) * math.ldexp(1.0, state.ledger.exponent)
+
+
+ADVISED = {
+    "plain": {},
+    "context": {"context": tw.context.Season(6, cells=3)},
+    "categories": {"context": tw.context.Categories(3), "step_scales": (0.3,)},
+    "advice": {"advice": ["a", "b"], "caution": 1.0},
+    "re-solving": {
+        "advice": [tw.advice.Resolve(headroom=(0.0, 1.0)), "a"],
+        "context": tw.context.Season(4),
+    },
+}
+
+
+@pytest.mark.parametrize("given_", ADVISED.values(), ids=ADVISED)
+@given(seed=seeds, K=st.sampled_from(PLAIN), kind=st.sampled_from(KINDS), stride=st.booleans())
+@settings(max_examples=4)
+def test_its_sums_are_those_of_the_inequality_written_plainly(given_, seed, K, kind, stride):
+    """Also where the ledger's units change all the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        if stride:
+            patch.setattr(lyapunov, "_STRIDE", 1)
+        learner = tw.Ensemble(K, **given_)
+        stream = with_knowledge(hostile(kind, K, 25, seed)[0], K, seed, ("a", "b"))
+        plain, state = followed(learner, stream)
+    size = np.abs(plain.C).max() + np.abs(plain.A).max() + 1e-9
+    assert in_losses(learner, state, learner.bounds(state)) == pytest.approx(
+        plain.C, abs=1e-9 * size
+    )
+    guard, lost = state.accounts.guard, state.accounts.lost
+    assert in_losses(learner, state, guard) == pytest.approx(plain.A, abs=1e-9 * size)
+    assert in_losses(learner, state, -state.mixer.totals) == pytest.approx(plain.A, abs=1e-9 * size)
+    assert (plain.lost <= plain.A + 1e-9 * size).all()
+    assert plain.A.max() <= in_losses(learner, state, 2.0 * state.mixer.gap) + 1e-9 * size
+    if not state.accounts.unseen:
+        assert in_losses(learner, state, lost) == pytest.approx(plain.lost, abs=1e-9 * size)
+
+
+def wealth(seed, rounds, n, limits=True):
+    rng = np.random.default_rng(seed)
+    returns = np.exp(0.05 * rng.standard_normal((rounds, n)))
+    losses = LogWealth(returns)
+    if not limits:
+        return tw.Stream(losses)
+    A = rng.standard_normal((rounds, n))
+    return tw.Stream(losses, Affine(A, A @ np.full(n, 1.0 / n) + 0.02))
+
+
+@given(seed=seeds, limits=st.booleans())
+@settings(max_examples=6)
+def test_by_values_its_sums_are_those_of_the_file(seed, limits):
+    K, T = Simplex(4), 25
+    learner = tw.Ensemble(K, context=tw.context.Categories(3), advice=["a"])
+    stream = with_knowledge(wealth(seed, T, 4, limits), K, seed)
+    plain, state = followed(learner, stream, values=True)
+    assert in_losses(learner, state, learner.bounds(state)) == pytest.approx(plain.C, abs=1e-9)
+    assert in_losses(learner, state, state.accounts.guard) == pytest.approx(plain.A, abs=1e-9)
+    assert state.accounts.lost == pytest.approx(state.accounts.guard, abs=1e-9)
+
+
+@given(seed=seeds)
+@settings(max_examples=6)
+def test_wealth_is_at_least_that_of_the_best_member_over_their_number(seed):
+    K, T = Simplex(3), 60
+    rng = np.random.default_rng(seed)
+    turns = np.where(np.arange(T) % 2, 1.0, -1.0)[:, None] * 0.1 * rng.standard_normal(3)
+    stream = tw.Stream(LogWealth(np.exp(turns + 0.02 * rng.standard_normal((T, 3)))))
+    learner = tw.Ensemble(K)
+    run = tw.run(learner, stream)
+    members = learner.members(run.final_state)
+    assert len(members) == 4
+    assert run.losses.sum() <= min(m.loss for m in members) + math.log(4) + 1e-9
+    assert all(guard.left <= math.log(4) + 1e-9 for guard in learner.guards(run.final_state))
+    assert run.certificate.holds
+
+
+# --- bounds, guards and promises on hostile streams -----------------------------------------------
+
+
+def settings_of(K):
+    return [
+        tw.Ensemble(K, caution=1.0),
+        tw.Ensemble(K, calls_per_round=0.2, context=tw.context.Season(5, cells=2)),
+        tw.Ensemble(K, caution=100.0, context=tw.context.Categories(3), advice=["a"]),
+        tw.Ensemble(K, step_scales=(2.0, 0.1), tolerance=0.5, advice=["a", tw.advice.Resolve()]),
+        tw.Ensemble(
+            K,
+            advice=[tw.advice.Resolve(3, headroom=1.0, columns=True)],
+            context=tw.context.Season(7, cells=2),
+        ),
+    ]
+
+
+@pytest.mark.parametrize("number", range(5))
+@given(seed=seeds, K=st.sampled_from([*PLAIN[:3], *PRODUCTS]), kind=st.sampled_from(KINDS))
+@settings(max_examples=4)
+def test_no_total_exceeds_its_measured_bound(number, seed, K, kind):
+    stream = with_knowledge(hostile(kind, K, 60, seed)[0], K, seed)
+    learner = settings_of(K)[number]
+    run = tw.run(learner, stream)
+    assert run.comparator.feasible
+    assert run.bound.violation is not None
+    assert run.certificate.holds, run.certificate.verdict
+    checked = {check.name for check in run.certificate.checks}
+    due = {"membership", "tolerance", "members", "calls", "regret bound", "violation bound"}
+    assert checked >= due
+    assert ("guards" in checked) == learner._wants_functions
+    assert run.oracle_calls <= learner.calls_per_round * len(stream)
+
+
+@given(seed=seeds, K=st.sampled_from([Simplex(3), DIAMOND, SimplexProduct([2, 2])]))
+@settings(max_examples=5)
+def test_no_total_exceeds_its_bound_against_policies(seed, K):
+    stream, _ = hostile("switching", K, 48, seed)
+    context = tw.context.Season(6, cells=3)
+    learner = tw.Ensemble(K, context=context, caution=3.0)
+    run = tw.run(learner, stream)
+    best, bound = tw.best_in_hindsight(K, stream, context=context), learner.policy_bound(run)
+    assert best.feasible
+    size = float(np.abs(run.losses).sum())
+    assert run.losses.sum() - best.lower <= bound.regret + 1e-9 * size
+    assert run.violations.sum() <= bound.violation + 1e-9 * size
+    assert run.bound.regret <= bound.regret + 1e-9 * size
+    assert tw.Ensemble(K).policy_bound(tw.run(tw.Ensemble(K), stream)).regret is None
+
+
+def test_seasons_that_exclude_each_other_are_exposed_while_policies_have_a_bound():
+    K, T = Simplex(2), 1500
+    A = np.tile([[1.0, 0.0], [0.0, 1.0]], (T // 2, 1))
+    stream = tw.Stream(Linear(np.tile([0.3, -0.3], (T, 1))), Affine(A, np.full(T, 0.2)))
+    context = tw.context.Season(2, cells=2)
+    learner = tw.Ensemble(K, context=context)
+    run = tw.run(learner, stream)
+    assert learner.bound(run).violation is None
+    assert learner.bound(run).reason == HOPELESS
+    bound = learner.policy_bound(run)
+    assert bound.reason == ""
+    assert run.violations.sum() <= bound.violation < 0.05 * T
+    best = tw.best_in_hindsight(K, stream, context=context)
+    assert run.losses.sum() - best.lower <= bound.regret
+    assert run.certificate.holds is not False
+
+
+def test_where_the_context_is_unknown_by_values_losses_count_where_they_were_played():
+    """A sleeping context has no point of its own: slopes are then those at the point played."""
+    K = Simplex(3)
+    learner = tw.Ensemble(K, context=tw.context.Categories(2))
+    state = learner.start()
+    part = wealth(0, 1, 3)
+    state = learner.update(state, FullInformation(part.losses, part.constraints))
+    assert state.loss_norms[-1] == pytest.approx(state.loss_norms[0])
+
+
+@pytest.mark.parametrize("K", [Simplex(3), Box([0.0, 0.0], [1.0, 2.0]), SimplexProduct([2, 2])])
+@pytest.mark.parametrize("scales", [(0.1, 1.0), (1.0, 0.3, 0.03)])
+def test_what_is_measured_stays_below_what_was_promised(K, scales):
+    T, share = 100, 1e-3
+    given_ = {
+        "horizon": T,
+        "tolerance": share,
+        "calls_per_round": 8.0 / share + 4.0,
+        "loss_lipschitz": 1.0,
+        "constraint_lipschitz": 1.0,
+        "step_scales": scales,
+        "advice": ["a"],
+    }
+    rng = np.random.default_rng(1)
+    C, A = rng.normal(size=(2, T, *K.shape))
+    C[T // 2 :] *= -1.0
+    C, A = (
+        rows / np.linalg.norm(rows.reshape(T, -1), axis=1).reshape(T, *[1] * len(K.shape))
+        for rows in (C, A)
+    )
+    stream = tw.Stream(Linear(C), Affine(A, (A * K.center).reshape(T, -1).sum(axis=1)))
+    learner = tw.Ensemble(K, **given_)
+    promise, run = learner.promise(), tw.run(learner, with_knowledge(stream, K, 0))
+    assert promise.reason == ""
+    assert run.regret[1] <= run.bound.regret + 1e-9 <= promise.regret + 2e-9
+    assert run.violations.sum() <= run.bound.violation <= promise.violation
+    assert run.certificate.holds
+    assert {"regret bound below promise", "violation bound below promise"} <= {
+        check.name for check in run.certificate.checks
+    }
+    for left_out in ("horizon", "loss_lipschitz", "constraint_lipschitz"):
+        assert "A promise needs" in tw.Ensemble(K, **{**given_, left_out: None}).promise().reason
+    poor = tw.Ensemble(K, **{**given_, "calls_per_round": 1.0}).promise()
+    exact = isinstance(K, Box | SimplexProduct)
+    assert (poor.reason == "") == exact
+    assert exact or "1 oracle calls a round no distance" in poor.reason
+    many = tw.Ensemble(K, **{**given_, "horizon": 4, "step_scales": (0.01,)}).promise()
+    assert many.regret is None
+    assert "too large for a promise" in many.reason
+
+
+def test_a_promise_is_the_formula_of_its_file():
+    K, T, caution = Simplex(40), 2000, 10.0
+    learner = tw.Ensemble(
+        K,
+        horizon=T,
+        tolerance=1e-4 / T,
+        calls_per_round=8e4 * T + 4,
+        loss_lipschitz=2.0,
+        constraint_lipschitz=3.0,
+        advice=["a", "b"],
+    )
+    R, D, Lam = K.radius, K.diameter, math.log(6)
+    e = 0.01 * R / math.sqrt(T)
+    far = min(2 * R, D + e)
+    c = math.sqrt(Lam) + (4 / 3 * Lam + 2) / math.sqrt(T)
+    c += (far**2 / D**2 + far / D) / math.sqrt(2) + e * math.sqrt(T) / D
+    share = 0.5 * c / 2
+    regret = 2.0 * D * math.sqrt(T) * (c + 2 * share * caution)
+    log = math.log((1 + c / 2 / caution + math.sqrt(T) / 2 / caution) / (1 - share))
+    violation = 2 * 3.0 * D * math.sqrt(T) / 0.5 * log
+    assert learner.promise()[:2] == pytest.approx((regret, violation))
+    assert tw.Ensemble(Simplex(1)).promise()[:2] == (0.0, 0.0)
+
+
+# --- decisions ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("K", [Simplex(4), DIAMOND, PRODUCTS[2]], ids=repr)
+def test_units_of_losses_and_limits_change_no_decision(K):
+    stream = with_knowledge(hostile("switching", K, 30, 3)[0], K, 3)
+    learner = tw.Ensemble(
+        K,
+        context=tw.context.Season(5, cells=2),
+        advice=["a", tw.advice.Resolve(headroom=(0.0, 2.0))],
+    )
+    C, A = stream.losses.C, stream.constraints
+    other = tw.Stream(
+        Linear(C * 2.0**40),
+        Affine(A.A * 2.0**-30, A.b * 2.0**-30),
+        time=stream.time,
+        context=stream.context,
+        advice=stream.advice,
+    )
+    for first, second in zip(tw.play(learner, stream), tw.play(learner, other), strict=True):
+        assert second.x == pytest.approx(first.x, abs=1e-7)
+
+
+def test_units_of_the_ledger_change_no_decision(monkeypatch):
+    K = Simplex(4)
+    stream = with_knowledge(hostile("growing", K, 40, 3)[0], K, 3)
+    learner = tw.Ensemble(
+        K, context=tw.context.Season(5, cells=2), advice=["a", tw.advice.Resolve()]
+    )
+    first, points = tw.run(learner, stream), [played.x for played in tw.play(learner, stream)]
+    monkeypatch.setattr(lyapunov, "_STRIDE", 1)
+    second, others = tw.run(learner, stream), [played.x for played in tw.play(learner, stream)]
+    assert second.final_state.ledger.exponent > first.final_state.ledger.exponent
+    assert np.array(others) == pytest.approx(np.array(points), abs=1e-9)
+    assert second.bound[:2] == pytest.approx(first.bound[:2])
+    for one, other in zip(run_guards(first), run_guards(second), strict=True):
+        assert other[1:] == pytest.approx(one[1:])
+
+
+def run_guards(run):
+    return run.learner.guards(run.final_state)
+
+
+def test_names_are_told_apart():
+    learner = tw.Ensemble(
+        Simplex(3),
+        context=tw.context.Season(4),
+        advice=["a", tw.advice.Resolve(headroom=0), "a", tw.advice.Resolve(headroom=0), "season"],
+    )
+    assert learner.names == (
+        *(f"descent {scale}" for scale in ("0.03", "0.1", "0.3", "1")),
+        "season",
+        "a",
+        "last, headroom 0",
+        "a (2)",
+        "last, headroom 0 (2)",
+        "season (2)",
+    )
+    assert learner.kinds == ("descent",) * 4 + ("context",) + ("advice",) * 5
+    run = tw.run(learner, with_knowledge(hostile("switching", Simplex(3), 20, 0)[0], Simplex(3), 0))
+    assert tuple(member.name for member in learner.members(run.final_state)) == learner.names
+    assert run.measures.shape == (20, 10)
+    assert run.measures.sum(axis=1) == pytest.approx(1.0)
+    mean = [member.mean_weight for member in learner.members(run.final_state)]
+    assert run.measures.mean(axis=0) == pytest.approx(mean)
+
+
+def test_what_it_needs_and_reads_is_what_its_members_need():
+    K = Simplex(3)
+    linear, curved = Linear(np.ones((1, 3))), LogWealth(np.ones((1, 3)))
+    plain = tw.Ensemble(K, advice=["a"])
+    assert (plain.needs, plain.reads(linear)) == (FirstOrder, FirstOrder)
+    assert plain.reads(curved) is FullInformation
+    assert plain.takes == (FirstOrder, FullInformation)
+    solving = tw.Ensemble(K, advice=[tw.advice.Resolve()])
+    assert (solving.needs, solving.takes) == (FullInformation, (FullInformation,))
+    seen = FirstOrder(np.ones(3), 0.0, np.zeros(3), 2.0, 0.0, 1)
+    with pytest.raises(WrongType, match="re-solves with the functions themselves"):
+        solving.update(solving.start(), seen)
+
+
+@pytest.mark.parametrize("advice", [(), [tw.advice.Resolve(headroom=(0.0, 1.0))]])
+def test_rounds_that_shared_a_point_come_at_once(advice):
+    K = DIAMOND
+    stream, _ = hostile("switching", K, 24, 5)
+    learner = tw.Ensemble(K, advice=advice, context=tw.context.Season(6, cells=2))
+    state = learner.start()
+    paid = 0.0
+    for start, stop in ((0, 1), (1, 8), (8, 10), (10, 24)):
+        part, x = stream[start:stop], learner.act(state)
+        functions = FullInformation(part.losses, part.constraints)
+        seen = first_order(*functions, x, part.constraints.values(x))
+        state = learner.update(state, functions if advice else seen)
+        paid += float(np.maximum(part.constraints.values(x), 0.0).sum())
+        assert (state.t, state.ledger.rounds) == (stop, stop)
+        assert state.calls <= learner.calls_per_round * stop
+    assert state.ledger.violation == pytest.approx(paid)
+    assert state.accounts.awake[:4].tolist() == [24.0] * 4
+    assert state.accounts.weights.sum() == pytest.approx(24.0)
+    with pytest.raises(TidewolfError):
+        learner.update(state, FullInformation(stream.losses[:0], stream.constraints[:0]))
+    session = tw.Session(learner)
+    session.play()
+    session.observe(loss=stream.losses, constraint=stream.constraints)
+    assert session.rounds == 24
+    assert K.excess(session.play()) <= 1e-9
+
+
+# --- what is known before a round -----------------------------------------------------------------
+
+
+def test_advice_that_is_absent_sleeps_and_advice_outside_is_brought_in():
+    K, learner = Simplex(3), tw.Ensemble(Simplex(3), advice=["a"], calls_per_round=5.0)
+    session = tw.Session(learner)
+    seen = {"loss_gradient": np.array([1.0, 0.0, -1.0]), "constraint_value": -1.0}
+    for given_ in (None, {}, {"a": None}, {"a": [np.nan, 0.0, 1.0]}, {"somebody": [1.0, 0.0, 0.0]}):
+        x = session.play(advice=given_)
+        assert session.state.coming.advice == (None,)
+        assert session.state.coming.p[-1] == 0.0
+        assert K.excess(x) <= 1e-12
+        session.observe(**seen)
+    assert learner.members(session.state)[-1].rounds == 0
+    session.play(advice={"a": [0.0, 0.0, 2.0]})
+    [z] = session.state.coming.advice
+    assert K.excess(z) <= 1e-9
+    assert z == pytest.approx([0.0, 0.0, 1.0], abs=1e-2)
+    session.observe(**seen)
+    member = learner.members(session.state)[-1]
+    assert (member.rounds, member.outside) == (1, pytest.approx(1.0, abs=1e-2))
+    before = learner.save(session.state)
+    for wrong, error in (([1.0, 0.0], WrongShape), (np.zeros((3, 1)), WrongShape)):
+        with pytest.raises(error):
+            session.play(advice={"a": wrong})
+        assert learner.save(session.state) == before
+    with pytest.raises(WrongType):
+        session.play(advice=[1.0, 0.0, 0.0])
+
+
+def test_advice_is_asked_for_before_the_round_is_shown():
+    """Two points in turns: who answers with the best of the coming round wins it."""
+    K, T = Simplex(2), 30
+    best = np.eye(2)[np.arange(T) % 2]
+    stream = tw.Stream(Linear(1.0 - best), advice={"a": best, "late": np.roll(best, 1, axis=0)})
+    learner = tw.Ensemble(K, advice=["a", "late"])
+    run = tw.run(learner, stream)
+    assert [m.loss for m in learner.members(run.final_state)[-2:]] == [None, None]
+    curved = tw.run(tw.Ensemble(K, advice=["a", "late", tw.advice.Resolve(headroom=0)]), stream)
+    *_, good, late, solved = curved.learner.members(curved.final_state)
+    assert (good.loss, late.loss, solved.loss) == (0.0, T, T - 1)
+    assert good.weight > 0.99
+    assert run.losses[5:].sum() <= 1.0
+
+
+def test_all_weight_on_an_adviser_that_falls_asleep_is_no_end():
+    K = Simplex(3)
+    learner = tw.Ensemble(K, advice=["a"])
+    good = np.array([0.0, 0.0, 1.0])
+    advice = np.tile(good, (40, 1))
+    advice[20:] = np.nan
+    losses = np.tile([1e3, 1e3, 0.0], (40, 1))
+    run = tw.run(learner, tw.Stream(Linear(losses), advice={"a": advice}))
+    assert run.measures[19, -1] > 0.9
+    assert (run.measures[20:, -1] == 0.0).all()
+    assert run.max_excess <= 1e-9
+    assert run.certificate.holds
+
+
+# --- states ---------------------------------------------------------------------------------------
+
+SAVED = {
+    "advice": (DIAMOND, {"advice": ["a", tw.advice.Resolve(), tw.advice.Resolve(3)]}),
+    "columns": (
+        L2Ball(3),
+        {
+            "advice": [tw.advice.Resolve("2h", headroom=1.0), "a"],
+            "context": tw.context.Season("3h", cells=2),
+        },
+    ),
+    "product": (PRODUCTS[2], {"advice": ["a"], "context": tw.context.Categories(3)}),
+    "shares": (SimplexProduct([2, 3]), {"advice": [tw.advice.Resolve(columns=True)]}),
+    "commodities": (MultiFlow.examples()[0], {"advice": ["a", tw.advice.Resolve(headroom=0)]}),
+    "matrices": (BoundedPSD(2, 1.0), {"advice": ["a"], "step_scales": (0.1, 1.0)}),
+}
+
+
+@pytest.mark.parametrize(("K", "given_"), SAVED.values(), ids=SAVED)
+def test_every_law_holds_with_what_is_known(K, given_):
+    """Among them: saved and loaded to the bit, branches that do not meet."""
+    stream = with_knowledge(hostile("switching", K, 9, 2)[0], K, 2)
+    check_learner(tw.Ensemble(K, **given_), stream)
+
+
+def forgeries():
+    def replace(**parts):
+        return lambda state: state._replace(**parts)
+
+    def coming(**parts):
+        return lambda state: state._replace(coming=state.coming._replace(**parts))
+
+    none = np.zeros(2)
+    return {
+        "one descent less": lambda s: s._replace(descents=s.descents[1:]),
+        "an adviser less": lambda s: s._replace(advisers=s.advisers[1:]),
+        "advice of nobody": coming(advice=(None,) * 9),
+        "advice outside": lambda s: coming(advice=(np.full(3, 9.0), *s.coming.advice[1:]))(s),
+        "advice of another shape": lambda s: coming(advice=(none, *s.coming.advice[1:]))(s),
+        "weights below 0": lambda s: coming(p=s.coming.p - 1.0)(s),
+        "weights of nobody": coming(p=none),
+        "shares above 1": lambda s: coming(shares=s.coming.shares + 1.0)(s),
+        "a gap below 0": lambda s: s._replace(mixer=s.mixer._replace(gap=-1.0)),
+        "no totals": lambda s: s._replace(mixer=s.mixer._replace(totals=none)),
+        "vertices that are not there": replace(vertices=10**6),
+        "a point outside": coming(x=np.full(3, 9.0)),
+        "NaN": lambda s: s._replace(accounts=s.accounts._replace(guard=s.accounts.guard * np.nan)),
+        "text": replace(bank="much"),
+        "less than no calls": replace(calls=-1),
+    }
+
+
+@pytest.mark.parametrize("forge", forgeries().values(), ids=forgeries())
+def test_a_state_of_another_hand_is_refused(forge):
+    K = Simplex(3)
+    learner = tw.Ensemble(K, context=tw.context.Season(4), advice=["a", tw.advice.Resolve()])
+    stream = with_knowledge(hostile("switching", K, 6, 0)[0], K, 0)
+    state = tw.run(learner, stream).final_state
+    state = learner.informed(state, tw.Known(advice={"a": K.center}))
+    assert learner.save(learner.load(learner.save(state))) == learner.save(state)
+    with pytest.raises(BrokenFile, match=r"no state of Ensemble: .*\.$"):
+        learner.load(learner.save(forge(state)))
+
+
+def test_settings_that_make_no_sense_are_refused_in_a_sentence():
+    K = Simplex(3)
+    for given_ in (
+        {"advice": [3]},
+        {"advice": 3},
+        {"context": 1.5},
+        {"step_scales": ()},
+        {"step_scales": (1.0, 1.0)},
+        {"step_scales": (-1.0,)},
+    ):
+        with pytest.raises(TidewolfError, match=r"\.$"):
+            tw.Ensemble(K, **given_)
+    assert tw.Ensemble(K, advice=tw.advice.Named("a")) == tw.Ensemble(K, advice=["a"])
+    assert tw.Ensemble(K, advice=tw.advice.Resolve()).advice == (tw.advice.Resolve(),)
+    with pytest.raises(NotSupported, match="FirstOrder feedback was given"):
+        tw.Session(tw.Ensemble(K, advice=[tw.advice.Resolve()])).observe(
+            loss_gradient=np.ones(3), constraint_value=0.0
+        )
+    with pytest.raises(InvalidInput):
+        tw.Session(tw.Ensemble(K, context=tw.context.Categories(2))).play(
+            context=tw.context.Season(7, cells=2)
+        )
