@@ -328,6 +328,8 @@ class Ensemble(Learner[State]):
         """What is known of the coming round taken in: its context, and advice that waits for it.
         Points under names that nobody here goes by are ignored.
         """
+        if self.context is None and not any(adviser.waits for adviser in self.advice):
+            return state
         return self._settled(state, known, waiting=True)
 
     def act(self, state: State, known: Known | None = None) -> Array:
