@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -1143,3 +1144,30 @@ def test_a_sweep_runs_through_seasons_and_advice(network):
     learners_made = [cell.source.learner(cell.entrant, problem, 0) for cell in cells]
     assert {learner.context.period for learner in learners_made} == {"1d", 5}
     assert sorted(len(learner.advice) for learner in learners_made) == [0, 0, 1, 1]
+
+
+# who plays where nobody is named
+
+
+def test_an_ensemble_that_nobody_set_is_told_the_period_and_re_solves():
+    for name, settings in {
+        "routing": {"season": 96, "advice": ("last", 96)},
+        "adversarial": {"advice": ("last",)},
+    }.items():
+        experiment = replace(Experiment.builtin(name), rounds=2)
+        problem = experiment.problem(0)
+        first, *others = experiment.taken(problem).entrants()
+        assert (first.name, first.given) == ("Ensemble", settings)
+        assert not any(each.given for each in others)
+        alone = replace(experiment, learners=(Choice("Ensemble"),))
+        assert alone.taken(problem) is alone, "who is named has the settings that were given"
+
+
+def test_who_refuses_is_told_of_the_three_of_files_and_of_the_six_of_problems():
+    builtin = replace(Experiment.builtin("sdp"), rounds=2)
+    problem = builtin.problem(0)
+    of_a_file = replace(builtin, learners=tuple(map(Choice, DEFAULT_LEARNERS)))
+    for experiment, count in ((builtin, 5), (of_a_file, 2)):
+        taken = experiment.taken(problem)
+        assert len(taken.learners) == count
+        assert list(taken.left_out(problem)) == ["Resolve"]
