@@ -64,7 +64,7 @@ def report(out: Path, arguments: Sequence[str] = ()) -> None:
         print(f"{name}: ", end="")
         SECTIONS[name](limits)
         print(f"  ({(perf_counter() - begun) / 60:.1f} minutes so far)", flush=True)
-    if {"sinha_vaze", "resolve"} & set(chosen):
+    if {"sinha_vaze", "resolve"} <= set(chosen):
         members_frontiers.picture(out / "members.png", limits)
     held = sum(holds for holds, _ in VERDICTS)
     print(f"{held} of {len(VERDICTS)} bars hold")

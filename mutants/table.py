@@ -584,6 +584,34 @@ PATCHES = (
         "<= 10**9)",
         ADVICE,
     ),
+    Patch(
+        "the whole of what entries change by counts as churn",
+        "evaluation/churn.py",
+        "        return 0.5 * float(xp",
+        "        return float(xp",
+        "tests/test_churn.py",
+    ),
+    Patch(
+        "linear programs of earlier rounds are counted again",
+        "evaluation/recording.py",
+        "solves(played.state) - solves(self.state)",
+        "solves(played.state)",
+        "tests/test_members.py",
+    ),
+    Patch(
+        "the guard of the member that lost most is checked, not the worst",
+        "evaluation/certificate.py",
+        "over, worst = max(seen",
+        "over, worst = min(seen",
+        "tests/test_members.py",
+    ),
+    Patch(
+        "advice that waits for its round is shown without weight",
+        "learners/ensemble.py",
+        "return tuple(state.accounts.played.tolist())",
+        "return tuple(state.coming.p.tolist())",
+        "tests/test_members.py",
+    ),
 )
 
 NUMBERS = (

@@ -167,6 +167,11 @@ def test_categories_are_one_cell_or_the_weights(n, data):
     assert phi == pytest.approx(weights)
 
 
+def test_weights_that_sum_to_one_up_to_rounding_are_scaled():
+    _, values = tw.context.Categories(3).features(tw.Known(context=[0.2, 0.3, 0.5 + 9e-7]), 0)
+    assert abs(values.sum() - 1.0) < 1e-15
+
+
 def test_categories_that_are_not_known():
     for known in (None, tw.Known(), tw.Known(time=0.0)):
         assert tw.context.Categories(3).features(known, 0) is None

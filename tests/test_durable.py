@@ -913,6 +913,20 @@ def test_knowledge_of_another_moment_is_refused(tmp_path):
         tw.Session.open(path, FOLLOWER)
 
 
+def test_knowledge_of_another_session_is_refused(tmp_path):
+    """The same round after other observations."""
+    for name, t in (("mine", 0), ("other", 1)):
+        with tw.Session.open(tmp_path / name, FOLLOWER) as session:
+            observe(session, t)
+            tell(session, 1)
+    db = sqlite3.connect(tmp_path / "other")
+    (known,) = db.execute("SELECT known FROM pending").fetchone()
+    db.close()
+    changed(tmp_path / "mine", "UPDATE pending SET known = ?", (known,))
+    with pytest.raises(BrokenFile, match="does not match its checksum"):
+        tw.Session.open(tmp_path / "mine", FOLLOWER)
+
+
 @pytest.mark.parametrize("after", [True, False])
 def test_an_interrupt_tells_where_it_was_kept(after, tmp_path, monkeypatch):
     require = Journal._require_in_place

@@ -997,7 +997,7 @@ def test_the_time_column_of_tables_is_the_time_of_rounds(network):
     experiment = load(told(network))
     assert len(Experiment.problem(experiment, 0).stream.time) == ROUNDS
     (network / "told.toml").write_text("rounds = 7\n" + NETWORK)
-    assert len(load("told.toml").problem(0).stream.time) == 7
+    assert load("told.toml").problem(0).stream.time.tolist() == stream.time[:7].tolist()
     for name in ("costs", "capacities"):
         lines = (network / f"{name}.csv").read_text().splitlines()
         (network / f"{name}.csv").write_text(

@@ -102,7 +102,7 @@ def test_every_lists_the_public_classes_in_order() -> None:
 
 
 @each_example
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(seed=seeds)
 def test_examples_keep_every_law(f: Batch, seed: int) -> None:
     check_function(f, seed=seed, points=inside(f, seed))
@@ -130,7 +130,7 @@ def test_custom_works_in_another_array_library() -> None:
     check_function(Custom.examples()[0], points=points)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     seed=seeds, k=st.integers(1, 40), p=st.integers(1, 5), n=st.integers(1, 6), ties=st.booleans()
 )
@@ -233,6 +233,7 @@ def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarra
 
 
 @pytest.mark.parametrize("f", TWIN_EXAMPLES, ids=repr)
+@settings(max_examples=40, deadline=None)
 @given(seed=seeds, whole=st.booleans())
 def test_batches_agree_with_the_formula(f: Batch, seed: int, whole: bool) -> None:
     rng = np.random.default_rng(seed)

@@ -924,6 +924,22 @@ class Walker(Learner[Walk]):
         return (cls(K, horizon),)
 
 
+class Listens(Walker):
+    """Right in everything, too: in a round that it knows the time of, it plays a vertex."""
+
+    def informed(self, state, known):
+        return state._replace(extra=frozen(self.K.lmo(np.cos(known.time + np.arange(3.0)))))
+
+    def act(self, state):
+        return state.x if state.extra is None else state.extra
+
+    def rounds_left(self, state):
+        return 1
+
+    def update(self, state, seen):
+        return super().update(state._replace(extra=None), seen)
+
+
 class PlaysOutside(Walker):
     def act(self, state):
         return frozen(1.5 * state.x)
@@ -1370,6 +1386,10 @@ def test_the_pattern_of_the_broken_learners_is_right():
     check_learner(Walker())
     check_learner(Walker(), seed=1)
     check_learner(Walker(L2Ball((2, 2)), None))
+    check_learner(Listens())
+    stream = hostile("switching", Simplex(3), 12, 0)
+    told = tw.Stream(stream.losses, stream.constraints, time=np.arange(12.0))
+    check_learner(Listens(), told)
 
 
 @pytest.mark.parametrize("kind", BROKEN, ids=lambda kind: kind.__name__)

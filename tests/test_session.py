@@ -878,6 +878,17 @@ def test_a_forecast_by_a_function_of_python_is_told_once():
         session.play(forecast=(own, None))
 
 
+def test_a_session_tells_what_the_learner_reads_of_such_losses():
+    returns = np.random.default_rng(2).uniform(0.9, 1.1, (12, 3))
+    stream = tw.Stream(tw.functions.LogWealth(returns))
+    learner = tw.Ensemble(Simplex(3))
+    assert learner.needs is not learner.reads(stream.losses)
+    session, run = tw.Session(learner), tw.run(learner, stream)
+    for t in range(12):
+        session.observe(loss=stream.losses[t : t + 1])
+    assert saved(session) == learner.save(run.final_state)
+
+
 def test_a_session_plays_what_a_run_plays_with_the_same_knowledge():
     K, T = Simplex(3), 30
     rng = np.random.default_rng(5)

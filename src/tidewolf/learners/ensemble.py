@@ -123,11 +123,15 @@ class Accounts(NamedTuple):
     """rounds whose functions were not seen"""
     played: Floats
     """p of the last round"""
+    calls: Floats
+    """oracle calls; those of an adviser for several members are shared between these"""
+    solves: Floats
+    """linear programs, likewise"""
 
     @classmethod
     def start(cls, members: int) -> Accounts:
         none = frozen(np.zeros(members))
-        return cls(none, none, none, none, none, none, 0, none)
+        return cls(none, none, none, none, none, none, 0, none, none, none)
 
 
 class Waiting(NamedTuple):
@@ -324,6 +328,8 @@ class Ensemble(Learner[State]):
         """What is known of the coming round taken in: its context, and advice that waits for it.
         Points under names that nobody here goes by are ignored.
         """
+        if self.context is None and not any(adviser.waits for adviser in self.advice):
+            return state
         return self._settled(state, known, waiting=True)
 
     def act(self, state: State, known: Known | None = None) -> Array:
@@ -361,7 +367,8 @@ class Ensemble(Learner[State]):
         advice: list[Array | None] = []
         vertices = () if waiting else state.pool.vertices_since(state.vertices)
         advisers, bank, calls, solves, pool = [], state.bank, 0, 0, state.pool
-        before, at = state.coming.advice, 0
+        before, at, first = state.coming.advice, 0, self._groups
+        own_calls, own_solves = state.accounts.calls.copy(), state.accounts.solves.copy()
         for adviser, own in zip(self.advice, state.advisers, strict=True):
             count = len(adviser.names)
             if adviser.waits is waiting:
@@ -370,6 +377,8 @@ class Ensemble(Learner[State]):
                 advice += found.points
                 bank, calls, solves = bank - found.calls, calls + found.calls, solves + found.solves
                 own, pool = found.state, pool.with_vertices(found.found)
+                own_calls[first + at : first + at + count] += found.calls / count
+                own_solves[first + at : first + at + count] += found.solves / count
             else:
                 advice += before[at : at + count] if waiting else (None,) * count
             advisers.append(own)
@@ -381,6 +390,7 @@ class Ensemble(Learner[State]):
             solves=state.solves + solves,
             pool=pool,
             vertices=state.vertices if waiting else pool.count,
+            accounts=state.accounts._replace(calls=frozen(own_calls), solves=frozen(own_solves)),
         )
         return state, tuple(advice)
 
@@ -543,6 +553,7 @@ class Ensemble(Learner[State]):
     def _projected(self, state: State) -> State:
         """The members of all companions that moved, on one bank of calls."""
         pool, bank, calls, descents = state.pool, state.bank, 0, list(state.descents)
+        own_calls = state.accounts.calls.copy()
         for i in self._order(state):
             budget = math.floor(bank + 1e-9)
             own = descents[i]
@@ -550,6 +561,7 @@ class Ensemble(Learner[State]):
                 i, self.K, own.before_projection + 0.0, self._tolerance2, budget
             )
             bank, calls = bank - found.calls, calls + found.calls
+            own_calls[min(i, len(self.step_scales))] += found.calls
             distance = math.sqrt(found.distance2)
             descents[i] = own._replace(y=found.y, distance=distance)
         pool = pool.tidied(self.K.dimension)
@@ -561,6 +573,7 @@ class Ensemble(Learner[State]):
             descents=tuple(descents),
             vertices=told,
             distance=descents[self._leader].distance,
+            accounts=state.accounts._replace(calls=frozen(own_calls)),
         )
 
     def _order(self, state: State) -> list[int]:
@@ -729,6 +742,8 @@ class Ensemble(Learner[State]):
                 loss=float(a.losses[i]) if seen else None,
                 violation=float(a.violations[i]) if seen else None,
                 rounds=int(a.awake[i]),
+                solves=round(float(a.solves[i])),
+                calls=round(float(a.calls[i])),
                 outside=outside[i],
             )
             for i, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))

@@ -61,6 +61,11 @@ class RecentRounds(Stored):
         first = next((i for i, r in enumerate(self.rounds) if r.time >= time), len(self) - 1)
         return RecentRounds(self.rounds[first:]) if first > 0 else self
 
+    def timed(self) -> RecentRounds:
+        """Those whose time is known, and the newest, which the next is held against."""
+        kept = tuple(r for r in self.rounds[:-1] if r.time == r.time)
+        return RecentRounds((*kept, self.rounds[-1])) if len(kept) + 1 < len(self) else self
+
     def parts(self) -> dict[str, Any]:
         return {
             "losses": _parts([r.loss for r in self.rounds]),

@@ -230,6 +230,7 @@ class Resolve(Adviser):
 
     def _in_reach(self, recent: RecentRounds, seconds: float) -> RecentRounds:
         """Without rounds that are too long ago for the next decision."""
+        recent = recent.timed()
         newest, step = recent.rounds[-1].time, _step(recent)
         if math.isnan(newest) or step is None:
             return recent
