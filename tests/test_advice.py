@@ -724,3 +724,10 @@ def test_gradients_alone_are_refused():
     seen = FirstOrder(np.ones(2), 0.0, np.zeros(2), 1.0, 0.0, 1)
     with pytest.raises(WrongType, match="FullInformation feedback is due"):
         adviser.observe(K, adviser.start(K), seen, K.center)
+
+
+def test_places_of_entries_that_are_remembered_stay_whole_numbers():
+    problem = tw.problems.completion(rounds=4)
+    run = tw.run(tw.Ensemble(problem.K, advice=[tw.advice.Resolve(headroom=0)]), problem.stream)
+    (kept,) = run.final_state.advisers
+    assert kept.recent.rounds[-1].limit.places.dtype == np.int64

@@ -582,24 +582,26 @@ def test_the_command_prints_a_table_and_fills_a_folder(short, tmp_path, capsys, 
     assert sorted(each.name for each in folder.iterdir()) == names
     found = tw.Comparison.load(folder)
     assert found.learners == (
+        "Ensemble",
         "LyapunovDescent",
         "LyapunovFrankWolfe",
         "SinhaVaze",
+        "Resolve",
         "DriftPlusPenalty",
         "PrimalDual",
         "BanditPrimalDual",
     )
-    assert {e.caution for e in found.entries if e.learner in found.learners[:3]} == {1.0, 10.0}
+    assert {e.caution for e in found.entries if e.learner in found.learners[:4]} == {1.0, 10.0}
     assert {e.learner: e.sees for e in found.entries}["BanditPrimalDual"] == "two numbers a round"
     said = (
-        "DriftPlusPenalty sees whole functions, BanditPrimalDual sees two numbers a round; the "
-        "others see gradients."
+        "Resolve and DriftPlusPenalty see whole functions, BanditPrimalDual sees two numbers a "
+        "round; the others see gradients."
     )
     assert said in printed.out.replace("\n", " ").replace("  ", " ")
     assert said in repr(found)
     for html in ((folder / "comparison.html").read_text(), found._repr_html_()):
         assert html.count("<small>sees two numbers a round</small>") == 1
-        assert html.count("<small>sees whole functions</small>") == 1
+        assert html.count("<small>sees whole functions</small>") == 2
 
 
 def test_a_file_of_format_1_says_nothing_of_what_learners_saw(compared, tmp_path):

@@ -58,7 +58,10 @@ def test_the_tables_are_of_all_who_play(example: str) -> None:
     assert "BanditPrimalDual sees two numbers a round" in text.replace("\n", " ")
 
 
-@pytest.mark.parametrize("name", BUILTIN_LEARNERS)
+LONG = pytest.param("Ensemble", marks=pytest.mark.soak)
+
+
+@pytest.mark.parametrize("name", [LONG, *BUILTIN_LEARNERS[1:]])
 @pytest.mark.parametrize("example", PROBLEMS)
 def test_the_tables_are_those_of_the_runs(example: str, name: str) -> None:
     problem, best = built(example)

@@ -574,8 +574,8 @@ def test_failures_are_said(tmp_path, capsys):
     ]
     assert main(words) == 0
     said = capsys.readouterr().out
-    for name in ("LyapunovDescent", "SinhaVaze"):
-        assert f"1 of 7 failed: caution of {name} must be greater than 0, not -1." in said
+    for name in ("Ensemble", "SinhaVaze"):
+        assert f"1 of 8 failed: caution of {name} must be greater than 0, not -1." in said
 
 
 # experiment files

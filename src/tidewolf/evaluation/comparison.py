@@ -563,7 +563,7 @@ def _broken(point: Point) -> float | None:
 STANDING_COLUMNS = (
     StandingColumn("calls", "calls", _over_points(".3g", lambda point: point.calls)),
     StandingColumn(
-        "LP solves", "LPs", _over_points(".3g", lambda point: point.solves), applies=_solving
+        "LP solves", "LPs", _over_points(".3g", lambda point: point.solves), 2, applies=_solving
     ),
     StandingColumn("regret", "regret", _over_points(".4g", lambda point: point.regret)),
     StandingColumn("violation", "violation", _over_points(".3g", lambda point: point.violation)),

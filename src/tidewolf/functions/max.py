@@ -28,7 +28,7 @@ from tidewolf.functions.quadratic import Quadratic
 class Max(Combined):
     """The largest of several functions a round: several constraints as one.
 
-    Other batches are nothing that an experiment's file can write: a maximum is made in Python.
+    In an experiment's file its parts are tables of their own, [[stream.losses.parts]].
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tidewolf.core.arrays import as_number
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear, stacked
+from tidewolf.core.settings import Numbers
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats
 from tidewolf.functions.base import row_norms, rows
@@ -31,7 +32,7 @@ from tidewolf.functions.quadratic import Quadratic
 class Sum(Combined):
     """The sum of several functions a round, weighted where weights are given.
 
-    Other batches are nothing that an experiment's file can write: a sum is made in Python.
+    In an experiment's file its parts are tables of their own, [[stream.losses.parts]].
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ class Sum(Combined):
     parts : sequence of Batch, default ()
         The same as a list; it comes after `functions`.
     weights : sequence of float, optional
-        A weight for each part, at least 0. None: 1 each.
+        What each function is multiplied by, at least 0. None: 1 each.
 
     Examples
     --------
@@ -57,7 +58,10 @@ class Sum(Combined):
         self,
         *functions: Batch,
         parts: Sequence[Batch] = (),
-        weights: Sequence[float] | None = None,
+        weights: Annotated[
+            Sequence[float] | None,
+            Numbers("What each function is multiplied by, at least 0. None: 1 each.", axes=1),
+        ] = None,
     ) -> None:
         given = checked_parts(functions, parts, "Sum")
         self.__dict__.update(parts=given, weights=_weights(weights, len(given)))

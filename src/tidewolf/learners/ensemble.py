@@ -182,7 +182,7 @@ class Round(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Ensemble(Learner[State]):
-    """One ledger, many members: descent at several step scales, a context, and advice.
+    """Descent at several step scales, a context and advice, mixed: the learner to start with.
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ class State(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class LyapunovDescent(Projecting[State], BlockLearner[State]):
-    """Lyapunov weights, AdaGrad descent and active-set projections: the learner to start with.
+    """Lyapunov weights, AdaGrad descent and active-set projections: one descent, alone.
 
     Parameters
     ----------
