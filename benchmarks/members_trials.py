@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from benchmarks.members_cases import (
     percent,
     played,
     times,
+    totals,
     verdict,
 )
 from tidewolf.core.batch import Batch
@@ -93,6 +94,7 @@ def wealth(limits: Limits) -> None:
 ATTACKED = ("routing", "geant", "abilene", "carbon")
 ATTACKED_ROUNDS = 6_000
 TURNS = (50, 200, 1000)
+GOOD = "good"
 LOSS, VIOLATION, TENFOLD = 0.5, 1.2, 0.2
 
 
@@ -101,51 +103,74 @@ def advice_of(learner: Any, stream: tw.Stream) -> Points:
     return np.array([played.x for played in tw.play(learner, stream)])
 
 
-def broken(problem: tw.problems.Problem) -> Iterator[tuple[str, Points]]:
-    """Good advice, by re-solving with headroom, that goes wrong."""
+class Broken(NamedTuple):
+    """Advice, and the rounds in which it is broken."""
+
+    points: Points
+    bad: np.ndarray[Any, np.dtype[np.bool_]]
+
+
+def good_advice(problem: tw.problems.Problem, others: bool) -> Points:
+    """Re-solving with the last round; beside others who do just that, the best point of the coming
+    round, for who is not trusted breaks unnoticed.
+    """
+    stream = problem.stream
+    if not others:
+        return advice_of(tw.rivals.Resolve(problem.K, headroom=2.0), stream)
+    # what re-solving plays after a round is the best point for it; the last round has no successor
+    following = advice_of(tw.rivals.Resolve(problem.K), stream)
+    return np.concatenate([following[1:], following[-1:]])
+
+
+def broken(problem: tw.problems.Problem, good: Points) -> Iterator[tuple[str, Broken]]:
+    """Good advice that goes wrong."""
     T, gradients = len(problem), problem.stream.losses.gradients(problem.K.center)
-    good = advice_of(tw.rivals.Resolve(problem.K, headroom=2.0), problem.stream)
     worst = np.array([problem.K.lmo(-gradients[t]) for t in range(T)])
     t, half = np.arange(T), T // 2
-    yield "good", good
-    yield "worst vertex from T/2", np.where(t[:, None] >= half, worst, good)
+    yield GOOD, Broken(good, np.zeros(T, dtype=bool))
+    late = t >= half
+    yield "worst vertex from T/2", Broken(np.where(late[:, None], worst, good), late)
     rows = np.concatenate([t[:half], half + np.random.default_rng(0).permutation(T - half)])
-    yield "shuffled from T/2", good[rows]
+    yield "shuffled from T/2", Broken(good[rows], late)
     for turn in TURNS:
         for first, words in ((1, "good first"), (0, "worst first")):
             bad = (t // turn) % 2 == first
-            yield f"turns of {turn}, {words}", np.where(bad[:, None], worst, good)
+            if bad.any():
+                yield f"turns of {turn}, {words}", Broken(np.where(bad[:, None], worst, good), bad)
 
 
 def attacks(limits: Limits) -> None:
-    """Advisers that break, beside the other advice and alone; and a good one ten times over."""
+    """Advisers that break, beside the other advice and alone; and a good one ten times over.
+
+    Printed too is how much an adviser was trusted while good and while broken: one that nobody
+    trusted when it broke shows nothing.
+    """
     print("an adviser that breaks, against the same run without it")
     found: dict[str, list[tuple[float, float]]] = {}
     tenfold = []
     for stream in limits.named(ATTACKED):
         few = limits._replace(rounds=min(ATTACKED_ROUNDS, limits.rounds or 10**9), settings=1)
         for case in cases(stream, few, range(3)):
-            advice = dict(broken(case.problem))
             for others in (False, True):
-                words = f"{case}, {'beside the other advice' if others else 'alone'}"
-                before = _with(case, others, {})
-                print(f"    {words}: without {before}, worst round {before.worst:.3f}", flush=True)
-                for name, points in advice.items():
+                words = "beside the other advice" if others else "alone"
+                before = totals(_with(case, others, {}))
+                print(f"    {case}, {words}: without {before}, worst round {before.worst:.3f}")
+                for name, (points, bad) in broken(case.problem, good_advice(case.problem, others)):
                     run = _with(case, others, {name: points})
-                    above, more = (
-                        percent(run.loss, before.loss),
-                        times(run.violation, before.violation),
-                    )
+                    now = totals(run)
+                    above = percent(now.loss, before.loss)
+                    more = times(now.violation, before.violation)
                     print(
-                        f"      {name:24} {run}: {above:+.2f} %, x {more:.2f}, worst round "
-                        f"{run.worst:.3f}",
+                        f"      {name:24} {now}: {above:+.2f} %, x {more:.2f}, worst round "
+                        f"{now.worst:.3f}; {_trusted(run, name, bad)}",
                         flush=True,
                     )
-                    found.setdefault(name, []).append((above, more))
-                    if name == "good":
-                        ten = _with(case, others, {f"good {i}": points for i in range(10)})
-                        tenfold.append(percent(ten.loss, run.loss))
-                        print(f"      {'good, ten times over':24} {ten}: {tenfold[-1]:+.2f} %")
+                    if name != GOOD:
+                        found.setdefault(f"{name}, {words}", []).append((above, more))
+                        continue
+                    ten = totals(_with(case, others, {f"{GOOD} {i}": points for i in range(10)}))
+                    tenfold.append(percent(ten.loss, now.loss))
+                    print(f"      {'good, ten times over':24} {ten}: {tenfold[-1]:+.2f} %")
     for name, both in found.items():
         median_and_worst(f"{name}, loss", [above for above, _ in both], LOSS)
         ratios = [more for _, more in both]
@@ -164,14 +189,26 @@ def attacks(limits: Limits) -> None:
         )
 
 
-def _with(case: Case, others: bool, advice: Mapping[str, Points]) -> Totals:
+def _trusted(run: tw.Run, name: str, bad: np.ndarray[Any, np.dtype[np.bool_]]) -> str:
+    """The mean weight of an adviser while good and while broken, and just before it broke."""
+    weights = np.array(run.measures)[:, [m.name for m in run.members].index(name)]
+    words = [f"{weights[~bad].mean():.2f} while good"] if not bad.all() else []
+    if bad.any():
+        words.append(f"{weights[bad].mean():.2f} while broken")
+        breaks = np.flatnonzero(bad[1:] & ~bad[:-1])
+        if len(breaks):
+            words.append(f"{weights[breaks].mean():.2f} in rounds before a break")
+    return "trusted " + ", ".join(words)
+
+
+def _with(case: Case, others: bool, advice: Mapping[str, Points]) -> tw.Run:
     problem = case.problem
     given = advised(problem) if others else {"advice": []}
     given["advice"] = [*given["advice"], *advice]
     stream = problem.stream
     if advice:
         stream = tw.Stream(stream.losses, stream.constraints, advice=advice)
-    return played(tw.Ensemble(problem.K, **given), stream)
+    return tw.run(tw.Ensemble(problem.K, **given), stream)
 
 
 # ---------------------------------------------------------------- traffic engineering

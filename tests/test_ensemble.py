@@ -73,7 +73,9 @@ def hostile(kind, K, rounds, seed):
 
 
 def with_knowledge(stream, K, seed, names=("a",)):
-    """The same rounds with a time, a category, and advice that is sometimes absent or outside."""
+    """The same rounds with a time, a category that is sometimes unknown, and advice that is
+    sometimes absent or outside.
+    """
     rng, T = np.random.default_rng([seed, 1]), len(stream)
     advice = {}
     for name in names:
@@ -84,7 +86,7 @@ def with_knowledge(stream, K, seed, names=("a",)):
         stream.losses,
         stream.constraints,
         time=3600.0 * np.arange(T),
-        context=rng.integers(0, 3, T),
+        context=rng.choice([0.0, 1.0, 2.0, np.nan], T),
         advice=advice,
     )
 

@@ -30,8 +30,9 @@ rounds without a breach have no gap, and the run loses at most ln(m)/alpha to it
 
 One bank of oracle calls and one table of vertices serve all members. No horizon is needed.
 Beforehand, as for LyapunovDescent, with the descent of the longest steps, which the bank serves
-first, its scale k and distance e, and Lam = ln(members), for gradients of at most M in rounds that
-come one at a time and are mixed by gradients, A_i <= D sqrt(Lam T) M + D M (4/3 Lam + 2), so
+first where it has calls enough, its scale k and distance e, and Lam = ln(members): for gradients of
+at most M, in rounds that come one at a time and are mixed by gradients,
+A_i <= D sqrt(Lam T) M + D M (4/3 Lam + 2), so
 
     C_i <= c' D M sqrt(T),
     c' = sqrt(Lam) + (4/3 Lam + 2)/sqrt(T) + (D'^2/(k D) + k D')/(sqrt(2) D) + e sqrt(T)/D.
@@ -572,7 +573,7 @@ class Ensemble(Learner[State]):
             calls=state.calls + calls,
             descents=tuple(descents),
             vertices=told,
-            distance=descents[self._leader].distance,
+            distance=descents[self._largest].distance,
             accounts=state.accounts._replace(calls=frozen(own_calls)),
         )
 
@@ -601,7 +602,8 @@ class Ensemble(Learner[State]):
     @cached_property
     def _pays_first(self) -> bool:
         """Whether there are calls enough for one projection every round, whatever happens."""
-        return self.calls_per_round >= 8.0 * self.K.radius**2 / self._tolerance2 + 4.0
+        tol = self._tolerance2
+        return tol == 0.0 or self.calls_per_round >= 8.0 * self.K.radius**2 / tol + 4.0
 
     def _accounted(
         self,
@@ -636,17 +638,12 @@ class Ensemble(Learner[State]):
 
     # ---------------------------------------------------------------- what is known of a run
 
-    @cached_property
-    def _leader(self) -> int:
-        """The descent of the longest steps."""
-        return max(range(len(self.step_scales)), key=self.step_scales.__getitem__)
-
     def last_projection(self, state: State) -> ProjectionRecord:
         """That of the descent with the longest steps."""
-        own = state.descents[self._leader]
+        own = state.descents[self._largest]
         return ProjectionRecord(
             over=self.K,
-            x=state.pool.x(self._leader),
+            x=state.pool.x(self._largest),
             before_projection=own.before_projection,
             y=own.y,
             tolerance2=self._tolerance2,
@@ -657,12 +654,12 @@ class Ensemble(Learner[State]):
         """What is known before the first round of a run of `horizon` rounds, of losses that do not
         declare their curvature.
         """
-        R, D = self.K.radius, self.K.diameter
+        D = self.K.diameter
         if D == 0.0:
             return Bound(0.0, 0.0)
         exact = self._factors is not None and self._factors.exact
         e = 0.0 if exact else math.sqrt(self._tolerance2)
-        if e and self.calls_per_round < 8.0 * R**2 / self._tolerance2 + 4.0:
+        if e and not self._pays_first:
             return Bound(
                 None,
                 None,
@@ -671,7 +668,7 @@ class Ensemble(Learner[State]):
             )
         root, Lam = math.sqrt(self.horizon or 1), log_members(len(self.names))
         mixed = math.sqrt(Lam) + (4.0 / 3.0 * Lam + 2.0) / root
-        price = math.sqrt(0.5) * price_at_most(self.K, self.step_scales[self._leader], e)
+        price = math.sqrt(0.5) * price_at_most(self.K, self.step_scales[self._largest], e)
         return self._weights.promised(mixed + price + e * root / D)
 
     @cached_property
