@@ -280,9 +280,7 @@ SPARSE, LOW_RANK = (
     tw.LyapunovDescent(tw.sets.Spectraplex(3), horizon=40),
 )
 DENSE = tw.LyapunovDescent(tw.sets.L2Ball(3), horizon=40)
-JOINED = tw.LyapunovDescent(
-    tw.sets.Product(tw.sets.BoundedPSD(2, 1.0), tw.sets.Simplex(3)), horizon=40
-)
+JOINED = tw.PrimalDual(tw.sets.Product(tw.sets.BoundedPSD(2, 1.0), tw.sets.Simplex(3)), horizon=40)
 OPEN = LEARNERS["DriftPlusPenalty"]
 
 

@@ -216,7 +216,7 @@ def test_times_of_nanoseconds_keep_their_digits(tmp_path):
         (f"compare routing --seeds {ABSURD}", "A seed must be at most"),
         (f"sweep routing --horizons {ABSURD}", "A horizon must be at most"),
         (f"sweep routing --seeds {ABSURD}", "A seed must be at most"),
-        (f"sweep routing --knob block={ABSURD}", "block of LyapunovDescent must be at most"),
+        (f"sweep routing --knob block={ABSURD}", "block of DriftPlusPenalty must be at most"),
         (
             f"sweep routing --jobs {ABSURD}",
             f"The number of jobs must be at most 1024, not {ABSURD}.",

@@ -119,19 +119,19 @@ def test_explorers_broken_on_purpose_are_caught(monkeypatch):
     right, learner = BanditPrimalDual.acts, BanditPrimalDual(Simplex(3), 20, block=5)
     for changed, sentence in (
         (
-            lambda self, s, k: right(self, s, k)[::-1],
+            lambda self, s, k, known=None: right(self, s, k)[::-1],
             "acts(state, 3) differs from what is played in round",
         ),
         (
-            lambda self, s, k: frozen(np.repeat(right(self, s, 1), k, axis=0)),
+            lambda self, s, k, known=None: frozen(np.repeat(right(self, s, 1), k, axis=0)),
             "acts(state, 3) differs from what is played in round",
         ),
         (
-            lambda self, s, k: right(self, s, max(1, min(k, self.rounds_left(s)))),
+            lambda self, s, k, known=None: right(self, s, max(1, min(k, self.rounds_left(s)))),
             "acts refuses more points than rounds_left, and none",
         ),
         (
-            lambda self, s, k: frozen(1.5 * right(self, s, k)),
+            lambda self, s, k, known=None: frozen(1.5 * right(self, s, k)),
             "every action is a read-only member of the set",
         ),
     ):
@@ -559,10 +559,10 @@ def naive_practical(K: Any, stream: tw.Stream, T: int, seed: int) -> list[np.nda
         y = K.center + (y - K.center) * min(1.0, shrunk.radius / away)
         lam = max(0.0, lam + nu * (sum(gs) / (max(seen_g) or 1.0) - len(gs) * theta * lam))
         bank += len(fs)
-        _, y, calls, distance2, active = active.nearest(shrunk, y, tol * R**2, bank)
+        _, y, calls, distance2, active, _ = active.nearest(shrunk, y, tol * R**2, bank)
         bank -= calls
         if distance2 > (mu / 4) ** 2 and bank >= 1:
-            _, y, calls, _, active = active.nearest(shrunk, y, (mu / 4) ** 2, bank)
+            _, y, calls, _, active, _ = active.nearest(shrunk, y, (mu / 4) ** 2, bank)
             bank -= calls
     return points
 
