@@ -78,8 +78,8 @@ PATCHES = (
     ),
     Patch(
         "Ensemble: the guard keeps the units of an older ledger",
-        "learners/ensemble.py",
-        "guard=frozen(a.guard * unit), ",
+        "methods/accounts.py",
+        "guard=frozen(self.guard * unit), ",
         "",
         ENSEMBLE_SUMS,
     ),

@@ -48,7 +48,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.arrays import frozen, inner, to_numpy
+from tidewolf.core.arrays import frozen, inner
 from tidewolf.core.batch import Batch
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import WrongType
@@ -63,6 +63,7 @@ from tidewolf.core.feedback import (
 from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
+from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.methods.advice.setting import AdviceSetting
 from tidewolf.methods.base import Bound, Guard, Learner, Member, ProjectionRecord, Record
@@ -70,6 +71,7 @@ from tidewolf.methods.context import Context, Season
 from tidewolf.methods.context.setting import ContextSetting
 from tidewolf.methods.descent import price_at_most
 from tidewolf.methods.pool import Pool
+from tidewolf.methods.reactions import Reaction, by_gradients, by_values
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
     AnytimeHorizon,
@@ -83,10 +85,10 @@ from tidewolf.methods.settings import (
     Tolerance,
 )
 from tidewolf.methods.steps.adagrad import DescentSums, into_ball, into_balls, reaches
-from tidewolf.methods.steps.group import Part, Push, descend_together
+from tidewolf.methods.steps.group import Part, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_members
-from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights, Surrogate
-from tidewolf.methods.steps.slopes import Slopes, tangent_part
+from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
+from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
 from tidewolf.sets.base import Factors
 
@@ -105,34 +107,6 @@ class Descent(NamedTuple):
     distance: float = 0.0
     """|x - y|"""
     sums: DescentSums = DescentSums()
-
-
-class Accounts(NamedTuple):
-    """What each member came to so far, one entry a member."""
-
-    guard: Floats
-    """A_i, in the ledger's units"""
-    lost: Floats
-    """V sum (f(x) - f(z_i)) + sum w (g^+(x) - g^+(z_i)) over the rounds it was awake in"""
-    weights: Floats
-    """sum of p_i"""
-    awake: Floats
-    """rounds"""
-    losses: Floats
-    violations: Floats
-    unseen: int
-    """rounds whose functions were not seen"""
-    played: Floats
-    """p of the last round"""
-    calls: Floats
-    """oracle calls; those of an adviser for several members are shared between these"""
-    solves: Floats
-    """linear programs, likewise"""
-
-    @classmethod
-    def start(cls, members: int) -> Accounts:
-        none = frozen(np.zeros(members))
-        return cls(none, none, none, none, none, none, 0, none, none, none)
 
 
 class Waiting(NamedTuple):
@@ -168,15 +142,6 @@ class State(NamedTuple):
     """rows of the pool's table that advisers were told of"""
     distance: float = 0.0
     """|x - y| of the descent with the longest steps"""
-
-
-class Round(NamedTuple):
-    """A round as members see it: l_i for each, and the gradient for each descent group."""
-
-    losses: Floats
-    pushes: tuple[Push, ...]
-    slopes: tuple[float, ...]
-    """|grad f| at each group's own point"""
 
 
 @final
@@ -425,13 +390,14 @@ class Ensemble(Learner[State]):
         points = self._proposals(state, state.coming)
         alpha = None if functions is None else functions.losses.exp_concavity
         if functions is None or alpha is None:
-            met = self._linear(points, x, weighed)
+            met = by_gradients(points, self._groups, x, weighed)
             mixer = state.mixer
         else:
-            met = self._valued(points, x, weighed, functions)
+            met = by_values(self.K, points, self._groups, x, weighed, functions)
             floor = weighed.loss_weight * log_members(len(points)) / alpha
             mixer = state.mixer.at_least(floor)
-        accounts = self._accounted(state, points, met, weighed, functions, block.rounds)
+        accounts = state.accounts.after(state.coming.p, points, met.losses, block.rounds)
+        accounts = accounts.seen(x, points, weighed, functions)
         state = state._replace(
             ledger=weighed.ledger, mixer=mixer.updated(met.losses), accounts=accounts
         )
@@ -445,52 +411,7 @@ class Ensemble(Learner[State]):
         state = self._projected(state._replace(bank=bank))
         return self._settled(state, None, waiting=False)
 
-    def _linear(self, points: list[Array | None], x: Array, weighed: Surrogate) -> Round:
-        """The surrogate's gradient at the played point, for everybody."""
-        g, slope = weighed.g, weighed.loss_slopes
-        losses = np.array([0.0 if z is None else inner(g, z - x) for z in points])
-        push = Push(g, weighed.norm2, x, weighed.penalty_gradient, weighed.penalty_value)
-        return Round(losses, (push,) * self._groups, (slope,) * self._groups)
-
-    def _valued(
-        self, points: list[Array | None], x: Array, weighed: Surrogate, functions: FullInformation
-    ) -> Round:
-        """Values of the surrogate at everybody's point, and its gradient at each group's own."""
-        V, w = weighed.loss_weight, weighed.penalty_weight
-
-        def value(z: Array) -> float:
-            breach = np.maximum(to_numpy(functions.constraints.values(z)), 0.0)
-            return V * float(functions.losses.values(z).sum()) + w * float(breach.sum())
-
-        played = value(x)
-        losses = np.array([0.0 if z is None else value(z) - played for z in points])
-        pushes, slopes = [], []
-        for z in points[: self._groups]:
-            if z is None:  # the context is unknown: nothing of it moves
-                pushes.append(Push(weighed.g, weighed.norm2, x, None, 0.0))
-                slopes.append(weighed.loss_slopes)
-                continue
-            push, slope = self._own_push(z, weighed, functions)
-            pushes.append(push)
-            slopes.append(slope)
-        return Round(losses, tuple(pushes), tuple(slopes))
-
-    def _own_push(
-        self, z: Array, weighed: Surrogate, functions: FullInformation
-    ) -> tuple[Push, float]:
-        """The surrogate's gradient at z, and the sum of the losses' slopes there."""
-        known, V, w = weighed.ledger.slopes, weighed.loss_weight, weighed.penalty_weight
-        block = first_order(*functions, z, functions.constraints.values(z))
-        met, n = known.and_of(block), block.rounds
-        grad_f, slope = tangent_part(self.K, "loss", block.loss_gradient, n, None, met.loss)
-        g, P, value = V * grad_f, None, 0.0
-        if block.violation > 0.0 and w > 0.0:
-            gradient = block.constraint_gradient
-            P = w * tangent_part(self.K, "constraint", gradient, n, None, met.constraint)[0]
-            g, value = g + P, w * block.violation
-        return Push(g, inner(g, g), z, P, value), slope * n
-
-    def _descended(self, state: State, points: list[Array | None], met: Round) -> State:
+    def _descended(self, state: State, points: list[Array | None], met: Reaction) -> State:
         """Every companion moved, with the price of its step; bounds grow as the inequality says."""
         K, keep, plain = self.K, self._keep, len(self.step_scales)
         descents, loss_norms = list(state.descents), state.loss_norms.copy()
@@ -525,7 +446,7 @@ class Ensemble(Learner[State]):
             descents=tuple(descents), context_bound=context_bound, loss_norms=frozen(loss_norms)
         )
 
-    def _apart(self, met: Round, group: int, z: Array | None, y: Array) -> float:
+    def _apart(self, met: Reaction, group: int, z: Array | None, y: Array) -> float:
         """<s, x - y> of a group whose gradient was taken at x; by values a_i + <s_i, z_i - y>."""
         push = met.pushes[group]
         apart = inner(push.g, push.x - y)
@@ -604,37 +525,6 @@ class Ensemble(Learner[State]):
         """Whether there are calls enough for one projection every round, whatever happens."""
         tol = self._tolerance2
         return tol == 0.0 or self.calls_per_round >= 8.0 * self.K.radius**2 / tol + 4.0
-
-    def _accounted(
-        self,
-        state: State,
-        points: list[Array | None],
-        met: Round,
-        weighed: Surrogate,
-        functions: FullInformation | None,
-        rounds: int,
-    ) -> Accounts:
-        """What the round meant for each member's account."""
-        a, x = state.accounts, state.coming.x
-        awake = np.array([float(rounds) * (z is not None) for z in points])
-        a = a._replace(
-            guard=frozen(a.guard - met.losses),
-            weights=frozen(a.weights + rounds * state.coming.p),
-            awake=frozen(a.awake + awake),
-            played=state.coming.p,
-        )
-        if functions is None:
-            return a._replace(unseen=a.unseen + rounds)
-        V, w = weighed.loss_weight, weighed.penalty_weight
-        loss, breach = _totals(functions, x)
-        each = [(loss, breach) if z is None else _totals(functions, z) for z in points]
-        losses, breaches = np.array(each).T
-        there = awake > 0.0
-        return a._replace(
-            lost=frozen(a.lost + V * (loss - losses) + w * (breach - breaches)),
-            losses=frozen(a.losses + there * losses),
-            violations=frozen(a.violations + there * breaches),
-        )
 
     # ---------------------------------------------------------------- what is known of a run
 
@@ -807,19 +697,13 @@ def _mix(p: Floats, points: Sequence[Array | None]) -> Array:
     return frozen(mixed)
 
 
-def _totals(functions: FullInformation, z: Array) -> tuple[float, float]:
-    breach = to_numpy(functions.constraints.values(z))
-    return float(functions.losses.values(z).sum()), float(np.maximum(breach, 0.0).sum())
-
-
 def _in_units(state: State, unit: float) -> State:
     """The same sums where gradients are `unit` times as long."""
     if unit == 1.0:
         return state
-    a = state.accounts
     return state._replace(
         descents=tuple(own._replace(sums=own.sums.in_units(unit)) for own in state.descents),
         context_bound=state.context_bound * unit,
         mixer=state.mixer.in_units(unit),
-        accounts=a._replace(guard=frozen(a.guard * unit), lost=frozen(a.lost * unit)),
+        accounts=state.accounts.in_units(unit),
     )

@@ -96,6 +96,7 @@ class Surrogate(NamedTuple):
     """V, in these units"""
     penalty_weight: float
     """w, in these units, also where no limit was broken"""
+    rounds: int
     loss_slopes: float
     """sum |grad f_t| within aff(K); of a block, the norm of the sum"""
 
@@ -139,8 +140,8 @@ class LyapunovWeights:
         )
         if block.violation <= 0.0:
             V = math.ldexp(V, -ledger.exponent)
-            g, w = V * grad_f, self._standing_weight(ledger)
-            return Surrogate(g, inner(g, g), ledger, 1.0, None, 0.0, V, w, loss_slopes)
+            g, w, n = V * grad_f, self._standing_weight(ledger), block.rounds
+            return Surrogate(g, inner(g, g), ledger, 1.0, None, 0.0, V, w, n, loss_slopes)
         grad_g, slope = tangent_part(
             self.K,
             "constraint",
@@ -171,9 +172,17 @@ class LyapunovWeights:
             paid=ledger.paid * unit + penalty_value,
             impossible=ledger.impossible or beyond,
         )
-        norm2 = inner(g, g)
         return Surrogate(
-            g, norm2, weighed, unit, penalty_gradient, penalty_value, V, w, loss_slopes
+            g=g,
+            norm2=inner(g, g),
+            ledger=weighed,
+            unit=unit,
+            penalty_gradient=penalty_gradient,
+            penalty_value=penalty_value,
+            loss_weight=V,
+            penalty_weight=w,
+            rounds=block.rounds,
+            loss_slopes=loss_slopes,
         )
 
     def _standing_weight(self, ledger: Ledger) -> float:

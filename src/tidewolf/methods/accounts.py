@@ -1,0 +1,95 @@
+"""What each member of an ensemble came to: its guard, its weight, and what it would have had.
+
+In a round with weights V of losses and w of limits, x played and z_i proposed by member i, whose
+loss relative to x was l_i in the mixer,
+
+    A_i  =  sum -l_i  =  sum <s, x - z_i>, or by values sum (L(x) - L(z_i))
+    V sum (f(x) - f(z_i)) + sum w (g^+(x) - g^+(z_i))  <=  A_i                         (guard)
+
+by convexity, for any w >= 0. Of rounds whose functions were not seen the left side is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tidewolf.core.arrays import frozen, to_numpy
+from tidewolf.core.feedback import FullInformation
+from tidewolf.core.types import Array, Floats
+from tidewolf.methods.steps.lyapunov import Surrogate
+
+
+class Accounts(NamedTuple):
+    """One entry a member."""
+
+    guard: Floats
+    """A_i, in the ledger's units"""
+    lost: Floats
+    """the guard's left side, over the rounds it was awake in, likewise"""
+    weights: Floats
+    """sum of p_i"""
+    awake: Floats
+    """rounds"""
+    losses: Floats
+    violations: Floats
+    unseen: int
+    """rounds whose functions were not seen"""
+    played: Floats
+    """p of the last round"""
+    calls: Floats
+    """oracle calls; those of an adviser for several members are shared between these"""
+    solves: Floats
+    """linear programs, likewise"""
+
+    @classmethod
+    def start(cls, members: int) -> Accounts:
+        none = frozen(np.zeros(members))
+        return cls(none, none, none, none, none, none, 0, none, none, none)
+
+    def in_units(self, unit: float) -> Accounts:
+        """The same where gradients are `unit` times as long."""
+        return self._replace(guard=frozen(self.guard * unit), lost=frozen(self.lost * unit))
+
+    def after(
+        self, played: Floats, points: Sequence[Array | None], losses: Floats, rounds: int
+    ) -> Accounts:
+        """After rounds in which the members proposed these points, None where they were absent, had
+        these losses in the mixer and these weights.
+        """
+        awake = np.array([float(rounds) * (z is not None) for z in points])
+        return self._replace(
+            guard=frozen(self.guard - losses),
+            weights=frozen(self.weights + rounds * played),
+            awake=frozen(self.awake + awake),
+            played=played,
+        )
+
+    def seen(
+        self,
+        x: Array,
+        points: Sequence[Array | None],
+        weighed: Surrogate,
+        functions: FullInformation | None,
+    ) -> Accounts:
+        """With what the functions of these rounds say of everybody's point, where they are seen."""
+        if functions is None:
+            return self._replace(unseen=self.unseen + weighed.rounds)
+        V, w = weighed.loss_weight, weighed.penalty_weight
+        loss, breach = _totals(functions, x)
+        each = [(loss, breach) if z is None else _totals(functions, z) for z in points]
+        losses, breaches = np.array(each).T
+        there = np.array([z is not None for z in points])
+        return self._replace(
+            lost=frozen(self.lost + V * (loss - losses) + w * (breach - breaches)),
+            losses=frozen(self.losses + there * losses),
+            violations=frozen(self.violations + there * breaches),
+        )
+
+
+def _totals(functions: FullInformation, z: Array) -> tuple[float, float]:
+    """The sums of the losses and of the breaches at z."""
+    breach = to_numpy(functions.constraints.values(z))
+    return float(functions.losses.values(z).sum()), float(np.maximum(breach, 0.0).sum())
