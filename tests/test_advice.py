@@ -660,7 +660,8 @@ def test_members_stay_as_they_are_and_others_are_brought_in(K):
     assert float((z - y) @ (z - v)) <= 1e-2 * K.radius**2  # near the projection
     none = proposed(K, y)
     assert none.calls == 0
-    assert K.excess(none.points[0]) <= membership_tolerance(z, K.radius)
+    for point in (point for point in none.points if point is not None):
+        assert K.excess(point) <= membership_tolerance(point, K.radius)
     again = proposed(K, y, budget=50, state=far.state)
     assert again.calls <= min(1, far.calls)
     nearer = proposed(K, y * 1e-3 + (1 - 1e-3) * z, budget=5, state=far.state)
@@ -731,3 +732,34 @@ def test_places_of_entries_that_are_remembered_stay_whole_numbers():
     run = tw.run(tw.Ensemble(problem.K, advice=[tw.advice.Resolve(headroom=0)]), problem.stream)
     (kept,) = run.final_state.advisers
     assert kept.recent.rounds[-1].limit.places.dtype == np.int64
+
+
+def test_points_that_are_members_but_for_their_rounding_take_no_call():
+    K, adviser, rng = CappedSimplex(8, 0.4), tw.advice.Named("mine"), np.random.default_rng(0)
+    for cost in rng.random((20, 8)):
+        z = np.array(K.lmo(cost)).astype(np.float32).astype(float) * (1.0 + 2e-7)
+        found = adviser.propose(K, adviser.start(K), tw.Known(advice={"mine": z}), 0, 0, ())
+        [point] = found.points
+        assert found.calls == 0
+        assert K.excess(point) <= membership_tolerance(point, K.radius)
+        assert np.abs(point - z).max() < 1e-5
+
+
+def test_a_point_far_outside_is_absent_until_the_calls_suffice():
+    K, adviser = CappedSimplex(8, 0.4), tw.advice.Named("mine")
+    known, state = tw.Known(advice={"mine": np.full(8, 0.5)[::-1] * np.arange(8)}), adviser.start(K)
+    assert adviser.propose(K, state, known, 0, 0, ()).points == (None,)
+    found = adviser.propose(K, state, known, 0, 50, ())
+    assert found.points[0] is not None
+    assert adviser.reserves(found.state) == 1
+
+
+def test_a_forecast_with_a_window_takes_the_rounds_there_are():
+    K, adviser = Simplex(2), tw.advice.Resolve("forecast", headroom=(0.0,), window=4)
+    state = adviser.start(K)
+    for costs in ([0.0, 3.0], [0.0, 3.0]):
+        seen = FullInformation(Linear.one(costs), tw.Stream(Linear.one(costs)).constraints)
+        state = adviser.observe(K, state, seen, K.center)
+    known = tw.Known(forecast=(Linear.one([4.0, 0.0]), Capacity.one([1.0, 1.0])))
+    [point] = adviser.propose(K, state, known, 2, 0, ()).points
+    np.testing.assert_allclose(point, [1.0, 0.0], atol=1e-9)  # 4 against 3 + 3

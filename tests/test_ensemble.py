@@ -412,7 +412,7 @@ def test_what_is_measured_stays_below_what_was_promised(K, scales):
     assert exact or "1 oracle calls a round no distance" in poor.reason
     many = tw.Ensemble(K, **{**given_, "horizon": 4, "step_scales": (0.01,)}).promise()
     assert many.regret is None
-    assert "too large for a promise" in many.reason
+    assert "nothing to promise: bounds" in many.reason
 
 
 def test_a_promise_is_the_formula_of_its_file():
@@ -727,3 +727,67 @@ def test_settings_that_make_no_sense_are_refused_in_a_sentence():
         tw.Session(tw.Ensemble(K, context=tw.context.Categories(2))).play(
             context=tw.context.Season(7, cells=2)
         )
+
+
+def test_by_values_a_member_at_its_minimum_counts_all_the_same():
+    """Its gradient is 0, and what the mix loses to it is not."""
+    T = 60
+    losses = tw.functions.Squared(
+        np.full((T, 2), 0.5), np.tile([0, 1], (T, 1)), (2,), exp_concavity=0.5
+    )
+    points = {"corner": np.tile([1.0, 0.0], (T, 1))}
+    learner = tw.Ensemble(Simplex(2), step_scales=(1.0,), advice=["corner"])
+    run = tw.run(learner, tw.Stream(losses, advice=points))
+    assert run.certificate.holds
+    assert run.regret[1] <= run.bound.regret + 1e-9
+    assert run.regret[0] > 0.0
+
+
+def test_what_was_known_of_a_round_that_was_not_seen_is_over():
+    points = np.tile([1.0, 0.0, 0.0], (6, 1))
+    points[3] = np.nan
+    seen = np.array([True, True, False, True, True, True])
+    stream = tw.Stream(Linear(np.ones((6, 3))), seen=seen, advice={"mine": points})
+    learner = tw.Ensemble(Simplex(3), advice=["mine"])
+    *_, last = tw.play(learner, stream)
+    assert learner.members(last.state)[-1].rounds == 4
+
+
+def test_a_member_where_the_loss_has_no_value_does_not_stop_the_round():
+    learner = tw.Ensemble(Simplex(3), advice=["mine"])
+    session, returns = tw.Session(learner), np.ones(3)
+    for t in range(5):
+        session.play(advice={"mine": [1.0, 0.0, 0.0]})
+        returns[0] = float(t != 2)
+        session.observe(loss=LogWealth.one(returns))
+    assert session.rounds == 5
+
+
+def test_vertices_that_one_adviser_finds_are_candidates_for_the_others():
+    rng, T = np.random.default_rng(0), 40
+    stream = tw.Stream(
+        Linear(rng.random((T, 6))),
+        Capacity(np.full((T, 6), 0.5)),
+        time=3600.0 * np.arange(T),
+    )
+    resolves = [tw.advice.Resolve(data, columns=True) for data in ("last", 2, "3h")]
+    learner = tw.Ensemble(Simplex(6), advice=resolves)
+    *_, last = tw.play(learner, stream)
+    pools = [len(own.pool.vertices) for own in last.state.advisers]
+    assert min(pools) >= 5
+
+
+def test_the_features_of_a_context_of_ones_own_are_checked():
+    class Twice(tw.context.Context):
+        cells = 2
+
+        def features(self, known, t):
+            return np.array([0, 1]), np.array([1.0, 1.0])
+
+    with pytest.raises(InvalidInput, match="of sum 1"):
+        tw.Ensemble(Simplex(2), context=Twice()).start()
+
+
+def test_names_of_members_are_never_alike():
+    names = tw.Ensemble(Simplex(2), advice=["a", "a", "a (2)"]).names[-3:]
+    assert len(set(names)) == 3

@@ -155,4 +155,4 @@ def test_a_promise_that_cannot_be_made_says_why():
         K, horizon=10**6, tolerance=1e-2, calls_per_round=804.0, **ONES
     ).promise()
     assert far.regret is None
-    assert "too large for a promise" in far.reason
+    assert "nothing to promise: bounds" in far.reason

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidewolf.core.errors import InvalidInput, NotFinite, UnknownNode, UnreachableTarget, WrongType
+from tidewolf.core.errors import (
+    InvalidInput,
+    NotFinite,
+    UnknownNode,
+    UnreachableTarget,
+    WrongShape,
+    WrongType,
+)
 from tidewolf.networks import Tunnels
 from tidewolf.networks.shortest_paths import Roads
 from tidewolf.sets import SimplexProduct
@@ -180,3 +187,9 @@ def test_max_utilization_is_load_over_capacity():
     assert tunnels.max_utilization(demands, np.ones(10)).values(x)[0] > f.values(x)[0]
     with pytest.raises(InvalidInput, match="link 0 > 1 has no capacity; give capacities="):
         Tunnels(RING, [(0, 2)]).max_utilization([[1.0]])
+
+
+def test_demands_have_a_column_for_each_pair():
+    tunnels = Tunnels([("a", "b", 1.0, 2.0), ("b", "c", 1.0, 2.0)], [("a", "b")])
+    with pytest.raises(WrongShape, match="a column for each of the 1 pairs"):
+        tunnels.max_utilization(np.array([[1.0, 5.0, 7.0]]))

@@ -27,6 +27,7 @@ from tidewolf.core.arrays import SILENCE, as_direction, namespace
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, first_order
+from tidewolf.core.known import Known
 from tidewolf.core.types import Array
 from tidewolf.functions.custom import Custom
 from tidewolf.methods.base import Learner, Progress
@@ -111,7 +112,7 @@ def play(learner: Learner[S], stream: Stream, state: S | None = None) -> Iterato
 
 def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
     t, rounds = 0, len(stream)
-    listens = type(learner).informed is not Learner.informed
+    listens, stale = type(learner).informed is not Learner.informed, False
     while t < rounds:
         k = min(learner.rounds_left(state), rounds - t)
         if k < 1:
@@ -119,8 +120,11 @@ def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
                 f"{learner!r} takes {k} rounds in round {t + 1}; rounds_left is at least 1."
             )
         told, k = _alike(stream, t, k)
-        if listens and (known := stream.known(t)) is not None:
-            state = learner.informed(state, known)
+        if listens:
+            known = stream.known(t)
+            if known is not None or stale:  # what was known of rounds that were not seen is over
+                state = learner.informed(state, Known() if known is None else known)
+            stale = not told
         explores = learner.needs is Bandit
         x = (
             learner.act(state)

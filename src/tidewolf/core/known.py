@@ -20,12 +20,14 @@ import numpy as np
 from tidewolf.core.arguments import as_text, shown
 from tidewolf.core.arrays import as_array, as_number, as_numbers, frozen, is_array, namespace
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongType
-from tidewolf.core.types import Array, Floats
+from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import identity, same
 
 if TYPE_CHECKING:
     from tidewolf.core.feedback import FullInformation
 
+FEATURE_ROUNDING = 1e-9
+"""How far the features of a round may be from a sum of 1."""
 _SECOND = 1_000_000
 """Microseconds in a second."""
 
@@ -235,3 +237,16 @@ def _forecast(x: Any) -> FullInformation:
     if len(stream) != 1:
         raise InvalidInput(f"A forecast is of the coming round alone, not of {len(stream)} rounds.")
     return FullInformation(stream.losses, stream.constraints)
+
+
+def checked_features(features: Any, cells: int, t: int) -> tuple[Int64s, Floats]:
+    """Features of a context that anybody may have written."""
+    which, phi = (np.asarray(part) for part in features)
+    inside = which.ndim == 1 and which.dtype.kind in "iu" and which.shape == phi.shape
+    inside = inside and bool(((which >= 0) & (which < cells)).all())
+    if not inside or not (phi >= 0.0).all() or not abs(float(phi.sum()) - 1.0) <= FEATURE_ROUNDING:
+        raise InvalidInput(
+            f"The features of round {t + 1} are cells from 0 to {cells - 1} and their weights, at "
+            f"least 0 and of sum 1; {shown(features)} were given."
+        )
+    return which.astype(np.int64), phi.astype(np.float64)

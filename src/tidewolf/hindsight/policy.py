@@ -24,7 +24,7 @@ from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import MOST_ENTRIES, as_count, like, to_numpy
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, WrongType
-from tidewolf.core.known import Known
+from tidewolf.core.known import Known, checked_features
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.sparse import cut_rows
@@ -32,9 +32,6 @@ from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.functions.chain import chained
 from tidewolf.hindsight.task import with_exact_oracle
 from tidewolf.sets.calculus.product import Product
-
-_ROUNDING = 1e-9
-"""How far from 1 the features of a round may sum to."""
 
 
 class HasFeatures(Protocol):
@@ -99,7 +96,7 @@ def policy_features(stream: Stream, first: int, rounds: int, context: Any) -> An
                 "it: give the stream the time or the context of every round, or leave such rounds "
                 "out by start and stop."
             )
-        which, phi = _checked(features, cells, t)
+        which, phi = checked_features(features, cells, t)
         indices.append(which)
         weights.append(phi)
         indptr.append(indptr[-1] + len(which))
@@ -108,19 +105,6 @@ def policy_features(stream: Stream, first: int, rounds: int, context: Any) -> An
     phi_of_all.sum_duplicates()
     phi_of_all.eliminate_zeros()
     return phi_of_all
-
-
-def _checked(features: Any, cells: int, t: int) -> tuple[Int64s, Floats]:
-    """Features of a context that anybody may have written."""
-    which, phi = (np.asarray(part) for part in features)
-    inside = which.ndim == 1 and which.dtype.kind in "iu" and which.shape == phi.shape
-    inside = inside and bool(((which >= 0) & (which < cells)).all())
-    if not inside or not (phi >= 0.0).all() or not abs(float(phi.sum()) - 1.0) <= _ROUNDING:
-        raise InvalidInput(
-            f"The features of round {t + 1} are cells from 0 to {cells - 1} and their weights, at "
-            f"least 0 and of sum 1; {shown(features)} were given."
-        )
-    return which.astype(np.int64), phi.astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -51,7 +51,7 @@ import numpy as np
 from tidewolf.core.arrays import frozen, inner
 from tidewolf.core.batch import Batch
 from tidewolf.core.conforming import is_member
-from tidewolf.core.errors import WrongType
+from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import (
     Feedback,
     FirstOrder,
@@ -60,7 +60,7 @@ from tidewolf.core.feedback import (
     require_first_order,
     require_full_information,
 )
-from tidewolf.core.known import Known
+from tidewolf.core.known import Known, checked_features
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods.accounts import Accounts
@@ -140,6 +140,8 @@ class State(NamedTuple):
     solves: int = 0
     vertices: int = 0
     """rows of the pool's table that advisers were told of"""
+    vertices_of_waiting: int = 0
+    """the same for those who wait for what is known"""
     distance: float = 0.0
     """|x - y| of the descent with the longest steps"""
 
@@ -256,10 +258,13 @@ class Ensemble(Learner[State]):
         if self.context is not None:
             found.append(type(self.context).__name__.lower())
         found += [name for adviser in self.advice for name in adviser.names]
-        return tuple(
-            name if found.index(name) == i else f"{name} ({found[: i + 1].count(name)})"
-            for i, name in enumerate(found)
-        )
+        names: list[str] = []
+        for name in found:
+            n = 1
+            while (name if n == 1 else f"{name} ({n})") in names:
+                n += 1
+            names.append(name if n == 1 else f"{name} ({n})")
+        return tuple(names)
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
@@ -319,7 +324,8 @@ class Ensemble(Learner[State]):
             features = self.context.features(known, state.t)
             shares = np.zeros(self.context.cells)
             if features is not None:
-                shares[features[0]] = features[1]
+                cells, phi = checked_features(features, self.context.cells, state.t)
+                np.add.at(shares, cells, phi)
         coming = state.coming._replace(shares=frozen(shares), advice=advice)
         points = self._proposals(state, coming)
         awake = np.array([point is not None for point in points])
@@ -331,7 +337,8 @@ class Ensemble(Learner[State]):
         self, state: State, known: Known | None, waiting: bool
     ) -> tuple[State, tuple[Array | None, ...]]:
         advice: list[Array | None] = []
-        vertices = () if waiting else state.pool.vertices_since(state.vertices)
+        told = state.vertices_of_waiting if waiting else state.vertices
+        vertices = state.pool.vertices_since(told)
         advisers, bank, calls, solves, pool = [], state.bank, 0, 0, state.pool
         before, at, first = state.coming.advice, 0, self._groups
         own_calls, own_solves = state.accounts.calls.copy(), state.accounts.solves.copy()
@@ -355,7 +362,8 @@ class Ensemble(Learner[State]):
             calls=state.calls + calls,
             solves=state.solves + solves,
             pool=pool,
-            vertices=state.vertices if waiting else pool.count,
+            vertices=state.vertices if waiting else state.pool.count,
+            vertices_of_waiting=state.pool.count if waiting else state.vertices_of_waiting,
             accounts=state.accounts._replace(calls=frozen(own_calls), solves=frozen(own_solves)),
         )
         return state, tuple(advice)
@@ -388,16 +396,19 @@ class Ensemble(Learner[State]):
         weighed = self._weights.weigh(state.ledger, block)
         state = _in_units(state, weighed.unit)._replace(t=state.t + block.rounds)
         points = self._proposals(state, state.coming)
+        met, mixer = by_gradients(points, self._groups, x, weighed), state.mixer
         alpha = None if functions is None else functions.losses.exp_concavity
-        if functions is None or alpha is None:
-            met = by_gradients(points, self._groups, x, weighed)
-            mixer = state.mixer
-        else:
-            met = by_values(self.K, points, self._groups, x, weighed, functions)
-            floor = weighed.loss_weight * log_members(len(points)) / alpha
-            mixer = state.mixer.at_least(floor)
-        accounts = state.accounts.after(state.coming.p, points, met.losses, block.rounds)
-        accounts = accounts.seen(x, points, weighed, functions)
+        try:
+            if functions is not None and alpha is not None:
+                met = by_values(self.K, points, self._groups, x, weighed, functions)
+                # a sum of n such losses is mixable at alpha/n
+                floor = weighed.loss_weight * log_members(len(points)) * block.rounds / alpha
+                mixer = mixer.at_least(floor)
+            accounts = state.accounts.seen(x, points, weighed, functions)
+        except InvalidInput:  # a member proposed a point where the loss has no value
+            met, mixer = by_gradients(points, self._groups, x, weighed), state.mixer
+            accounts = state.accounts.seen(x, points, weighed, None)
+        accounts = accounts.after(state.coming.p, points, met.losses, block.rounds)
         state = state._replace(
             ledger=weighed.ledger, mixer=mixer.updated(met.losses), accounts=accounts
         )
@@ -424,6 +435,10 @@ class Ensemble(Learner[State]):
                 apart = self._apart(met, i, points[i], own.y)
                 sums = sums._replace(regret_bound=sums.regret_bound + apart)
                 descents[i] = self._moved(own, y, sums)
+            else:  # by values the round counts all the same; by gradients the loss is 0
+                own, lost = descents[i], float(met.losses[i])
+                sums = own.sums._replace(regret_bound=own.sums.regret_bound - lost)
+                descents[i] = own._replace(sums=sums)
             loss_norms[i] += met.slopes[i]
         context_bound = state.context_bound
         if self.context is not None:
@@ -442,6 +457,8 @@ class Ensemble(Learner[State]):
                 stepped = descend_together(group, push, CELL_SCALE, keep, self._factors)
                 for j, (target, sums) in zip(cells, stepped, strict=True):
                     descents[plain + j] = self._moved(descents[plain + j], target, sums)
+            else:
+                context_bound -= float(met.losses[plain])
         return state._replace(
             descents=tuple(descents), context_bound=context_bound, loss_norms=frozen(loss_norms)
         )
@@ -475,9 +492,9 @@ class Ensemble(Learner[State]):
     def _projected(self, state: State) -> State:
         """The members of all companions that moved, on one bank of calls."""
         pool, bank, calls, descents = state.pool, state.bank, 0, list(state.descents)
-        own_calls = state.accounts.calls.copy()
+        own_calls, reserved = state.accounts.calls.copy(), self._reserved(state)
         for i in self._order(state):
-            budget = math.floor(bank + 1e-9)
+            budget = max(0, math.floor(bank + 1e-9) - reserved)
             own = descents[i]
             pool, found = pool.projected(
                 i, self.K, own.before_projection + 0.0, self._tolerance2, budget
@@ -486,17 +503,24 @@ class Ensemble(Learner[State]):
             own_calls[min(i, len(self.step_scales))] += found.calls
             distance = math.sqrt(found.distance2)
             descents[i] = own._replace(y=found.y, distance=distance)
-        pool = pool.tidied(self.K.dimension)
-        told = min(state.vertices, pool.count) if pool.count >= state.pool.count else pool.count
+        tidied = pool.tidied(self.K.dimension)
+        if tidied is not pool:  # other rows now: advisers are told of all of them again
+            state = state._replace(vertices=0, vertices_of_waiting=0)
         return state._replace(
-            pool=pool,
+            pool=tidied,
             bank=bank,
             calls=state.calls + calls,
             descents=tuple(descents),
-            vertices=told,
             distance=descents[self._largest].distance,
             accounts=state.accounts._replace(calls=frozen(own_calls)),
         )
+
+    def _reserved(self, state: State) -> int:
+        """Calls kept for advisers who wait and need them; none beside a promise."""
+        if self._pays_first:
+            return 0
+        asked = zip(self.advice, state.advisers, strict=True)
+        return sum(adviser.reserves(own) for adviser, own in asked if adviser.waits)
 
     def _order(self, state: State) -> list[int]:
         """Whom the bank serves first: the descent that a promise is about, where there are calls
@@ -537,7 +561,7 @@ class Ensemble(Learner[State]):
             before_projection=own.before_projection,
             y=own.y,
             tolerance2=self._tolerance2,
-            calls_left=math.floor(state.bank + 1e-9),
+            calls_left=max(0, math.floor(state.bank + 1e-9) - self._reserved(state)),
         )
 
     def promise(self) -> Bound:

@@ -19,7 +19,7 @@ import numpy as np
 
 from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.arrays import as_number, frozen
-from tidewolf.core.errors import InvalidInput, UnreachableTarget, WrongType
+from tidewolf.core.errors import InvalidInput, UnreachableTarget, WrongShape, WrongType
 from tidewolf.core.settings import Check, Count
 from tidewolf.core.types import Array, Floats, Int64s, Link
 from tidewolf.core.values import Value
@@ -257,7 +257,15 @@ class Tunnels(Value):
                 "capacities=, one for each link, or links as (tail, head, length, capacity).",
                 setting="capacities",
             )
-        return MaxUtilization(self.incidence, demands, capacities, self.path_pair)
+        of_pairs = MaxUtilization(self.incidence, demands, capacities, self.path_pair)
+        columns, pairs = int(of_pairs.demands.shape[1]), len(self._ways)
+        if columns != pairs:
+            raise WrongShape(
+                f"Demands have a column for each of the {pairs} pairs, in their order; "
+                f"{columns} were given.",
+                setting="demands",
+            )
+        return of_pairs
 
     @property
     def _cables(self) -> tuple[Cable, ...]:

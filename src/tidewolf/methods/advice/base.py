@@ -95,6 +95,10 @@ class Adviser(Value, ABC):
         may take.
         """
 
+    def reserves(self, state: Any) -> int:
+        """How many oracle calls of a round it would have kept for what it proposes next."""
+        return 0
+
     def outside(self, state: Any) -> float:
         """The largest distance that a point had from the set before it was brought in."""
         return 0.0

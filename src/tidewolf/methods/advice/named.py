@@ -2,10 +2,12 @@
 
     z_t = the point that is known under this name before round t
 
-No such name, None or a NaN: no advice in that round. A point outside K, beyond rounding, is brought
-in by the active-set projection, whose member x stands for it; the distance |z - x| is recorded.
-The active set is kept between rounds, so that points that are near one another take few calls;
-with no call left the member it has already stands for the point.
+No such name, None or a NaN: no advice in that round. A point that its own rounding takes out of K
+is brought into aff(K) and a little towards the center. One farther outside is brought in by the
+active-set projection, whose member x stands for it; the distance |z - x| is recorded. The active
+set is kept between rounds, so that points that are near one another take few calls; where the
+calls do not suffice to come near, there is no advice in that round, and one call is kept for the
+next.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ from tidewolf.core.settings import Text
 from tidewolf.core.types import Array
 from tidewolf.core.vertices import Vertex
 from tidewolf.methods.advice.base import Adviser, Proposals
-from tidewolf.projection.active_set import ActiveSet
+from tidewolf.methods.pool import Pool
 from tidewolf.projection.result import as_near
-from tidewolf.sets.base import membership_tolerance
+from tidewolf.sets.base import ConvexSet, membership_tolerance
 
 SHARE = 1e-6
 """A point is brought in up to this share of radius^2, as a squared distance from its projection's
@@ -34,11 +36,19 @@ companion.
 """
 
 
+NEAR = 1e-5
+"""Points are taken for members but for rounding up to this excess, as a share of the radius."""
+ENOUGH = 1e-3
+"""A member stands for a point up to this share of radius^2."""
+
+
 class NamedState(NamedTuple):
-    active: ActiveSet
+    pool: Pool
     """the last point that was brought in"""
     outside: float = 0.0
     """the largest distance of a point from the member that stands for it"""
+    waits: bool = False
+    """whether the last point had to be brought in by oracle calls"""
 
 
 @final
@@ -70,7 +80,7 @@ class Named(Adviser):
         return True
 
     def start(self, K: HasLMO) -> NamedState:
-        return NamedState(ActiveSet.start(K))
+        return NamedState(Pool.start(K, 1))
 
     def observe(
         self, K: HasLMO, state: NamedState, seen: FullInformation | FirstOrder, x: Array
@@ -89,9 +99,10 @@ class Named(Adviser):
         z = self._point(K, known)
         if z is None:
             return Proposals((None,), state)
-        if K.excess(z) <= membership_tolerance(z, K.radius):
-            return Proposals((z,), state)
-        return self._brought_in(K, state, z, budget)
+        nearby = _nudged(K, z)
+        if nearby is not None:
+            return Proposals((nearby,), state._replace(waits=False))
+        return self._brought_in(K, state, z, budget, vertices)
 
     def _point(self, K: HasLMO, known: Known | None) -> Array | None:
         """The point that is known, in the library of the set's own; None where there is none."""
@@ -112,18 +123,40 @@ class Named(Adviser):
         point = as_point(given, K.shape, f"The advice named {self.name!r}")
         return frozen(like(point + 0.0, K.center))
 
-    def _brought_in(self, K: HasLMO, state: NamedState, z: Array, budget: int) -> Proposals:
-        y = as_near(z, K, f"The advice named {self.name!r}")
-        found = state.active.nearest(K, y + 0.0, SHARE * K.radius**2, float(budget))
-        kept = NamedState(found.active, max(state.outside, norm(z - found.x)))
-        met = _vertices(found.active) if found.calls else {}
-        before = _vertices(state.active) if met else {}
-        new = tuple(vertex for key, vertex in met.items() if key not in before)
+    def _brought_in(
+        self, K: HasLMO, state: NamedState, z: Array, budget: int, vertices: tuple[Vertex, ...]
+    ) -> Proposals:
+        """The member near a point outside; absent where the calls do not suffice to reach it."""
+        y, pool = as_near(z, K, f"The advice named {self.name!r}"), state.pool
+        count, tol = pool.with_vertices(vertices).count, SHARE * K.radius**2
+        pool, found = pool.with_vertices(vertices).projected(0, K, y + 0.0, tol, float(budget))
+        new = pool.vertices_since(count)
+        pool = pool.tidied(K.dimension)
+        if found.distance2 > ENOUGH * K.radius**2:
+            kept = NamedState(pool, state.outside, waits=True)
+            return Proposals((None,), kept, found.calls, found=new)
+        kept = NamedState(pool, max(state.outside, norm(z - found.x)), waits=True)
         return Proposals((found.x,), kept, found.calls, found=new)
+
+    def reserves(self, state: NamedState) -> int:
+        return 1 if state.waits else 0
 
     def outside(self, state: NamedState) -> float:
         return state.outside
 
 
-def _vertices(active: ActiveSet) -> dict[bytes, Vertex]:
-    return {vertex.key(): vertex for vertex in active.atoms.vertices[: len(active.weights)]}
+def _nudged(K: HasLMO, z: Array) -> Array | None:
+    """A point that is a member but for the rounding of its numbers, as a member: brought into
+    aff(K), and a little towards the center; None where that is not enough.
+    """
+    if K.excess(z) <= membership_tolerance(z, K.radius):
+        return z
+    inside = K.center + K.tangent(z - K.center)
+    excess = K.excess(inside)
+    r = K.inner_radius if isinstance(K, ConvexSet) else None
+    if 0.0 < excess <= NEAR * K.radius and r:
+        inside = inside + min(1.0, 2.0 * excess / r) * (K.center - inside)
+    near = norm(inside - z) <= 10.0 * NEAR * K.radius
+    if near and K.excess(inside) <= membership_tolerance(inside, K.radius):
+        return frozen(inside)
+    return None

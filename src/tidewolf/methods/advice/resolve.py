@@ -293,7 +293,7 @@ class Resolve(Adviser):
                 return ()
             loss, limit = _one_round(told, K)
             predicted = (loss_of_program(loss, state.x), limit_of_program(limit, state.x))
-            before = seen[len(seen) - self.window + 1 :] if self.window > 1 else ()
+            before = seen[max(0, len(seen) - self.window + 1) :] if self.window > 1 else ()
             return (*((r.loss, r.limit) for r in before), predicted)
         if self.data == "last":
             last = len(seen)

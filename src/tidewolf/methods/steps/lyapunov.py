@@ -235,8 +235,8 @@ class LyapunovWeights:
             return Bound(
                 None,
                 None,
-                "The distance that may be left between x and y is too large for a promise: bounds "
-                "are measured.",
+                "With these steps, members, horizon and distances of x from y theory has nothing "
+                "to promise: bounds are measured.",
             )
         log = math.log((1.0 + share * V + V * T / (self.c * grown)) / (1.0 - theta))
         regret = self.loss_lipschitz * D * grown * (c_base + self.c * theta / V)
