@@ -32,7 +32,7 @@ from tidewolf.experiments import RunFolder, load
 PROGRAM = "import sys; from tidewolf.cli import main; sys.exit(main())"
 SHORT = 'rounds = 60\nseeds = [0, 3]\n[stream]\nproblem = "adversarial"\nkind = "moving"\n'
 TWO = 'learners = ["LyapunovDescent", "SinhaVaze"]\n'
-LONG = TWO + 'rounds = 4000\n[stream]\nproblem = "routing"\n[outputs]\ncheckpoint_seconds = 0.01\n'
+LONG = TWO + 'rounds = 3000\n[stream]\nproblem = "routing"\n[outputs]\ncheckpoint_seconds = 0.01\n'
 FILES = [
     "checkpoints",
     "experiment.toml",
@@ -462,7 +462,7 @@ def test_files_that_were_tampered_with_are_refused_in_a_sentence(
 
 
 def test_a_checkpoint_of_other_settings_or_other_data_is_refused(folder, here, capsys):
-    (here / "other.toml").write_text(SHORT.replace("moving", "opposing"))
+    (here / "other.toml").write_text(TWO + SHORT.replace("moving", "opposing"))
     assert main(["run", "other.toml", "--out", "other", "--quiet"]) == 0
     name = "checkpoints/01-LyapunovDescent-seed-0"
     edited(folder / name, lambda data: (here / "other" / name).read_bytes())

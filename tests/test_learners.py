@@ -504,7 +504,7 @@ def beyond_the_bound(learner: Learner[Any], stream: tw.Stream) -> list[str]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("K", THEORY, ids=lambda K: type(K).__name__)
 def test_what_is_measured_stays_below_what_is_promised(K, kind):
-    T = 300
+    T = 150
     stream = hostile(kind, K, T, 1)
     for name, learner in settings_of(K, T).items():
         assert beyond_the_bound(learner, stream) == [], name

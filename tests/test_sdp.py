@@ -276,7 +276,7 @@ def test_the_shell_runs_it_and_writes_a_page(tmp_path, capsys):
     from tidewolf.cli import main
 
     assert main(["run", "sdp", "--rounds", "40", "--out", str(tmp_path)]) == 0
-    assert "LyapunovDescent" in capsys.readouterr().out
+    assert "Ensemble" in capsys.readouterr().out
     page = (tmp_path / "report.html").read_text()
     assert "16 antennas" in page
     assert page.count("<svg") >= 3

@@ -68,7 +68,10 @@ def small_example(K: Any) -> ConvexSet | None:
     if isinstance(K, Product):
         kinds = {_kind(part): part for part in K.parts}.values()
         parts = [part for part in map(small_example, kinds) if part is not None]
-        return Product(*parts) if len(parts) == len(kinds) else None
+        if len(parts) < len(kinds):
+            return None
+        several = len(parts) == 1 < len(K.parts)  # factors have steps of their own
+        return Product(*parts, *parts) if several else Product(*parts)
     examples = [example for example in kind.examples() if example.dimension and example.radius]
     return max(examples, key=lambda example: (_alike(example, K), example.dimension), default=None)
 
