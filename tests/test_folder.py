@@ -32,7 +32,7 @@ from tidewolf.experiments import RunFolder, load
 PROGRAM = "import sys; from tidewolf.cli import main; sys.exit(main())"
 SHORT = 'rounds = 60\nseeds = [0, 3]\n[stream]\nproblem = "adversarial"\nkind = "moving"\n'
 TWO = 'learners = ["LyapunovDescent", "SinhaVaze"]\n'
-LONG = TWO + 'rounds = 3000\n[stream]\nproblem = "routing"\n[outputs]\ncheckpoint_seconds = 0.01\n'
+LONG = TWO + 'rounds = 4000\n[stream]\nproblem = "routing"\n[outputs]\ncheckpoint_seconds = 0.01\n'
 FILES = [
     "checkpoints",
     "experiment.toml",
