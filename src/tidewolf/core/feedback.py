@@ -13,7 +13,15 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import as_direction, frozen, is_array, namespace, norm, to_numpy
+from tidewolf.core.arrays import (
+    as_direction,
+    frozen,
+    inner,
+    is_array,
+    namespace,
+    norm,
+    to_numpy,
+)
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
 from tidewolf.core.types import Array, Shape
@@ -44,6 +52,12 @@ class FirstOrder(NamedTuple):
     constraint_slope: float
     """largest norm of a single round's grad g_t(x) among the rounds with g_t(x) > 0, else 0"""
     rounds: int
+    loss_offset: float = 0.0
+    """sum_t <grad f_t(x_t), x_t - x>, where rounds were played at x_t and not at the point x that
+    the learner stands at: it was overridden, or they are told of late
+    """
+    constraint_offset: float = 0.0
+    """the same of the constraints, over the rounds with g_t(x_t) > 0"""
 
 
 class Bandit(NamedTuple):
@@ -58,6 +72,28 @@ class Bandit(NamedTuple):
 
 
 Feedback: TypeAlias = FullInformation | FirstOrder | Bandit
+
+
+class Instead(NamedTuple):
+    """What a round cost at the point that was played, and what it would have at the decision."""
+
+    loss: float
+    violation: float
+    own_loss: float
+    own_violation: float
+
+
+class Arrival(NamedTuple):
+    """Feedback on a round that was decided."""
+
+    round: int
+    seen: Feedback
+    played: Array | None = None
+    """what was played in place of the decision; None: the decision"""
+    instead: Instead | None = None
+    """None where the functions were not seen, or the decision was played"""
+
+
 SEES = {FullInformation: "whole functions", FirstOrder: "gradients", Bandit: "two numbers a round"}
 """What a learner that needs such feedback sees, in words: whoever sees less is not to be judged by
 those who see more.
@@ -83,6 +119,17 @@ def who_sees_what(seen: Iterable[tuple[str, str]]) -> str:
 def _listed(names: Sequence[str]) -> str:
     *all_but_last, last = names
     return f"{', '.join(all_but_last)} and {last}" if all_but_last else last
+
+
+def played_at(seen: FirstOrder, played: Array, x: Array) -> FirstOrder:
+    """Feedback on rounds played at one point, for a learner that stands at x, another one."""
+    if played is x:
+        return seen
+    apart = played - x
+    return seen._replace(
+        loss_offset=seen.loss_offset + inner(seen.loss_gradient, apart),
+        constraint_offset=seen.constraint_offset + inner(seen.constraint_gradient, apart),
+    )
 
 
 def first_order(
@@ -159,6 +206,10 @@ def require_first_order(seen: object, shape: Shape, most: int) -> None:
     for name in ("loss_slope", "constraint_slope"):
         if not isinstance(slope := getattr(seen, name), float | int) or not slope >= 0.0:
             raise NotFinite(f"The {name} must be a number of at least 0, not {shown(slope)}.")
+    for name in ("loss_offset", "constraint_offset"):
+        offset = getattr(seen, name)
+        if not isinstance(offset, float | int) or not abs(offset) <= sys.float_info.max:
+            raise NotFinite(f"The {name} must be a finite number, not {shown(offset)}.")
 
 
 MODERATE = 1e100

@@ -43,7 +43,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
@@ -53,10 +53,12 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.feedback import (
+    Arrival,
     Feedback,
     FirstOrder,
     FullInformation,
     first_order,
+    played_at,
     require_first_order,
     require_full_information,
 )
@@ -67,11 +69,21 @@ from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.methods.advice.setting import AdviceSetting
 from tidewolf.methods.base import Bound, Guard, Learner, Member, ProjectionRecord, Record
+from tidewolf.methods.clock import add_sums
 from tidewolf.methods.context import Context, Season
 from tidewolf.methods.context.setting import ContextSetting
 from tidewolf.methods.descent import price_at_most
+from tidewolf.methods.late import (
+    Overrides,
+    coming_round,
+    forget,
+    in_order,
+    require_no_pending,
+    without,
+)
+from tidewolf.methods.moves import capped
 from tidewolf.methods.pool import Pool
-from tidewolf.methods.reactions import Reaction, by_gradients, by_values
+from tidewolf.methods.reactions import Reaction, Told, by_gradients, by_values
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
     AnytimeHorizon,
@@ -80,9 +92,11 @@ from tidewolf.methods.settings import (
     ConstraintLipschitz,
     HardSetK,
     LossLipschitz,
+    MaxMove,
     StartingPoint,
     StepScales,
     Tolerance,
+    takes_start,
 )
 from tidewolf.methods.steps.adagrad import DescentSums, into_ball, into_balls, reaches
 from tidewolf.methods.steps.group import Part, descend_together
@@ -109,21 +123,28 @@ class Descent(NamedTuple):
     sums: DescentSums = DescentSums()
 
 
-class Waiting(NamedTuple):
-    """What is settled for the coming round."""
+class Settled(NamedTuple):
+    """What is settled for a round that is not told of yet: the coming one, or one that is
+    pending.
+    """
 
+    round: int
     x: Array
+    """the decision"""
+    mix: Array
+    """sum p z, which the decision is unless something holds it back"""
     p: Floats
     shares: Floats
     """phi, one a cell of the context; zeros where it is unknown"""
-    advice: tuple[Array | None, ...]
+    points: tuple[Array | None, ...]
+    """z of every member; None where it is absent"""
 
 
 class State(NamedTuple):
     """Where all members stand, and what is settled for the coming round."""
 
     t: int
-    coming: Waiting
+    coming: Settled
     pool: Pool
     descents: tuple[Descent, ...]
     """one a step scale, then one a cell"""
@@ -144,9 +165,16 @@ class State(NamedTuple):
     """the same for those who wait for what is known"""
     distance: float = 0.0
     """|x - y| of the descent with the longest steps"""
+    pending: tuple[Settled, ...] = ()
+    """rounds that were decided and are not told of yet, oldest first"""
+    lost: int = 0
+    overrides: Overrides = Overrides()
+    last: Array | None = None
+    """what was played last, where moves are capped"""
 
 
 @final
+@takes_start
 @dataclass(frozen=True, eq=False, repr=False)
 class Ensemble(Learner[State]):
     """Descent at several step scales, a context and advice, mixed: the learner to start with.
@@ -230,6 +258,7 @@ class Ensemble(Learner[State]):
     start_at: Annotated[
         Array | None, StartingPoint("The member of the set that is played first. None: its center.")
     ] = None
+    max_move: MaxMove = None
     tolerance: Tolerance = None
     loss_lipschitz: LossLipschitz = None
     constraint_lipschitz: ConstraintLipschitz = None
@@ -281,9 +310,11 @@ class Ensemble(Learner[State]):
         pool = Pool.start(self.K, points, self.start_at)
         x = pool.x(0)
         groups = len(self.step_scales) + (self.context is not None)
+        absent: tuple[Array | None, ...] = (None,) * members
+        nobody, nowhere = frozen(np.zeros(members)), frozen(np.zeros(cells))
         state = State(
             t=0,
-            coming=Waiting(x, frozen(np.zeros(members)), frozen(np.zeros(cells)), ()),
+            coming=Settled(0, x, x, nobody, nowhere, absent),
             pool=pool,
             descents=(Descent(x, x, sums=DescentSums.start(self._factors)),) * points,
             context_bound=0.0,
@@ -292,6 +323,7 @@ class Ensemble(Learner[State]):
             mixer=Mixer.start(members),
             accounts=Accounts.start(members),
             advisers=tuple(adviser.start(self.K) for adviser in self.advice),
+            last=None if self.max_move is None else x,
         )
         return self._settled(state, None, waiting=False)
 
@@ -318,35 +350,37 @@ class Ensemble(Learner[State]):
         `waiting`: of those advisers who wait for what is known; else of the others, and the advice
         of those who wait is absent.
         """
-        state, advice = self._advised(state, known, waiting)
+        number = coming_round(state)
+        state, advice = self._advised(state, known, waiting, number)
         shares = state.coming.shares
         if self.context is not None:
-            features = self.context.features(known, state.t)
+            features = self.context.features(known, number)
             shares = np.zeros(self.context.cells)
             if features is not None:
-                cells, phi = checked_features(features, self.context.cells, state.t)
+                cells, phi = checked_features(features, self.context.cells, number)
                 np.add.at(shares, cells, phi)
-        coming = state.coming._replace(shares=frozen(shares), advice=advice)
-        points = self._proposals(state, coming)
-        awake = np.array([point is not None for point in points])
-        p = state.mixer.weights(awake)
-        x = _mix(p, points)
-        return state._replace(coming=coming._replace(x=x, p=frozen(p)))
+        points = (*self._own_points(state, shares), *advice)
+        p = state.mixer.weights(np.array([point is not None for point in points]))
+        mix = _mix(p, points)
+        x = mix if state.last is None else capped(mix, state.last, self.max_move)
+        coming = Settled(number, x, mix, frozen(p), frozen(shares), points)
+        return state._replace(coming=coming)
 
     def _advised(
-        self, state: State, known: Known | None, waiting: bool
+        self, state: State, known: Known | None, waiting: bool, number: int
     ) -> tuple[State, tuple[Array | None, ...]]:
         advice: list[Array | None] = []
         told = state.vertices_of_waiting if waiting else state.vertices
         vertices = state.pool.vertices_since(told)
         advisers, bank, calls, solves, pool = [], state.bank, 0, 0, state.pool
-        before, at, first = state.coming.advice, 0, self._groups
+        at, first = 0, self._groups
+        before = state.coming.points[first:]
         own_calls, own_solves = state.accounts.calls.copy(), state.accounts.solves.copy()
         for adviser, own in zip(self.advice, state.advisers, strict=True):
             count = len(adviser.names)
             if adviser.waits is waiting:
                 budget = math.floor(bank + 1e-9)
-                found: Proposals = adviser.propose(self.K, own, known, state.t, budget, vertices)
+                found: Proposals = adviser.propose(self.K, own, known, number, budget, vertices)
                 advice += found.points
                 bank, calls, solves = bank - found.calls, calls + found.calls, solves + found.solves
                 own, pool = found.state, pool.with_vertices(found.found)
@@ -368,20 +402,104 @@ class Ensemble(Learner[State]):
         )
         return state, tuple(advice)
 
-    def _proposals(self, state: State, coming: Waiting) -> list[Array | None]:
-        """z_i of every member, None where it is absent."""
+    def _own_points(self, state: State, shares: Floats) -> list[Array | None]:
+        """z_i of the descents and of the context; None where that is unknown."""
         plain = len(self.step_scales)
         points: list[Array | None] = [state.pool.x(i) for i in range(plain)]
         if self.context is not None:
-            cells = np.flatnonzero(coming.shares).tolist()
+            cells = np.flatnonzero(shares).tolist()
             inside = [state.pool.x(plain + j) for j in cells]
-            points.append(_mix(coming.shares[cells], inside) if cells else None)
-        return [*points, *coming.advice]
+            points.append(_mix(shares[cells], inside) if cells else None)
+        return points
+
+    def decided(self, state: State) -> State:
+        coming = state.coming
+        last = None if state.last is None else coming.x
+        state = state._replace(pending=(*state.pending, coming), last=last)
+        return self._settled(state, None, waiting=False)
+
+    def forgotten(self, state: State, rounds: Sequence[int]) -> State:
+        waiting: State = forget(state, rounds)
+        return waiting
 
     # ---------------------------------------------------------------- after a round
 
     def update(self, state: State, seen: FirstOrder | FullInformation) -> State:
-        x, functions = state.coming.x, None
+        require_no_pending(state)
+        return self.arrived(state, (Arrival(state.coming.round, seen),))
+
+    def arrived(self, state: State, arrivals: Sequence[Arrival]) -> State:
+        """Rounds that come together are weighed together and make one step of each descent."""
+        return self._settled(self._learned(state, arrivals), None, waiting=False)
+
+    def _learned(self, state: State, arrivals: Sequence[Arrival]) -> State:
+        """The state after feedback, with nothing settled for the coming round."""
+        arrivals = in_order(arrivals)
+        rounds: list[Settled] = []
+        told, overrides, last = [], state.overrides, state.last
+        for arrival in arrivals:
+            own, _ = without(state, arrival.round)
+            rounds.append(state.coming if own is None else own)
+            told.append(self._told(rounds[-1], arrival))
+            overrides = overrides.and_of(arrival)
+            if last is not None and arrival.round >= state.coming.round - 1:  # the newest
+                last = told[-1].x
+        here = {arrival.round for arrival in arrivals}
+        pending = tuple(one for one in state.pending if one.round not in here)
+        state = state._replace(pending=pending)
+        x, n = told[0].x, sum(one.block.rounds for one in told)
+        block = reduce(add_sums, (played_at(one.block, one.x, x) for one in told))
+        weighed = self._weights.weigh(state.ledger, block)
+        state = _in_units(state, weighed.unit)._replace(t=state.t + n, last=last)
+        waiting, mixer, accounts = len(state.pending), state.mixer, state.accounts
+        each = by_gradients(self.K, told, self._groups, weighed, waiting)
+        try:
+            alphas = [self._curvature(one) for one in told]
+            if all(alpha is not None for alpha in alphas):
+                each = by_values(self.K, told, self._groups, weighed, waiting)
+                # a sum of n such losses is mixable at alpha/n
+                alpha = min(alpha for alpha in alphas if alpha is not None)
+                mixer = mixer.at_least(
+                    weighed.loss_weight * log_members(len(self.names)) * n / alpha
+                )
+            for one in told:
+                accounts = accounts.seen(one, weighed)
+        except InvalidInput:  # a member proposed a point where the loss has no value
+            each, mixer = by_gradients(self.K, told, self._groups, weighed, waiting), state.mixer
+            accounts = state.accounts
+            for one in told:
+                accounts = accounts.seen(one._replace(functions=None), weighed)
+        for own, one, met in zip(rounds, told, each, strict=True):
+            accounts = accounts.after(own.p, one.points, met.losses, one.block.rounds)
+        whole = reduce(Reaction.and_of, each)
+        if whole.price != 0.0:
+            V = weighed.loss_weight
+            price = whole.price / V if V > 0.0 else math.inf
+            overrides = overrides._replace(price=overrides.price + price)
+        state = state._replace(
+            ledger=weighed.ledger,
+            mixer=mixer.updated(whole.mixed),
+            accounts=accounts,
+            overrides=overrides,
+        )
+        state = self._descended(state, whole)
+        for own, met in zip(rounds, each, strict=True):
+            state = self._context_descended(state, own.shares, met)
+        for own, one in zip(rounds, told, strict=True):
+            advisers = (
+                adviser.observe_round(
+                    self.K, remembered, one.functions or one.block, one.x, own.round
+                )
+                for adviser, remembered in zip(self.advice, state.advisers, strict=True)
+            )
+            state = state._replace(advisers=tuple(advisers))
+        return self._projected(state._replace(bank=state.bank + self.calls_per_round * n))
+
+    def _told(self, own: Settled, arrival: Arrival) -> Told:
+        """A round as it is told of."""
+        x, seen, functions = own.x, arrival.seen, None
+        if arrival.played is not None:
+            x = arrival.played
         if isinstance(seen, FullInformation):
             functions = require_full_information(seen, self.hard_set.shape, MOST_AT_ONCE)
             block = first_order(*functions, x, functions.constraints.values(x))
@@ -391,83 +509,68 @@ class Ensemble(Learner[State]):
                 f"feedback is due, not {type(seen).__name__}."
             )
         else:
-            block = seen
+            block = seen  # type: ignore[assignment]  # looked at below
         require_first_order(block, self.hard_set.shape, MOST_AT_ONCE)
-        weighed = self._weights.weigh(state.ledger, block)
-        state = _in_units(state, weighed.unit)._replace(t=state.t + block.rounds)
-        points = self._proposals(state, state.coming)
-        met, mixer = by_gradients(points, self._groups, x, weighed), state.mixer
-        alpha = None if functions is None else functions.losses.exp_concavity
-        try:
-            if functions is not None and alpha is not None:
-                met = by_values(self.K, points, self._groups, x, weighed, functions)
-                # a sum of n such losses is mixable at alpha/n
-                floor = weighed.loss_weight * log_members(len(points)) * block.rounds / alpha
-                mixer = mixer.at_least(floor)
-            accounts = state.accounts.seen(x, points, weighed, functions)
-        except InvalidInput:  # a member proposed a point where the loss has no value
-            met, mixer = by_gradients(points, self._groups, x, weighed), state.mixer
-            accounts = state.accounts.seen(x, points, weighed, None)
-        accounts = accounts.after(state.coming.p, points, met.losses, block.rounds)
-        state = state._replace(
-            ledger=weighed.ledger, mixer=mixer.updated(met.losses), accounts=accounts
-        )
-        state = self._descended(state, points, met)
-        advisers = (
-            adviser.observe(self.K, own, seen, x)
-            for adviser, own in zip(self.advice, state.advisers, strict=True)
-        )
-        state = state._replace(advisers=tuple(advisers))
-        bank = state.bank + self.calls_per_round * block.rounds
-        state = self._projected(state._replace(bank=bank))
-        return self._settled(state, None, waiting=False)
+        return Told(own.points, own.mix, x, block, functions)
 
-    def _descended(self, state: State, points: list[Array | None], met: Reaction) -> State:
-        """Every companion moved, with the price of its step; bounds grow as the inequality says."""
-        K, keep, plain = self.K, self._keep, len(self.step_scales)
-        descents, loss_norms = list(state.descents), state.loss_norms.copy()
+    def _curvature(self, one: Told) -> float | None:
+        """alpha of the losses, where they declare it and are seen."""
+        return None if one.functions is None else one.functions.losses.exp_concavity
+
+    def _descended(self, state: State, met: Reaction) -> State:
+        """Every descent's companion moved, with the price of its step; bounds grow as the
+        inequality says.
+        """
+        keep, descents, loss_norms = self._keep, list(state.descents), state.loss_norms.copy()
         for i, scale in enumerate(self.step_scales):
-            push = met.pushes[i]
+            push, own = met.pushes[i], descents[i]
             if push.norm2 > 0.0:
-                own = descents[i]
                 part = self._part(own, state.pool.x(i), 1.0)
                 [(y, sums)] = descend_together([part], push, scale, keep, self._factors)
-                apart = self._apart(met, i, points[i], own.y)
+                apart = self._apart(met, i, own.y)
                 sums = sums._replace(regret_bound=sums.regret_bound + apart)
                 descents[i] = self._moved(own, y, sums)
             else:  # by values the round counts all the same; by gradients the loss is 0
-                own, lost = descents[i], float(met.losses[i])
-                sums = own.sums._replace(regret_bound=own.sums.regret_bound - lost)
-                descents[i] = own._replace(sums=sums)
+                bound = own.sums.regret_bound + self._apart(met, i, own.y)
+                descents[i] = own._replace(sums=own.sums._replace(regret_bound=bound))
             loss_norms[i] += met.slopes[i]
-        context_bound = state.context_bound
-        if self.context is not None:
-            push, cells = met.pushes[plain], np.flatnonzero(state.coming.shares).tolist()
-            shares = [float(state.coming.shares[j]) for j in cells]
-            loss_norms[plain] += met.slopes[plain]
-            if push.norm2 > 0.0 and not cells:
-                context_bound += math.sqrt(push.norm2) * K.diameter
-            elif push.norm2 > 0.0:
-                group = [
-                    self._part(descents[plain + j], state.pool.x(plain + j), phi)
-                    for j, phi in zip(cells, shares, strict=True)
-                ]
-                y = _mix(np.array(shares), [part.y for part in group])
-                context_bound += self._apart(met, plain, points[plain], y)
-                stepped = descend_together(group, push, CELL_SCALE, keep, self._factors)
-                for j, (target, sums) in zip(cells, stepped, strict=True):
-                    descents[plain + j] = self._moved(descents[plain + j], target, sums)
-            else:
-                context_bound -= float(met.losses[plain])
+        return state._replace(descents=tuple(descents), loss_norms=frozen(loss_norms))
+
+    def _context_descended(self, state: State, phi: Floats, met: Reaction) -> State:
+        """The companions of the context's cells moved, each by its share of a round's gradient."""
+        if self.context is None:
+            return state
+        plain, descents, loss_norms = (
+            len(self.step_scales),
+            list(state.descents),
+            state.loss_norms.copy(),
+        )
+        push, cells = met.pushes[plain], np.flatnonzero(phi).tolist()
+        shares, context_bound = [float(phi[j]) for j in cells], state.context_bound
+        loss_norms[plain] += met.slopes[plain]
+        if push.norm2 > 0.0 and not cells:
+            context_bound += math.sqrt(push.norm2) * self.K.diameter
+        elif push.norm2 > 0.0:
+            group = [
+                self._part(descents[plain + j], state.pool.x(plain + j), share)
+                for j, share in zip(cells, shares, strict=True)
+            ]
+            y = _mix(np.array(shares), [part.y for part in group])
+            context_bound += self._apart(met, plain, y)
+            stepped = descend_together(group, push, CELL_SCALE, self._keep, self._factors)
+            for j, (target, sums) in zip(cells, stepped, strict=True):
+                descents[plain + j] = self._moved(descents[plain + j], target, sums)
+        else:
+            context_bound -= float(met.losses[plain])
         return state._replace(
             descents=tuple(descents), context_bound=context_bound, loss_norms=frozen(loss_norms)
         )
 
-    def _apart(self, met: Reaction, group: int, z: Array | None, y: Array) -> float:
+    def _apart(self, met: Reaction, group: int, y: Array) -> float:
         """<s, x - y> of a group whose gradient was taken at x; by values a_i + <s_i, z_i - y>."""
         push = met.pushes[group]
-        apart = inner(push.g, push.x - y)
-        return apart - float(met.losses[group]) if push.x is z else apart
+        apart = inner(push.g, push.x - y) + push.offset
+        return apart - float(met.losses[group]) if met.by_values else apart
 
     def _moved(self, own: Descent, target: Array, sums: DescentSums) -> Descent:
         K, factors = self.K, self._factors
@@ -678,21 +781,23 @@ class Ensemble(Learner[State]):
 
     def _require_whole(self, state: State) -> None:
         coming, a = state.coming, state.accounts
-        advised = self.kinds.count("advice")
         for what, found, due in (
             ("descents", len(state.descents), len(self.start().descents)),
             ("points", len(state.pool.actives), len(state.descents)),
             ("advisers", len(state.advisers), len(self.advice)),
-            ("pieces of advice", len(coming.advice), advised),
+            *(("proposals", len(one.points), len(self.names)) for one in (coming, *state.pending)),
         ):
             if found != due:
                 raise ValueError(f"it has {found} {what} where {due} are due")
-        for z in coming.advice:
-            if z is not None and not is_member(self.K, z):
-                raise ValueError("a point that was proposed is no member of the set")
-        for what, weights in (("weights", coming.p), ("shares", coming.shares)):
-            if weights.size and (weights.min() < 0.0 or weights.sum() > 1.0 + 1e-6):
-                raise ValueError(f"the {what} of a round are at least 0 and at most 1 in all")
+        for one in (coming, *state.pending):
+            if not is_member(self.K, one.x):
+                raise ValueError("a point that was decided is no member of the set")
+            for z in one.points:
+                if z is not None and not is_member(self.K, z):
+                    raise ValueError("a point that was proposed is no member of the set")
+            for what, weights in (("weights", one.p), ("shares", one.shares)):
+                if weights.size and (weights.min() < 0.0 or weights.sum() > 1.0 + 1e-6):
+                    raise ValueError(f"the {what} of a round are at least 0 and at most 1 in all")
         if state.mixer.gap < 0.0 or a.awake.min() < 0.0 or state.vertices > state.pool.count:
             raise ValueError("what was counted of its members is below 0, or beyond what there is")
         super()._require_whole(state)

@@ -32,16 +32,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.feedback import Arrival, FirstOrder, require_first_order
+from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Count, Magnitude
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.clock import BlockLearner
+from tidewolf.methods.clock import BlockLearner, add_sums
 from tidewolf.methods.descent import Descent, price_at_most
+from tidewolf.methods.late import Decided, Overrides, coming_round, in_order
+from tidewolf.methods.moves import capped
 from tidewolf.methods.projected import Banked, ProjectedPoint, Projecting
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
@@ -51,7 +54,9 @@ from tidewolf.methods.settings import (
     ConstraintLipschitz,
     HardSetK,
     LossLipschitz,
+    MaxMove,
     StartingPoint,
+    takes_start,
 )
 from tidewolf.methods.steps.adagrad import DescentSums
 from tidewolf.methods.steps.group import Push
@@ -71,6 +76,12 @@ class State(NamedTuple):
     calls: int = 0
     descent: DescentSums = DescentSums()
     """in units of 2^exponent of the ledger; its regret bound is B"""
+    pending: tuple[Decided, ...] = ()
+    lost: int = 0
+    overrides: Overrides = Overrides()
+
+    last: Array | None = None
+    """what was played last, where moves are capped"""
 
     @property
     def distance(self) -> float:
@@ -78,6 +89,7 @@ class State(NamedTuple):
 
 
 @final
+@takes_start
 @dataclass(frozen=True, eq=False, repr=False)
 class LyapunovDescent(Projecting[State], BlockLearner[State]):
     """Lyapunov weights, AdaGrad descent and active-set projections: one descent, alone.
@@ -156,10 +168,55 @@ class LyapunovDescent(Projecting[State], BlockLearner[State]):
     start_at: Annotated[
         Array | None, StartingPoint("The member of the set that is played first. None: its center.")
     ] = None
+    max_move: MaxMove = None
 
     def start(self) -> State:
         own, ledger = Descent.start(self.K, self.start_at), self._weights.start()
-        return State(0, own.point, self.no_sums, ledger, descent=own.sums)
+        last = None if self.max_move is None else own.point.x
+        return State(0, own.point, self.no_sums, ledger, descent=own.sums, last=last)
+
+    def act(self, state: State, known: Known | None = None) -> Array:
+        x = state.point.x
+        return x if state.last is None else capped(x, state.last, self.max_move)
+
+    def stands_at(self, state: State) -> Array:
+        return state.point.x
+
+    def update(self, state: State, seen: FirstOrder) -> State:
+        after = super().update(state, seen)
+        moves = state.last is not None and after.open.rounds == 0
+        return after._replace(last=self.act(state)) if moves else after
+
+    def decided(self, state: State) -> State:
+        after = super().decided(state)
+        return after if state.last is None else after._replace(last=self.act(state))
+
+    def arrived(self, state: State, arrivals: Sequence[Arrival]) -> State:
+        """Rounds that come together make one step, unless blocks are longer."""
+        state = self._installed(state, arrivals)
+        if self.block > 1:
+            return super().arrived(state, arrivals)
+        met = []
+        for arrival in reversed(in_order(arrivals)):  # the coming one first, while it is that
+            state, one = self.met(state, arrival)
+            require_first_order(one.seen, self.K.shape, 1)
+            met.append(one)
+        block = reduce(add_sums, (one.seen for one in met))
+        state = self.finish_block(state._replace(t=state.t + len(met)), block)
+        return self._priced(state, *met)
+
+    def _installed(self, state: State, arrivals: Sequence[Arrival]) -> State:
+        """With what was played in the newest round, where that was not the decision."""
+        if state.last is None:
+            return state
+        newest = state.pending[-1].round if state.pending else coming_round(state)
+        for arrival in arrivals:
+            if arrival.round == newest and arrival.played is not None:
+                state = state._replace(last=arrival.played)
+        return state
+
+    def limit_price(self, state: State) -> float:
+        return self._weights.limit_price(state.ledger)
 
     def block_length(self, state: State) -> int:
         return self.block
@@ -168,8 +225,7 @@ class LyapunovDescent(Projecting[State], BlockLearner[State]):
         """The surrogate and the descent."""
         weighed = self._weights.weigh(state.ledger, block)
         own = Descent(state.point, state.descent.in_units(weighed.unit))
-        penalty = weighed.penalty_gradient, weighed.penalty_value
-        push = Push(weighed.g, weighed.norm2, state.point.x, *penalty)
+        push = Push.of(weighed, state.point.x, len(state.pending))
         own = own.stepped(self.K, push, self.step_scale, self._keep)
         return state._replace(point=own.point, ledger=weighed.ledger, descent=own.sums)
 

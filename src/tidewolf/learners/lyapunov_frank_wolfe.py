@@ -52,6 +52,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import EveryRound
+from tidewolf.methods.late import Decided, Overrides
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
     AnytimeHorizon,
@@ -89,6 +90,9 @@ class State(NamedTuple):
     warm: Array | None = None
     calls: int = 0
     distance: float = 0.0
+    pending: tuple[Decided, ...] = ()
+    lost: int = 0
+    overrides: Overrides = Overrides()
 
 
 @final
@@ -149,6 +153,7 @@ class LyapunovFrankWolfe(EveryRound[State]):
         weighed = self._weights.weigh(state.ledger, block)
         total, g_norm = frozen(state.total * weighed.unit + weighed.g), math.sqrt(weighed.norm2)
         M, strayed = max(state.largest * weighed.unit, g_norm), state.strayed * weighed.unit
+        strayed += weighed.offset
         state = state._replace(ledger=weighed.ledger, total=total, largest=M, strayed=strayed)
         if M <= 0.0:
             return state
@@ -196,6 +201,9 @@ class LyapunovFrankWolfe(EveryRound[State]):
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
         return self._weights.bound(state.ledger, self._surrogate_bound(state))
+
+    def limit_price(self, state: State) -> float:
+        return self._weights.limit_price(state.ledger)
 
     def slopes(self, state: State) -> Slopes:
         return state.ledger.slopes

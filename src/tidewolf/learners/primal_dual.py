@@ -44,6 +44,7 @@ from tidewolf.learners.theorem.constants import Constants, WithTheorem
 from tidewolf.learners.theorem.primal_dual import PrimalDualConstants
 from tidewolf.methods.base import NEEDS_SLOPES, Bound, Learner, Record
 from tidewolf.methods.clock import BlockLearner, Stretch
+from tidewolf.methods.late import Decided, Overrides
 from tidewolf.methods.projected import Banked, ProjectedPoint, Projecting, Projection
 from tidewolf.methods.settings import (
     BlockLength,
@@ -82,6 +83,9 @@ class State(NamedTuple):
     calls: int = 0
     saddle: SaddleSums = SaddleSums()
     """of this stretch"""
+    pending: tuple[Decided, ...] = ()
+    lost: int = 0
+    overrides: Overrides = Overrides()
 
     @property
     def distance(self) -> float:
@@ -241,6 +245,10 @@ class PrimalDual(WithTheorem[State], Projecting[State], BlockLearner[State]):
     def bound(self, record: Record) -> Bound:
         state = self.with_open_block(record.final_state)
         return state.stretch.bound(*self.stretch_bound(state))
+
+    def limit_price(self, state: State) -> float:
+        G_f, G_g = state.slopes
+        return state.saddle.lam * (G_f / G_g if G_f > 0.0 and G_g > 0.0 else 1.0)
 
     def known_slopes(self, state: State) -> Slopes:
         return state.slopes

@@ -19,6 +19,7 @@ import numpy as np
 from tidewolf.core.arrays import frozen, to_numpy
 from tidewolf.core.feedback import FullInformation
 from tidewolf.core.types import Array, Floats
+from tidewolf.methods.reactions import Told
 from tidewolf.methods.steps.lyapunov import Surrogate
 
 
@@ -67,21 +68,15 @@ class Accounts(NamedTuple):
             played=played,
         )
 
-    def seen(
-        self,
-        x: Array,
-        points: Sequence[Array | None],
-        weighed: Surrogate,
-        functions: FullInformation | None,
-    ) -> Accounts:
+    def seen(self, told: Told, weighed: Surrogate) -> Accounts:
         """With what the functions of these rounds say of everybody's point, where they are seen."""
-        if functions is None:
-            return self._replace(unseen=self.unseen + weighed.rounds)
+        if told.functions is None:
+            return self._replace(unseen=self.unseen + told.block.rounds)
         V, w = weighed.loss_weight, weighed.penalty_weight
-        loss, breach = _totals(functions, x)
-        each = [(loss, breach) if z is None else _totals(functions, z) for z in points]
+        loss, breach = _totals(told.functions, told.x)
+        each = [(loss, breach) if z is None else _totals(told.functions, z) for z in told.points]
         losses, breaches = np.array(each).T
-        there = np.array([z is not None for z in points])
+        there = np.array([z is not None for z in told.points])
         return self._replace(
             lost=frozen(self.lost + V * (loss - losses) + w * (breach - breaches)),
             losses=frozen(self.losses + there * losses),

@@ -22,8 +22,14 @@ from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import as_count, namespace
 from tidewolf.core.batch import Batch
 from tidewolf.core.conforming import conforming, is_member
-from tidewolf.core.errors import BrokenFile, InvalidInput, OtherVersions, WrongType
-from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation
+from tidewolf.core.errors import (
+    BrokenFile,
+    InvalidInput,
+    NotSupported,
+    OtherVersions,
+    WrongType,
+)
+from tidewolf.core.feedback import Arrival, Bandit, Feedback, FirstOrder, FullInformation
 from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.types import Array, Floats, Int64s
@@ -264,6 +270,9 @@ def _part(record: Record, start: int, stop: int) -> tuple[int, int]:
 _CHECKED = {
     **dict.fromkeys(
         (
+            "arrived",
+            "decided",
+            "forgotten",
             "guards",
             "last_projection",
             "measures",
@@ -382,6 +391,29 @@ class Learner(Value, ABC, Generic[S]):
     @abstractmethod
     def update(self, state: S, seen: Any) -> S:
         """The state after these rounds. Bad feedback raises; the old state stays good."""
+
+    def decided(self, state: S) -> S:
+        """The coming round is decided, at `act(state)`, and its feedback comes later: the state
+        that the next round is decided from.
+        """
+        raise self._in_order()
+
+    def arrived(self, state: S, arrivals: Sequence[Arrival]) -> S:
+        """The state after feedback on rounds that were `decided`, or on the coming one, in any
+        order; also of other points than were decided. Those that come together are given together.
+        """
+        raise self._in_order()
+
+    def forgotten(self, state: S, rounds: Sequence[int]) -> S:
+        """The state that waits no more for feedback on these rounds, which were `decided`."""
+        raise self._in_order()
+
+    def _in_order(self) -> NotSupported:
+        return NotSupported(
+            f"{type(self).__name__} takes feedback in order, of the points that it decided: none "
+            "that is late, and none of what was played in their place. Ensemble and the learners "
+            "that need FirstOrder feedback take both."
+        )
 
     @abstractmethod
     def bound(self, record: Record) -> Bound:

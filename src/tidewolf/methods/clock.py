@@ -27,6 +27,7 @@ from tidewolf.core.arrays import frozen, namespace
 from tidewolf.core.feedback import FirstOrder, require_first_order
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Progress
+from tidewolf.methods.late import TakesLate, Waiting
 from tidewolf.methods.steps.saddle import HOPELESS
 from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients
 
@@ -79,7 +80,7 @@ class OpenBlock(Protocol):
         """Rounds of it seen so far."""
 
 
-class Blocked(Stepping, Protocol):
+class Blocked(Waiting, Protocol):
     """A state with the sums of an open block of first-order feedback."""
 
     @property
@@ -94,6 +95,7 @@ class Stretched(Stepping, Protocol):
 
 
 ClockState = TypeVar("ClockState", bound=Stepping)
+LateState = TypeVar("LateState", bound=Waiting)
 BlockState = TypeVar("BlockState", bound=Blocked)
 StretchState = TypeVar("StretchState", bound=Stretched)
 
@@ -180,18 +182,18 @@ class Restarting(Clocked[StretchState]):
         )
 
 
-class EveryRound(Clocked[ClockState]):
+class EveryRound(TakesLate[LateState], Clocked[LateState]):
     """Abstract: first-order learners that step every round."""
 
     needs: ClassVar = FirstOrder
 
-    def update(self, state: ClockState, seen: FirstOrder) -> ClockState:
+    def taken(self, state: LateState, seen: FirstOrder) -> LateState:
         state = self.in_stretch(state)
         require_first_order(seen, self.hard_set.shape, 1)
         return self.finish_block(state._replace(t=state.t + 1), seen)
 
 
-class BlockLearner(Clocked[BlockState]):
+class BlockLearner(TakesLate[BlockState], Clocked[BlockState]):
     """Abstract: first-order learners that step at the end of a block, from its sums."""
 
     needs: ClassVar = FirstOrder
@@ -203,7 +205,7 @@ class BlockLearner(Clocked[BlockState]):
     def rounds_open(self, state: BlockState) -> int:
         return state.open.rounds
 
-    def update(self, state: BlockState, seen: FirstOrder) -> BlockState:
+    def taken(self, state: BlockState, seen: FirstOrder) -> BlockState:
         state = self.in_stretch(state)
         left = self.rounds_left(state)
         require_first_order(seen, self.hard_set.shape, left)
@@ -250,4 +252,6 @@ def add_sums(block: FirstOrder, seen: FirstOrder) -> FirstOrder:
         max(block.loss_slope, seen.loss_slope),
         max(block.constraint_slope, seen.constraint_slope),
         block.rounds + seen.rounds,
+        block.loss_offset + seen.loss_offset,
+        block.constraint_offset + seen.constraint_offset,
     )

@@ -44,7 +44,7 @@ class Descent(NamedTuple):
         if push.norm2 > 0.0:
             take = _one_step if sums.factors is None else _steps_of_factors
             target, sums = take(K, self, push, scale, keep)
-            B = sums.regret_bound + inner(push.g, push.x - y)
+            B = sums.regret_bound + inner(push.g, push.x - y) + push.offset
             target, sums = frozen(target), sums._replace(regret_bound=B)
         return Descent(self.point.moved_to(target), sums)
 
@@ -70,7 +70,7 @@ def _one_step(
     K: HasLMO, own: Descent, push: Push, scale: float, keep: float
 ) -> tuple[Array, DescentSums]:
     D = min(2.0 * K.radius, K.diameter + own.point.distance)
-    y, sums = descend(own.point.y, push.g, push.norm2, own.sums, D, scale)
+    y, sums = descend(own.point.y, push.g, push.norm2, own.sums, D, scale, pending=push.pending)
     if push.penalty_gradient is not None:
         penalty = push.penalty_gradient, push.penalty_value
         y = soften_overshoot(y, push.x, *penalty, 0.5 / sums.inverse_step, keep)

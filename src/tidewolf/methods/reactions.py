@@ -1,13 +1,16 @@
-"""What a round says to the members of an ensemble: a loss for the mixer each, and a gradient for
+"""What rounds say to the members of an ensemble: a loss for the mixer each, and a gradient for
 each group of descents.
 
-By gradients everybody is told the surrogate's at the point x that was played,
+By gradients everybody is told the surrogate's at the point x that was played, m the members' mix,
 
-    l_i = <s, z_i - x>,     s = V grad f(x) + w grad g^+(x) within aff(K);
+    a_i = <s, z_i - x>,     price = <s, x - m>,     s = V grad f(x) + w grad g^+(x) within aff(K);
 
 by values, where the functions are seen, with L(z) = V f(z) + w g^+(z),
 
-    l_i = L(z_i) - L(x),    s_i = the gradient of L at the group's own z_i.
+    a_i = L(z_i) - L(x),    price = L(x) - L(m),    s_i = the gradient of L at the group's own z_i.
+
+The mixer is told a_i + price: what is played is not its doing, where that is not the mix. Rounds
+that are told of together are weighed together, and their numbers add up.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidewolf.core.arrays import inner, to_numpy
-from tidewolf.core.feedback import FullInformation, first_order
+from tidewolf.core.feedback import FirstOrder, FullInformation, first_order
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods.steps.group import Push
@@ -26,64 +29,133 @@ from tidewolf.methods.steps.lyapunov import Surrogate
 from tidewolf.methods.steps.slopes import tangent_part
 
 
+class Told(NamedTuple):
+    """A round, or several that shared a point, as it is told of."""
+
+    points: tuple[Array | None, ...]
+    """z_i of every member, those of the groups first; None where it was absent"""
+    mix: Array
+    x: Array
+    """what was played"""
+    block: FirstOrder
+    """at x"""
+    functions: FullInformation | None
+
+
 class Reaction(NamedTuple):
-    """A round as members see it."""
+    """Rounds as members see them."""
 
     losses: Floats
-    """l_i, 0 for those absent"""
+    """a_i, 0 for those absent"""
+    price: float
+    """of playing x in place of the mix"""
+    mixed: Floats
+    """what the mixer is told: a_i + price, 0 for those absent"""
     pushes: tuple[Push, ...]
     """one a group of descents"""
     slopes: tuple[float, ...]
     """sum |grad f| at each group's own point"""
+    by_values: bool
+
+    def and_of(self, other: Reaction) -> Reaction:
+        """Both together."""
+        pushes = zip(self.pushes, other.pushes, strict=True)
+        return Reaction(
+            self.losses + other.losses,
+            self.price + other.price,
+            self.mixed + other.mixed,
+            tuple(_both(a, b) for a, b in pushes),
+            tuple(a + b for a, b in zip(self.slopes, other.slopes, strict=True)),
+            self.by_values,
+        )
+
+
+def _both(a: Push, b: Push) -> Push:
+    """Two gradients as one, for who stands where the first was met."""
+    apart, g = b.x - a.x, a.g + b.g
+    offset = a.offset + b.offset + inner(b.g, apart)
+    if b.penalty_gradient is None:
+        P, value = a.penalty_gradient, a.penalty_value
+    else:
+        P = (
+            b.penalty_gradient
+            if a.penalty_gradient is None
+            else a.penalty_gradient + b.penalty_gradient
+        )
+        value = a.penalty_value + b.penalty_value - inner(b.penalty_gradient, apart)
+    return Push(g, inner(g, g), a.x, P, value, offset, a.pending)
 
 
 def by_gradients(
-    points: Sequence[Array | None], groups: int, x: Array, weighed: Surrogate
-) -> Reaction:
-    """The surrogate's gradient at the played point, for everybody; the first points are those of
-    the groups.
-    """
-    g = weighed.g
-    losses = np.array([0.0 if z is None else inner(g, z - x) for z in points])
-    push = Push(g, weighed.norm2, x, weighed.penalty_gradient, weighed.penalty_value)
-    return Reaction(losses, (push,) * groups, (weighed.loss_slopes,) * groups)
+    K: HasLMO, told: Sequence[Told], groups: int, weighed: Surrogate, pending: int = 0
+) -> tuple[Reaction, ...]:
+    """The surrogate's gradient at each played point, for everybody; one for each round."""
+    if len(told) == 1:
+        pushes = [Push.of(weighed, told[0].x, pending)]
+        slopes = [weighed.loss_slopes]
+    else:
+        found = [_push(K, one.x, one.block, weighed, pending) for one in told]
+        pushes, slopes = [push for push, _ in found], [slope for _, slope in found]
+    return tuple(
+        _by_gradient(one, push, slope, groups)
+        for one, push, slope in zip(told, pushes, slopes, strict=True)
+    )
+
+
+def _by_gradient(one: Told, push: Push, slope: float, groups: int) -> Reaction:
+    losses = np.array([0.0 if z is None else inner(push.g, z - one.x) for z in one.points])
+    price = 0.0 if one.mix is one.x else inner(push.g, one.x - one.mix)
+    mixed = _of_the_awake(one, losses, price)
+    each = (push,) * groups, (slope,) * groups
+    return Reaction(losses, price, mixed, *each, by_values=False)
+
+
+def _of_the_awake(one: Told, losses: Floats, price: float) -> Floats:
+    if price == 0.0:
+        return losses
+    awake = np.array([z is not None for z in one.points])
+    return np.where(awake, losses + price, 0.0)
 
 
 def by_values(
-    K: HasLMO,
-    points: Sequence[Array | None],
-    groups: int,
-    x: Array,
-    weighed: Surrogate,
-    functions: FullInformation,
-) -> Reaction:
-    """Values of the surrogate at everybody's point, and its gradient at each group's own."""
-    V, w = weighed.loss_weight, weighed.penalty_weight
+    K: HasLMO, told: Sequence[Told], groups: int, weighed: Surrogate, pending: int = 0
+) -> tuple[Reaction, ...]:
+    """Values of the surrogate at everybody's point, and its gradient at each group's own; one for
+    each round.
+    """
+    return tuple(_by_values(K, one, groups, weighed, pending) for one in told)
+
+
+def _by_values(K: HasLMO, one: Told, groups: int, weighed: Surrogate, pending: int) -> Reaction:
+    V, w, functions = weighed.loss_weight, weighed.penalty_weight, one.functions
+    assert functions is not None
 
     def value(z: Array) -> float:
         breach = np.maximum(to_numpy(functions.constraints.values(z)), 0.0)
         return V * float(functions.losses.values(z).sum()) + w * float(breach.sum())
 
-    played = value(x)
-    losses = np.array([0.0 if z is None else value(z) - played for z in points])
+    played = value(one.x)
+    losses = np.array([0.0 if z is None else value(z) - played for z in one.points])
+    price = 0.0 if one.mix is one.x else played - value(one.mix)
     pushes, slopes = [], []
-    for z in points[:groups]:
+    for z in one.points[:groups]:
         if z is None:  # the context is unknown: nothing of it moves
-            pushes.append(Push(weighed.g, weighed.norm2, x, None, 0.0))
+            pushes.append(Push(weighed.g, weighed.norm2, one.x, None, 0.0))
             slopes.append(weighed.loss_slopes)
             continue
-        push, slope = _own_push(K, z, weighed, functions)
+        block = first_order(*functions, z, functions.constraints.values(z))
+        push, slope = _push(K, z, block, weighed, pending)
         pushes.append(push)
         slopes.append(slope)
-    return Reaction(losses, tuple(pushes), tuple(slopes))
+    mixed = _of_the_awake(one, losses, price)
+    return Reaction(losses, price, mixed, tuple(pushes), tuple(slopes), by_values=True)
 
 
-def _own_push(
-    K: HasLMO, z: Array, weighed: Surrogate, functions: FullInformation
+def _push(
+    K: HasLMO, z: Array, block: FirstOrder, weighed: Surrogate, pending: int
 ) -> tuple[Push, float]:
     """The surrogate's gradient at z, and the sum of the losses' slopes there."""
     known, V, w = weighed.ledger.slopes, weighed.loss_weight, weighed.penalty_weight
-    block = first_order(*functions, z, functions.constraints.values(z))
     met, n = known.and_of(block), block.rounds
     grad_f, slope = tangent_part(K, "loss", block.loss_gradient, n, None, met.loss)
     g, P, value = V * grad_f, None, 0.0
@@ -91,4 +163,4 @@ def _own_push(
         gradient = block.constraint_gradient
         P = w * tangent_part(K, "constraint", gradient, n, None, met.constraint)[0]
         g, value = g + P, w * block.violation
-    return Push(g, inner(g, g), z, P, value), slope * n
+    return Push(g, inner(g, g), z, P, value, 0.0, pending), slope * n

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from functools import wraps
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import LEAST, MOST, length
 from tidewolf.core.errors import FrozenRegime, InvalidInput, ShortHorizon
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.settings import Check, Count, Magnitude, PointNumbers, Seed
+
+T = TypeVar("T")
 
 DEFAULT_CAUTION = 10.0
 """The default of the one knob: larger values break limits less and cost more."""
@@ -76,6 +79,24 @@ class StepScales(Check):
 @dataclass(frozen=True)
 class StartingPoint(PointNumbers):
     """A point; whether it is a member of the set is asked when the learner starts."""
+
+    key: ClassVar[str] = "start"
+
+
+def takes_start(cls: type[T]) -> type[T]:
+    """A learner whose setting `start_at` is called `start` where it is made and in files: under
+    that name a learner has its method.
+    """
+    made = cls.__init__
+
+    @wraps(made)
+    def init(self: Any, *args: Any, start: Any = None, **settings: Any) -> None:
+        if start is not None:
+            settings["start_at"] = start
+        made(self, *args, **settings)
+
+    cls.__init__ = init  # type: ignore[method-assign]
+    return cls
 
 
 HardSetK = Annotated[HasLMO, HardSet("The set that every played point belongs to.")]
@@ -163,6 +184,13 @@ ConstraintSize = Annotated[
     Magnitude(
         "The largest absolute value a constraint may have; larger ones are refused. None: the "
         "largest breach seen so far, and nothing is promised beforehand."
+    ),
+]
+MaxMove = Annotated[
+    float | None,
+    Magnitude(
+        "How far a decision may be from what was played in the round before, as half the sum of "
+        "the changes of all entries. None: any distance."
     ),
 ]
 ExplorationSeed = Annotated[int, Seed("The seed of the directions in which it explores.")]

@@ -27,6 +27,7 @@ from tidewolf.core.settings import Number
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import EveryRound, Restarting, Stretch
+from tidewolf.methods.late import Decided, Overrides
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
     ConstraintLipschitz,
@@ -49,6 +50,9 @@ class State(NamedTuple):
     """sum_t w_t g_t^+(x_t)"""
     calls: int = 0
     distance: float = 0.0
+    pending: tuple[Decided, ...] = ()
+    lost: int = 0
+    overrides: Overrides = Overrides()
 
 
 @final
@@ -116,11 +120,14 @@ class OnlineFrankWolfe(Restarting[State], EveryRound[State]):
     def step(self, state: State, block: FirstOrder) -> State:
         gradients = tangent_gradients(self.K, block, self.given_slopes, state.slopes)
         g, paid, (G_f, G_g) = gradients.loss, state.paid, gradients.slopes
+        offset = gradients.loss_offset
         if G_g > 0.0:
             w = THETA * self.caution * (G_f / G_g if G_f > 0.0 else 1.0)
             g, paid = g + w * gradients.constraint, paid + w * block.violation
+            offset += w * gradients.constraint_offset
         T = state.stretch.horizon
         x, leader, calls = follow(self.K, state.x, state.leader, g, inner(g, g), T)
+        leader = leader._replace(regret_bound=leader.regret_bound + offset)
         state = state._replace(slopes=gradients.slopes, paid=paid, calls=state.calls + calls)
         return state._replace(x=x, leader=leader)
 
@@ -135,6 +142,10 @@ class OnlineFrankWolfe(Restarting[State], EveryRound[State]):
             None,
             "A price that never rises promises no violation below the order of the rounds.",
         )
+
+    def limit_price(self, state: State) -> float:
+        G_f, G_g = state.slopes
+        return THETA * self.caution * (G_f / G_g if G_f > 0.0 and G_g > 0.0 else 1.0)
 
     def slopes(self, state: State) -> Slopes:
         return state.slopes

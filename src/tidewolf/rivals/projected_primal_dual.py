@@ -27,6 +27,7 @@ from tidewolf.core.known import Known
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import EveryRound, Restarting, Stretch
+from tidewolf.methods.late import Decided, Overrides
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
     Caution,
@@ -59,6 +60,9 @@ class State(NamedTuple):
     """of this stretch, but for its regret bound, which is one since the first round"""
     calls: int = 0
     distance: float = 0.0
+    pending: tuple[Decided, ...] = ()
+    lost: int = 0
+    overrides: Overrides = Overrides()
 
 
 @final
@@ -147,6 +151,10 @@ class ProjectedPrimalDual(ProjectsExactly[State], Restarting[State], EveryRound[
         state: State = record.final_state
         _, violation = self.stretch_bound(state)
         return state.stretch.bound(state.saddle.regret_bound, violation)
+
+    def limit_price(self, state: State) -> float:
+        G_f, G_g = state.slopes
+        return state.saddle.lam * (G_f / G_g if G_f > 0.0 and G_g > 0.0 else 1.0)
 
     def slopes(self, state: State) -> Slopes:
         return state.slopes

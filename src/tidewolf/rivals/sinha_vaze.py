@@ -23,6 +23,7 @@ from tidewolf.core.known import Known
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import EveryRound
+from tidewolf.methods.late import Decided, Overrides
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
     AnytimeHorizon,
@@ -45,6 +46,9 @@ class State(NamedTuple):
     """in units of 2^exponent of the ledger"""
     calls: int = 0
     distance: float = 0.0
+    pending: tuple[Decided, ...] = ()
+    lost: int = 0
+    overrides: Overrides = Overrides()
 
 
 @final
@@ -107,6 +111,7 @@ class SinhaVaze(ProjectsExactly[State], EveryRound[State]):
         if weighed.norm2 > 0.0:
             y, descent = descend(x, weighed.g, weighed.norm2, descent, self.K.diameter)
             x = frozen(self.exact_projection(y))
+        descent = descent._replace(regret_bound=descent.regret_bound + weighed.offset)
         return state._replace(x=x, ledger=weighed.ledger, descent=descent)
 
     @cached_property
@@ -122,6 +127,9 @@ class SinhaVaze(ProjectsExactly[State], EveryRound[State]):
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
         return self._weights.bound(state.ledger, state.descent.regret_bound)
+
+    def limit_price(self, state: State) -> float:
+        return self._weights.limit_price(state.ledger)
 
     def slopes(self, state: State) -> Slopes:
         return state.ledger.slopes

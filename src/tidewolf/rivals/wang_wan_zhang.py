@@ -26,6 +26,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import EveryRound, Restarting, Stretch
+from tidewolf.methods.late import Decided, Overrides
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
     Caution,
@@ -49,6 +50,9 @@ class State(NamedTuple):
     """in units of 2^exponent of the ledger"""
     calls: int = 0
     distance: float = 0.0
+    pending: tuple[Decided, ...] = ()
+    lost: int = 0
+    overrides: Overrides = Overrides()
 
 
 @final
@@ -108,6 +112,7 @@ class WangWanZhang(Restarting[State], EveryRound[State]):
         weighed = self._weights(state.stretch).weigh(state.ledger, block)
         leader, T = state.leader.in_units(weighed.unit), state.stretch.horizon
         x, leader, calls = follow(self.K, state.x, leader, weighed.g, weighed.norm2, T)
+        leader = leader._replace(regret_bound=leader.regret_bound + weighed.offset)
         ledger, calls = weighed.ledger, state.calls + calls
         return state._replace(x=x, ledger=ledger, leader=leader, calls=calls)
 
@@ -137,6 +142,9 @@ class WangWanZhang(Restarting[State], EveryRound[State]):
     def bound(self, record: Record) -> Bound:
         state: State = record.final_state
         return state.stretch.bound(*self.stretch_bound(state))
+
+    def limit_price(self, state: State) -> float:
+        return self._weights(state.stretch).limit_price(state.ledger)
 
     def slopes(self, state: State) -> Slopes:
         return state.ledger.slopes

@@ -79,6 +79,14 @@ class Adviser(Value, ABC):
     def observe(self, K: HasLMO, state: Any, seen: FullInformation | FirstOrder, x: Array) -> Any:
         """The state after these rounds, in which x was played."""
 
+    def observe_round(
+        self, K: HasLMO, state: Any, seen: FullInformation | FirstOrder, x: Array, number: int
+    ) -> Any:
+        """`observe`, with the number of the first of these rounds, from 0: rounds may come late
+        and out of order.
+        """
+        return self.observe(K, state, seen, x)
+
     @abstractmethod
     def propose(
         self,

@@ -24,6 +24,10 @@ add up. With D' = D they are never more than those of one step for all, by Cauch
 
 and far less where factors differ in size, or gradients in a few of them. A factor whose gradients
 were all 0 does not move and costs nothing.
+
+Where n_t rounds were played and are yet to be told of (methods/late.py), S_t grows by
+|g_t|^2 + 2 |g_t| n_t M_t, M_t the largest |g| so far: later gradients are then of points that this
+step did not know of. Prices hold for any sigma that does not fall.
 """
 
 from __future__ import annotations
@@ -45,6 +49,8 @@ class FactorSums(NamedTuple):
     """S_b"""
     inverse_steps: Floats
     """sigma_b; 0 before the first step"""
+    largest: Floats
+    """the largest |g_b| so far"""
 
 
 class DescentSums(NamedTuple):
@@ -58,6 +64,8 @@ class DescentSums(NamedTuple):
     """sum of the prices"""
     factors: FactorSums | None = None
     """None: there is one step for all"""
+    largest: float = 0.0
+    """the largest |g| so far; 0 where factors have their own"""
 
     @classmethod
     def start(cls, factors: Factors | None) -> DescentSums:
@@ -65,27 +73,48 @@ class DescentSums(NamedTuple):
         if factors is None:
             return cls()
         none = frozen(np.zeros(len(factors.starts)))
-        return cls(factors=FactorSums(none, none))
+        return cls(factors=FactorSums(none, none, none))
 
     def in_units(self, unit: float) -> DescentSums:
         """The same where gradients are `unit` times as long."""
         own = self.factors
         if own is not None and unit != 1.0:
             squares = frozen(own.square_sums * unit * unit)
-            own = FactorSums(squares, frozen(own.inverse_steps * unit))
+            steps, largest = own.inverse_steps * unit, own.largest * unit
+            own = FactorSums(squares, frozen(steps), frozen(largest))
         return DescentSums(
-            self.square_sum * unit * unit, self.inverse_step * unit, self.regret_bound * unit, own
+            self.square_sum * unit * unit,
+            self.inverse_step * unit,
+            self.regret_bound * unit,
+            own,
+            self.largest * unit,
         )
 
 
 def descend(
-    y: Array, g: Array, g_norm2: float, sums: DescentSums, D_y: float, scale: float = 1.0
+    y: Array,
+    g: Array,
+    g_norm2: float,
+    sums: DescentSums,
+    D_y: float,
+    scale: float = 1.0,
+    share: float = 1.0,
+    pending: int = 0,
 ) -> tuple[Array, DescentSums]:
-    """One step from y along -g, |g|^2 > 0: where it leads before the ball, and the sums with it."""
-    S = sums.square_sum + g_norm2
+    """One step from y along -share g, |share g|^2 = g_norm2 > 0: where it leads before the ball,
+    and the sums with it.
+    """
+    S, largest = sums.square_sum + g_norm2, sums.largest
+    if pending:
+        length = math.sqrt(g_norm2)
+        largest = max(largest, length)
+        S += 2.0 * pending * length * largest
+    elif g_norm2 > largest * largest:
+        largest = math.sqrt(g_norm2)
     sigma = max(sums.inverse_step, math.sqrt(0.5 * S) / (scale * D_y))
     price = (sigma - sums.inverse_step) * D_y**2 + g_norm2 / (4.0 * sigma)
-    return y - (0.5 / sigma) * g, DescentSums(S, sigma, sums.regret_bound + price)
+    stepped = DescentSums(S, sigma, sums.regret_bound + price, largest=largest)
+    return y - (0.5 * share / sigma) * g, stepped
 
 
 def into_ball(y: Array, center: Array, radius: float) -> Array:
@@ -123,19 +152,24 @@ class FactorStep(NamedTuple):
     etas: Floats
 
 
-def step_in_factors(norms2: Floats, sums: DescentSums, D: Floats, scale: float) -> FactorStep:
+def step_in_factors(
+    norms2: Floats, sums: DescentSums, D: Floats, scale: float, pending: int = 0
+) -> FactorStep:
     """The sums with gradients of these squares, for distances of at most D from any member; factors
     that are single points, D_b = 0, have nowhere to go.
     """
     last = sums.factors
     assert last is not None
-    S = last.square_sums + norms2
+    S, lengths = last.square_sums + norms2, np.sqrt(norms2)
+    largest = np.maximum(last.largest, lengths)
+    if pending:
+        S += 2.0 * pending * lengths * largest
     moves = (S > 0.0) & (D > 0.0)
     needed = np.sqrt(0.5 * S) / np.where(moves, scale * D, 1.0)
     sigma = np.where(moves, np.maximum(last.inverse_steps, needed), last.inverse_steps)
     known = np.where(moves, sigma, 1.0)
     prices = (sigma - last.inverse_steps) * D * D + np.where(moves, norms2 / (4.0 * known), 0.0)
-    own = FactorSums(frozen(S), frozen(sigma))
+    own = FactorSums(frozen(S), frozen(sigma), frozen(largest))
     price = sums.regret_bound + float(prices.sum())
     return FactorStep(
         DescentSums(float(S.sum()), 0.0, price, own), np.where(moves, 0.5 / known, 0.0)

@@ -24,7 +24,6 @@ that P pulls at may move: nothing is given back while P acts on a factor that no
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -32,7 +31,14 @@ import numpy as np
 
 from tidewolf.core.arrays import inner
 from tidewolf.core.types import Array, Floats
-from tidewolf.methods.steps.adagrad import DescentSums, spread, squares, step_in_factors
+from tidewolf.methods.steps.adagrad import (
+    DescentSums,
+    descend,
+    spread,
+    squares,
+    step_in_factors,
+)
+from tidewolf.methods.steps.lyapunov import Surrogate
 from tidewolf.sets.base import Factors
 
 
@@ -56,6 +62,18 @@ class Push(NamedTuple):
     x: Array
     penalty_gradient: Array | None
     penalty_value: float
+    """what the limits, linearised where they were met, say at x"""
+    offset: float = 0.0
+    """sum <s_t, x_t - x> of rounds that were not played at x"""
+    pending: int = 0
+    """rounds that were played and are yet to be told of"""
+
+    @classmethod
+    def of(cls, weighed: Surrogate, x: Array, pending: int = 0) -> Push:
+        """That of a surrogate, for a learner that stands at x."""
+        value = weighed.penalty_value - weighed.penalty_offset
+        P = weighed.penalty_gradient
+        return cls(weighed.g, weighed.norm2, x, P, value, weighed.offset, pending)
 
 
 def descend_together(
@@ -68,11 +86,7 @@ def descend_together(
     for y, share, sums, reach in parts:
         assert not isinstance(reach, np.ndarray)
         norm2 = share * share * push.norm2
-        S = sums.square_sum + norm2
-        sigma = max(sums.inverse_step, math.sqrt(0.5 * S) / (scale * reach))
-        price = (sigma - sums.inverse_step) * reach**2 + norm2 / (4.0 * sigma)
-        stepped = DescentSums(S, sigma, sums.regret_bound + price)
-        moved.append((y - (0.5 * share / sigma) * push.g, stepped))
+        moved.append(descend(y, push.g, norm2, sums, reach, scale, share, push.pending))
     if push.penalty_gradient is None:
         return moved
     back = _back(parts, moved, push)
@@ -93,7 +107,7 @@ def _factors_together(
     steps, moved = [], []
     for y, share, sums, reach in parts:
         assert isinstance(reach, np.ndarray)
-        step = step_in_factors(share * share * norms2, sums, reach, scale)
+        step = step_in_factors(share * share * norms2, sums, reach, scale, push.pending)
         steps.append(step)
         moved.append(y - spread(share * step.etas, y, factors) * push.g)
     if P is not None:

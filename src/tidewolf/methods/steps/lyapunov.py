@@ -99,6 +99,10 @@ class Surrogate(NamedTuple):
     rounds: int
     loss_slopes: float
     """sum |grad f_t| within aff(K); of a block, the norm of the sum"""
+    offset: float = 0.0
+    """sum <s_t, x_t - x> of rounds that were not played at x"""
+    penalty_offset: float = 0.0
+    """the constraints' part of it: what the limits, linearised at x_t, say less at x"""
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,8 @@ class LyapunovWeights:
         if block.violation <= 0.0:
             V = math.ldexp(V, -ledger.exponent)
             g, w, n = V * grad_f, self._standing_weight(ledger), block.rounds
-            return Surrogate(g, inner(g, g), ledger, 1.0, None, 0.0, V, w, n, loss_slopes)
+            offset = V * block.loss_offset
+            return Surrogate(g, inner(g, g), ledger, 1.0, None, 0.0, V, w, n, loss_slopes, offset)
         grad_g, slope = tangent_part(
             self.K,
             "constraint",
@@ -183,6 +188,8 @@ class LyapunovWeights:
             penalty_weight=w,
             rounds=block.rounds,
             loss_slopes=loss_slopes,
+            offset=V * block.loss_offset + w * block.constraint_offset,
+            penalty_offset=w * block.constraint_offset,
         )
 
     def _standing_weight(self, ledger: Ledger) -> float:
@@ -194,6 +201,11 @@ class LyapunovWeights:
         log2 = self._growth(ledger.rounds) * ledger.violation / (self.c * reach) / _LN2
         w: float = THETA * _ratio(slopes) * 2.0 ** (log2 - ledger.exponent)
         return w
+
+    def limit_price(self, ledger: Ledger) -> float:
+        """w/V after the last round: what a unit of violation weighs, in units of the loss."""
+        V = math.ldexp(1.0 / self.caution, -ledger.exponent)
+        return self._standing_weight(ledger) / V if V > 0.0 else math.inf
 
     def _growth(self, t: int) -> float:
         """e_t, by which the exponential grows with q after t rounds."""

@@ -122,7 +122,9 @@ def saddle_step(
     d = gradients.loss / unit.loss + (lam / unit.constraint) * gradients.constraint
     q = violation / (unit.constraint * unit.length)
     h = q - n * theta * lam
-    price = inner(d, x - y) / unit.length + 0.5 * eta * inner(d, d) - lam * q
+    offset = gradients.loss_offset / unit.loss
+    offset += lam * gradients.constraint_offset / unit.constraint
+    price = (inner(d, x - y) + offset) / unit.length + 0.5 * eta * inner(d, d) - lam * q
     energy = price + lam * q + 0.5 * nu * h * h - 0.5 * n * theta * lam * lam
     return Saddle(y - (eta * unit.length) * d, max(0.0, lam + nu * h), price, energy)
 

@@ -70,6 +70,9 @@ class TangentGradients(NamedTuple):
     loss: Array
     constraint: Array
     slopes: Slopes
+    loss_offset: float = 0.0
+    """sum <grad f_t, x_t - x> of rounds that were not played at x"""
+    constraint_offset: float = 0.0
 
 
 def unit_length(K: HasLMO) -> float:
@@ -87,7 +90,8 @@ def tangent_gradients(
         K, "constraint", block.constraint_gradient, n, given.constraint, met.constraint
     )
     slopes = Slopes(max(known.loss, loss_slope), max(known.constraint, constraint_slope))
-    return TangentGradients(loss, constraint, slopes)
+    offsets = block.loss_offset, block.constraint_offset
+    return TangentGradients(loss, constraint, slopes, *offsets)
 
 
 def tangent_part(

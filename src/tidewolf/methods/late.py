@@ -1,0 +1,218 @@
+"""Feedback that comes late, and points that were played in place of the decision.
+
+Round t is decided at x_t and its feedback arrives while the learner stands at x, companion y, in
+any order, or never. With s_t the gradient at the point x_t that was really played, for every u
+
+    sum <s_t, x_t - u>  =  sum <s_t, y - u> + sum <s_t, x - y> + sum <s_t, x_t - x>:
+
+the learner steps from y as though s_t had been met at x, and the last sum, known exactly when the
+feedback arrives, is added to its bound (`loss_offset` and `constraint_offset` of FirstOrder). All
+that a bound counts (t, violation, weights) runs in the order of arrival and covers the rounds that
+arrived. Rounds that arrive together are taken one after another, each against the point that then
+stands, unless a learner makes one step of them.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from tidewolf.core.errors import InvalidInput
+from tidewolf.core.feedback import Arrival, FirstOrder, played_at
+from tidewolf.core.types import Array
+from tidewolf.methods.base import Learner, Progress
+
+
+class Decided(NamedTuple):
+    """A round that was decided and is not told of yet."""
+
+    round: int
+    x: Array
+    """the decision"""
+    own: Array | None = None
+    """the point that it stood at, where something held the decision back; None: the decision"""
+
+
+class Overrides(NamedTuple):
+    """What playing other points than the decisions has cost so far."""
+
+    rounds: int = 0
+    """in which another point was played"""
+    price: float = 0.0
+    """sum <s_t, played - decision>/V, in units of the loss"""
+    valued: int = 0
+    """those of them whose functions were seen"""
+    loss: float = 0.0
+    """at what was played, over these"""
+    violation: float = 0.0
+    own_loss: float = 0.0
+    """at the decisions"""
+    own_violation: float = 0.0
+
+    def and_of(self, arrival: Arrival) -> Overrides:
+        """With a round, its price apart."""
+        if arrival.played is None:
+            return self
+        if arrival.instead is None:
+            return self._replace(rounds=self.rounds + 1)
+        loss, violation, own_loss, own_violation = arrival.instead
+        return Overrides(
+            self.rounds + 1,
+            self.price,
+            self.valued + 1,
+            self.loss + loss,
+            self.violation + violation,
+            self.own_loss + own_loss,
+            self.own_violation + own_violation,
+        )
+
+
+class Waiting(Progress, Protocol):
+    """A state with rounds that are decided and not told of."""
+
+    @property
+    def pending(self) -> tuple[Any, ...]:
+        """`Decided`, oldest first"""
+
+    @property
+    def lost(self) -> int:
+        """Rounds that were decided and will never be told of."""
+
+    @property
+    def overrides(self) -> Overrides: ...
+
+    def _replace(self, *args: Any, **fields: Any) -> Any: ...
+
+
+WaitingState = TypeVar("WaitingState", bound=Waiting)
+
+
+def coming_round(state: Any) -> int:
+    """The number, from 0, of the round that is decided next."""
+    t: int = state.t
+    return t + len(getattr(state, "pending", ())) + getattr(state, "lost", 0)
+
+
+class TakesLate(Learner[WaitingState]):
+    """Abstract: learners whose feedback may come late, and of other points than they decided."""
+
+    @abstractmethod
+    def taken(self, state: WaitingState, seen: FirstOrder) -> WaitingState:
+        """The state after feedback whose offsets are against the point that it stands at."""
+
+    def stands_at(self, state: WaitingState) -> Array:
+        """The point that its steps are taken from: the decision, unless something holds that
+        back.
+        """
+        return self.act(state)
+
+    def limit_price(self, state: WaitingState) -> float:
+        """What a unit of violation weighs after the last feedback, in units of the loss."""
+        return 0.0
+
+    def update(self, state: WaitingState, seen: FirstOrder) -> WaitingState:
+        require_no_pending(state)
+        x, own = self.act(state), self.stands_at(state)
+        return self.taken(state, seen if x is own else played_at(seen, x, own))
+
+    def decided(self, state: WaitingState) -> WaitingState:
+        x, own = self.act(state), self.stands_at(state)
+        waiting = Decided(coming_round(state), x, None if own is x else own)
+        after: WaitingState = state._replace(pending=(*state.pending, waiting))
+        return after
+
+    def forgotten(self, state: WaitingState, rounds: Sequence[int]) -> WaitingState:
+        waiting: WaitingState = forget(state, rounds)
+        return waiting
+
+    def arrived(self, state: WaitingState, arrivals: Sequence[Arrival]) -> WaitingState:
+        for arrival in in_order(arrivals):
+            state, met = self.met(state, arrival)
+            state = self._priced(self.taken(state, met.seen), met)
+        return state
+
+    def met(self, state: WaitingState, arrival: Arrival) -> tuple[WaitingState, Met]:
+        """The state without the round among those that wait, and the feedback as it is for who
+        stands where the learner does.
+        """
+        seen = arrival.seen
+        if not isinstance(seen, FirstOrder) or seen.rounds != 1:
+            raise InvalidInput(
+                "Feedback that comes late, or of another point than was decided, is FirstOrder "
+                "feedback on one round."
+            )
+        decision, pending = without(state, arrival.round)
+        own = self.stands_at(state)
+        if decision is None:
+            decision = Decided(arrival.round, self.act(state), own)
+        played = decision.x if arrival.played is None else arrival.played
+        apart = played_at(seen, played, decision.x if decision.own is None else decision.own)
+        overrides = state.overrides.and_of(arrival)
+        state = state._replace(pending=pending, overrides=overrides)
+        return state, Met(played_at(seen, played, own), apart.loss_offset, apart.constraint_offset)
+
+    def _priced(self, state: WaitingState, *met: Met) -> WaitingState:
+        """With the price of not having played its own points."""
+        loss, limit = sum(one.loss for one in met), sum(one.limit for one in met)
+        if loss == limit == 0.0:
+            return state
+        after: WaitingState = priced(state, loss + self.limit_price(state) * limit)
+        return after
+
+
+class Met(NamedTuple):
+    """Feedback that arrived."""
+
+    seen: FirstOrder
+    """its offsets against the point that the learner stands at"""
+    loss: float
+    """<grad f, played - own point then>"""
+    limit: float
+    """the same of the constraint"""
+
+
+def in_order(arrivals: Sequence[Arrival]) -> list[Arrival]:
+    """By their rounds; refused where one is told of twice, or there is none."""
+    ordered = sorted(arrivals, key=lambda one: one.round)
+    for one, following in pairwise(ordered):
+        if one.round == following.round:
+            raise InvalidInput(f"Round {one.round} is told of twice.")
+    if not ordered:
+        raise InvalidInput("Feedback on one round at least is due.")
+    return ordered
+
+
+def priced(state: Any, price: float) -> Any:
+    """With so much more that other points than its own were played."""
+    overrides = state.overrides
+    return state._replace(overrides=overrides._replace(price=overrides.price + price))
+
+
+def forget(state: Any, rounds: Sequence[int]) -> Any:
+    """Without these rounds among those that wait, which will never be told of."""
+    for number in rounds:
+        decision, pending = without(state, number)
+        if decision is None:
+            raise InvalidInput(f"Round {number} was not decided yet.")
+        state = state._replace(pending=pending, lost=state.lost + 1)
+    return state
+
+
+def require_no_pending(state: Any) -> None:
+    """Refuse feedback that does not say of which round it is, where several wait for some."""
+    if state.pending:
+        raise InvalidInput(
+            f"{len(state.pending)} rounds wait for feedback: say of which it is, with arrived()."
+        )
+
+
+def without(state: Any, number: int) -> tuple[Any, tuple[Any, ...]]:
+    """The pending round of this number, and the others; None where it is the coming one."""
+    for i, one in enumerate(state.pending):
+        if one.round == number:
+            return one, (*state.pending[:i], *state.pending[i + 1 :])
+    if number == coming_round(state):
+        return None, state.pending
+    raise InvalidInput(f"Round {number} is not pending: it was told of, or was not decided yet.")
