@@ -97,7 +97,7 @@ class Recording:
 
     def advance(self) -> Iterator[int]:
         """Play on, one update at a time; answers how many rounds are done."""
-        moves = play(self.learner, self.stream[self.t :] if self.t else self.stream, self.state)
+        moves = play(self.learner, self.stream, self.state, self.t)
         clock = time.perf_counter() - compiling()
         for played in moves:
             self.seconds += time.perf_counter() - compiling() - clock
