@@ -202,6 +202,9 @@ class Ensemble(Learner[State]):
         or names of points that are given with the round.
     start_at : array, optional
         The member of the set that is played first. None: its center.
+    max_move : float, optional
+        How far a decision may be from what was played in the round before, as half the sum of
+        the changes of all entries. None: any distance.
     tolerance : float, optional
         The squared distance of the played point from its companion that projections aim at, as
         a share of radius^2. None: 1e-3, or 1e-3 calls_per_round^(-6/5) with more than one call

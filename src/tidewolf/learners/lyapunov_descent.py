@@ -123,6 +123,9 @@ class LyapunovDescent(Projecting[State], BlockLearner[State]):
         follow the losses less closely, and are often better where these are noisy.
     start_at : array, optional
         The member of the set that is played first. None: its center.
+    max_move : float, optional
+        How far a decision may be from what was played in the round before, as half the sum of
+        the changes of all entries. None: any distance.
 
     Examples
     --------
