@@ -383,6 +383,14 @@ class Stream(Value):
         """Whether some round's feedback does not come at its own end."""
         return self.arrives is not None and bool((self.arrives > np.arange(len(self))).any())
 
+    @property
+    def untold(self) -> int:
+        """How many rounds are decided and not told of by the end of the last."""
+        if self.arrives is None:
+            return 0
+        seen = True if self.seen is None else self.seen
+        return int(np.count_nonzero((self.arrives >= len(self)) & seen))
+
     def override(self, t: int) -> Array | None:
         """What was played in round t in place of the decision; None where that was played."""
         if self.played is None or not is_present(self.played[t, ...]):
