@@ -113,6 +113,7 @@ def play(learner: Learner[S], stream: Stream, state: S | None = None) -> Iterato
 def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
     t, rounds = 0, len(stream)
     listens, stale = type(learner).informed is not Learner.informed, False
+    listens = listens or stream.unavailable is not None  # which nobody may ignore
     while t < rounds:
         k = min(learner.rounds_left(state), rounds - t)
         if k < 1:
@@ -165,6 +166,9 @@ def _looked(
 
 def _alike(stream: Stream, t: int, most: int) -> tuple[bool, int]:
     """Whether round t is seen, and how many rounds from there on are alike, at most so many."""
+    if stream.unavailable is not None:
+        ahead_out = stream.unavailable[t : t + most]
+        most = next((i for i, out in enumerate(ahead_out) if out != ahead_out[0]), most)
     if stream.seen is None:
         return True, most
     told, ahead = bool(stream.seen[t]), stream.seen[t : t + most]

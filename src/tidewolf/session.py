@@ -357,6 +357,7 @@ class Session(Generic[S]):
         context: Any = None,
         advice: Mapping[str, Any] | None = None,
         forecast: Any = None,
+        unavailable: Any = None,
     ) -> Array:
         """The point to play next; the same as often as it is asked.
 
@@ -373,6 +374,8 @@ class Session(Generic[S]):
             Points that others propose, by name. None, or a point that holds a NaN: absent.
         forecast : FullInformation or (loss, constraint), optional
             The functions that are predicted for the round.
+        unavailable : sequence of str or int, optional
+            Entries that are out, by name or place: the point is 0 there.
 
         Returns
         -------
@@ -382,7 +385,8 @@ class Session(Generic[S]):
         Raises
         ------
         InvalidInput
-            Where something else was known when the decision of this round was made.
+            Where something else was known when the decision of this round was made, or no member
+            does without the entries that are out.
         CheckpointError
             Where a durable session could not keep what is known.
 
@@ -394,11 +398,11 @@ class Session(Generic[S]):
         >>> session.play(time="2026-03-01T12:00")  # of no use to this learner
         array([0.5, 1.5])
         """
-        if time is None and context is None and advice is None and forecast is None:
+        if time is context is advice is forecast is unavailable is None:
             state = self._state
             self._shown = state
             return self.learner.act(state)
-        known = Known(time, context, advice, forecast)
+        known = Known(time, context, advice, forecast, unavailable)
         self._require_fitting(known)
         with self._turn, SILENCE:
             self._tell(known)

@@ -39,13 +39,14 @@ from tidewolf.core.feedback import Arrival, FirstOrder, require_first_order
 from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Count, Magnitude
-from tidewolf.core.types import Array
+from tidewolf.core.types import Array, Bools
+from tidewolf.methods.available import PlaysAround, anew, uses
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import BlockLearner, add_sums
 from tidewolf.methods.descent import Descent, price_at_most
 from tidewolf.methods.late import Decided, Overrides, coming_round, in_order
 from tidewolf.methods.moves import capped
-from tidewolf.methods.projected import Banked, ProjectedPoint, Projecting
+from tidewolf.methods.projected import Banked, ProjectedPoint
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
     AnytimeHorizon,
@@ -82,6 +83,8 @@ class State(NamedTuple):
 
     last: Array | None = None
     """what was played last, where moves are capped"""
+    coming: Array | None = None
+    """the decision, where entries are out in the coming round"""
 
     @property
     def distance(self) -> float:
@@ -91,7 +94,7 @@ class State(NamedTuple):
 @final
 @takes_start
 @dataclass(frozen=True, eq=False, repr=False)
-class LyapunovDescent(Projecting[State], BlockLearner[State]):
+class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
     """Lyapunov weights, AdaGrad descent and active-set projections: one descent, alone.
 
     Parameters
@@ -179,16 +182,19 @@ class LyapunovDescent(Projecting[State], BlockLearner[State]):
         return State(0, own.point, self.no_sums, ledger, descent=own.sums, last=last)
 
     def act(self, state: State, known: Known | None = None) -> Array:
-        x = state.point.x
-        return x if state.last is None else capped(x, state.last, self.max_move)
+        x = super().act(state)
+        held = state.coming is None and state.last is not None
+        return capped(x, state.last, self.max_move) if held else x
 
-    def stands_at(self, state: State) -> Array:
-        return state.point.x
+    def held_back(self, state: State, x: Array, out: Bools) -> Array:
+        """What is out is left at once, whatever a move may be."""
+        held = state.last is not None and not uses(state.last, out)
+        return capped(x, state.last, self.max_move) if held else x
 
     def update(self, state: State, seen: FirstOrder) -> State:
         after = super().update(state, seen)
-        moves = state.last is not None and after.open.rounds == 0
-        return after._replace(last=self.act(state)) if moves else after
+        moves = after.open.rounds == 0 or state.coming is not None
+        return after._replace(last=self.act(state)) if state.last is not None and moves else after
 
     def decided(self, state: State) -> State:
         after = super().decided(state)
@@ -206,7 +212,7 @@ class LyapunovDescent(Projecting[State], BlockLearner[State]):
             met.append(one)
         block = reduce(add_sums, (one.seen for one in met))
         state = self.finish_block(state._replace(t=state.t + len(met)), block)
-        return self._priced(state, *met)
+        return anew(self._priced(state, *met))
 
     def _installed(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """With what was played in the newest round, where that was not the decision."""

@@ -365,8 +365,14 @@ class Learner(Value, ABC, Generic[S]):
     def informed(self, state: S, known: Known) -> S:
         """The state that knows this before its next round, in place of what it knew before; the
         state as it is, where the learner has no use for it. A learner that has one settles one
-        round at a time.
+        round at a time. Entries that are out are never ignored: a learner that cannot leave them
+        out refuses them.
         """
+        if known.unavailable is not None:
+            raise NotSupported(
+                f"{type(self).__name__} cannot leave out {shown(known.unavailable)}: Ensemble, "
+                "LyapunovDescent, PrimalDual and rivals.Resolve play around entries that are out."
+            )
         return state
 
     def reads(self, losses: Batch) -> type[FullInformation] | type[FirstOrder] | type[Bandit]:

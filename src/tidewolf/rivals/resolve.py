@@ -24,8 +24,10 @@ from tidewolf.core.types import Array
 from tidewolf.hindsight.best_point import BestPoint, require_program
 from tidewolf.methods import advice
 from tidewolf.methods.advice.resolve import ResolveState, RoundsBack
+from tidewolf.methods.available import entries_out, restricted, uses
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.settings import HardSetK
+from tidewolf.projection.factored import start_active
 
 
 class State(NamedTuple):
@@ -36,6 +38,8 @@ class State(NamedTuple):
     solves: int = 0
     """linear programs solved so far"""
     distance: float = 0.0
+    own: Array | None = None
+    """what it would play if no entries were out in the coming round"""
 
 
 @final
@@ -119,12 +123,24 @@ class Resolve(Learner[State]):
         return 1
 
     def informed(self, state: State, known: Known) -> State:
-        return self._advised(state, known) if self._adviser.waits else state
+        out, state = entries_out(self.K, known), self._with_all(state)
+        before = state
+        if self._adviser.waits or (out is not None and uses(state.x, out)):
+            state = self._advised(state, known)
+        if out is not None and uses(state.x, out):
+            start = start_active(self.K, state.x)
+            found = restricted(self.K, (start,), out, 0.0 * state.x)
+            state = state._replace(x=found.points[0], calls=state.calls + found.calls)
+        return state if out is None or state.x is before.x else state._replace(own=before.x)
+
+    def _with_all(self, state: State) -> State:
+        """The state as though nothing were out."""
+        return state if state.own is None else state._replace(x=state.own, own=None)
 
     def update(self, state: State, seen: FullInformation) -> State:
         require_program(seen, self.K, 1, "Resolve")
         kept = self._adviser.observe(self.K, state.advice, seen, state.x)
-        state = state._replace(t=state.t + 1, advice=kept)
+        state = self._with_all(state)._replace(t=state.t + 1, advice=kept)
         return state if self._adviser.waits else self._advised(state, None)
 
     def _advised(self, state: State, known: Known | None) -> State:
