@@ -1,10 +1,11 @@
 """How much a limit usually drops from one round to the next: what operators keep in hand.
 
-    m_i <- 0.98 m_i + 0.02 max(0, g_ti(x_t) - g_{t-1,i}(x_t))^2,      r_i = sqrt( m_i/(1 - 0.98^n) )
+    m_i <- 0.98 m_i + 0.02 max(0, g_ti(x_t) - g_{t-l,i}(x_t))^2,      r_i = sqrt( m_i/(1 - 0.98^n) )
 
-after n drops, x_t the point played: of capacities, how much less there was than a round before. The
-divisor is the weight of the n drops in m, so that r does not begin too small. Where a round has
-another number of limits than the one before, it begins anew.
+after n drops, x_t the point played: of capacities, how much less there was than l rounds before, l
+the age of the data that is solved with: 1, and more where feedback comes late. The divisor is the
+weight of the n drops in m, so that r does not begin too small. Where a round has another number of
+limits than the one before, it begins anew.
 """
 
 from __future__ import annotations
