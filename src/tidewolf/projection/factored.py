@@ -85,7 +85,7 @@ class FactoredActiveSet(Active):
         """One vertex of each factor: its part of the center, or of another member."""
         point = K.center if x0 is None else as_member(K, x0)
         factors = factors_in(K)
-        atoms = FactorTable.of(_as_sparse(K.atom(point), K), factors)
+        atoms = FactorTable.of(as_sparse(K.atom(point), K), factors)
         places = np.append(factors.starts, math.prod(K.shape)).astype(np.int64)
         x = np.zeros(K.shape)
         flat(x)[atoms.rows.indices] = atoms.rows.values
@@ -129,7 +129,7 @@ class FactoredActiveSet(Active):
                 break
             answer = K.answer(r.reshape(K.shape), warm)
             calls, warm = calls + 1, answer.warm
-            vertex, count = _as_sparse(answer.vertex, K), len(weights)
+            vertex, count = as_sparse(answer.vertex, K), len(weights)
             weights = _padded(weights, count + still_open)
             with APPENDING:
                 atoms = atoms.with_room(count, still_open, len(vertex.indices))
@@ -334,7 +334,8 @@ class FactoredActiveSet(Active):
         return corners
 
 
-def _as_sparse(vertex: Vertex, K: HasLMO) -> Sparse:
+def as_sparse(vertex: Vertex, K: HasLMO) -> Sparse:
+    """A vertex by its nonzero entries."""
     return vertex if type(vertex) is Sparse else Sparse.of(vertex.dense(K.center))
 
 
