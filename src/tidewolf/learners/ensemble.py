@@ -83,6 +83,7 @@ from tidewolf.methods.late import (
     require_no_pending,
     without,
 )
+from tidewolf.methods.migration import Migrations, require_of_one_kind
 from tidewolf.methods.moves import capped
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.reactions import Reaction, Told, by_gradients, by_values
@@ -175,6 +176,7 @@ class State(NamedTuple):
     """what was played last, where moves are capped"""
     proposed: tuple[Array | None, ...] | None = None
     """what advisers who do not wait proposed, where entries are out in the coming round"""
+    migrations: Migrations = Migrations()
 
 
 @final
@@ -457,6 +459,13 @@ class Ensemble(Learner[State]):
     def forgotten(self, state: State, rounds: Sequence[int]) -> State:
         waiting: State = forget(state, rounds)
         return waiting
+
+    def migrated(self, state: State, old: Learner[Any]) -> State:
+        from tidewolf.learners.changed import migrated
+
+        require_of_one_kind(self, state, old)
+        assert isinstance(old, Ensemble)
+        return migrated(self, state, old)
 
     # ---------------------------------------------------------------- after a round
 
@@ -757,14 +766,18 @@ class Ensemble(Learner[State]):
         return tuple(found)
 
     def bound(self, record: Record) -> Bound:
-        state = record.final_state
+        return self.bound_of(record.final_state)
+
+    def bound_of(self, state: State) -> Bound:
+        """The bound of the rounds before a state."""
         V = math.ldexp(1.0 / self.caution, -state.ledger.exponent)
         C, norms = self.bounds(state), state.loss_norms
         least = min(C)
         most = min(c + V * self.K.diameter * n for c, n in zip(C, norms, strict=True))
         # the regret takes the least C, the violation the least of C + V D sum |grad f|
         own_norms = (most - least) / (V * self.K.diameter) if V * self.K.diameter > 0.0 else 0.0
-        return self._weights.bound(state.ledger, least, own_norms)
+        bound = self._weights.bound(state.ledger, least, own_norms)
+        return state.migrations.bound(bound, state.migrations.regret)
 
     def policy_bound(self, record: Record) -> Bound:
         """The bound against the best policy of the context, and for the violation where only a
@@ -772,10 +785,16 @@ class Ensemble(Learner[State]):
         """
         if self.context is None:
             return Bound(None, None, "Without a context there is no policy but a fixed point.")
-        state = record.final_state
-        return self._weights.bound(
-            state.ledger, self.bounds(state)[-1], float(state.loss_norms[-1])
-        )
+        return self.policy_bound_of(record.final_state)
+
+    def policy_bound_of(self, state: State) -> Bound:
+        """The same of the rounds before a state, where there is a context."""
+        norms = float(state.loss_norms[-1])
+        bound = self._weights.bound(state.ledger, self.bounds(state)[-1], norms)
+        return state.migrations.bound(bound, state.migrations.policy_regret)
+
+    def notes(self, state: State) -> tuple[str, ...]:
+        return state.migrations.notes()
 
     def members(self, state: State) -> tuple[Member, ...]:
         a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.ledger.exponent)

@@ -35,6 +35,8 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
+import numpy as np
+
 from tidewolf.core.feedback import Arrival, FirstOrder, require_first_order
 from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
@@ -45,7 +47,9 @@ from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.clock import BlockLearner, add_sums
 from tidewolf.methods.descent import Descent, price_at_most
 from tidewolf.methods.late import Decided, Overrides, coming_round, in_order
+from tidewolf.methods.migration import Migrations, Move, apart, begun, carried, require_of_one_kind
 from tidewolf.methods.moves import capped
+from tidewolf.methods.pool import Pool
 from tidewolf.methods.projected import Banked, ProjectedPoint
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
@@ -85,6 +89,7 @@ class State(NamedTuple):
     """what was played last, where moves are capped"""
     coming: Array | None = None
     """the decision, where entries are out in the coming round"""
+    migrations: Migrations = Migrations()
 
     @property
     def distance(self) -> float:
@@ -224,6 +229,38 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
                 state = state._replace(last=arrival.played)
         return state
 
+    def migrated(self, state: State, old: Learner[Any]) -> State:
+        require_of_one_kind(self, state, old)
+        assert isinstance(old, LyapunovDescent)
+        if state.open.rounds:  # what is open ends here
+            state = old.finish_block(state._replace(open=old.no_sums), state.open)
+        move, bound, own = Move(old.K, self.K), old.bound_of(state), state.point
+        budget = max(0, math.floor(state.bank + 1e-9))
+        found = carried(move, Pool.of([own.active]), [np.ones(1)], budget)
+        point = own
+        if not move.same:
+            active = found.pool.actives[0]
+            y = move.companion(own.y, active.x, found.whole[0])
+            point = ProjectedPoint(active, y, y, apart(active.x, y))
+        moved = [move.round(one) for one in state.pending]
+        pending = tuple(one for one in moved if one is not None)
+        lost, last = len(moved) - len(pending), None
+        if self.max_move is not None:
+            last = move.point(own.x if state.last is None else state.last)
+            last = point.x if last is None else last
+        return state._replace(
+            point=point,
+            open=self.no_sums,
+            ledger=self._weights.migrated(state.ledger),
+            bank=state.bank - found.calls,
+            calls=state.calls + found.calls,
+            descent=begun(self.K, move.sums(state.descent), point.x, point.y),
+            pending=pending,
+            lost=state.lost + lost,
+            last=last,
+            migrations=state.migrations.following(state.t, lost, bound, bound),
+        )
+
     def limit_price(self, state: State) -> float:
         return self._weights.limit_price(state.ledger)
 
@@ -278,8 +315,16 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         return self._weights.promised(math.sqrt(0.5 * self.block) * price + apart)
 
     def bound(self, record: Record) -> Bound:
-        state = self.with_open_block(record.final_state)
-        return self._weights.bound(state.ledger, state.descent.regret_bound)
+        return self.bound_of(record.final_state)
+
+    def bound_of(self, state: State) -> Bound:
+        """The bound of the rounds before a state."""
+        state = self.with_open_block(state)
+        bound = self._weights.bound(state.ledger, state.descent.regret_bound)
+        return state.migrations.bound(bound, state.migrations.regret)
+
+    def notes(self, state: State) -> tuple[str, ...]:
+        return state.migrations.notes()
 
     def known_slopes(self, state: State) -> Slopes:
         return state.ledger.slopes

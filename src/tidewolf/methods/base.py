@@ -150,7 +150,8 @@ class Record:
         return len(self.losses)
 
 
-def _refuse_state(learner: Learner[Any], state: Any) -> Never:
+def refuse_state(learner: Learner[Any], state: Any) -> Never:
+    """Say that a state is not one of the learner's own."""
     raise WrongType(
         f"{type(learner).__name__} goes on from a state of its own, as start() and update() give "
         f"it, not from {shown(state)}."
@@ -161,7 +162,7 @@ def _of_a_state(method: Any) -> Any:
     @wraps(method)
     def checked(self: Learner[Any], state: Any, *rest: Any, **named: Any) -> Any:
         if not isinstance(state, self.state_type):
-            _refuse_state(self, state)
+            refuse_state(self, state)
         return method(self, state, *rest, **named)
 
     checked.checks_its_state = True  # type: ignore[attr-defined]
@@ -174,7 +175,7 @@ def _acting(method: Any) -> Any:
     @wraps(method)
     def checked(self: Learner[Any], state: Any, known: Known | None = None) -> Any:
         if not isinstance(state, self.state_type):
-            _refuse_state(self, state)
+            refuse_state(self, state)
         if known is not None:
             state = self.informed(state, known)
         return method(self, state)
@@ -189,7 +190,7 @@ def _acting_ahead(method: Any) -> Any:
     @wraps(method)
     def checked(self: Learner[Any], state: Any, k: int, known: Known | None = None) -> Any:
         if not isinstance(state, self.state_type):
-            _refuse_state(self, state)
+            refuse_state(self, state)
         if known is not None:
             state = self.informed(state, known)
         return method(self, state, k)
@@ -202,7 +203,7 @@ def _informing(method: Any) -> Any:
     @wraps(method)
     def checked(self: Learner[Any], state: Any, known: Known) -> Any:
         if not isinstance(state, self.state_type):
-            _refuse_state(self, state)
+            refuse_state(self, state)
         if not isinstance(known, Known):
             raise WrongType(
                 "What is known before a round is a Known, such as Known(time=t), not "
@@ -413,6 +414,15 @@ class Learner(Value, ABC, Generic[S]):
     def forgotten(self, state: S, rounds: Sequence[int]) -> S:
         """The state that waits no more for feedback on these rounds, which were `decided`."""
         raise self._in_order()
+
+    def migrated(self, state: S, old: Learner[Any]) -> S:
+        """The state that goes on from `state` of the learner `old`, over a set that changed or
+        with other settings: what still exists is kept by name, and bounds are settled.
+        """
+        raise NotSupported(
+            f"{type(self).__name__} cannot go on from the state of another learner, over a changed "
+            "set or with other settings; Ensemble and LyapunovDescent can."
+        )
 
     def _in_order(self) -> NotSupported:
         return NotSupported(

@@ -9,6 +9,7 @@ is cheap have no table.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
@@ -45,6 +46,11 @@ class Pool(Stored):
         return cls._of((start_active(K, x),) * points, 0)
 
     @classmethod
+    def of(cls, actives: Sequence[Active]) -> Pool:
+        """Points that are all on one table already."""
+        return cls._of(tuple(actives), 0)
+
+    @classmethod
     def _of(cls, actives: tuple[Active, ...], last: int) -> Pool:
         """On the table of the one that was projected last."""
         active = actives[last]
@@ -55,6 +61,13 @@ class Pool(Stored):
     def x(self, which: int) -> Array:
         """A point."""
         return self.actives[which].x
+
+    def weights(self, which: int) -> Floats:
+        """A point's weights on all rows."""
+        active, found = self.actives[which], np.zeros(self.count)
+        if isinstance(active, ActiveSet | FactoredActiveSet):
+            found[: len(active.weights)] = active.weights
+        return found
 
     def projected(
         self, which: int, K: HasLMO, y: Array, tol: float, budget: float

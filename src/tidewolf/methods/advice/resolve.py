@@ -39,7 +39,7 @@ from tidewolf.core.feedback import FirstOrder, FullInformation, require_full_inf
 from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Check, Count, Flag
-from tidewolf.core.types import Array, Bools, Floats
+from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
@@ -221,6 +221,10 @@ class Resolve(Adviser):
         pool = first_pool(K) if self._by_columns(K) else Pool()
         bases = (COLD,) * len(self.headroom)
         return ResolveState(RecentRounds(), Drops.none(), K.center, bases, pool)
+
+    def migrated(self, K: HasLMO, state: ResolveState, entries: Int64s) -> ResolveState:
+        """Without the functions that it saw; the drops of capacities stay."""
+        return self.start(K)._replace(drops=state.drops.moved(entries, math.prod(K.shape)))
 
     def _by_columns(self, K: HasLMO) -> bool:
         return self.columns or not isinstance(K, Polyhedral)
