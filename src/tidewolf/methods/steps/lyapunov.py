@@ -178,7 +178,7 @@ class LyapunovWeights:
         )
         slopes = Slopes(ledger.slopes.loss, max(ledger.slopes.constraint, slope))
         reach, w, exponent = slopes.constraint * self.K.diameter, 0.0, ledger.exponent
-        breach, beyond = kept_possible(block.violation, block.rounds * reach, self.K.center)
+        breach, beyond = kept_possible(block, block.rounds * reach, self.K.center)
         violation, least_ratio = ledger.violation + breach, ledger.least_ratio
         if reach > 0.0:
             ratio = _ratio(slopes)
