@@ -317,6 +317,14 @@ class Run(Record):
                 check's numbers.
             unseen, in rounds
                 Rounds that were played, and counted, without feedback to the learner.
+            late, in rounds
+                Rounds whose feedback came after the end of their own.
+            pending, in rounds
+                Rounds whose feedback had not come by the end of the last.
+            overrides
+                Rounds in which another point than the decision was played, the price of
+                that in units of the losses, and the totals there and at the decisions
+                where the functions were seen.
             each_violation, in units of the constraints; less is better
                 By how much each limit was broken, where a round has several.
             members
