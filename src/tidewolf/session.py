@@ -225,6 +225,56 @@ class Session(Generic[S]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def migrate(self, learner: Learner[S]) -> None:
+        """Go on as another learner of the same kind: over a set that changed, such as a network
+        with a new link, or with other settings.
+
+        What still exists is kept by name: the points that decisions are made of, who is trusted,
+        slopes, the violation so far; bounds are settled. The round that stands keeps its number
+        and, where the set still has it, its decision; what was told of it before may be told anew.
+        Feedback on rounds that are pending is given in the entries of the new set; those that
+        played an entry that is gone are lost.
+
+        Parameters
+        ----------
+        learner : Learner
+            Who decides from now on: an `Ensemble` in place of one, or a `LyapunovDescent`.
+
+        Raises
+        ------
+        InvalidInput
+            Where the learner is of another kind, or nothing says which entries are the same; the
+            session stays as it was.
+        NotSupported
+            Where learners of this kind cannot go on over another set.
+
+        Examples
+        --------
+        >>> links = [("s", "a"), ("a", "t"), ("s", "t")]
+        >>> K = tw.sets.FlowPolytope.from_edges(links[:2], source="s", target="t")
+        >>> session = tw.Session(tw.Ensemble(K))
+        >>> session.observe(costs=[1.0, 1.0])
+        >>> K = tw.sets.FlowPolytope.from_edges(links, source="s", target="t")
+        >>> session.migrate(tw.Ensemble(K))
+        >>> session.play(), session.rounds
+        (array([1., 1., 0.]), 1)
+        """
+        if not isinstance(learner, Learner):
+            raise WrongType(
+                f"A session goes on as a learner such as Ensemble(K), not as {learner!r}."
+            )
+        with self._turn, SILENCE:
+            state = learner.migrated(self._state, self.learner)
+            if self._journal is not None:
+                keep = getattr(self._journal, "migrate", None)
+                if keep is None:
+                    raise NotSupported(
+                        "A durable session cannot go on as another learner yet; one in memory can."
+                    )
+                keep(learner, state)
+            self.learner, self._asked, self._shown = learner, set(), None
+            self._go_on(state, None)
+
     def history(self) -> Iterator[Feedback]:
         """What a durable session observed and still holds, oldest first, as its learner was told
         it.
@@ -317,9 +367,9 @@ class Session(Generic[S]):
         CheckpointError
             Where it cannot be written, such as on a full disk; the old file stays.
         """
-        with self._turn:  # the state and what it was told are of one moment
-            state, told = self._state, self._told
-        data = self.learner.save(state)
+        with self._turn:  # the state, its learner and what it was told are of one moment
+            learner, state, told = self.learner, self._state, self._told
+        data = learner.save(state)
         if told is not None:
             data = checkpoint.with_known(data, told)
         try:
@@ -405,6 +455,7 @@ class Session(Generic[S]):
         context: Any = None,
         advice: Mapping[str, Any] | None = None,
         forecast: Any = None,
+        unavailable: Any = None,
     ) -> Array:
         """The point to play next; the same as often as it is asked.
 
@@ -421,6 +472,8 @@ class Session(Generic[S]):
             Points that others propose, by name. None, or a point that holds a NaN: absent.
         forecast : FullInformation or (loss, constraint), optional
             The functions that are predicted for the round.
+        unavailable : sequence of str or int, optional
+            Entries that are out, by name or place: the point is 0 there.
 
         Returns
         -------
@@ -430,7 +483,8 @@ class Session(Generic[S]):
         Raises
         ------
         InvalidInput
-            Where something else was known when the decision of this round was made.
+            Where something else was known when the decision of this round was made, or no member
+            does without the entries that are out.
         CheckpointError
             Where a durable session could not keep what is known.
 
@@ -442,11 +496,11 @@ class Session(Generic[S]):
         >>> session.play(time="2026-03-01T12:00")  # of no use to this learner
         array([0.5, 1.5])
         """
-        if time is None and context is None and advice is None and forecast is None:
+        if time is context is advice is forecast is unavailable is None:
             state = self._state
             self._shown = state
             return self.learner.act(state)
-        known = Known(time, context, advice, forecast)
+        known = Known(time, context, advice, forecast, unavailable)
         self._require_fitting(known)
         with self._turn, SILENCE:
             self._tell(known)

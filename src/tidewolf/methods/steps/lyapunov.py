@@ -36,6 +36,12 @@ give V regret/(c G_f D T^p) + E - 1 <= (c'/c) V + theta' E, so for theta' < 1
     regret <= G_f D T^p ( c' + c theta'/V ),
     violation <= (c G_g D T^p/theta) ln( (1 + (c'/c) V + V T^{1-p}/c)/(1 - theta') ).
 
+Where the set changes after the violation Q_0 (methods/migration.py), t, Q and the slopes go on, and
+B, paid, rho and the sum of |grad f| are those of the rounds since. With q_0 = Q_0/(c G_g D) the
+exponentials then add up to at least (exp(e_T q_T) - exp(e_T q_0))/e_T, so that for all rounds
+
+    violation  <=  (c G_g D/e_T) ln( exp(e_T q_0) + e_T most/(rho theta c G_g D) ).
+
 exp grows, so weights, B and paid live in units of 2^exponent, which never fall: scale-free base
 learners never notice.
 """
@@ -78,6 +84,8 @@ class Ledger(NamedTuple):
     """sum_t |grad f_t(x_t)| within aff(K); of a block, the norm of the sum"""
     impossible: bool
     """whether some round's limit was broken by more than any point could have avoided"""
+    carried: float = 0.0
+    """Q_t before the present stretch, where the set changed"""
 
 
 class Surrogate(NamedTuple):
@@ -128,6 +136,19 @@ class LyapunovWeights:
             paid=0.0,
             loss_norms=0.0,
             impossible=False,
+        )
+
+    def migrated(self, ledger: Ledger) -> Ledger:
+        """What goes on where the set, or a setting, is another from here: the rounds, the violation
+        and the slopes; what was paid is settled.
+        """
+        given = self.start().slopes
+        return ledger._replace(
+            slopes=Slopes(*map(max, ledger.slopes, given)),
+            least_ratio=math.inf,
+            paid=0.0,
+            loss_norms=0.0,
+            carried=ledger.violation,
         )
 
     def weigh(self, ledger: Ledger, block: FirstOrder) -> Surrogate:
@@ -227,12 +248,14 @@ class LyapunovWeights:
         rounding = math.sqrt(eps_of(self.K.center)) * (abs(B) + losses + ledger.paid)
         if ledger.impossible or ledger.paid - most > rounding:
             return Bound(_finite(regret), None, HOPELESS)
-        if ledger.violation == 0.0:
-            return Bound(_finite(regret), 0.0)
+        if ledger.violation == ledger.carried:
+            return Bound(_finite(regret), ledger.carried)
         most = max(most, ledger.paid)
         unit = self.c * ledger.slopes.constraint * D / e
         log = math.log(most / (ledger.least_ratio * THETA * unit)) + ledger.exponent * _LN2
-        violation = unit * (math.log1p(math.exp(log)) if log < 500.0 else log)
+        log -= ledger.carried / unit
+        grown = math.log1p(math.exp(log)) if log < 500.0 else log
+        violation = ledger.carried + unit * grown
         return Bound(_finite(regret), violation, "" if regret < math.inf else OUTGROWN)
 
     def promised(self, c_base: float) -> Bound:
