@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
 from tidewolf.core import checkpoint
-from tidewolf.core.arguments import as_path
+from tidewolf.core.arguments import as_items, as_path, as_text
 from tidewolf.core.arrays import SILENCE, as_array, as_count, as_number, as_point, like, norm
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import CheckpointError, InvalidInput, NotSupported, WrongShape, WrongType
@@ -38,10 +38,12 @@ from tidewolf.core.feedback import (
 )
 from tidewolf.core.known import Known
 from tidewolf.core.types import Array
+from tidewolf.explanation import Explanation, Told, Trail, explained, played_point
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.methods.base import Learner, Progress
+from tidewolf.methods.late import coming_round
 
 if TYPE_CHECKING:
     from tidewolf.durable import Journal
@@ -113,18 +115,23 @@ class Session(Generic[S]):
         """
         self._shown: S | None = None
         """the last state whose point was given without anything being told"""
+        self._trail = Trail()
+        """what explanations need of the past"""
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the lock, which a copy has its own of."""
+        """All but the lock, which a copy has its own of, and what explains the past, which it
+        has none of.
+        """
         if self._journal is not None:
             raise NotSupported(
                 "A durable session cannot be copied or pickled, for its file has one writer; "
                 "save(path) copies the state."
             )
-        return {name: value for name, value in vars(self).items() if name != "_turn"}
+        left = "_turn", "_trail"
+        return {name: value for name, value in vars(self).items() if name not in left}
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
-        self.__dict__.update(fields, _turn=threading.RLock())
+        self.__dict__.update(fields, _turn=threading.RLock(), _trail=Trail())
 
     @classmethod
     def open(
@@ -400,6 +407,47 @@ class Session(Generic[S]):
         state = self._state
         return f"Session of {self.learner!r}: {state.t} rounds, {state.calls} oracle calls"
 
+    def explain(
+        self, *, round: int | None = None, names: Sequence[str] | None = None
+    ) -> Explanation:
+        """Why the decision is what it is: by name, how far it moved, who moved it, which limits
+        bind, what is expected, and why to trust it.
+
+        Parameters
+        ----------
+        round : int, optional
+            A round that is pending. None: the one whose decision stands.
+        names : sequence of str, optional
+            What the entries of a point are called. None: as the set calls them.
+
+        Returns
+        -------
+        Explanation
+            To be printed, or taken as plain numbers with `to_dict()`. What cannot be said, such as
+            what moved a decision before the session was opened, is said not to be known.
+
+        Raises
+        ------
+        InvalidInput
+            Where the decision of that round does not stand, or the names are not one for each
+            entry.
+
+        Examples
+        --------
+        >>> session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
+        >>> session.observe(costs=[1.0, 0.0, 0.5], capacities=[1.0, 0.5, 1.0])
+        >>> why = session.explain(names=["coal", "sun", "gas"])
+        >>> for line in str(why).splitlines()[:2]:
+        ...     print(line)
+        Round 1, decided by LyapunovDescent on a Simplex after 1 round told.
+        Decision  sun: 0.833, coal: 0.0833, gas: 0.0833
+        """
+        number = None if round is None else as_count(round, "The round to explain", least=0)
+        if names is not None:
+            names = [as_text(n, "A name of an entry") for n in as_items(names, "names", '["a"]')]
+        with self._turn:  # the state and the way to it are of one moment
+            return explained(self.learner, self._state, self._trail, number, names)
+
     def play(
         self,
         *,
@@ -609,6 +657,7 @@ class Session(Generic[S]):
                 )
         with self._turn, SILENCE:
             before = self._state
+            told = Told(coming_round(before), seen, played_point(self.learner, before, seen))
             seen = self._revealed(seen)
             state = before if self._journal is not None else self.learner.update(before, seen)
             if self._state is not before:
@@ -618,11 +667,14 @@ class Session(Generic[S]):
                 )
             if self._journal is None:
                 self._go_on(state, None)
+                self._trail.go_on(before, state, told)
                 return
             try:
                 self._journal.observe(seen)
             finally:
                 self._go_on(self._journal.state, self._journal.known)
+                if self._state is not before:
+                    self._trail.go_on(before, self._state, told)
 
     @property
     def _accepted(self) -> str:

@@ -70,7 +70,7 @@ from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.methods.advice.setting import AdviceSetting
 from tidewolf.methods.available import entries_out, restricted, uses
-from tidewolf.methods.base import Bound, Guard, Learner, Member, ProjectionRecord, Record
+from tidewolf.methods.base import Bound, Guard, Learner, Member, ProjectionRecord, Proposal, Record
 from tidewolf.methods.clock import add_sums
 from tidewolf.methods.context import Context, Season
 from tidewolf.methods.context.setting import ContextSetting
@@ -814,9 +814,26 @@ class Ensemble(Learner[State]):
                 solves=round(float(a.solves[i])),
                 calls=round(float(a.calls[i])),
                 outside=outside[i],
+                run_loss=float(a.run_losses[i]) if seen else None,
+                run_violation=float(a.run_violations[i]) if seen else None,
             )
             for i, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
         )
+
+    def proposals(self, state: State) -> tuple[Proposal, ...]:
+        coming = state.coming
+        return tuple(map(Proposal, self._in_words, coming.p.tolist(), coming.points))
+
+    @cached_property
+    def _in_words(self) -> tuple[str, ...]:
+        """What the members are called in sentences."""
+        own = [f"descent, step scale {scale:g}" for scale in self.step_scales]
+        if self.context is not None:
+            own.append(f"the policy by {type(self.context).__name__.lower()}")
+        return (*own, *(words for adviser in self.advice for words in adviser.in_words))
+
+    def limit_price(self, state: State) -> float:
+        return self._weights.limit_price(state.ledger)
 
     def guards(self, state: State) -> tuple[Guard, ...]:
         a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.ledger.exponent)

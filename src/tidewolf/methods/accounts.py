@@ -36,6 +36,9 @@ class Accounts(NamedTuple):
     """rounds"""
     losses: Floats
     violations: Floats
+    run_losses: Floats
+    """what was lost at the points played, over the rounds it was awake in"""
+    run_violations: Floats
     unseen: int
     """rounds whose functions were not seen"""
     played: Floats
@@ -48,7 +51,7 @@ class Accounts(NamedTuple):
     @classmethod
     def start(cls, members: int) -> Accounts:
         none = frozen(np.zeros(members))
-        return cls(none, none, none, none, none, none, 0, none, none, none)
+        return cls(none, none, none, none, none, none, none, none, 0, none, none, none)
 
     def in_units(self, unit: float) -> Accounts:
         """The same where gradients are `unit` times as long."""
@@ -81,6 +84,8 @@ class Accounts(NamedTuple):
             lost=frozen(self.lost + V * (loss - losses) + w * (breach - breaches)),
             losses=frozen(self.losses + there * losses),
             violations=frozen(self.violations + there * breaches),
+            run_losses=frozen(self.run_losses + there * loss),
+            run_violations=frozen(self.run_violations + there * breach),
         )
 
 

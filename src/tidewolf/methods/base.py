@@ -118,6 +118,20 @@ class Member(NamedTuple):
     """oracle calls made for it"""
     outside: float = 0.0
     """the largest distance of its points from the set, before they were brought in"""
+    run_loss: float | None = None
+    """what the run lost in the same rounds; None where the functions were not seen"""
+    run_violation: float | None = None
+
+
+class Proposal(NamedTuple):
+    """What a member proposes for the coming round."""
+
+    who: str
+    """the member, in words"""
+    weight: float
+    """its share of the decision"""
+    point: Array | None
+    """None where it is absent"""
 
 
 class Guard(NamedTuple):
@@ -276,9 +290,11 @@ _CHECKED = {
             "forgotten",
             "guards",
             "last_projection",
+            "limit_price",
             "measures",
             "members",
             "notes",
+            "proposals",
             "rounds_at_once",
             "rounds_left",
             "save",
@@ -480,9 +496,21 @@ class Learner(Value, ABC, Generic[S]):
         """
         return ()
 
+    def proposals(self, state: S) -> tuple[Proposal, ...]:
+        """What each of its members proposes for the coming round: the decision is their weighted
+        sum, unless something holds it back.
+        """
+        return ()
+
     def guards(self, state: S) -> tuple[Guard, ...]:
         """The guard inequality of each member, as far as it was measured."""
         return ()
+
+    def limit_price(self, state: S) -> float | None:
+        """What a unit of violation weighs after the last feedback, in units of the loss; None where
+        no one number says it.
+        """
+        return None
 
     def solves(self, state: S) -> int:
         """Linear programs solved so far."""

@@ -67,6 +67,11 @@ class Adviser(Value, ABC):
         """What its members are called, one a point that it proposes."""
 
     @property
+    def in_words(self) -> tuple[str, ...]:
+        """The same, as sentences call them."""
+        return self.names
+
+    @property
     @abstractmethod
     def waits(self) -> bool:
         """Whether what it proposes depends on what is known before the round."""

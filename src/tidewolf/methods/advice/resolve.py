@@ -214,6 +214,13 @@ class Resolve(Adviser):
         return tuple(f"{ago}, headroom {kappa:g}" for kappa in self.headroom)
 
     @property
+    def in_words(self) -> tuple[str, ...]:
+        which = {"last": "last round", "forecast": "the forecast"}
+        ago = f"{self.data} rounds" if isinstance(self.data, int) else self.data
+        data = which.get(str(self.data), f"{ago} ago")
+        return tuple(f"re-solving {data}, headroom {kappa:g}" for kappa in self.headroom)
+
+    @property
     def waits(self) -> bool:
         return isinstance(self.data, str) and self.data != "last"
 
