@@ -529,7 +529,7 @@ class Ensemble(Learner[State]):
         )
         state = self._descended(state, whole)
         for own, met in zip(rounds, each, strict=True):
-            state = self._context_descended(state, own.shares, met)
+            state = self._context_descended(state, own.shares, met, len(rounds))
         for own, one in zip(rounds, told, strict=True):
             advisers = (
                 adviser.observe_round(
@@ -538,7 +538,7 @@ class Ensemble(Learner[State]):
                 for adviser, remembered in zip(self.advice, state.advisers, strict=True)
             )
             state = state._replace(advisers=tuple(advisers))
-        return self._projected(state._replace(bank=state.bank + self.calls_per_round * n))
+        return self._projected(state._replace(bank=state.bank + self.calls_per_round * n), rounds)
 
     def _told(self, own: Settled, arrival: Arrival) -> Told:
         """A round as it is told of."""
@@ -581,8 +581,10 @@ class Ensemble(Learner[State]):
             loss_norms[i] += met.slopes[i]
         return state._replace(descents=tuple(descents), loss_norms=frozen(loss_norms))
 
-    def _context_descended(self, state: State, phi: Floats, met: Reaction) -> State:
-        """The companions of the context's cells moved, each by its share of a round's gradient."""
+    def _context_descended(self, state: State, phi: Floats, met: Reaction, rounds: int) -> State:
+        """The companions of the context's cells moved, each by its share of a round's gradient; one
+        of several rounds that are told of together, before anything is projected.
+        """
         if self.context is None:
             return state
         plain, descents, loss_norms = (
@@ -596,15 +598,20 @@ class Ensemble(Learner[State]):
         if push.norm2 > 0.0 and not cells:
             context_bound += math.sqrt(push.norm2) * self.K.diameter
         elif push.norm2 > 0.0:
+            waiting = sum((one.shares for one in state.pending), start=np.zeros(len(phi)))
             group = [
-                self._part(descents[plain + j], state.pool.x(plain + j), share)
+                self._part(descents[plain + j], state.pool.x(plain + j), share, float(waiting[j]))
                 for j, share in zip(cells, shares, strict=True)
             ]
             y = _mix(np.array(shares), [part.y for part in group])
             context_bound += self._apart(met, plain, y)
             stepped = descend_together(group, push, CELL_SCALE, self._keep, self._factors)
             for j, (target, sums) in zip(cells, stepped, strict=True):
-                descents[plain + j] = self._moved(descents[plain + j], target, sums)
+                moved = self._moved(descents[plain + j], target, sums)
+                if rounds > 1:
+                    apart = moved.y - state.pool.x(plain + j)
+                    moved = moved._replace(distance=math.sqrt(inner(apart, apart)))
+                descents[plain + j] = moved
         else:
             context_bound -= float(met.losses[plain])
         return state._replace(
@@ -626,22 +633,23 @@ class Ensemble(Learner[State]):
         target = frozen(target)
         return Descent(target, target, own.distance, sums)
 
-    def _part(self, own: Descent, z: Array, share: float) -> Part:
+    def _part(self, own: Descent, z: Array, share: float, pending: float | None = None) -> Part:
         K, factors = self.K, self._factors
         if factors is None:
-            return Part(own.y, share, own.sums, min(2.0 * K.radius, K.diameter + own.distance))
-        return Part(own.y, share, own.sums, reaches(factors, z - own.y))
+            reach = min(2.0 * K.radius, K.diameter + own.distance)
+            return Part(own.y, share, own.sums, reach, pending)
+        return Part(own.y, share, own.sums, reaches(factors, z - own.y), pending)
 
     @cached_property
     def _factors(self) -> Factors | None:
         """Those that have steps of their own."""
         return factors_of(self.K)
 
-    def _projected(self, state: State) -> State:
-        """The members of all companions that moved, on one bank of calls."""
+    def _projected(self, state: State, rounds: Sequence[Settled]) -> State:
+        """The members of all companions that these rounds moved, on one bank of calls."""
         pool, bank, calls, descents = state.pool, state.bank, 0, list(state.descents)
         own_calls, reserved = state.accounts.calls.copy(), self._reserved(state)
-        for i in self._order(state):
+        for i in self._order(state, rounds):
             budget = max(0, math.floor(bank + 1e-9) - reserved)
             own = descents[i]
             pool, found = pool.projected(
@@ -670,14 +678,20 @@ class Ensemble(Learner[State]):
         asked = zip(self.advice, state.advisers, strict=True)
         return sum(adviser.reserves(own) for adviser, own in asked if adviser.waits)
 
-    def _order(self, state: State) -> list[int]:
+    def _order(self, state: State, rounds: Sequence[Settled]) -> list[int]:
         """Whom the bank serves first: the descent that a promise is about, where there are calls
         for it, then those who are trusted and far from their companions.
         """
-        plain, coming = len(self.step_scales), state.coming
-        trust = {i: float(coming.p[i]) for i in range(plain)}
-        for j in np.flatnonzero(coming.shares).tolist():
-            trust[plain + j] = float(coming.p[plain] * coming.shares[j])
+        plain, trust = len(self.step_scales), dict[int, float]()
+        for one in rounds:
+            own = {i: float(one.p[i]) for i in range(plain)}
+            for j in np.flatnonzero(one.shares).tolist():
+                own[plain + j] = float(one.p[plain] * one.shares[j])
+            trust = (
+                own
+                if not trust
+                else {i: max(own.get(i, 0.0), trust.get(i, 0.0)) for i in own | trust}
+            )
 
         def urgency(i: int) -> float:
             if self._pays_first and i == self._largest:

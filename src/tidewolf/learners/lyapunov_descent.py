@@ -207,9 +207,9 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
 
     def arrived(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """Rounds that come together make one step, unless blocks are longer."""
-        state = self._installed(state, arrivals)
         if self.block > 1:
-            return super().arrived(state, arrivals)
+            return self._installed(state, arrivals, super().arrived(state, arrivals))
+        before = state
         met = []
         for arrival in reversed(in_order(arrivals)):  # the coming one first, while it is that
             state, one = self.met(state, arrival)
@@ -217,17 +217,20 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
             met.append(one)
         block = reduce(add_sums, (one.seen for one in met))
         state = self.finish_block(state._replace(t=state.t + len(met)), block)
-        return anew(self._priced(state, *met))
+        return self._installed(before, arrivals, anew(self._priced(state, *met)))
 
-    def _installed(self, state: State, arrivals: Sequence[Arrival]) -> State:
-        """With what was played in the newest round, where that was not the decision."""
+    def _installed(self, state: State, arrivals: Sequence[Arrival], after: State) -> State:
+        """The state after these arrivals with what was played last, where they say it: the coming
+        round's point, once a block of them is over, or what overrode the newest decision.
+        """
         if state.last is None:
-            return state
-        newest = state.pending[-1].round if state.pending else coming_round(state)
-        for arrival in arrivals:
-            if arrival.round == newest and arrival.played is not None:
-                state = state._replace(last=arrival.played)
-        return state
+            return after
+        coming, newest = coming_round(state), max(arrivals, key=lambda one: one.round)
+        if newest.round == coming and newest.played is None:
+            return after._replace(last=self.act(state)) if after.open.rounds == 0 else after
+        if newest.round >= coming - 1 and newest.played is not None:
+            return after._replace(last=newest.played)
+        return after
 
     def migrated(self, state: State, old: Learner[Any]) -> State:
         require_of_one_kind(self, state, old)
