@@ -23,6 +23,7 @@ def main(names: list[str]) -> int:
         intervals,
         members,
         membership,
+        migration,
         oracles,
         orders,
         penalty,
@@ -53,6 +54,7 @@ def main(names: list[str]) -> int:
         "horizon": horizon.report,
         "rates": lambda: rates.report(Path("out/bench")),
         "intervals": lambda: intervals.report(Path("out/bench")),
+        "migration": migration.report,
         "members": lambda: members.report(Path("out/bench")),
     }
     if names[:1] == ["members"]:
