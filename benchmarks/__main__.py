@@ -24,6 +24,7 @@ def main(names: list[str]) -> int:
         intervals,
         members,
         membership,
+        migration,
         operating,
         oracles,
         orders,
@@ -57,6 +58,7 @@ def main(names: list[str]) -> int:
         "outage": outage.report,
         "rates": lambda: rates.report(Path("out/bench")),
         "intervals": lambda: intervals.report(Path("out/bench")),
+        "migration": migration.report,
         "members": lambda: members.report(Path("out/bench")),
         "operating": lambda: operating.report(Path("out/bench")),
     }

@@ -248,6 +248,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         moved = [move.round(one) for one in state.pending]
         pending = tuple(one for one in moved if one is not None)
         lost, last = len(moved) - len(pending), None
+        sums = move.sums(state.descent, state.migrations.remembered(state.t))
         if self.max_move is not None:
             last = move.point(own.x if state.last is None else state.last)
             last = point.x if last is None else last
@@ -257,7 +258,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
             ledger=self._weights.migrated(state.ledger),
             bank=state.bank - found.calls,
             calls=state.calls + found.calls,
-            descent=begun(self.K, move.sums(state.descent), point.x, point.y),
+            descent=begun(self.K, sums, point.x, point.y),
             pending=pending,
             lost=state.lost + lost,
             last=last,
