@@ -143,14 +143,20 @@ def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
             stream.constraints.view(slice(t, t + k)),
         )
         with SILENCE:
-            values, seen = _looked(losses, constraints, x, learner.reads(losses), told)
+            reads = learner.reads(losses)
+            values, seen = _looked(losses, constraints, x, reads, told, learner.per_limit)
             state = state if seen is None else learner.update(state, seen)
         t += k
         yield Played(x, *values, state, seen=seen is not None)
 
 
 def _looked(
-    losses: Batch, constraints: Batch, x: Array, needs: type[Feedback], told: bool
+    losses: Batch,
+    constraints: Batch,
+    x: Array,
+    needs: type[Feedback],
+    told: bool,
+    per_limit: bool,
 ) -> tuple[tuple[Array, Array], Feedback | None]:
     """The values of these rounds, and what the learner is told of them."""
     values = _values(losses, x, needs is Bandit), _values(constraints, x, needs is Bandit)
@@ -159,7 +165,7 @@ def _looked(
     if needs is Bandit:
         return values, Bandit(*values)
     if needs is FirstOrder:
-        return values, first_order(losses, constraints, x, values[1])
+        return values, first_order(losses, constraints, x, values[1], per_limit)
     return values, FullInformation(losses, constraints)
 
 
