@@ -25,6 +25,8 @@ so that everything is a length and rounding allows the same everywhere.
 A measured number is an interval. A check holds when all of it is allowed, fails when none of it is,
 and is undecided between. Bounds speak of streams on which some point keeps every constraint: where
 that is not known, a violation above them decides nothing.
+Where feedback comes late, bounds cover the rounds it has come of; each other one adds its slope
+times D, for the losses |grad f_t(x_t)| D, for a limit that was broken |grad g_t(x_t)| D.
 The trivial values G_f D T and G_g D T hold for any member, whatever it does: a bound at or above
 them is vacuous.
 """
@@ -71,6 +73,20 @@ UNSEEN = (
     "to hold the totals against."
 )
 """Why a run with rounds that were not seen has no bounds."""
+IN_ORDER = (
+    "What is promised beforehand, and bounds of a part of the rounds, are for feedback that comes "
+    "in order, of the points that were decided."
+)
+"""Why a run with late feedback or overrides has neither."""
+
+
+def untold_in_words(run: Run) -> str:
+    """That bounds cover the rounds whose feedback came, and the others by their slopes."""
+    count = "1 round was" if run.pending == 1 else f"{run.pending:,} rounds were"
+    return (
+        f"{count} not told of by the end: bounds add to what they say of the others the slope of "
+        "each times the set's diameter."
+    )
 
 
 class CertificateCheck(NamedTuple):
@@ -341,7 +357,9 @@ def certify(run: Run) -> Certificate:
     violations = Total((violation, violation), bound.violation, promise.violation, trivial[1])
     if not run.learner.on_average:
         checks += _totals(run, regrets, violations)
-    reasons = tuple(dict.fromkeys(reason for reason in (bound.reason, promise.reason) if reason))
+    untold = untold_in_words(run) if run.pending else ""
+    said = (bound.reason, untold, promise.reason)
+    reasons = tuple(dict.fromkeys(reason for reason in said if reason))
     guards = run.learner.guards(run.final_state)
     return Certificate(tuple(checks), regrets, violations, reasons, guards)
 
@@ -388,6 +406,8 @@ def _promise(run: Run) -> Bound:
     horizon = run.learner.fields().get("horizon")
     if run.unseen or (run.comparator is not None and run.comparator.feasible is False):
         return Bound(None, None, run.bound.reason)
+    if run.stream.late or run.stream.played is not None:
+        return Bound(None, None, IN_ORDER)
     if horizon is not None and run.rounds > horizon:
         return Bound(None, None, f"What was promised was promised for {horizon} rounds.")
     return run.learner.promise()

@@ -37,6 +37,9 @@ class Accounts(NamedTuple):
     """rounds"""
     losses: Floats
     violations: Floats
+    run_losses: Floats
+    """what was lost at the points played, over the rounds it was awake in"""
+    run_violations: Floats
     unseen: int
     """rounds whose functions were not seen"""
     played: Floats
@@ -49,7 +52,7 @@ class Accounts(NamedTuple):
     @classmethod
     def start(cls, members: int) -> Accounts:
         none = frozen(np.zeros(members))
-        return cls(none, none, none, none, none, none, 0, none, none, none)
+        return cls(none, none, none, none, none, none, none, none, 0, none, none, none)
 
     def in_units(self, unit: float) -> Accounts:
         """The same where gradients are `unit` times as long."""
@@ -82,6 +85,8 @@ class Accounts(NamedTuple):
             lost=frozen(self.lost + V * (own[0] - losses) + w * (own[2] - shares)),
             losses=frozen(self.losses + there * losses),
             violations=frozen(self.violations + there * breaches),
+            run_losses=frozen(self.run_losses + there * own[0]),
+            run_violations=frozen(self.run_violations + there * own[1]),
         )
 
 

@@ -128,6 +128,20 @@ class Member(NamedTuple):
     """oracle calls made for it"""
     outside: float = 0.0
     """the largest distance of its points from the set, before they were brought in"""
+    run_loss: float | None = None
+    """what the run lost in the same rounds; None where the functions were not seen"""
+    run_violation: float | None = None
+
+
+class Proposal(NamedTuple):
+    """What a member proposes for the coming round."""
+
+    who: str
+    """the member, in words"""
+    weight: float
+    """its share of the decision"""
+    point: Array | None
+    """None where it is absent"""
 
 
 class Guard(NamedTuple):
@@ -165,7 +179,8 @@ class Record:
         return ()
 
 
-def _refuse_state(learner: Learner[Any], state: Any) -> Never:
+def refuse_state(learner: Learner[Any], state: Any) -> Never:
+    """Say that a state is not one of the learner's own."""
     raise WrongType(
         f"{type(learner).__name__} goes on from a state of its own, as start() and update() give "
         f"it, not from {shown(state)}."
@@ -176,7 +191,7 @@ def _of_a_state(method: Any) -> Any:
     @wraps(method)
     def checked(self: Learner[Any], state: Any, *rest: Any, **named: Any) -> Any:
         if not isinstance(state, self.state_type):
-            _refuse_state(self, state)
+            refuse_state(self, state)
         return method(self, state, *rest, **named)
 
     checked.checks_its_state = True  # type: ignore[attr-defined]
@@ -189,7 +204,7 @@ def _acting(method: Any) -> Any:
     @wraps(method)
     def checked(self: Learner[Any], state: Any, known: Known | None = None) -> Any:
         if not isinstance(state, self.state_type):
-            _refuse_state(self, state)
+            refuse_state(self, state)
         if known is not None:
             state = self.informed(state, known)
         return method(self, state)
@@ -204,7 +219,7 @@ def _acting_ahead(method: Any) -> Any:
     @wraps(method)
     def checked(self: Learner[Any], state: Any, k: int, known: Known | None = None) -> Any:
         if not isinstance(state, self.state_type):
-            _refuse_state(self, state)
+            refuse_state(self, state)
         if known is not None:
             state = self.informed(state, known)
         return method(self, state, k)
@@ -217,7 +232,7 @@ def _informing(method: Any) -> Any:
     @wraps(method)
     def checked(self: Learner[Any], state: Any, known: Known) -> Any:
         if not isinstance(state, self.state_type):
-            _refuse_state(self, state)
+            refuse_state(self, state)
         if not isinstance(known, Known):
             raise WrongType(
                 "What is known before a round is a Known, such as Known(time=t), not "
@@ -290,9 +305,11 @@ _CHECKED = {
             "forgotten",
             "guards",
             "last_projection",
+            "limit_price",
             "measures",
             "members",
             "notes",
+            "proposals",
             "rounds_at_once",
             "rounds_left",
             "save",
@@ -382,8 +399,14 @@ class Learner(Value, ABC, Generic[S]):
     def informed(self, state: S, known: Known) -> S:
         """The state that knows this before its next round, in place of what it knew before; the
         state as it is, where the learner has no use for it. A learner that has one settles one
-        round at a time.
+        round at a time. Entries that are out are never ignored: a learner that cannot leave them
+        out refuses them.
         """
+        if known.unavailable is not None:
+            raise NotSupported(
+                f"{type(self).__name__} cannot leave out {shown(known.unavailable)}: Ensemble, "
+                "LyapunovDescent, PrimalDual and rivals.Resolve play around entries that are out."
+            )
         return state
 
     def reads(self, losses: Batch) -> type[FullInformation] | type[FirstOrder] | type[Bandit]:
@@ -424,6 +447,15 @@ class Learner(Value, ABC, Generic[S]):
     def forgotten(self, state: S, rounds: Sequence[int]) -> S:
         """The state that waits no more for feedback on these rounds, which were `decided`."""
         raise self._in_order()
+
+    def migrated(self, state: S, old: Learner[Any]) -> S:
+        """The state that goes on from `state` of the learner `old`, over a set that changed or
+        with other settings: what still exists is kept by name, and bounds are settled.
+        """
+        raise NotSupported(
+            f"{type(self).__name__} cannot go on from the state of another learner, over a changed "
+            "set or with other settings; Ensemble and LyapunovDescent can."
+        )
 
     def _in_order(self) -> NotSupported:
         return NotSupported(
@@ -487,9 +519,21 @@ class Learner(Value, ABC, Generic[S]):
         """
         return ()
 
+    def proposals(self, state: S) -> tuple[Proposal, ...]:
+        """What each of its members proposes for the coming round: the decision is their weighted
+        sum, unless something holds it back.
+        """
+        return ()
+
     def guards(self, state: S) -> tuple[Guard, ...]:
         """The guard inequality of each member, as far as it was measured."""
         return ()
+
+    def limit_price(self, state: S) -> float | None:
+        """What a unit of violation weighs after the last feedback, in units of the loss; None where
+        no one number says it.
+        """
+        return None
 
     def solves(self, state: S) -> int:
         """Linear programs solved so far."""

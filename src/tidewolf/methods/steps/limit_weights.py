@@ -72,7 +72,10 @@ class LimitWeights(LyapunovWeights):
             gradients.append(gradient)
             G[i] = max(float(G[i]), slope)
             reach = n * float(G[i]) * self.K.diameter
-            breaches[row], beyond = kept_possible(float(seen.violations[row]), reach, self.K.center)
+            one = block._replace(
+                violation=float(seen.violations[row]), constraint_offset=float(seen.offsets[row])
+            )
+            breaches[row], beyond = kept_possible(one, reach, self.K.center)
             impossible = impossible or beyond
         Q[which] += breaches
         slopes = Slopes(ledger.slopes.loss, max(ledger.slopes.constraint, float(G.max())))
@@ -153,7 +156,7 @@ class LimitWeights(LyapunovWeights):
         return seen.loss_offset + (price / V if V > 0.0 else math.copysign(math.inf, price))
 
     def _violation_at_most(self, ledger: Ledger, most: float) -> float:
-        return float(self._each_at_most(ledger, most).sum())
+        return ledger.carried + float(self._each_at_most(ledger, most).sum())
 
     def _each_at_most(self, ledger: Ledger, most: float) -> Floats:
         each = ledger.each
@@ -161,8 +164,11 @@ class LimitWeights(LyapunovWeights):
         found = np.zeros(len(each.violations))
         for i in np.flatnonzero(each.violations > 0.0).tolist():
             paid = most - (ledger.paid - float(each.paid[i]))
-            found[i] = self._at_most(
-                ledger, float(each.slopes[i]), float(each.least_ratios[i]), paid
+            slope, least_ratio = float(each.slopes[i]), float(each.least_ratios[i])
+            found[i] = (
+                self._at_most(ledger, slope, least_ratio, paid, 0.0)
+                if least_ratio < math.inf
+                else each.violations[i]
             )
         return found
 

@@ -36,6 +36,12 @@ give V regret/(c G_f D T^p) + E - 1 <= (c'/c) V + theta' E, so for theta' < 1
     regret <= G_f D T^p ( c' + c theta'/V ),
     violation <= (c G_g D T^p/theta) ln( (1 + (c'/c) V + V T^{1-p}/c)/(1 - theta') ).
 
+Where the set changes after the violation Q_0 (methods/migration.py), t, Q and the slopes go on, and
+B, paid, rho and the sum of |grad f| are those of the rounds since. With q_0 = Q_0/(c G_g D) the
+exponentials then add up to at least (exp(e_T q_T) - exp(e_T q_0))/e_T, so that for all rounds
+
+    violation  <=  (c G_g D/e_T) ln( exp(e_T q_0) + e_T most/(rho theta c G_g D) ).
+
 exp grows, so weights, B and paid live in units of 2^exponent, which never fall: scale-free base
 learners never notice.
 """
@@ -94,6 +100,8 @@ class Ledger(NamedTuple):
     """sum_t |grad f_t(x_t)| within aff(K); of a block, the norm of the sum"""
     impossible: bool
     """whether some round's limit was broken by more than any point could have avoided"""
+    carried: float = 0.0
+    """Q_t before the present stretch, where the set changed"""
     each: EachLimit | None = None
     """where every limit has its own weight, once a round was seen: `violation` and `paid` are then
     of all together, `slopes` the largest, `least_ratio` the least
@@ -178,6 +186,20 @@ class LyapunovWeights:
             impossible=False,
         )
 
+    def migrated(self, ledger: Ledger) -> Ledger:
+        """What goes on where the set, or a setting, is another from here: the rounds, the violation
+        and the slopes; what was paid is settled.
+        """
+        given = self.start().slopes
+        return ledger._replace(
+            slopes=Slopes(*map(max, ledger.slopes, given)),
+            least_ratio=math.inf,
+            paid=0.0,
+            loss_norms=0.0,
+            carried=ledger.violation,
+            each=None,
+        )
+
     def weigh(self, ledger: Ledger, block: FirstOrder) -> Surrogate:
         """The surrogate gradient of a block of rounds, from its sums."""
         V, met = 1.0 / self.caution, ledger.slopes.and_of(block)
@@ -197,7 +219,7 @@ class LyapunovWeights:
         )
         slopes = Slopes(ledger.slopes.loss, max(ledger.slopes.constraint, slope))
         reach, w, exponent = slopes.constraint * self.K.diameter, 0.0, ledger.exponent
-        breach, beyond = kept_possible(block.violation, block.rounds * reach, self.K.center)
+        breach, beyond = kept_possible(block, block.rounds * reach, self.K.center)
         violation, least_ratio = ledger.violation + breach, ledger.least_ratio
         if reach > 0.0:
             ratio = _ratio(slopes)
@@ -277,8 +299,8 @@ class LyapunovWeights:
         most = self._most(ledger, B, loss_norms)
         if most is None:
             return Bound(_finite(regret), None, HOPELESS)
-        if ledger.violation == 0.0:
-            return Bound(_finite(regret), 0.0)
+        if ledger.violation == ledger.carried:
+            return Bound(_finite(regret), ledger.carried)
         violation = self._violation_at_most(ledger, most)
         return Bound(_finite(regret), violation, "" if regret < math.inf else OUTGROWN)
 
@@ -296,13 +318,17 @@ class LyapunovWeights:
         return max(most, ledger.paid)
 
     def _violation_at_most(self, ledger: Ledger, most: float) -> float:
-        return self._at_most(ledger, ledger.slopes.constraint, ledger.least_ratio, most)
+        slope, carried = ledger.slopes.constraint, ledger.carried
+        return self._at_most(ledger, slope, ledger.least_ratio, most, carried)
 
-    def _at_most(self, ledger: Ledger, slope: float, least_ratio: float, paid: float) -> float:
+    def _at_most(
+        self, ledger: Ledger, slope: float, least_ratio: float, paid: float, carried: float
+    ) -> float:
         """The most that a limit of this slope was broken by, where at most this much was paid."""
         unit = self.c * slope * self.K.diameter / self._growth(ledger.rounds)
         log = math.log(paid / (least_ratio * THETA * unit)) + ledger.exponent * _LN2
-        return unit * (math.log1p(math.exp(log)) if log < 500.0 else log)
+        log -= carried / unit
+        return carried + unit * (math.log1p(math.exp(log)) if log < 500.0 else log)
 
     def promised(self, c_base: float, limits: int | None = None) -> Bound:
         """What is known before the first of `horizon` rounds, where the base learner's regret is at
