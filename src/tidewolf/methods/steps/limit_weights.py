@@ -14,15 +14,21 @@ limit by itself, rho_i the least a G_f/G_i that limit i was weighed with:
     regret  <=  (B - paid)/V,      paid  <=  most,
     violation_i  <=  (c G_i D/e_T) ln( 1 + e_T (most - sum_{j != i} paid_j)/(rho_i theta c G_i D) ).
 
-sum_t max_i g_ti^+ is at most the sum over the limits. Limits may have units of their own: those of
-one change nothing. All weights share one exponent, that of the largest.
+sum_t max_i g_ti^+ is at most the sum of the violations v_i. As paid_i >= r_i u_i (exp(v_i/u_i) - 1)
+with r_i = rho_i theta, u_i = c G_i D/e_T, that is at most the largest sum of v_i with
+sum_i r_i u_i (exp(v_i/u_i) - 1) <= most: v_i = u_i ln(lam/r_i), or 0 where r_i > lam, and lam such that
+sum_i u_i (lam - r_i)^+ = most.
+
+Limits may have units of their own: those of one change nothing. All weights share one exponent, that
+of the largest.
 
 Beforehand, given the slopes and T, M <= G_f (V + a theta sum_i E_i) with E_i = exp(e q_Ti), so that
 with U = V/a: U regret/(c G_f D T^p) + (1 - theta') sum_i (E_i - 1) <= (c'/c) U + theta' k, and for
 theta' < 1
 
     regret <= G_f D T^p ( c' + c theta' k/U ),
-    violation_i <= (c G_i D T^p/theta) ln( 1 + ((c'/c) U + theta' k + U T^{1-p}/c)/(1 - theta') ).
+    sum_i (E_i - 1) <= X := ((c'/c) U + theta' k + U T^{1-p}/c)/(1 - theta'),
+    violation_i <= (c G_i D T^p/theta) ln( 1 + X ),    in all <= (c G_g D T^p/theta) k ln( 1 + X/k ).
 """
 
 from __future__ import annotations
@@ -156,7 +162,16 @@ class LimitWeights(LyapunovWeights):
         return seen.loss_offset + (price / V if V > 0.0 else math.copysign(math.inf, price))
 
     def _violation_at_most(self, ledger: Ledger, most: float) -> float:
-        return ledger.carried + float(self._each_at_most(ledger, most).sum())
+        each = ledger.each
+        assert each is not None
+        made = each.least_ratios < math.inf
+        u = self.c * each.slopes[made] * self.K.diameter / self._growth(ledger.rounds)
+        r = lyapunov.THETA * each.least_ratios[made]
+        scaled = np.ldexp(r, -ledger.exponent)
+        lam = _filled(scaled, u, most)
+        logs = np.log(lam / r) + ledger.exponent * lyapunov._LN2
+        together = float((u * logs)[scaled < lam].sum()) + float(each.violations[~made].sum())
+        return ledger.carried + min(together, float(self._each_at_most(ledger, most).sum()))
 
     def _each_at_most(self, ledger: Ledger, most: float) -> Floats:
         each = ledger.each
@@ -200,6 +215,15 @@ def _ratios(loss: float, G: Floats) -> Floats:
     """a G_f/G_i, with 1 for G_f/G_i while no loss has had a slope; a where G_i is 0."""
     known = (loss > 0.0) & (G > 0.0)
     return _share(len(G)) * np.where(known, loss / np.where(known, G, 1.0), 1.0)
+
+
+def _filled(r: Floats, u: Floats, most: float) -> float:
+    """lam with sum_i u_i (lam - r_i)^+ = most."""
+    order = np.argsort(r)
+    widths, used = np.cumsum(u[order]), np.cumsum((u * r)[order])
+    levels = (most + used) / widths
+    above = np.append(r[order][1:], math.inf)
+    return float(levels[np.argmax(levels <= above)])
 
 
 def _share(limits: int) -> float:

@@ -351,7 +351,7 @@ class LyapunovWeights:
         log = math.log((1.0 + share * V + V * T / (self.c * grown)) / (1.0 - theta))
         if limits > 1:
             above = share * V + theta * limits + V * T / (self.c * grown)
-            log = math.log1p(above / (1.0 - theta))
+            log = math.log1p(above / (1.0 - theta) / limits)
         regret = self.loss_lipschitz * D * grown * (c_base + self.c * theta * limits / V)
         each = self.c * self.constraint_lipschitz * D * grown / THETA * log
         return Bound(regret, limits * each)
