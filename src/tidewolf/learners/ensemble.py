@@ -70,7 +70,16 @@ from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.methods.advice.setting import AdviceSetting
 from tidewolf.methods.available import entries_out, restricted, uses
-from tidewolf.methods.base import Bound, Guard, Learner, Member, ProjectionRecord, Proposal, Record
+from tidewolf.methods.base import (
+    Bound,
+    Guard,
+    Learner,
+    LimitBound,
+    Member,
+    ProjectionRecord,
+    Proposal,
+    Record,
+)
 from tidewolf.methods.clock import add_sums
 from tidewolf.methods.context import Context, Season
 from tidewolf.methods.context.setting import ContextSetting
@@ -96,6 +105,7 @@ from tidewolf.methods.settings import (
     HardSetK,
     LossLipschitz,
     MaxMove,
+    PerLimit,
     StartingPoint,
     StepScales,
     Tolerance,
@@ -104,6 +114,7 @@ from tidewolf.methods.settings import (
 from tidewolf.methods.steps.adagrad import DescentSums, into_ball, into_balls, reaches
 from tidewolf.methods.steps.group import Part, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_members
+from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows
 from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
@@ -271,6 +282,7 @@ class Ensemble(Learner[State]):
     tolerance: Tolerance = None
     loss_lipschitz: LossLipschitz = None
     constraint_lipschitz: ConstraintLipschitz = None
+    per_limit: PerLimit = False
 
     @property
     def needs(self) -> type[FullInformation] | type[FirstOrder]:  # type: ignore[override]
@@ -547,7 +559,8 @@ class Ensemble(Learner[State]):
             x = arrival.played
         if isinstance(seen, FullInformation):
             functions = require_full_information(seen, self.hard_set.shape, MOST_AT_ONCE)
-            block = first_order(*functions, x, functions.constraints.values(x))
+            values = functions.constraints.values(x)
+            block = first_order(*functions, x, values, per_limit=self.per_limit)
         elif self._wants_functions:
             raise WrongType(
                 f"{type(self).__name__} re-solves with the functions themselves: FullInformation "
@@ -726,9 +739,9 @@ class Ensemble(Learner[State]):
             calls_left=max(0, math.floor(state.bank + 1e-9) - self._reserved(state)),
         )
 
-    def promise(self) -> Bound:
+    def promise(self, limits: int | None = None) -> Bound:
         """What is known before the first round of a run of `horizon` rounds, of losses that do not
-        declare their curvature.
+        declare their curvature; with `per_limit` of so many limits a round.
         """
         D = self.K.diameter
         if D == 0.0:
@@ -745,7 +758,7 @@ class Ensemble(Learner[State]):
         root, Lam = math.sqrt(self.horizon or 1), log_members(len(self.names))
         mixed = math.sqrt(Lam) + (4.0 / 3.0 * Lam + 2.0) / root
         price = math.sqrt(0.5) * price_at_most(self.K, self.step_scales[self._largest], e)
-        return self._weights.promised(mixed + price + e * root / D)
+        return self._weights.promised(mixed + price + e * root / D, limits)
 
     @cached_property
     def _groups(self) -> int:
@@ -754,7 +767,8 @@ class Ensemble(Learner[State]):
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
-        return LyapunovWeights(
+        made = LimitWeights if self.per_limit else LyapunovWeights
+        return made(
             self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz
         )
 
@@ -784,14 +798,24 @@ class Ensemble(Learner[State]):
 
     def bound_of(self, state: State) -> Bound:
         """The bound of the rounds before a state."""
+        bound = self._weights.bound(state.ledger, *self._least(state))
+        return state.migrations.bound(bound, state.migrations.regret)
+
+    def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
+        state = record.final_state
+        B, norms = self._least(state)
+        return limit_rows(self._weights, state.ledger, B, norms, record.limit_names)
+
+    def _least(self, state: State) -> tuple[float, float]:
+        """B, the least C_i, and sum |grad f|: the regret takes the least C, the violation the least
+        of C + V D sum |grad f|.
+        """
         V = math.ldexp(1.0 / self.caution, -state.ledger.exponent)
         C, norms = self.bounds(state), state.loss_norms
         least = min(C)
         most = min(c + V * self.K.diameter * n for c, n in zip(C, norms, strict=True))
-        # the regret takes the least C, the violation the least of C + V D sum |grad f|
         own_norms = (most - least) / (V * self.K.diameter) if V * self.K.diameter > 0.0 else 0.0
-        bound = self._weights.bound(state.ledger, least, own_norms)
-        return state.migrations.bound(bound, state.migrations.regret)
+        return least, own_norms
 
     def policy_bound(self, record: Record) -> Bound:
         """The bound against the best policy of the context, and for the violation where only a

@@ -43,7 +43,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Count, Magnitude
 from tidewolf.core.types import Array, Bools
 from tidewolf.methods.available import PlaysAround, anew, uses
-from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.base import Bound, Learner, LimitBound, Record
 from tidewolf.methods.clock import BlockLearner, add_sums
 from tidewolf.methods.descent import Descent, price_at_most
 from tidewolf.methods.late import Decided, Overrides, coming_round, in_order
@@ -60,11 +60,13 @@ from tidewolf.methods.settings import (
     HardSetK,
     LossLipschitz,
     MaxMove,
+    PerLimit,
     StartingPoint,
     takes_start,
 )
 from tidewolf.methods.steps.adagrad import DescentSums
 from tidewolf.methods.steps.group import Push
+from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows
 from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
@@ -180,6 +182,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         Array | None, StartingPoint("The member of the set that is played first. None: its center.")
     ] = None
     max_move: MaxMove = None
+    per_limit: PerLimit = False
 
     def start(self) -> State:
         own, ledger = Descent.start(self.K, self.start_at), self._weights.start()
@@ -268,6 +271,12 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
     def limit_price(self, state: State) -> float:
         return self._weights.limit_price(state.ledger)
 
+    def offset_price(self, state: State, seen: FirstOrder) -> float:
+        weights = self._weights
+        if isinstance(weights, LimitWeights):
+            return weights.offset_price(state.ledger, seen)
+        return super().offset_price(state, seen)
+
     def block_length(self, state: State) -> int:
         return self.block
 
@@ -284,7 +293,8 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
-        return LyapunovWeights(
+        made = LimitWeights if self.per_limit else LyapunovWeights
+        return made(
             self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz
         )
 
@@ -300,8 +310,10 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
     def _keep(self) -> float:
         return (self.caution + 5.0) / (self.caution + 25.0)
 
-    def promise(self) -> Bound:
-        """What is known before the first round of a run of `horizon` rounds."""
+    def promise(self, limits: int | None = None) -> Bound:
+        """What is known before the first round of a run of `horizon` rounds; with `per_limit` of so
+        many limits a round.
+        """
         R, D = self.K.radius, self.K.diameter
         if D == 0.0:
             return Bound(0.0, 0.0)
@@ -316,7 +328,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
             )
         price = price_at_most(self.K, self.step_scale, e)
         apart = e * math.sqrt(self.horizon or 1) / D
-        return self._weights.promised(math.sqrt(0.5 * self.block) * price + apart)
+        return self._weights.promised(math.sqrt(0.5 * self.block) * price + apart, limits)
 
     def bound(self, record: Record) -> Bound:
         return self.bound_of(record.final_state)
@@ -329,6 +341,11 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
 
     def notes(self, state: State) -> tuple[str, ...]:
         return state.migrations.notes()
+
+    def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
+        state = self.with_open_block(record.final_state)
+        B = state.descent.regret_bound
+        return limit_rows(self._weights, state.ledger, B, None, record.limit_names)
 
     def known_slopes(self, state: State) -> Slopes:
         return state.ledger.slopes
