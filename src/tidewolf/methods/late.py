@@ -123,9 +123,7 @@ class TakesLate(Learner[WaitingState]):
         if x is own:
             return self.taken(state, seen)
         held = played_at(seen, x, own)
-        return self._priced(
-            self.taken(state, held), Met(held, held.loss_offset, held.constraint_offset)
-        )
+        return self._priced(self.taken(state, held), Met(held, held))
 
     def decided(self, state: WaitingState) -> WaitingState:
         x, own = self.act(state), self.stands_at(state)
