@@ -232,6 +232,9 @@ class Ensemble(Learner[State]):
     constraint_lipschitz : float, optional
         The largest slope a constraint may have, on average over rounds seen together; steeper
         ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+    per_limit : bool, default False
+        Whether each of a round's limits has a weight, and a bound, of its own, in place of the
+        largest breach one for all.
 
     Examples
     --------

@@ -136,6 +136,9 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
     max_move : float, optional
         How far a decision may be from what was played in the round before, as half the sum of
         the changes of all entries. None: any distance.
+    per_limit : bool, default False
+        Whether each of a round's limits has a weight, and a bound, of its own, in place of the
+        largest breach one for all.
 
     Examples
     --------

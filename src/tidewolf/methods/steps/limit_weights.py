@@ -16,11 +16,11 @@ limit by itself, rho_i the least a G_f/G_i that limit i was weighed with:
 
 sum_t max_i g_ti^+ is at most the sum of the violations v_i. As paid_i >= r_i u_i (exp(v_i/u_i) - 1)
 with r_i = rho_i theta, u_i = c G_i D/e_T, that is at most the largest sum of v_i with
-sum_i r_i u_i (exp(v_i/u_i) - 1) <= most: v_i = u_i ln(lam/r_i), or 0 where r_i > lam, and lam such that
-sum_i u_i (lam - r_i)^+ = most.
+sum_i r_i u_i (exp(v_i/u_i) - 1) <= most: v_i = u_i ln(lam/r_i), or 0 where r_i > lam, and lam such
+that sum_i u_i (lam - r_i)^+ = most.
 
-Limits may have units of their own: those of one change nothing. All weights share one exponent, that
-of the largest.
+Limits may have units of their own: those of one change nothing. All weights share one exponent,
+that of the largest.
 
 Beforehand, given the slopes and T, M <= G_f (V + a theta sum_i E_i) with E_i = exp(e q_Ti), so that
 with U = V/a: U regret/(c G_f D T^p) + (1 - theta') sum_i (E_i - 1) <= (c'/c) U + theta' k, and for
@@ -28,7 +28,8 @@ theta' < 1
 
     regret <= G_f D T^p ( c' + c theta' k/U ),
     sum_i (E_i - 1) <= X := ((c'/c) U + theta' k + U T^{1-p}/c)/(1 - theta'),
-    violation_i <= (c G_i D T^p/theta) ln( 1 + X ),    in all <= (c G_g D T^p/theta) k ln( 1 + X/k ).
+    violation_i <= (c G_i D T^p/theta) ln( 1 + X ),
+    in all <= (c G_g D T^p/theta) k ln( 1 + X/k ).
 """
 
 from __future__ import annotations
