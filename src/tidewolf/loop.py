@@ -150,6 +150,7 @@ def play(
 def _rounds(learner: Learner[S], stream: Stream, state: S, first: int) -> Iterator[Played]:
     t, rounds = first, len(stream)
     listens, stale = type(learner).informed is not Learner.informed, False
+    listens = listens or stream.unavailable is not None  # which nobody may ignore
     while t < rounds:
         k = min(learner.rounds_left(state), rounds - t)
         if k < 1:
@@ -180,7 +181,8 @@ def _rounds(learner: Learner[S], stream: Stream, state: S, first: int) -> Iterat
             stream.constraints.view(slice(t, t + k)),
         )
         with SILENCE:
-            values, seen = _looked(losses, constraints, x, learner.reads(losses), told)
+            reads = learner.reads(losses)
+            values, seen = _looked(losses, constraints, x, reads, told, learner.per_limit)
             state = state if seen is None else learner.update(state, seen)
         t += k
         yield Played(x, *values, state, seen=seen is not None)
@@ -276,7 +278,7 @@ def _arrival(
     x = decision if played is None else played
     seen: Feedback = FullInformation(losses, constraints)
     if learner.reads(losses) is FirstOrder:
-        seen = first_order(losses, constraints, x, constraints.values(x))
+        seen = first_order(losses, constraints, x, constraints.values(x), learner.per_limit)
     if played is None:
         return Arrival(number, seen)
     (loss, own_loss), (limit, own_limit) = (
@@ -287,7 +289,12 @@ def _arrival(
 
 
 def _looked(
-    losses: Batch, constraints: Batch, x: Array, needs: type[Feedback], told: bool
+    losses: Batch,
+    constraints: Batch,
+    x: Array,
+    needs: type[Feedback],
+    told: bool,
+    per_limit: bool,
 ) -> tuple[tuple[Array, Array], Feedback | None]:
     """The values of these rounds, and what the learner is told of them."""
     values = _values(losses, x, needs is Bandit), _values(constraints, x, needs is Bandit)
@@ -296,12 +303,15 @@ def _looked(
     if needs is Bandit:
         return values, Bandit(*values)
     if needs is FirstOrder:
-        return values, first_order(losses, constraints, x, values[1])
+        return values, first_order(losses, constraints, x, values[1], per_limit)
     return values, FullInformation(losses, constraints)
 
 
 def _alike(stream: Stream, t: int, most: int) -> tuple[bool, int]:
     """Whether round t is seen, and how many rounds from there on are alike, at most so many."""
+    if stream.unavailable is not None:
+        ahead_out = stream.unavailable[t : t + most]
+        most = next((i for i, out in enumerate(ahead_out) if out != ahead_out[0]), most)
     if stream.seen is None:
         return True, most
     told, ahead = bool(stream.seen[t]), stream.seen[t : t + most]

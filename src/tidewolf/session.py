@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
 from tidewolf.core import checkpoint
-from tidewolf.core.arguments import as_path
+from tidewolf.core.arguments import as_items, as_path, as_text
 from tidewolf.core.arrays import SILENCE, as_array, as_count, as_number, as_point, like, norm
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import CheckpointError, InvalidInput, NotSupported, WrongShape, WrongType
@@ -38,10 +38,12 @@ from tidewolf.core.feedback import (
 )
 from tidewolf.core.known import Known
 from tidewolf.core.types import Array
+from tidewolf.explanation import Explanation, Told, Trail, explained, played_point
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.methods.base import Learner, Progress
+from tidewolf.methods.late import coming_round
 
 if TYPE_CHECKING:
     from tidewolf.durable import Journal
@@ -113,18 +115,23 @@ class Session(Generic[S]):
         """
         self._shown: S | None = None
         """the last state whose point was given without anything being told"""
+        self._trail = Trail()
+        """what explanations need of the past"""
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the lock, which a copy has its own of."""
+        """All but the lock, which a copy has its own of, and what explains the past, which it
+        has none of.
+        """
         if self._journal is not None:
             raise NotSupported(
                 "A durable session cannot be copied or pickled, for its file has one writer; "
                 "save(path) copies the state."
             )
-        return {name: value for name, value in vars(self).items() if name != "_turn"}
+        left = "_turn", "_trail"
+        return {name: value for name, value in vars(self).items() if name not in left}
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
-        self.__dict__.update(fields, _turn=threading.RLock())
+        self.__dict__.update(fields, _turn=threading.RLock(), _trail=Trail())
 
     @classmethod
     def open(
@@ -218,6 +225,56 @@ class Session(Generic[S]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def migrate(self, learner: Learner[S]) -> None:
+        """Go on as another learner of the same kind: over a set that changed, such as a network
+        with a new link, or with other settings.
+
+        What still exists is kept by name: the points that decisions are made of, who is trusted,
+        slopes, the violation so far; bounds are settled. The round that stands keeps its number
+        and, where the set still has it, its decision; what was told of it before may be told anew.
+        Feedback on rounds that are pending is given in the entries of the new set; those that
+        played an entry that is gone are lost.
+
+        Parameters
+        ----------
+        learner : Learner
+            Who decides from now on: an `Ensemble` in place of one, or a `LyapunovDescent`.
+
+        Raises
+        ------
+        InvalidInput
+            Where the learner is of another kind, or nothing says which entries are the same; the
+            session stays as it was.
+        NotSupported
+            Where learners of this kind cannot go on over another set.
+
+        Examples
+        --------
+        >>> links = [("s", "a"), ("a", "t"), ("s", "t")]
+        >>> K = tw.sets.FlowPolytope.from_edges(links[:2], source="s", target="t")
+        >>> session = tw.Session(tw.Ensemble(K))
+        >>> session.observe(costs=[1.0, 1.0])
+        >>> K = tw.sets.FlowPolytope.from_edges(links, source="s", target="t")
+        >>> session.migrate(tw.Ensemble(K))
+        >>> session.play(), session.rounds
+        (array([1., 1., 0.]), 1)
+        """
+        if not isinstance(learner, Learner):
+            raise WrongType(
+                f"A session goes on as a learner such as Ensemble(K), not as {learner!r}."
+            )
+        with self._turn, SILENCE:
+            state = learner.migrated(self._state, self.learner)
+            if self._journal is not None:
+                keep = getattr(self._journal, "migrate", None)
+                if keep is None:
+                    raise NotSupported(
+                        "A durable session cannot go on as another learner yet; one in memory can."
+                    )
+                keep(learner, state)
+            self.learner, self._asked, self._shown = learner, set(), None
+            self._go_on(state, None)
+
     def history(self) -> Iterator[Feedback]:
         """What a durable session observed and still holds, oldest first, as its learner was told
         it.
@@ -310,9 +367,9 @@ class Session(Generic[S]):
         CheckpointError
             Where it cannot be written, such as on a full disk; the old file stays.
         """
-        with self._turn:  # the state and what it was told are of one moment
-            state, told = self._state, self._told
-        data = self.learner.save(state)
+        with self._turn:  # the state, its learner and what it was told are of one moment
+            learner, state, told = self.learner, self._state, self._told
+        data = learner.save(state)
         if told is not None:
             data = checkpoint.with_known(data, told)
         try:
@@ -350,6 +407,47 @@ class Session(Generic[S]):
         state = self._state
         return f"Session of {self.learner!r}: {state.t} rounds, {state.calls} oracle calls"
 
+    def explain(
+        self, *, round: int | None = None, names: Sequence[str] | None = None
+    ) -> Explanation:
+        """Why the decision is what it is: by name, how far it moved, who moved it, which limits
+        bind, what is expected, and why to trust it.
+
+        Parameters
+        ----------
+        round : int, optional
+            A round that is pending. None: the one whose decision stands.
+        names : sequence of str, optional
+            What the entries of a point are called. None: as the set calls them.
+
+        Returns
+        -------
+        Explanation
+            To be printed, or taken as plain numbers with `to_dict()`. What cannot be said, such as
+            what moved a decision before the session was opened, is said not to be known.
+
+        Raises
+        ------
+        InvalidInput
+            Where the decision of that round does not stand, or the names are not one for each
+            entry.
+
+        Examples
+        --------
+        >>> session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
+        >>> session.observe(costs=[1.0, 0.0, 0.5], capacities=[1.0, 0.5, 1.0])
+        >>> why = session.explain(names=["coal", "sun", "gas"])
+        >>> for line in str(why).splitlines()[:2]:
+        ...     print(line)
+        Round 1, decided by LyapunovDescent on a Simplex after 1 round told.
+        Decision  sun: 0.833, coal: 0.0833, gas: 0.0833
+        """
+        number = None if round is None else as_count(round, "The round to explain", least=0)
+        if names is not None:
+            names = [as_text(n, "A name of an entry") for n in as_items(names, "names", '["a"]')]
+        with self._turn:  # the state and the way to it are of one moment
+            return explained(self.learner, self._state, self._trail, number, names)
+
     def play(
         self,
         *,
@@ -357,6 +455,7 @@ class Session(Generic[S]):
         context: Any = None,
         advice: Mapping[str, Any] | None = None,
         forecast: Any = None,
+        unavailable: Any = None,
     ) -> Array:
         """The point to play next; the same as often as it is asked.
 
@@ -373,6 +472,8 @@ class Session(Generic[S]):
             Points that others propose, by name. None, or a point that holds a NaN: absent.
         forecast : FullInformation or (loss, constraint), optional
             The functions that are predicted for the round.
+        unavailable : sequence of str or int, optional
+            Entries that are out, by name or place: the point is 0 there.
 
         Returns
         -------
@@ -382,7 +483,8 @@ class Session(Generic[S]):
         Raises
         ------
         InvalidInput
-            Where something else was known when the decision of this round was made.
+            Where something else was known when the decision of this round was made, or no member
+            does without the entries that are out.
         CheckpointError
             Where a durable session could not keep what is known.
 
@@ -394,11 +496,11 @@ class Session(Generic[S]):
         >>> session.play(time="2026-03-01T12:00")  # of no use to this learner
         array([0.5, 1.5])
         """
-        if time is None and context is None and advice is None and forecast is None:
+        if time is context is advice is forecast is unavailable is None:
             state = self._state
             self._shown = state
             return self.learner.act(state)
-        known = Known(time, context, advice, forecast)
+        known = Known(time, context, advice, forecast, unavailable)
         self._require_fitting(known)
         with self._turn, SILENCE:
             self._tell(known)
@@ -555,6 +657,7 @@ class Session(Generic[S]):
                 )
         with self._turn, SILENCE:
             before = self._state
+            told = Told(coming_round(before), seen, played_point(self.learner, before, seen))
             seen = self._revealed(seen)
             state = before if self._journal is not None else self.learner.update(before, seen)
             if self._state is not before:
@@ -564,11 +667,14 @@ class Session(Generic[S]):
                 )
             if self._journal is None:
                 self._go_on(state, None)
+                self._trail.go_on(before, state, told)
                 return
             try:
                 self._journal.observe(seen)
             finally:
                 self._go_on(self._journal.state, self._journal.known)
+                if self._state is not before:
+                    self._trail.go_on(before, self._state, told)
 
     @property
     def _accepted(self) -> str:
@@ -600,7 +706,8 @@ class Session(Generic[S]):
             if reads is FullInformation:
                 return seen
             x = self.learner.act(self._state)
-            return first_order(*seen, x, seen.constraints.values(x))
+            values = seen.constraints.values(x)
+            return first_order(*seen, x, values, per_limit=self.learner.per_limit)
         if not isinstance(seen, self.learner.needs):
             raise NotSupported(f"{type(seen).__name__} feedback was given; {self._accepted}")
         if isinstance(seen, FirstOrder):

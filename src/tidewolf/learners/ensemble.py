@@ -63,12 +63,23 @@ from tidewolf.core.feedback import (
     require_full_information,
 )
 from tidewolf.core.known import Known, checked_features
+from tidewolf.core.names import all_different
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array, Floats
+from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.methods.advice.setting import AdviceSetting
-from tidewolf.methods.base import Bound, Guard, Learner, Member, ProjectionRecord, Record
+from tidewolf.methods.available import entries_out, restricted, uses
+from tidewolf.methods.base import (
+    Bound,
+    Guard,
+    Learner,
+    LimitBound,
+    Member,
+    ProjectionRecord,
+    Proposal,
+    Record,
+)
 from tidewolf.methods.clock import add_sums
 from tidewolf.methods.context import Context, Season
 from tidewolf.methods.context.setting import ContextSetting
@@ -81,6 +92,7 @@ from tidewolf.methods.late import (
     require_no_pending,
     without,
 )
+from tidewolf.methods.migration import Migrations, require_of_one_kind
 from tidewolf.methods.moves import capped
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.reactions import Reaction, Told, by_gradients, by_values
@@ -93,6 +105,7 @@ from tidewolf.methods.settings import (
     HardSetK,
     LossLipschitz,
     MaxMove,
+    PerLimit,
     StartingPoint,
     StepScales,
     Tolerance,
@@ -101,6 +114,7 @@ from tidewolf.methods.settings import (
 from tidewolf.methods.steps.adagrad import DescentSums, into_ball, into_balls, reaches
 from tidewolf.methods.steps.group import Part, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_members
+from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows
 from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
@@ -171,6 +185,9 @@ class State(NamedTuple):
     overrides: Overrides = Overrides()
     last: Array | None = None
     """what was played last, where moves are capped"""
+    proposed: tuple[Array | None, ...] | None = None
+    """what advisers who do not wait proposed, where entries are out in the coming round"""
+    migrations: Migrations = Migrations()
 
 
 @final
@@ -215,6 +232,9 @@ class Ensemble(Learner[State]):
     constraint_lipschitz : float, optional
         The largest slope a constraint may have, on average over rounds seen together; steeper
         ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+    per_limit : bool, default False
+        Whether each of a round's limits has a weight, and a bound, of its own, in place of the
+        largest breach one for all.
 
     Examples
     --------
@@ -265,6 +285,7 @@ class Ensemble(Learner[State]):
     tolerance: Tolerance = None
     loss_lipschitz: LossLipschitz = None
     constraint_lipschitz: ConstraintLipschitz = None
+    per_limit: PerLimit = False
 
     @property
     def needs(self) -> type[FullInformation] | type[FirstOrder]:  # type: ignore[override]
@@ -290,13 +311,7 @@ class Ensemble(Learner[State]):
         if self.context is not None:
             found.append(type(self.context).__name__.lower())
         found += [name for adviser in self.advice for name in adviser.names]
-        names: list[str] = []
-        for name in found:
-            n = 1
-            while (name if n == 1 else f"{name} ({n})") in names:
-                n += 1
-            names.append(name if n == 1 else f"{name} ({n})")
-        return tuple(names)
+        return all_different(found)
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
@@ -334,7 +349,8 @@ class Ensemble(Learner[State]):
         """What is known of the coming round taken in: its context, and advice that waits for it.
         Points under names that nobody here goes by are ignored.
         """
-        if self.context is None and not any(adviser.waits for adviser in self.advice):
+        waits = self.context is not None or any(adviser.waits for adviser in self.advice)
+        if not waits and known.unavailable is None and state.proposed is None:
             return state
         return self._settled(state, known, waiting=True)
 
@@ -353,8 +369,8 @@ class Ensemble(Learner[State]):
         `waiting`: of those advisers who wait for what is known; else of the others, and the advice
         of those who wait is absent.
         """
-        number = coming_round(state)
-        state, advice = self._advised(state, known, waiting, number)
+        number, out = coming_round(state), entries_out(self.K, known)
+        state, advice = self._advised(state, known, waiting, number, out)
         shares = state.coming.shares
         if self.context is not None:
             features = self.context.features(known, number)
@@ -362,26 +378,34 @@ class Ensemble(Learner[State]):
             if features is not None:
                 cells, phi = checked_features(features, self.context.cells, number)
                 np.add.at(shares, cells, phi)
-        points = (*self._own_points(state, shares), *advice)
+        state, own = self._own_points(state, shares, out)
+        points = (*own, *advice)
         p = state.mixer.weights(np.array([point is not None for point in points]))
-        mix = _mix(p, points)
-        x = mix if state.last is None else capped(mix, state.last, self.max_move)
+        x = mix = _mix(p, points)
+        if state.last is not None and (out is None or not uses(state.last, out)):
+            x = capped(mix, state.last, self.max_move)
         coming = Settled(number, x, mix, frozen(p), frozen(shares), points)
         return state._replace(coming=coming)
 
     def _advised(
-        self, state: State, known: Known | None, waiting: bool, number: int
+        self, state: State, known: Known | None, waiting: bool, number: int, out: Bools | None
     ) -> tuple[State, tuple[Array | None, ...]]:
+        """Who does not wait proposes again where that uses entries that are out, and sleeps where
+        it still does.
+        """
         advice: list[Array | None] = []
         told = state.vertices_of_waiting if waiting else state.vertices
         vertices = state.pool.vertices_since(told)
         advisers, bank, calls, solves, pool = [], state.bank, 0, 0, state.pool
         at, first = 0, self._groups
-        before = state.coming.points[first:]
+        before = state.coming.points[first:] if state.proposed is None else state.proposed
         own_calls, own_solves = state.accounts.calls.copy(), state.accounts.solves.copy()
         for adviser, own in zip(self.advice, state.advisers, strict=True):
             count = len(adviser.names)
-            if adviser.waits is waiting:
+            in_use = out is not None and any(
+                z is not None and uses(z, out) for z in before[at : at + count]
+            )
+            if adviser.waits is waiting or in_use:
                 budget = math.floor(bank + 1e-9)
                 found: Proposals = adviser.propose(self.K, own, known, number, budget, vertices)
                 advice += found.points
@@ -402,18 +426,44 @@ class Ensemble(Learner[State]):
             vertices=state.vertices if waiting else state.pool.count,
             vertices_of_waiting=state.pool.count if waiting else state.vertices_of_waiting,
             accounts=state.accounts._replace(calls=frozen(own_calls), solves=frozen(own_solves)),
+            proposed=None if out is None else before,
         )
+        if out is not None:
+            advice = [z if z is None or not uses(z, out) else None for z in advice]
         return state, tuple(advice)
 
-    def _own_points(self, state: State, shares: Floats) -> list[Array | None]:
+    def _own_points(
+        self, state: State, shares: Floats, out: Bools | None
+    ) -> tuple[State, list[Array | None]]:
         """z_i of the descents and of the context; None where that is unknown."""
-        plain = len(self.step_scales)
-        points: list[Array | None] = [state.pool.x(i) for i in range(plain)]
+        plain, cells = len(self.step_scales), np.flatnonzero(shares).tolist()
+        which = [*range(plain), *(plain + j for j in cells)]
+        if out is None:
+            own = [state.pool.x(i) for i in which]
+        else:
+            state, own = self._around(state, which, out)
+        points: list[Array | None] = [*own[:plain]]
         if self.context is not None:
-            cells = np.flatnonzero(shares).tolist()
-            inside = [state.pool.x(plain + j) for j in cells]
-            points.append(_mix(shares[cells], inside) if cells else None)
-        return points
+            points.append(_mix(shares[cells], own[plain:]) if cells else None)
+        return state, points
+
+    def _around(self, state: State, which: list[int], out: Bools) -> tuple[State, list[Array]]:
+        """Points of the pool without the entries that are out; a call for that is one of the
+        descent with the longest steps.
+        """
+        pool, largest = state.pool, self._largest
+        aimed = pool.x(largest) - state.descents[largest].before_projection
+        found = restricted(self.K, [pool.active(i) for i in which], out, aimed)
+        if found.calls:
+            own_calls = state.accounts.calls.copy()
+            own_calls[largest] += found.calls
+            state = state._replace(
+                pool=pool.with_candidate(self.K, *found.found),
+                bank=state.bank - found.calls,
+                calls=state.calls + found.calls,
+                accounts=state.accounts._replace(calls=frozen(own_calls)),
+            )
+        return state, list(found.points)
 
     def decided(self, state: State) -> State:
         coming = state.coming
@@ -424,6 +474,13 @@ class Ensemble(Learner[State]):
     def forgotten(self, state: State, rounds: Sequence[int]) -> State:
         waiting: State = forget(state, rounds)
         return waiting
+
+    def migrated(self, state: State, old: Learner[Any]) -> State:
+        from tidewolf.learners.changed import migrated
+
+        require_of_one_kind(self, state, old)
+        assert isinstance(old, Ensemble)
+        return migrated(self, state, old)
 
     # ---------------------------------------------------------------- after a round
 
@@ -505,7 +562,8 @@ class Ensemble(Learner[State]):
             x = arrival.played
         if isinstance(seen, FullInformation):
             functions = require_full_information(seen, self.hard_set.shape, MOST_AT_ONCE)
-            block = first_order(*functions, x, functions.constraints.values(x))
+            values = functions.constraints.values(x)
+            block = first_order(*functions, x, values, per_limit=self.per_limit)
         elif self._wants_functions:
             raise WrongType(
                 f"{type(self).__name__} re-solves with the functions themselves: FullInformation "
@@ -684,9 +742,9 @@ class Ensemble(Learner[State]):
             calls_left=max(0, math.floor(state.bank + 1e-9) - self._reserved(state)),
         )
 
-    def promise(self) -> Bound:
+    def promise(self, limits: int | None = None) -> Bound:
         """What is known before the first round of a run of `horizon` rounds, of losses that do not
-        declare their curvature.
+        declare their curvature; with `per_limit` of so many limits a round.
         """
         D = self.K.diameter
         if D == 0.0:
@@ -703,7 +761,7 @@ class Ensemble(Learner[State]):
         root, Lam = math.sqrt(self.horizon or 1), log_members(len(self.names))
         mixed = math.sqrt(Lam) + (4.0 / 3.0 * Lam + 2.0) / root
         price = math.sqrt(0.5) * price_at_most(self.K, self.step_scales[self._largest], e)
-        return self._weights.promised(mixed + price + e * root / D)
+        return self._weights.promised(mixed + price + e * root / D, limits)
 
     @cached_property
     def _groups(self) -> int:
@@ -712,7 +770,8 @@ class Ensemble(Learner[State]):
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
-        return LyapunovWeights(
+        made = LimitWeights if self.per_limit else LyapunovWeights
+        return made(
             self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz
         )
 
@@ -738,14 +797,28 @@ class Ensemble(Learner[State]):
         return tuple(found)
 
     def bound(self, record: Record) -> Bound:
+        return self.bound_of(record.final_state)
+
+    def bound_of(self, state: State) -> Bound:
+        """The bound of the rounds before a state."""
+        bound = self._weights.bound(state.ledger, *self._least(state))
+        return state.migrations.bound(bound, state.migrations.regret)
+
+    def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
         state = record.final_state
+        B, norms = self._least(state)
+        return limit_rows(self._weights, state.ledger, B, norms, record.limit_names)
+
+    def _least(self, state: State) -> tuple[float, float]:
+        """B, the least C_i, and sum |grad f|: the regret takes the least C, the violation the least
+        of C + V D sum |grad f|.
+        """
         V = math.ldexp(1.0 / self.caution, -state.ledger.exponent)
         C, norms = self.bounds(state), state.loss_norms
         least = min(C)
         most = min(c + V * self.K.diameter * n for c, n in zip(C, norms, strict=True))
-        # the regret takes the least C, the violation the least of C + V D sum |grad f|
         own_norms = (most - least) / (V * self.K.diameter) if V * self.K.diameter > 0.0 else 0.0
-        return self._weights.bound(state.ledger, least, own_norms)
+        return least, own_norms
 
     def policy_bound(self, record: Record) -> Bound:
         """The bound against the best policy of the context, and for the violation where only a
@@ -753,10 +826,16 @@ class Ensemble(Learner[State]):
         """
         if self.context is None:
             return Bound(None, None, "Without a context there is no policy but a fixed point.")
-        state = record.final_state
-        return self._weights.bound(
-            state.ledger, self.bounds(state)[-1], float(state.loss_norms[-1])
-        )
+        return self.policy_bound_of(record.final_state)
+
+    def policy_bound_of(self, state: State) -> Bound:
+        """The same of the rounds before a state, where there is a context."""
+        norms = float(state.loss_norms[-1])
+        bound = self._weights.bound(state.ledger, self.bounds(state)[-1], norms)
+        return state.migrations.bound(bound, state.migrations.policy_regret)
+
+    def notes(self, state: State) -> tuple[str, ...]:
+        return state.migrations.notes()
 
     def members(self, state: State) -> tuple[Member, ...]:
         a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.ledger.exponent)
@@ -776,9 +855,26 @@ class Ensemble(Learner[State]):
                 solves=round(float(a.solves[i])),
                 calls=round(float(a.calls[i])),
                 outside=outside[i],
+                run_loss=float(a.run_losses[i]) if seen else None,
+                run_violation=float(a.run_violations[i]) if seen else None,
             )
             for i, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
         )
+
+    def proposals(self, state: State) -> tuple[Proposal, ...]:
+        coming = state.coming
+        return tuple(map(Proposal, self._in_words, coming.p.tolist(), coming.points))
+
+    @cached_property
+    def _in_words(self) -> tuple[str, ...]:
+        """What the members are called in sentences."""
+        own = [f"descent, step scale {scale:g}" for scale in self.step_scales]
+        if self.context is not None:
+            own.append(f"the policy by {type(self.context).__name__.lower()}")
+        return (*own, *(words for adviser in self.advice for words in adviser.in_words))
+
+    def limit_price(self, state: State) -> float:
+        return self._weights.limit_price(state.ledger)
 
     def guards(self, state: State) -> tuple[Guard, ...]:
         a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.ledger.exponent)

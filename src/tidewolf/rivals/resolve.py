@@ -24,6 +24,7 @@ from tidewolf.core.types import Array
 from tidewolf.hindsight.best_point import BestPoint, require_program
 from tidewolf.methods import advice
 from tidewolf.methods.advice.resolve import ResolveState, RoundsBack
+from tidewolf.methods.available import entries_out, restricted, uses
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.late import (
     Decided,
@@ -35,6 +36,7 @@ from tidewolf.methods.late import (
     without,
 )
 from tidewolf.methods.settings import HardSetK
+from tidewolf.projection.factored import start_active
 
 
 class State(NamedTuple):
@@ -45,6 +47,8 @@ class State(NamedTuple):
     solves: int = 0
     """linear programs solved so far"""
     distance: float = 0.0
+    own: Array | None = None
+    """what it would play if no entries were out in the coming round"""
     pending: tuple[Decided, ...] = ()
     lost: int = 0
     overrides: Overrides = Overrides()
@@ -131,7 +135,19 @@ class Resolve(Learner[State]):
         return 1
 
     def informed(self, state: State, known: Known) -> State:
-        return self._advised(state, known) if self._adviser.waits else state
+        out, state = entries_out(self.K, known), self._with_all(state)
+        before = state
+        if self._adviser.waits or (out is not None and uses(state.x, out)):
+            state = self._advised(state, known)
+        if out is not None and uses(state.x, out):
+            start = start_active(self.K, state.x)
+            found = restricted(self.K, (start,), out, 0.0 * state.x)
+            state = state._replace(x=found.points[0], calls=state.calls + found.calls)
+        return state if out is None or state.x is before.x else state._replace(own=before.x)
+
+    def _with_all(self, state: State) -> State:
+        """The state as though nothing were out."""
+        return state if state.own is None else state._replace(x=state.own, own=None)
 
     def update(self, state: State, seen: FullInformation) -> State:
         require_no_pending(state)
@@ -139,7 +155,7 @@ class Resolve(Learner[State]):
 
     def decided(self, state: State) -> State:
         waiting = Decided(coming_round(state), state.x)
-        state = state._replace(pending=(*state.pending, waiting))
+        state = self._with_all(state)._replace(pending=(*state.pending, waiting))
         return state if self._adviser.waits else self._advised(state, None)
 
     def arrived(self, state: State, arrivals: Sequence[Arrival]) -> State:
@@ -155,6 +171,7 @@ class Resolve(Learner[State]):
             pending = tuple(one for one in pending if one.round != number)
             overrides = overrides.and_of(arrival)
         t = state.t + len(arrivals)
+        state = self._with_all(state)
         state = state._replace(t=t, advice=kept, pending=pending, overrides=overrides)
         return state if self._adviser.waits else self._advised(state, None)
 

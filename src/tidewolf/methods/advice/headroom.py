@@ -16,7 +16,7 @@ import numpy as np
 
 from tidewolf.core.arrays import frozen, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.core.types import Array, Floats
+from tidewolf.core.types import Array, Floats, Int64s
 
 FORGETTING = 0.02
 """The share of a round in the mean of squared drops."""
@@ -44,6 +44,17 @@ class Drops(NamedTuple):
             drop2 = np.maximum(new - old, 0.0) ** 2
         mean2, counted = (self.mean2, self.counted) if len(self.mean2) == len(new) else (0.0, 0)
         return Drops(frozen(mean2 + FORGETTING * (drop2 - mean2)), counted + 1)
+
+    def moved(self, entries: Int64s, size: int) -> Drops:
+        """Those of limits on single entries where these are in other places, as many as `size`; new
+        ones have the mean of the others. None where limits are not on single entries.
+        """
+        if len(self.mean2) != len(entries) or not (entries >= 0).any():
+            return Drops.none()
+        there = entries >= 0
+        mean2 = np.full(size, self.mean2[there].mean())
+        mean2[entries[there]] = self.mean2[there]
+        return Drops(frozen(mean2), self.counted)
 
     def usual(self) -> Floats:
         """The root of the mean, one a limit; empty where nothing is known."""

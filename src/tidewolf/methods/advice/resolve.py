@@ -16,6 +16,8 @@ Where K has a linear description, HiGHS keeps the program and is told what chang
 best_point.py); elsewhere, and on request, column generation over the vertices that are known, with
 at most one oracle call a round (solving.py).
 
+Entries that are out are held at 0; of columns, those that are 0 there are taken.
+
 Functions that make no linear program (squares, log wealth, one's own) are replaced by their
 linearisations at the point played. A program that is not solved means no advice in that round.
 """
@@ -37,7 +39,7 @@ from tidewolf.core.feedback import FirstOrder, FullInformation, require_full_inf
 from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Check, Count, Flag
-from tidewolf.core.types import Array, Floats
+from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
@@ -57,13 +59,17 @@ from tidewolf.methods.advice.recent import RecentRounds
 from tidewolf.methods.advice.solving import (
     Pool,
     Task,
+    columns_without,
     first_pool,
     solve_each,
+    solve_each_without,
     solve_with_columns,
     with_vertices,
     without_idle,
 )
+from tidewolf.methods.available import entries_out
 from tidewolf.methods.context.season import duration
+from tidewolf.projection.active import emptied
 from tidewolf.sets.base import Polyhedral
 
 MOST_ROUNDS = 100_000
@@ -208,6 +214,13 @@ class Resolve(Adviser):
         return tuple(f"{ago}, headroom {kappa:g}" for kappa in self.headroom)
 
     @property
+    def in_words(self) -> tuple[str, ...]:
+        which = {"last": "last round", "forecast": "the forecast"}
+        ago = f"{self.data} rounds" if isinstance(self.data, int) else self.data
+        data = which.get(str(self.data), f"{ago} ago")
+        return tuple(f"re-solving {data}, headroom {kappa:g}" for kappa in self.headroom)
+
+    @property
     def waits(self) -> bool:
         return isinstance(self.data, str) and self.data != "last"
 
@@ -215,6 +228,10 @@ class Resolve(Adviser):
         pool = first_pool(K) if self._by_columns(K) else Pool()
         bases = (COLD,) * len(self.headroom)
         return ResolveState(RecentRounds(), Drops.none(), K.center, bases, pool)
+
+    def migrated(self, K: HasLMO, state: ResolveState, entries: Int64s) -> ResolveState:
+        """Without the functions that it saw; the drops of capacities stay."""
+        return self.start(K)._replace(drops=state.drops.moved(entries, math.prod(K.shape)))
 
     def _by_columns(self, K: HasLMO) -> bool:
         return self.columns or not isinstance(K, Polyhedral)
@@ -298,6 +315,8 @@ class Resolve(Adviser):
         losses, limits = (chained(parts) for parts in zip(*rounds, strict=True))
         rooms = self._rooms(state, limits)
         task = Task(objective(losses, "Resolve"), half_spaces(limits), rooms)
+        if (out := entries_out(K, known)) is not None:
+            return self._around(K, state, task, out)
         if not state.pool.vertices:
             points, starts, solves = solve_each(self._solver(K), task, state.bases)
             return Proposals(points, state._replace(bases=starts), 0, solves)
@@ -308,6 +327,19 @@ class Resolve(Adviser):
         state = state._replace(pool=pool, bases=bases)
         points, _, solves = found.answers
         return Proposals(points, state, found.calls, solves, found.found)
+
+    def _around(self, K: HasLMO, state: ResolveState, task: Task, out: Bools) -> Proposals:
+        """The programs without entries that are out: held at 0, or of columns that are 0 there."""
+        if not state.pool.vertices:
+            found = solve_each_without(K, self._solver(K), task, state.bases, out)
+            return Proposals(found.points, state._replace(bases=found.bases), 0, found.solves)
+        free = columns_without(state.pool, out, K)
+        if not free:
+            return Proposals((None,) * len(self.headroom), state)
+        solver = BestOfVertices(K, "Resolve", free)
+        found = solve_each(solver, task, (COLD,) * len(self.headroom))
+        points = (None if x is None else emptied(x, out) for x in found.points)
+        return Proposals(tuple(points), state, 0, found.solves)
 
     def _awaiting(self, state: ResolveState, known: Known | None, t: int) -> ResolveState:
         """The state that waits for round t."""
