@@ -40,6 +40,7 @@ KEYS = [
     "certificate",
     "unseen",
     "each_violation",
+    "limits",
     "members",
     "seed",
     "settings",
