@@ -43,6 +43,7 @@ KEYS = [
     "pending",
     "overrides",
     "each_violation",
+    "limits",
     "members",
     "seed",
     "settings",

@@ -23,6 +23,8 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
+import numpy as np
+
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_items, as_path, as_text
 from tidewolf.core.arrays import SILENCE, as_array, as_count, as_number, as_point, like, norm
@@ -35,6 +37,7 @@ from tidewolf.core.feedback import (
     FullInformation,
     bandit,
     first_order,
+    told_apart,
 )
 from tidewolf.core.known import Known
 from tidewolf.core.types import Array
@@ -560,7 +563,7 @@ class Session(Generic[S]):
         loss: Batch | None = None,
         constraint: Batch | None = None,
         loss_gradient: Array | None = None,
-        constraint_value: float | None = None,
+        constraint_value: float | Array | None = None,
         constraint_gradient: Array | None = None,
         loss_value: float | None = None,
     ) -> None:
@@ -586,9 +589,11 @@ class Session(Generic[S]):
         loss_gradient : array, optional
             The gradient of the loss at the point.
         constraint_value : float, optional
-            The value of the constraint at the point: above 0 it is broken.
+            The value of the constraint at the point: above 0 it is broken. With `per_limit` also
+            an array, one of each limit.
         constraint_gradient : array, optional
-            The gradient of the constraint itself at the point, not of its positive part.
+            The gradient of the constraint itself at the point, not of its positive part; of each
+            limit, where there are several values.
         loss_value : float, optional
             The value of the loss at the point.
 
@@ -750,6 +755,9 @@ class Session(Generic[S]):
     def _one_round(
         self, loss_gradient: Any, constraint_value: Any, constraint_gradient: Any
     ) -> FirstOrder:
+        if self.learner.per_limit and np.ndim(constraint_value) == 1:
+            grad_f = self._point(loss_gradient, "loss_gradient")
+            return told_apart(grad_f, constraint_value, constraint_gradient)
         value = as_number(constraint_value, "constraint_value")
         if constraint_gradient is None and value > 0.0:
             raise InvalidInput(

@@ -17,7 +17,7 @@ from tidewolf.core.arrays import is_array, require_finite
 from tidewolf.core.batch import Batch
 from tidewolf.core.checkpoint import SavedRecord
 from tidewolf.core.errors import NewerFormat, NotSupported
-from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation
+from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, Limits
 from tidewolf.core.types import Array
 
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (FirstOrder, Bandit, FullInformation)}
@@ -77,6 +77,8 @@ def _feedback(name: str, parts: Mapping[str, Any], *, checked: bool) -> Feedback
     _require_known(parts, kind._fields, name)
     if kind is FullInformation:
         parts = {key: decode_function(part, checked=checked) for key, part in parts.items()}
+    elif isinstance(limits := parts.get("limits"), SavedRecord):
+        parts = {**parts, "limits": Limits(**limits.fields())}
     seen: Feedback = kind(**parts)
     return seen
 

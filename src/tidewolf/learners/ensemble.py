@@ -114,7 +114,7 @@ from tidewolf.methods.settings import (
 from tidewolf.methods.steps.adagrad import DescentSums, into_ball, into_balls, reaches
 from tidewolf.methods.steps.group import Part, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_members
-from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows
+from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows, require_each
 from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
@@ -913,6 +913,7 @@ class Ensemble(Learner[State]):
                     raise ValueError(f"the {what} of a round are at least 0 and at most 1 in all")
         if state.mixer.gap < 0.0 or a.awake.min() < 0.0 or state.vertices > state.pool.count:
             raise ValueError("what was counted of its members is below 0, or beyond what there is")
+        require_each(state.ledger)
         super()._require_whole(state)
 
     def slopes(self, state: State) -> Slopes:
