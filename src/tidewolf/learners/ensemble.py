@@ -67,6 +67,7 @@ from tidewolf.core.names import all_different
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.methods.accounts import Accounts
+from tidewolf.methods.advice.asking import asked
 from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.methods.advice.setting import AdviceSetting
 from tidewolf.methods.available import entries_out, restricted, uses
@@ -392,7 +393,10 @@ class Ensemble(Learner[State]):
             )
             if adviser.waits is waiting or in_use:
                 budget = math.floor(bank + 1e-9)
-                found: Proposals = adviser.propose(self.K, own, known, number, budget, vertices)
+                name = self.names[first + at]
+                found = asked(name, adviser, self.K, own, known, number, budget, vertices)
+                if found is None:  # it sleeps, and is as it was
+                    found = Proposals((None,) * count, own)
                 advice += found.points
                 bank, calls, solves = bank - found.calls, calls + found.calls, solves + found.solves
                 own, pool = found.state, pool.with_vertices(found.found)
@@ -451,10 +455,17 @@ class Ensemble(Learner[State]):
         return state, list(found.points)
 
     def decided(self, state: State) -> State:
-        coming = state.coming
-        last = None if state.last is None else coming.x
-        state = state._replace(pending=(*state.pending, coming), last=last)
-        return self._settled(state, None, waiting=False)
+        return self.settled(self.passed(state))
+
+    def passed(self, state: State) -> State:
+        last = None if state.last is None else state.coming.x
+        return state._replace(pending=(*state.pending, state.coming), last=last)
+
+    def settled(self, state: State) -> State:
+        return state if self.is_settled(state) else self._settled(state, None, waiting=False)
+
+    def is_settled(self, state: State) -> bool:
+        return state.coming.round == coming_round(state)
 
     def forgotten(self, state: State, rounds: Sequence[int]) -> State:
         waiting: State = forget(state, rounds)
@@ -476,6 +487,9 @@ class Ensemble(Learner[State]):
     def arrived(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """Rounds that come together are weighed together and make one step of each descent."""
         return self._settled(self._learned(state, arrivals), None, waiting=False)
+
+    def learned(self, state: State, arrival: Arrival) -> State:
+        return self._learned(state, (arrival,))
 
     def _learned(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """The state after feedback, with nothing settled for the coming round."""

@@ -289,15 +289,19 @@ _CHECKED = {
             "decided",
             "forgotten",
             "guards",
+            "is_settled",
             "last_projection",
+            "learned",
             "limit_price",
             "measures",
             "members",
             "notes",
+            "passed",
             "proposals",
             "rounds_at_once",
             "rounds_left",
             "save",
+            "settled",
             "slopes",
             "solves",
             "update",
@@ -439,6 +443,28 @@ class Learner(Value, ABC, Generic[S]):
             f"{type(self).__name__} cannot go on from the state of another learner, over a changed "
             "set or with other settings; Ensemble and LyapunovDescent can."
         )
+
+    def learned(self, state: S, arrival: Arrival) -> S:
+        """The state after feedback on one round, with nothing settled for the coming one, where
+        the learner tells these apart: `settled` does the rest.
+        """
+        if arrival.played is None and not getattr(state, "pending", ()):
+            return self.update(state, arrival.seen)
+        return self.arrived(state, (arrival,))
+
+    def passed(self, state: S) -> S:
+        """As `decided`, with nothing settled for the round after it."""
+        return self.decided(state)
+
+    def settled(self, state: S) -> S:
+        """The state that decides the coming round: all who advise without being told of it are
+        asked, unless they were.
+        """
+        return state
+
+    def is_settled(self, state: S) -> bool:
+        """Whether it is."""
+        return True
 
     def _in_order(self) -> NotSupported:
         return NotSupported(
