@@ -818,7 +818,7 @@ def _mix(p: Floats, points: Sequence[Array | None]) -> Array:
     """sum_i p_i z_i, over those that are there; a point itself where they all are the same."""
     there = [(float(w), z) for w, z in zip(p, points, strict=True) if z is not None and w > 0.0]
     first = there[0][1]
-    if all(z is first for _, z in there):
+    if all(z is first or bool((z == first).all()) for _, z in there[1:]):
         return first
     mixed = there[0][0] * first
     for w, z in there[1:]:
