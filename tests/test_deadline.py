@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from tidewolf.core.errors import TidewolfError
+from tidewolf.core.feedback import Arrival, FullInformation
 from tidewolf.core.types import Array
 from tidewolf.deadline import Bench
 from tidewolf.methods.advice.asking import asking, sleeping
@@ -75,7 +77,7 @@ def _free_who_hangs() -> Any:
 def stepped(learner: tw.Ensemble, rounds: int) -> Any:
     state = learner.start()
     for t in range(rounds):
-        seen = tw.core.feedback.FullInformation(
+        seen = FullInformation(
             tw.functions.Linear.one(COSTS[t]), tw.functions.Capacity.one(CAPACITIES[t])
         )
         state = learner.update(state, seen)
@@ -83,8 +85,6 @@ def stepped(learner: tw.Ensemble, rounds: int) -> Any:
 
 
 def unsettled(learner: tw.Ensemble, rounds: int) -> Any:
-    from tidewolf.core.feedback import Arrival, FullInformation
-
     loss = tw.functions.Linear.one(COSTS[rounds])
     limit = tw.functions.Capacity.one(CAPACITIES[rounds])
     state = stepped(learner, rounds)
@@ -111,7 +111,7 @@ def test_who_is_not_ready_sleeps_and_the_others_are_heard(name: str) -> None:
     learner = tw.Ensemble(K, advice=[slow, Policy("quick"), tw.advice.Resolve(headroom=0)])
     state, bench = unsettled(learner, 3), Bench()
     began = time.monotonic()
-    heard = bench.hear(lambda: learner.settled(state), 0.5)
+    heard = bench.hear(lambda: learner.settled(state), began + 0.5)
     assert time.monotonic() - began < 1.5
     assert heard.asleep == ("slow",)
     assert heard.failed == (name == "fails")
@@ -131,13 +131,13 @@ def test_who_still_hangs_is_not_asked_again_until_it_is_back() -> None:
     for t in range(3):
         state = unsettled(learner, t)
         began = time.monotonic()
-        heard = bench.hear(lambda state=state: learner.settled(state), 0.05)  # type: ignore[misc]
+        heard = bench.hear(lambda state=state: learner.settled(state), began + 0.05)  # type: ignore[misc]
         assert heard.asleep == ("slow",)
         assert time.monotonic() - began < 0.2
     assert bench.is_busy
     GATE.set()
     state = unsettled(learner, 3)
-    assert bench.hear(lambda: learner.settled(state), 5.0).asleep == ()
+    assert bench.hear(lambda: learner.settled(state), time.monotonic() + 5.0).asleep == ()
 
 
 def test_all_who_are_ready_give_the_bits_of_no_deadline() -> None:
@@ -165,3 +165,97 @@ def test_nobody_is_asked_where_all_sleep() -> None:
     with asking(lambda name, adviser, args: None):
         assert learner.settled(state).coming.points[-2:] == (None, None)
     assert CALLS == {}
+
+
+# --- sessions -------------------------------------------------------------------------------------
+
+
+def observed(session: tw.Session[Any], t: int, **how: Any) -> None:
+    session.observe(costs=COSTS[t], capacities=CAPACITIES[t], **how)
+
+
+def saved(session: tw.Session[Any]) -> bytes:
+    return session.learner.save(session.state)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("name", ["hangs", "fails", "seconds"])
+def test_a_decision_never_waits_beyond_its_deadline(name: str, waits: bool) -> None:
+    slow = Policy("slow", waits=waits, **{name: 10.0 if name == "seconds" else True})  # type: ignore[arg-type]
+    session = tw.Session(tw.Ensemble(K, advice=[slow, Policy("quick")]))
+    for t in range(4):
+        began = time.monotonic()
+        x = session.play(time=float(t), deadline=0.05)
+        assert time.monotonic() - began < 0.2
+        assert K.excess(x) <= 1e-9
+        assert np.array_equal(session.play(time=float(t), deadline=0.05), x)
+        assert np.array_equal(session.play(), x)
+        observed(session, t)
+    session.play(time=4.0, deadline=0.05)
+    asleep = {part.name for part in session.explain().members if not part.present}
+    assert asleep == {"slow"}
+    assert any("slow" in note for note in session.notes)
+
+
+def test_nobody_asleep_means_the_bits_of_no_deadline() -> None:
+    learner = tw.Ensemble(K, advice=[tw.advice.Resolve(columns=True), "incumbent"])
+    plain, timed = tw.Session(learner), tw.Session(learner)
+    for t in range(6):
+        known = {"advice": {"incumbent": np.eye(3)[t % 3]}} if t % 2 else {}
+        assert np.array_equal(plain.play(**known), timed.play(**known, deadline=60.0))
+        for session in (plain, timed):
+            observed(session, t)
+    assert saved(plain) == saved(timed)
+    assert timed.notes == ()
+
+
+@pytest.mark.parametrize("every", [1, 3, 100])
+def test_who_slept_sleeps_again_when_the_file_is_opened(tmp_path: Any, every: int) -> None:
+    learner = tw.Ensemble(K, advice=[Policy("slow", hangs=True), Policy("quick")])
+    path = tmp_path / "a.db"
+    with tw.Session.open(path, learner, snapshot_every=every) as session:
+        for t in range(5):
+            session.play(deadline=0.05)
+            observed(session, t)
+        x = session.play(deadline=0.05)
+        bits = saved(session)
+        session._journal._release()  # type: ignore[union-attr]  # as a kill leaves it
+    CALLS.clear()
+    with tw.Session.open(path, learner) as again:
+        assert "slow" not in CALLS
+        assert np.array_equal(again.play(), x)
+        assert saved(again) == bits
+
+
+@pytest.mark.parametrize("every", [1, 100])
+def test_late_rounds_with_deadlines_come_to_the_same_bits_again(tmp_path: Any, every: int) -> None:
+    learner = tw.Ensemble(K, advice=[Policy("slow", hangs=True), tw.advice.Resolve(headroom=0)])
+    path = tmp_path / "a.db"
+    with tw.Session.open(path, learner, snapshot_every=every) as session:
+        for t in range(6):
+            began = time.monotonic()
+            session.play(round=t, deadline=0.05)
+            if t >= 2:
+                observed(session, t - 2, round=t - 2)
+            assert time.monotonic() - began < 0.4
+        session.play(round=8, deadline=0.05)
+        points = [session.play(round=r) for r in session.pending]
+        session._journal._release()  # type: ignore[union-attr]
+    with tw.Session.open(path, learner) as again:
+        assert all(map(np.array_equal, points, (again.play(round=r) for r in again.pending)))
+
+
+def test_a_session_with_deadlines_saves_without_waiting(tmp_path: Any) -> None:
+    learner = tw.Ensemble(K, advice=[Policy("slow", hangs=True)])
+    session = tw.Session(learner)
+    session.play(deadline=0.02)
+    observed(session, 0)
+    session.save(tmp_path / "saved")
+    again = tw.Session.load(tmp_path / "saved", learner)
+    assert np.array_equal(again.play(deadline=0.02), session.play(deadline=0.02))
+
+
+@pytest.mark.parametrize("deadline", [-1.0, float("nan"), float("inf"), "soon"])
+def test_a_deadline_is_a_number_of_seconds(deadline: Any) -> None:
+    with pytest.raises(TidewolfError, match="deadline"):
+        tw.Session(tw.Ensemble(K)).play(deadline=deadline)

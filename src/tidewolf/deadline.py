@@ -84,15 +84,17 @@ class Bench:
         """Whether a call still runs."""
         return any(not call.is_over(0.0) for call in self._calls.values())
 
-    def hear(self, settle: Callable[[], object], seconds: float | None) -> Heard:
-        """What those say whom `settle` asks; None: all the time they need."""
-        until = None if seconds is None else time.monotonic() + seconds
+    def hear(self, settle: Callable[[], object], until: float | None) -> Heard:
+        """What those say whom `settle` asks, until then by the monotonic clock; None: in all the
+        time they need.
+        """
         heard: list[Proposals | None] = []
         asleep: dict[str, None] = {}
         failed = 0
 
         def begin(name: str, adviser: Adviser, args: tuple[Any, ...]) -> None:
-            if name not in self._calls or self._calls[name].is_over(0.0):
+            call = self._calls.get(name)
+            if call is None or (not call.is_of(adviser, args) and call.is_over(0.0)):
                 self._calls[name] = Call(adviser, args)
 
         def listen(name: str, adviser: Adviser, args: tuple[Any, ...]) -> Proposals | None:

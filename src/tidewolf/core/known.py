@@ -152,6 +152,9 @@ class Known(_Fields):
         """Whether nothing is known, but who slept."""
         return all(part is None for part in self[:-1])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self)._make, (tuple(self),)
+
     @property
     def identity(self) -> str | None:
         """A digest of all of it, the same for equal content; None where a forecast is a function of

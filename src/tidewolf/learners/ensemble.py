@@ -133,6 +133,7 @@ class Settled(NamedTuple):
     """
 
     round: int
+    """of the coming one, where nothing is settled yet, another"""
     x: Array
     """the decision"""
     mix: Array
@@ -309,6 +310,9 @@ class Ensemble(Learner[State]):
     # ---------------------------------------------------------------- before a round
 
     def start(self) -> State:
+        return self.settled(self.begin())
+
+    def begin(self) -> State:
         cells = 0 if self.context is None else self.context.cells
         points, members = len(self.step_scales) + cells, len(self.names)
         pool = Pool.start(self.K, points, self.start_at)
@@ -316,9 +320,9 @@ class Ensemble(Learner[State]):
         groups = len(self.step_scales) + (self.context is not None)
         absent: tuple[Array | None, ...] = (None,) * members
         nobody, nowhere = frozen(np.zeros(members)), frozen(np.zeros(cells))
-        state = State(
+        return State(
             t=0,
-            coming=Settled(0, x, x, nobody, nowhere, absent),
+            coming=Settled(1, x, x, nobody, nowhere, absent),
             pool=pool,
             descents=(Descent(x, x, sums=DescentSums.start(self._factors)),) * points,
             context_bound=0.0,
@@ -329,7 +333,6 @@ class Ensemble(Learner[State]):
             advisers=tuple(adviser.start(self.K) for adviser in self.advice),
             last=None if self.max_move is None else x,
         )
-        return self._settled(state, None, waiting=False)
 
     def informed(self, state: State, known: Known) -> State:
         """What is known of the coming round taken in: its context, and advice that waits for it.
@@ -338,10 +341,10 @@ class Ensemble(Learner[State]):
         waits = self.context is not None or any(adviser.waits for adviser in self.advice)
         if not waits and known.unavailable is None and state.proposed is None:
             return state
-        return self._settled(state, known, waiting=True)
+        return self._settled(self.settled(state), known, waiting=True)
 
     def act(self, state: State, known: Known | None = None) -> Array:
-        return state.coming.x
+        return self.settled(state).coming.x
 
     def rounds_left(self, state: State) -> int:
         return 1
@@ -458,6 +461,7 @@ class Ensemble(Learner[State]):
         return self.settled(self.passed(state))
 
     def passed(self, state: State) -> State:
+        state = self.settled(state)
         last = None if state.last is None else state.coming.x
         return state._replace(pending=(*state.pending, state.coming), last=last)
 
@@ -482,14 +486,16 @@ class Ensemble(Learner[State]):
 
     def update(self, state: State, seen: FirstOrder | FullInformation) -> State:
         require_no_pending(state)
-        return self.arrived(state, (Arrival(state.coming.round, seen),))
+        return self.arrived(state, (Arrival(coming_round(state), seen),))
 
     def arrived(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """Rounds that come together are weighed together and make one step of each descent."""
-        return self._settled(self._learned(state, arrivals), None, waiting=False)
+        state = self._learned(self.settled(state), arrivals)
+        return self._settled(state, None, waiting=False)
 
     def learned(self, state: State, arrival: Arrival) -> State:
-        return self._learned(state, (arrival,))
+        state = self._learned(state, (arrival,))
+        return state._replace(coming=state.coming._replace(round=coming_round(state) + 1))
 
     def _learned(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """The state after feedback, with nothing settled for the coming round."""
@@ -834,9 +840,10 @@ class Ensemble(Learner[State]):
             for i, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
         )
 
-    def proposals(self, state: State) -> tuple[Proposal, ...]:
-        coming = state.coming
-        return tuple(map(Proposal, self._in_words, coming.p.tolist(), coming.points))
+    def proposals(self, state: State, number: int | None = None) -> tuple[Proposal, ...]:
+        own = next((one for one in state.pending if one.round == number), None)
+        own = self.settled(state).coming if own is None else own
+        return tuple(map(Proposal, self._in_words, own.p.tolist(), own.points))
 
     @cached_property
     def _in_words(self) -> tuple[str, ...]:
@@ -868,7 +875,7 @@ class Ensemble(Learner[State]):
     def _require_whole(self, state: State) -> None:
         coming, a = state.coming, state.accounts
         for what, found, due in (
-            ("descents", len(state.descents), len(self.start().descents)),
+            ("descents", len(state.descents), len(self.begin().descents)),
             ("points", len(state.pool.actives), len(state.descents)),
             ("advisers", len(state.advisers), len(self.advice)),
             *(("proposals", len(one.points), len(self.names)) for one in (coming, *state.pending)),
@@ -904,7 +911,7 @@ def _mix(p: Floats, points: Sequence[Array | None]) -> Array:
     """sum_i p_i z_i, over those that are there; a point itself where they all are the same."""
     there = [(float(w), z) for w, z in zip(p, points, strict=True) if z is not None and w > 0.0]
     first = there[0][1]
-    if all(z is first for _, z in there):
+    if all(z is first or bool((z == first).all()) for _, z in there[1:]):
         return first
     mixed = there[0][0] * first
     for w, z in there[1:]:

@@ -366,6 +366,10 @@ class Learner(Value, ABC, Generic[S]):
     def start(self) -> S:
         """The state before the first round."""
 
+    def begin(self) -> S:
+        """The same, with nothing settled for that round, where the learner tells these apart."""
+        return self.start()
+
     @abstractmethod
     def act(self, state: S, known: Known | None = None) -> Array:
         """The point to play next, read-only; with what is known before the round, that of
@@ -522,9 +526,9 @@ class Learner(Value, ABC, Generic[S]):
         """
         return ()
 
-    def proposals(self, state: S) -> tuple[Proposal, ...]:
-        """What each of its members proposes for the coming round: the decision is their weighted
-        sum, unless something holds it back.
+    def proposals(self, state: S, number: int | None = None) -> tuple[Proposal, ...]:
+        """What each of its members proposes for the coming round, or for a pending one: the
+        decision is their weighted sum, unless something holds it back.
         """
         return ()
 
@@ -562,7 +566,7 @@ class Learner(Value, ABC, Generic[S]):
             )
         saved = checkpoint.load(data, settings=identity(self), reference=self.hard_set.center)
         try:
-            state: S = conforming(saved.fields, self.state_type, self.start(), self.hard_set)
+            state: S = conforming(saved.fields, self.state_type, self.begin(), self.hard_set)
             self._require_whole(state)
         except Exception as error:  # hand-made content breaks in every way
             who, wrong = type(self).__name__, checkpoint.half_sentence(error)
@@ -584,7 +588,7 @@ class Learner(Value, ABC, Generic[S]):
         K = self.hard_set
         if not self.rounds_left(state) >= 1:
             raise ValueError("no round is left before its next update")
-        if not is_member(K, self.act(state)):
+        if self.is_settled(state) and not is_member(K, self.act(state)):
             raise ValueError("the point it plays is no member of the set")
 
 
