@@ -181,7 +181,8 @@ def _rounds(learner: Learner[S], stream: Stream, state: S, first: int) -> Iterat
             stream.constraints.view(slice(t, t + k)),
         )
         with SILENCE:
-            values, seen = _looked(losses, constraints, x, learner.reads(losses), told)
+            reads = learner.reads(losses)
+            values, seen = _looked(losses, constraints, x, reads, told, learner.per_limit)
             state = state if seen is None else learner.update(state, seen)
         t += k
         yield Played(x, *values, state, seen=seen is not None)
@@ -277,7 +278,7 @@ def _arrival(
     x = decision if played is None else played
     seen: Feedback = FullInformation(losses, constraints)
     if learner.reads(losses) is FirstOrder:
-        seen = first_order(losses, constraints, x, constraints.values(x))
+        seen = first_order(losses, constraints, x, constraints.values(x), learner.per_limit)
     if played is None:
         return Arrival(number, seen)
     (loss, own_loss), (limit, own_limit) = (
@@ -288,7 +289,12 @@ def _arrival(
 
 
 def _looked(
-    losses: Batch, constraints: Batch, x: Array, needs: type[Feedback], told: bool
+    losses: Batch,
+    constraints: Batch,
+    x: Array,
+    needs: type[Feedback],
+    told: bool,
+    per_limit: bool,
 ) -> tuple[tuple[Array, Array], Feedback | None]:
     """The values of these rounds, and what the learner is told of them."""
     values = _values(losses, x, needs is Bandit), _values(constraints, x, needs is Bandit)
@@ -297,7 +303,7 @@ def _looked(
     if needs is Bandit:
         return values, Bandit(*values)
     if needs is FirstOrder:
-        return values, first_order(losses, constraints, x, values[1])
+        return values, first_order(losses, constraints, x, values[1], per_limit)
     return values, FullInformation(losses, constraints)
 
 

@@ -1012,7 +1012,8 @@ class Session(Generic[S]):
                 return bandit(*seen, self.learner.acts(self._state, seen.rounds))
             if reads is FullInformation:
                 return seen
-            return first_order(*seen, x, seen.constraints.values(x))
+            values = seen.constraints.values(x)
+            return first_order(*seen, x, values, per_limit=self.learner.per_limit)
         if not isinstance(seen, self.learner.needs):
             raise NotSupported(f"{type(seen).__name__} feedback was given; {self._accepted}")
         if isinstance(seen, FirstOrder):

@@ -25,8 +25,9 @@ from tidewolf.core.arrays import (
     namespace,
     norm,
     require_no_mask,
+    taken,
 )
-from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
+from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.known import Known, NamedPoints, as_times, as_unavailable, is_present
 from tidewolf.core.types import Array, Bools, Floats, Int64s, Shape
 from tidewolf.core.values import Value
@@ -166,6 +167,17 @@ class Batch(Value, ABC):
         (rounds, limits); None where it has one.
         """
         return None
+
+    def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
+        """Gradients at x of single limits, (len(rounds), *shape): that of limits[i], a column of
+        `pieces`, in round rounds[i].
+        """
+        if self.pieces(x) is not None:
+            raise NotSupported(
+                f"{type(self).__name__} tells its limits apart in `pieces` and does not say what "
+                "their gradients are: define `piece_gradients`, too."
+            )
+        return taken(self.gradients(x), rounds)
 
     def slopes(self, x: Array) -> Floats:
         """The norm of each round's subgradient at x, for the choice that `subgradient` makes."""

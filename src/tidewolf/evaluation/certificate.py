@@ -13,6 +13,7 @@ allows them.
                  member z of those a learner mixes, where the functions were seen there
     regret       total loss - the comparator's <= the learner's bound; <= its promise
     violation    sum of max(g_t(x_t), 0)       <= the learner's bound; <= its promise
+    limits       sum of max(g_ti(x_t), 0)      <= the learner's bound, for each limit i that has one
     promises     the bounds, from what the run measured, <= the promises, from what was known before
                  it
 
@@ -356,7 +357,7 @@ def certify(run: Run) -> Certificate:
     regrets = Total(run.regret, bound.regret, promise.regret, trivial[0])
     violations = Total((violation, violation), bound.violation, promise.violation, trivial[1])
     if not run.learner.on_average:
-        checks += _totals(run, regrets, violations)
+        checks += [*_totals(run, regrets, violations), *_limits(run)]
     untold = untold_in_words(run) if run.pending else ""
     said = (bound.reason, untold, promise.reason)
     reasons = tuple(dict.fromkeys(reason for reason in said if reason))
@@ -410,7 +411,22 @@ def _promise(run: Run) -> Bound:
         return Bound(None, None, IN_ORDER)
     if horizon is not None and run.rounds > horizon:
         return Bound(None, None, f"What was promised was promised for {horizon} rounds.")
+    if run.learner.per_limit:
+        return run.learner.promise(limits=len(run.limit_names))  # type: ignore[call-arg]
     return run.learner.promise()
+
+
+def _limits(run: Run) -> list[CertificateCheck]:
+    """How much each limit was broken against its bound: the one that is nearest to it."""
+    known = [(one.violation - one.bound, one) for one in run.limits if one.bound is not None]
+    if not known:
+        return []
+    over, worst = max(known, key=lambda each: each[0])
+    feasible = run.comparator is not None and run.comparator.feasible is True
+    size = max(one.violation + (one.bound or 0.0) for _, one in known)
+    allowed = feasibility_slack(run, run.rounds) + SUMS * eps_of(run.learner.hard_set.center) * size
+    law = f"each limit, {worst.name} first, is broken within its measured bound"
+    return [CertificateCheck("limits", law, over if feasible else -math.inf, over, allowed)]
 
 
 def _trivial(run: Run) -> tuple[float | None, float | None]:

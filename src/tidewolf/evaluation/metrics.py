@@ -401,6 +401,12 @@ METRICS: tuple[Metric, ...] = (
         less_is_better=True,
     ),
     Metric(
+        "limits",
+        "Each limit by name, by how much it was broken, and its bound, where the learner has a "
+        "weight for each; else empty.",
+        lambda run: run.limits.plain(),
+    ),
+    Metric(
         "members",
         "Whom the learner mixed: weights, guard, totals, linear programs and oracle calls of each; "
         "empty where it holds one point alone.",

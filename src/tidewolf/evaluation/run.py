@@ -25,15 +25,18 @@ from tidewolf.evaluation.certificate import (
     untold_in_words,
 )
 from tidewolf.evaluation.formatting import data_frame
+from tidewolf.evaluation.limits import SHOWN as SHOWN_LIMITS
+from tidewolf.evaluation.limits import RunLimits
 from tidewolf.evaluation.members import Members
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.metrics import plain_metrics, round_columns, spread_lines
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.spread import RoundNumbers, Spread, spread
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
+from tidewolf.functions.limit_names import limit_names
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
-from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.base import Bound, Learner, LimitBound, Record
 from tidewolf.methods.late import Overrides
 
 PROGRESS_SECONDS = 0.1
@@ -140,6 +143,27 @@ class Run(Record):
         learner that holds one point alone. Prints as a table.
         """
         return Members(self.learner.members(self.final_state))
+
+    @cached_property
+    def limit_names(self) -> tuple[str, ...]:
+        """What the limits of a round are called: entries as the set calls them, else "limit 1"."""
+        return limit_names(self.learner.hard_set, self.stream.constraints)
+
+    @cached_property
+    def limits(self) -> RunLimits:
+        """Each limit by name, how much it was broken and the most that theory allows, where the
+        learner has a weight for each (`per_limit=True`); else none. Prints as a table.
+        """
+        found, each = self.learner.limit_bounds(self), self.each_violation
+        if self.pending:  # of the rounds that were told of
+            measured = [one.violation for one in found]
+        else:
+            measured = [float(self.violations.sum())] if each is None else each.tolist()
+        unknown = self.bound.violation is None
+        return RunLimits(
+            LimitBound(one.name, violation, None if unknown else one.bound)
+            for one, violation in zip(found, measured, strict=bool(found))
+        )
 
     @cached_property
     def loss_spread(self) -> Spread | None:
@@ -317,8 +341,19 @@ class Run(Record):
                 check's numbers.
             unseen, in rounds
                 Rounds that were played, and counted, without feedback to the learner.
+            late, in rounds
+                Rounds whose feedback came after the end of their own.
+            pending, in rounds
+                Rounds whose feedback had not come by the end of the last.
+            overrides
+                Rounds in which another point than the decision was played, the price of
+                that in units of the losses, and the totals there and at the decisions
+                where the functions were seen.
             each_violation, in units of the constraints; less is better
                 By how much each limit was broken, where a round has several.
+            limits
+                Each limit by name, by how much it was broken, and its bound, where the
+                learner has a weight for each; else empty.
             members
                 Whom the learner mixed: weights, guard, totals, linear programs and
                 oracle calls of each; empty where it holds one point alone.
@@ -378,6 +413,8 @@ class Run(Record):
         """Which of several limits were broken most, as a line; empty where there is nothing to
         say.
         """
+        if self.limits:
+            return "".join(f"\n  {line}" for line in self.limits.lines(SHOWN_LIMITS))
         each = self.each_violation
         if each is None or not each.any():
             return ""

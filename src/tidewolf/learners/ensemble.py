@@ -71,7 +71,16 @@ from tidewolf.methods.advice.asking import asked
 from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.methods.advice.setting import AdviceSetting
 from tidewolf.methods.available import entries_out, restricted, uses
-from tidewolf.methods.base import Bound, Guard, Learner, Member, ProjectionRecord, Proposal, Record
+from tidewolf.methods.base import (
+    Bound,
+    Guard,
+    Learner,
+    LimitBound,
+    Member,
+    ProjectionRecord,
+    Proposal,
+    Record,
+)
 from tidewolf.methods.clock import add_sums
 from tidewolf.methods.context import Context, Season
 from tidewolf.methods.context.setting import ContextSetting
@@ -97,6 +106,7 @@ from tidewolf.methods.settings import (
     HardSetK,
     LossLipschitz,
     MaxMove,
+    PerLimit,
     StartingPoint,
     StepScales,
     Tolerance,
@@ -105,6 +115,7 @@ from tidewolf.methods.settings import (
 from tidewolf.methods.steps.adagrad import DescentSums, into_ball, into_balls, reaches
 from tidewolf.methods.steps.group import Part, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_members
+from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows
 from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
@@ -273,6 +284,7 @@ class Ensemble(Learner[State]):
     tolerance: Tolerance = None
     loss_lipschitz: LossLipschitz = None
     constraint_lipschitz: ConstraintLipschitz = None
+    per_limit: PerLimit = False
 
     @property
     def needs(self) -> type[FullInformation] | type[FirstOrder]:  # type: ignore[override]
@@ -549,7 +561,7 @@ class Ensemble(Learner[State]):
         )
         state = self._descended(state, whole)
         for own, met in zip(rounds, each, strict=True):
-            state = self._context_descended(state, own.shares, met)
+            state = self._context_descended(state, own.shares, met, len(rounds))
         for own, one in zip(rounds, told, strict=True):
             advisers = (
                 adviser.observe_round(
@@ -558,7 +570,7 @@ class Ensemble(Learner[State]):
                 for adviser, remembered in zip(self.advice, state.advisers, strict=True)
             )
             state = state._replace(advisers=tuple(advisers))
-        return self._projected(state._replace(bank=state.bank + self.calls_per_round * n))
+        return self._projected(state._replace(bank=state.bank + self.calls_per_round * n), rounds)
 
     def _told(self, own: Settled, arrival: Arrival) -> Told:
         """A round as it is told of."""
@@ -567,7 +579,8 @@ class Ensemble(Learner[State]):
             x = arrival.played
         if isinstance(seen, FullInformation):
             functions = require_full_information(seen, self.hard_set.shape, MOST_AT_ONCE)
-            block = first_order(*functions, x, functions.constraints.values(x))
+            values = functions.constraints.values(x)
+            block = first_order(*functions, x, values, per_limit=self.per_limit)
         elif self._wants_functions:
             raise WrongType(
                 f"{type(self).__name__} re-solves with the functions themselves: FullInformation "
@@ -601,8 +614,10 @@ class Ensemble(Learner[State]):
             loss_norms[i] += met.slopes[i]
         return state._replace(descents=tuple(descents), loss_norms=frozen(loss_norms))
 
-    def _context_descended(self, state: State, phi: Floats, met: Reaction) -> State:
-        """The companions of the context's cells moved, each by its share of a round's gradient."""
+    def _context_descended(self, state: State, phi: Floats, met: Reaction, rounds: int) -> State:
+        """The companions of the context's cells moved, each by its share of a round's gradient; one
+        of several rounds that are told of together, before anything is projected.
+        """
         if self.context is None:
             return state
         plain, descents, loss_norms = (
@@ -616,15 +631,20 @@ class Ensemble(Learner[State]):
         if push.norm2 > 0.0 and not cells:
             context_bound += math.sqrt(push.norm2) * self.K.diameter
         elif push.norm2 > 0.0:
+            waiting = sum((one.shares for one in state.pending), start=np.zeros(len(phi)))
             group = [
-                self._part(descents[plain + j], state.pool.x(plain + j), share)
+                self._part(descents[plain + j], state.pool.x(plain + j), share, float(waiting[j]))
                 for j, share in zip(cells, shares, strict=True)
             ]
             y = _mix(np.array(shares), [part.y for part in group])
             context_bound += self._apart(met, plain, y)
             stepped = descend_together(group, push, CELL_SCALE, self._keep, self._factors)
             for j, (target, sums) in zip(cells, stepped, strict=True):
-                descents[plain + j] = self._moved(descents[plain + j], target, sums)
+                moved = self._moved(descents[plain + j], target, sums)
+                if rounds > 1:
+                    apart = moved.y - state.pool.x(plain + j)
+                    moved = moved._replace(distance=math.sqrt(inner(apart, apart)))
+                descents[plain + j] = moved
         else:
             context_bound -= float(met.losses[plain])
         return state._replace(
@@ -646,22 +666,23 @@ class Ensemble(Learner[State]):
         target = frozen(target)
         return Descent(target, target, own.distance, sums)
 
-    def _part(self, own: Descent, z: Array, share: float) -> Part:
+    def _part(self, own: Descent, z: Array, share: float, pending: float | None = None) -> Part:
         K, factors = self.K, self._factors
         if factors is None:
-            return Part(own.y, share, own.sums, min(2.0 * K.radius, K.diameter + own.distance))
-        return Part(own.y, share, own.sums, reaches(factors, z - own.y))
+            reach = min(2.0 * K.radius, K.diameter + own.distance)
+            return Part(own.y, share, own.sums, reach, pending)
+        return Part(own.y, share, own.sums, reaches(factors, z - own.y), pending)
 
     @cached_property
     def _factors(self) -> Factors | None:
         """Those that have steps of their own."""
         return factors_of(self.K)
 
-    def _projected(self, state: State) -> State:
-        """The members of all companions that moved, on one bank of calls."""
+    def _projected(self, state: State, rounds: Sequence[Settled]) -> State:
+        """The members of all companions that these rounds moved, on one bank of calls."""
         pool, bank, calls, descents = state.pool, state.bank, 0, list(state.descents)
         own_calls, reserved = state.accounts.calls.copy(), self._reserved(state)
-        for i in self._order(state):
+        for i in self._order(state, rounds):
             budget = max(0, math.floor(bank + 1e-9) - reserved)
             own = descents[i]
             pool, found = pool.projected(
@@ -690,14 +711,20 @@ class Ensemble(Learner[State]):
         asked = zip(self.advice, state.advisers, strict=True)
         return sum(adviser.reserves(own) for adviser, own in asked if adviser.waits)
 
-    def _order(self, state: State) -> list[int]:
+    def _order(self, state: State, rounds: Sequence[Settled]) -> list[int]:
         """Whom the bank serves first: the descent that a promise is about, where there are calls
         for it, then those who are trusted and far from their companions.
         """
-        plain, coming = len(self.step_scales), state.coming
-        trust = {i: float(coming.p[i]) for i in range(plain)}
-        for j in np.flatnonzero(coming.shares).tolist():
-            trust[plain + j] = float(coming.p[plain] * coming.shares[j])
+        plain, trust = len(self.step_scales), dict[int, float]()
+        for one in rounds:
+            own = {i: float(one.p[i]) for i in range(plain)}
+            for j in np.flatnonzero(one.shares).tolist():
+                own[plain + j] = float(one.p[plain] * one.shares[j])
+            trust = (
+                own
+                if not trust
+                else {i: max(own.get(i, 0.0), trust.get(i, 0.0)) for i in own | trust}
+            )
 
         def urgency(i: int) -> float:
             if self._pays_first and i == self._largest:
@@ -732,9 +759,9 @@ class Ensemble(Learner[State]):
             calls_left=max(0, math.floor(state.bank + 1e-9) - self._reserved(state)),
         )
 
-    def promise(self) -> Bound:
+    def promise(self, limits: int | None = None) -> Bound:
         """What is known before the first round of a run of `horizon` rounds, of losses that do not
-        declare their curvature.
+        declare their curvature; with `per_limit` of so many limits a round.
         """
         D = self.K.diameter
         if D == 0.0:
@@ -751,7 +778,7 @@ class Ensemble(Learner[State]):
         root, Lam = math.sqrt(self.horizon or 1), log_members(len(self.names))
         mixed = math.sqrt(Lam) + (4.0 / 3.0 * Lam + 2.0) / root
         price = math.sqrt(0.5) * price_at_most(self.K, self.step_scales[self._largest], e)
-        return self._weights.promised(mixed + price + e * root / D)
+        return self._weights.promised(mixed + price + e * root / D, limits)
 
     @cached_property
     def _groups(self) -> int:
@@ -760,7 +787,8 @@ class Ensemble(Learner[State]):
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
-        return LyapunovWeights(
+        made = LimitWeights if self.per_limit else LyapunovWeights
+        return made(
             self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz
         )
 
@@ -790,14 +818,24 @@ class Ensemble(Learner[State]):
 
     def bound_of(self, state: State) -> Bound:
         """The bound of the rounds before a state."""
+        bound = self._weights.bound(state.ledger, *self._least(state))
+        return state.migrations.bound(bound, state.migrations.regret)
+
+    def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
+        state = record.final_state
+        B, norms = self._least(state)
+        return limit_rows(self._weights, state.ledger, B, norms, record.limit_names)
+
+    def _least(self, state: State) -> tuple[float, float]:
+        """B, the least C_i, and sum |grad f|: the regret takes the least C, the violation the least
+        of C + V D sum |grad f|.
+        """
         V = math.ldexp(1.0 / self.caution, -state.ledger.exponent)
         C, norms = self.bounds(state), state.loss_norms
         least = min(C)
         most = min(c + V * self.K.diameter * n for c, n in zip(C, norms, strict=True))
-        # the regret takes the least C, the violation the least of C + V D sum |grad f|
         own_norms = (most - least) / (V * self.K.diameter) if V * self.K.diameter > 0.0 else 0.0
-        bound = self._weights.bound(state.ledger, least, own_norms)
-        return state.migrations.bound(bound, state.migrations.regret)
+        return least, own_norms
 
     def policy_bound(self, record: Record) -> Bound:
         """The bound against the best policy of the context, and for the violation where only a

@@ -43,7 +43,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Count, Magnitude
 from tidewolf.core.types import Array, Bools
 from tidewolf.methods.available import PlaysAround, anew, uses
-from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.base import Bound, Learner, LimitBound, Record
 from tidewolf.methods.clock import BlockLearner, add_sums
 from tidewolf.methods.descent import Descent, price_at_most
 from tidewolf.methods.late import Decided, Overrides, coming_round, in_order
@@ -60,11 +60,13 @@ from tidewolf.methods.settings import (
     HardSetK,
     LossLipschitz,
     MaxMove,
+    PerLimit,
     StartingPoint,
     takes_start,
 )
 from tidewolf.methods.steps.adagrad import DescentSums
 from tidewolf.methods.steps.group import Push
+from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows
 from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
@@ -180,6 +182,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         Array | None, StartingPoint("The member of the set that is played first. None: its center.")
     ] = None
     max_move: MaxMove = None
+    per_limit: PerLimit = False
 
     def start(self) -> State:
         own, ledger = Descent.start(self.K, self.start_at), self._weights.start()
@@ -207,9 +210,9 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
 
     def arrived(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """Rounds that come together make one step, unless blocks are longer."""
-        state = self._installed(state, arrivals)
         if self.block > 1:
-            return super().arrived(state, arrivals)
+            return self._installed(state, arrivals, super().arrived(state, arrivals))
+        before = state
         met = []
         for arrival in reversed(in_order(arrivals)):  # the coming one first, while it is that
             state, one = self.met(state, arrival)
@@ -217,17 +220,20 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
             met.append(one)
         block = reduce(add_sums, (one.seen for one in met))
         state = self.finish_block(state._replace(t=state.t + len(met)), block)
-        return anew(self._priced(state, *met))
+        return self._installed(before, arrivals, anew(self._priced(state, *met)))
 
-    def _installed(self, state: State, arrivals: Sequence[Arrival]) -> State:
-        """With what was played in the newest round, where that was not the decision."""
+    def _installed(self, state: State, arrivals: Sequence[Arrival], after: State) -> State:
+        """The state after these arrivals with what was played last, where they say it: the coming
+        round's point, once a block of them is over, or what overrode the newest decision.
+        """
         if state.last is None:
-            return state
-        newest = state.pending[-1].round if state.pending else coming_round(state)
-        for arrival in arrivals:
-            if arrival.round == newest and arrival.played is not None:
-                state = state._replace(last=arrival.played)
-        return state
+            return after
+        coming, newest = coming_round(state), max(arrivals, key=lambda one: one.round)
+        if newest.round == coming and newest.played is None:
+            return after._replace(last=self.act(state)) if after.open.rounds == 0 else after
+        if newest.round >= coming - 1 and newest.played is not None:
+            return after._replace(last=newest.played)
+        return after
 
     def migrated(self, state: State, old: Learner[Any]) -> State:
         require_of_one_kind(self, state, old)
@@ -245,6 +251,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         moved = [move.round(one) for one in state.pending]
         pending = tuple(one for one in moved if one is not None)
         lost, last = len(moved) - len(pending), None
+        sums = move.sums(state.descent, state.migrations.remembered(state.t))
         if self.max_move is not None:
             last = move.point(own.x if state.last is None else state.last)
             last = point.x if last is None else last
@@ -254,7 +261,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
             ledger=self._weights.migrated(state.ledger),
             bank=state.bank - found.calls,
             calls=state.calls + found.calls,
-            descent=begun(self.K, move.sums(state.descent), point.x, point.y),
+            descent=begun(self.K, sums, point.x, point.y),
             pending=pending,
             lost=state.lost + lost,
             last=last,
@@ -263,6 +270,12 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
 
     def limit_price(self, state: State) -> float:
         return self._weights.limit_price(state.ledger)
+
+    def offset_price(self, state: State, seen: FirstOrder) -> float:
+        weights = self._weights
+        if isinstance(weights, LimitWeights):
+            return weights.offset_price(state.ledger, seen)
+        return super().offset_price(state, seen)
 
     def block_length(self, state: State) -> int:
         return self.block
@@ -280,7 +293,8 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
-        return LyapunovWeights(
+        made = LimitWeights if self.per_limit else LyapunovWeights
+        return made(
             self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz
         )
 
@@ -296,8 +310,10 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
     def _keep(self) -> float:
         return (self.caution + 5.0) / (self.caution + 25.0)
 
-    def promise(self) -> Bound:
-        """What is known before the first round of a run of `horizon` rounds."""
+    def promise(self, limits: int | None = None) -> Bound:
+        """What is known before the first round of a run of `horizon` rounds; with `per_limit` of so
+        many limits a round.
+        """
         R, D = self.K.radius, self.K.diameter
         if D == 0.0:
             return Bound(0.0, 0.0)
@@ -312,7 +328,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
             )
         price = price_at_most(self.K, self.step_scale, e)
         apart = e * math.sqrt(self.horizon or 1) / D
-        return self._weights.promised(math.sqrt(0.5 * self.block) * price + apart)
+        return self._weights.promised(math.sqrt(0.5 * self.block) * price + apart, limits)
 
     def bound(self, record: Record) -> Bound:
         return self.bound_of(record.final_state)
@@ -325,6 +341,11 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
 
     def notes(self, state: State) -> tuple[str, ...]:
         return state.migrations.notes()
+
+    def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
+        state = self.with_open_block(record.final_state)
+        B = state.descent.regret_bound
+        return limit_rows(self._weights, state.ledger, B, None, record.limit_names)
 
     def known_slopes(self, state: State) -> Slopes:
         return state.ledger.slopes

@@ -175,7 +175,7 @@ class PrimalDual(WithTheorem[State], PlaysAround[State], BlockLearner[State]):
         slopes, unit = gradients.slopes, self._units(gradients.slopes)
         s = self._steps(state.stretch.horizon)
 
-        q, hopeless = kept_possible(block.violation, n * slopes.constraint * K.diameter, K.center)
+        q, hopeless = kept_possible(block, n * slopes.constraint * K.diameter, K.center)
         if self.constants is not None:  # as printed, but for what would overflow
             q = min(block.violation, moderate(K.center))
         taken = saddle_step(point.x, point.y, state.saddle.lam, gradients, q, n, s, unit)

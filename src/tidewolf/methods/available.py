@@ -159,7 +159,10 @@ class PlaysAround(TakesLate[S], Projecting[S]):
         found = restricted(self.hard_set, (point.active,), out, aimed)
         x = self.held_back(state, found.points[0], out)
         bank = state.bank - (0 if self.calls_per_round is None else found.calls)
-        kept: S = state._replace(coming=x, bank=bank, calls=state.calls + found.calls)
+        for vertex in found.found:  # for the next round without these entries
+            point = point._replace(active=point.active.also(self.hard_set, vertex))
+        calls = state.calls + found.calls
+        kept: S = state._replace(point=point, coming=x, bank=bank, calls=calls)
         return kept
 
     def held_back(self, state: S, x: Array, out: Bools) -> Array:

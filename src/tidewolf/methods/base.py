@@ -79,6 +79,16 @@ NEEDS_SLOPES = Bound(
 """What a learner promises that was not told of them."""
 
 
+class LimitBound(NamedTuple):
+    """What is known of one of a round's limits."""
+
+    name: str
+    violation: float
+    """by how much it was broken in all"""
+    bound: float | None
+    """the most that theory allows of it; None where it says nothing"""
+
+
 class ProjectionRecord(NamedTuple):
     """The last approximately feasible projection, for whoever checks it: from `before_projection`,
     a member x and y no farther from any member.
@@ -162,6 +172,11 @@ class Record:
     @property
     def rounds(self) -> int:
         return len(self.losses)
+
+    @property
+    def limit_names(self) -> tuple[str, ...]:
+        """What the limits of a round are called; empty where that is not known."""
+        return ()
 
 
 def refuse_state(learner: Learner[Any], state: Any) -> Never:
@@ -312,7 +327,7 @@ _CHECKED = {
     "acts": _acting_ahead,
     "informed": _informing,
     "reads": _reading,
-    **dict.fromkeys(("bound", "bound_between"), _of_a_record),
+    **dict.fromkeys(("bound", "bound_between", "limit_bounds"), _of_a_record),
 }
 
 
@@ -329,6 +344,8 @@ class Learner(Value, ABC, Generic[S]):
     K: HasLMO
     needs: ClassVar[type[FullInformation] | type[FirstOrder] | type[Bandit]]
     state_type: ClassVar[type]
+    per_limit: bool = False
+    """whether it is told of each of a round's limits for itself"""
     on_average: ClassVar[bool] = False
     """whether bounds and promises hold only on average over the learner's own dice: then they are
     shown, and no run is judged by them
@@ -480,6 +497,12 @@ class Learner(Value, ABC, Generic[S]):
     @abstractmethod
     def bound(self, record: Record) -> Bound:
         """The measured bound: what theory allows this run, given what it measured."""
+
+    def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
+        """The same of each limit by itself, one row each; none where the learner does not tell
+        them apart.
+        """
+        return ()
 
     @classmethod
     @abstractmethod

@@ -19,11 +19,10 @@ from tidewolf.core.checkpoint import Stored
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.core.vertices import Vertex, require_saved_numbers
-from tidewolf.projection.active import Active, Remembered, factors_in
+from tidewolf.projection.active import Active, Remembered
 from tidewolf.projection.active_set import SAVED_ROUNDING, ActiveSet, is_warm, most_idle
 from tidewolf.projection.exact_point import ExactPoint
-from tidewolf.projection.factor_table import FactorTable
-from tidewolf.projection.factored import FactoredActiveSet, as_sparse, start_active
+from tidewolf.projection.factored import FactoredActiveSet, start_active
 
 Mean: TypeAlias = ActiveSet | FactoredActiveSet
 
@@ -92,15 +91,9 @@ class Pool(Stored):
         return self._whole(which)
 
     def with_candidate(self, K: HasLMO, vertex: Vertex) -> Pool:
-        """The same with one more vertex to choose from, factor by factor where there are some."""
-        if not isinstance(self.actives[0], FactoredActiveSet):
-            return self.with_vertices((vertex,))
-        table = self.table
-        if len(table) > self.count:
-            table = table.only(np.arange(self.count))
-        new = FactorTable.of(as_sparse(vertex, K), factors_in(K))
-        table, _ = table.joined(new, np.arange(len(new)))
-        return Pool(self.actives, table, len(table))
+        """The same with one more vertex to choose from."""
+        found = self._whole(0).also(K, vertex)
+        return Pool._of((found, *self.actives[1:]), 0)
 
     def vertices_since(self, count: int) -> tuple[Vertex, ...]:
         """Those of the rows from `count` on, where the table is one of whole vertices."""

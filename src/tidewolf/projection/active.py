@@ -52,6 +52,10 @@ class Active(Stored):
         """
 
     @abstractmethod
+    def also(self, K: HasLMO, vertex: Vertex) -> Self:
+        """The same point with one more vertex to choose from; the same where it has no table."""
+
+    @abstractmethod
     def beside(self, other: Self) -> Self:
         """The same point on the table of another of its kind, whose vertices become candidates that
         cost no call.

@@ -227,6 +227,13 @@ class ActiveSet(Active):
             vertex = vertices[int(np.flatnonzero(free)[-1])]
         return None if vertex is None else vertex.dense(self.x)
 
+    def also(self, K: HasLMO, vertex: Vertex) -> ActiveSet:
+        count = len(self.weights)
+        if self.atoms.find(vertex, count) is not None:
+            return self
+        atoms = self.atoms.append(vertex, count)
+        return ActiveSet(atoms, np.append(self.weights, 0.0), self.x, self.warm)
+
     def beside(self, other: ActiveSet) -> ActiveSet:
         return self.on(other.atoms)
 

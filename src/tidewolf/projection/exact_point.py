@@ -59,6 +59,9 @@ class ExactPoint(Active):
         x = emptied(K.project(pushed), out)
         return x if K.excess(x) <= membership_tolerance(x, K.radius) else None
 
+    def also(self, K: HasLMO, vertex: Vertex) -> ExactPoint:
+        return self
+
     def beside(self, other: ExactPoint) -> ExactPoint:
         return self
 

@@ -185,6 +185,13 @@ class FactoredActiveSet(Active):
             x = np.where(instead, vertex.dense(self.x), x)
         return emptied(x, out)
 
+    def also(self, K: HasLMO, vertex: Vertex) -> FactoredActiveSet:
+        count, new = len(self.weights), FactorTable.of(as_sparse(vertex, K), factors_in(K))
+        table = self.atoms if len(self.atoms) == count else self.atoms.only(np.arange(count))
+        table, _ = table.joined(new, np.arange(len(new)))
+        weights = _padded(self.weights, len(table))
+        return FactoredActiveSet(table, self.places, weights, self.x, self.warm)
+
     def beside(self, other: FactoredActiveSet) -> FactoredActiveSet:
         return self.on(other.atoms)
 
