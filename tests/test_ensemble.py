@@ -124,7 +124,7 @@ class Plain:
             cells = [pool.x(self.plain + j) for j in range(len(phi))]
             mixed = sum(p * each for p, each in zip(phi, cells, strict=True))
             z.append(mixed if phi.any() else None)
-        z += state.coming.advice
+        z += state.coming.points[len(z) :]
         assert x == pytest.approx(
             sum(p * each for p, each in zip(state.coming.p, z, strict=True) if each is not None)
         )
@@ -558,13 +558,13 @@ def test_advice_that_is_absent_sleeps_and_advice_outside_is_brought_in():
     seen = {"loss_gradient": np.array([1.0, 0.0, -1.0]), "constraint_value": -1.0}
     for given_ in (None, {}, {"a": None}, {"a": [np.nan, 0.0, 1.0]}, {"somebody": [1.0, 0.0, 0.0]}):
         x = session.play(advice=given_)
-        assert session.state.coming.advice == (None,)
+        assert session.state.coming.points[-1] is None
         assert session.state.coming.p[-1] == 0.0
         assert K.excess(x) <= 1e-12
         session.observe(**seen)
     assert learner.members(session.state)[-1].rounds == 0
     session.play(advice={"a": [0.0, 0.0, 2.0]})
-    [z] = session.state.coming.advice
+    z = session.state.coming.points[-1]
     assert K.excess(z) <= 1e-9
     assert z == pytest.approx([0.0, 0.0, 1.0], abs=1e-2)
     session.observe(**seen)
@@ -677,9 +677,9 @@ def forgeries():
     return {
         "one descent less": lambda s: s._replace(descents=s.descents[1:]),
         "an adviser less": lambda s: s._replace(advisers=s.advisers[1:]),
-        "advice of nobody": coming(advice=(None,) * 9),
-        "advice outside": lambda s: coming(advice=(np.full(3, 9.0), *s.coming.advice[1:]))(s),
-        "advice of another shape": lambda s: coming(advice=(none, *s.coming.advice[1:]))(s),
+        "proposals of nobody": coming(points=(None,) * 9),
+        "a proposal outside": lambda s: coming(points=(*s.coming.points[:-1], np.full(3, 9.0)))(s),
+        "a proposal of another shape": lambda s: coming(points=(none, *s.coming.points[1:]))(s),
         "weights below 0": lambda s: coming(p=s.coming.p - 1.0)(s),
         "weights of nobody": coming(p=none),
         "shares above 1": lambda s: coming(shares=s.coming.shares + 1.0)(s),

@@ -635,7 +635,7 @@ def beyond_somewhere() -> set[str]:
 
 def up_the_gradient(patch):
     right = descent.descend
-    patch.setattr(descent, "descend", lambda y, g, *rest: right(y, -g, *rest))
+    patch.setattr(descent, "descend", lambda y, g, *rest, **named: right(y, -g, *rest, **named))
 
 
 def distances_forgotten(patch):

@@ -14,6 +14,15 @@ sees the two values there.
 Rounds that the stream marks as unseen are played at the point that stands, evaluated, and not
 handed over: the learner's clock stands still, as if nobody had called `observe`. What is known
 before the next round takes the place of what was known before them.
+
+Where feedback comes late (`Stream.arrives`), or other points were played than the learner decided
+(`Stream.played`), rounds are played one at a time:
+
+    x = act(state);  state = decided(state), where round t is told of later;  at the end of round t
+        state = arrived(state, all that arrives then)
+
+and rounds that never arrive are forgotten at once. Pending rounds are in the learner's state, their
+functions in the stream: whoever goes on from such a state gives the whole stream, and `first`.
 """
 
 from __future__ import annotations
@@ -23,14 +32,24 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tidewolf.core.arrays import SILENCE, as_direction, namespace
-from tidewolf.core.batch import Batch, Stream
-from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
-from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, first_order
+from tidewolf.core.arrays import SILENCE, as_count, as_direction, frozen, namespace
+from tidewolf.core.batch import NEVER, Batch, Stream
+from tidewolf.core.conforming import is_member
+from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongShape, WrongType
+from tidewolf.core.feedback import (
+    Arrival,
+    Bandit,
+    Feedback,
+    FirstOrder,
+    FullInformation,
+    Instead,
+    first_order,
+)
 from tidewolf.core.known import Known
 from tidewolf.core.types import Array
 from tidewolf.functions.custom import Custom
 from tidewolf.methods.base import Learner, Progress
+from tidewolf.methods.late import coming_round
 
 S = TypeVar("S", bound=Progress)
 
@@ -48,12 +67,14 @@ class Played(NamedTuple):
     state: Any
     """the state after them"""
     seen: bool = True
-    """whether the learner got feedback on them; where not, the state is the one they were played
-    from
+    """whether the learner got feedback at their end, on them or on rounds that waited for it;
+    where not, it has learned nothing from them
     """
 
 
-def play(learner: Learner[S], stream: Stream, state: S | None = None) -> Iterator[Played]:
+def play(
+    learner: Learner[S], stream: Stream, state: S | None = None, first: int = 0
+) -> Iterator[Played]:
     """Play a stream, one update at a time: the loop itself, where `tw.run` records too much.
 
     Parameters
@@ -64,6 +85,9 @@ def play(learner: Learner[S], stream: Stream, state: S | None = None) -> Iterato
         The losses and constraints of the rounds.
     state : State, default None
         The learner's state to go on from; None: from the start.
+    first : int, default 0
+        The round of the stream, from 0, to begin with. Earlier ones are not played; their feedback
+        may still arrive, where the state waits for it.
 
     Returns
     -------
@@ -77,6 +101,8 @@ def play(learner: Learner[S], stream: Stream, state: S | None = None) -> Iterato
         Where the learner, the stream or the state is something else.
     WrongShape
         Where the stream's functions take points of another shape than the learner's set has.
+    NotSupported
+        Where feedback comes late, or other points were played, and the learner cannot take that.
 
     Examples
     --------
@@ -107,12 +133,24 @@ def play(learner: Learner[S], stream: Stream, state: S | None = None) -> Iterato
             f"The stream's functions take points of shape {stream.shape}; the learner's set has "
             f"points of shape {shape}."
         )
-    return _rounds(learner, stream, learner.start() if state is None else state)
+    first = as_count(first, "The first round", least=0, most=len(stream))
+    state = learner.start() if state is None else state
+    if not stream.late and stream.played is None:
+        return _rounds(learner, stream, state, first)
+    if type(learner).decided is Learner.decided:
+        what = "Feedback comes late" if stream.late else "Other points than decisions were played"
+        raise NotSupported(
+            f"{what} in this stream, and {type(learner).__name__} takes feedback in order, of the "
+            "points that it decided. Ensemble and the learners that need FirstOrder feedback take "
+            "both."
+        )
+    return _late_rounds(learner, stream, state, first)
 
 
-def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
-    t, rounds = 0, len(stream)
+def _rounds(learner: Learner[S], stream: Stream, state: S, first: int) -> Iterator[Played]:
+    t, rounds = first, len(stream)
     listens, stale = type(learner).informed is not Learner.informed, False
+    listens = listens or stream.unavailable is not None  # which nobody may ignore
     while t < rounds:
         k = min(learner.rounds_left(state), rounds - t)
         if k < 1:
@@ -143,14 +181,120 @@ def _rounds(learner: Learner[S], stream: Stream, state: S) -> Iterator[Played]:
             stream.constraints.view(slice(t, t + k)),
         )
         with SILENCE:
-            values, seen = _looked(losses, constraints, x, learner.reads(losses), told)
+            reads = learner.reads(losses)
+            values, seen = _looked(losses, constraints, x, reads, told, learner.per_limit)
             state = state if seen is None else learner.update(state, seen)
         t += k
         yield Played(x, *values, state, seen=seen is not None)
 
 
+def _late_rounds(learner: Learner[S], stream: Stream, state: S, first: int) -> Iterator[Played]:
+    calendar = _Calendar(stream, coming_round(state), first)
+    listens, stale = type(learner).informed is not Learner.informed, False
+    for t in range(first, len(stream)):
+        told = stream.seen is None or bool(stream.seen[t])
+        if listens:
+            known = stream.known(t)
+            if known is not None or stale:
+                state = learner.informed(state, Known() if known is None else known)
+            stale = not told
+        x = as_direction(
+            learner.act(state), stream.shape, f"The point that {type(learner).__name__} plays"
+        )
+        played = _override(learner, stream, t)
+        played = x if played is None else played
+        with SILENCE:
+            one = slice(t, t + 1)
+            losses = _values(stream.losses.view(one), played, explores=False)
+            constraints = _values(stream.constraints.view(one), played, explores=False)
+            decisions = {one.round: one.x for one in getattr(state, "pending", ())}
+            if told and calendar.arrives(t) == t:
+                decisions[calendar.numbers[t]] = x
+            elif told:
+                state = learner.decided(state)
+                if calendar.arrives(t) == NEVER:
+                    state = learner.forgotten(state, (calendar.numbers[t],))
+            due = [s for s in calendar.due(t) if calendar.numbers[s] in decisions]
+            arrivals = [
+                _arrival(learner, stream, s, calendar.numbers[s], decisions[calendar.numbers[s]])
+                for s in due
+            ]
+            if len(decisions) == 1 and due == [t] and arrivals[0].played is None:
+                state = learner.update(state, arrivals[0].seen)
+            elif arrivals:
+                state = learner.arrived(state, arrivals)
+        yield Played(played, losses, constraints, state, seen=bool(arrivals))
+
+
+class _Calendar:
+    """When the rounds of a stream arrive, and which numbers they have for the learner, to whom
+    those that are not seen do not exist.
+    """
+
+    def __init__(self, stream: Stream, coming: int, first: int) -> None:
+        rounds = len(stream)
+        seen = np.ones(rounds, dtype=np.int64) if stream.seen is None else stream.seen * 1
+        before = np.cumsum(seen) - seen
+        begun = int(before[first]) if first < rounds else int(seen.sum())
+        self.numbers: list[int] = (before + (coming - begun)).tolist()
+        when = np.arange(rounds) if stream.arrives is None else stream.arrives
+        self._when = np.where(seen == 1, when, NEVER)
+        self._order = np.argsort(self._when, kind="stable")
+        self._sorted = self._when[self._order]
+
+    def arrives(self, t: int) -> int:
+        """At the end of which round round t does."""
+        return int(self._when[t])
+
+    def due(self, t: int) -> list[int]:
+        """The rounds that arrive at the end of round t."""
+        start, stop = np.searchsorted(self._sorted, (t, t + 1))
+        found: list[int] = self._order[start:stop].tolist()
+        return found
+
+
+def _override(learner: Learner[Any], stream: Stream, t: int) -> Array | None:
+    """What was played in round t in place of the decision: a member of the learner's set."""
+    x = stream.override(t)
+    if x is None:
+        return None
+    x = as_direction(x, stream.shape, f"What was played in round {t}")
+    if not is_member(learner.hard_set, x):
+        raise InvalidInput(
+            f"What was played in round {t} is no member of the learner's set: it is off by "
+            f"{learner.hard_set.excess(x):.3g}. A row of NaN says that the decision was played."
+        )
+    return frozen(x + 0.0)
+
+
+def _arrival(
+    learner: Learner[Any], stream: Stream, t: int, number: int, decision: Array
+) -> Arrival:
+    """What the learner is told of round t, which it decided so."""
+    losses, constraints = (
+        batch.view(slice(t, t + 1)) for batch in (stream.losses, stream.constraints)
+    )
+    played = _override(learner, stream, t)
+    x = decision if played is None else played
+    seen: Feedback = FullInformation(losses, constraints)
+    if learner.reads(losses) is FirstOrder:
+        seen = first_order(losses, constraints, x, constraints.values(x), learner.per_limit)
+    if played is None:
+        return Arrival(number, seen)
+    (loss, own_loss), (limit, own_limit) = (
+        [float(batch.values(z)[0]) for z in (x, decision)] for batch in (losses, constraints)
+    )
+    instead = Instead(loss, max(0.0, limit), own_loss, max(0.0, own_limit))
+    return Arrival(number, seen, played, instead)
+
+
 def _looked(
-    losses: Batch, constraints: Batch, x: Array, needs: type[Feedback], told: bool
+    losses: Batch,
+    constraints: Batch,
+    x: Array,
+    needs: type[Feedback],
+    told: bool,
+    per_limit: bool,
 ) -> tuple[tuple[Array, Array], Feedback | None]:
     """The values of these rounds, and what the learner is told of them."""
     values = _values(losses, x, needs is Bandit), _values(constraints, x, needs is Bandit)
@@ -159,12 +303,15 @@ def _looked(
     if needs is Bandit:
         return values, Bandit(*values)
     if needs is FirstOrder:
-        return values, first_order(losses, constraints, x, values[1])
+        return values, first_order(losses, constraints, x, values[1], per_limit)
     return values, FullInformation(losses, constraints)
 
 
 def _alike(stream: Stream, t: int, most: int) -> tuple[bool, int]:
     """Whether round t is seen, and how many rounds from there on are alike, at most so many."""
+    if stream.unavailable is not None:
+        ahead_out = stream.unavailable[t : t + most]
+        most = next((i for i, out in enumerate(ahead_out) if out != ahead_out[0]), most)
     if stream.seen is None:
         return True, most
     told, ahead = bool(stream.seen[t]), stream.seen[t : t + most]

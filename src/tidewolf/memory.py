@@ -19,7 +19,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 from tidewolf.core.errors import InvalidInput
 from tidewolf.methods.base import Learner, Progress
 from tidewolf.methods.late import coming_round
-from tidewolf.methods.turns import Expire, Meet, Tell, Turn, after, decision
+from tidewolf.methods.turns import Expire, Meet, Tell, Turn, after, decision, waiting
 
 S = TypeVar("S", bound=Progress)
 
@@ -77,13 +77,17 @@ class Memory(Generic[S]):
         """The identity of what was observed of a round; None where it is not remembered."""
         return self._contents.get(number)
 
-    def take(self, turns: Sequence[Turn], content: str | None = None) -> None:
-        """All of these turns, or none; `content` is the identity of what is met."""
+    def take(self, turns: Sequence[Turn], content: str | None = None) -> list[tuple[S, S]]:
+        """All of these turns, or none; `content` is the identity of what is met. The states before
+        and after each.
+        """
         before = state = self.state
         told, over, moments = self.told, dict[int, str | None](), list[Moment]()
+        steps = []
         for turn in turns:
-            coming = coming_round(state)
+            coming, last = coming_round(state), state
             state = after(self.learner, state, turn)
+            steps.append((last, state))
             if isinstance(turn, Tell):
                 told = {**told, coming: turn.known.identity or ""}
             elif isinstance(turn, Meet | Expire):
@@ -107,6 +111,19 @@ class Memory(Generic[S]):
             self._contents.update(over)
             for number in list(self._contents)[:-REMEMBERED]:
                 del self._contents[number]
+        return steps
+
+    def migrate(self, learner: Learner[Any], state: Any) -> None:
+        """Go on with another learner, from a state of its own; rounds that wait no more expired,
+        and what was known of the coming round is to be told again.
+        """
+        for one in waiting(self.state):
+            if decision(state, one.round) is None:
+                self._contents[one.round] = EXPIRED
+        self.learner, self.state = learner, state
+        self.told = {one: said for one, said in self.told.items() if decision(state, one)}
+        self._past.clear()
+        self._past.append(Moment(coming_round(state), state, self.told))
 
     def rollback(self, number: int) -> None:
         """To the moment when this round became the coming one."""

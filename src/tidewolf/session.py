@@ -30,7 +30,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
 from tidewolf.core import checkpoint
-from tidewolf.core.arguments import as_path
+from tidewolf.core.arguments import as_items, as_path, as_text
 from tidewolf.core.arrays import (
     SILENCE,
     as_array,
@@ -64,6 +64,7 @@ from tidewolf.core.feedback import (
 from tidewolf.core.known import Known
 from tidewolf.core.types import Array
 from tidewolf.core.values import identity
+from tidewolf.explanation import Explanation, Told, Trail, explained, played_point
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
@@ -159,19 +160,24 @@ class Session(Generic[S]):
         """entries with a negative capacity that were looked at"""
         self._shown: S | None = None
         """the last state whose point was given without anything being told"""
+        self._trail = Trail()
+        """what explanations need of the past"""
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the lock, which a copy has its own of."""
+        """All but the lock, which a copy has its own of, and what explains the past, which it
+        has none of.
+        """
         if self._journal is not None:
             raise NotSupported(
                 "A durable session cannot be copied or pickled, for its file has one writer; "
                 "save(path) copies the state."
             )
-        own = {name: value for name, value in vars(self).items() if name != "_turn"}
+        left = "_turn", "_trail"
+        own = {name: value for name, value in vars(self).items() if name not in left}
         return {**own, "_keeper": self._keeper.copy()}  # type: ignore[union-attr]
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
-        self.__dict__.update(fields, _turn=threading.RLock())
+        self.__dict__.update(fields, _turn=threading.RLock(), _trail=Trail())
 
     @classmethod
     def open(
@@ -250,12 +256,18 @@ class Session(Generic[S]):
         session._state = session._journal.state
         return session
 
-    def _take(self, turns: Sequence[Turn], content: str | None = None) -> None:
-        """All of these turns, or none: the one way from one state to the next."""
+    def _take(
+        self, turns: Sequence[Turn], content: str | None = None, told: Told | None = None
+    ) -> None:
+        """All of these turns, or none: the one way from one state to the next. `told` is what
+        explanations need of what is met.
+        """
         try:
-            self._keeper.take(turns, content)
+            steps = self._keeper.take(turns, content)
         finally:
             self._state = self._keeper.state
+        for turn, (before, after) in zip(turns, steps, strict=True):
+            self._trail.go_on(before, after, told if isinstance(turn, Meet) else None)
 
     def close(self) -> None:
         """Let go of the file of a durable session, which observes no more; one in memory has
@@ -306,7 +318,54 @@ class Session(Generic[S]):
             try:
                 self._keeper.rollback(number)
             finally:
-                self._state = self._keeper.state
+                self._state, self._trail = self._keeper.state, Trail()
+
+    def migrate(self, learner: Learner[S]) -> None:
+        """Go on as another learner of the same kind: over a set that changed, such as a network
+        with a new link, or with other settings.
+
+        What still exists is kept by name: the points that decisions are made of, who is trusted,
+        slopes, the violation so far; bounds are settled. The round that stands keeps its number
+        and, where the set still has it, its decision; what was told of it before may be told anew.
+        Feedback on rounds that are pending is given in the entries of the new set; those that
+        played an entry that is gone are lost.
+
+        Parameters
+        ----------
+        learner : Learner
+            Who decides from now on: an `Ensemble` in place of one, or a `LyapunovDescent`.
+
+        Raises
+        ------
+        InvalidInput
+            Where the learner is of another kind, or nothing says which entries are the same; the
+            session stays as it was.
+        NotSupported
+            Where learners of this kind cannot go on over another set.
+
+        Examples
+        --------
+        >>> links = [("s", "a"), ("a", "t"), ("s", "t")]
+        >>> K = tw.sets.FlowPolytope.from_edges(links[:2], source="s", target="t")
+        >>> session = tw.Session(tw.Ensemble(K))
+        >>> session.observe(costs=[1.0, 1.0])
+        >>> K = tw.sets.FlowPolytope.from_edges(links, source="s", target="t")
+        >>> session.migrate(tw.Ensemble(K))
+        >>> session.play(), session.rounds
+        (array([1., 1., 0.]), 1)
+        """
+        if not isinstance(learner, Learner):
+            raise WrongType(
+                f"A session goes on as a learner such as Ensemble(K), not as {learner!r}."
+            )
+        with self._turn, SILENCE:
+            state = learner.migrated(self._state, self.learner)
+            try:
+                self._keeper.migrate(learner, state)
+            finally:
+                if self._keeper.state is state:
+                    self.learner, self._asked, self._shown = learner, set(), None
+                    self._state, self._trail = state, Trail()
 
     def history(self) -> Iterator[Feedback]:
         """What a durable session observed and still holds, oldest first, as its learner was told
@@ -410,12 +469,10 @@ class Session(Generic[S]):
         CheckpointError
             Where it cannot be written, such as on a full disk; the old file stays.
         """
-        with self._turn:  # the state and what it was told are of one moment
-            state, told = self._state, self._keeper.told
+        with self._turn:  # the state, its learner and what it was told are of one moment
+            learner, state, told = self.learner, self._state, self._keeper.told
             contents = dict(self._keeper.contents) if self._keeper.numbered else None
-        data = checkpoint.with_session(
-            self.learner.save(state), coming_round(state), told, contents
-        )
+        data = checkpoint.with_session(learner.save(state), coming_round(state), told, contents)
         try:
             checkpoint.write(as_path(path, "The path of a session"), data)
         except OSError as error:
@@ -478,6 +535,48 @@ class Session(Generic[S]):
         state = self._state
         return f"Session of {self.learner!r}: {state.t} rounds, {state.calls} oracle calls"
 
+    def explain(
+        self, *, round: int | None = None, names: Sequence[str] | None = None
+    ) -> Explanation:
+        """Why the decision is what it is: by name, how far it moved, who moved it, which limits
+        bind, what is expected, and why to trust it.
+
+        Parameters
+        ----------
+        round : int, optional
+            A round that is pending. None: the one whose decision stands.
+        names : sequence of str, optional
+            What the entries of a point are called. None: as the set calls them.
+
+        Returns
+        -------
+        Explanation
+            To be printed, or taken as plain numbers with `to_dict()`. What cannot be said, such as
+            what moved a decision before the session was opened, is said not to be known.
+
+        Raises
+        ------
+        InvalidInput
+            Where the decision of that round does not stand, or the names are not one for each
+            entry.
+
+        Examples
+        --------
+        >>> session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
+        >>> session.observe(costs=[1.0, 0.0, 0.5], capacities=[1.0, 0.5, 1.0])
+        >>> why = session.explain(names=["coal", "sun", "gas"])
+        >>> for line in str(why).splitlines()[:2]:
+        ...     print(line)
+        Round 1, decided by LyapunovDescent on a Simplex after 1 round told.
+        Decision  sun: 0.833, coal: 0.0833, gas: 0.0833
+        """
+        number = None if round is None else as_count(round, "The round to explain", least=0)
+        if names is not None:
+            names = [as_text(n, "A name of an entry") for n in as_items(names, "names", '["a"]')]
+        with self._turn:  # the state and the way to it are of one moment
+            number = standing_round(self._state) if number is None else number
+            return explained(self.learner, self._state, self._trail, number, names)
+
     def play(
         self,
         *,
@@ -507,8 +606,8 @@ class Session(Generic[S]):
             Points that others propose, by name. None, or a point that holds a NaN: absent.
         forecast : FullInformation or (loss, constraint), optional
             The functions that are predicted for the round.
-        unavailable : optional
-            Entries that are out in the round.
+        unavailable : sequence of str or int, optional
+            Entries that are out, by name or place: the point is 0 there.
 
         Returns
         -------
@@ -518,8 +617,8 @@ class Session(Generic[S]):
         Raises
         ------
         InvalidInput
-            Where something else was known when the decision of this round was made, or the round
-            is over.
+            Where something else was known when the decision of this round was made, the round is
+            over, or no member does without the entries that are out.
         NotSupported
             Where rounds would have to wait and the learner takes feedback in order only.
         CheckpointError
@@ -779,7 +878,9 @@ class Session(Generic[S]):
                 "A function called observe while it was evaluated: that observation is kept, this "
                 "one is not."
             )
-        self._take([*turns, Meet(arrival)], content)
+        if played is None:
+            played = x if waiting(before) else played_point(self.learner, before, arrival.seen)
+        self._take([*turns, Meet(arrival)], content, Told(number, seen, played))
 
     def _require_same_content(self, number: int, content: str | None) -> None:
         """Refuse to observe a round that was not asked for, or was observed otherwise."""
@@ -852,7 +953,8 @@ class Session(Generic[S]):
                 return bandit(*seen, self.learner.acts(self._state, seen.rounds))
             if reads is FullInformation:
                 return seen
-            return first_order(*seen, x, seen.constraints.values(x))
+            values = seen.constraints.values(x)
+            return first_order(*seen, x, values, per_limit=self.learner.per_limit)
         if not isinstance(seen, self.learner.needs):
             raise NotSupported(f"{type(seen).__name__} feedback was given; {self._accepted}")
         if isinstance(seen, FirstOrder):

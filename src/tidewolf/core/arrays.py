@@ -217,6 +217,16 @@ def frozen(x: A) -> A:
     return x
 
 
+def taken(x: Array, rows: Any) -> Array:
+    """The rows of these numbers."""
+    if type(x) is np.ndarray:
+        return x[rows]
+    from array_api_compat import device
+
+    xp = namespace(x)
+    return xp.take(x, xp.asarray(rows, device=device(x)), axis=0)
+
+
 def flat(x: Array) -> Array:
     """`x` as a vector."""
     if type(x) is np.ndarray:

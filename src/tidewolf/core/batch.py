@@ -25,11 +25,15 @@ from tidewolf.core.arrays import (
     namespace,
     norm,
     require_no_mask,
+    taken,
 )
-from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
-from tidewolf.core.known import Known, NamedPoints, as_times, is_present
-from tidewolf.core.types import Array, Bools, Floats, Shape
+from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
+from tidewolf.core.known import Known, NamedPoints, as_times, as_unavailable, is_present
+from tidewolf.core.types import Array, Bools, Floats, Int64s, Shape
 from tidewolf.core.values import Value
+
+NEVER = int(np.iinfo(np.int64).max)
+"""The round at whose end feedback comes that never does."""
 
 # What is too large for a number is infinite, and what has none is NaN, without NumPy's own words
 # about it: whoever uses such a value refuses it with a sentence. Within a round the loop has looked
@@ -164,6 +168,17 @@ class Batch(Value, ABC):
         """
         return None
 
+    def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
+        """Gradients at x of single limits, (len(rounds), *shape): that of limits[i], a column of
+        `pieces`, in round rounds[i].
+        """
+        if self.pieces(x) is not None:
+            raise NotSupported(
+                f"{type(self).__name__} tells its limits apart in `pieces` and does not say what "
+                "their gradients are: define `piece_gradients`, too."
+            )
+        return taken(self.gradients(x), rounds)
+
     def slopes(self, x: Array) -> Floats:
         """The norm of each round's subgradient at x, for the choice that `subgradient` makes."""
         return np.array([norm(gradient) for gradient in self._one_by_one(x)])
@@ -244,6 +259,15 @@ class Stream(Value):
     advice : mapping, optional
         Points that others proposed before each round, by name, rounds first. A row that holds a NaN
         is absent.
+    unavailable : sequence or array, optional
+        The entries that are out in each round: names and places as `Known` takes them, None where
+        there are none; or an array of True and False for each entry, rounds first.
+    arrives : array of int, optional
+        For each round the round, from 0, at whose end its feedback comes: itself or a later one; a
+        number beyond the last round for never. None: every round's comes at its own end.
+    played : array, optional
+        What was played in place of the learner's decision, rounds first; a row that holds a NaN:
+        the decision. None: always the decision.
 
     Examples
     --------
@@ -254,6 +278,10 @@ class Stream(Value):
     (2, (2,), 1)
     >>> tw.Stream(costs, limits, time=["2026-03-01", "2026-03-02"]).known(1)
     Known(time=1772409600.0)
+    >>> tw.Stream(costs, limits, unavailable=[["SEA > DEN"], None]).known(0)
+    Known(unavailable=('SEA > DEN',))
+    >>> tw.Stream(costs, limits, arrives=[1, 1])[1:].arrives  # the first comes a round late
+    array([0])
     """
 
     losses: Batch
@@ -262,6 +290,9 @@ class Stream(Value):
     time: Floats | None = None
     context: Array | None = None
     advice: Mapping[str, Array] | None = None
+    unavailable: tuple[tuple[int | str, ...] | None, ...] | None = None
+    arrives: Int64s | None = None
+    played: Array | None = None
 
     def __post_init__(self) -> None:
         if self.constraints is None and isinstance(self.losses, Batch):
@@ -292,6 +323,31 @@ class Stream(Value):
             object.__setattr__(self, "context", self._contexts(self.context))
         if self.advice is not None:
             object.__setattr__(self, "advice", self._advised(self.advice))
+        if self.unavailable is not None:
+            object.__setattr__(self, "unavailable", self._outages(self.unavailable))
+        if self.arrives is not None:
+            object.__setattr__(self, "arrives", self._arrivals(self.arrives))
+        if self.played is not None:
+            object.__setattr__(self, "played", self._overrides(self.played))
+
+    def _outages(self, given: Any) -> tuple[tuple[int | str, ...] | None, ...] | None:
+        if isinstance(given, np.ndarray) and given.dtype == np.bool_:
+            if given.shape != (shape := (len(self), *self.shape)):
+                raise WrongShape(
+                    "What is unavailable in a stream is True or False for each entry of each "
+                    f"round, of shape {shape}, not {given.shape}.",
+                    setting="unavailable",
+                )
+            given = [np.flatnonzero(row).tolist() for row in given]
+        rounds = as_items(given, "What is unavailable in a stream", '[None, ["SEA > DEN"]]')
+        if len(rounds) != len(self):
+            raise WrongShape(
+                f"What is unavailable in a stream of {len(self)} rounds is said for each of them; "
+                f"{len(rounds)} were given.",
+                setting="unavailable",
+            )
+        found = tuple(None if one is None else as_unavailable(one) for one in rounds)
+        return found if any(found) else None
 
     def _by_round(self, array: Array, name: str, one: str, axes: tuple[int, ...] = (1,)) -> Array:
         """An array that has something for each round along its first axis."""
@@ -327,11 +383,64 @@ class Stream(Value):
             points[as_text(name, "The name of advice")] = array
         return NamedPoints(points)
 
+    def _arrivals(self, arrives: Any) -> Int64s:
+        require_no_mask(arrives, "What arrives of a stream")
+        try:
+            given = np.array(arrives)
+        except ValueError:  # ragged rows
+            given = np.array(None)
+        given = given.astype(np.int64) if given.shape == (0,) else given
+        if given.dtype.kind not in "iu" or given.shape != (len(self),):
+            raise WrongShape(
+                "The arrives of a stream is a whole number for each of its "
+                f"{len(self)} rounds, the round at whose end its feedback comes, not "
+                f"{shown(arrives)}.",
+                setting="arrives",
+            )
+        early = np.flatnonzero(given < np.arange(len(self)))
+        if len(early):
+            t = int(early[0])
+            raise InvalidInput(
+                f"The feedback of round {t} arrives at the end of round {t} or of a later one, not "
+                f"of round {given[t]}; give a number from {len(self)} on for never.",
+                setting="arrives",
+            )
+        return frozen(np.where(given >= len(self), NEVER, given).astype(np.int64))
+
+    def _overrides(self, played: Any) -> Array:
+        points, shape = as_numbers(played, "What was played"), (len(self), *self.shape)
+        if tuple(points.shape) != shape:
+            raise WrongShape(
+                f"What was played is a point for each round, of shape {shape}, not of "
+                f"{tuple(points.shape)}; rows of NaN where it was the decision.",
+                setting="played",
+            )
+        return points
+
+    @property
+    def late(self) -> bool:
+        """Whether some round's feedback does not come at its own end."""
+        return self.arrives is not None and bool((self.arrives > np.arange(len(self))).any())
+
+    @property
+    def untold(self) -> int:
+        """How many rounds are decided and not told of by the end of the last."""
+        if self.arrives is None:
+            return 0
+        seen = True if self.seen is None else self.seen
+        return int(np.count_nonzero((self.arrives >= len(self)) & seen))
+
+    def override(self, t: int) -> Array | None:
+        """What was played in round t in place of the decision; None where that was played."""
+        if self.played is None or not is_present(self.played[t, ...]):
+            return None
+        return self.played[t, ...]
+
     def known(self, t: int) -> Known | None:
         """What is known before round t, counted from 0; None where the stream says nothing of
         it.
         """
-        if self.time is None and self.context is None and self.advice is None:
+        if all(part is None for part in (self.time, self.context, self.advice, self.unavailable)):
             return None
         t = as_count(t, "The round", least=0, most=max(0, len(self) - 1))
         time = None if self.time is None else float(self.time[t])
@@ -339,9 +448,10 @@ class Stream(Value):
         context = None if self.context is None else _category(self.context[t, ...])
         advice = {} if self.advice is None else {n: rows[t, ...] for n, rows in self.advice.items()}
         advice = {name: point for name, point in advice.items() if is_present(point)}
-        if time is None and context is None and not advice:
+        out = None if self.unavailable is None else self.unavailable[t]
+        if time is None and context is None and not advice and out is None:
             return None
-        return Known.unchecked(time, context, NamedPoints(advice) if advice else None)
+        return Known.unchecked(time, context, NamedPoints(advice) if advice else None, out)
 
     def _mask(self, seen: Any) -> Bools | None:
         require_no_mask(seen, "What is seen of a stream")
@@ -373,14 +483,25 @@ class Stream(Value):
         return len(self.losses)
 
     def __getitem__(self, rounds: slice) -> Stream:
-        return Stream(
+        """These rounds. What arrives after the last of them is not lost: its rounds stay pending;
+        what arrives of rounds before them is not there.
+        """
+        part = Stream(
             self.losses[rounds],
             self.constraints[rounds],
             None if self.seen is None else self.seen[rounds],
             time=None if self.time is None else self.time[rounds],
             context=None if self.context is None else self.context[rounds, ...],
             advice=None if self.advice is None else _sliced(self.advice, rounds),
+            unavailable=None if self.unavailable is None else self.unavailable[rounds],
+            played=None if self.played is None else self.played[rounds, ...],
         )
+        if self.arrives is not None:
+            own = self.arrives[rounds]
+            start = rounds.indices(len(self))[0]
+            relative = frozen(np.where(own == NEVER, NEVER, own - start))
+            object.__setattr__(part, "arrives", relative)
+        return part
 
 
 def _sliced(advice: Mapping[str, Array], rounds: slice) -> dict[str, Array]:

@@ -6,6 +6,7 @@ action.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
@@ -18,13 +19,14 @@ from tidewolf.core.arrays import (
     frozen,
     inner,
     is_array,
+    like,
     namespace,
     norm,
     to_numpy,
 )
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape, WrongType
-from tidewolf.core.types import Array, Shape
+from tidewolf.core.types import Array, Floats, Int64s, Shape
 
 
 class FullInformation(NamedTuple):
@@ -36,6 +38,47 @@ class FullInformation(NamedTuple):
     @property
     def rounds(self) -> int:
         return len(self.losses)
+
+
+class Limits(NamedTuple):
+    """Each limit that was broken for itself, where a round has several: sums over the rounds in
+    which it was, at the played point.
+    """
+
+    in_all: int
+    """limits that a round has"""
+    which: Int64s
+    """those that were broken, from 0, in order; one entry, or row, each in what follows"""
+    violations: Floats
+    gradients: Array
+    """(broken, *shape)"""
+    slopes: Floats
+    """the largest norm of a single round's gradient"""
+    offsets: Floats
+    """sum <gradient, x_t - x> of rounds that were not played at x"""
+
+    def and_of(self, other: Limits) -> Limits:
+        """Both together."""
+        if other.in_all != self.in_all:
+            raise WrongShape(other_count(other.in_all, self.in_all))
+        which = np.concatenate([self.which, other.which])
+        xp = namespace(self.gradients)
+        return _by_limit(
+            self.in_all,
+            which,
+            np.concatenate([self.violations, other.violations]),
+            xp.concat([self.gradients, other.gradients]),
+            np.concatenate([self.slopes, other.slopes]),
+            np.concatenate([self.offsets, other.offsets]),
+        )
+
+
+def other_count(given: int, due: int) -> str:
+    """That rounds have as many limits as the first one had."""
+    return (
+        f"A round with {given} limit{'s' * (given != 1)} was given after one with {due}; with a "
+        "weight for each limit every round has the same ones, in one order."
+    )
 
 
 class FirstOrder(NamedTuple):
@@ -58,6 +101,8 @@ class FirstOrder(NamedTuple):
     """
     constraint_offset: float = 0.0
     """the same of the constraints, over the rounds with g_t(x_t) > 0"""
+    limits: Limits | None = None
+    """each limit for itself, where the learner asks for that"""
 
 
 class Bandit(NamedTuple):
@@ -126,16 +171,89 @@ def played_at(seen: FirstOrder, played: Array, x: Array) -> FirstOrder:
     if played is x:
         return seen
     apart = played - x
+    limits = seen.limits
+    if limits is not None:
+        offsets = [inner(limits.gradients[i, ...], apart) for i in range(len(limits.which))]
+        limits = limits._replace(offsets=limits.offsets + np.array(offsets))
     return seen._replace(
         loss_offset=seen.loss_offset + inner(seen.loss_gradient, apart),
         constraint_offset=seen.constraint_offset + inner(seen.constraint_gradient, apart),
+        limits=limits,
+    )
+
+
+def limits_of(seen: FirstOrder) -> Limits:
+    """Each limit for itself; where nobody told them apart there is one."""
+    if seen.limits is not None:
+        return seen.limits
+    there = np.arange(int(seen.violation > 0.0))
+    numbers = (seen.violation, seen.constraint_slope, seen.constraint_offset)
+    violations, slopes, offsets = (np.full(len(there), float(number)) for number in numbers)
+    gradients = seen.constraint_gradient[None, ...][: len(there), ...]
+    return Limits(1, there, violations, gradients, slopes, offsets)
+
+
+def limits_at(constraints: Batch, x: Array, values: Array) -> Limits:
+    """Each limit of these rounds at x for itself, given the constraints' values there."""
+    pieces = constraints.pieces(x)
+    table = to_numpy(values[:, None] if pieces is None else pieces)
+    rounds, which = np.nonzero(table > 0.0)
+    if len(which) == 0:
+        nothing = np.zeros(0)
+        gradients = namespace(x).zeros((0, *x.shape), dtype=x.dtype)
+        return Limits(table.shape[1], which, nothing, like(gradients, x), nothing, nothing)
+    gradients = constraints.piece_gradients(x, rounds, which)
+    slopes = np.array([norm(gradients[i, ...]) for i in range(len(which))])
+    violations = table[rounds, which].astype(np.float64)
+    none = np.zeros(len(which))
+    if len(table) == 1:
+        return Limits(table.shape[1], which, violations, gradients, slopes, none)
+    return _by_limit(table.shape[1], which, violations, gradients, slopes, none)
+
+
+def _by_limit(
+    count: int,
+    limits: Int64s,
+    violations: Floats,
+    gradients: Array,
+    slopes: Floats,
+    offsets: Floats,
+) -> Limits:
+    """Sums for each limit, of entries that may speak of the same one."""
+    which, place = np.unique(limits, return_inverse=True)
+    n = len(which)
+    mine = (np.arange(n)[:, None] == place).astype(np.float64)
+    xp, shape = namespace(gradients), tuple(gradients.shape[1:])
+    table = xp.reshape(gradients, (len(limits), math.prod(shape)))
+    return Limits(
+        count,
+        which,
+        mine @ violations,
+        xp.reshape(like(mine, gradients) @ table, (n, *shape)),
+        np.array([slopes[place == i].max() for i in range(n)]),
+        mine @ offsets,
     )
 
 
 def first_order(
+    losses: Batch,
+    constraints: Batch,
+    x: Array,
+    constraint_values: Array,
+    per_limit: bool = False,
+) -> FirstOrder:
+    """The first-order feedback of these rounds at x, given the constraints' values there; with each
+    limit for itself, where that is asked for.
+    """
+    seen = _first_order(losses, constraints, x, constraint_values)
+    if not per_limit:
+        return seen
+    return seen._replace(limits=limits_at(constraints, x, constraint_values))
+
+
+def _first_order(
     losses: Batch, constraints: Batch, x: Array, constraint_values: Array
 ) -> FirstOrder:
-    """The first-order feedback of these rounds at x, given the constraints' values there."""
     xp = namespace(constraint_values)
     if len(losses) == 1:
         one = _ONE if x.dtype is _ONE.dtype and xp is np else xp.ones_like(constraint_values)
@@ -210,6 +328,47 @@ def require_first_order(seen: object, shape: Shape, most: int) -> None:
         offset = getattr(seen, name)
         if not isinstance(offset, float | int) or not abs(offset) <= sys.float_info.max:
             raise NotFinite(f"The {name} must be a finite number, not {shown(offset)}.")
+    if seen.limits is not None:
+        _require_limits(seen.limits, shape)
+
+
+def _require_limits(limits: object, shape: Shape) -> None:
+    if type(limits) is not Limits or not is_array(limits.gradients):
+        raise WrongType(f"The limits of FirstOrder feedback are Limits, not {shown(limits)}.")
+    which, n = np.asarray(limits.which), len(limits.which)
+    numbers = {name: np.asarray(getattr(limits, name)) for name in _NUMBERS}
+    if (
+        type(limits.in_all) is not int
+        or which.dtype.kind != "i"
+        or which.shape != (n,)
+        or any(array.shape != (n,) for array in numbers.values())
+        or (n and not (which[0] >= 0 and (np.diff(which) > 0).all() and which[-1] < limits.in_all))
+    ):
+        raise WrongShape(
+            "The limits of FirstOrder feedback are how many a round has, the numbers of those that "
+            "were broken, in order, and of each of these a violation, a gradient, a slope and an "
+            "offset."
+        )
+    if tuple(limits.gradients.shape) != (n, *shape):
+        raise WrongShape(
+            f"Gradients of limits of shape {tuple(limits.gradients.shape)} were given; {n} limits "
+            f"were broken, and the set's points have shape {shape}."
+        )
+    if as_direction(limits.gradients, (n, *shape), "A limit's gradient") is not limits.gradients:
+        raise WrongType(
+            "The gradients of limits are floating-point arrays, not of dtype "
+            f"{limits.gradients.dtype}."
+        )
+    for name, array in numbers.items():
+        least = -math.inf if name == "offsets" else 0.0
+        most = math.inf if name == "slopes" else sys.float_info.max
+        if not ((array >= least) & (abs(array) <= most)).all():
+            raise NotFinite(
+                f"The {name} of limits must be finite numbers{' of at least 0' * (least == 0.0)}."
+            )
+
+
+_NUMBERS = ("violations", "slopes", "offsets")
 
 
 MODERATE = 1e100

@@ -5,8 +5,9 @@ leak into its decision.
 
 Time is a number of seconds (since 1970 where it is a date, a date without an offset read as it
 stands, so that a season follows the clock on the wall). Points that others advise are arrays by
-name; one that is not there, or holds a NaN, is absent. A learner that has no use for what is known
-plays as if it had not been told.
+name; one that is not there, or holds a NaN, is absent. Entries that are out are names and places,
+each once, places first. A learner that has no use for what is known plays as if it had not been
+told; only entries that are out are refused by one that cannot leave them out.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_text, shown
+from tidewolf.core.arguments import as_items, as_text, shown
 from tidewolf.core.arrays import as_array, as_number, as_numbers, frozen, is_array, namespace
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongType
 from tidewolf.core.types import Array, Floats, Int64s
@@ -68,7 +69,7 @@ class _Fields(NamedTuple):
     context: Any = None
     advice: Mapping[str, Array] | None = None
     forecast: FullInformation | None = None
-    unavailable: Any = None
+    unavailable: tuple[int | str, ...] | None = None
 
 
 @final
@@ -88,8 +89,9 @@ class Known(_Fields):
         none.
     forecast : FullInformation or (loss, constraint), optional
         The functions that are predicted for the round.
-    unavailable : optional
-        Entries that are out in the round; kept as given.
+    unavailable : sequence of str or int, optional
+        Entries that are out in the round, which the point played is 0 in: by name, as the set's
+        `names` has them, or by their places in C order, from 0. One name alone is taken, too.
 
     Raises
     ------
@@ -103,6 +105,8 @@ class Known(_Fields):
     (1772366400.0, 2, array([0.5, 0.5]))
     >>> known == tw.Known(1772366400, 2, {"incumbent": [0.5, 0.5]})
     True
+    >>> tw.Known(unavailable=["SEA > DEN", 7, "SEA > DEN"]).unavailable
+    (7, 'SEA > DEN')
     """
 
     __slots__ = ()
@@ -121,13 +125,19 @@ class Known(_Fields):
             None if context is None else _context(context),
             None if advice is None else _advice(advice),
             None if forecast is None else _forecast(forecast),
-            unavailable,
+            None if unavailable is None else as_unavailable(unavailable),
         )
 
     @classmethod
-    def unchecked(cls, time: float | None, context: Any, advice: NamedPoints | None) -> Self:
+    def unchecked(
+        cls,
+        time: float | None,
+        context: Any,
+        advice: NamedPoints | None,
+        unavailable: tuple[int | str, ...] | None = None,
+    ) -> Self:
         """What is known, of parts that were checked before."""
-        return cls._make((time, context, advice, None, None))
+        return cls._make((time, context, advice, None, unavailable))
 
     @property
     def identity(self) -> str | None:
@@ -223,6 +233,29 @@ def is_present(point: Array) -> bool:
     """Whether advice is a point: one that holds a NaN, or an infinite number, is absent."""
     xp = namespace(point)
     return bool(xp.all(xp.isfinite(point)))
+
+
+def as_unavailable(x: Any) -> tuple[int | str, ...] | None:
+    """Names and places of entries in one order, each once; None where there are none."""
+    if isinstance(x, str):
+        x = (x,)
+    such = '["SEA > DEN", 7]'
+    names, places = set[str](), set[int]()
+    for one in as_items(x, "What is unavailable", such):
+        if isinstance(one, str):
+            names.add(str(one))
+        elif isinstance(one, int | np.integer) and not isinstance(one, bool):
+            if one < 0:
+                raise InvalidInput(
+                    f"What is unavailable is names of entries, or their places from 0, not {one}."
+                )
+            places.add(int(one))
+        else:
+            raise WrongType(
+                f"What is unavailable is names of entries, or their places from 0, such as {such}; "
+                f"{shown(one)} is neither."
+            )
+    return (*sorted(places), *sorted(names)) or None
 
 
 def _forecast(x: Any) -> FullInformation:

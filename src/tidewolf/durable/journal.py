@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Generic, TypeVar, final
 
@@ -118,15 +119,17 @@ class Journal(Generic[S]):
         with self._mutex:
             return tables.content_of(self._opened(), number + 1)
 
-    def take(self, turns: Sequence[Turn], content: str | None = None) -> None:
+    def take(self, turns: Sequence[Turn], content: str | None = None) -> list[tuple[S, S]]:
         """Keep these turns, all or none, and go on to the state after them; whatever is refused is
-        not kept and changes nothing. `content` is the identity of what is met.
+        not kept and changes nothing. `content` is the identity of what is met. The states before
+        and after each.
         """
         with self._mutex:
             db, before = self._writable(), self._head
             self._require_in_place()
-            place, rows = self._course.taken(self._place, turns, self._epoch)
-            head = before
+            places, rows = self._course.taken(self._place, turns, self._epoch)
+            steps = list(pairwise(one.state for one in (self._place, *places)))
+            head, place = before, places[-1]
             if rows:
                 head = before._replace(last=place.last, link=place.link, epoch=self._epoch)
             if head.last - head.snapshot >= self._every:
@@ -144,6 +147,7 @@ class Journal(Generic[S]):
             self._head, self._place = head, place
             if rows:
                 self._acknowledge(head.last)
+            return steps
 
     def _not_kept(self, turns: Sequence[Turn], error: sqlite3.Error) -> CheckpointError:
         if isinstance(turns[-1], Meet):
@@ -233,6 +237,8 @@ class Journal(Generic[S]):
             except ValueError as error:
                 raise InvalidInput(f"The state is none of this session: {error}.") from None
             was, self.learner = self.learner, learner
+            gone = {one: EXPIRED for one in self._place.pending if one not in place.pending}
+            gone.pop(coming_round(state) + 1, None)
             try:
                 self._epoch += 1
                 self._replace(
@@ -240,6 +246,7 @@ class Journal(Generic[S]):
                     place,
                     Head(last, link, last, link, last, self._epoch),
                     ("migrated", f"before round {coming_round(state) + 1}"),
+                    gone,
                 )
             finally:
                 if self._place is place:
@@ -248,7 +255,12 @@ class Journal(Generic[S]):
                     self.learner = was
 
     def _replace(
-        self, db: sqlite3.Connection, place: Place, head: Head, said: tuple[str, str]
+        self,
+        db: sqlite3.Connection,
+        place: Place,
+        head: Head,
+        said: tuple[str, str],
+        contents: Mapping[int, str] | None = None,
     ) -> None:
         """One transaction to another place, with a snapshot there and without what came later."""
         head = head._replace(epoch=self._epoch)
@@ -261,6 +273,8 @@ class Journal(Generic[S]):
                 coming = coming_round(place.state) + 1
                 tables.cut(db, head.last, coming, place.pending)
                 tables.forget(db, head.first)
+                if contents:
+                    tables.write_contents(db, contents)
                 tables.write_pending(db, self._place.pending, place.pending, head.link)
                 tables.add_snapshot(db, head, self.learner.save(place.observed), self._every)
                 tables.write_head(db, head)

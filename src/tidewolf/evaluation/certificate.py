@@ -13,6 +13,7 @@ allows them.
                  member z of those a learner mixes, where the functions were seen there
     regret       total loss - the comparator's <= the learner's bound; <= its promise
     violation    sum of max(g_t(x_t), 0)       <= the learner's bound; <= its promise
+    limits       sum of max(g_ti(x_t), 0)      <= the learner's bound, for each limit i that has one
     promises     the bounds, from what the run measured, <= the promises, from what was known before
                  it
 
@@ -25,6 +26,8 @@ so that everything is a length and rounding allows the same everywhere.
 A measured number is an interval. A check holds when all of it is allowed, fails when none of it is,
 and is undecided between. Bounds speak of streams on which some point keeps every constraint: where
 that is not known, a violation above them decides nothing.
+Where feedback comes late, bounds cover the rounds it has come of; each other one adds its slope
+times D, for the losses |grad f_t(x_t)| D, for a limit that was broken |grad g_t(x_t)| D.
 The trivial values G_f D T and G_g D T hold for any member, whatever it does: a bound at or above
 them is vacuous.
 """
@@ -71,6 +74,20 @@ UNSEEN = (
     "to hold the totals against."
 )
 """Why a run with rounds that were not seen has no bounds."""
+IN_ORDER = (
+    "What is promised beforehand, and bounds of a part of the rounds, are for feedback that comes "
+    "in order, of the points that were decided."
+)
+"""Why a run with late feedback or overrides has neither."""
+
+
+def untold_in_words(run: Run) -> str:
+    """That bounds cover the rounds whose feedback came, and the others by their slopes."""
+    count = "1 round was" if run.pending == 1 else f"{run.pending:,} rounds were"
+    return (
+        f"{count} not told of by the end: bounds add to what they say of the others the slope of "
+        "each times the set's diameter."
+    )
 
 
 class CertificateCheck(NamedTuple):
@@ -340,8 +357,10 @@ def certify(run: Run) -> Certificate:
     regrets = Total(run.regret, bound.regret, promise.regret, trivial[0])
     violations = Total((violation, violation), bound.violation, promise.violation, trivial[1])
     if not run.learner.on_average:
-        checks += _totals(run, regrets, violations)
-    reasons = tuple(dict.fromkeys(reason for reason in (bound.reason, promise.reason) if reason))
+        checks += [*_totals(run, regrets, violations), *_limits(run)]
+    untold = untold_in_words(run) if run.pending else ""
+    said = (bound.reason, untold, promise.reason)
+    reasons = tuple(dict.fromkeys(reason for reason in said if reason))
     guards = run.learner.guards(run.final_state)
     return Certificate(tuple(checks), regrets, violations, reasons, guards)
 
@@ -388,9 +407,26 @@ def _promise(run: Run) -> Bound:
     horizon = run.learner.fields().get("horizon")
     if run.unseen or (run.comparator is not None and run.comparator.feasible is False):
         return Bound(None, None, run.bound.reason)
+    if run.stream.late or run.stream.played is not None:
+        return Bound(None, None, IN_ORDER)
     if horizon is not None and run.rounds > horizon:
         return Bound(None, None, f"What was promised was promised for {horizon} rounds.")
+    if run.learner.per_limit:
+        return run.learner.promise(limits=len(run.limit_names))  # type: ignore[call-arg]
     return run.learner.promise()
+
+
+def _limits(run: Run) -> list[CertificateCheck]:
+    """How much each limit was broken against its bound: the one that is nearest to it."""
+    known = [(one.violation - one.bound, one) for one in run.limits if one.bound is not None]
+    if not known:
+        return []
+    over, worst = max(known, key=lambda each: each[0])
+    feasible = run.comparator is not None and run.comparator.feasible is True
+    size = max(one.violation + (one.bound or 0.0) for _, one in known)
+    allowed = feasibility_slack(run, run.rounds) + SUMS * eps_of(run.learner.hard_set.center) * size
+    law = f"each limit, {worst.name} first, is broken within its measured bound"
+    return [CertificateCheck("limits", law, over if feasible else -math.inf, over, allowed)]
 
 
 def _trivial(run: Run) -> tuple[float | None, float | None]:

@@ -26,7 +26,13 @@ from tidewolf.core.arguments import as_callback
 from tidewolf.core.arrays import as_count, eps_of
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.core.values import Value
-from tidewolf.evaluation.certificate import SUMS, UNSEEN, CertificateCheck, feasibility_slack
+from tidewolf.evaluation.certificate import (
+    IN_ORDER,
+    SUMS,
+    UNSEEN,
+    CertificateCheck,
+    feasibility_slack,
+)
 from tidewolf.evaluation.formatting import (
     aligned,
     number_or_none,
@@ -263,7 +269,12 @@ def _interval(run: Run, start: int, stop: int) -> Interval:
     if best is not None and best.feasible is False:
         return Interval(start, stop, best, None, violation, Bound(None, None))
     loss = float(run.losses[start:stop].sum())
-    bound = Bound(None, None, UNSEEN) if run.unseen else run.learner.bound_between(run, start, stop)
+    if run.unseen:
+        bound = Bound(None, None, UNSEEN)
+    elif run.stream.late or run.stream.played is not None:
+        bound = Bound(None, None, IN_ORDER)
+    else:
+        bound = run.learner.bound_between(run, start, stop)
     regret = None if best is None else (loss - best.upper, loss - best.lower)
     return Interval(start, stop, best, regret, violation, bound)
 

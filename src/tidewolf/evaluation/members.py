@@ -87,7 +87,11 @@ class Members(tuple[Member, ...]):
 
     def plain(self) -> list[dict[str, Any]]:
         """As files have them."""
-        return [{**each._asdict(), "guard": finite_or_none(each.guard)} for each in self]
+        numbers = ("guard", "run_loss", "run_violation")
+        return [
+            {**each._asdict(), **{name: finite_or_none(getattr(each, name)) for name in numbers}}
+            for each in self
+        ]
 
     def __repr__(self) -> str:
         return "\n".join(self.lines()) or "no members"

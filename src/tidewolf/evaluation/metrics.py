@@ -365,11 +365,46 @@ METRICS: tuple[Metric, ...] = (
         columns=(SweepColumn("unseen", int),),
     ),
     Metric(
+        "late",
+        "Rounds whose feedback came after the end of their own.",
+        lambda run: run.late,
+        unit="rounds",
+        title="late rounds",
+        narrow_title="late\nrounds",
+        applies=lambda run: run.late > 0,
+        columns=(SweepColumn("late", int),),
+        rank=1,
+    ),
+    Metric(
+        "pending",
+        "Rounds whose feedback had not come by the end of the last.",
+        lambda run: run.pending,
+        unit="rounds",
+        title="pending rounds",
+        narrow_title="pending\nrounds",
+        applies=lambda run: run.pending > 0,
+        columns=(SweepColumn("pending", int),),
+        rank=1,
+    ),
+    Metric(
+        "overrides",
+        "Rounds in which another point than the decision was played, the price of that in units "
+        "of the losses, and the totals there and at the decisions where the functions were seen.",
+        lambda run: run.overrides._asdict(),
+        columns=(SweepColumn("overrides", int, "rounds"),),
+    ),
+    Metric(
         "each_violation",
         "By how much each limit was broken, where a round has several.",
         lambda run: None if run.each_violation is None else run.each_violation.tolist(),
         unit="units of the constraints",
         less_is_better=True,
+    ),
+    Metric(
+        "limits",
+        "Each limit by name, by how much it was broken, and its bound, where the learner has a "
+        "weight for each; else empty.",
+        lambda run: run.limits.plain(),
     ),
     Metric(
         "members",

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from tidewolf.core import checkpoint
-from tidewolf.core.arrays import to_numpy
+from tidewolf.core.arrays import namespace, norm, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import BrokenFile, CheckpointError, NotFinite, TidewolfError
 from tidewolf.core.feedback import Bandit
@@ -63,6 +63,7 @@ class _Snapshot(NamedTuple):
     membership: tuple[Any, ...]
     solves: Int64s | None = None
     movement: tuple[Any, ...] = ()
+    untold: tuple[float, ...] = (0.0, 0.0)
 
 
 @final
@@ -94,10 +95,12 @@ class Recording:
             stream.constraints.view(slice(0, 1)).pieces(learner.hard_set.center) if rounds else None
         )
         self.each = np.zeros(0 if limits is None or limits.shape[1] < 2 else limits.shape[1])
+        self.untold: tuple[float, ...] = (0.0, 0.0)
+        """slopes of losses, and of broken limits, summed over rounds that nobody is told of"""
 
     def advance(self) -> Iterator[int]:
         """Play on, one update at a time; answers how many rounds are done."""
-        moves = play(self.learner, self.stream[self.t :] if self.t else self.stream, self.state)
+        moves = play(self.learner, self.stream, self.state, self.t)
         clock = time.perf_counter() - compiling()
         for played in moves:
             self.seconds += time.perf_counter() - compiling() - clock
@@ -122,6 +125,9 @@ class Recording:
         self.trajectory.see(points, stop - self.t)
         if len(self.each) and self.violations[self.t : stop].any():
             self._count_each(points, stop)
+        arrives = self.stream.arrives
+        if arrives is not None and arrives[self.t] >= len(self.stream):
+            self._count_slopes(played)
         self.t, self.state = stop, played.state
         if played.seen:
             self.ends.append(stop)
@@ -149,6 +155,15 @@ class Recording:
             )
             limits = self.stream.constraints.view(rounds).pieces(points[i, ...])
             self.each = self.each + np.maximum(to_numpy(limits), 0.0).sum(axis=0)
+
+    def _count_slopes(self, played: Played) -> None:
+        """What a round that nobody is told of may have cost, over the diameter."""
+        K, x, one = self.learner.hard_set, played.x, slice(self.t, self.t + 1)
+        weight, broken = namespace(x).ones(1, dtype=x.dtype), float(played.constraints[0]) > 0.0
+        loss = norm(K.tangent(self.stream.losses.view(one).subgradient(x, weight)))
+        limit = K.tangent(self.stream.constraints.view(one).subgradient(x, weight))
+        losses, limits = self.untold
+        self.untold = (losses + loss, limits + norm(limit) * broken)
 
     @property
     def each_violation(self) -> Floats | None:
@@ -189,6 +204,7 @@ class Recording:
             membership=self.membership.parts(),
             solves=self.solves[:t],
             movement=self.movement.parts(),
+            untold=self.untold,
         )
         return checkpoint.dump(
             snapshot, settings=self._settings, learner=type(self.learner).__name__
@@ -210,6 +226,7 @@ class Recording:
             recording.membership.restore(found.membership)
             recording.movement.restore(found.t, found.movement, learner.hard_set.center)
             recording.t, recording.seconds, recording.each = found.t, found.seconds, found.each
+            recording.untold = found.untold
             for name in ("losses", "violations", "distances", "calls"):
                 getattr(recording, name)[: found.t] = getattr(found, name)
             if found.solves is not None:
@@ -256,6 +273,10 @@ class Recording:
             )
         if type(found.seconds) is not float or not 0.0 <= found.seconds < np.inf:
             raise ValueError("its seconds are no finite number of at least 0")
+        if len(found.untold) != 2 or not all(
+            type(slopes) is float and 0.0 <= slopes < np.inf for slopes in found.untold
+        ):
+            raise ValueError("the slopes of rounds it was not told of are no numbers of at least 0")
         excess, *counts, last = found.membership
         if type(excess) is not float or not all(
             type(count) is int and count >= 0 for count in counts

@@ -22,17 +22,22 @@ from tidewolf.evaluation.certificate import (
     Certificate,
     certify,
     feasibility_slack,
+    untold_in_words,
 )
 from tidewolf.evaluation.formatting import data_frame
+from tidewolf.evaluation.limits import SHOWN as SHOWN_LIMITS
+from tidewolf.evaluation.limits import RunLimits
 from tidewolf.evaluation.members import Members
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.metrics import plain_metrics, round_columns, spread_lines
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.spread import RoundNumbers, Spread, spread
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
+from tidewolf.functions.limit_names import limit_names
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
-from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.base import Bound, Learner, LimitBound, Record
+from tidewolf.methods.late import Overrides
 
 PROGRESS_SECONDS = 0.1
 """How often progress is told."""
@@ -86,6 +91,9 @@ class Run(Record):
         begun by a tidewolf that did not measure it.
     round_solves : array of int
         Linear programs that the learner solved after each round.
+    untold_slopes : tuple of float, default (0.0, 0.0)
+        The slopes of the losses, and of the limits that were broken, summed over the rounds whose
+        feedback did not come.
 
     Examples
     --------
@@ -113,6 +121,7 @@ class Run(Record):
     trajectory: TrajectorySummary | None = None
     churn: RoundNumbers = field(default_factory=lambda: RoundNumbers(np.zeros(0)))
     round_solves: Int64s = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    untold_slopes: tuple[float, ...] = (0.0, 0.0)
 
     @property
     def max_excess(self) -> float:
@@ -134,6 +143,27 @@ class Run(Record):
         learner that holds one point alone. Prints as a table.
         """
         return Members(self.learner.members(self.final_state))
+
+    @cached_property
+    def limit_names(self) -> tuple[str, ...]:
+        """What the limits of a round are called: entries as the set calls them, else "limit 1"."""
+        return limit_names(self.learner.hard_set, self.stream.constraints)
+
+    @cached_property
+    def limits(self) -> RunLimits:
+        """Each limit by name, how much it was broken and the most that theory allows, where the
+        learner has a weight for each (`per_limit=True`); else none. Prints as a table.
+        """
+        found, each = self.learner.limit_bounds(self), self.each_violation
+        if self.pending:  # of the rounds that were told of
+            measured = [one.violation for one in found]
+        else:
+            measured = [float(self.violations.sum())] if each is None else each.tolist()
+        unknown = self.bound.violation is None
+        return RunLimits(
+            LimitBound(one.name, violation, None if unknown else one.bound)
+            for one, violation in zip(found, measured, strict=bool(found))
+        )
 
     @cached_property
     def loss_spread(self) -> Spread | None:
@@ -161,17 +191,37 @@ class Run(Record):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences worth knowing: the learner's own, and how many rounds it did not see."""
+        """Sentences worth knowing: the learner's own, and how many rounds it did not see, or was
+        not told of yet.
+        """
         own = self.learner.notes(self.final_state)
-        if not self.unseen:
-            return own
-        return (
-            *own,
-            (
+        if self.unseen:
+            own = (
+                *own,
                 f"{self.unseen} of the {self.rounds} rounds were played without feedback; their "
-                "losses and breaches count."
-            ),
-        )
+                "losses and breaches count.",
+            )
+        return (*own, untold_in_words(self)) if self.pending else own
+
+    @property
+    def late(self) -> int:
+        """Rounds whose feedback came, after the end of their own round."""
+        arrives, ends = self.stream.arrives, np.arange(self.rounds)
+        if arrives is None:
+            return 0
+        seen = True if self.stream.seen is None else self.stream.seen
+        return int(np.count_nonzero((arrives > ends) & (arrives < self.rounds) & seen))
+
+    @property
+    def pending(self) -> int:
+        """Rounds whose feedback had not come by the end of the last."""
+        return self.stream.untold
+
+    @property
+    def overrides(self) -> Overrides:
+        """In how many rounds another point than the decision was played, and what that cost."""
+        found: Overrides = getattr(self.final_state, "overrides", Overrides())
+        return found
 
     @property
     def unseen(self) -> int:
@@ -225,7 +275,15 @@ class Run(Record):
                 None,
                 "No point satisfies every constraint, so there is nothing to compare with.",
             )
-        return self.learner.bound(self) if not self.unseen else Bound(None, None, UNSEEN)
+        if self.unseen:
+            return Bound(None, None, UNSEEN)
+        found, D = self.learner.bound(self), self.learner.hard_set.diameter
+        if not self.pending:
+            return found
+        losses, limits = self.untold_slopes
+        regret = None if found.regret is None else found.regret + D * losses
+        violation = None if found.violation is None else found.violation + D * limits
+        return Bound(regret, violation, found.reason)
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -283,8 +341,19 @@ class Run(Record):
                 check's numbers.
             unseen, in rounds
                 Rounds that were played, and counted, without feedback to the learner.
+            late, in rounds
+                Rounds whose feedback came after the end of their own.
+            pending, in rounds
+                Rounds whose feedback had not come by the end of the last.
+            overrides
+                Rounds in which another point than the decision was played, the price of
+                that in units of the losses, and the totals there and at the decisions
+                where the functions were seen.
             each_violation, in units of the constraints; less is better
                 By how much each limit was broken, where a round has several.
+            limits
+                Each limit by name, by how much it was broken, and its bound, where the
+                learner has a weight for each; else empty.
             members
                 Whom the learner mixed: weights, guard, totals, linear programs and
                 oracle calls of each; empty where it holds one point alone.
@@ -322,7 +391,9 @@ class Run(Record):
 
     def __repr__(self) -> str:
         regret, best = self.regret, self.comparator
-        unseen = f" ({self.unseen} unseen)" if self.unseen else ""
+        counts = {"unseen": self.unseen, "late": self.late, "pending": self.pending}
+        said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+        unseen = f" ({said})" if said else ""
         shown = "unknown" if regret is None else f"[{regret[0]:.6g}, {regret[1]:.6g}]"
         verdict = (
             ""
@@ -342,6 +413,8 @@ class Run(Record):
         """Which of several limits were broken most, as a line; empty where there is nothing to
         say.
         """
+        if self.limits:
+            return "".join(f"\n  {line}" for line in self.limits.lines(SHOWN_LIMITS))
         each = self.each_violation
         if each is None or not each.any():
             return ""
@@ -443,4 +516,5 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         trajectory=recording.trajectory,
         churn=recording.movement.churn,
         round_solves=recording.solves,
+        untold_slopes=recording.untold,
     )

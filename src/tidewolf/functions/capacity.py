@@ -65,6 +65,10 @@ class Capacity(ArrayBatch, PiecewiseLinear):
         """x_i - c_ti as (rounds, entries)."""
         return flat(x) - rows(self.c)
 
+    def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
+        units = limits[:, None] == np.arange(rows(self.c).shape[1])
+        return shaped(like(units, self.c), (len(limits), *self.shape))
+
     def values_at(self, points: Array) -> Array:
         return namespace(self.c).max(rows(points) - rows(self.c), axis=1)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arrays import like, namespace, to_numpy
+from tidewolf.core.arrays import like, namespace, taken, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.piecewise import Halfspaces, PiecewiseLinear
 from tidewolf.core.sparse import is_sparse, stack_rows
@@ -71,6 +71,20 @@ class Max(Combined):
         each = [(part.pieces(x), part) for part in self.parts]
         tables = [part.values(x)[:, None] if own is None else own for own, part in each]
         return namespace(x).concat(tables, axis=1)
+
+    def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
+        counts = [1 if own is None else own.shape[1] for own in (p.pieces(x) for p in self.parts)]
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        owners = np.searchsorted(starts, limits, side="right") - 1
+        found, places = [], []
+        for i, part in enumerate(self.parts):
+            mine = np.flatnonzero(owners == i)
+            if len(mine):
+                found.append(part.piece_gradients(x, rounds[mine], limits[mine] - starts[i]))
+                places.append(mine)
+        if not found:
+            return namespace(x).zeros((0, *self.shape), dtype=x.dtype)
+        return taken(namespace(x).concat(found), np.argsort(np.concatenate(places)))
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         first, total = self._largest(x), 0.0 * x

@@ -17,10 +17,10 @@ from typing import Annotated, Any, Self, final
 
 import numpy as np
 
-from tidewolf.core.arrays import flat, namespace, to_numpy
+from tidewolf.core.arrays import flat, namespace, taken, to_numpy
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.sparse import as_sparse, cut_rows, is_sparse, same_sparse, stack_rows
-from tidewolf.core.types import Array, Floats, Shape
+from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.functions.base import (
     ArrayBatch,
     Halfspaces,
@@ -162,6 +162,13 @@ class MaxAffine(ArrayBatch, PiecewiseLinear):
             return self._flat() @ flat(x) - self.b
         found = _as_table(products(self.A, x), (-1, self.b.shape[1]))
         return found - beside(self.b, self.A, x)
+
+    def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
+        if is_sparse(self.A):
+            starts = 0 if self._shared else self.b.shape[1] * rounds
+            return each_row(self.A[limits + starts, :], x)
+        table = namespace(self.A).reshape(self.A, (-1, *self.shape))
+        return taken(table, rounds * self.b.shape[1] + limits)
 
     def _active(self, x: Array) -> Array:
         """The first active piece of each round, one flattened row each."""

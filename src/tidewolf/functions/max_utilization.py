@@ -197,6 +197,9 @@ class MaxUtilization(ArrayBatch, PiecewiseLinear):
         """How full each link is, less the limit, as (rounds, links)."""
         return like(self._utilization(x) - self._host("limit")[:, None], x)
 
+    def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
+        return like(self._rows(rounds, limits).toarray(), x)
+
     def values_at(self, points: Array) -> Array:
         on, demands, x = self._loads, self._host("demands"), to_numpy(points)
         links, rounds = self.capacities.shape[0], len(self)

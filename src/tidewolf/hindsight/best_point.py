@@ -28,7 +28,7 @@ from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.feedback import require_full_information
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.sparse import is_sparse
-from tidewolf.core.types import Array, Floats
+from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.chain import Chain
@@ -184,6 +184,22 @@ class BestPoint(Described):
         b = (limits.b - rows.shift) / rows.size / self._unit
         rows, unit = rows.wider(loss.maxima), rows.size * self._unit
         return Program(c, lower, upper, pieces, rows, b, unit, cost)
+
+    def without(self, program: Program, out: Bools) -> Program | None:
+        """The program with 0 in these flat entries; None where entries are sums of variables, which
+        no bounds can hold at 0.
+        """
+        d, lower, upper = self._description, program.lower.copy(), program.upper.copy()
+        shift = np.zeros(len(out)) if d.shift is None else d.shift
+        for i in np.flatnonzero(out).tolist():
+            columns, factor = [i], 1.0
+            if d.lift is not None:
+                row = d.lift[[i], :].toarray()[0] if is_sparse(d.lift) else d.lift[i]
+                columns, factor = np.flatnonzero(row).tolist(), float(row.max() + row.min())
+            if len(columns) > 1:
+                return None
+            lower[columns] = upper[columns] = -shift[i] / (factor or 1.0) / self._unit
+        return program._replace(lower=lower, upper=upper)
 
     def best(self, program: Program, headroom: Floats | None = None, bases: Bases = COLD) -> Best:
         """A best point, limit i kept with `headroom[i]` to spare, from where another program ended;

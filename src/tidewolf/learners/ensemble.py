@@ -63,12 +63,23 @@ from tidewolf.core.feedback import (
     require_full_information,
 )
 from tidewolf.core.known import Known, checked_features
+from tidewolf.core.names import all_different
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array, Floats
+from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.methods.advice.setting import AdviceSetting
-from tidewolf.methods.base import Bound, Guard, Learner, Member, ProjectionRecord, Record
+from tidewolf.methods.available import entries_out, restricted, uses
+from tidewolf.methods.base import (
+    Bound,
+    Guard,
+    Learner,
+    LimitBound,
+    Member,
+    ProjectionRecord,
+    Proposal,
+    Record,
+)
 from tidewolf.methods.clock import add_sums
 from tidewolf.methods.context import Context, Season
 from tidewolf.methods.context.setting import ContextSetting
@@ -81,6 +92,7 @@ from tidewolf.methods.late import (
     require_no_pending,
     without,
 )
+from tidewolf.methods.migration import Migrations, require_of_one_kind
 from tidewolf.methods.moves import capped
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.reactions import Reaction, Told, by_gradients, by_values
@@ -93,6 +105,7 @@ from tidewolf.methods.settings import (
     HardSetK,
     LossLipschitz,
     MaxMove,
+    PerLimit,
     StartingPoint,
     StepScales,
     Tolerance,
@@ -101,6 +114,7 @@ from tidewolf.methods.settings import (
 from tidewolf.methods.steps.adagrad import DescentSums, into_ball, into_balls, reaches
 from tidewolf.methods.steps.group import Part, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_members
+from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows
 from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
@@ -171,6 +185,9 @@ class State(NamedTuple):
     overrides: Overrides = Overrides()
     last: Array | None = None
     """what was played last, where moves are capped"""
+    proposed: tuple[Array | None, ...] | None = None
+    """what advisers who do not wait proposed, where entries are out in the coming round"""
+    migrations: Migrations = Migrations()
 
 
 @final
@@ -202,6 +219,9 @@ class Ensemble(Learner[State]):
         or names of points that are given with the round.
     start_at : array, optional
         The member of the set that is played first. None: its center.
+    max_move : float, optional
+        How far a decision may be from what was played in the round before, as half the sum of
+        the changes of all entries. None: any distance.
     tolerance : float, optional
         The squared distance of the played point from its companion that projections aim at, as
         a share of radius^2. None: 1e-3, or 1e-3 calls_per_round^(-6/5) with more than one call
@@ -262,6 +282,7 @@ class Ensemble(Learner[State]):
     tolerance: Tolerance = None
     loss_lipschitz: LossLipschitz = None
     constraint_lipschitz: ConstraintLipschitz = None
+    per_limit: PerLimit = False
 
     @property
     def needs(self) -> type[FullInformation] | type[FirstOrder]:  # type: ignore[override]
@@ -287,13 +308,7 @@ class Ensemble(Learner[State]):
         if self.context is not None:
             found.append(type(self.context).__name__.lower())
         found += [name for adviser in self.advice for name in adviser.names]
-        names: list[str] = []
-        for name in found:
-            n = 1
-            while (name if n == 1 else f"{name} ({n})") in names:
-                n += 1
-            names.append(name if n == 1 else f"{name} ({n})")
-        return tuple(names)
+        return all_different(found)
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
@@ -331,7 +346,8 @@ class Ensemble(Learner[State]):
         """What is known of the coming round taken in: its context, and advice that waits for it.
         Points under names that nobody here goes by are ignored.
         """
-        if self.context is None and not any(adviser.waits for adviser in self.advice):
+        waits = self.context is not None or any(adviser.waits for adviser in self.advice)
+        if not waits and known.unavailable is None and state.proposed is None:
             return state
         return self._settled(state, known, waiting=True)
 
@@ -350,8 +366,8 @@ class Ensemble(Learner[State]):
         `waiting`: of those advisers who wait for what is known; else of the others, and the advice
         of those who wait is absent.
         """
-        number = coming_round(state)
-        state, advice = self._advised(state, known, waiting, number)
+        number, out = coming_round(state), entries_out(self.K, known)
+        state, advice = self._advised(state, known, waiting, number, out)
         shares = state.coming.shares
         if self.context is not None:
             features = self.context.features(known, number)
@@ -359,26 +375,34 @@ class Ensemble(Learner[State]):
             if features is not None:
                 cells, phi = checked_features(features, self.context.cells, number)
                 np.add.at(shares, cells, phi)
-        points = (*self._own_points(state, shares), *advice)
+        state, own = self._own_points(state, shares, out)
+        points = (*own, *advice)
         p = state.mixer.weights(np.array([point is not None for point in points]))
-        mix = _mix(p, points)
-        x = mix if state.last is None else capped(mix, state.last, self.max_move)
+        x = mix = _mix(p, points)
+        if state.last is not None and (out is None or not uses(state.last, out)):
+            x = capped(mix, state.last, self.max_move)
         coming = Settled(number, x, mix, frozen(p), frozen(shares), points)
         return state._replace(coming=coming)
 
     def _advised(
-        self, state: State, known: Known | None, waiting: bool, number: int
+        self, state: State, known: Known | None, waiting: bool, number: int, out: Bools | None
     ) -> tuple[State, tuple[Array | None, ...]]:
+        """Who does not wait proposes again where that uses entries that are out, and sleeps where
+        it still does.
+        """
         advice: list[Array | None] = []
         told = state.vertices_of_waiting if waiting else state.vertices
         vertices = state.pool.vertices_since(told)
         advisers, bank, calls, solves, pool = [], state.bank, 0, 0, state.pool
         at, first = 0, self._groups
-        before = state.coming.points[first:]
+        before = state.coming.points[first:] if state.proposed is None else state.proposed
         own_calls, own_solves = state.accounts.calls.copy(), state.accounts.solves.copy()
         for adviser, own in zip(self.advice, state.advisers, strict=True):
             count = len(adviser.names)
-            if adviser.waits is waiting:
+            in_use = out is not None and any(
+                z is not None and uses(z, out) for z in before[at : at + count]
+            )
+            if adviser.waits is waiting or in_use:
                 budget = math.floor(bank + 1e-9)
                 found: Proposals = adviser.propose(self.K, own, known, number, budget, vertices)
                 advice += found.points
@@ -399,18 +423,44 @@ class Ensemble(Learner[State]):
             vertices=state.vertices if waiting else state.pool.count,
             vertices_of_waiting=state.pool.count if waiting else state.vertices_of_waiting,
             accounts=state.accounts._replace(calls=frozen(own_calls), solves=frozen(own_solves)),
+            proposed=None if out is None else before,
         )
+        if out is not None:
+            advice = [z if z is None or not uses(z, out) else None for z in advice]
         return state, tuple(advice)
 
-    def _own_points(self, state: State, shares: Floats) -> list[Array | None]:
+    def _own_points(
+        self, state: State, shares: Floats, out: Bools | None
+    ) -> tuple[State, list[Array | None]]:
         """z_i of the descents and of the context; None where that is unknown."""
-        plain = len(self.step_scales)
-        points: list[Array | None] = [state.pool.x(i) for i in range(plain)]
+        plain, cells = len(self.step_scales), np.flatnonzero(shares).tolist()
+        which = [*range(plain), *(plain + j for j in cells)]
+        if out is None:
+            own = [state.pool.x(i) for i in which]
+        else:
+            state, own = self._around(state, which, out)
+        points: list[Array | None] = [*own[:plain]]
         if self.context is not None:
-            cells = np.flatnonzero(shares).tolist()
-            inside = [state.pool.x(plain + j) for j in cells]
-            points.append(_mix(shares[cells], inside) if cells else None)
-        return points
+            points.append(_mix(shares[cells], own[plain:]) if cells else None)
+        return state, points
+
+    def _around(self, state: State, which: list[int], out: Bools) -> tuple[State, list[Array]]:
+        """Points of the pool without the entries that are out; a call for that is one of the
+        descent with the longest steps.
+        """
+        pool, largest = state.pool, self._largest
+        aimed = pool.x(largest) - state.descents[largest].before_projection
+        found = restricted(self.K, [pool.active(i) for i in which], out, aimed)
+        if found.calls:
+            own_calls = state.accounts.calls.copy()
+            own_calls[largest] += found.calls
+            state = state._replace(
+                pool=pool.with_candidate(self.K, *found.found),
+                bank=state.bank - found.calls,
+                calls=state.calls + found.calls,
+                accounts=state.accounts._replace(calls=frozen(own_calls)),
+            )
+        return state, list(found.points)
 
     def decided(self, state: State) -> State:
         coming = state.coming
@@ -421,6 +471,13 @@ class Ensemble(Learner[State]):
     def forgotten(self, state: State, rounds: Sequence[int]) -> State:
         waiting: State = forget(state, rounds)
         return waiting
+
+    def migrated(self, state: State, old: Learner[Any]) -> State:
+        from tidewolf.learners.changed import migrated
+
+        require_of_one_kind(self, state, old)
+        assert isinstance(old, Ensemble)
+        return migrated(self, state, old)
 
     # ---------------------------------------------------------------- after a round
 
@@ -484,7 +541,7 @@ class Ensemble(Learner[State]):
         )
         state = self._descended(state, whole)
         for own, met in zip(rounds, each, strict=True):
-            state = self._context_descended(state, own.shares, met)
+            state = self._context_descended(state, own.shares, met, len(rounds))
         for own, one in zip(rounds, told, strict=True):
             advisers = (
                 adviser.observe_round(
@@ -493,7 +550,7 @@ class Ensemble(Learner[State]):
                 for adviser, remembered in zip(self.advice, state.advisers, strict=True)
             )
             state = state._replace(advisers=tuple(advisers))
-        return self._projected(state._replace(bank=state.bank + self.calls_per_round * n))
+        return self._projected(state._replace(bank=state.bank + self.calls_per_round * n), rounds)
 
     def _told(self, own: Settled, arrival: Arrival) -> Told:
         """A round as it is told of."""
@@ -502,7 +559,8 @@ class Ensemble(Learner[State]):
             x = arrival.played
         if isinstance(seen, FullInformation):
             functions = require_full_information(seen, self.hard_set.shape, MOST_AT_ONCE)
-            block = first_order(*functions, x, functions.constraints.values(x))
+            values = functions.constraints.values(x)
+            block = first_order(*functions, x, values, per_limit=self.per_limit)
         elif self._wants_functions:
             raise WrongType(
                 f"{type(self).__name__} re-solves with the functions themselves: FullInformation "
@@ -536,8 +594,10 @@ class Ensemble(Learner[State]):
             loss_norms[i] += met.slopes[i]
         return state._replace(descents=tuple(descents), loss_norms=frozen(loss_norms))
 
-    def _context_descended(self, state: State, phi: Floats, met: Reaction) -> State:
-        """The companions of the context's cells moved, each by its share of a round's gradient."""
+    def _context_descended(self, state: State, phi: Floats, met: Reaction, rounds: int) -> State:
+        """The companions of the context's cells moved, each by its share of a round's gradient; one
+        of several rounds that are told of together, before anything is projected.
+        """
         if self.context is None:
             return state
         plain, descents, loss_norms = (
@@ -551,15 +611,20 @@ class Ensemble(Learner[State]):
         if push.norm2 > 0.0 and not cells:
             context_bound += math.sqrt(push.norm2) * self.K.diameter
         elif push.norm2 > 0.0:
+            waiting = sum((one.shares for one in state.pending), start=np.zeros(len(phi)))
             group = [
-                self._part(descents[plain + j], state.pool.x(plain + j), share)
+                self._part(descents[plain + j], state.pool.x(plain + j), share, float(waiting[j]))
                 for j, share in zip(cells, shares, strict=True)
             ]
             y = _mix(np.array(shares), [part.y for part in group])
             context_bound += self._apart(met, plain, y)
             stepped = descend_together(group, push, CELL_SCALE, self._keep, self._factors)
             for j, (target, sums) in zip(cells, stepped, strict=True):
-                descents[plain + j] = self._moved(descents[plain + j], target, sums)
+                moved = self._moved(descents[plain + j], target, sums)
+                if rounds > 1:
+                    apart = moved.y - state.pool.x(plain + j)
+                    moved = moved._replace(distance=math.sqrt(inner(apart, apart)))
+                descents[plain + j] = moved
         else:
             context_bound -= float(met.losses[plain])
         return state._replace(
@@ -581,22 +646,23 @@ class Ensemble(Learner[State]):
         target = frozen(target)
         return Descent(target, target, own.distance, sums)
 
-    def _part(self, own: Descent, z: Array, share: float) -> Part:
+    def _part(self, own: Descent, z: Array, share: float, pending: float | None = None) -> Part:
         K, factors = self.K, self._factors
         if factors is None:
-            return Part(own.y, share, own.sums, min(2.0 * K.radius, K.diameter + own.distance))
-        return Part(own.y, share, own.sums, reaches(factors, z - own.y))
+            reach = min(2.0 * K.radius, K.diameter + own.distance)
+            return Part(own.y, share, own.sums, reach, pending)
+        return Part(own.y, share, own.sums, reaches(factors, z - own.y), pending)
 
     @cached_property
     def _factors(self) -> Factors | None:
         """Those that have steps of their own."""
         return factors_of(self.K)
 
-    def _projected(self, state: State) -> State:
-        """The members of all companions that moved, on one bank of calls."""
+    def _projected(self, state: State, rounds: Sequence[Settled]) -> State:
+        """The members of all companions that these rounds moved, on one bank of calls."""
         pool, bank, calls, descents = state.pool, state.bank, 0, list(state.descents)
         own_calls, reserved = state.accounts.calls.copy(), self._reserved(state)
-        for i in self._order(state):
+        for i in self._order(state, rounds):
             budget = max(0, math.floor(bank + 1e-9) - reserved)
             own = descents[i]
             pool, found = pool.projected(
@@ -625,14 +691,20 @@ class Ensemble(Learner[State]):
         asked = zip(self.advice, state.advisers, strict=True)
         return sum(adviser.reserves(own) for adviser, own in asked if adviser.waits)
 
-    def _order(self, state: State) -> list[int]:
+    def _order(self, state: State, rounds: Sequence[Settled]) -> list[int]:
         """Whom the bank serves first: the descent that a promise is about, where there are calls
         for it, then those who are trusted and far from their companions.
         """
-        plain, coming = len(self.step_scales), state.coming
-        trust = {i: float(coming.p[i]) for i in range(plain)}
-        for j in np.flatnonzero(coming.shares).tolist():
-            trust[plain + j] = float(coming.p[plain] * coming.shares[j])
+        plain, trust = len(self.step_scales), dict[int, float]()
+        for one in rounds:
+            own = {i: float(one.p[i]) for i in range(plain)}
+            for j in np.flatnonzero(one.shares).tolist():
+                own[plain + j] = float(one.p[plain] * one.shares[j])
+            trust = (
+                own
+                if not trust
+                else {i: max(own.get(i, 0.0), trust.get(i, 0.0)) for i in own | trust}
+            )
 
         def urgency(i: int) -> float:
             if self._pays_first and i == self._largest:
@@ -667,9 +739,9 @@ class Ensemble(Learner[State]):
             calls_left=max(0, math.floor(state.bank + 1e-9) - self._reserved(state)),
         )
 
-    def promise(self) -> Bound:
+    def promise(self, limits: int | None = None) -> Bound:
         """What is known before the first round of a run of `horizon` rounds, of losses that do not
-        declare their curvature.
+        declare their curvature; with `per_limit` of so many limits a round.
         """
         D = self.K.diameter
         if D == 0.0:
@@ -686,7 +758,7 @@ class Ensemble(Learner[State]):
         root, Lam = math.sqrt(self.horizon or 1), log_members(len(self.names))
         mixed = math.sqrt(Lam) + (4.0 / 3.0 * Lam + 2.0) / root
         price = math.sqrt(0.5) * price_at_most(self.K, self.step_scales[self._largest], e)
-        return self._weights.promised(mixed + price + e * root / D)
+        return self._weights.promised(mixed + price + e * root / D, limits)
 
     @cached_property
     def _groups(self) -> int:
@@ -695,7 +767,8 @@ class Ensemble(Learner[State]):
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
-        return LyapunovWeights(
+        made = LimitWeights if self.per_limit else LyapunovWeights
+        return made(
             self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz
         )
 
@@ -721,14 +794,28 @@ class Ensemble(Learner[State]):
         return tuple(found)
 
     def bound(self, record: Record) -> Bound:
+        return self.bound_of(record.final_state)
+
+    def bound_of(self, state: State) -> Bound:
+        """The bound of the rounds before a state."""
+        bound = self._weights.bound(state.ledger, *self._least(state))
+        return state.migrations.bound(bound, state.migrations.regret)
+
+    def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
         state = record.final_state
+        B, norms = self._least(state)
+        return limit_rows(self._weights, state.ledger, B, norms, record.limit_names)
+
+    def _least(self, state: State) -> tuple[float, float]:
+        """B, the least C_i, and sum |grad f|: the regret takes the least C, the violation the least
+        of C + V D sum |grad f|.
+        """
         V = math.ldexp(1.0 / self.caution, -state.ledger.exponent)
         C, norms = self.bounds(state), state.loss_norms
         least = min(C)
         most = min(c + V * self.K.diameter * n for c, n in zip(C, norms, strict=True))
-        # the regret takes the least C, the violation the least of C + V D sum |grad f|
         own_norms = (most - least) / (V * self.K.diameter) if V * self.K.diameter > 0.0 else 0.0
-        return self._weights.bound(state.ledger, least, own_norms)
+        return least, own_norms
 
     def policy_bound(self, record: Record) -> Bound:
         """The bound against the best policy of the context, and for the violation where only a
@@ -736,10 +823,16 @@ class Ensemble(Learner[State]):
         """
         if self.context is None:
             return Bound(None, None, "Without a context there is no policy but a fixed point.")
-        state = record.final_state
-        return self._weights.bound(
-            state.ledger, self.bounds(state)[-1], float(state.loss_norms[-1])
-        )
+        return self.policy_bound_of(record.final_state)
+
+    def policy_bound_of(self, state: State) -> Bound:
+        """The same of the rounds before a state, where there is a context."""
+        norms = float(state.loss_norms[-1])
+        bound = self._weights.bound(state.ledger, self.bounds(state)[-1], norms)
+        return state.migrations.bound(bound, state.migrations.policy_regret)
+
+    def notes(self, state: State) -> tuple[str, ...]:
+        return state.migrations.notes()
 
     def members(self, state: State) -> tuple[Member, ...]:
         a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.ledger.exponent)
@@ -759,9 +852,26 @@ class Ensemble(Learner[State]):
                 solves=round(float(a.solves[i])),
                 calls=round(float(a.calls[i])),
                 outside=outside[i],
+                run_loss=float(a.run_losses[i]) if seen else None,
+                run_violation=float(a.run_violations[i]) if seen else None,
             )
             for i, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
         )
+
+    def proposals(self, state: State) -> tuple[Proposal, ...]:
+        coming = state.coming
+        return tuple(map(Proposal, self._in_words, coming.p.tolist(), coming.points))
+
+    @cached_property
+    def _in_words(self) -> tuple[str, ...]:
+        """What the members are called in sentences."""
+        own = [f"descent, step scale {scale:g}" for scale in self.step_scales]
+        if self.context is not None:
+            own.append(f"the policy by {type(self.context).__name__.lower()}")
+        return (*own, *(words for adviser in self.advice for words in adviser.in_words))
+
+    def limit_price(self, state: State) -> float:
+        return self._weights.limit_price(state.ledger)
 
     def guards(self, state: State) -> tuple[Guard, ...]:
         a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.ledger.exponent)

@@ -35,17 +35,22 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
+import numpy as np
+
 from tidewolf.core.feedback import Arrival, FirstOrder, require_first_order
 from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Count, Magnitude
-from tidewolf.core.types import Array
-from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.core.types import Array, Bools
+from tidewolf.methods.available import PlaysAround, anew, uses
+from tidewolf.methods.base import Bound, Learner, LimitBound, Record
 from tidewolf.methods.clock import BlockLearner, add_sums
 from tidewolf.methods.descent import Descent, price_at_most
 from tidewolf.methods.late import Decided, Overrides, coming_round, in_order
+from tidewolf.methods.migration import Migrations, Move, apart, begun, carried, require_of_one_kind
 from tidewolf.methods.moves import capped
-from tidewolf.methods.projected import Banked, ProjectedPoint, Projecting
+from tidewolf.methods.pool import Pool
+from tidewolf.methods.projected import Banked, ProjectedPoint
 from tidewolf.methods.settings import (
     DEFAULT_CAUTION,
     AnytimeHorizon,
@@ -55,11 +60,13 @@ from tidewolf.methods.settings import (
     HardSetK,
     LossLipschitz,
     MaxMove,
+    PerLimit,
     StartingPoint,
     takes_start,
 )
 from tidewolf.methods.steps.adagrad import DescentSums
 from tidewolf.methods.steps.group import Push
+from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows
 from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
@@ -82,6 +89,9 @@ class State(NamedTuple):
 
     last: Array | None = None
     """what was played last, where moves are capped"""
+    coming: Array | None = None
+    """the decision, where entries are out in the coming round"""
+    migrations: Migrations = Migrations()
 
     @property
     def distance(self) -> float:
@@ -91,7 +101,7 @@ class State(NamedTuple):
 @final
 @takes_start
 @dataclass(frozen=True, eq=False, repr=False)
-class LyapunovDescent(Projecting[State], BlockLearner[State]):
+class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
     """Lyapunov weights, AdaGrad descent and active-set projections: one descent, alone.
 
     Parameters
@@ -123,6 +133,9 @@ class LyapunovDescent(Projecting[State], BlockLearner[State]):
         follow the losses less closely, and are often better where these are noisy.
     start_at : array, optional
         The member of the set that is played first. None: its center.
+    max_move : float, optional
+        How far a decision may be from what was played in the round before, as half the sum of
+        the changes of all entries. None: any distance.
 
     Examples
     --------
@@ -169,6 +182,7 @@ class LyapunovDescent(Projecting[State], BlockLearner[State]):
         Array | None, StartingPoint("The member of the set that is played first. None: its center.")
     ] = None
     max_move: MaxMove = None
+    per_limit: PerLimit = False
 
     def start(self) -> State:
         own, ledger = Descent.start(self.K, self.start_at), self._weights.start()
@@ -176,16 +190,19 @@ class LyapunovDescent(Projecting[State], BlockLearner[State]):
         return State(0, own.point, self.no_sums, ledger, descent=own.sums, last=last)
 
     def act(self, state: State, known: Known | None = None) -> Array:
-        x = state.point.x
-        return x if state.last is None else capped(x, state.last, self.max_move)
+        x = super().act(state)
+        held = state.coming is None and state.last is not None
+        return capped(x, state.last, self.max_move) if held else x
 
-    def stands_at(self, state: State) -> Array:
-        return state.point.x
+    def held_back(self, state: State, x: Array, out: Bools) -> Array:
+        """What is out is left at once, whatever a move may be."""
+        held = state.last is not None and not uses(state.last, out)
+        return capped(x, state.last, self.max_move) if held else x
 
     def update(self, state: State, seen: FirstOrder) -> State:
         after = super().update(state, seen)
-        moves = state.last is not None and after.open.rounds == 0
-        return after._replace(last=self.act(state)) if moves else after
+        moves = after.open.rounds == 0 or state.coming is not None
+        return after._replace(last=self.act(state)) if state.last is not None and moves else after
 
     def decided(self, state: State) -> State:
         after = super().decided(state)
@@ -193,9 +210,9 @@ class LyapunovDescent(Projecting[State], BlockLearner[State]):
 
     def arrived(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """Rounds that come together make one step, unless blocks are longer."""
-        state = self._installed(state, arrivals)
         if self.block > 1:
-            return super().arrived(state, arrivals)
+            return self._installed(state, arrivals, super().arrived(state, arrivals))
+        before = state
         met = []
         for arrival in reversed(in_order(arrivals)):  # the coming one first, while it is that
             state, one = self.met(state, arrival)
@@ -203,20 +220,62 @@ class LyapunovDescent(Projecting[State], BlockLearner[State]):
             met.append(one)
         block = reduce(add_sums, (one.seen for one in met))
         state = self.finish_block(state._replace(t=state.t + len(met)), block)
-        return self._priced(state, *met)
+        return self._installed(before, arrivals, anew(self._priced(state, *met)))
 
-    def _installed(self, state: State, arrivals: Sequence[Arrival]) -> State:
-        """With what was played in the newest round, where that was not the decision."""
+    def _installed(self, state: State, arrivals: Sequence[Arrival], after: State) -> State:
+        """The state after these arrivals with what was played last, where they say it: the coming
+        round's point, once a block of them is over, or what overrode the newest decision.
+        """
         if state.last is None:
-            return state
-        newest = state.pending[-1].round if state.pending else coming_round(state)
-        for arrival in arrivals:
-            if arrival.round == newest and arrival.played is not None:
-                state = state._replace(last=arrival.played)
-        return state
+            return after
+        coming, newest = coming_round(state), max(arrivals, key=lambda one: one.round)
+        if newest.round == coming and newest.played is None:
+            return after._replace(last=self.act(state)) if after.open.rounds == 0 else after
+        if newest.round >= coming - 1 and newest.played is not None:
+            return after._replace(last=newest.played)
+        return after
+
+    def migrated(self, state: State, old: Learner[Any]) -> State:
+        require_of_one_kind(self, state, old)
+        assert isinstance(old, LyapunovDescent)
+        if state.open.rounds:  # what is open ends here
+            state = old.finish_block(state._replace(open=old.no_sums), state.open)
+        move, bound, own = Move(old.K, self.K), old.bound_of(state), state.point
+        budget = max(0, math.floor(state.bank + 1e-9))
+        found = carried(move, Pool.of([own.active]), [np.ones(1)], budget)
+        point = own
+        if not move.same:
+            active = found.pool.actives[0]
+            y = move.companion(own.y, active.x, found.whole[0])
+            point = ProjectedPoint(active, y, y, apart(active.x, y))
+        moved = [move.round(one) for one in state.pending]
+        pending = tuple(one for one in moved if one is not None)
+        lost, last = len(moved) - len(pending), None
+        sums = move.sums(state.descent, state.migrations.remembered(state.t))
+        if self.max_move is not None:
+            last = move.point(own.x if state.last is None else state.last)
+            last = point.x if last is None else last
+        return state._replace(
+            point=point,
+            open=self.no_sums,
+            ledger=self._weights.migrated(state.ledger),
+            bank=state.bank - found.calls,
+            calls=state.calls + found.calls,
+            descent=begun(self.K, sums, point.x, point.y),
+            pending=pending,
+            lost=state.lost + lost,
+            last=last,
+            migrations=state.migrations.following(state.t, lost, bound, bound),
+        )
 
     def limit_price(self, state: State) -> float:
         return self._weights.limit_price(state.ledger)
+
+    def offset_price(self, state: State, seen: FirstOrder) -> float:
+        weights = self._weights
+        if isinstance(weights, LimitWeights):
+            return weights.offset_price(state.ledger, seen)
+        return super().offset_price(state, seen)
 
     def block_length(self, state: State) -> int:
         return self.block
@@ -234,7 +293,8 @@ class LyapunovDescent(Projecting[State], BlockLearner[State]):
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
-        return LyapunovWeights(
+        made = LimitWeights if self.per_limit else LyapunovWeights
+        return made(
             self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz
         )
 
@@ -250,8 +310,10 @@ class LyapunovDescent(Projecting[State], BlockLearner[State]):
     def _keep(self) -> float:
         return (self.caution + 5.0) / (self.caution + 25.0)
 
-    def promise(self) -> Bound:
-        """What is known before the first round of a run of `horizon` rounds."""
+    def promise(self, limits: int | None = None) -> Bound:
+        """What is known before the first round of a run of `horizon` rounds; with `per_limit` of so
+        many limits a round.
+        """
         R, D = self.K.radius, self.K.diameter
         if D == 0.0:
             return Bound(0.0, 0.0)
@@ -266,11 +328,24 @@ class LyapunovDescent(Projecting[State], BlockLearner[State]):
             )
         price = price_at_most(self.K, self.step_scale, e)
         apart = e * math.sqrt(self.horizon or 1) / D
-        return self._weights.promised(math.sqrt(0.5 * self.block) * price + apart)
+        return self._weights.promised(math.sqrt(0.5 * self.block) * price + apart, limits)
 
     def bound(self, record: Record) -> Bound:
+        return self.bound_of(record.final_state)
+
+    def bound_of(self, state: State) -> Bound:
+        """The bound of the rounds before a state."""
+        state = self.with_open_block(state)
+        bound = self._weights.bound(state.ledger, state.descent.regret_bound)
+        return state.migrations.bound(bound, state.migrations.regret)
+
+    def notes(self, state: State) -> tuple[str, ...]:
+        return state.migrations.notes()
+
+    def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
         state = self.with_open_block(record.final_state)
-        return self._weights.bound(state.ledger, state.descent.regret_bound)
+        B = state.descent.regret_bound
+        return limit_rows(self._weights, state.ledger, B, None, record.limit_names)
 
     def known_slopes(self, state: State) -> Slopes:
         return state.ledger.slopes

@@ -40,12 +40,14 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 from tidewolf.core.arrays import frozen
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array
 from tidewolf.learners.theorem.constants import Constants, WithTheorem
 from tidewolf.learners.theorem.primal_dual import PrimalDualConstants
+from tidewolf.methods.available import PlaysAround
 from tidewolf.methods.base import NEEDS_SLOPES, Bound, Learner, Record
 from tidewolf.methods.clock import BlockLearner, Stretch
 from tidewolf.methods.late import Decided, Overrides
-from tidewolf.methods.projected import Banked, ProjectedPoint, Projecting, Projection
+from tidewolf.methods.projected import Banked, ProjectedPoint, Projection
 from tidewolf.methods.settings import (
     BlockLength,
     CallsPerRoundOrNone,
@@ -86,6 +88,8 @@ class State(NamedTuple):
     pending: tuple[Decided, ...] = ()
     lost: int = 0
     overrides: Overrides = Overrides()
+    coming: Array | None = None
+    """the decision, where entries are out in the coming round"""
 
     @property
     def distance(self) -> float:
@@ -94,7 +98,7 @@ class State(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class PrimalDual(WithTheorem[State], Projecting[State], BlockLearner[State]):
+class PrimalDual(WithTheorem[State], PlaysAround[State], BlockLearner[State]):
     """The paper's primal-dual learner with unit-free steps and a budget of oracle calls;
     `PrimalDual.theorem` is the paper's own.
 
@@ -171,7 +175,7 @@ class PrimalDual(WithTheorem[State], Projecting[State], BlockLearner[State]):
         slopes, unit = gradients.slopes, self._units(gradients.slopes)
         s = self._steps(state.stretch.horizon)
 
-        q, hopeless = kept_possible(block.violation, n * slopes.constraint * K.diameter, K.center)
+        q, hopeless = kept_possible(block, n * slopes.constraint * K.diameter, K.center)
         if self.constants is not None:  # as printed, but for what would overflow
             q = min(block.violation, moderate(K.center))
         taken = saddle_step(point.x, point.y, state.saddle.lam, gradients, q, n, s, unit)

@@ -6,7 +6,8 @@ loss relative to x was l_i in the mixer,
     A_i  =  sum -l_i  =  sum <s, x - z_i>, or by values sum (L(x) - L(z_i))
     V sum (f(x) - f(z_i)) + sum w (g^+(x) - g^+(z_i))  <=  A_i                         (guard)
 
-by convexity, for any w >= 0. Of rounds whose functions were not seen the left side is unknown.
+by convexity, for any w >= 0; with a weight for each limit w g^+ is sum_j w_j g_j^+. Of rounds whose
+functions were not seen the left side is unknown.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ class Accounts(NamedTuple):
     """rounds"""
     losses: Floats
     violations: Floats
+    run_losses: Floats
+    """what was lost at the points played, over the rounds it was awake in"""
+    run_violations: Floats
     unseen: int
     """rounds whose functions were not seen"""
     played: Floats
@@ -48,7 +52,7 @@ class Accounts(NamedTuple):
     @classmethod
     def start(cls, members: int) -> Accounts:
         none = frozen(np.zeros(members))
-        return cls(none, none, none, none, none, none, 0, none, none, none)
+        return cls(none, none, none, none, none, none, none, none, 0, none, none, none)
 
     def in_units(self, unit: float) -> Accounts:
         """The same where gradients are `unit` times as long."""
@@ -73,18 +77,21 @@ class Accounts(NamedTuple):
         if told.functions is None:
             return self._replace(unseen=self.unseen + told.block.rounds)
         V, w = weighed.loss_weight, weighed.penalty_weight
-        loss, breach = _totals(told.functions, told.x)
-        each = [(loss, breach) if z is None else _totals(told.functions, z) for z in told.points]
-        losses, breaches = np.array(each).T
+        own = _totals(told.functions, told.x, weighed)
+        each = [own if z is None else _totals(told.functions, z, weighed) for z in told.points]
+        losses, breaches, shares = np.array(each).T
         there = np.array([z is not None for z in told.points])
         return self._replace(
-            lost=frozen(self.lost + V * (loss - losses) + w * (breach - breaches)),
+            lost=frozen(self.lost + V * (own[0] - losses) + w * (own[2] - shares)),
             losses=frozen(self.losses + there * losses),
             violations=frozen(self.violations + there * breaches),
+            run_losses=frozen(self.run_losses + there * own[0]),
+            run_violations=frozen(self.run_violations + there * own[1]),
         )
 
 
-def _totals(functions: FullInformation, z: Array) -> tuple[float, float]:
-    """The sums of the losses and of the breaches at z."""
-    breach = to_numpy(functions.constraints.values(z))
-    return float(functions.losses.values(z).sum()), float(np.maximum(breach, 0.0).sum())
+def _totals(functions: FullInformation, z: Array, weighed: Surrogate) -> tuple[float, float, float]:
+    """The sums of the losses and of the breaches at z, these also as the surrogate has them."""
+    breach = float(np.maximum(to_numpy(functions.constraints.values(z)), 0.0).sum())
+    shared = breach if weighed.shares is None else weighed.breach(functions.constraints, z)
+    return float(functions.losses.values(z).sum()), breach, shared

@@ -79,6 +79,16 @@ NEEDS_SLOPES = Bound(
 """What a learner promises that was not told of them."""
 
 
+class LimitBound(NamedTuple):
+    """What is known of one of a round's limits."""
+
+    name: str
+    violation: float
+    """by how much it was broken in all"""
+    bound: float | None
+    """the most that theory allows of it; None where it says nothing"""
+
+
 class ProjectionRecord(NamedTuple):
     """The last approximately feasible projection, for whoever checks it: from `before_projection`,
     a member x and y no farther from any member.
@@ -118,6 +128,20 @@ class Member(NamedTuple):
     """oracle calls made for it"""
     outside: float = 0.0
     """the largest distance of its points from the set, before they were brought in"""
+    run_loss: float | None = None
+    """what the run lost in the same rounds; None where the functions were not seen"""
+    run_violation: float | None = None
+
+
+class Proposal(NamedTuple):
+    """What a member proposes for the coming round."""
+
+    who: str
+    """the member, in words"""
+    weight: float
+    """its share of the decision"""
+    point: Array | None
+    """None where it is absent"""
 
 
 class Guard(NamedTuple):
@@ -149,8 +173,14 @@ class Record:
     def rounds(self) -> int:
         return len(self.losses)
 
+    @property
+    def limit_names(self) -> tuple[str, ...]:
+        """What the limits of a round are called; empty where that is not known."""
+        return ()
 
-def _refuse_state(learner: Learner[Any], state: Any) -> Never:
+
+def refuse_state(learner: Learner[Any], state: Any) -> Never:
+    """Say that a state is not one of the learner's own."""
     raise WrongType(
         f"{type(learner).__name__} goes on from a state of its own, as start() and update() give "
         f"it, not from {shown(state)}."
@@ -161,7 +191,7 @@ def _of_a_state(method: Any) -> Any:
     @wraps(method)
     def checked(self: Learner[Any], state: Any, *rest: Any, **named: Any) -> Any:
         if not isinstance(state, self.state_type):
-            _refuse_state(self, state)
+            refuse_state(self, state)
         return method(self, state, *rest, **named)
 
     checked.checks_its_state = True  # type: ignore[attr-defined]
@@ -174,7 +204,7 @@ def _acting(method: Any) -> Any:
     @wraps(method)
     def checked(self: Learner[Any], state: Any, known: Known | None = None) -> Any:
         if not isinstance(state, self.state_type):
-            _refuse_state(self, state)
+            refuse_state(self, state)
         if known is not None:
             state = self.informed(state, known)
         return method(self, state)
@@ -189,7 +219,7 @@ def _acting_ahead(method: Any) -> Any:
     @wraps(method)
     def checked(self: Learner[Any], state: Any, k: int, known: Known | None = None) -> Any:
         if not isinstance(state, self.state_type):
-            _refuse_state(self, state)
+            refuse_state(self, state)
         if known is not None:
             state = self.informed(state, known)
         return method(self, state, k)
@@ -202,7 +232,7 @@ def _informing(method: Any) -> Any:
     @wraps(method)
     def checked(self: Learner[Any], state: Any, known: Known) -> Any:
         if not isinstance(state, self.state_type):
-            _refuse_state(self, state)
+            refuse_state(self, state)
         if not isinstance(known, Known):
             raise WrongType(
                 "What is known before a round is a Known, such as Known(time=t), not "
@@ -275,9 +305,11 @@ _CHECKED = {
             "forgotten",
             "guards",
             "last_projection",
+            "limit_price",
             "measures",
             "members",
             "notes",
+            "proposals",
             "rounds_at_once",
             "rounds_left",
             "save",
@@ -291,7 +323,7 @@ _CHECKED = {
     "acts": _acting_ahead,
     "informed": _informing,
     "reads": _reading,
-    **dict.fromkeys(("bound", "bound_between"), _of_a_record),
+    **dict.fromkeys(("bound", "bound_between", "limit_bounds"), _of_a_record),
 }
 
 
@@ -308,6 +340,8 @@ class Learner(Value, ABC, Generic[S]):
     K: HasLMO
     needs: ClassVar[type[FullInformation] | type[FirstOrder] | type[Bandit]]
     state_type: ClassVar[type]
+    per_limit: bool = False
+    """whether it is told of each of a round's limits for itself"""
     on_average: ClassVar[bool] = False
     """whether bounds and promises hold only on average over the learner's own dice: then they are
     shown, and no run is judged by them
@@ -365,8 +399,14 @@ class Learner(Value, ABC, Generic[S]):
     def informed(self, state: S, known: Known) -> S:
         """The state that knows this before its next round, in place of what it knew before; the
         state as it is, where the learner has no use for it. A learner that has one settles one
-        round at a time.
+        round at a time. Entries that are out are never ignored: a learner that cannot leave them
+        out refuses them.
         """
+        if known.unavailable is not None:
+            raise NotSupported(
+                f"{type(self).__name__} cannot leave out {shown(known.unavailable)}: Ensemble, "
+                "LyapunovDescent, PrimalDual and rivals.Resolve play around entries that are out."
+            )
         return state
 
     def reads(self, losses: Batch) -> type[FullInformation] | type[FirstOrder] | type[Bandit]:
@@ -408,6 +448,15 @@ class Learner(Value, ABC, Generic[S]):
         """The state that waits no more for feedback on these rounds, which were `decided`."""
         raise self._in_order()
 
+    def migrated(self, state: S, old: Learner[Any]) -> S:
+        """The state that goes on from `state` of the learner `old`, over a set that changed or
+        with other settings: what still exists is kept by name, and bounds are settled.
+        """
+        raise NotSupported(
+            f"{type(self).__name__} cannot go on from the state of another learner, over a changed "
+            "set or with other settings; Ensemble and LyapunovDescent can."
+        )
+
     def _in_order(self) -> NotSupported:
         return NotSupported(
             f"{type(self).__name__} takes feedback in order, of the points that it decided: none "
@@ -418,6 +467,12 @@ class Learner(Value, ABC, Generic[S]):
     @abstractmethod
     def bound(self, record: Record) -> Bound:
         """The measured bound: what theory allows this run, given what it measured."""
+
+    def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
+        """The same of each limit by itself, one row each; none where the learner does not tell
+        them apart.
+        """
+        return ()
 
     @classmethod
     @abstractmethod
@@ -464,9 +519,21 @@ class Learner(Value, ABC, Generic[S]):
         """
         return ()
 
+    def proposals(self, state: S) -> tuple[Proposal, ...]:
+        """What each of its members proposes for the coming round: the decision is their weighted
+        sum, unless something holds it back.
+        """
+        return ()
+
     def guards(self, state: S) -> tuple[Guard, ...]:
         """The guard inequality of each member, as far as it was measured."""
         return ()
+
+    def limit_price(self, state: S) -> float | None:
+        """What a unit of violation weighs after the last feedback, in units of the loss; None where
+        no one number says it.
+        """
+        return None
 
     def solves(self, state: S) -> int:
         """Linear programs solved so far."""

@@ -24,7 +24,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from tidewolf.core.arrays import frozen, namespace
-from tidewolf.core.feedback import FirstOrder, require_first_order
+from tidewolf.core.feedback import FirstOrder, Limits, limits_of, require_first_order
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Progress
 from tidewolf.methods.late import TakesLate, Waiting
@@ -254,4 +254,12 @@ def add_sums(block: FirstOrder, seen: FirstOrder) -> FirstOrder:
         block.rounds + seen.rounds,
         block.loss_offset + seen.loss_offset,
         block.constraint_offset + seen.constraint_offset,
+        _added_limits(block, seen),
     )
+
+
+def _added_limits(block: FirstOrder, seen: FirstOrder) -> Limits | None:
+    if block.limits is None and seen.limits is None:
+        return None
+    limits = limits_of(seen) if block.rounds == 0 else limits_of(block).and_of(limits_of(seen))
+    return limits._replace(gradients=frozen(limits.gradients + 0.0))

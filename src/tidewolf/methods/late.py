@@ -112,10 +112,18 @@ class TakesLate(Learner[WaitingState]):
         """What a unit of violation weighs after the last feedback, in units of the loss."""
         return 0.0
 
+    def offset_price(self, state: WaitingState, seen: FirstOrder) -> float:
+        """What the offsets of feedback weigh after the last one, in units of the loss."""
+        limits = seen.constraint_offset
+        return seen.loss_offset + (self.limit_price(state) * limits if limits != 0.0 else 0.0)
+
     def update(self, state: WaitingState, seen: FirstOrder) -> WaitingState:
         require_no_pending(state)
         x, own = self.act(state), self.stands_at(state)
-        return self.taken(state, seen if x is own else played_at(seen, x, own))
+        if x is own:
+            return self.taken(state, seen)
+        held = played_at(seen, x, own)
+        return self._priced(self.taken(state, held), Met(held, held))
 
     def decided(self, state: WaitingState) -> WaitingState:
         x, own = self.act(state), self.stands_at(state)
@@ -151,14 +159,12 @@ class TakesLate(Learner[WaitingState]):
         apart = played_at(seen, played, decision.x if decision.own is None else decision.own)
         overrides = state.overrides.and_of(arrival)
         state = state._replace(pending=pending, overrides=overrides)
-        return state, Met(played_at(seen, played, own), apart.loss_offset, apart.constraint_offset)
+        return state, Met(played_at(seen, played, own), apart)
 
     def _priced(self, state: WaitingState, *met: Met) -> WaitingState:
         """With the price of not having played its own points."""
-        loss, limit = sum(one.loss for one in met), sum(one.limit for one in met)
-        if loss == limit == 0.0:
-            return state
-        after: WaitingState = priced(state, loss + self.limit_price(state) * limit)
+        price = sum(self.offset_price(state, one.apart) for one in met)
+        after: WaitingState = priced(state, price) if price != 0.0 else state
         return after
 
 
@@ -167,10 +173,8 @@ class Met(NamedTuple):
 
     seen: FirstOrder
     """its offsets against the point that the learner stands at"""
-    loss: float
-    """<grad f, played - own point then>"""
-    limit: float
-    """the same of the constraint"""
+    apart: FirstOrder
+    """its offsets against its own point then"""
 
 
 def in_order(arrivals: Sequence[Arrival]) -> list[Arrival]:

@@ -9,6 +9,7 @@ is cheap have no table.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
@@ -44,6 +45,11 @@ class Pool(Stored):
         return cls._of((start_active(K, x),) * points, 0)
 
     @classmethod
+    def of(cls, actives: Sequence[Active]) -> Pool:
+        """Points that are all on one table already."""
+        return cls._of(tuple(actives), 0)
+
+    @classmethod
     def _of(cls, actives: tuple[Active, ...], last: int) -> Pool:
         """On the table of the one that was projected last."""
         active = actives[last]
@@ -54,6 +60,13 @@ class Pool(Stored):
     def x(self, which: int) -> Array:
         """A point."""
         return self.actives[which].x
+
+    def weights(self, which: int) -> Floats:
+        """A point's weights on all rows."""
+        active, found = self.actives[which], np.zeros(self.count)
+        if isinstance(active, ActiveSet | FactoredActiveSet):
+            found[: len(active.weights)] = active.weights
+        return found
 
     def projected(
         self, which: int, K: HasLMO, y: Array, tol: float, budget: float
@@ -72,6 +85,15 @@ class Pool(Stored):
             if table.find(vertex, count) is None:
                 table, count = table.append(vertex, count), count + 1
         return Pool(self.actives, table, count)
+
+    def active(self, which: int) -> Active:
+        """A point on all rows that the pool knows."""
+        return self._whole(which)
+
+    def with_candidate(self, K: HasLMO, vertex: Vertex) -> Pool:
+        """The same with one more vertex to choose from."""
+        found = self._whole(0).also(K, vertex)
+        return Pool._of((found, *self.actives[1:]), 0)
 
     def vertices_since(self, count: int) -> tuple[Vertex, ...]:
         """Those of the rows from `count` on, where the table is one of whole vertices."""

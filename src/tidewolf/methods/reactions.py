@@ -9,6 +9,8 @@ by values, where the functions are seen, with L(z) = V f(z) + w g^+(z),
 
     a_i = L(z_i) - L(x),    price = L(x) - L(m),    s_i = the gradient of L at the group's own z_i.
 
+Where limits have weights of their own, w g^+ is sum_i w_i g_i^+ throughout.
+
 The mixer is told a_i + price: what is played is not its doing, where that is not the mix. Rounds
 that are told of together are weighed together, and their numbers add up.
 """
@@ -20,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import inner, to_numpy
+from tidewolf.core.arrays import inner
 from tidewolf.core.feedback import FirstOrder, FullInformation, first_order
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
@@ -131,8 +133,8 @@ def _by_values(K: HasLMO, one: Told, groups: int, weighed: Surrogate, pending: i
     assert functions is not None
 
     def value(z: Array) -> float:
-        breach = np.maximum(to_numpy(functions.constraints.values(z)), 0.0)
-        return V * float(functions.losses.values(z).sum()) + w * float(breach.sum())
+        breach = weighed.breach(functions.constraints, z)
+        return V * float(functions.losses.values(z).sum()) + w * breach
 
     played = value(one.x)
     losses = np.array([0.0 if z is None else value(z) - played for z in one.points])
@@ -143,7 +145,8 @@ def _by_values(K: HasLMO, one: Told, groups: int, weighed: Surrogate, pending: i
             pushes.append(Push(weighed.g, weighed.norm2, one.x, None, 0.0))
             slopes.append(weighed.loss_slopes)
             continue
-        block = first_order(*functions, z, functions.constraints.values(z))
+        values, each = functions.constraints.values(z), weighed.shares is not None
+        block = first_order(*functions, z, values, per_limit=each)
         push, slope = _push(K, z, block, weighed, pending)
         pushes.append(push)
         slopes.append(slope)
@@ -160,7 +163,7 @@ def _push(
     grad_f, slope = tangent_part(K, "loss", block.loss_gradient, n, None, met.loss)
     g, P, value = V * grad_f, None, 0.0
     if block.violation > 0.0 and w > 0.0:
-        gradient = block.constraint_gradient
+        gradient = weighed.gradient_of(block)
         P = w * tangent_part(K, "constraint", gradient, n, None, met.constraint)[0]
-        g, value = g + P, w * block.violation
+        g, value = g + P, w * weighed.violation_of(block)
     return Push(g, inner(g, g), z, P, value, 0.0, pending), slope * n

@@ -15,7 +15,7 @@ from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import LEAST, MOST, length
 from tidewolf.core.errors import FrozenRegime, InvalidInput, ShortHorizon
 from tidewolf.core.oracle import HasLMO, as_set
-from tidewolf.core.settings import Check, Count, Magnitude, PointNumbers, Seed
+from tidewolf.core.settings import Check, Count, Flag, Magnitude, PointNumbers, Seed
 
 T = TypeVar("T")
 
@@ -120,6 +120,13 @@ Caution = Annotated[
     float,
     Magnitude(
         "How much limits weigh against losses: larger values break limits less and cost more."
+    ),
+]
+PerLimit = Annotated[
+    bool,
+    Flag(
+        "Whether each of a round's limits has a weight, and a bound, of its own, in place of the "
+        "largest breach one for all."
     ),
 ]
 _CALLS = (

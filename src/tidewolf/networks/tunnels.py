@@ -20,6 +20,7 @@ import numpy as np
 from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.arrays import as_number, frozen
 from tidewolf.core.errors import InvalidInput, UnreachableTarget, WrongShape, WrongType
+from tidewolf.core.names import all_different
 from tidewolf.core.settings import Check, Count
 from tidewolf.core.types import Array, Floats, Int64s, Link
 from tidewolf.core.values import Value
@@ -217,16 +218,7 @@ class Tunnels(Value):
     @cached_property
     def names(self) -> tuple[str, ...]:
         """What each path is called, such as "SEA > NYC via DEN"; no two are called the same."""
-        names = dict[str, None]()
-        for path in self.paths:
-            ends, between = f"{path.nodes[0]} > {path.nodes[-1]}", path.nodes[1:-1]
-            plain = f"{ends} via {', '.join(map(str, between))}" if between else ends
-            name, copies = plain, 1
-            while name in names:  # parallel links, and nodes that print alike
-                copies += 1
-                name = f"{plain} ({copies})"
-            names[name] = None
-        return tuple(names)
+        return all_different(map(_plain_name, self.paths))  # parallel links make copies
 
     def max_utilization(self, demands: Array, capacities: Array | None = None) -> MaxUtilization:
         """How full the fullest link is, round by round, as a function of the splits.
@@ -305,6 +297,11 @@ class Tunnels(Value):
         ends = [self.links[link] for link in way]
         length = float(sum(self._cables[link].length for link in way))
         return Tunnel((ends[0][0], *(head for _, head in ends)), way, length)
+
+
+def _plain_name(path: Tunnel) -> str:
+    ends, between = f"{path.nodes[0]} > {path.nodes[-1]}", path.nodes[1:-1]
+    return f"{ends} via {', '.join(map(str, between))}" if between else ends
 
 
 def _of_networkx(graph: Any) -> list[Cable]:

@@ -13,10 +13,11 @@ from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from tidewolf.core.arrays import frozen, like, to_numpy
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array, Floats
-from tidewolf.core.vertices import Sparse
+from tidewolf.core.types import Array, Bools, Floats
+from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.sets.base import ConvexSet, CostlyMembership, Factors
 
 DENSE_ENTRIES = 4096
@@ -44,6 +45,17 @@ class Active(Stored):
         """
 
     @abstractmethod
+    def avoiding(self, K: HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
+        """A member that is 0 in these flat entries: the mean of its vertices that are, or where
+        none with weight is, in a factor of a product, one that is known or `vertex`. None: neither
+        is there.
+        """
+
+    @abstractmethod
+    def also(self, K: HasLMO, vertex: Vertex) -> Self:
+        """The same point with one more vertex to choose from; the same where it has no table."""
+
+    @abstractmethod
     def beside(self, other: Self) -> Self:
         """The same point on the table of another of its kind, whose vertices become candidates that
         cost no call.
@@ -61,6 +73,20 @@ class Remembered(NamedTuple, Generic[Kept]):
     distance2: float
     active: Kept
     distances2: Floats | None = None
+
+
+def is_free_of(vertex: Vertex, out: Bools, reference: Array) -> bool:
+    """Whether a vertex is exactly 0 in these flat entries."""
+    if type(vertex) is Sparse:
+        return not bool(vertex.values[out[vertex.indices]].any())
+    return not bool(to_numpy(vertex.dense(reference)).reshape(-1)[out].any())
+
+
+def emptied(x: Array, out: Bools) -> Array:
+    """A point with 0 in these flat entries."""
+    entries = to_numpy(x).copy()
+    entries.reshape(-1)[out] = 0.0
+    return frozen(like(entries, x))
 
 
 def factors_of(K: HasLMO) -> Factors | None:

@@ -25,9 +25,9 @@ from tidewolf.core.arrays import as_number, eps_of, frozen, inner, is_array, nor
 from tidewolf.core.conforming import allowed_excess
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.oracle import HasLMO, as_set
-from tidewolf.core.types import Array, Floats, Int64s
+from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Atoms, Vertex, require_saved_numbers
-from tidewolf.projection.active import Active, Remembered
+from tidewolf.projection.active import Active, Remembered, emptied, is_free_of
 from tidewolf.projection.compiled import Correction, SearchResult, search, supports
 from tidewolf.projection.one_shot import (
     as_budget,
@@ -216,6 +216,23 @@ class ActiveSet(Active):
         weights = np.zeros(count)
         weights[:seen] = self.weights
         return ActiveSet(table, weights, self.x, self.warm)
+
+    def avoiding(self, K: HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
+        vertices = self.atoms.vertices[: len(self.weights)]
+        free = np.array([is_free_of(one, out, self.x) for one in vertices])
+        weights = np.where(free, self.weights, 0.0)
+        if (total := float(weights.sum())) > 0.0:
+            return emptied(self.atoms.combine(weights / total, self.x), out)
+        if vertex is None and free.any():
+            vertex = vertices[int(np.flatnonzero(free)[-1])]
+        return None if vertex is None else vertex.dense(self.x)
+
+    def also(self, K: HasLMO, vertex: Vertex) -> ActiveSet:
+        count = len(self.weights)
+        if self.atoms.find(vertex, count) is not None:
+            return self
+        atoms = self.atoms.append(vertex, count)
+        return ActiveSet(atoms, np.append(self.weights, 0.0), self.x, self.warm)
 
     def beside(self, other: ActiveSet) -> ActiveSet:
         return self.on(other.atoms)

@@ -12,11 +12,11 @@ import numpy as np
 from tidewolf.core.arrays import frozen
 from tidewolf.core.conforming import allowed_excess
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array
-from tidewolf.core.vertices import require_saved_numbers
-from tidewolf.projection.active import Active, Remembered, factors_in
+from tidewolf.core.types import Array, Bools
+from tidewolf.core.vertices import Vertex, require_saved_numbers
+from tidewolf.projection.active import Active, Remembered, emptied, factors_in
 from tidewolf.projection.one_shot import as_member
-from tidewolf.sets.base import Projectable
+from tidewolf.sets.base import Projectable, membership_tolerance
 
 
 @final
@@ -46,6 +46,21 @@ class ExactPoint(Active):
         assert isinstance(K, Projectable)
         x = frozen(K.project(y))
         return Remembered(x, x, 0, 0.0, ExactPoint(x), np.zeros(len(factors_in(K).starts)))
+
+    def avoiding(self, K: HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
+        """The member nearest to x that is 0 there: pushed far below 0, entries end at 0, or where
+        they may be negative at a bound from which they can be moved to 0.
+        """
+        assert isinstance(K, Projectable)
+        if vertex is not None:
+            return vertex.dense(self.x)
+        far = 1e3 * (K.radius + float(np.abs(self.x).max()))
+        pushed = emptied(self.x, out) - far * out.reshape(self.x.shape)
+        x = emptied(K.project(pushed), out)
+        return x if K.excess(x) <= membership_tolerance(x, K.radius) else None
+
+    def also(self, K: HasLMO, vertex: Vertex) -> ExactPoint:
+        return self
 
     def beside(self, other: ExactPoint) -> ExactPoint:
         return self

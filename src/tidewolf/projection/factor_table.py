@@ -8,6 +8,7 @@ between states: whoever appends to a table that has grown past the rows it sees 
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +45,14 @@ class FactorTable:
         indices, values = vertex.indices[order], vertex.values[order]
         starts = np.append(np.searchsorted(indices, factors.starts), len(indices))
         return cls(Rows(starts.astype(np.int64), indices, values), np.arange(q), q)
+
+    @classmethod
+    def of_rows(cls, vertices: Sequence[Sparse], owners: Int64s) -> FactorTable:
+        """Vertices of these factors, a row each."""
+        starts = np.cumsum([0, *(len(vertex.indices) for vertex in vertices)]).astype(np.int64)
+        indices = np.concatenate([vertex.indices for vertex in vertices])
+        values = np.concatenate([vertex.values for vertex in vertices])
+        return cls(Rows(starts, indices, values), owners.copy(), len(vertices))
 
     def only(self, chosen: Int64s) -> FactorTable:
         """A new table of just these rows, in this order."""

@@ -29,10 +29,10 @@ import numpy as np
 from tidewolf.core.arrays import eps_of, flat, frozen, inner, norm
 from tidewolf.core.conforming import allowed_excess
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array, Floats, Int64s
+from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Sparse, Vertex, require_saved_numbers
 from tidewolf.kernels.factored_active_set import OPEN, factored_correct, factored_step
-from tidewolf.projection.active import Active, Remembered, factors_in, factors_of
+from tidewolf.projection.active import Active, Remembered, emptied, factors_in, factors_of
 from tidewolf.projection.active_set import (
     AFFORDABLE,
     CORRECTIVE_GAP,
@@ -85,7 +85,7 @@ class FactoredActiveSet(Active):
         """One vertex of each factor: its part of the center, or of another member."""
         point = K.center if x0 is None else as_member(K, x0)
         factors = factors_in(K)
-        atoms = FactorTable.of(_as_sparse(K.atom(point), K), factors)
+        atoms = FactorTable.of(as_sparse(K.atom(point), K), factors)
         places = np.append(factors.starts, math.prod(K.shape)).astype(np.int64)
         x = np.zeros(K.shape)
         flat(x)[atoms.rows.indices] = atoms.rows.values
@@ -129,7 +129,7 @@ class FactoredActiveSet(Active):
                 break
             answer = K.answer(r.reshape(K.shape), warm)
             calls, warm = calls + 1, answer.warm
-            vertex, count = _as_sparse(answer.vertex, K), len(weights)
+            vertex, count = as_sparse(answer.vertex, K), len(weights)
             weights = _padded(weights, count + still_open)
             with APPENDING:
                 atoms = atoms.with_room(count, still_open, len(vertex.indices))
@@ -162,6 +162,35 @@ class FactoredActiveSet(Active):
         active = reduced
         total = float(distances2.sum())
         return Remembered(active.x, after, calls, total, active, frozen(distances2))
+
+    def avoiding(self, K: HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
+        table, count, q = self.atoms, len(self.weights), len(self.places) - 1
+        owners, stop = table.owners[:count], int(table.rows.starts[count])
+        of_row = np.repeat(np.arange(count), np.diff(table.rows.starts[: count + 1]))
+        uses = out[table.rows.indices[:stop]] & (table.rows.values[:stop] != 0.0)
+        free = np.bincount(of_row, uses, count) == 0.0
+        weights = np.where(free, self.weights, 0.0)
+        lacking = np.bincount(owners, weights, q) == 0.0
+        if vertex is None:
+            rows = np.flatnonzero(free & lacking[owners])
+            newest = dict(zip(owners[rows].tolist(), rows.tolist(), strict=True))
+            weights[list(newest.values())] = 1.0
+            lacking[list(newest)] = False
+            if lacking.any():
+                return None
+        totals = np.where(lacking, 1.0, np.bincount(owners, weights, q))
+        x = self._combined(weights / totals[owners])
+        if vertex is not None:
+            instead = np.repeat(lacking, np.diff(self.places)).reshape(x.shape)
+            x = np.where(instead, vertex.dense(self.x), x)
+        return emptied(x, out)
+
+    def also(self, K: HasLMO, vertex: Vertex) -> FactoredActiveSet:
+        count, new = len(self.weights), FactorTable.of(as_sparse(vertex, K), factors_in(K))
+        table = self.atoms if len(self.atoms) == count else self.atoms.only(np.arange(count))
+        table, _ = table.joined(new, np.arange(len(new)))
+        weights = _padded(self.weights, len(table))
+        return FactoredActiveSet(table, self.places, weights, self.x, self.warm)
 
     def beside(self, other: FactoredActiveSet) -> FactoredActiveSet:
         return self.on(other.atoms)
@@ -334,7 +363,8 @@ class FactoredActiveSet(Active):
         return corners
 
 
-def _as_sparse(vertex: Vertex, K: HasLMO) -> Sparse:
+def as_sparse(vertex: Vertex, K: HasLMO) -> Sparse:
+    """A vertex by its nonzero entries."""
     return vertex if type(vertex) is Sparse else Sparse.of(vertex.dense(K.center))
 
 

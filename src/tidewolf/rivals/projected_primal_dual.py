@@ -123,7 +123,7 @@ class ProjectedPrimalDual(ProjectsExactly[State], Restarting[State], EveryRound[
         K, x, s = self.K, state.x, self._steps(state.stretch.horizon)
         gradients = tangent_gradients(K, block, self.given_slopes, state.slopes)
         (G_f, G_g), R = gradients.slopes, unit_length(K)
-        q, hopeless = kept_possible(block.violation, G_g * K.diameter, K.center)
+        q, hopeless = kept_possible(block, G_g * K.diameter, K.center)
         unit = Units(R, G_f or 1.0, G_g or 1.0)
         taken = saddle_step(x, x, state.saddle.lam, gradients, q, 1, s, unit)
         saddle = state.saddle.and_step(taken, G_f, K.diameter, s.eta, R, hopeless)

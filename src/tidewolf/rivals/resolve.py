@@ -17,15 +17,26 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 
-from tidewolf.core.feedback import FullInformation
+from tidewolf.core.feedback import Arrival, FullInformation
 from tidewolf.core.known import Known
 from tidewolf.core.settings import Count, Flag, Number
 from tidewolf.core.types import Array
 from tidewolf.hindsight.best_point import BestPoint, require_program
 from tidewolf.methods import advice
 from tidewolf.methods.advice.resolve import ResolveState, RoundsBack
+from tidewolf.methods.available import entries_out, restricted, uses
 from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.late import (
+    Decided,
+    Overrides,
+    coming_round,
+    forget,
+    in_order,
+    require_no_pending,
+    without,
+)
 from tidewolf.methods.settings import HardSetK
+from tidewolf.projection.factored import start_active
 
 
 class State(NamedTuple):
@@ -36,6 +47,11 @@ class State(NamedTuple):
     solves: int = 0
     """linear programs solved so far"""
     distance: float = 0.0
+    own: Array | None = None
+    """what it would play if no entries were out in the coming round"""
+    pending: tuple[Decided, ...] = ()
+    lost: int = 0
+    overrides: Overrides = Overrides()
 
 
 @final
@@ -119,17 +135,54 @@ class Resolve(Learner[State]):
         return 1
 
     def informed(self, state: State, known: Known) -> State:
-        return self._advised(state, known) if self._adviser.waits else state
+        out, state = entries_out(self.K, known), self._with_all(state)
+        before = state
+        if self._adviser.waits or (out is not None and uses(state.x, out)):
+            state = self._advised(state, known)
+        if out is not None and uses(state.x, out):
+            start = start_active(self.K, state.x)
+            found = restricted(self.K, (start,), out, 0.0 * state.x)
+            state = state._replace(x=found.points[0], calls=state.calls + found.calls)
+        return state if out is None or state.x is before.x else state._replace(own=before.x)
+
+    def _with_all(self, state: State) -> State:
+        """The state as though nothing were out."""
+        return state if state.own is None else state._replace(x=state.own, own=None)
 
     def update(self, state: State, seen: FullInformation) -> State:
-        require_program(seen, self.K, 1, "Resolve")
-        kept = self._adviser.observe(self.K, state.advice, seen, state.x)
-        state = state._replace(t=state.t + 1, advice=kept)
+        require_no_pending(state)
+        return self.arrived(state, (Arrival(coming_round(state), seen),))
+
+    def decided(self, state: State) -> State:
+        waiting = Decided(coming_round(state), state.x)
+        state = self._with_all(state)._replace(pending=(*state.pending, waiting))
         return state if self._adviser.waits else self._advised(state, None)
+
+    def arrived(self, state: State, arrivals: Sequence[Arrival]) -> State:
+        kept, pending, overrides = state.advice, state.pending, state.overrides
+        arrivals = in_order(arrivals)
+        for arrival in arrivals:
+            number, seen, x, _ = arrival
+            require_program(seen, self.K, 1, "Resolve")
+            own, _ = without(state, number)
+            if x is None:
+                x = state.x if own is None else own.x
+            kept = self._adviser.observe_round(self.K, kept, seen, x, number)  # type: ignore[arg-type]
+            pending = tuple(one for one in pending if one.round != number)
+            overrides = overrides.and_of(arrival)
+        t = state.t + len(arrivals)
+        state = self._with_all(state)
+        state = state._replace(t=t, advice=kept, pending=pending, overrides=overrides)
+        return state if self._adviser.waits else self._advised(state, None)
+
+    def forgotten(self, state: State, rounds: Sequence[int]) -> State:
+        waiting: State = forget(state, rounds)
+        return waiting
 
     def _advised(self, state: State, known: Known | None) -> State:
         """The state with the point that is proposed; the point it has where there is none."""
-        found = self._adviser.propose(self.K, state.advice, known, state.t, 1, ())
+        number = coming_round(state)
+        found = self._adviser.propose(self.K, state.advice, known, number, 1, ())
         (x,) = found.points
         return state._replace(
             x=state.x if x is None else x,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, wraps
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
@@ -228,6 +228,24 @@ class ConvexSet(Value, ABC):
     def factors(self) -> Factors | None:
         """The sets that this one is a product of, by their places among the flattened entries; None
         where it is no product, or nobody knows.
+        """
+        return None
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """What each entry is called, in C order, no two alike; None where entries have no names."""
+        return None
+
+    @cached_property
+    def places(self) -> Mapping[str, Int64s]:
+        """The places, in C order, of the entries that a name stands for: one for each of `names`,
+        and several where a set knows names for them.
+        """
+        return {name: np.array([i]) for i, name in enumerate(self.names or ())}
+
+    def out_of_reach(self, entries: Int64s) -> str | None:
+        """What no member does that is 0 in these entries, such as "no path leads from SEA to NYC";
+        None where the set has no words for it.
         """
         return None
 

@@ -10,6 +10,7 @@
     bad feedback is refused at once, and the state goes on as if it had not come
     what is known before a round stays with its state, and is nothing to whoever has no use for it
     a saved state does not grow with the rounds, and other settings refuse it
+    feedback may come late, of other points than were decided, or never        testing/late_laws.py
 
 Rounds are those of the stream given, or of a small hostile one: losses that turn round, limits that
 oppose them, zeros, one huge round.
@@ -42,6 +43,11 @@ from tidewolf.loop import Played, play
 from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.sets.base import membership_tolerance
 from tidewolf.testing.bad_feedback import bad_feedback, first_order_at
+from tidewolf.testing.late_laws import (
+    arriving_at_once_is_in_order,
+    late_rounds_are_played,
+    order_within_a_batch_is_nothing,
+)
 from tidewolf.testing.laws import (
     Kept,
     as_floats,
@@ -529,6 +535,9 @@ LEARNER_LAWS = (
     bounds_are_stated,
     the_horizon_may_be_passed,
     states_do_not_grow,
+    arriving_at_once_is_in_order,
+    late_rounds_are_played,
+    order_within_a_batch_is_nothing,
 )
 """Every law, in the order they are tried: what later laws build on comes first."""
 

@@ -7,6 +7,7 @@
     excess is 0 for members, positive elsewhere
     <y - project(y), z - project(y)> <= 0 for every member z                           projection
     any factors of a member beside the others of another are a member                  product
+    names are different texts, one for each entry                                      names
 
 and: structured answers agree with their dense points, and compiled oracles with both; the same
 question gets the same answer, in the library and dtype it was asked in, and nothing given is
@@ -618,6 +619,21 @@ def factors_make_the_set(trial: SetTrial) -> None:
         )
 
 
+@law("its names, where entries have some, are different texts, one for each entry")
+def names_name_entries(trial: SetTrial) -> None:
+    K, entries = trial.K, math.prod(trial.K.shape)
+    names = K.names
+    if names is None:
+        return
+    texts = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
+    require(texts, f"its names are {names!r}, where a tuple of texts is due")
+    require(len(names) == entries, f"it has {len(names)} names for {entries} entries")
+    require(len(set(names)) == entries, f"two of its entries are called the same: {names!r}")
+    for i, name in enumerate(names):
+        found = np.asarray(K.places[name]).tolist()
+        require(found == [i], f"{name!r}, the name of entry {i}, stands for {found}")
+
+
 @law("it prints and compares as what it is")
 def set_prints_and_compares(trial: SetTrial) -> None:
     require_value(trial.K, ConvexSet)
@@ -649,6 +665,7 @@ SET_LAWS = (
     answers_match_the_projection,
     relaxations_come_no_farther,
     factors_make_the_set,
+    names_name_entries,
     set_prints_and_compares,
     center_moves,
 )

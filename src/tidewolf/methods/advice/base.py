@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array
+from tidewolf.core.types import Array, Int64s
 from tidewolf.core.values import Value
 from tidewolf.core.vertices import Vertex
 
@@ -67,6 +67,11 @@ class Adviser(Value, ABC):
         """What its members are called, one a point that it proposes."""
 
     @property
+    def in_words(self) -> tuple[str, ...]:
+        """The same, as sentences call them."""
+        return self.names
+
+    @property
     @abstractmethod
     def waits(self) -> bool:
         """Whether what it proposes depends on what is known before the round."""
@@ -102,6 +107,12 @@ class Adviser(Value, ABC):
         `vertices` were found by others since the last time; `budget` is how many oracle calls it
         may take.
         """
+
+    def migrated(self, K: HasLMO, state: Any, entries: Int64s) -> Any:
+        """The state over another set, where each entry of the old one's points is at `entries` in
+        those of the new, -1 where it is gone; it begins anew where the adviser says nothing else.
+        """
+        return self.start(K)
 
     def reserves(self, state: Any) -> int:
         """How many oracle calls of a round it would have kept for what it proposes next."""

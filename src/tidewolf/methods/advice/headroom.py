@@ -1,10 +1,11 @@
 """How much a limit usually drops from one round to the next: what operators keep in hand.
 
-    m_i <- 0.98 m_i + 0.02 max(0, g_ti(x_t) - g_{t-1,i}(x_t))^2,      r_i = sqrt( m_i/(1 - 0.98^n) )
+    m_i <- 0.98 m_i + 0.02 max(0, g_ti(x_t) - g_{t-l,i}(x_t))^2,      r_i = sqrt( m_i/(1 - 0.98^n) )
 
-after n drops, x_t the point played: of capacities, how much less there was than a round before. The
-divisor is the weight of the n drops in m, so that r does not begin too small. Where a round has
-another number of limits than the one before, it begins anew.
+after n drops, x_t the point played: of capacities, how much less there was than l rounds before, l
+the age of the data that is solved with: 1, and more where feedback comes late. The divisor is the
+weight of the n drops in m, so that r does not begin too small. Where a round has another number of
+limits than the one before, it begins anew.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from tidewolf.core.arrays import frozen, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.core.types import Array, Floats
+from tidewolf.core.types import Array, Floats, Int64s
 
 FORGETTING = 0.02
 """The share of a round in the mean of squared drops."""
@@ -43,6 +44,17 @@ class Drops(NamedTuple):
             drop2 = np.maximum(new - old, 0.0) ** 2
         mean2, counted = (self.mean2, self.counted) if len(self.mean2) == len(new) else (0.0, 0)
         return Drops(frozen(mean2 + FORGETTING * (drop2 - mean2)), counted + 1)
+
+    def moved(self, entries: Int64s, size: int) -> Drops:
+        """Those of limits on single entries where these are in other places, as many as `size`; new
+        ones have the mean of the others. None where limits are not on single entries.
+        """
+        if len(self.mean2) != len(entries) or not (entries >= 0).any():
+            return Drops.none()
+        there = entries >= 0
+        mean2 = np.full(size, self.mean2[there].mean())
+        mean2[entries[there]] = self.mean2[there]
+        return Drops(frozen(mean2), self.counted)
 
     def usual(self) -> Floats:
         """The root of the mean, one a limit; empty where nothing is known."""

@@ -1,5 +1,6 @@
-"""The functions of the last rounds, as many as advice looks back, each with the time of its round.
+"""The functions of the last rounds, as many as advice looks back, each with its number and time.
 
+Rounds may come late and in any order: they are kept by number.
 They are copied when they come, so that whoever fills the same array every round does not change
 what was seen; what all rounds share, such as the paths of a network, is kept once. They are saved
 as what they are: kinds and arrays.
@@ -7,6 +8,7 @@ as what they are: kinds and arrays.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
@@ -31,6 +33,8 @@ class SeenRound(NamedTuple):
     loss: Batch
     limit: Batch
     time: float
+    number: int
+    """from 0"""
 
 
 @final
@@ -46,15 +50,34 @@ class RecentRounds(Stored):
     def __len__(self) -> int:
         return len(self.rounds)
 
-    def and_then(self, loss: Batch, limit: Batch, time: float, keep: int) -> RecentRounds:
-        """With a copy of this round, and at most `keep` in all."""
+    def and_then(
+        self, loss: Batch, limit: Batch, time: float, number: int, keep: int
+    ) -> RecentRounds:
+        """With a copy of this round, without those that are `keep` rounds older than the newest."""
         last = self.rounds[-1] if self.rounds else None
         new = SeenRound(
             _copied(loss, None if last is None else last.loss),
             _copied(limit, None if last is None else last.limit),
             time,
+            number,
         )
-        return RecentRounds((*self.rounds[max(0, len(self) - keep + 1) :], new))
+        if last is None or number > last.number:
+            rounds = (*self.rounds, new)
+        else:
+            rounds = tuple(sorted((*self.rounds, new), key=lambda r: r.number))
+        oldest = rounds[-1].number - keep
+        first = next(i for i, r in enumerate(rounds) if r.number > oldest)
+        return RecentRounds(rounds[first:])
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest; -1 where there is none."""
+        return self.rounds[-1].number if self.rounds else -1
+
+    def place(self, number: int) -> int | None:
+        """Where among them the round of this number is; None where it is not."""
+        i = bisect_left(self.rounds, number, key=lambda r: r.number)
+        return i if i < len(self) and self.rounds[i].number == number else None
 
     def since(self, time: float) -> RecentRounds:
         """Without rounds from before this time."""
@@ -71,22 +94,21 @@ class RecentRounds(Stored):
             "losses": _parts([r.loss for r in self.rounds]),
             "limits": _parts([r.limit for r in self.rounds]),
             "times": np.array([r.time for r in self.rounds]),
+            "numbers": np.array([r.number for r in self.rounds], dtype=np.int64),
         }
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> RecentRounds:
-        times = parts["times"].tolist()
+        losses, limits = _rounds(parts["losses"]), _rounds(parts["limits"])
+        times, numbers = parts["times"].tolist(), parts["numbers"].tolist()
+        if numbers != sorted(set(numbers)):
+            raise ValueError("rounds that were seen do not come one after another")
         return cls(
-            tuple(
-                SeenRound(*each)
-                for each in zip(
-                    _rounds(parts["losses"]), _rounds(parts["limits"]), times, strict=True
-                )
-            )
+            tuple(SeenRound(*each) for each in zip(losses, limits, times, numbers, strict=True))
         )
 
     def require_of(self, K: Any) -> None:
-        for loss, limit, _ in self.rounds:
+        for loss, limit, *_ in self.rounds:
             for piece in (loss, limit):
                 if piece.shape != K.shape:
                     raise ValueError(

@@ -8,11 +8,15 @@ s = t - 1 ("last"), t - p (a period of p rounds), the round whose time is neares
 the sum of the losses of rounds s - w + 1 to s, and all their limits count.
 
 Headroom: limit i is kept with h_i = kappa r_i, r_i the root of an exponential mean of the squared
-one-round drops of its slack (headroom.py). There is one member for each kappa.
+one-round drops of its slack (headroom.py). There is one member for each kappa. Where feedback
+comes late, s = t - l is the newest round that is there, and drops are those of l rounds (of
+MOST_LAG at most).
 
 Where K has a linear description, HiGHS keeps the program and is told what changed (hindsight/
 best_point.py); elsewhere, and on request, column generation over the vertices that are known, with
 at most one oracle call a round (solving.py).
+
+Entries that are out are held at 0; of columns, those that are 0 there are taken.
 
 Functions that make no linear program (squares, log wealth, one's own) are replaced by their
 linearisations at the point played. A program that is not solved means no advice in that round.
@@ -35,7 +39,7 @@ from tidewolf.core.feedback import FirstOrder, FullInformation, require_full_inf
 from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Check, Count, Flag
-from tidewolf.core.types import Array, Floats
+from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Vertex
 from tidewolf.functions.affine import Affine
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
@@ -55,17 +59,25 @@ from tidewolf.methods.advice.recent import RecentRounds
 from tidewolf.methods.advice.solving import (
     Pool,
     Task,
+    columns_without,
     first_pool,
     solve_each,
+    solve_each_without,
     solve_with_columns,
     with_vertices,
     without_idle,
 )
+from tidewolf.methods.available import entries_out
 from tidewolf.methods.context.season import duration
+from tidewolf.projection.active import emptied
 from tidewolf.sets.base import Polyhedral
 
 MOST_ROUNDS = 100_000
 """Rounds that are kept at most where a duration says how far back."""
+MOST_PENDING = 4096
+"""Rounds whose time is remembered at most until they are told of."""
+MOST_LAG = 96
+"""The age of data up to which headroom is measured: so many limits are kept for it."""
 _SUCH = '"last", "forecast", a number of rounds, or a duration such as "12h" or "1d"'
 
 
@@ -124,6 +136,10 @@ class ResolveState(NamedTuple):
     """the vertices that are known; none where it has no use for them"""
     time: float | None = None
     """of the coming round"""
+    lag: int = 1
+    """how old the newest data is in the coming round"""
+    waiting: tuple[tuple[int, float], ...] = ()
+    """numbers and times of rounds that are not told of yet"""
 
 
 @final
@@ -198,6 +214,13 @@ class Resolve(Adviser):
         return tuple(f"{ago}, headroom {kappa:g}" for kappa in self.headroom)
 
     @property
+    def in_words(self) -> tuple[str, ...]:
+        which = {"last": "last round", "forecast": "the forecast"}
+        ago = f"{self.data} rounds" if isinstance(self.data, int) else self.data
+        data = which.get(str(self.data), f"{ago} ago")
+        return tuple(f"re-solving {data}, headroom {kappa:g}" for kappa in self.headroom)
+
+    @property
     def waits(self) -> bool:
         return isinstance(self.data, str) and self.data != "last"
 
@@ -206,27 +229,49 @@ class Resolve(Adviser):
         bases = (COLD,) * len(self.headroom)
         return ResolveState(RecentRounds(), Drops.none(), K.center, bases, pool)
 
+    def migrated(self, K: HasLMO, state: ResolveState, entries: Int64s) -> ResolveState:
+        """Without the functions that it saw; the drops of capacities stay."""
+        return self.start(K)._replace(drops=state.drops.moved(entries, math.prod(K.shape)))
+
     def _by_columns(self, K: HasLMO) -> bool:
         return self.columns or not isinstance(K, Polyhedral)
 
     def observe(
         self, K: HasLMO, state: ResolveState, seen: FullInformation | FirstOrder, x: Array
     ) -> ResolveState:
+        return self.observe_round(K, state, seen, x, state.recent.newest + 1)
+
+    def observe_round(
+        self,
+        K: HasLMO,
+        state: ResolveState,
+        seen: FullInformation | FirstOrder,
+        x: Array,
+        number: int,
+    ) -> ResolveState:
         losses, constraints = require_full_information(seen, K.shape, MOST_ROUNDS)
         for t in range(len(losses)):
-            state = self._observed(state, losses[t : t + 1], constraints[t : t + 1], x)
+            one = losses[t : t + 1], constraints[t : t + 1]
+            state = self._observed(state, *one, x, number + t)
         return state
 
-    def _observed(self, state: ResolveState, loss: Batch, limit: Batch, x: Array) -> ResolveState:
+    def _observed(
+        self, state: ResolveState, loss: Batch, limit: Batch, x: Array, number: int
+    ) -> ResolveState:
         loss, limit = loss_of_program(loss, x), limit_of_program(limit, x)
         recent, drops = state.recent, state.drops
-        if any(self.headroom) and len(recent):
-            drops = drops.after(recent.rounds[-1].limit, limit, x)
-        time = math.nan if state.time is None else state.time
-        recent = recent.and_then(loss, limit, time, self._keep)
+        before = recent.place(number - state.lag) if any(self.headroom) else None
+        if before is not None:
+            drops = drops.after(recent.rounds[before].limit, limit, x)
+        times = dict(state.waiting)
+        time = times.pop(number, math.nan)
+        recent = recent.and_then(loss, limit, time, number, self._keep + state.lag - 1)
         if self._seconds is not None:
             recent = self._in_reach(recent, self._seconds)
-        return state._replace(recent=recent, drops=drops, x=x, time=None)
+        newest = x if number == recent.newest else state.x
+        return state._replace(
+            recent=recent, drops=drops, x=newest, time=None, waiting=tuple(times.items())
+        )
 
     def _in_reach(self, recent: RecentRounds, seconds: float) -> RecentRounds:
         """Without rounds that are too long ago for the next decision."""
@@ -260,17 +305,18 @@ class Resolve(Adviser):
         budget: int,
         vertices: tuple[Vertex, ...],
     ) -> Proposals:
-        if self._seconds is not None:
-            state = state._replace(time=None if known is None else known.time)
+        state = self._awaiting(state, known, t)
         if state.pool.vertices:
             pool, bases = with_vertices(state.pool, state.bases, vertices, t)
             state = state._replace(pool=pool, bases=bases)
-        rounds = self._rounds(K, state, known)
+        rounds = self._rounds(K, state, known, t)
         if not rounds:
             return Proposals((None,) * len(self.headroom), state)
         losses, limits = (chained(parts) for parts in zip(*rounds, strict=True))
         rooms = self._rooms(state, limits)
         task = Task(objective(losses, "Resolve"), half_spaces(limits), rooms)
+        if (out := entries_out(K, known)) is not None:
+            return self._around(K, state, task, out)
         if not state.pool.vertices:
             points, starts, solves = solve_each(self._solver(K), task, state.bases)
             return Proposals(points, state._replace(bases=starts), 0, solves)
@@ -282,8 +328,31 @@ class Resolve(Adviser):
         points, _, solves = found.answers
         return Proposals(points, state, found.calls, solves, found.found)
 
+    def _around(self, K: HasLMO, state: ResolveState, task: Task, out: Bools) -> Proposals:
+        """The programs without entries that are out: held at 0, or of columns that are 0 there."""
+        if not state.pool.vertices:
+            found = solve_each_without(K, self._solver(K), task, state.bases, out)
+            return Proposals(found.points, state._replace(bases=found.bases), 0, found.solves)
+        free = columns_without(state.pool, out, K)
+        if not free:
+            return Proposals((None,) * len(self.headroom), state)
+        solver = BestOfVertices(K, "Resolve", free)
+        found = solve_each(solver, task, (COLD,) * len(self.headroom))
+        points = (None if x is None else emptied(x, out) for x in found.points)
+        return Proposals(tuple(points), state, 0, found.solves)
+
+    def _awaiting(self, state: ResolveState, known: Known | None, t: int) -> ResolveState:
+        """The state that waits for round t."""
+        lag = min(max(1, t - state.recent.newest), MOST_LAG) if self.data == "last" else 1
+        if self._seconds is None:
+            return state if state.lag == lag else state._replace(lag=lag)
+        time = None if known is None else known.time
+        others = [each for each in state.waiting if each[0] != t][-MOST_PENDING:]
+        waiting = others if time is None else [*others, (t, time)]
+        return state._replace(lag=lag, time=time, waiting=tuple(waiting))
+
     def _rounds(
-        self, K: HasLMO, state: ResolveState, known: Known | None
+        self, K: HasLMO, state: ResolveState, known: Known | None, t: int
     ) -> tuple[tuple[Batch, Batch], ...]:
         """The functions to solve with; empty where they are not known."""
         seen, last = state.recent.rounds, 0
@@ -298,11 +367,12 @@ class Resolve(Adviser):
         if self.data == "last":
             last = len(seen)
         elif isinstance(self.data, int):
-            last = len(seen) - self.data + 1
+            place = state.recent.place(t - self.data)
+            last = 0 if place is None else place + 1
         else:
             last = self._nearest(state)
         first = max(0, last - self.window)
-        return tuple((r.loss, r.limit) for r in seen[first : max(0, last)])
+        return tuple((r.loss, r.limit) for r in seen[first:last])
 
     def _nearest(self, state: ResolveState) -> int:
         """How many rounds there are up to the one nearest to a duration ago; 0: none is near."""

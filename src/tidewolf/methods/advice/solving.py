@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidewolf.core.arrays import length
+from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import SolverFailed
 from tidewolf.core.oracle import Answer, HasLMO
-from tidewolf.core.types import Array, Floats
+from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.core.vertices import Vertex
 from tidewolf.hindsight.best_point import (
     COLD,
@@ -29,6 +30,7 @@ from tidewolf.hindsight.best_point import (
     Program,
 )
 from tidewolf.hindsight.columns import IN_USE, BestOfVertices, Pricing, bases_for
+from tidewolf.projection.active import emptied, is_free_of
 
 LONGEST_WAIT = 16
 """Rounds between two calls at most, where calls are in vain."""
@@ -93,6 +95,24 @@ def first_pool(K: HasLMO) -> Pool:
 def solve_each(solver: BestPoint, task: Task, bases: Sequence[Bases]) -> Answers:
     """The best point for each headroom."""
     return _answers(_solve_each(solver, solver.prepared(task.loss, task.limits), task, bases))
+
+
+def solve_each_without(
+    K: HasLMO, solver: BestPoint, task: Task, bases: Sequence[Bases], out: Bools
+) -> Answers:
+    """The same where entries are out; a point that is then no member is none."""
+    program = solver.without(solver.prepared(task.loss, task.limits), out)
+    if program is None:
+        return Answers((None,) * len(bases), tuple(bases), 0)
+    points, starts, solves = _answers(_solve_each(solver, program, task, bases))
+    empty = [None if x is None else emptied(x, out) for x in points]
+    members = (None if x is None or not is_member(K, x) else x for x in empty)
+    return Answers(tuple(members), starts, solves)
+
+
+def columns_without(pool: Pool, out: Bools, K: HasLMO) -> tuple[Vertex, ...]:
+    """The vertices of the pool that do without the entries that are out."""
+    return tuple(vertex for vertex in pool.vertices if is_free_of(vertex, out, K.center))
 
 
 def _solve_each(

@@ -36,6 +36,12 @@ give V regret/(c G_f D T^p) + E - 1 <= (c'/c) V + theta' E, so for theta' < 1
     regret <= G_f D T^p ( c' + c theta'/V ),
     violation <= (c G_g D T^p/theta) ln( (1 + (c'/c) V + V T^{1-p}/c)/(1 - theta') ).
 
+Where the set changes after the violation Q_0 (methods/migration.py), t, Q and the slopes go on, and
+B, paid, rho and the sum of |grad f| are those of the rounds since. With q_0 = Q_0/(c G_g D) the
+exponentials then add up to at least (exp(e_T q_T) - exp(e_T q_0))/e_T, so that for all rounds
+
+    violation  <=  (c G_g D/e_T) ln( exp(e_T q_0) + e_T most/(rho theta c G_g D) ).
+
 exp grows, so weights, B and paid live in units of 2^exponent, which never fall: scale-free base
 learners never notice.
 """
@@ -46,10 +52,13 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tidewolf.core.arrays import eps_of, inner
-from tidewolf.core.feedback import FirstOrder
+import numpy as np
+
+from tidewolf.core.arrays import eps_of, inner, to_numpy
+from tidewolf.core.batch import Batch
+from tidewolf.core.feedback import FirstOrder, limits_of
 from tidewolf.core.oracle import HasLMO
-from tidewolf.core.types import Array
+from tidewolf.core.types import Array, Floats
 from tidewolf.methods.base import NEEDS_SLOPES, Bound
 from tidewolf.methods.steps.saddle import HOPELESS, kept_possible
 from tidewolf.methods.steps.slopes import Given, Slopes, tangent_part
@@ -60,6 +69,19 @@ LEAST_HORIZON = 16
 THETA = 0.5
 _STRIDE = 256
 _LN2 = math.log(2.0)
+
+
+class EachLimit(NamedTuple):
+    """What weights of their own remember of the limits, one entry each (limit_weights.py)."""
+
+    violations: Floats
+    """Q_i, no round counted for more than G_i D"""
+    slopes: Floats
+    """G_i; 0 while the limit was never broken"""
+    least_ratios: Floats
+    """rho_i; infinite while no weight was made"""
+    paid: Floats
+    """sum_t w_ti g_ti^+(x_t), in the ledger's units"""
 
 
 class Ledger(NamedTuple):
@@ -78,6 +100,12 @@ class Ledger(NamedTuple):
     """sum_t |grad f_t(x_t)| within aff(K); of a block, the norm of the sum"""
     impossible: bool
     """whether some round's limit was broken by more than any point could have avoided"""
+    carried: float = 0.0
+    """Q_t before the present stretch, where the set changed"""
+    each: EachLimit | None = None
+    """where every limit has its own weight, once a round was seen: `violation` and `paid` are then
+    of all together, `slopes` the largest, `least_ratio` the least
+    """
 
 
 class Surrogate(NamedTuple):
@@ -103,6 +131,34 @@ class Surrogate(NamedTuple):
     """sum <s_t, x_t - x> of rounds that were not played at x"""
     penalty_offset: float = 0.0
     """the constraints' part of it: what the limits, linearised at x_t, say less at x"""
+    shares: Floats | None = None
+    """where every limit has its own weight w_i: w_i/w, with w the largest"""
+
+    def breach(self, constraints: Batch, z: Array) -> float:
+        """sum g_t^+(z), limits with weights of their own in their shares: w times this is what the
+        surrogate says of the limits.
+        """
+        pieces = None if self.shares is None else constraints.pieces(z)
+        if pieces is None or self.shares is None:
+            share = 1.0 if self.shares is None else float(self.shares[0])
+            return share * float(np.maximum(to_numpy(constraints.values(z)), 0.0).sum())
+        return float((np.maximum(to_numpy(pieces), 0.0) @ self.shares).sum())
+
+    def gradient_of(self, block: FirstOrder) -> Array:
+        """The constraints' gradient of rounds, in the same shares."""
+        if self.shares is None:
+            return block.constraint_gradient
+        limits, total = limits_of(block), 0.0 * block.constraint_gradient
+        for row, i in enumerate(limits.which.tolist()):
+            total = total + float(self.shares[i]) * limits.gradients[row, ...]
+        return total
+
+    def violation_of(self, block: FirstOrder) -> float:
+        """The violation of rounds, in the same shares."""
+        if self.shares is None:
+            return block.violation
+        limits = limits_of(block)
+        return float(self.shares[limits.which] @ limits.violations)
 
 
 @dataclass(frozen=True)
@@ -130,18 +186,24 @@ class LyapunovWeights:
             impossible=False,
         )
 
+    def migrated(self, ledger: Ledger) -> Ledger:
+        """What goes on where the set, or a setting, is another from here: the rounds, the violation
+        and the slopes; what was paid is settled.
+        """
+        given = self.start().slopes
+        return ledger._replace(
+            slopes=Slopes(*map(max, ledger.slopes, given)),
+            least_ratio=math.inf,
+            paid=0.0,
+            loss_norms=0.0,
+            carried=ledger.violation,
+            each=None,
+        )
+
     def weigh(self, ledger: Ledger, block: FirstOrder) -> Surrogate:
         """The surrogate gradient of a block of rounds, from its sums."""
         V, met = 1.0 / self.caution, ledger.slopes.and_of(block)
-        grad_f, slope = tangent_part(
-            self.K, "loss", block.loss_gradient, block.rounds, self.loss_lipschitz, met.loss
-        )
-        loss_slopes = slope * block.rounds
-        ledger = ledger._replace(
-            rounds=ledger.rounds + block.rounds,
-            slopes=Slopes(max(ledger.slopes.loss, slope), ledger.slopes.constraint),
-            loss_norms=ledger.loss_norms + loss_slopes,
-        )
+        ledger, grad_f, loss_slopes = self._with_losses(ledger, block)
         if block.violation <= 0.0:
             V = math.ldexp(V, -ledger.exponent)
             g, w, n = V * grad_f, self._standing_weight(ledger), block.rounds
@@ -157,7 +219,7 @@ class LyapunovWeights:
         )
         slopes = Slopes(ledger.slopes.loss, max(ledger.slopes.constraint, slope))
         reach, w, exponent = slopes.constraint * self.K.diameter, 0.0, ledger.exponent
-        breach, beyond = kept_possible(block.violation, block.rounds * reach, self.K.center)
+        breach, beyond = kept_possible(block, block.rounds * reach, self.K.center)
         violation, least_ratio = ledger.violation + breach, ledger.least_ratio
         if reach > 0.0:
             ratio = _ratio(slopes)
@@ -192,6 +254,22 @@ class LyapunovWeights:
             penalty_offset=w * block.constraint_offset,
         )
 
+    def _with_losses(self, ledger: Ledger, block: FirstOrder) -> tuple[Ledger, Array, float]:
+        """The ledger after the losses of a block, their gradient within aff(K), and the sum of
+        their slopes.
+        """
+        known = ledger.slopes.and_of(block).loss
+        grad_f, slope = tangent_part(
+            self.K, "loss", block.loss_gradient, block.rounds, self.loss_lipschitz, known
+        )
+        loss_slopes = slope * block.rounds
+        after = ledger._replace(
+            rounds=ledger.rounds + block.rounds,
+            slopes=Slopes(max(ledger.slopes.loss, slope), ledger.slopes.constraint),
+            loss_norms=ledger.loss_norms + loss_slopes,
+        )
+        return after, grad_f, loss_slopes
+
     def _standing_weight(self, ledger: Ledger) -> float:
         """w after a round that broke no limit, in the ledger's units."""
         slopes = ledger.slopes
@@ -216,32 +294,52 @@ class LyapunovWeights:
         surrogate, in units of 2^exponent; `loss_norms` where gradients of losses were taken
         elsewhere than the ledger's.
         """
-        V, D, e = (
-            math.ldexp(1.0 / self.caution, -ledger.exponent),
-            self.K.diameter,
-            self._growth(ledger.rounds),
-        )
+        V = math.ldexp(1.0 / self.caution, -ledger.exponent)
         regret = (B - ledger.paid) / V if V > 0.0 else math.inf
-        losses = V * D * (ledger.loss_norms if loss_norms is None else loss_norms)
+        most = self._most(ledger, B, loss_norms)
+        if most is None:
+            return Bound(_finite(regret), None, HOPELESS)
+        if ledger.violation == ledger.carried:
+            return Bound(_finite(regret), ledger.carried)
+        violation = self._violation_at_most(ledger, most)
+        return Bound(_finite(regret), violation, "" if regret < math.inf else OUTGROWN)
+
+    def _most(self, ledger: Ledger, B: float, loss_norms: float | None) -> float | None:
+        """The most that can have been paid; None where it is proved that no point keeps every
+        limit.
+        """
+        V = math.ldexp(1.0 / self.caution, -ledger.exponent)
+        norms = ledger.loss_norms if loss_norms is None else loss_norms
+        losses = V * self.K.diameter * norms
         most = B + losses
         rounding = math.sqrt(eps_of(self.K.center)) * (abs(B) + losses + ledger.paid)
         if ledger.impossible or ledger.paid - most > rounding:
-            return Bound(_finite(regret), None, HOPELESS)
-        if ledger.violation == 0.0:
-            return Bound(_finite(regret), 0.0)
-        most = max(most, ledger.paid)
-        unit = self.c * ledger.slopes.constraint * D / e
-        log = math.log(most / (ledger.least_ratio * THETA * unit)) + ledger.exponent * _LN2
-        violation = unit * (math.log1p(math.exp(log)) if log < 500.0 else log)
-        return Bound(_finite(regret), violation, "" if regret < math.inf else OUTGROWN)
+            return None
+        return max(most, ledger.paid)
 
-    def promised(self, c_base: float) -> Bound:
+    def _violation_at_most(self, ledger: Ledger, most: float) -> float:
+        slope, carried = ledger.slopes.constraint, ledger.carried
+        return self._at_most(ledger, slope, ledger.least_ratio, most, carried)
+
+    def _at_most(
+        self, ledger: Ledger, slope: float, least_ratio: float, paid: float, carried: float
+    ) -> float:
+        """The most that a limit of this slope was broken by, where at most this much was paid."""
+        unit = self.c * slope * self.K.diameter / self._growth(ledger.rounds)
+        log = math.log(paid / (least_ratio * THETA * unit)) + ledger.exponent * _LN2
+        log -= carried / unit
+        return carried + unit * (math.log1p(math.exp(log)) if log < 500.0 else log)
+
+    def promised(self, c_base: float, limits: int | None = None) -> Bound:
         """What is known before the first of `horizon` rounds, where the base learner's regret is at
-        most c_base D M T^p.
+        most c_base D M T^p; `limits` a round, where they have weights of their own.
         """
+        return self._promised(c_base)
+
+    def _promised(self, c_base: float, limits: int = 1, a: float = 1.0) -> Bound:
         if self.horizon is None or self.loss_lipschitz is None or self.constraint_lipschitz is None:
             return NEEDS_SLOPES
-        T, D, V, share = self.horizon, self.K.diameter, 1.0 / self.caution, c_base / self.c
+        T, D, V, share = self.horizon, self.K.diameter, 1.0 / self.caution / a, c_base / self.c
         grown, theta = T**self.p, THETA * share
         if theta >= 1.0:
             return Bound(
@@ -251,8 +349,12 @@ class LyapunovWeights:
                 "to promise: bounds are measured.",
             )
         log = math.log((1.0 + share * V + V * T / (self.c * grown)) / (1.0 - theta))
-        regret = self.loss_lipschitz * D * grown * (c_base + self.c * theta / V)
-        return Bound(regret, self.c * self.constraint_lipschitz * D * grown / THETA * log)
+        if limits > 1:
+            above = share * V + theta * limits + V * T / (self.c * grown)
+            log = math.log1p(above / (1.0 - theta) / limits)
+        regret = self.loss_lipschitz * D * grown * (c_base + self.c * theta * limits / V)
+        each = self.c * self.constraint_lipschitz * D * grown / THETA * log
+        return Bound(regret, limits * each)
 
 
 def _ratio(slopes: Slopes) -> float:

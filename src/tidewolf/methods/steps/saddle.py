@@ -30,6 +30,7 @@ import math
 from typing import NamedTuple
 
 from tidewolf.core.arrays import eps_of, inner, namespace
+from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array
 from tidewolf.methods.steps.slopes import TangentGradients
 
@@ -145,11 +146,16 @@ def violation_bound(E: float, rounds: int, nu: float, theta: float) -> float:
     return math.sqrt(2.0 * (theta * rounds + 1.0 / nu) * E) if E >= 0.0 else math.inf
 
 
-def kept_possible(violation: float, most: float, like: Array) -> tuple[float, bool]:
-    """A block's violation, cut at the most that a point that keeps all constraints allows
-    (n G_g D, by convexity), and whether it was.
+def kept_possible(block: FirstOrder, most: float, like: Array) -> tuple[float, bool]:
+    """A block's violation, cut at the most that a point that keeps all constraints allows, and
+    whether it was.
+
+    By convexity that is `most` = n G_g D for n rounds at one point, G_g the slope of their mean;
+    rounds that were played at points x_t of their own allow for sum <grad g_t, x_t - x> more.
     """
-    return min(violation, most), violation > most * (1.0 + math.sqrt(eps_of(like)))
+    if block.rounds > 1:
+        most += max(0.0, block.constraint_offset)
+    return min(block.violation, most), block.violation > most * (1.0 + math.sqrt(eps_of(like)))
 
 
 def moderate(like: Array) -> float:

@@ -12,6 +12,7 @@ CostlyMembership exactly when K is.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ import numpy as np
 from tidewolf.core.arrays import as_point, like, to_numpy
 from tidewolf.core.errors import NotSupported
 from tidewolf.core.oracle import Answer
-from tidewolf.core.types import Array, Shape
+from tidewolf.core.types import Array, Int64s, Shape
 from tidewolf.core.vertices import Moved, Vertex
 from tidewolf.sets.base import (
     ConvexSet,
@@ -57,6 +58,14 @@ class Image(Composed):
     @property
     def shape(self) -> Shape:
         return self.K.shape
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        return self.K.names
+
+    @cached_property
+    def places(self) -> Mapping[str, Int64s]:
+        return self.K.places
 
     @property
     def radius(self) -> float:

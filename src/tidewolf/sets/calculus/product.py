@@ -27,6 +27,7 @@ import numpy as np
 from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import as_direction, as_point, frozen, like
 from tidewolf.core.errors import EmptySet, NotSupported, WrongShape
+from tidewolf.core.names import all_different
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import checked, names_in_files
 from tidewolf.core.types import Array, Shape
@@ -124,6 +125,13 @@ class Product(Composed):
     @property
     def shape(self) -> Shape:
         return (sum(map(math.prod, self._shapes)),)
+
+    @cached_property
+    def names(self) -> tuple[str, ...] | None:
+        """Those of the parts, end to end, where all have some."""
+        parts = [part.names for part in self.parts]
+        named = [name for names in parts for name in names or ()]
+        return None if None in parts else all_different(named)
 
     @property
     def dimension(self) -> int:

@@ -39,16 +39,17 @@ import numpy as np
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import EmptyGraph, EmptySet, SolverFailed, WrongShape, WrongType
+from tidewolf.core.names import listed
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import names_in_files
-from tidewolf.core.types import Array, Floats, Int32s, Shape
+from tidewolf.core.types import Array, Floats, Int32s, Int64s, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.kernels.network_simplex import ROUNDING
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, Relaxable, clipped
 from tidewolf.sets.graphs.dag import incidence_matrix
 from tidewolf.sets.graphs.laplacian import HullProjection
 from tidewolf.sets.graphs.network import FlowNetwork
-from tidewolf.sets.graphs.nodes import node_number, number_nodes, numbers_of
+from tidewolf.sets.graphs.nodes import link_names, node_number, number_nodes, numbers_of
 from tidewolf.sets.graphs.residual import (
     bridges,
     connected_parts,
@@ -175,6 +176,26 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
     @property
     def shape(self) -> Shape:
         return (len(self.network.tails),)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The arcs, such as "SEA > DEN"."""
+        return link_names(self.network.tails, self.network.heads, self.network.nodes)
+
+    def out_of_reach(self, entries: Int64s) -> str | None:
+        net = self.network
+        lower, upper = net.lower.copy(), net.upper.copy()
+        if len(busy := entries[(lower[entries] > 0.0) | (upper[entries] < 0.0)]):
+            e = int(busy[0])
+            return f"{self.names[e]} carries less than it must, {lower[e]:g} to {upper[e]:g}"
+        lower[entries] = upper[entries] = 0.0
+        less = FlowNetwork(net.tails, net.heads, lower, upper, net.supply, net.nodes)
+        cut = violated_cut(less)
+        if cut is None:
+            return None
+        sent, most = float(net.supply[cut].sum()), cut_capacity(less, cut)
+        nodes = listed(str(net.nodes[v]) for v in np.flatnonzero(cut))
+        return f"{nodes} can send at most {most:g} of {sent:g} in all"
 
     @cached_property
     def dimension(self) -> int:

@@ -30,7 +30,7 @@ from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import MissingExtra, NotAMember, WrongShape, WrongType
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Count, names_in_files
-from tidewolf.core.types import Array, Floats, Int32s, Shape
+from tidewolf.core.types import Array, Floats, Int32s, Int64s, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.kernels.dag import flow_excess, shortest_path
 from tidewolf.sets.base import (
@@ -50,7 +50,7 @@ from tidewolf.sets.graphs.dag import (
     weighted_paths,
 )
 from tidewolf.sets.graphs.laplacian import HullProjection
-from tidewolf.sets.graphs.nodes import number_nodes, require_places
+from tidewolf.sets.graphs.nodes import link_names, number_nodes, require_places
 from tidewolf.sets.graphs.settings import GraphLinks, Indices, Node, NumberedNames
 
 
@@ -206,6 +206,14 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
     @property
     def shape(self) -> Shape:
         return (len(self.tails),)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The arcs, such as "SEA > DEN"."""
+        return link_names(self.tails, self.heads, self.nodes)
+
+    def out_of_reach(self, entries: Int64s) -> str | None:
+        return f"no path leads from {self.nodes[self.source]} to {self.nodes[self.target]}"
 
     @cached_property
     def dimension(self) -> int:

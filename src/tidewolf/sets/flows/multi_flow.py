@@ -25,7 +25,7 @@ j's unit flows as in flow_polytope.py,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple, final
@@ -34,9 +34,10 @@ import numpy as np
 
 from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import InvalidInput, NotAMember, WrongShape
+from tidewolf.core.names import all_different, listed
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import names_in_files
-from tidewolf.core.types import Array, Floats, Int32s, Lengths, NDArray, Shape
+from tidewolf.core.types import Array, Floats, Int32s, Int64s, Lengths, NDArray, Shape
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.kernels.dag import flow_excess, shortest_paths
 from tidewolf.sets.base import (
@@ -55,10 +56,11 @@ from tidewolf.sets.graphs.dag import (
     as_tolerance,
     build_dag,
     incidence_matrix,
+    is_reached_without,
     weighted_paths,
 )
 from tidewolf.sets.graphs.laplacian import HullProjection
-from tidewolf.sets.graphs.nodes import number_nodes, require_places
+from tidewolf.sets.graphs.nodes import link_names, number_nodes, require_places
 from tidewolf.sets.graphs.settings import (
     Commodities,
     Commodity,
@@ -218,6 +220,37 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
     @property
     def shape(self) -> Shape:
         return (len(self.links),)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Commodity and link of each entry, such as "SEA > NYC: SEA > DEN"."""
+        links, sent = self._link_names, link_names(self.sources, self.targets, self.nodes)
+        entries = zip(self.owner.tolist(), self.links.tolist(), strict=True)
+        return all_different(f"{sent[j]}: {links[link]}" for j, link in entries)
+
+    @cached_property
+    def places(self) -> Mapping[str, Int64s]:
+        """Also of links, such as "SEA > DEN": the entries of every commodity on it."""
+        order = np.argsort(self.links, kind="stable")
+        ends = np.searchsorted(self.links[order], np.arange(1, len(self.tails)))
+        links = dict(zip(self._link_names, np.split(order, ends), strict=True))
+        return links | {name: np.array([i]) for i, name in enumerate(self.names)}
+
+    @cached_property
+    def _link_names(self) -> tuple[str, ...]:
+        return link_names(self.tails, self.heads, self.nodes)
+
+    def out_of_reach(self, entries: Int64s) -> str | None:
+        cut = []
+        for j, (source, target) in enumerate(zip(self.sources, self.targets, strict=True)):
+            part = slice(self.starts[j], self.starts[j + 1])
+            mine = entries[self.owner[entries] == j] - self.starts[j]
+            links, ends = self.links[part], (int(source), int(target))
+            if self.demands[j] > 0.0 and not is_reached_without(
+                self.tails[links], self.heads[links], len(self.nodes), ends, mine
+            ):
+                cut.append(f"from {self.nodes[source]} to {self.nodes[target]}")
+        return f"no path leads {listed(cut)}" if cut else None
 
     @cached_property
     def owner(self) -> Int32s:

@@ -119,6 +119,19 @@ def build_dag(
     )
 
 
+def is_reached_without(
+    tails: Int32s, heads: Int32s, nodes: int, ends: tuple[int, int], out: NDArray
+) -> bool:
+    """Whether a path leads from the first of two nodes to the second over arcs that are not out."""
+    kept = np.ones(len(tails), dtype=bool)
+    kept[out] = False
+    reached: Bools = np.zeros(nodes, dtype=bool)
+    reached[ends[0]], count = True, 0
+    while count < (count := int(np.count_nonzero(reached))):
+        reached[heads[kept & reached[tails]]] = True
+    return bool(reached[ends[1]])
+
+
 def _topological(tails: Int32s, heads: Int32s, names: Sequence[Hashable]) -> Int32s:
     """Kahn's order of all nodes, first come first served."""
     leaving: list[list[int]] = [[] for _ in names]

@@ -9,6 +9,7 @@ import numpy as np
 
 from tidewolf.core.arguments import shown
 from tidewolf.core.errors import InvalidInput, UnknownNode, WrongType
+from tidewolf.core.names import all_different
 from tidewolf.core.types import Int32s, Link
 
 
@@ -79,3 +80,9 @@ def first_names(names: Sequence[Hashable]) -> str:
     """The first six names, and how many more there are."""
     listed = ", ".join(repr(name) for name in names[:6])
     return listed if len(names) <= 6 else f"{listed} and {len(names) - 6} more"
+
+
+def link_names(tails: Int32s, heads: Int32s, nodes: Sequence[Hashable]) -> tuple[str, ...]:
+    """What links are called, such as "SEA > DEN"; of parallel ones the second has (2) behind it."""
+    ends = zip(tails.tolist(), heads.tolist(), strict=True)
+    return all_different(f"{nodes[tail]} > {nodes[head]}" for tail, head in ends)

@@ -38,6 +38,7 @@ import numpy as np
 
 from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import EmptyGraph, EmptySet, SolverFailed, WrongShape
+from tidewolf.core.names import all_different
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import Flag, validated
 from tidewolf.core.types import Array, Int32s, Link, NDArray, Shape
@@ -127,6 +128,11 @@ class Matching(ConvexSet, Polyhedral, Relaxable):
         object.__setattr__(self, "perfect", perfect)
         if perfect:
             self._require_a_perfect_one()
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The edges, such as "a - 1"."""
+        return all_different(f"{self.lefts[a]} - {self.rights[b]}" for a, b in self.edges.tolist())
 
     def __repr__(self) -> str:
         kind = "perfect, " if self.perfect else ""

@@ -54,6 +54,7 @@ import numpy as np
 
 from tidewolf.core.arrays import as_direction, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import EmptyGraph, GraphError, WrongShape
+from tidewolf.core.names import all_different
 from tidewolf.core.oracle import Answer
 from tidewolf.core.settings import validated
 from tidewolf.core.types import Array, Int32s, Link, NDArray, Shape
@@ -147,6 +148,11 @@ class SpanningTrees(ConvexSet, Polyhedral, Relaxable, CostlyMembership):
                 "it: connect them, or make a set of each.",
                 setting="edges",
             )
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The edges, such as "a - b"."""
+        return all_different(f"{self.nodes[a]} - {self.nodes[b]}" for a, b in self.edges.tolist())
 
     def __repr__(self) -> str:
         return (

@@ -1,0 +1,36 @@
+"""Names of things in order: all different, and the nearest to one that nobody goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+MOST_SEARCHED = 5000
+"""Names that are held against one that is unknown; beyond them likeness takes too long."""
+
+
+def all_different(names: Iterable[str]) -> tuple[str, ...]:
+    """The same names, the second of several that are alike with (2) behind it, and so on."""
+    found = dict[str, None]()
+    for plain in names:
+        name, copies = plain, 1
+        while name in found:
+            copies += 1
+            name = f"{plain} ({copies})"
+        found[name] = None
+    return tuple(found)
+
+
+def listed(names: Iterable[str], most: int = 3) -> str:
+    """Names as a sentence shows them: the first few, and how many more there are."""
+    names = tuple(names)
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def nearest_names(name: str, known: Iterable[str]) -> str:
+    """A sentence's end with the names most like this one; empty where there are no names."""
+    known = tuple(known)[:MOST_SEARCHED]
+    near = get_close_matches(name, known, n=3, cutoff=0.5)
+    return f"the nearest are {listed(map(repr, near))}" if near else ""

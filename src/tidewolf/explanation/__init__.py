@@ -1,0 +1,16 @@
+"""Why a decision is what it is: `session.explain()`.
+
+trail.py    what a session keeps for it: the states that decisions were made from, and what it
+            was told last
+parts.py    the decision, the move, the limits, by name
+members.py  who moved it, exactly
+explain.py  all of it, of one decision
+record.py   `Explanation`, to read or as plain numbers
+words.py    how it reads
+"""
+
+from tidewolf.explanation.explain import explained
+from tidewolf.explanation.record import Explanation
+from tidewolf.explanation.trail import Stood, Told, Trail, played_point
+
+__all__ = ["Explanation", "Stood", "Told", "Trail", "explained", "played_point"]

@@ -1,0 +1,125 @@
+"""Who moved a decision, exactly.
+
+The decision is sum_i p_i z_i, unless something holds it back, so with ' for the decision before,
+
+    x - x'  =  sum_i p_i (z_i - z_i') + sum_i (p_i - p_i') (z_i' - m') + rest,   m' = sum p' z'
+
+members that propose something else, members that are trusted more or less (p and p' both add up to
+1, so m' may be taken off), and what held the decision back. Each part c is measured along the move,
+<sign(x - x'), c>/2: the parts add up to how far the decision moved. A member that was absent before
+counts as having proposed what it does now, and one that is absent now as still proposing it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.core.arrays import to_numpy
+from tidewolf.core.types import Array, Floats
+from tidewolf.explanation.parts import Namer, Seen, once
+from tidewolf.explanation.record import Part
+from tidewolf.methods.base import Learner, Member, Proposal
+
+
+class Moved(NamedTuple):
+    """A member's two parts of the move, as points."""
+
+    by_proposal: Floats
+    by_weight: Floats
+
+
+def split(
+    now: Sequence[Proposal], before: Sequence[Proposal], x: Array, x_before: Array
+) -> tuple[list[Moved], Floats]:
+    """Each member's parts of the move, and the rest."""
+    mix = sum(
+        (one.weight * to_numpy(one.point) for one in before if one.point is not None),
+        start=np.zeros(tuple(x.shape)),
+    )
+    parts, rest = [], to_numpy(x) - to_numpy(x_before)
+    for new, old in zip(now, before, strict=True):
+        z_old = old.point if old.point is not None else new.point
+        z_new = new.point if new.point is not None else old.point
+        if z_old is None or z_new is None:
+            parts.append(Moved(np.zeros_like(rest), np.zeros_like(rest)))
+            continue
+        moved = new.weight * (to_numpy(z_new) - to_numpy(z_old))
+        trusted = (new.weight - old.weight) * (to_numpy(z_old) - mix)
+        parts.append(Moved(moved, trusted))
+        rest = rest - moved - trusted
+    return parts, rest
+
+
+def members_of(
+    learner: Learner[Any],
+    state: Any,
+    before: Any | None,
+    seen: Seen | None,
+    name: Namer,
+) -> tuple[tuple[Part, ...], float]:
+    """Every member with its part in the decision, and how far the rest moved it."""
+    now = learner.proposals(state)
+    x, along, held = learner.act(state), None, 0.0
+    moved: list[Moved] | list[None] = [None] * len(now)
+    if before is not None and now:
+        x_before = learner.act(before)
+        moved, rest = split(now, learner.proposals(before), x, x_before)
+        along = 0.5 * np.sign(to_numpy(x) - to_numpy(x_before))
+        held = float(np.sum(along * rest))
+    known = learner.members(state) or (None,) * len(now)
+    weights = [one.weight for one in learner.proposals(before)] if before is not None else None
+    parts = [
+        _part(
+            one,
+            None if weights is None else weights[i],
+            moved[i],
+            along,
+            seen,
+            known[i],
+            name,
+        )
+        for i, one in enumerate(now)
+    ]
+    return tuple(sorted(parts, key=lambda part: -part.weight)), held
+
+
+def _part(
+    one: Proposal,
+    weight_before: float | None,
+    moved: Moved | None,
+    along: Floats | None,
+    seen: Seen | None,
+    so_far: Member | None,
+    name: Namer,
+) -> Part:
+    by_proposal = by_weight = 0.0
+    towards = away = None
+    if moved is not None and along is not None:
+        by_proposal, by_weight = (float(np.sum(along * part)) for part in moved)
+        whole = once(moved.by_proposal + moved.by_weight)
+        towards = name(int(whole.argmax())) if whole.max() > 0.0 else None
+        away = name(int(whole.argmin())) if whole.min() < 0.0 else None
+    more_loss = more_violation = None
+    if so_far is not None and so_far.loss is not None and so_far.run_loss is not None:
+        more_loss = so_far.run_loss - so_far.loss
+    if so_far is not None and so_far.violation is not None and so_far.run_violation is not None:
+        more_violation = so_far.run_violation - so_far.violation
+    return Part(
+        name=one.who,
+        weight=one.weight,
+        weight_before=weight_before,
+        by_proposal=by_proposal,
+        by_weight=by_weight,
+        towards=towards,
+        away_from=away,
+        loss=None if seen is None else seen.loss(one.point),
+        limit=None if seen is None else seen.limit(one.point),
+        guard=None if so_far is None or not so_far.rounds else so_far.guard,
+        more_loss=more_loss,
+        more_violation=more_violation,
+        its_loss=None if so_far is None else so_far.loss,
+        present=one.point is not None,
+    )

@@ -1,0 +1,229 @@
+"""A decision and its limits by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tidewolf.core.arrays import inner, to_numpy
+from tidewolf.core.batch import Batch
+from tidewolf.core.errors import InvalidInput
+from tidewolf.core.feedback import Bandit, FirstOrder, FullInformation, first_order
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array, Floats
+from tidewolf.core.unlimited import Unlimited
+from tidewolf.explanation.record import Entry, Limit, Outlook, Route
+from tidewolf.explanation.trail import Told, last_round
+from tidewolf.functions.capacity import Capacity
+from tidewolf.functions.chain import Chain
+from tidewolf.sets.flows.flow_polytope import FlowPolytope
+from tidewolf.sets.flows.multi_flow import MultiFlow
+
+SMALL = 0.01
+"""Entries below this share of the largest are counted, not named."""
+LITTLE = 0.1
+"""Changes below this share of the largest are not named."""
+MOST_ENTRIES, MOST_MOVES, MOST_ROUTES, MOST_LIMITS = 20, 10, 20, 10
+NEARLY_FULL = 0.9
+FULL = 1e-3
+"""What is left of a limit that binds, at most: as a share of how much it varies over the set."""
+
+Namer = Callable[[int], str]
+"""What an entry is called, by its place in the flat point."""
+
+
+def namer(K: HasLMO, names: Sequence[str] | None = None) -> Namer:
+    """What the entries of the set's points are called: as is said here, or by the set."""
+    size = math.prod(K.shape)
+    if names is not None and len(names) != size:
+        raise InvalidInput(
+            f"{len(names)} names were given for points of {size} entries; give one for each."
+        )
+    if names is None:
+        names = getattr(K, "names", None)
+    if names is not None:
+        return lambda i: str(names[i])
+    if isinstance(K, FlowPolytope):
+        return lambda i: f"{K.nodes[K.tails[i]]} > {K.nodes[K.heads[i]]}"
+    if len(K.shape) == 1:
+        return lambda i: f"entry {i}"
+    return lambda i: f"entry {tuple(map(int, np.unravel_index(i, K.shape)))}"
+
+
+def once(x: Array) -> Floats:
+    """The entries of a point, those below the diagonal of a symmetric matrix left out as 0."""
+    flat = to_numpy(x).astype(np.float64)
+    if flat.ndim == 2 and flat.shape[0] == flat.shape[1] and bool((flat == flat.T).all()):
+        flat = np.triu(flat)
+    return flat.reshape(-1)
+
+
+def entries(x: Array, before: Array | None, name: Namer) -> tuple[tuple[Entry, ...], int]:
+    """The largest entries, and how many others are not 0."""
+    values = once(x)
+    old = None if before is None else to_numpy(before).reshape(-1)
+    size = np.abs(values)
+    order = np.argsort(-size, kind="stable")[:MOST_ENTRIES]
+    shown = [i for i in order.tolist() if size[i] > SMALL * size.max()]
+    named = tuple(
+        Entry(name(i), float(values[i]), None if old is None else float(old[i])) for i in shown
+    )
+    return named, int(np.count_nonzero(values)) - len(shown)
+
+
+def moves(x: Array, before: Array, name: Namer, counts: Floats | float = 1.0) -> tuple[Entry, ...]:
+    """The entries that changed most, where a change counts so much."""
+    change, new, old = np.abs(once(x - before)), to_numpy(x).reshape(-1), to_numpy(before)
+    change, old = change * counts, old.reshape(-1)
+    order = np.argsort(-change, kind="stable")[:MOST_MOVES].tolist()
+    return tuple(
+        Entry(name(i), float(new[i]), float(old[i]))
+        for i in order
+        if change[i] > LITTLE * change.max()
+    )
+
+
+def routes(K: HasLMO, x: Array, before: Array | None) -> tuple[tuple[Route, ...], int]:
+    """The paths of a flow; of many commodities, those of the ones that moved most first."""
+    if isinstance(K, FlowPolytope):
+        found = [
+            Route(path.weight, tuple(map(str, path.nodes))) for path in K.paths(x, tolerance=1e-4)
+        ]
+    elif isinstance(K, MultiFlow):
+        change = np.abs(to_numpy(x if before is None else x - before))
+        moved = np.bincount(K.owner, change, len(K.demands))
+        each = K.paths(x, tolerance=1e-4)
+        found = [
+            Route(path.weight, tuple(map(str, path.nodes)), _commodity(K, j))
+            for j in np.argsort(-moved, kind="stable").tolist()
+            for path in each[j]
+        ]
+    else:
+        return (), 0
+    return tuple(found[:MOST_ROUTES]), max(0, len(found) - MOST_ROUTES)
+
+
+def _commodity(K: MultiFlow, j: int) -> str:
+    return f"{K.nodes[K.sources[j]]} to {K.nodes[K.targets[j]]}"
+
+
+class Seen:
+    """The round that was told of last, asked at any point.
+
+    `gradients`: whether the learner steps by them.
+    """
+
+    def __init__(self, K: HasLMO, told: Told, name: Namer, *, gradients: bool) -> None:
+        self.K, self.told, self.name = K, told, name
+        seen = last_round(told.seen)
+        self.functions = seen if isinstance(seen, FullInformation) else None
+        self.gradients = seen if isinstance(seen, FirstOrder) else None
+        if self.functions is not None and gradients:
+            values = self.functions.constraints.values(told.x)
+            self.gradients = first_order(*self.functions, told.x, values)
+        self.values = None if not isinstance(seen, Bandit) else tuple(float(v[0]) for v in seen)
+
+    def loss(self, x: Array | None) -> float | None:
+        """None where it is not known."""
+        if x is self.told.x and self.values is not None:
+            return self.values[0]
+        return None if self.functions is None else _value(self.functions.losses, x)
+
+    def limit(self, x: Array | None) -> float | None:
+        """The value of the largest limit; None where it is not known, or there is none."""
+        if x is self.told.x and self.values is not None:
+            return self.values[1]
+        if x is self.told.x and self.functions is None and self.gradients is not None:
+            return self.gradients.violation or None
+        return None if self._limits is None else _value(self._limits, x)
+
+    @property
+    def _limits(self) -> Batch | None:
+        one = None if self.functions is None else self.functions.constraints
+        while isinstance(one, Chain) and len(one.parts) == 1:
+            (one,) = one.parts
+        return None if isinstance(one, Unlimited) else one
+
+    def outlook(self, x: Array, before: Array | None) -> Outlook:
+        """What is expected at the decision, and at the one before."""
+        gain, limit_gain, seen = None, None, self.gradients
+        if before is not None and seen is not None:
+            gain = inner(seen.loss_gradient, before - x)
+            if seen.violation > 0.0:
+                limit_gain = inner(seen.constraint_gradient, before - x)
+        played = self.told.x
+        return Outlook(
+            round=self.told.round,
+            loss=self.loss(x),
+            loss_before=self.loss(before),
+            loss_played=self.loss(played),
+            limit=self.limit(x),
+            limit_before=self.limit(before),
+            limit_played=self.limit(played),
+            gain=gain,
+            limit_gain=limit_gain,
+        )
+
+    def limits(self, x: Array) -> tuple[Limit, ...]:
+        """Those that are fullest, at the decision or at what was played."""
+        batch = self._limits
+        if batch is None:
+            return ()
+        now, then = _pieces(batch, x), _pieces(batch, self.told.x)
+        room = FULL * float(batch.slopes(x)[0]) * self.K.diameter
+        capacities, loads = None, to_numpy(x).reshape(-1)
+        if isinstance(batch, Capacity):
+            capacities = to_numpy(batch.c).reshape(-1)
+        order = np.argsort(-np.maximum(now, then), kind="stable")[:MOST_LIMITS].tolist()
+        return tuple(
+            Limit(
+                name=self._limit_name(i, len(now), capacities),
+                played=float(then[i]),
+                now=float(now[i]),
+                load=None if capacities is None else float(loads[i]),
+                capacity=None if capacities is None else float(capacities[i]),
+                binds=bool(now[i] >= -room),
+            )
+            for i in order
+        )
+
+    def costs_unlike(self, earlier: Seen, x: Array, before: Array) -> tuple[Entry, ...]:
+        """Of the entries that moved, those whose cost changed most from an earlier round."""
+        if self.gradients is None or earlier.gradients is None:
+            return ()
+        new, old = self.gradients.loss_gradient, earlier.gradients.loss_gradient
+        return moves(new, old, self.name, np.abs(once(x - before)))
+
+    def capacities_unlike(self, earlier: Seen, x: Array, before: Array) -> tuple[Entry, ...]:
+        """Of the entries that are nearly full, those whose capacity changed most."""
+        mine, theirs = self._limits, earlier._limits
+        if not isinstance(mine, Capacity) or not isinstance(theirs, Capacity):
+            return ()
+        new, old = mine.c[0, ...], theirs.c[0, ...]
+        load = np.maximum(*(to_numpy(point).reshape(-1) for point in (x, before)))
+        least = np.minimum(*(to_numpy(c).reshape(-1) for c in (new, old)))
+        full: Floats = (load >= NEARLY_FULL * least).astype(np.float64)
+        return moves(new, old, self.name, full)
+
+    def _limit_name(self, i: int, count: int, capacities: Floats | None) -> str:
+        if capacities is not None:
+            return self.name(i)
+        return "the limit" if count == 1 else f"limit {i}"
+
+
+def _pieces(batch: Batch, x: Array) -> Floats:
+    found = batch.pieces(x)
+    return to_numpy(batch.values(x) if found is None else found).reshape(-1).astype(np.float64)
+
+
+def _value(batch: Batch, x: Array | None) -> float | None:
+    """That of a single round at x; None where it has none there."""
+    if x is None:
+        return None
+    try:
+        value = float(batch.values(x)[0])
+    except Exception:  # anybody's function, at a point it was never asked at
+        return None
+    return value if math.isfinite(value) else None

@@ -1,0 +1,243 @@
+"""An Ensemble that goes on as another one: over a set that changed, or with other settings.
+
+By name: a descent goes on from that of its step scale, with its y and its steps
+(methods/migration.py); cells from those of the same number, or from the mean of all where there are
+more or fewer; an adviser from itself. A descent or cell that is new starts at the mean of the
+others by trust, with a step of the size that its scale would have had by now. Totals and rate of
+the mixer go on, so that those who stay keep their weights among each other; everybody who is new
+has the part of one among all. What members came to (guards, losses, weights) goes on, in units of
+the loss.
+
+The round that stands keeps its decision where it can: proposals are carried over, none is asked for
+again. Rounds that wait for feedback go on as rounds of the new set; those whose decision is not in
+it are lost.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.core.arrays import frozen
+from tidewolf.core.types import Array, Floats
+from tidewolf.learners.ensemble import CELL_SCALE, Descent, Ensemble, Settled, State, _mix
+from tidewolf.methods.accounts import Accounts
+from tidewolf.methods.migration import Move, apart, begun, carried
+from tidewolf.methods.moves import capped
+from tidewolf.methods.steps.adagrad import DescentSums, FactorSums
+from tidewolf.methods.steps.hedge import Mixer, log_members
+
+
+class Origin(NamedTuple):
+    """Which points of the old learner a descent goes on from."""
+
+    part: Floats
+    """their weights, 1 in all"""
+    scale: float
+    """its own step scale"""
+    itself: int | None
+    """the one that it is, where there is one"""
+
+
+def migrated(new: Ensemble, state: State, old: Ensemble) -> State:
+    """The state of `new` that goes on from `state` of `old`."""
+    move, members = Move(old.K, new.K), _Names(old.names, new.names)
+    origins = _origins(new, state, old)
+    budget = max(0, math.floor(state.bank + 1e-9))
+    found = carried(move, state.pool, [origin.part for origin in origins], budget)
+    scales = np.array([*old.step_scales, *[CELL_SCALE] * _cells(old)])
+    descents = tuple(
+        _descent(move, state, origin, scales, found.pool.x(i), found.whole[i])
+        for i, origin in enumerate(origins)
+    )
+    moved = [_round(move, members, _cells(new), one) for one in state.pending]
+    pending = tuple(one for one in moved if one is not None)
+    lost = len(moved) - len(pending)
+    fixed = old.bound_of(state)
+    policy = fixed if old.context is None else old.policy_bound_of(state)
+    untouched = found.pool is state.pool and new.advice == old.advice
+    after = state._replace(
+        pool=found.pool,
+        descents=descents,
+        context_bound=0.0,
+        loss_norms=frozen(np.zeros(len(new.step_scales) + (new.context is not None))),
+        ledger=new._weights.migrated(state.ledger),
+        mixer=_mixer(state.mixer, members),
+        accounts=_accounts(state.accounts, members, old.caution / new.caution),
+        advisers=_advisers(move, new, state, old),
+        bank=state.bank - found.calls,
+        calls=state.calls + found.calls,
+        vertices=state.vertices if untouched else 0,
+        vertices_of_waiting=state.vertices_of_waiting if untouched else 0,
+        distance=descents[new._largest].distance,
+        pending=pending,
+        lost=state.lost + lost,
+        migrations=state.migrations.following(state.t, lost, fixed, policy),
+    )
+    return _standing(move, members, new, after)
+
+
+class _Names(NamedTuple):
+    """The members of both learners."""
+
+    old: tuple[str, ...]
+    new: tuple[str, ...]
+
+    def numbers(self, each: Floats) -> Floats:
+        """A number of each old member for each new one; 0 for those who are new."""
+        found = dict(zip(self.old, each.tolist(), strict=True))
+        return frozen(np.array([found.get(name, 0.0) for name in self.new]))
+
+    def points(self, each: tuple[Array | None, ...]) -> list[Array | None]:
+        """The same of points; None for those who are new."""
+        found = dict(zip(self.old, each, strict=True))
+        return [found.get(name) for name in self.new]
+
+
+def _cells(learner: Ensemble) -> int:
+    return 0 if learner.context is None else int(learner.context.cells)
+
+
+def _origins(new: Ensemble, state: State, old: Ensemble) -> list[Origin]:
+    plain, cells, coming = len(old.step_scales), _cells(old), state.coming
+    each, every = np.eye(plain + cells), np.zeros(plain + cells)
+    every[:plain] = coming.p[:plain]
+    if cells:
+        every[plain:] = coming.p[plain] * coming.shares
+    if every.sum() <= 0.0:
+        every[:plain] = 1.0
+    trusted = every / every.sum()
+
+    def from_one(i: int, scale: float) -> Origin:
+        return Origin(each[i], scale, i)
+
+    found = [
+        from_one(old.step_scales.index(scale), scale)
+        if scale in old.step_scales
+        else Origin(trusted, scale, None)
+        for scale in new.step_scales
+    ]
+    for j in range(_cells(new)):
+        if _cells(new) == cells:
+            found.append(from_one(plain + j, CELL_SCALE))
+        else:
+            mean = each[plain:].mean(axis=0) if cells else trusted
+            found.append(Origin(mean, CELL_SCALE, None))
+    return found
+
+
+def _descent(
+    move: Move,
+    state: State,
+    origin: Origin,
+    scales: Floats,
+    x: Array,
+    whole: bool,
+) -> Descent:
+    descents, share = state.descents, state.migrations.remembered(state.t)
+    if origin.itself is None:
+        sums = _mean_sums([own.sums for own in descents], origin.part, scales / origin.scale)
+        return Descent(x, x, sums=begun(move.new, move.sums(sums, share), x, x))
+    own = descents[origin.itself]
+    y = move.companion(own.y, x, whole)
+    sums = begun(move.new, move.sums(own.sums, share), x, y)
+    if move.same:
+        return own._replace(sums=sums)
+    return Descent(y, y, apart(x, y), sums)
+
+
+def _mean_sums(sums: list[DescentSums], part: Floats, longer: Floats) -> DescentSums:
+    """The mean of what steps remember, each as many times as long as its own."""
+
+    def mean(each: Any, weights: Floats = part) -> Any:
+        return sum(w * one for w, one in zip(weights, each, strict=True))
+
+    factors = None
+    if sums[0].factors is not None:
+        S, sigma, largest = zip(*(one.factors for one in sums if one.factors), strict=True)
+        factors = FactorSums(mean(S), mean(sigma, part * longer), mean(largest))
+    return DescentSums(
+        float(mean(one.square_sum for one in sums)),
+        float(mean((one.inverse_step for one in sums), part * longer)),
+        factors=factors,
+        largest=float(mean(one.largest for one in sums)),
+    )
+
+
+def _round(move: Move, members: _Names, cells: int, one: Settled) -> Settled | None:
+    """A round as one of the new learner; None where what it decided is not in the set."""
+    x = move.point(one.x)
+    if x is None:
+        return None
+    mix = x if one.mix is one.x else move.point(one.mix)
+    shares = one.shares if len(one.shares) == cells else frozen(np.zeros(cells))
+    points = tuple(move.point(z) for z in members.points(one.points))
+    return one._replace(
+        x=x,
+        mix=x if mix is None else mix,
+        p=members.numbers(one.p),
+        shares=shares,
+        points=points,
+    )
+
+
+def _standing(move: Move, members: _Names, new: Ensemble, state: State) -> State:
+    """The state with what is settled for the round that stands: the proposals there were."""
+    before, groups = state.coming, len(state.loss_norms)
+    shares = before.shares
+    if len(shares) != _cells(new):
+        shares = frozen(np.zeros(_cells(new)))
+    advice = (move.point(z) for z in members.points(before.points)[groups:])
+    state, own = new._own_points(state, shares, None)
+    points = (*own, *advice)
+    p = state.mixer.weights(np.array([z is not None for z in points]))
+    mix, last = _mix(p, points), None
+    if new.max_move is not None:
+        last = move.point(before.x if state.last is None else state.last)
+        last = mix if last is None else last
+    x = mix if last is None else capped(mix, last, new.max_move)
+    coming = before._replace(x=x, mix=mix, p=frozen(p), shares=shares, points=points)
+    return state._replace(coming=coming, last=last)
+
+
+def _mixer(mixer: Mixer, members: _Names) -> Mixer:
+    """Weights as they are among those who stay, and one part of all for each who is new."""
+    here = np.array([name in members.old for name in members.new])
+    if not here.any():
+        return Mixer.start(len(members.new))
+    totals = members.numbers(mixer.totals).copy()
+    gap = mixer.gap * (log_members(len(members.new)) / log_members(len(members.old)))
+    least = float(totals[here].min())
+    totals[~here] = least
+    if gap > 0.0:
+        rate = log_members(len(members.new)) / gap
+        with np.errstate(over="ignore"):
+            mean = float(np.exp(-rate * (totals[here] - least)).mean())
+        totals[~here] -= math.log(mean) / rate
+    return Mixer(frozen(totals), gap)
+
+
+def _accounts(accounts: Accounts, members: _Names, unit: float) -> Accounts:
+    """By name, `unit` times as large where they are in units of gradients."""
+    found: Any = {
+        name: members.numbers(each)
+        for name, each in accounts._asdict().items()
+        if isinstance(each, np.ndarray)
+    }
+    return accounts._replace(**found).in_units(unit)
+
+
+def _advisers(move: Move, new: Ensemble, state: State, old: Ensemble) -> tuple[Any, ...]:
+    """What each adviser remembers of the set as it is now."""
+    known, found = list(zip(old.advice, state.advisers, strict=True)), []
+    for adviser in new.advice:
+        own = [remembered for one, remembered in known if one == adviser]
+        if not own:
+            found.append(adviser.start(new.K))
+        elif move.same:
+            found.append(own[0])
+        else:
+            found.append(adviser.migrated(new.K, own[0], move.to))
+    return tuple(found)

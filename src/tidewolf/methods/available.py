@@ -1,0 +1,195 @@
+"""Entries that are out of service: a link that is down, known before the round.
+
+    drop the vertices that use them, weights 1 in all again;
+    where none is left, one oracle call with a prohibitive price on the entries
+
+The point that is played is a member of K and exactly 0 in these entries, whatever else holds it
+back. The call comes from the learner's bank, which may go below 0 for it: being feasible comes
+first. Where an answer is not 0 there, a second call asks for the least that the entries can carry:
+above 0 it proves that no member does without them. Entries that may be negative have no such
+price; a third call leaves them out of the direction, and the center is tried. What none of these
+prove to be possible is refused, with what cannot be reached.
+
+What is played is then not where the learner stands, which is accounted for as every other override
+is (methods/late.py, methods/reactions.py): bounds hold for what was played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Never, TypeVar
+
+import numpy as np
+
+from tidewolf.core.arrays import eps_of, length, like, namespace, to_numpy
+from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported
+from tidewolf.core.feedback import Arrival, FirstOrder
+from tidewolf.core.known import Known
+from tidewolf.core.names import listed, nearest_names
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array, Bools, Int64s
+from tidewolf.core.vertices import Vertex
+from tidewolf.methods.late import TakesLate
+from tidewolf.methods.projected import Projecting
+from tidewolf.projection.active import Active, is_free_of
+from tidewolf.sets.base import ConvexSet
+
+PRICE = 1e6
+"""The price of an entry that is out, in parts of all others together."""
+
+
+def entries_out(K: HasLMO, known: Known | None) -> Bools | None:
+    """Which flat entries are out in the coming round; None where all are there."""
+    if known is None or known.unavailable is None:
+        return None
+    count = int(np.prod(K.shape))
+    out: Bools = np.zeros(count, dtype=bool)
+    places = K.places if isinstance(K, ConvexSet) else {}
+    for one in known.unavailable:
+        if isinstance(one, int):
+            if one >= count:
+                raise InvalidInput(
+                    f"Entry {one} is unavailable, and the set's points have the entries 0 to "
+                    f"{count - 1}.",
+                    setting="unavailable",
+                )
+            out[one] = True
+        elif one in places:
+            out[places[one]] = True
+        else:
+            _refuse_name(one, tuple(places), count)
+    return out if out.any() else None
+
+
+def _refuse_name(name: str, names: Sequence[str], count: int) -> Never:
+    entries = f"entries 0 to {count - 1} can be given by their places"
+    if not names:
+        raise InvalidInput(
+            f"{name!r} is unavailable, and the set's entries have no names: {entries}.",
+            setting="unavailable",
+        )
+    near = nearest_names(name, names) or f"there are {listed(map(repr, names))}"
+    raise InvalidInput(
+        f"{name!r} is unavailable, and no entry of the set is called so: {near}.",
+        setting="unavailable",
+    )
+
+
+def uses(x: Array, out: Bools) -> bool:
+    """Whether a point is not 0 in some of these flat entries."""
+    return bool(to_numpy(x).reshape(-1)[out].any())
+
+
+class Restricted(NamedTuple):
+    """Members that do without the entries that are out."""
+
+    points: tuple[Array, ...]
+    calls: int = 0
+    found: tuple[Vertex, ...] = ()
+    """a vertex that an oracle call found, where there was one"""
+
+
+def restricted(K: HasLMO, actives: Sequence[Active], out: Bools, direction: Array) -> Restricted:
+    """The points of active sets on those of their vertices that are 0 in the entries that are out;
+    one vertex, the best for `direction`, serves all that have none.
+    """
+    points = [active.avoiding(K, out, None) for active in actives]
+    if all(x is not None for x in points):
+        return Restricted(tuple(points))
+    vertex, calls = available_vertex(K, out, direction)
+    again = (
+        active.avoiding(K, out, vertex) if x is None else x
+        for active, x in zip(actives, points, strict=True)
+    )
+    return Restricted(tuple(again), calls, (vertex,))
+
+
+def available_vertex(K: HasLMO, out: Bools, direction: Array) -> tuple[Vertex, int]:
+    """A vertex that is exactly 0 in the entries that are out, the best for a direction, and the
+    oracle calls that it took; refused where none is found.
+    """
+    price = like(out.reshape(K.shape).astype(np.float64), K.center)
+    most = float(namespace(direction).max(namespace(direction).abs(direction))) or 1.0
+    asked = (direction + (PRICE * out.size * most) * price, price, direction * (1.0 - price))
+    for calls, d in enumerate(asked, 1):
+        answer = K.answer(d)
+        if is_free_of(answer.vertex, out, K.center):
+            return answer.vertex, calls
+        if d is price:
+            least = answer.vertex.inner(price) - answer.error
+            if least > 1e3 * eps_of(K.center) * (K.radius + length(K.center)):
+                raise refusal(K, out, proven=True)
+    if is_free_of(center := K.atom(K.center), out, K.center):
+        return center, len(asked)
+    raise refusal(K, out, proven=False)
+
+
+def refusal(K: HasLMO, out: Bools, proven: bool) -> EmptySet | NotSupported:
+    """What cannot be reached without the entries that are out, in a sentence."""
+    entries: Int64s = np.flatnonzero(out)
+    names = K.names if isinstance(K, ConvexSet) else None
+    called = listed(f"entry {i}" if names is None else names[i] for i in entries.tolist())
+    why = K.out_of_reach(entries) if isinstance(K, ConvexSet) else None
+    if proven or why is not None:
+        return EmptySet(
+            f"Without {called} {why or f'there is no member of {K!r}'}; nothing was decided: play "
+            "the round again with less unavailable.",
+            setting="unavailable",
+        )
+    return NotSupported(
+        f"Whether a member of {K!r} is 0 in {called} could not be told by its oracle; nothing was "
+        "decided: play the round again with less unavailable, or on a set without these entries."
+    )
+
+
+S = TypeVar("S", bound=Any)
+
+
+class PlaysAround(TakesLate[S], Projecting[S]):
+    """Abstract: learners that play a projected point, around entries that are out. The state's
+    `coming` is what they then play, until the round is over.
+    """
+
+    def informed(self, state: S, known: Known) -> S:
+        out = entries_out(self.hard_set, known)
+        if out is None:
+            return anew(state)
+        point = state.point
+        aimed = point.x - point.before_projection
+        found = restricted(self.hard_set, (point.active,), out, aimed)
+        x = self.held_back(state, found.points[0], out)
+        bank = state.bank - (0 if self.calls_per_round is None else found.calls)
+        for vertex in found.found:  # for the next round without these entries
+            point = point._replace(active=point.active.also(self.hard_set, vertex))
+        calls = state.calls + found.calls
+        kept: S = state._replace(point=point, coming=x, bank=bank, calls=calls)
+        return kept
+
+    def held_back(self, state: S, x: Array, out: Bools) -> Array:
+        """What is played where x is the point that does without the entries that are out."""
+        return x
+
+    def stands_at(self, state: S) -> Array:
+        x: Array = state.point.x
+        return x
+
+    def act(self, state: S, known: Known | None = None) -> Array:
+        x: Array = state.point.x if state.coming is None else state.coming
+        return x
+
+    def update(self, state: S, seen: FirstOrder) -> S:
+        return anew(super().update(state, seen))
+
+    def decided(self, state: S) -> S:
+        return anew(super().decided(state))
+
+    def arrived(self, state: S, arrivals: Sequence[Arrival]) -> S:
+        return anew(super().arrived(state, arrivals))
+
+
+def anew(state: S) -> S:
+    """Nothing is out in the coming round, as far as is known."""
+    if state.coming is None:
+        return state
+    after: S = state._replace(coming=None)
+    return after

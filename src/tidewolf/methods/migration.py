@@ -1,0 +1,442 @@
+"""A set that changes, such as a network that a link is added to or taken from, and what goes on.
+
+Entries of points are told apart by name. Of a point x = sum_v w_v v over the old set, vertices v
+that use no entry that is gone and are members of the new set stay, their weights renormalised;
+entries that are new carry nothing. Over the same set steps keep their size; over another they begin
+as after `REMEMBERED` rounds of gradients of the usual size, for steps as small as those of a long
+run find what is new too late. With sigma_0 the inverse step that is carried and D_1 >= |y_1 - u|,
+summing by parts as in steps/adagrad.py from there on gives
+
+    sum_t <g_t, y_t - u>  <=  sigma_0 D_1^2 + sum_t price_t,
+
+whatever y_1 is, so that C_i of the new stretch begins at sigma_0 D_1^2. The regret so far is
+settled: of all rounds it is at most the sum over stretches of (B - paid)/V, against the best point
+of each stretch in its own set. The violation is that of all rounds (steps/lyapunov.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidewolf.core.arguments import shown
+from tidewolf.core.arrays import flat, frozen, inner, like, to_numpy
+from tidewolf.core.errors import InvalidInput, WrongType
+from tidewolf.core.oracle import HasLMO
+from tidewolf.core.types import Array, Bools, Floats, Int64s
+from tidewolf.core.vertices import Dense, LowRank, Outer, Sparse, Vertex
+from tidewolf.methods.base import Bound, Learner, refuse_state
+from tidewolf.methods.late import Decided
+from tidewolf.methods.pool import Pool
+from tidewolf.methods.steps.adagrad import (
+    DescentSums,
+    FactorSums,
+    into_ball,
+    into_balls,
+    reaches,
+)
+from tidewolf.methods.steps.lyapunov import OUTGROWN
+from tidewolf.projection.active import Active, factors_of
+from tidewolf.projection.active_set import ActiveSet
+from tidewolf.projection.exact_point import ExactPoint
+from tidewolf.projection.factor_table import FactorTable
+from tidewolf.projection.factored import FactoredActiveSet, as_sparse
+from tidewolf.sets.base import Factors, Projectable, membership_tolerance
+from tidewolf.sets.flows.flow_polytope import FlowPolytope
+from tidewolf.sets.flows.multi_flow import MultiFlow
+
+REMEMBERED = 4
+"""Rounds that steps over a changed set are sized by: with more of them a new link is found later,
+with none the decisions after the change move farther.
+"""
+_LEFT = 1e-9
+"""A point of whose vertices less than this share is left has none."""
+
+
+class Migrations(NamedTuple):
+    """How often the set changed, and what the rounds before the last time came to."""
+
+    times: int = 0
+    last: int = 0
+    """rounds that were told of before"""
+    lost: int = 0
+    """rounds that were pending, and played what the new set does not have"""
+    regret: float = 0.0
+    """the bounds of past stretches, summed; infinite where one has none"""
+    policy_regret: float = 0.0
+    """the same against policies, and against fixed points where there was no context"""
+
+    def following(self, t: int, lost: int, fixed: Bound, policy: Bound) -> Migrations:
+        """After another change, given the bounds of all rounds before it."""
+        regret, against = (math.inf if b.regret is None else b.regret for b in (fixed, policy))
+        return Migrations(self.times + 1, t, self.lost + lost, regret, against)
+
+    def remembered(self, t: int) -> float:
+        """The share of the sums of squares that goes on over another set after t rounds."""
+        since = t - self.last + (REMEMBERED if self.times else 0)
+        return min(1.0, REMEMBERED / since) if since else 1.0
+
+    def bound(self, bound: Bound, past: float) -> Bound:
+        """The bound of all rounds, given that of this stretch and the regret of those before."""
+        if not self.times or bound.regret is None:
+            return bound
+        regret = bound.regret + past
+        if regret < math.inf:
+            return bound._replace(regret=regret)
+        return bound._replace(regret=None, reason=bound.reason or OUTGROWN)
+
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of bounds should know."""
+        if not self.times:
+            return ()
+        times = "once" if self.times == 1 else f"{self.times} times"
+        said = (
+            f"The learner was changed {times}, last after round {self.last}: the bound on the "
+            "regret adds up those of the stretches between, each against the best point of its "
+            "own set.",
+        )
+        if not self.lost:
+            return said
+        rounds = "1 round that was" if self.lost == 1 else f"{self.lost} rounds that were"
+        return (
+            *said,
+            f"{rounds} pending at a change will not be told of: what they played is not in the "
+            "changed set.",
+        )
+
+
+def require_of_one_kind(new: Learner[Any], state: Any, old: Any) -> None:
+    """Refuse to go on from a learner of another kind, and from what is no state of it."""
+    if type(old) is not type(new):
+        kind = type(new).__name__
+        raise WrongType(
+            f"{kind} goes on from the state of a {kind}, over this set or another, not from "
+            f"that of {shown(old)}; start anew with tw.Session(learner)."
+        )
+    if not isinstance(state, new.state_type):
+        refuse_state(new, state)
+
+
+def names_of(K: HasLMO) -> tuple[str, ...] | None:
+    """What the entries of points are called; None where they have no names."""
+    names = getattr(K, "names", None)
+    if names is not None:
+        return tuple(names)
+    if isinstance(K, FlowPolytope):
+        return _links(K, range(len(K.tails)))
+    if isinstance(K, MultiFlow):
+        sent = [f"{K.nodes[s]} > {K.nodes[t]}" for s, t in zip(K.sources, K.targets, strict=True)]
+        owners = zip(K.owner, _links(K, K.links.tolist()), strict=True)
+        return tuple(f"{sent[j]}: {link}" for j, link in owners)
+    return None
+
+
+def _links(K: FlowPolytope | MultiFlow, links: Sequence[int]) -> tuple[str, ...]:
+    return tuple(f"{K.nodes[K.tails[i]]} > {K.nodes[K.heads[i]]}" for i in links)
+
+
+def entries(old: HasLMO, new: HasLMO) -> Int64s:
+    """Where each entry of the old set's points is in those of the new one; -1 where it is gone. Of
+    several of one name, the first is the first.
+    """
+    before, after = names_of(old), names_of(new)
+    if before is not None and after is not None:
+        places = {name: i for i, name in enumerate(_counted(after))}
+        return np.array([places.get(name, -1) for name in _counted(before)], dtype=np.int64)
+    if old.shape == new.shape:
+        return np.arange(math.prod(old.shape))
+    raise InvalidInput(
+        f"Points of shape {old.shape} cannot go on as points of shape {new.shape}, for nothing "
+        "says which entries are the same: sets of flows have names, others keep their shape."
+    )
+
+
+def _counted(names: Sequence[str]) -> list[tuple[str, int]]:
+    """Names that come again, told apart by their number."""
+    met: dict[str, int] = {}
+    found = []
+    for name in names:
+        met[name] = met.get(name, -1) + 1
+        found.append((name, met[name]))
+    return found
+
+
+@dataclass(frozen=True)
+class Move:
+    """From points of one set to those of another."""
+
+    old: HasLMO
+    new: HasLMO
+
+    @cached_property
+    def same(self) -> bool:
+        """Whether it is the same set."""
+        return self.old is self.new or self.old == self.new
+
+    @cached_property
+    def to(self) -> Int64s:
+        return entries(self.old, self.new)
+
+    @cached_property
+    def stays(self) -> bool:
+        """Whether every entry is where it was."""
+        return self.old.shape == self.new.shape and np.array_equal(self.to, np.arange(len(self.to)))
+
+    def scattered(self, x: Array, fill: float = 0.0) -> Array:
+        """The entries that are still there in their new places, and `fill` in new ones."""
+        if self.stays:
+            return x
+        there = self.to >= 0
+        found = np.full(math.prod(self.new.shape), fill)
+        found[self.to[there]] = flat(to_numpy(x))[there]
+        return frozen(like(found.reshape(self.new.shape), self.new.center))
+
+    def point(self, x: Array | None) -> Array | None:
+        """A member of the old set as one of the new; None where it is none."""
+        if x is None or self.same:
+            return x
+        tolerance = membership_tolerance(x, self.old.radius)
+        gone = flat(to_numpy(x))[self.to < 0]
+        if gone.size and float(np.abs(gone).max()) > tolerance:
+            return None
+        z = self.scattered(x)
+        return z if self.new.excess(z) <= membership_tolerance(z, self.new.radius) else None
+
+    def vertex(self, v: Vertex) -> Vertex | None:
+        """A vertex of the old set as a member of the new; None where it is none."""
+        if self.same:
+            return v
+        if not isinstance(v, Sparse):
+            z = self.point(v.dense(self.old.center))
+            if z is None:
+                return None
+            kept = self.stays and type(v) in (Dense, LowRank, Outer)
+            return v if kept and type(v) is type(self._atom) else self.new.atom(z)
+        to, used = self.to[v.indices], v.values != 0.0
+        if (to[used] < 0).any():
+            return None
+        moved = Sparse(self.new.shape, to[used].astype(np.int32), v.values[used])
+        z = moved.dense(self.new.center)
+        if self.new.excess(z) > membership_tolerance(z, self.new.radius):
+            return None
+        return moved if type(self._atom) is Sparse else self.new.atom(z)
+
+    @cached_property
+    def _atom(self) -> Vertex:
+        return self.new.atom(self.new.center)
+
+    @cached_property
+    def owners(self) -> tuple[Int64s, Int64s]:
+        """The factor of each new entry, and the old factor that each new one goes on from, -1
+        where none.
+        """
+        before, after = factors_of(self.old), factors_of(self.new)
+        assert before is not None
+        assert after is not None
+        old_owner = _owner(before.starts, math.prod(self.old.shape))
+        owner = _owner(after.starts, math.prod(self.new.shape))
+        source = np.full(len(after.starts), -1)
+        there = np.flatnonzero(self.to >= 0)[::-1]  # the first entry that is still there decides
+        source[owner[self.to[there]]] = old_owner[there]
+        return owner, source
+
+    def rows(self, table: FactorTable, count: int) -> tuple[list[Sparse | None], Int64s]:
+        """Vertices of factors as those of the new set, None where they are none, and the factor of
+        each.
+        """
+        K, (owner, source) = self.new, self.owners
+        found: list[Sparse | None] = []
+        owners = np.zeros(count, dtype=np.int64)
+        for row in range(count):
+            part = slice(table.rows.starts[row], table.rows.starts[row + 1])
+            indices, values = self.to[table.rows.indices[part]], table.rows.values[part]
+            indices, values = indices[values != 0.0], values[values != 0.0]
+            homes: Int64s = np.unique(owner[indices][indices >= 0])
+            if not len(indices):  # the origin, in the factor that goes on from its own
+                homes = np.flatnonzero(source == table.owners[row])[:1]
+            found.append(None)
+            if len(homes) == 1 and (indices >= 0).all():
+                corner = np.where(owner == homes[0], 0.0, flat(K.center))
+                corner[indices] = values
+                corner = corner.reshape(K.shape)
+                if self.same or K.excess(corner) <= membership_tolerance(corner, K.radius):
+                    found[row] = Sparse(K.shape, indices.astype(np.int32), values)
+                    owners[row] = homes[0]
+        return found, owners
+
+    def sums(self, sums: DescentSums, share: float) -> DescentSums:
+        """What steps remember, this share of it where the set is another; steps of factors that are
+        new, or are told apart only now, begin anew.
+        """
+        after = factors_of(self.new)
+        if self.same:
+            return sums
+        if (sums.factors is None) is not (after is None):
+            return DescentSums.start(after)
+        sums = sums._replace(
+            square_sum=sums.square_sum * share, inverse_step=sums.inverse_step * math.sqrt(share)
+        )
+        if sums.factors is None:
+            return sums
+        _, source = self.owners
+        S, sigma, largest = (np.where(source >= 0, each[source], 0.0) for each in sums.factors)
+        own = FactorSums(frozen(S * share), frozen(sigma * math.sqrt(share)), frozen(largest))
+        return sums._replace(square_sum=float(own.square_sums.sum()), factors=own)
+
+    def companion(self, y: Array, x: Array, whole: bool) -> Array:
+        """y near the member x: where it was, if all vertices of its member are still there, else
+        at x.
+        """
+        if self.same:
+            return y
+        K, factors = self.new, factors_of(self.new)
+        if not whole or (factors is not None and factors.exact):
+            return x
+        y = K.center + K.tangent(self.scattered(y) - K.center)
+        if factors is None:
+            return frozen(into_ball(y, K.center, K.radius))
+        return frozen(into_balls(y, K.center, factors))
+
+    def round(self, decided: Decided) -> Decided | None:
+        """A pending round; None where what it played is not in the new set."""
+        x = self.point(decided.x)
+        return None if x is None else Decided(decided.round, x, self.point(decided.own))
+
+
+def _owner(starts: Int64s, size: int) -> Int64s:
+    return np.repeat(np.arange(len(starts)), np.diff(starts, append=size))
+
+
+def apart(x: Array, y: Array) -> float:
+    """|x - y|."""
+    return 0.0 if x is y else math.sqrt(inner(x - y, x - y))
+
+
+def begun(K: HasLMO, sums: DescentSums, x: Array, y: Array) -> DescentSums:
+    """Sums that a stretch begins with: sigma_0 D_1^2 is its bound so far."""
+    factors = factors_of(K)
+    if factors is None:
+        reach = min(2.0 * K.radius, K.diameter + apart(x, y))
+        return sums._replace(regret_bound=sums.inverse_step * reach**2)
+    assert sums.factors is not None
+    D = reaches(factors, x - y)
+    return sums._replace(regret_bound=float((sums.factors.inverse_steps * D * D).sum()))
+
+
+class Carried(NamedTuple):
+    """Members of the new set, each a mean of members of the old one that went on."""
+
+    pool: Pool
+    whole: tuple[bool, ...]
+    """whether every vertex of each is still there"""
+    calls: int
+    """oracle calls that it took"""
+
+
+def carried(move: Move, pool: Pool, parts: Sequence[Floats], budget: int) -> Carried:
+    """The points sum_j part_j x_j of points x_j of the old set, one for each of `parts`: weights of
+    at least 0 and 1 in all.
+
+    A point none of whose vertices is left goes on as the mean of the others; where none has any, as
+    a vertex that an oracle call finds in its direction, or as the center where no call is left.
+    """
+    K, factors, given = move.new, factors_of(move.new), np.array(parts)
+    old = pool.actives
+    if move.same and np.array_equal(given, np.eye(len(old))):
+        return Carried(pool, (True,) * len(old), 0)
+    if factors is not None and factors.exact:
+        assert isinstance(K, Projectable)
+        inside = [frozen(K.project(move.scattered(_mean(part, old)))) for part in given]
+        return Carried(Pool.of([ExactPoint(x) for x in inside]), (False,) * len(inside), 0)
+    rows, owners, weights = _rows(move, pool)
+    q = 1 if factors is None else len(factors.starts)
+    totals = np.array([np.bincount(owners, w, minlength=q) for w in weights])
+    whole: Bools = np.all(totals >= 1.0 - _LEFT, axis=1)
+    left, calls = totals > _LEFT, 0
+    bare = np.flatnonzero(~left.any(axis=0))
+    if len(bare):
+        filler = K.atom(K.center)
+        if budget >= 1:
+            direction = K.center - move.scattered(_mean(given.mean(axis=0), old))
+            filler, calls = K.answer(K.tangent(direction)).vertex, 1
+        more = [filler] if factors is None else _by_factor(as_sparse(filler, K), factors)
+        rows, owners = [*rows, *(more[b] for b in bare)], np.append(owners, bare)
+        weights = np.hstack([weights, np.ones((len(old), len(bare)))])
+        totals[:, bare], left[:, bare] = 1.0, True
+    weights = weights / np.where(left, totals, 1.0)[:, owners]
+    for j, b in np.argwhere(~left):  # the mean of those that have vertices there
+        own = owners == b
+        weights[j, own] = weights[left[:, b]][:, own].mean(axis=0)
+    points = given @ weights
+    sound = tuple(bool(whole[part > 0.0].all()) for part in given)
+    made: list[Active] = []
+    if factors is None:
+        atoms = rows[0].table()
+        for count, row in enumerate(rows):
+            atoms = atoms.append(row, count)
+        made += [ActiveSet(atoms, w, atoms.combine(w, K.center)) for w in points]
+    else:
+        table = FactorTable.of_rows(rows, owners)
+        first = FactoredActiveSet.start(K)
+        for w in points:
+            at = first.at(table, w, K.center, None)
+            made.append(first.at(table, w, at.mean_of(w), None))
+    return Carried(Pool.of(made), sound, calls)
+
+
+def _mean(part: Floats, actives: Sequence[Active]) -> Array:
+    there = [(float(share), a.x) for share, a in zip(part, actives, strict=True) if share]
+    return there[0][1] if len(there) == 1 else sum(share * x for share, x in there)
+
+
+def _rows(move: Move, pool: Pool) -> tuple[list[Any], Int64s, Floats]:
+    """The vertices of all points that are still there, the factor of each, and the weights of the
+    points on them.
+    """
+    factors, first = factors_of(move.new), pool.actives[0]
+    kind = ActiveSet if factors is None else FactoredActiveSet
+    if not isinstance(first, kind):
+        return _alone(move, pool)
+    weights = np.array([pool.weights(j) for j in range(len(pool.actives))])
+    moved: list[Any]
+    if isinstance(first, ActiveSet):
+        moved = [move.vertex(v) for v in pool.table.vertices[: pool.count]]
+        owners = np.zeros(pool.count, dtype=np.int64)
+    else:
+        moved, owners = move.rows(pool.table, pool.count)
+    kept = np.array([row is not None for row in moved], dtype=bool)
+    return [row for row in moved if row is not None], owners[kept], weights[:, kept]
+
+
+def _alone(move: Move, pool: Pool) -> tuple[list[Any], Int64s, Floats]:
+    """The points themselves as vertices, where the sets keep theirs in different ways."""
+    factors = factors_of(move.new)
+    rows: list[Any] = []
+    owners: list[int] = []
+    columns: list[int] = []
+    for j, active in enumerate(pool.actives):
+        x = move.point(active.x)
+        if x is None:
+            continue
+        atom = move.new.atom(x)
+        own = [atom] if factors is None else _by_factor(as_sparse(atom, move.new), factors)
+        rows += own
+        owners += range(len(own))
+        columns += [j] * len(own)
+    weights = np.zeros((len(pool.actives), len(rows)))
+    weights[columns, np.arange(len(rows))] = 1.0
+    return rows, np.array(owners, dtype=np.int64), weights
+
+
+def _by_factor(vertex: Sparse, factors: Factors) -> list[Sparse]:
+    """The part of a vertex of each factor."""
+    owner = np.searchsorted(factors.starts, vertex.indices, side="right") - 1
+    return [
+        Sparse(vertex.shape, vertex.indices[owner == b], vertex.values[owner == b])
+        for b in range(len(factors.starts))
+    ]

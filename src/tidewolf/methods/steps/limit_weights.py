@@ -1,0 +1,246 @@
+"""A Lyapunov weight for each limit, where a round has several.
+
+Limit i of k has its own violation Q_i, slope G_i and q_i = Q_i/(c G_i D), and with the symbols of
+lyapunov.py
+
+    s_t = V grad f_t + sum_i w_ti grad g_ti^+,   w_ti = a theta (G_f/G_i) exp( e_t q_ti ),
+    paid_i = sum_t w_ti g_ti^+(x_t),   paid = sum_i paid_i,
+
+a = 1 for a limit alone, else `SHARE`: several that are broken together push together.
+
+The lines of lyapunov.py hold with this paid, for any weights w_ti >= 0, and its last one for each
+limit by itself, rho_i the least a G_f/G_i that limit i was weighed with:
+
+    regret  <=  (B - paid)/V,      paid  <=  most,
+    violation_i  <=  (c G_i D/e_T) ln( 1 + e_T (most - sum_{j != i} paid_j)/(rho_i theta c G_i D) ).
+
+sum_t max_i g_ti^+ is at most the sum of the violations v_i. As paid_i >= r_i u_i (exp(v_i/u_i) - 1)
+with r_i = rho_i theta, u_i = c G_i D/e_T, that is at most the largest sum of v_i with
+sum_i r_i u_i (exp(v_i/u_i) - 1) <= most: v_i = u_i ln(lam/r_i), or 0 where r_i > lam, and lam such that
+sum_i u_i (lam - r_i)^+ = most.
+
+Limits may have units of their own: those of one change nothing. All weights share one exponent, that
+of the largest.
+
+Beforehand, given the slopes and T, M <= G_f (V + a theta sum_i E_i) with E_i = exp(e q_Ti), so that
+with U = V/a: U regret/(c G_f D T^p) + (1 - theta') sum_i (E_i - 1) <= (c'/c) U + theta' k, and for
+theta' < 1
+
+    regret <= G_f D T^p ( c' + c theta' k/U ),
+    sum_i (E_i - 1) <= X := ((c'/c) U + theta' k + U T^{1-p}/c)/(1 - theta'),
+    violation_i <= (c G_i D T^p/theta) ln( 1 + X ),    in all <= (c G_g D T^p/theta) k ln( 1 + X/k ).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidewolf.core.arrays import frozen, inner
+from tidewolf.core.errors import WrongShape
+from tidewolf.core.feedback import FirstOrder, limits_of, other_count
+from tidewolf.core.types import Array, Floats
+from tidewolf.methods.base import Bound, LimitBound
+from tidewolf.methods.steps import lyapunov
+from tidewolf.methods.steps.lyapunov import EachLimit, Ledger, LyapunovWeights, Surrogate
+from tidewolf.methods.steps.saddle import kept_possible
+from tidewolf.methods.steps.slopes import Slopes, tangent_part
+
+SHARE = 0.55
+"""a of several limits: on the backbone `geant` it costs no more than one weight for the largest
+breach."""
+
+
+@dataclass(frozen=True)
+class LimitWeights(LyapunovWeights):
+    """The same settings; how many limits there are is learned from the first round."""
+
+    def weigh(self, ledger: Ledger, block: FirstOrder) -> Surrogate:
+        seen = limits_of(block)
+        each = self._begun(seen.in_all) if ledger.each is None else ledger.each
+        if len(each.violations) != seen.in_all:
+            raise WrongShape(other_count(seen.in_all, len(each.violations)))
+        ledger, grad_f, loss_slopes = self._with_losses(ledger, block)
+        G, Q, which, n = each.slopes.copy(), each.violations.copy(), seen.which, block.rounds
+        gradients, breaches, impossible = list[Array](), np.zeros(len(which)), ledger.impossible
+        for row, i in enumerate(which.tolist()):
+            known = max(float(G[i]), float(seen.slopes[row]))
+            gradient, slope = tangent_part(
+                self.K,
+                "constraint",
+                seen.gradients[row, ...],
+                n,
+                self.constraint_lipschitz,
+                known,
+            )
+            gradients.append(gradient)
+            G[i] = max(float(G[i]), slope)
+            reach = n * float(G[i]) * self.K.diameter
+            one = block._replace(
+                violation=float(seen.violations[row]), constraint_offset=float(seen.offsets[row])
+            )
+            breaches[row], beyond = kept_possible(one, reach, self.K.center)
+            impossible = impossible or beyond
+        Q[which] += breaches
+        slopes = Slopes(ledger.slopes.loss, max(ledger.slopes.constraint, float(G.max())))
+        ledger = ledger._replace(slopes=slopes, impossible=impossible)
+        logs, exponent = self._logs(ledger.rounds, G, Q), ledger.exponent
+        if len(which):
+            largest = float(logs.max())
+            exponent += lyapunov._STRIDE * max(0, int((largest - exponent) // lyapunov._STRIDE))
+        unit = math.ldexp(1.0, ledger.exponent - exponent)
+        w = self._weights(slopes.loss, G, logs, exponent)
+        rho, paid = each.least_ratios.copy(), each.paid * unit
+        made = which[w[which] > 0.0]
+        rho[made] = np.minimum(rho[made], _ratios(slopes.loss, G)[made])
+        paid[which] += w[which] * breaches
+        each = EachLimit(*map(frozen, (Q, G, rho, paid)))
+        V = math.ldexp(1.0 / self.caution, -exponent)
+        g, P, owed, offset = V * grad_f, None, 0.0, 0.0
+        if len(which):
+            P = 0.0 * grad_f
+            for weight, gradient in zip(w[which].tolist(), gradients, strict=True):
+                P = P + weight * gradient
+            g, owed = g + P, float(w[which] @ breaches)
+            offset = float(w[which] @ seen.offsets)
+        largest = float(w.max())
+        weighed = ledger._replace(
+            violation=ledger.violation + min(block.violation, float(breaches.sum())),
+            least_ratio=float(rho.min()),
+            exponent=exponent,
+            paid=float(paid.sum()),
+            each=each,
+        )
+        return Surrogate(
+            g=g,
+            norm2=inner(g, g),
+            ledger=weighed,
+            unit=unit,
+            penalty_gradient=P,
+            penalty_value=owed,
+            loss_weight=V,
+            penalty_weight=largest,
+            rounds=n,
+            loss_slopes=loss_slopes,
+            offset=V * block.loss_offset + offset,
+            penalty_offset=offset,
+            shares=w / largest if largest > 0.0 else w,
+        )
+
+    def _begun(self, count: int) -> EachLimit:
+        none, slope = np.zeros(count), self.constraint_lipschitz or 0.0
+        return EachLimit(none, np.full(count, slope), np.full(count, math.inf), none)
+
+    def _logs(self, rounds: int, G: Floats, Q: Floats) -> Floats:
+        """log2 exp(e q_i); that of a limit without a slope is 0."""
+        reach = np.where(G > 0.0, self.c * G * self.K.diameter, math.inf)
+        grown: Floats = self._growth(rounds) * Q / np.where(reach > 0.0, reach, math.inf)
+        return grown / lyapunov._LN2
+
+    def _weights(self, loss: float, G: Floats, logs: Floats, exponent: int) -> Floats:
+        """w_i in units of 2^exponent, 0 while a limit has no slope."""
+        there = (G > 0.0) & (self.K.diameter > 0.0)
+        weights = lyapunov.THETA * _ratios(loss, G) * 2.0 ** (logs - exponent)
+        return np.where(there, weights, 0.0)
+
+    def _standing_weight(self, ledger: Ledger) -> float:
+        """The largest."""
+        return 0.0 if ledger.each is None else float(self._standing(ledger, ledger.each).max())
+
+    def _standing(self, ledger: Ledger, each: EachLimit) -> Floats:
+        logs = self._logs(ledger.rounds, each.slopes, each.violations)
+        return self._weights(ledger.slopes.loss, each.slopes, logs, ledger.exponent)
+
+    def offset_price(self, ledger: Ledger, seen: FirstOrder) -> float:
+        """What the offsets of rounds weigh after the last one, in units of the loss."""
+        limits, V = limits_of(seen), math.ldexp(1.0 / self.caution, -ledger.exponent)
+        if ledger.each is None or not limits.offsets.any():
+            return seen.loss_offset
+        price = float(self._standing(ledger, ledger.each)[limits.which] @ limits.offsets)
+        return seen.loss_offset + (price / V if V > 0.0 else math.copysign(math.inf, price))
+
+    def _violation_at_most(self, ledger: Ledger, most: float) -> float:
+        each = ledger.each
+        assert each is not None
+        made = each.least_ratios < math.inf
+        u = self.c * each.slopes[made] * self.K.diameter / self._growth(ledger.rounds)
+        r = lyapunov.THETA * each.least_ratios[made]
+        scaled = np.ldexp(r, -ledger.exponent)
+        lam = _filled(scaled, u, most)
+        logs = np.log(lam / r) + ledger.exponent * lyapunov._LN2
+        together = float((u * logs)[scaled < lam].sum()) + float(each.violations[~made].sum())
+        return ledger.carried + min(together, float(self._each_at_most(ledger, most).sum()))
+
+    def _each_at_most(self, ledger: Ledger, most: float) -> Floats:
+        each = ledger.each
+        assert each is not None
+        found = np.zeros(len(each.violations))
+        for i in np.flatnonzero(each.violations > 0.0).tolist():
+            paid = most - (ledger.paid - float(each.paid[i]))
+            slope, least_ratio = float(each.slopes[i]), float(each.least_ratios[i])
+            found[i] = (
+                self._at_most(ledger, slope, least_ratio, paid, 0.0)
+                if least_ratio < math.inf
+                else each.violations[i]
+            )
+        return found
+
+    def promised(self, c_base: float, limits: int | None = None) -> Bound:
+        if limits is None:
+            return Bound(
+                None,
+                None,
+                "With a weight for each limit a promise needs their number, as in "
+                "promise(limits=3); without it bounds are measured.",
+            )
+        return self._promised(c_base, limits, _share(limits))
+
+    def each_bound(
+        self, ledger: Ledger, B: float, loss_norms: float | None = None
+    ) -> tuple[float | None, ...]:
+        """The most that each limit was broken by, as `bound` has it for all of them; None where
+        that is unknown.
+        """
+        if ledger.each is None:
+            return ()
+        most = self._most(ledger, B, loss_norms)
+        if most is None:
+            return (None,) * len(ledger.each.violations)
+        return tuple(self._each_at_most(ledger, most).tolist())
+
+
+def _ratios(loss: float, G: Floats) -> Floats:
+    """a G_f/G_i, with 1 for G_f/G_i while no loss has had a slope; a where G_i is 0."""
+    known = (loss > 0.0) & (G > 0.0)
+    return _share(len(G)) * np.where(known, loss / np.where(known, G, 1.0), 1.0)
+
+
+def _filled(r: Floats, u: Floats, most: float) -> float:
+    """lam with sum_i u_i (lam - r_i)^+ = most."""
+    order = np.argsort(r)
+    widths, used = np.cumsum(u[order]), np.cumsum((u * r)[order])
+    levels = (most + used) / widths
+    above = np.append(r[order][1:], math.inf)
+    return float(levels[np.argmax(levels <= above)])
+
+
+def _share(limits: int) -> float:
+    return 1.0 if limits == 1 else SHARE
+
+
+def limit_rows(
+    weights: LyapunovWeights,
+    ledger: Ledger,
+    B: float,
+    loss_norms: float | None,
+    names: tuple[str, ...],
+) -> tuple[LimitBound, ...]:
+    """One row a limit, by their names where these are known; none without weights of their own."""
+    if not isinstance(weights, LimitWeights) or ledger.each is None:
+        return ()
+    violations, bounds = ledger.each.violations.tolist(), weights.each_bound(ledger, B, loss_norms)
+    if len(names) != len(bounds):
+        names = tuple(f"limit {i + 1}" for i in range(len(bounds)))
+    return tuple(map(LimitBound, names, violations, bounds))

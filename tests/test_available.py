@@ -1,0 +1,334 @@
+"""Entries that are out of service: names, and learners that play around them."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core.conforming import is_member
+from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShape, WrongType
+from tidewolf.durable.known import decode_known, encode_known
+from tidewolf.loop import _values
+from tidewolf.methods.available import entries_out
+from tidewolf.methods.moves import distance_moved
+
+LINKS = [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "CHI"), ("CHI", "NYC"), ("DEN", "CHI")]
+FLOWS = tw.sets.FlowPolytope.from_edges(LINKS, source="SEA", target="NYC")
+MANY = tw.sets.MultiFlow.from_edges(LINKS, [("SEA", "NYC", 2.0), ("SEA", "CHI", 1.0)])
+S = tw.sets
+SETS = (
+    FLOWS,
+    MANY,
+    *S.FlowPolytope.examples()[:3],
+    *S.MultiFlow.examples(),
+    *S.CapacitatedFlow.examples(),
+    *S.Simplex.examples(),
+    *S.SimplexProduct.examples(),
+    *S.CappedSimplex.examples()[:2],
+    *S.Box.examples(),
+    *S.Product.examples()[:2],
+    *S.Scaled.examples(),
+    *S.Shrunk.examples()[:1],
+    *S.Birkhoff.examples()[:2],
+    *S.Matching.examples()[:2],
+    *S.Permutahedron.examples()[:1],
+    *S.L1Ball.examples()[:1],
+    *S.L2Ball.examples()[:2],
+    *S.VertexHull.examples()[:2],
+    *S.BoundedPSD.examples()[:1],
+)
+
+
+def stream_on(K: S.ConvexSet, rounds: int, seed: int) -> tw.Stream:
+    rng, n = np.random.default_rng(seed), int(np.prod(K.shape))
+    costs = rng.standard_normal((rounds, *K.shape))
+    rows = rng.standard_normal((rounds, n)).reshape(costs.shape)
+    level = np.array([float((row * K.center).sum()) for row in rows])
+    return tw.Stream(tw.functions.Linear(costs), tw.functions.Affine(rows, level + 0.05))
+
+
+def learners_on(K: S.ConvexSet) -> list[tw.methods.base.Learner]:
+    advice = [tw.advice.Resolve(headroom=(0, 2), columns=True), "incumbent"]
+    return [
+        tw.Ensemble(K, context=tw.context.Season(3, cells=2), advice=advice, max_move=0.3),
+        tw.Ensemble(K, step_scales=(1.0,), advice=[tw.advice.Resolve(2, headroom=0)]),
+        tw.LyapunovDescent(K, max_move=0.3),
+        tw.LyapunovDescent(K, block=3, calls_per_round=0.3),
+        tw.PrimalDual(K, block=2),
+        tw.rivals.Resolve(K, columns=True),
+    ]
+
+
+def is_infeasible(K: S.Polyhedral, out: list[int]) -> bool:
+    """By a linear program: no member is 0 in all of these entries."""
+    from scipy.optimize import linprog
+
+    d, n = K.description(), int(np.prod(K.shape))
+    lift = np.eye(n) if d.lift is None else np.asarray(d.lift @ np.eye(d.lift.shape[1]))
+    shift = np.zeros(n) if d.shift is None else d.shift
+    rows = [lift[out]] if d.A_eq is None else [np.asarray(d.A_eq @ np.eye(len(d.lower))), lift[out]]
+    sides = [-shift[out]] if d.b_eq is None else [d.b_eq, -shift[out]]
+    bounds = np.stack([d.lower, d.upper], axis=1)
+    A_ub = None if d.A_ub is None else np.asarray(d.A_ub @ np.eye(len(d.lower)))
+    A, b = np.concatenate(rows), np.concatenate(sides)
+    return linprog(0 * d.lower, A_ub, d.b_ub, A, b, bounds, method="highs").status == 2
+
+
+@given(
+    K=st.sampled_from(SETS),
+    which=st.integers(0, 5),
+    seed=st.integers(0, 99),
+    outages=st.lists(st.sets(st.integers(0, 12), max_size=4), min_size=7, max_size=7),
+)
+def test_what_is_played_is_a_member_without_the_entries_that_are_out(K, which, seed, outages):
+    learner, stream = learners_on(K)[which], stream_on(K, len(outages), seed)
+    state, n = learner.start(), int(np.prod(K.shape))
+    for t, given_out in enumerate(outages):
+        out = sorted({i % n for i in given_out})
+        known, before = tw.Known(unavailable=out, advice={"incumbent": K.center}), state
+        saved = learner.save(state)
+        try:
+            state = learner.informed(state, known)
+        except (EmptySet, NotSupported) as error:
+            assert out
+            assert learner.save(before) == saved
+            proven = isinstance(error, EmptySet) and isinstance(K, S.Polyhedral)
+            assert not proven or is_infeasible(K, out)
+        x = learner.act(state)
+        if state is not before:
+            assert not x.reshape(-1)[out].any()
+            assert np.array_equal(x, learner.act(learner.load(learner.save(state))))
+            assert np.array_equal(x, learner.act(before, known))
+        assert is_member(K, x)
+        state = next(iter(tw.play(learner, stream[t : t + 1], state))).state
+
+
+@given(seed=st.integers(0, 99), K=st.sampled_from((FLOWS, MANY)), late=st.booleans())
+def test_nonnegative_sets_refuse_only_what_no_member_does(seed, K, late):
+    rng = np.random.default_rng(seed)
+    out = np.flatnonzero(rng.random(K.shape[0]) < 0.4).tolist()
+    learner = tw.LyapunovDescent(K)
+    state = learner.start()
+    if late:
+        *_, played = tw.play(learner, stream_on(K, 9, seed), state)
+        state = played.state
+    if out and is_infeasible(K, out):
+        with pytest.raises(EmptySet, match="no path leads from SEA to"):
+            learner.informed(state, tw.Known(unavailable=out))
+    else:
+        assert not learner.act(state, tw.Known(unavailable=out))[out].any()
+
+
+@pytest.mark.parametrize("K", [FLOWS, MANY], ids=["flows", "many"])
+@settings(max_examples=4)
+@given(seed=st.integers(0, 99))
+@example(seed=84)  # rounds of a block at points of their own break more than one point could
+def test_bounds_hold_for_what_was_played_around_outages(K, seed):
+    rng, stream = np.random.default_rng(seed), stream_on(K, 60, seed)
+    link = [["DEN > NYC"], ["SEA > CHI"], None]
+    out = [link[i] for i in rng.integers(0, 3, 60)]
+    stream = tw.Stream(stream.losses, stream.constraints, unavailable=out)
+    for learner in (tw.Ensemble(K), tw.LyapunovDescent(K), tw.LyapunovDescent(K, block=4)):
+        run = tw.run(learner, stream)
+        assert run.certificate.holds is not False
+        assert run.regret is not None  # the center keeps every limit
+        assert run.regret[0] <= run.bound.regret + 1e-6
+        assert run.violations.sum() <= run.bound.violation + 1e-6
+
+
+@given(seed=st.integers(0, 99), which=st.integers(0, 5))
+def test_a_run_around_outages_is_the_same_in_parts_and_in_a_session(seed, which):
+    K, learner = MANY, learners_on(MANY)[which]
+    stream, rng = stream_on(K, 8, seed), np.random.default_rng(seed)
+    out = [["DEN > CHI"] if one else None for one in rng.random(8) < 0.5]
+    stream = tw.Stream(stream.losses, stream.constraints, unavailable=out)
+    whole = [x for played in tw.play(learner, stream) for x in [played.x] * len(played.losses)]
+    state, session = None, tw.Session(learner)
+    for t in range(8):
+        (played,) = tw.play(learner, stream[t : t + 1], state)
+        state = learner.load(learner.save(played.state))
+        known = session.play(unavailable=out[t]) if out[t] else session.play()
+        assert np.allclose(played.x, whole[t], atol=1e-9)
+        assert np.array_equal(played.x, known)
+        session.observe(loss=stream.losses[t : t + 1], constraint=stream.constraints[t : t + 1])
+
+
+def test_what_is_known_after_all_takes_the_place_of_an_outage():
+    for learner in learners_on(FLOWS):
+        *_, played = tw.play(learner, stream_on(FLOWS, 6, 1))
+        state = played.state
+        if isinstance(learner, tw.Ensemble) and learner.context is not None:
+            state = learner.informed(state, tw.Known())
+        around = learner.informed(state, tw.Known(unavailable="DEN > NYC"))
+        assert learner.act(around)[1] == 0.0
+        again = learner.informed(around, tw.Known())
+        assert np.array_equal(learner.act(again), learner.act(state))
+
+
+@given(seed=st.integers(0, 99))
+def test_what_is_out_is_left_at_once_whatever_a_move_may_be(seed):
+    stream = stream_on(FLOWS, 20, seed)
+    for learner in (tw.Ensemble(FLOWS, max_move=0.01), tw.LyapunovDescent(FLOWS, max_move=0.01)):
+        *_, played = tw.play(learner, stream)
+        last, state = played.x, played.state
+        gone = learner.informed(state, tw.Known(unavailable=["SEA > DEN"]))
+        assert learner.act(gone)[0] == 0.0 < last[0]
+        seen = tw.play(learner, stream[:1], gone)
+        x, state = next(seen)[0], learner.update(gone, first(learner, stream, learner.act(gone)))
+        still = learner.act(state, tw.Known(unavailable=["SEA > DEN"]))
+        assert distance_moved(still, x) <= 0.01 + 1e-12
+        assert distance_moved(learner.act(state), x) <= 0.01 + 1e-12
+
+
+def first(learner, stream, x):
+    from tidewolf.core.feedback import first_order
+
+    losses, limits = stream.losses[:1], stream.constraints[:1]
+    return first_order(losses, limits, x, _values(limits, x, False))
+
+
+def test_an_outage_of_a_round_that_is_told_of_late_is_booked_where_it_was_played():
+    from tidewolf.core.feedback import Arrival
+
+    for learner in (tw.Ensemble(FLOWS), tw.LyapunovDescent(FLOWS), tw.PrimalDual(FLOWS, block=1)):
+        stream, state, points = stream_on(FLOWS, 6, 2), learner.start(), []
+        for t in range(6):
+            if t in (1, 2):
+                state = learner.informed(state, tw.Known(unavailable=["SEA > DEN"]))
+            points.append(learner.act(state))
+            state = learner.decided(state)
+        assert points[1][0] == points[2][0] == 0.0 < learner.act(state)[0]
+        for t in (2, 0, 5, 1, 3, 4):
+            losses, limits = stream.losses[t : t + 1], stream.constraints[t : t + 1]
+            seen = tw.core.feedback.first_order(losses, limits, points[t], limits.values(points[t]))
+            state = learner.arrived(state, (Arrival(t, seen),))
+        assert state.t == 6
+        assert not state.pending
+
+
+def test_only_calls_that_are_needed_are_made_and_counted():
+    learner = tw.LyapunovDescent(FLOWS, calls_per_round=0.01)
+    state = learner.start()
+    told = learner.informed(state, tw.Known(unavailable=["SEA > DEN"]))
+    assert (told.calls, told.bank) == (1, -1.0)  # the center uses every arc
+    ensemble = tw.Ensemble(MANY)
+    state = ensemble.informed(ensemble.start(), tw.Known(unavailable=["DEN > CHI"]))
+    assert state.calls == 1
+    again = ensemble.informed(state, tw.Known(unavailable=["DEN > CHI"]))
+    assert again.calls == 1  # the vertex stays a candidate
+    assert ensemble.informed(state, tw.Known(unavailable=["SEA > NYC: SEA > DEN"])).calls == 2
+
+
+def test_advice_that_uses_what_is_out_sleeps():
+    K = tw.sets.Simplex(3)
+    learner = tw.Ensemble(K, advice=["a", "b"])
+    advice = {"a": [0.5, 0.5, 0.0], "b": [0.0, 0.5, 0.5]}
+    told = learner.informed(learner.start(), tw.Known(advice=advice, unavailable=[2]))
+    assert told.coming.points[-2] is not None
+    assert told.coming.points[-1] is None
+
+
+@pytest.mark.parametrize("columns", [False, True], ids=["described", "columns"])
+def test_resolving_around_an_outage_is_best_without_the_entry(columns):
+    K = tw.sets.Simplex(4)
+    learner = tw.Ensemble(K, advice=[tw.advice.Resolve(headroom=0, columns=columns)])
+    loss = tw.functions.Linear(np.tile([0.0, 1.0, 2.0, 3.0], (30, 1)))
+    limit = tw.functions.Capacity(np.tile([0.5, 0.6, 1.0, 1.0], (30, 1)))
+    *_, played = tw.play(learner, tw.Stream(loss, limit))
+    told = learner.informed(played.state, tw.Known(unavailable=[1]))
+    assert played.state.coming.points[-1] == pytest.approx([0.5, 0.5, 0.0, 0.0], abs=1e-9)
+    assert told.coming.points[-1] == pytest.approx([0.5, 0.0, 0.5, 0.0], abs=1e-9)
+
+
+def test_entries_have_names_and_links_name_all_their_commodities():
+    assert FLOWS.names == ("SEA > DEN", "DEN > NYC", "SEA > CHI", "CHI > NYC", "DEN > CHI")
+    assert MANY.names[:2] == ("SEA > NYC: SEA > DEN", "SEA > NYC: DEN > NYC")
+    out = entries_out(MANY, tw.Known(unavailable=["SEA > DEN"]))
+    assert [name for name, gone in zip(MANY.names, out, strict=True) if gone] == [
+        "SEA > NYC: SEA > DEN",
+        "SEA > CHI: SEA > DEN",
+    ]
+    twice = tw.sets.FlowPolytope.from_edges([(0, 1), (0, 1)], source=0, target=1)
+    assert twice.names == ("0 > 1", "0 > 1 (2)")
+    assert tw.sets.Scaled(FLOWS, 2.0).names == FLOWS.names
+    assert tw.sets.Product(FLOWS, twice).names == FLOWS.names + twice.names
+    assert tw.sets.Product(FLOWS, tw.sets.Simplex(2)).names is tw.sets.Simplex(2).names is None
+
+
+@pytest.mark.parametrize(
+    ("K", "unavailable", "sentence"),
+    [
+        (FLOWS, "DEN > NYX", "'DEN > NYX' .* the nearest are 'DEN > NYC'"),
+        (FLOWS, [5], "Entry 5 is unavailable, .* 0 to 4."),
+        (tw.sets.Simplex(2), "left", "have no names: entries 0 to 1"),
+        (tw.sets.Simplex(2), [0, 1], "Without entry 0 and entry 1 there is no member of Simplex"),
+        (FLOWS, ["DEN > NYC", 3], "Without DEN > NYC and CHI > NYC no path leads from SEA to NYC"),
+        (MANY, ["SEA > CHI", "DEN > CHI"], "no path leads from SEA to CHI; "),
+        (tw.sets.Box([1.0], [3.0]), [0], "Without entry 0 there is no member of Box"),
+        (
+            tw.sets.CapacitatedFlow.from_edges([(0, 1), (0, 1)], supplies={0: 3, 1: -3}, upper=2),
+            ["0 > 1 (2)"],
+            "Without 0 > 1 .2. 0 can send at most 2 of 3 in all",
+        ),
+    ],
+    ids=range(8),
+)
+def test_what_cannot_be_reached_is_said(K, unavailable, sentence):
+    for learner in (tw.LyapunovDescent(K), tw.Ensemble(K), tw.rivals.Resolve(K)):
+        session = tw.Session(learner)
+        with pytest.raises(InvalidInput, match=sentence):
+            session.play(unavailable=unavailable)
+        assert is_member(K, session.play())
+
+
+def test_learners_that_cannot_leave_entries_out_say_so():
+    stream = stream_on(FLOWS, 3, 0)
+    stream = tw.Stream(stream.losses, stream.constraints, unavailable=[None, ["DEN > NYC"], None])
+    for learner in (tw.LyapunovFrankWolfe(FLOWS), tw.rivals.SinhaVaze(FLOWS)):
+        with pytest.raises(NotSupported, match=r"cannot leave out \('DEN > NYC',\)"):
+            tw.run(learner, stream)
+
+
+def test_what_is_unavailable_has_one_plain_form():
+    assert tw.Known(unavailable=["b", 3, "a", np.int64(1), "a"]).unavailable == (1, 3, "a", "b")
+    assert tw.Known(unavailable="a > b").unavailable == ("a > b",)
+    assert tw.Known(unavailable=[]) == tw.Known(unavailable=()) == tw.Known()
+    for bad in (7, [True], [1.5], [-1]):
+        with pytest.raises(InvalidInput if bad == [-1] else WrongType, match="What is unavailable"):
+            tw.Known(unavailable=bad)
+    known = tw.Known(unavailable=["b", 3], time=1.0)
+    assert known.identity == tw.Known(unavailable=(3, "b"), time=1.0).identity
+    assert known.identity != tw.Known(unavailable=(3, "c"), time=1.0).identity
+    assert decode_known(encode_known(known), np.zeros(4)) == known
+
+
+def test_streams_carry_outages():
+    stream, mask = stream_on(FLOWS, 4, 0), np.zeros((4, 5), dtype=bool)
+    mask[1, [0, 3]] = True
+    told = tw.Stream(stream.losses, stream.constraints, unavailable=mask)
+    assert [told.known(t) for t in range(4)] == [None, tw.Known(unavailable=(0, 3)), None, None]
+    assert told[1:3].unavailable == ((0, 3), None)
+    assert told[2:].unavailable is None
+    names = tw.Stream(stream.losses, unavailable=[None, "SEA > DEN", [], ["SEA > DEN", 4]])
+    assert names.unavailable == (None, ("SEA > DEN",), None, (4, "SEA > DEN"))
+    for bad in (mask[:3], mask.T, [None]):
+        with pytest.raises(WrongShape, match=re.escape("What is unavailable in a stream")):
+            tw.Stream(stream.losses, unavailable=bad)
+
+
+@pytest.mark.soak
+def test_a_link_out_for_50_rounds_costs_no_more_than_re_solving_with_the_same_knowledge():
+    from benchmarks import outage
+
+    problem = tw.problems.routing(rounds=outage.STOP, seed=0)
+    for link in outage.busiest(problem, 1):
+        stream = outage.with_outage(problem.stream, link)
+        ours = outage.totals(outage.ensemble(problem.K), stream)
+        theirs = outage.totals(tw.rivals.Resolve(problem.K), stream)
+        assert ours[1] <= outage.ALLOWED * theirs[1]
+        assert ours[0] <= 1.01 * theirs[0]

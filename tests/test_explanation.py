@@ -1,0 +1,228 @@
+"""Explanations: whatever is said of a decision adds up, and what is not known is said not to be."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core.errors import InvalidInput
+from tidewolf.explanation.record import Explanation
+from tidewolf.functions import Capacity, Linear, LogWealth, Max, MaxAffine, Quadratic
+from tidewolf.methods.base import Learner
+from tidewolf.sets import BoundedPSD, FlowPolytope, MultiFlow, Simplex
+
+EDGES = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t")]
+FLOW = FlowPolytope.from_edges(EDGES, source="s", target="t")
+LEARNERS: dict[str, Learner[Any]] = {
+    "ensemble": tw.Ensemble(FLOW, advice=[tw.advice.Resolve(headroom=(0, 1))]),
+    "ensemble, season and names": tw.Ensemble(
+        FLOW, context=tw.context.Season(4, cells=2), advice=["incumbent"], max_move=0.1
+    ),
+    "ensemble, gradients": tw.Ensemble(Simplex(5)),
+    "descent": tw.LyapunovDescent(FLOW),
+    "descent, capped": tw.LyapunovDescent(Simplex(5), max_move=0.05),
+    "descent, blocks": tw.LyapunovDescent(FLOW, block=3),
+    "frank-wolfe": tw.LyapunovFrankWolfe(FLOW),
+    "primal-dual": tw.PrimalDual(FLOW, horizon=40),
+    "drift": tw.DriftPlusPenalty(FLOW, horizon=40),
+    "bandit": tw.BanditPrimalDual(FLOW, horizon=40),
+    "rival": tw.rivals.Resolve(FLOW),
+    "rival, projected": tw.rivals.SinhaVaze(Simplex(5)),
+}
+
+
+def fed(learner: Learner[Any], rounds: int, seed: int = 0, **known: Any) -> tw.Session[Any]:
+    """A session that saw so many random rounds."""
+    session, rng = tw.Session(learner), np.random.default_rng(seed)
+    for _ in range(rounds):
+        session.play(**known)
+        session.observe(costs=rng.random(5), capacities=rng.uniform(0.2, 0.9, 5))
+    return session
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 2, 7])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_learner_explains_itself_shortly_and_as_json(name: str, rounds: int) -> None:
+    session = fed(LEARNERS[name], rounds)
+    before = session.learner.save(session.state)
+    why = session.explain()
+    text = str(why)
+    assert len(text.splitlines()) <= 29
+    assert max(map(len, text.splitlines())) <= 105
+    plain = why.to_dict()
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+    assert why.round == rounds == why.told
+    assert session.learner.save(session.state) == before
+    assert str(session.explain()) == text
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    rounds=st.integers(1, 8),
+    asked=st.lists(st.booleans(), min_size=9, max_size=9),
+    cap=st.sampled_from([None, 0.01, 0.3]),
+)
+def test_what_members_did_and_what_held_them_back_add_up_to_the_move(
+    seed: int, rounds: int, asked: list[bool], cap: float | None
+) -> None:
+    learner = tw.Ensemble(
+        Simplex(4),
+        step_scales=(0.3, 1.0),
+        context=tw.context.Categories(2),
+        advice=["incumbent", tw.advice.Resolve(headroom=0)],
+        max_move=cap,
+    )
+    session, rng = tw.Session(learner), np.random.default_rng(seed)
+    decisions = []
+    for t in range(rounds + 1):
+        known = {"context": t % 2, "advice": {"incumbent": rng.dirichlet(np.ones(4))}}
+        decisions.append(session.play(**(known if asked[t] else {})))
+        why = session.explain()
+        session.observe(costs=rng.random(4), capacities=rng.random(4))
+        if t == 0:
+            continue
+        change = decisions[-1] - decisions[-2]
+        assert why.moved == pytest.approx(0.5 * np.abs(change).sum())
+        parts = sum(part.by_proposal + part.by_weight for part in why.members)
+        assert parts + why.held_back == pytest.approx(why.moved, abs=1e-12)
+        assert sum(part.weight for part in why.members) == pytest.approx(1.0)
+        for move in why.moves:
+            i = int(move.name.removeprefix("entry "))
+            assert (move.value, move.before) == (decisions[-1][i], decisions[-2][i])
+        if cap is None:
+            assert why.held_back == pytest.approx(0.0, abs=1e-12)
+            assert why.short_of == 0.0
+
+
+def test_the_runs_totals_beside_a_member_are_those_of_its_rounds() -> None:
+    learner = tw.Ensemble(Simplex(3), advice=["incumbent", tw.advice.Resolve(headroom=0)])
+    session, rng = tw.Session(learner), np.random.default_rng(3)
+    mine, theirs, violation = 0.0, 0.0, 0.0
+    for t in range(12):
+        point = rng.dirichlet(np.ones(3))
+        x = session.play(advice={"incumbent": point if t % 3 else None})
+        costs, capacities = rng.random(3), rng.random(3)
+        session.observe(costs=costs, capacities=capacities)
+        if t % 3:
+            mine, theirs = mine + costs @ x, theirs + costs @ point
+            violation += max(0.0, (x - capacities).max()) - max(0.0, (point - capacities).max())
+    [incumbent] = [part for part in session.explain().members if part.name == "incumbent"]
+    assert incumbent.more_loss == pytest.approx(mine - theirs)
+    assert incumbent.more_violation == pytest.approx(violation)
+    assert not incumbent.present
+
+
+def test_a_limit_is_named_with_what_it_holds() -> None:
+    session = tw.Session(tw.LyapunovDescent(FLOW))
+    session.observe(costs=np.zeros(5), capacities=[0.2, 1.0, 1.0, 1.0, 1.0])
+    why = session.explain()
+    x = session.play()
+    assert why.limits[0].name == "s > a"
+    assert why.limits[0].load == x[0]
+    assert why.limits[0].capacity == 0.2
+    assert why.limits[0].played == pytest.approx(FLOW.center[0] - 0.2)
+    assert "in which the capacity of s > a was broken" in str(why)
+    assert "the limit pushed harder" in " ".join(str(why).split())
+    assert why.outlook is not None
+    assert why.outlook.limit == pytest.approx(max(x - [0.2, 1, 1, 1, 1]))
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        MaxAffine.one(np.eye(5)[:2], [0.1, 2.0]),
+        Max(Capacity.one([0.1] * 5), Quadratic.one(np.eye(5), np.zeros(5), 0.0)),
+        None,
+    ],
+    ids=["pieces", "of several kinds", "none"],
+)
+def test_limits_that_are_no_capacities_are_told_apart_by_number(limit: Any) -> None:
+    session = tw.Session(tw.LyapunovDescent(Simplex(5)))
+    session.observe(loss=Linear.one(np.arange(5.0)), constraint=limit)
+    why = session.explain()
+    names = {one.name for one in why.limits}
+    assert names == ({f"limit {i}" for i in range(len(names))} if limit is not None else set())
+
+
+def test_a_session_that_was_just_opened_says_what_it_does_not_know(tmp_path: Path) -> None:
+    learner = LEARNERS["ensemble"]
+    fed(learner, 3).save(tmp_path / "saved")
+    session = tw.Session.load(tmp_path / "saved", learner)
+    why = session.explain()
+    assert why.moved is None
+    assert "known from the next round on" in str(why)
+    assert "opened" not in str(tw.Session(learner).explain())
+    session.observe(costs=np.ones(5), capacities=np.ones(5))
+    assert session.explain().moved is not None
+    assert "known from the next round on" not in str(session.explain())
+
+
+def test_a_durable_session_explains_itself_as_one_in_memory_does(tmp_path: Path) -> None:
+    learner = LEARNERS["ensemble"]
+    with tw.Session.open(tmp_path / "a.db", learner) as session:
+        rng = np.random.default_rng(0)
+        for _ in range(4):
+            session.play()
+            session.observe(costs=rng.random(5), capacities=rng.uniform(0.2, 0.9, 5))
+        assert str(session.explain()) == str(fed(learner, 4).explain())
+
+
+def test_a_copy_has_the_state_and_not_the_way_to_it() -> None:
+    session = fed(LEARNERS["descent"], 2)
+    copy = pickle.loads(pickle.dumps(session))
+    assert copy.explain().moved is None
+    assert copy.explain().entries[0].value == session.explain().entries[0].value
+
+
+def test_what_explanations_need_of_the_past_does_not_grow() -> None:
+    session = fed(LEARNERS["ensemble"], 30)
+    assert len(session._trail.stood) <= 2
+
+
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_a_round_that_does_not_stand_is_refused(number: int) -> None:
+    session = fed(LEARNERS["descent"], 2)
+    with pytest.raises(InvalidInput, match=r"decisions that stand are those of round 2\."):
+        session.explain(round=number)
+    assert session.explain(round=2) == session.explain()
+
+
+def test_names_are_one_for_each_entry() -> None:
+    session = fed(LEARNERS["ensemble, gradients"], 2)
+    why = session.explain(names=["coal", "gas", "sun", "wind", "rain"])
+    assert {one.name for one in why.entries} <= {"coal", "gas", "sun", "wind", "rain"}
+    with pytest.raises(InvalidInput, match="2 names were given for points of 5 entries"):
+        session.explain(names=["coal", "gas"])
+
+
+def test_a_matrix_and_many_commodities_are_explained() -> None:
+    session = tw.Session(tw.LyapunovDescent(BoundedPSD(4, 1.0)))
+    session.observe(loss_gradient=np.diag([1.0, -1.0, 0.0, 0.0]), constraint_value=-1.0)
+    why = session.explain()
+    assert why.entries[0].name == "entry (1, 1)"
+    assert "Gradients" not in str(why)
+    K = MultiFlow.from_edges(EDGES, [("s", "t", 2.0), ("s", "b", 1.0)])
+    flows = tw.Session(tw.LyapunovDescent(K))
+    flows.observe(loss=Linear.one(np.arange(float(K.shape[0]))))
+    routes = flows.explain().routes
+    assert sum(one.share for one in routes if one.commodity == "s to t") == pytest.approx(2.0)
+    assert sum(one.share for one in routes if one.commodity == "s to b") == pytest.approx(1.0)
+
+
+def test_a_member_where_the_loss_has_no_value_is_left_without_one() -> None:
+    session = tw.Session(tw.Ensemble(Simplex(2), advice=["bold"]))
+    session.play(advice={"bold": [1.0, 0.0]})
+    session.observe(loss=LogWealth.one([1.0, 1.0]))
+    session.play(advice={"bold": [0.0, 1.0]})
+    why = session.explain()
+    assert isinstance(why, Explanation)
+    assert {part.name: part.loss for part in why.members}["bold"] is not None
