@@ -360,13 +360,12 @@ class Session(Generic[S]):
             )
         with self._turn, SILENCE:
             state = learner.migrated(self._state, self.learner)
-            if self._journal is None:
-                kept = dict(self._keeper.contents) if self._keeper.numbered else None
-                self._keeper = Memory(learner, state, None, kept)
-            else:
-                self._journal.migrate(learner, state)
-            self.learner, self._asked, self._shown = learner, set(), None
-            self._now, self._trail = self._keeper.state, Trail()
+            try:
+                self._keeper.migrate(learner, state)
+            finally:
+                if self._keeper.state is state:
+                    self.learner, self._asked, self._shown = learner, set(), None
+                    self._now, self._trail = state, Trail()
 
     def rollback(self, round: int) -> None:
         """Go back to the moment when this round became the coming one: nothing of it, or of later
@@ -615,6 +614,7 @@ class Session(Generic[S]):
         if names is not None:
             names = [as_text(n, "A name of an entry") for n in as_items(names, "names", '["a"]')]
         with self._turn:  # the state and the way to it are of one moment
+            number = standing_round(self._state) if number is None else number
             return explained(self.learner, self._state, self._trail, number, names)
 
     def play(

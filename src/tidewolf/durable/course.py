@@ -67,9 +67,11 @@ class Course(Generic[S]):
 
     # --- as it happens ----------------------------------------------------------------------------
 
-    def taken(self, place: Place, turns: Sequence[Turn], epoch: int) -> tuple[Place, list[Row]]:
-        """Where these turns lead, and the observations to keep."""
-        rows = []
+    def taken(
+        self, place: Place, turns: Sequence[Turn], epoch: int
+    ) -> tuple[list[Place], list[Row]]:
+        """Where each of these turns leads, and the observations to keep."""
+        rows, places = [], []
         for turn in turns:
             match turn:
                 case Tell(known):
@@ -79,7 +81,8 @@ class Course(Generic[S]):
                 case _:
                     rows.append(self._row(place, turn, epoch))
                     place = self._met(place, rows[-1], checked=False)
-        return place, rows
+            places.append(place)
+        return places, rows
 
     def settled(self, place: Place) -> Place:
         """With the coming round settled."""

@@ -39,9 +39,11 @@ _FIELDS_1 = {
 
 def encode(seen: Feedback) -> bytes:
     """An observation as bytes; refused where a function in it is no kind made of arrays."""
+    usual: dict[str, Any] = seen._field_defaults
     parts = {
         name: encode_function(part) if isinstance(part, Batch) else part
         for name, part in seen._asdict().items()
+        if name not in usual or (part is not usual[name] and part != usual[name])
     }
     return checkpoint.packed((type(seen).__name__, SavedRecord.of(parts)))
 
@@ -78,6 +80,7 @@ def _feedback(name: str, parts: Mapping[str, Any], *, checked: bool) -> Feedback
     if kind is FullInformation:
         parts = {key: decode_function(part, checked=checked) for key, part in parts.items()}
     elif isinstance(limits := parts.get("limits"), SavedRecord):
+        _require_known(limits.fields(), Limits._fields, "Limits")
         parts = {**parts, "limits": Limits(**limits.fields())}
     seen: Feedback = kind(**parts)
     return seen
