@@ -1,6 +1,7 @@
 """`make bench`: all benchmarks, or those named, such as: python -m benchmarks calls oracles.
 
-What follows `members` goes to it: python -m benchmarks members attacks --streams routing.
+What follows `members` or `operating` goes to it: python -m benchmarks members attacks --streams
+routing.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ def main(names: list[str]) -> int:
         intervals,
         members,
         membership,
+        migration,
+        operating,
         oracles,
         orders,
         outage,
@@ -55,10 +58,13 @@ def main(names: list[str]) -> int:
         "outage": outage.report,
         "rates": lambda: rates.report(Path("out/bench")),
         "intervals": lambda: intervals.report(Path("out/bench")),
+        "migration": migration.report,
         "members": lambda: members.report(Path("out/bench")),
+        "operating": lambda: operating.report(Path("out/bench")),
     }
-    if names[:1] == ["members"]:
-        members.report(Path("out/bench"), names[1:])
+    with_arguments = {"members": members.report, "operating": operating.report}
+    if names and names[0] in with_arguments:
+        with_arguments[names[0]](Path("out/bench"), names[1:])
         return 0
     for name in names or known:
         if name not in known:

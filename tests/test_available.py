@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
@@ -125,12 +125,13 @@ def test_nonnegative_sets_refuse_only_what_no_member_does(seed, K, late):
 
 
 @pytest.mark.parametrize("K", [FLOWS, MANY], ids=["flows", "many"])
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(seed=st.integers(0, 99))
+@example(seed=84)  # rounds of a block at points of their own break more than one point could
 def test_bounds_hold_for_what_was_played_around_outages(K, seed):
-    rng, stream = np.random.default_rng(seed), stream_on(K, 40, seed)
+    rng, stream = np.random.default_rng(seed), stream_on(K, 60, seed)
     link = [["DEN > NYC"], ["SEA > CHI"], None]
-    out = [link[i] for i in rng.integers(0, 3, 40)]
+    out = [link[i] for i in rng.integers(0, 3, 60)]
     stream = tw.Stream(stream.losses, stream.constraints, unavailable=out)
     for learner in (tw.Ensemble(K), tw.LyapunovDescent(K), tw.LyapunovDescent(K, block=4)):
         run = tw.run(learner, stream)

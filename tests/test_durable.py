@@ -882,8 +882,16 @@ TAMPERED_PENDING = {
     "number": ("UPDATE pending SET known = 3", BrokenFile, "does not match its checksum"),
     "short": ("UPDATE pending SET known = zeroblob(3)", BrokenFile, "does not match its checksum"),
     "round": ("UPDATE pending SET round = 5", BrokenFile, "does not match its checksum"),
-    "decision": ("UPDATE pending SET decision = zeroblob(3)", NewerFormat, "observed late"),
-    "two": ("INSERT INTO pending SELECT 9, known, decision FROM pending", NewerFormat, "late"),
+    "decision": (
+        "UPDATE pending SET decision = zeroblob(3)",
+        BrokenFile,
+        "does not match its checksum",
+    ),
+    "two": (
+        "INSERT INTO pending SELECT 9, known, decision FROM pending",
+        BrokenFile,
+        "does not match its checksum",
+    ),
 }
 
 

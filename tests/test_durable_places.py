@@ -371,8 +371,7 @@ def test_hand_made_functions_are_refused(loss, place):
     ("changes", "sentence"),
     [
         ({"known": knowledge(weather=1)}, "'weather' was known before a round, which this"),
-        ({"played": b""}, "holds rounds that were observed late, or with what was known"),
-        ({"round": 2}, "Round 2 was observed out of order"),
+        ({"played": told("Played", canary=0.1)}, "A round was met with 'canary', which this"),
         ({"feedback": sums(per_limit=1)}, "A FirstOrder with 'per_limit' was observed, which this"),
     ],
 )
@@ -384,13 +383,41 @@ def test_what_a_later_tidewolf_may_write_is_refused_until_it_is_known(changes, s
             tw.Session.open(path, LEARNER, read_only=read_only)
 
 
-def test_a_pending_round_is_refused_until_it_is_known(place):
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"round": 2},
+        {"round": 9},
+        {"rounds": 0},
+        {"rounds": 2},
+        {"played": b""},
+        {"played": told("Known", after=1)},
+        {"played": checkpoint.packed(("Played", 3))},
+        {"played": told("Played", after=1)},
+        {"played": told("Played", after=-1)},
+        {"played": told("Played", after="soon")},
+        {"played": told("Played", point=np.full(5, 0.3))},
+        {"played": told("Played", point=np.full(4, 0.25))},
+        {"played": told("Played", point="text")},
+        {"played": told("Played", point=np.eye(5)[0], instead=(1.0, 2.0))},
+        {"played": told("Played", point=np.eye(5)[0], instead="text")},
+        {"played": told("Played", point=np.eye(5)[0], instead=(1.0, 2.0, 3.0, np.nan))},
+    ],
+)
+def test_hand_made_rounds_are_refused(changes, place):
+    path = unclosed(place)
+    rewritten(path, **changes)
+    with pytest.raises(BrokenFile, match=r"killed\.db has right checksums and holds what no"):
+        tw.Session.open(path, LEARNER, read_only=True)
+
+
+def test_a_pending_round_of_another_hand_is_refused(place):
     path = unclosed(place)
     db = sqlite3.connect(path)
     with db:
         db.execute("INSERT INTO pending VALUES (4, NULL, NULL)")
     db.close()
-    with pytest.raises(NewerFormat, match=r"killed\.db holds rounds that were observed late"):
+    with pytest.raises(BrokenFile, match=r"killed\.db was changed: what was known or decided"):
         tw.Session.open(path, LEARNER)
 
 

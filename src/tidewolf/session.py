@@ -11,6 +11,12 @@ having played. What is known before a round is told once, with the first `play` 
 becomes part of the state; other knowledge after it is refused, for the decision stands. Whatever
 `observe` refuses leaves the state as it was, so the round can be observed again.
 
+    session.play(round=5);   session.observe(round=3, ...);   session.observe(played=x, ...)
+
+Feedback may come late, in any order, or never (methods/turns.py): a round that is asked for by its
+number leaves those before it waiting. Rounds count from 0. What was observed twice, under the same
+number, counts once. `played` is what was really done, where it was not the decision.
+
 A session may be shared by threads: observations are taken one at a time, each against the point
 that stands when its turn comes, and none that was acknowledged is lost. States never change, so
 `play`, `save` and the properties read one whole state and wait for nobody.
@@ -20,33 +26,70 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
 import numpy as np
 
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_items, as_path, as_text
-from tidewolf.core.arrays import SILENCE, as_array, as_count, as_number, as_point, like, norm
+from tidewolf.core.arrays import (
+    SILENCE,
+    as_array,
+    as_count,
+    as_number,
+    as_own,
+    as_point,
+    like,
+    norm,
+)
 from tidewolf.core.batch import Batch, Stream
-from tidewolf.core.errors import CheckpointError, InvalidInput, NotSupported, WrongShape, WrongType
+from tidewolf.core.conforming import allowed_excess
+from tidewolf.core.errors import (
+    CheckpointError,
+    InvalidInput,
+    NotAMember,
+    NotSupported,
+    WrongShape,
+    WrongType,
+)
 from tidewolf.core.feedback import (
+    Arrival,
     Bandit,
     Feedback,
     FirstOrder,
     FullInformation,
+    Instead,
     bandit,
     first_order,
     told_apart,
 )
 from tidewolf.core.known import Known
 from tidewolf.core.types import Array
+from tidewolf.core.values import identity
+from tidewolf.deadline import Bench
 from tidewolf.explanation import Explanation, Told, Trail, explained, played_point
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
+from tidewolf.memory import EXPIRED, Memory
 from tidewolf.methods.base import Learner, Progress
-from tidewolf.methods.late import coming_round
+from tidewolf.methods.late import Overrides, coming_round
+from tidewolf.methods.turns import (
+    Meet,
+    Tell,
+    Turn,
+    after,
+    deciding,
+    decision,
+    standing_round,
+    takes_late,
+    waiting,
+)
+from tidewolf.shadow import Shadow
 
 if TYPE_CHECKING:
     from tidewolf.durable import Journal
@@ -64,6 +107,8 @@ _TEACHES = {
     Bandit: f"{_VALUES}, or {_FUNCTIONS}",
 }
 """The keywords that make each kind of feedback."""
+MOST_AHEAD = 10_000
+"""Rounds that are decided at once, at most."""
 
 
 @final
@@ -79,6 +124,9 @@ class Session(Generic[S]):
         Who decides, such as `LyapunovDescent(K)`.
     state : State, optional
         Where to go on from, as `session.state` gives it. None: the learner's start.
+    expire_after : int, optional
+        For how many more rounds a round waits for its feedback; then the session goes on without
+        it. None: for ever. Unit: rounds.
 
     Raises
     ------
@@ -95,7 +143,9 @@ class Session(Generic[S]):
     (array([0.083, 0.833, 0.083]), 1)
     """
 
-    def __init__(self, learner: Learner[S], state: S | None = None) -> None:
+    def __init__(
+        self, learner: Learner[S], state: S | None = None, *, expire_after: int | None = None
+    ) -> None:
         if not isinstance(learner, Learner):
             raise WrongType(
                 f"A session plays a learner such as LyapunovDescent(K), not {learner!r}."
@@ -106,35 +156,40 @@ class Session(Generic[S]):
                 f"{type(state).__name__}."
             )
         self.learner = learner
-        self._state = learner.start() if state is None else state
+        self.expire_after = None if expire_after is None else as_count(expire_after, "expire_after")
         self._journal: Journal[S] | None = None
+        self._keeper: Memory[S] | Journal[S] = Memory(
+            learner, learner.begin() if state is None else state
+        )
+        self._now = self._keeper.state
+        """the state, whose coming round may not be settled yet"""
         self._turn = threading.RLock()
         """held from the point an observation is taken at to the state after it"""
         self._asked: set[int] = set()
         """entries with a negative capacity that were looked at"""
-        self._told: str | None = None
-        """the identity of what is known before the coming round, empty where it has none; None
-        where nothing was told
-        """
         self._shown: S | None = None
         """the last state whose point was given without anything being told"""
         self._trail = Trail()
         """what explanations need of the past"""
+        self._bench: Bench | None = None
+        """where advisers are asked, once a decision had a deadline"""
+        self._missed: Counter[str] = Counter()
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the lock, which a copy has its own of, and what explains the past, which it
-        has none of.
+        """All but the lock, and where advisers are asked, which a copy has its own of, and what
+        explains the past, which it has none of.
         """
         if self._journal is not None:
             raise NotSupported(
                 "A durable session cannot be copied or pickled, for its file has one writer; "
                 "save(path) copies the state."
             )
-        left = "_turn", "_trail"
-        return {name: value for name, value in vars(self).items() if name not in left}
+        left = "_turn", "_trail", "_bench"
+        own = {name: value for name, value in vars(self).items() if name not in left}
+        return {**own, "_keeper": self._keeper.copy()}  # type: ignore[union-attr]
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
-        self.__dict__.update(fields, _turn=threading.RLock(), _trail=Trail())
+        self.__dict__.update(fields, _turn=threading.RLock(), _trail=Trail(), _bench=None)
 
     @classmethod
     def open(
@@ -145,6 +200,7 @@ class Session(Generic[S]):
         snapshot_every: int = 100,
         keep_history: bool = True,
         read_only: bool = False,
+        expire_after: int | None = None,
     ) -> Session[S]:
         """The durable session kept at `path`, a new one where there is no file: killed at any
         instruction, it goes on bit for bit.
@@ -171,6 +227,8 @@ class Session(Generic[S]):
         read_only : bool, default False
             Whether to look only, at what the session was when it was opened; also from a folder
             that cannot be written, and while another session writes.
+        expire_after : int, optional
+            For how many more rounds a round waits for its feedback. None: for ever. Unit: rounds.
 
         Returns
         -------
@@ -199,21 +257,55 @@ class Session(Generic[S]):
         """
         from tidewolf.durable import Journal
 
-        session = cls(learner)
-        session._journal = Journal(
+        session = cls(learner, expire_after=expire_after)
+        session._keeper = session._journal = Journal(
             path,
             learner,
             snapshot_every=snapshot_every,
             keep_history=keep_history,
             read_only=read_only,
         )
-        session._go_on(session._journal.state, session._journal.known)
+        session._now = session._journal.state
         return session
 
-    def _go_on(self, state: S, known: Known | None) -> None:
-        """To this state, which knows this before its next round."""
-        self._state = state
-        self._told = None if known is None else known.identity or ""
+    @property
+    def _state(self) -> S:
+        """The state, with the coming round settled."""
+        if not self.learner.is_settled(self._now):
+            with self._turn, SILENCE:
+                self._settle(None, None)
+        return self._now
+
+    def _settle(self, known: Known | None, until: float | None, then: Sequence[Turn] = ()) -> None:
+        """Settle the coming round with what is known of it, and go on. Once decisions have had a
+        deadline, whoever is not ready then, or fails, sleeps; and who did is kept.
+        """
+        told: list[Turn] = [] if known is None else [Tell(known)]
+        answers: AbstractContextManager[None] = nullcontext()
+        if self._bench is not None:
+            state, known = self._now, known or Known()
+            heard = self._bench.hear(lambda: after(self.learner, state, Tell(known)), until)
+            self._missed.update(heard.asleep)
+            told = [Tell(known.with_asleep(heard.asleep))] if heard.asleep else told
+            answers = heard.again()
+        with answers:
+            if told or then:
+                self._take([*told, *then])
+            else:
+                self._keeper.settle()
+                self._now = self._keeper.state
+
+    def _take(
+        self, turns: Sequence[Turn], content: str | None = None, told: Told | None = None
+    ) -> None:
+        """All of these turns, or none: the one way from one state to the next."""
+        before = self._now
+        try:
+            self._keeper.take(turns, content, settle=self._bench is None)
+        finally:
+            self._now = self._keeper.state
+            if self._now is not before:
+                self._trail.go_on(self.learner, before, self._now, told)
 
     def close(self) -> None:
         """Let go of the file of a durable session, which observes no more; one in memory has
@@ -268,15 +360,51 @@ class Session(Generic[S]):
             )
         with self._turn, SILENCE:
             state = learner.migrated(self._state, self.learner)
-            if self._journal is not None:
-                keep = getattr(self._journal, "migrate", None)
-                if keep is None:
-                    raise NotSupported(
-                        "A durable session cannot go on as another learner yet; one in memory can."
-                    )
-                keep(learner, state)
+            if self._journal is None:
+                kept = dict(self._keeper.contents) if self._keeper.numbered else None
+                self._keeper = Memory(learner, state, None, kept)
+            else:
+                self._journal.migrate(learner, state)
             self.learner, self._asked, self._shown = learner, set(), None
-            self._go_on(state, None)
+            self._now, self._trail = self._keeper.state, Trail()
+
+    def rollback(self, round: int) -> None:
+        """Go back to the moment when this round became the coming one: nothing of it, or of later
+        ones, was decided, told or observed then. What arrived since is forgotten, also of rounds
+        that waited then, which wait again; the certificate is the one of that moment.
+
+        A session in memory goes back up to 100 rounds; a durable one to any that its history
+        holds, and removes what came later from its file.
+
+        Parameters
+        ----------
+        round : int
+            The number of the round, from 0.
+
+        Raises
+        ------
+        InvalidInput
+            Where the round has not come yet, or is not remembered.
+
+        Examples
+        --------
+        >>> session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(2)))
+        >>> for cost in (0.0, 1.0, 2.0):
+        ...     session.observe(costs=[cost, 1.0])
+        >>> session.rollback(1)
+        >>> session.rounds
+        1
+        """
+        number = as_count(round, "The round to go back to", least=0)
+        with self._turn, SILENCE:
+            if number > (coming := coming_round(self._now)):
+                raise InvalidInput(
+                    f"Round {number} cannot be gone back to: round {coming} is the coming one."
+                )
+            try:
+                self._keeper.rollback(number)
+            finally:
+                self._now, self._trail = self._keeper.state, Trail()
 
     def history(self) -> Iterator[Feedback]:
         """What a durable session observed and still holds, oldest first, as its learner was told
@@ -309,7 +437,13 @@ class Session(Generic[S]):
         return self._journal.history()
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], learner: Learner[S]) -> Session[S]:
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        learner: Learner[S],
+        *,
+        expire_after: int | None = None,
+    ) -> Session[S]:
         """The session saved at `path`, which goes on bit for bit.
 
         Parameters
@@ -318,6 +452,8 @@ class Session(Generic[S]):
             The file that `save` wrote.
         learner : Learner
             Who decides, with the settings the file was written under.
+        expire_after : int, optional
+            For how many more rounds a round waits for its feedback. None: for ever. Unit: rounds.
 
         Returns
         -------
@@ -343,11 +479,13 @@ class Session(Generic[S]):
         >>> bool((again.play() == session.play()).all())
         True
         """
-        session = cls(learner)
+        session = cls(learner, expire_after=expire_after)
         try:
             data = as_path(path, "The path of a session").read_bytes()
-            session._state = learner.load(data, source=str(path))
-            session._told = checkpoint.known_of(data)
+            state = learner.load(data, source=str(path))
+            told, contents = checkpoint.session_of(data, coming_round(state))
+            session._keeper = Memory(learner, state, told, contents)
+            session._now = state
         except OSError as error:
             raise CheckpointError(
                 f"No session can be read from {path}: {error.strerror}. Give the path it was "
@@ -370,11 +508,10 @@ class Session(Generic[S]):
         CheckpointError
             Where it cannot be written, such as on a full disk; the old file stays.
         """
-        with self._turn:  # the state, its learner and what it was told are of one moment
-            learner, state, told = self.learner, self._state, self._told
-        data = learner.save(state)
-        if told is not None:
-            data = checkpoint.with_known(data, told)
+        with self._turn:  # all of one moment
+            learner, state, told = self.learner, self._now, self._keeper.told
+            contents = dict(self._keeper.contents) if self._keeper.numbered else None
+        data = checkpoint.with_session(learner.save(state), coming_round(state), told, contents)
         try:
             checkpoint.write(as_path(path, "The path of a session"), data)
         except OSError as error:
@@ -390,11 +527,23 @@ class Session(Generic[S]):
     @property
     def rounds(self) -> int:
         """Rounds observed so far."""
-        return self._state.t
+        return self._now.t
 
     def __len__(self) -> int:
         """The same."""
         return self.rounds
+
+    @property
+    def round(self) -> int:
+        """The number, from 0, of the round that stands: the newest that was decided, while it
+        waits for its feedback, else the coming one.
+        """
+        return standing_round(self._now)
+
+    @property
+    def pending(self) -> tuple[int, ...]:
+        """The numbers of the rounds that were decided and wait for their feedback, oldest first."""
+        return tuple(one.round for one in waiting(self._now))
 
     @property
     def oracle_calls(self) -> int:
@@ -403,8 +552,25 @@ class Session(Generic[S]):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences worth knowing, such as a horizon that was passed."""
-        return self.learner.notes(self._state)
+        """Sentences worth knowing, such as a horizon that was passed, and who missed deadlines."""
+        late = [f"{name} in {n:,} round{'s' * (n > 1)}" for name, n in self._missed.most_common()]
+        missed = (f"Deadlines were missed by {', '.join(late)}.",) if late else ()
+        return (*self.learner.notes(self._state), *missed)
+
+    @property
+    def overrides(self) -> Shadow:
+        """What playing other points than the decisions has cost, where `played` was given, and what
+        the decisions would have: "what would we have saved?"
+
+        Examples
+        --------
+        >>> session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(2)))
+        >>> session.observe(costs=[1.0, 0.0], played=[1.0, 0.0])
+        >>> session.overrides.saved_loss
+        0.5
+        """
+        state = self._state
+        return Shadow.of_overrides(getattr(state, "overrides", Overrides()), state.t)
 
     def __repr__(self) -> str:
         state = self._state
@@ -454,19 +620,25 @@ class Session(Generic[S]):
     def play(
         self,
         *,
+        round: int | None = None,
         time: Any = None,
         context: Any = None,
         advice: Mapping[str, Any] | None = None,
         forecast: Any = None,
         unavailable: Any = None,
+        deadline: float | None = None,
     ) -> Array:
-        """The point to play next; the same as often as it is asked.
+        """The point to play in the round that stands, or in a later one; the same as often as it is
+        asked.
 
         What is known before the round goes along with the first time it is asked; a learner that
-        has no use for it ignores it. A durable session keeps it before it answers.
+        has no use for it ignores it. A durable session keeps it before it answers. To ask for a
+        later round decides those before it too, which then wait for their feedback.
 
         Parameters
         ----------
+        round : int, optional
+            The number of the round, from 0. None: the round that stands.
         time : float, str or datetime, optional
             When the round is: a number of seconds, a date in ISO form, or a datetime.
         context : int or array, optional
@@ -477,6 +649,10 @@ class Session(Generic[S]):
             The functions that are predicted for the round.
         unavailable : sequence of str or int, optional
             Entries that are out, by name or place: the point is 0 there.
+        deadline : float, optional
+            How long advisers may take: who is not ready then, or fails, sleeps in this round, also
+            one that hangs. Steps of descent are made when a round is observed and have none. None:
+            as long as they need. Unit: seconds.
 
         Returns
         -------
@@ -486,8 +662,10 @@ class Session(Generic[S]):
         Raises
         ------
         InvalidInput
-            Where something else was known when the decision of this round was made, or no member
-            does without the entries that are out.
+            Where something else was known when the decision of this round was made, the round is
+            over, or no member does without the entries that are out.
+        NotSupported
+            Where rounds would have to wait and the learner takes feedback in order only.
         CheckpointError
             Where a durable session could not keep what is known.
 
@@ -498,45 +676,99 @@ class Session(Generic[S]):
         array([0.5, 1.5])
         >>> session.play(time="2026-03-01T12:00")  # of no use to this learner
         array([0.5, 1.5])
+        >>> session.play(round=2)
+        array([0.5, 1.5])
+        >>> session.pending
+        (0, 1, 2)
         """
-        if time is context is advice is forecast is unavailable is None:
-            state = self._state
+        parts = (time, context, advice, forecast, unavailable)
+        known = None if all(part is None for part in parts) else Known(*parts)
+        if known is not None:
+            self._require_fitting(known)
+        number = None if round is None else as_count(round, "The round", least=0)
+        until = None
+        if deadline is not None:
+            until = monotonic() + as_number(deadline, "The deadline", least=0.0)
+        elif known is None and number is None and not waiting(state := self._state):
             self._shown = state
             return self.learner.act(state)
-        known = Known(time, context, advice, forecast, unavailable)
-        self._require_fitting(known)
         with self._turn, SILENCE:
-            self._tell(known)
-            return self.learner.act(self._state)
+            if deadline is not None and self._bench is None:
+                self._bench = Bench()
+            return self._decided(number, known, until)
 
-    def _tell(self, known: Known) -> None:
-        """Take in what is known before the coming round, where nothing was known of it before."""
-        said = known.identity or ""
-        if self._told is not None:
-            if said and said == self._told:
-                return
+    def _decided(self, number: int | None, known: Known | None, until: float | None) -> Array:
+        """The decision of a round, made where nobody asked for it before."""
+        state, coming = self._now, coming_round(self._now)
+        if number is None:
+            number = standing_round(state)
+        else:
+            self._keeper.numbered = True
+        own = decision(state, number)
+        if own is not None:
+            self._require_known(number, known)
+        elif number > coming or (number == coming and waiting(state)):
+            if number - coming > MOST_AHEAD:
+                raise InvalidInput(
+                    f"Round {number} was asked for where round {coming} is the coming one: at most "
+                    f"{MOST_AHEAD} rounds are skipped at a time."
+                )
+            if self._bench is None:
+                self._take(deciding(state, number, known, self.expire_after))
+            else:
+                for one in range(coming, number + 1):
+                    then = deciding(self._now, one, None, self.expire_after)
+                    self._settle(known if one == number else None, until, then)
+            own = waiting(self._now)[-1]
+        if own is not None:
+            x: Array = own.x
+            return x
+        if number < coming:
             raise InvalidInput(
-                f"Round {self._state.t} was decided when something else was known: play() gives "
-                "that decision again. What is known goes along with the first play of a round."
+                f"Round {number} {self._over(number)}; the coming one is round {coming}."
             )
-        before = self._state
-        if self._shown is before:
-            self._require_same_point(before, known)
-        if self._journal is None:
-            self._go_on(self.learner.informed(before, known), known)
-            return
-        try:
-            self._journal.inform(known)
-        finally:
-            self._go_on(self._journal.state, self._journal.known)
+        if number in self._keeper.told:
+            self._require_known(number, known)
+        elif known is not None:
+            if self._shown is state:
+                self._require_same_point(state, known, until)
+            self._settle(known, until)
+        elif not self.learner.is_settled(state):
+            self._settle(None, until)
+        if known is None:
+            self._shown = self._now
+        return self.learner.act(self._now)
 
-    def _require_same_point(self, state: S, known: Known) -> None:
+    def _require_known(self, number: int, known: Known | None) -> None:
+        """Refuse other knowledge than the round was decided on."""
+        if known is None:
+            return
+        said, told = known.identity or "", self._keeper.told.get(number)
+        if not said or said != told:
+            when = "before this was" if told is None else "when something else was"
+            raise InvalidInput(
+                f"Round {number} was decided {when} known: play() gives that decision again. What "
+                "is known goes along with the first play of a round."
+            )
+
+    def _over(self, number: int) -> str:
+        """What became of a round that does not wait any more, for the middle of a sentence."""
+        if self._keeper.content_of(number) == EXPIRED:
+            return "expired: its feedback was waited for long enough, and the session went on"
+        return "was observed already"
+
+    def _require_same_point(self, state: S, known: Known, until: float | None) -> None:
         """Refuse knowledge that comes after the decision and would change it."""
-        given, told = self.learner.act(state), self.learner.act(state, known)
+        heard: AbstractContextManager[None] = nullcontext()
+        if self._bench is not None:
+            heard = self._bench.hear(lambda: self.learner.informed(state, known), until).again()
+        with heard:
+            given, told = self.learner.act(state), self.learner.act(state, known)
         if not bool((given == told).all()):
             raise InvalidInput(
-                f"Round {state.t} was decided before this was known, and with it the decision "
-                "would be another. What is known goes along with the first play of a round."
+                f"Round {coming_round(state)} was decided before this was known, and with it the "
+                "decision would be another. What is known goes along with the first play of a "
+                "round."
             )
 
     def _require_fitting(self, known: Known) -> None:
@@ -558,6 +790,8 @@ class Session(Generic[S]):
         self,
         feedback: Feedback | None = None,
         *,
+        round: int | None = None,
+        played: Array | None = None,
         costs: Array | None = None,
         capacities: Array | None = None,
         loss: Batch | None = None,
@@ -567,18 +801,26 @@ class Session(Generic[S]):
         constraint_gradient: Array | None = None,
         loss_value: float | None = None,
     ) -> None:
-        """Learn from what the played point met.
+        """Learn from what the point that was played met, in the round that stands or in one that
+        waits.
 
         Give feedback of the kind the learner needs; or `costs` and `capacities`; or `loss` and
         `constraint`; or numbers of one round: `loss_gradient` and `constraint_value`, with
         `constraint_gradient` where that value is positive; for a learner that sees values alone,
         `loss_value` and `constraint_value`. A round without capacities, or without a constraint,
-        has no limit. What is refused changes nothing: the round can be observed again.
+        has no limit. What is refused changes nothing: the round can be observed again. A round
+        that is observed again, by its number and with the same content, counts once.
 
         Parameters
         ----------
         feedback : Feedback, optional
             What the learner needs, as `FirstOrder`, `Bandit` or `FullInformation`.
+        round : int, optional
+            The number of the round, from 0: the one that stands, or any that waits. None: the one
+            that stands.
+        played : array, optional
+            The member of the set that was played, where it was not the decision; gradients are
+            those there, and functions are looked at there. None: the decision.
         costs : array, optional
             A linear loss: the cost of every entry of a point.
         capacities : array, optional
@@ -600,9 +842,12 @@ class Session(Generic[S]):
         Raises
         ------
         InvalidInput
-            Where what is given is no round: nothing, too much, of another shape, not finite.
+            Where what is given is no round: nothing, too much, of another shape, not finite; or
+            of a round that was not asked for, or was observed otherwise.
+        NotAMember
+            Where what was played is outside the set.
         NotSupported
-            Where the learner needs more than what is given.
+            Where the learner needs more than what is given, or takes feedback in order only.
         CheckpointError
             Where a durable session could not keep it.
 
@@ -619,6 +864,10 @@ class Session(Generic[S]):
         ...     )
         >>> session.rounds, bool(session.play()[1] < 0.6)
         (20, True)
+        >>> x = session.play(round=21)  # round 20 waits
+        >>> session.observe(round=20, costs=costs, played=[0.5, 0.0, 0.5])
+        >>> session.pending, session.state.overrides.rounds
+        ((21,), 1)
         """
         keywords = {
             "costs": costs,
@@ -660,26 +909,84 @@ class Session(Generic[S]):
                 raise InvalidInput(
                     f"observe was given {' and '.join(given) or 'nothing'}; {self._accepted}"
                 )
+        number = None if round is None else as_count(round, "The round", least=0)
+        if played is not None:
+            played = as_own(self._point(played, "What was played"), "What was played")
         with self._turn, SILENCE:
-            before = self._state
-            told = Told(coming_round(before), seen, played_point(self.learner, before, seen))
-            seen = self._revealed(seen)
-            state = before if self._journal is not None else self.learner.update(before, seen)
-            if self._state is not before:
-                raise InvalidInput(
-                    "A function called observe while it was evaluated: that observation is kept, "
-                    "this one is not."
-                )
-            if self._journal is None:
-                self._go_on(state, None)
-                self._trail.go_on(before, state, told)
-                return
-            try:
-                self._journal.observe(seen)
-            finally:
-                self._go_on(self._journal.state, self._journal.known)
-                if self._state is not before:
-                    self._trail.go_on(before, self._state, told)
+            self._observe(number, seen, played)
+
+    def _observe(self, number: int | None, seen: Feedback, played: Array | None) -> None:
+        standing, content = standing_round(self._now), None
+        if number is not None or self._keeper.numbered:
+            self._keeper.numbered, content = True, _content(seen, played)
+        number = standing if number is None else number
+        own = decision(self._now, number)
+        if own is None and number != standing:
+            self._require_same_content(number, content)
+            return
+        before = self._state if own is None else self._now
+        x = self.learner.act(before) if own is None else own.x
+        if played is not None:
+            self._require_member(played)
+            if bool((played == x).all()):
+                played = None
+        turns: list[Turn] = []
+        if played is None and not waiting(before):
+            arrival = Arrival(number, self._revealed(seen, x))
+        else:
+            arrival = self._arrival(number, seen, x, played)
+            if own is None and waiting(before):
+                turns = deciding(before, number, None, self.expire_after)
+        if self._now is not before:
+            raise InvalidInput(
+                "A function called observe while it was evaluated: that observation is kept, this "
+                "one is not."
+            )
+        meet = Meet(arrival, self.learner.is_settled(before))
+        point = played_point(self.learner, before, seen, x) if played is None else played
+        self._take([*turns, meet], content, Told(number, seen, point))
+
+    def _require_same_content(self, number: int, content: str | None) -> None:
+        """Refuse to observe a round that was not asked for, or was observed otherwise."""
+        if number >= coming_round(self._now):
+            raise InvalidInput(
+                f"Round {number} was not asked for yet, so nothing can be observed of it: "
+                f"play(round={number}) decides it. Round {standing_round(self._now)} stands."
+            )
+        was = self._keeper.content_of(number)
+        if was is None or was == EXPIRED or content is None:
+            why = "" if was == EXPIRED else ", and what it held is not remembered"
+            raise InvalidInput(f"Round {number} {self._over(number)}{why}: nothing was learned.")
+        if was != content:
+            raise InvalidInput(
+                f"Round {number} was observed already, with other content, which stands: nothing "
+                "was learned."
+            )
+
+    def _require_member(self, played: Array) -> None:
+        K = self.learner.hard_set
+        excess, allowed = K.excess(played), allowed_excess(K, played)
+        if not excess <= allowed:
+            raise NotAMember(
+                f"What was played is no member of the set: it exceeds its limits by {excess:g}, "
+                f"where rounding allows {allowed:.1g}. Give a point of the set."
+            )
+
+    def _arrival(self, number: int, seen: Feedback, x: Array, played: Array | None) -> Arrival:
+        """Feedback that is late, or of another point than the decision x."""
+        if not takes_late(self.learner):
+            self.learner.arrived(self._state, ())  # says why not
+        rounds = len(seen.losses) if isinstance(seen, FullInformation) else seen.rounds
+        if rounds != 1:
+            raise InvalidInput(
+                f"Feedback on {rounds} rounds was given: what comes late, or is of another point "
+                "than was decided, is of one round."
+            )
+        told = self._revealed(seen, x if played is None else played)
+        instead = None
+        if played is not None and isinstance(seen, FullInformation):
+            instead = _instead(seen, played, x)
+        return Arrival(number, told, played, instead)
 
     @property
     def _accepted(self) -> str:
@@ -701,8 +1008,8 @@ class Session(Generic[S]):
             constraint = Stream(loss).constraints
         return FullInformation(loss, constraint)  # type: ignore[arg-type]
 
-    def _revealed(self, seen: Feedback) -> Feedback:
-        """What the learner reads of it, and no more."""
+    def _revealed(self, seen: Feedback, x: Array) -> Feedback:
+        """What the learner reads of it, and no more, where x was played."""
         if isinstance(seen, FullInformation):
             self._require_functions(seen)
             reads = self.learner.reads(seen.losses)
@@ -710,7 +1017,6 @@ class Session(Generic[S]):
                 return bandit(*seen, self.learner.acts(self._state, seen.rounds))
             if reads is FullInformation:
                 return seen
-            x = self.learner.act(self._state)
             values = seen.constraints.values(x)
             return first_order(*seen, x, values, per_limit=self.learner.per_limit)
         if not isinstance(seen, self.learner.needs):
@@ -736,7 +1042,7 @@ class Session(Generic[S]):
         stream, shape, most = (
             Stream(*seen),
             self.learner.hard_set.shape,
-            self.learner.rounds_at_once(self._state),
+            self.learner.rounds_at_once(self._now),
         )
         if stream.shape != shape:
             raise WrongShape(
@@ -749,7 +1055,7 @@ class Session(Generic[S]):
                 f"{'1 is' if most == 1 else f'1 to {most} are'} due."
             )
         warn_of_negative_capacities(
-            self.learner.hard_set, seen.constraints, self._asked, self._state.t, stacklevel=5
+            self.learner.hard_set, seen.constraints, self._asked, self._now.t, stacklevel=6
         )
 
     def _one_round(
@@ -764,7 +1070,7 @@ class Session(Generic[S]):
                 f"constraint_value is {value:g}, a breach: give constraint_gradient, that of the "
                 "constraint, too."
             )
-        none = 0.0 * self.learner.act(self._state)
+        none = 0.0 * self.learner.hard_set.center
         grad_f = self._point(loss_gradient, "loss_gradient")
         grad_g = (
             none
@@ -782,3 +1088,25 @@ class Session(Generic[S]):
         """`x` where the learner's set lives."""
         K = self.learner.hard_set
         return like(as_point(x, K.shape, what), K.center)
+
+
+def _content(seen: Feedback, played: Array | None) -> str | None:
+    """The identity of an observation as it was given; None where it has none, such as that of a
+    function of Python.
+    """
+    try:
+        return identity((type(seen).__name__, tuple(seen), played))
+    except NotSupported:
+        return None
+
+
+def _instead(seen: FullInformation, played: Array, x: Array) -> Instead | None:
+    """What the round cost, and would have at the decision x; None where a function has no value
+    there.
+    """
+    try:
+        loss, own_loss = (float(seen.losses.values(point)[0]) for point in (played, x))
+        value, own_value = (float(seen.constraints.values(point)[0]) for point in (played, x))
+    except InvalidInput:
+        return None
+    return Instead(loss, max(value, 0.0), own_loss, max(own_value, 0.0))

@@ -113,20 +113,47 @@ def _written(arrays: dict[str, NDArray], manifest: dict[str, Any]) -> bytes:
     return _MAGIC + f"{STATE_FORMAT}\n".encode() + hashlib.sha256(body).digest() + body
 
 
-def with_known(data: bytes, known: str) -> bytes:
-    """A saved state with the identity of what was known when its point was decided: no state
-    depends on it, and who asks again with the same is given the same.
+def with_session(
+    data: bytes, coming: int, told: Mapping[int, str], contents: Mapping[int, str | None] | None
+) -> bytes:
+    """A saved state with what its session remembers of rounds: the identities of what was known
+    when they were decided, and of what was observed of them. No state depends on it; who asks or
+    tells again is given the same answer.
     """
     if not data.startswith(_MAGIC):  # of a learner that saves in a way of its own
         return data
+    notes: dict[str, Any] = {} if coming not in told else {"known": told[coming]}
+    if contents is not None:
+        pending = {number + 1: said for number, said in told.items() if number != coming}
+        observed = {number + 1: content for number, content in contents.items()}
+        notes["session"] = {"known": pending, "observed": observed}
+    if not notes:
+        return data
     arrays, manifest = _read(data)
-    return _written(arrays, {**manifest, "known": known})
+    return _written(arrays, {**manifest, **notes})
 
 
-def known_of(data: bytes) -> str | None:
-    """The identity of what was known, where a saved state that was read already has one."""
-    known = _read(data)[1].get("known") if data.startswith(_MAGIC) else None
-    return known if isinstance(known, str) else None
+def session_of(data: bytes, coming: int) -> tuple[dict[int, str], dict[int, str | None] | None]:
+    """The same again, from a saved state that was read already: what was known, and what was
+    observed, None where that was not noted.
+    """
+    manifest = _read(data)[1] if data.startswith(_MAGIC) else {}
+    known, session = manifest.get("known"), manifest.get("session")
+    told = {coming: known} if isinstance(known, str) else {}
+    if not isinstance(session, dict):
+        return told, None
+    for number, said in _by_round(session.get("known")).items():
+        told[number] = said or ""
+    return told, _by_round(session.get("observed"))
+
+
+def _by_round(notes: Any) -> dict[int, str | None]:
+    """Notes by the number of a round, from 0; what is none is left out."""
+    return {
+        int(number) - 1: note
+        for number, note in (notes.items() if isinstance(notes, dict) else ())
+        if number.isdecimal() and (note is None or isinstance(note, str))
+    }
 
 
 def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved state") -> Saved:

@@ -8,24 +8,34 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Generic, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_flag, as_path
 from tidewolf.core.arrays import as_count
-from tidewolf.core.errors import BrokenFile, CheckpointError, InUse, NewerFormat, TidewolfError
+from tidewolf.core.errors import (
+    BrokenFile,
+    CheckpointError,
+    InUse,
+    InvalidInput,
+    TidewolfError,
+    WrongType,
+)
 from tidewolf.core.feedback import Feedback
-from tidewolf.core.known import Known
 from tidewolf.core.values import identity
 from tidewolf.durable import tables
-from tidewolf.durable.feedback import decode, decode_checked, encode
-from tidewolf.durable.known import decode_known, encode_known
-from tidewolf.durable.tables import Content, Head, Pending, Row
+from tidewolf.durable.course import Course, Place
+from tidewolf.durable.feedback import decode
+from tidewolf.durable.tables import Content, Head, Row
 from tidewolf.durable.upgrade import upgrade
+from tidewolf.memory import EXPIRED, REMEMBERED
 from tidewolf.methods.base import Learner, Progress
+from tidewolf.methods.late import coming_round
+from tidewolf.methods.turns import Decide, Meet, Turn
 
 S = TypeVar("S", bound=Progress)
 
@@ -45,15 +55,13 @@ _NOT_OF_THE_FILE = {
 
 @final
 class Journal(Generic[S]):
-    """The file of one session; `state` is the one to play from: after its last observation, with
-    what is `known` before the next.
+    """The file of one session; `state` is the one to play from, `told` the identities of what is
+    known of rounds that wait and of the coming one, by their numbers from 0.
     """
 
-    state: S
-    known: Known | None
-    _observed: S
-    """the state after the last observation, before anything was known of the next round"""
-    _pending: Pending | None
+    numbered: bool
+    """whether contents of rounds are kept"""
+    _place: Place
     _head: Head
     _epoch: int
     """what this writer's commits carry: one more than that of the writer before"""
@@ -68,6 +76,7 @@ class Journal(Generic[S]):
         read_only: bool,
     ) -> None:
         self.path, self.learner = as_path(path, "The path of a session").resolve(), learner
+        self._course = Course(learner)
         self._log = Path(f"{self.path}-wal")
         self._every = as_count(snapshot_every, "snapshot_every")
         self._keep_history, self._read_only = (
@@ -89,68 +98,195 @@ class Journal(Generic[S]):
             self._release()
             raise
 
-    def inform(self, known: Known) -> None:
-        """Keep what is known before the coming round, and go on to the state that knows it."""
-        data = encode_known(known)
-        with self._mutex:
-            db, link = self._writable(), self._head.link
-            self._require_in_place()
-            told = decode_known(data, self.learner.hard_set.center)
-            state = self.learner.informed(self._observed, told)
-            pending = Pending(self._observed.t + 1, data)
-            try:
-                with db:
-                    db.execute("BEGIN IMMEDIATE")
-                    self._require_unchanged(db)
-                    tables.replace_pending(db, pending, link)
-                self._require_in_place()
-            except sqlite3.Error as error:
-                raise CheckpointError(
-                    f"What is known before round {pending.round} was not kept in {self.path}: "
-                    f"{error}. Nothing was decided on it; mend that and play again."
-                ) from error
-            except BaseException:
-                kept = self._is_in_place() and tables.read_pending(db) == pending.sealed(link)
-                if kept:  # interrupted after the commit
-                    self.state, self.known, self._pending = state, told, pending
-                raise
-            self.state, self.known, self._pending = state, told, pending
+    @property
+    def state(self) -> S:
+        state: S = self._place.state
+        return state
 
-    def observe(self, seen: Feedback) -> None:
-        """Keep an observation and go on to the state after it; whatever is refused is not kept and
-        changes nothing.
+    @property
+    def told(self) -> Mapping[int, str]:
+        return self._place.told
+
+    @property
+    def contents(self) -> Mapping[int, str | None]:
+        """What was observed of the last rounds, by its identity."""
+        with self._mutex:
+            return tables.last_contents(self._opened(), REMEMBERED)
+
+    def content_of(self, number: int) -> str | None:
+        """The identity of what was observed of a round; None where it is not known."""
+        with self._mutex:
+            return tables.content_of(self._opened(), number + 1)
+
+    def settle(self) -> None:
+        """The coming round, where it is not."""
+        with self._mutex:
+            self._place = self._course.settled(self._place)
+
+    def take(
+        self, turns: Sequence[Turn], content: str | None = None, *, settle: bool = True
+    ) -> None:
+        """Keep these turns, all or none, and go on to the state after them; whatever is refused is
+        not kept and changes nothing. `content` is the identity of what is met. `settle`: whether
+        the round that then comes is settled at once.
         """
-        data = encode(seen)
         with self._mutex:
             db, before = self._writable(), self._head
             self._require_in_place()
-            state = self.learner.update(self.state, decode(data, self.learner.hard_set.center))
-            known = None if self._pending is None else self._pending.known
-            row = Row(before.last + 1, self.state.t + 1, seen.rounds, self._epoch, data, known)
-            head = before._replace(last=row.arrived, link=row.link(before.link), epoch=row.epoch)
+            place, rows = self._course.taken(self._place, turns, self._epoch)
+            if settle:
+                place = self._course.settled(place)
+            head = before
+            if rows:
+                head = before._replace(last=place.last, link=place.link, epoch=self._epoch)
             if head.last - head.snapshot >= self._every:
                 head = self._with_snapshot(head)
+            contents = {row.round: content if row.rounds else EXPIRED for row in rows}
             try:
-                self._commit(db, head, state, row)
+                self._commit(db, head, place, rows, contents if self.numbered else {})
                 self._require_in_place()
             except sqlite3.Error as error:
-                raise CheckpointError(
-                    f"The observation was not kept in {self.path}: {error}. All before it is "
-                    "there; mend that and observe it again."
-                ) from error
+                raise self._not_kept(turns, error) from error
             except BaseException:
-                if (
-                    self._is_in_place() and tables.read_head(db) == head
-                ):  # interrupted after the commit
-                    self._go_on(state, head)
+                if self._is_in_place() and self._holds(db, head, place):
+                    self._head, self._place = head, place  # interrupted after the commit
                 raise
-            self._go_on(state, head)
-            self._acknowledge(head.last)
+            self._head, self._place = head, place
+            if rows:
+                self._acknowledge(head.last)
 
-    def _go_on(self, state: S, head: Head) -> None:
-        """From the state after an observation, with nothing known of what comes next."""
-        self.state = self._observed = state
-        self._head, self._pending, self.known = head, None, None
+    def _not_kept(self, turns: Sequence[Turn], error: sqlite3.Error) -> CheckpointError:
+        if isinstance(turns[-1], Meet):
+            return CheckpointError(
+                f"The observation was not kept in {self.path}: {error}. All before it is there; "
+                "mend that and observe it again."
+            )
+        number = coming_round(self.state) + sum(isinstance(turn, Decide) for turn in turns)
+        return CheckpointError(
+            f"What is known and decided before round {number} was not kept in {self.path}: "
+            f"{error}. Nothing was decided on it; mend that and play again."
+        )
+
+    def _holds(self, db: sqlite3.Connection, head: Head, place: Place) -> bool:
+        """Whether the file stands at this place."""
+        rounds = [one.columns(head.link) for one in place.pending.values()]
+        return tables.read_head(db) == head and tables.read_pending(db) == rounds
+
+    def rollback(self, number: int) -> None:
+        """To the moment when this round became the coming one, and for good: what came later is
+        removed, in one transaction.
+        """
+        with self._mutex:
+            db, coming = self._writable(), coming_round(self.state)
+            self._require_in_place()
+            place = self._back_to(db, number)
+            self._replace(
+                db,
+                place,
+                self._head._replace(last=place.last, link=place.link, snapshot=place.last),
+                ("rolled back", f"from round {coming + 1} to round {number + 1}"),
+            )
+
+    def _back_to(self, db: sqlite3.Connection, number: int) -> Place:
+        """Where it stood when this round became the coming one: done again from the last state
+        before that.
+        """
+        head, course = self._head, self._course
+        state, last, link = self._before(db, number)
+        rounds = course.waited(tables.late_rows(db), self._place.pending.values())
+        place = course.begin(state, last, link, rounds)
+        for step in course.again(place, tables.rows_after(db, last, head.last), rounds):
+            is_expiry = step.row is not None and step.row.rounds == 0
+            if coming_round(place.state) == number and not is_expiry:
+                break
+            place = step.place
+        if coming_round(place.state) != number:
+            raise InvalidInput(
+                f"Round {number} cannot be gone back to: it was observed together with the rounds "
+                "before it."
+            )
+        return place
+
+    def _before(self, db: sqlite3.Connection, number: int) -> tuple[S, int, bytes]:
+        """A state to come to this round from, with the number and the link of its observation."""
+        head = self._head
+        for last, link, data in tables.snapshots(db, head):
+            state = self.learner.load(data, source=str(self.path))
+            coming = coming_round(state)
+            if coming < number or (last == head.first and coming == number):
+                return state, last, link
+        if head.first > 0:
+            raise InvalidInput(
+                f"Round {number} cannot be gone back to: the history in {self.path} does not reach "
+                "so far. It begins where observations were thrown away (keep_history=False), or "
+                "the learner was replaced."
+            )
+        return self.learner.begin(), 0, head.base
+
+    def migrate(self, learner: Learner[Any], state: Any) -> None:
+        """Go on with another learner, from a state of its own in which the same rounds wait; what
+        was known of the coming round is to be told again. The history before it is dropped.
+        """
+        if not isinstance(state, learner.state_type):
+            raise WrongType(
+                f"A session of {type(learner).__name__} goes on from a state of it, not from a "
+                f"{type(state).__name__}."
+            )
+        with self._mutex:
+            db = self._writable()
+            self._require_in_place()
+            last = self._head.last + 1
+            link = tables.digest(self._head.link, identity(learner).encode())
+            course = Course(learner)
+            try:
+                place = course.begin(state, last, link, self._place.pending)
+            except ValueError as error:
+                raise InvalidInput(f"The state is none of this session: {error}.") from None
+            was, self.learner = self.learner, learner
+            try:
+                self._epoch += 1
+                self._replace(
+                    db,
+                    place,
+                    Head(last, link, last, link, last, self._epoch),
+                    ("migrated", f"before round {coming_round(state) + 1}"),
+                )
+            finally:
+                if self._place is place:
+                    self._course = course
+                else:
+                    self.learner = was
+
+    def _replace(
+        self, db: sqlite3.Connection, place: Place, head: Head, said: tuple[str, str]
+    ) -> None:
+        """One transaction to another place, with a snapshot there and without what came later."""
+        head = head._replace(epoch=self._epoch)
+        if head.last < self._head.last:
+            self._acknowledge(head.last)  # first: the note is never too high
+        try:
+            with db:
+                db.execute("BEGIN IMMEDIATE")
+                self._require_unchanged(db)
+                coming = coming_round(place.state) + 1
+                tables.cut(db, head.last, coming, place.pending)
+                tables.forget(db, head.first)
+                tables.write_pending(db, self._place.pending, place.pending, head.link)
+                tables.add_snapshot(db, head, self.learner.save(place.observed), self._every)
+                tables.write_head(db, head)
+                now = datetime.now(UTC).isoformat(timespec="seconds")
+                tables.note(db, said[0], f"{now} {said[1]}")
+            self._require_in_place()
+        except sqlite3.Error as error:
+            raise CheckpointError(
+                f"Nothing was changed in {self.path}: {error}. Mend that and try again."
+            ) from error
+        except BaseException:
+            if self._is_in_place() and self._holds(db, head, place):
+                self._head, self._place = head, place  # interrupted after the commit
+            raise
+        self._head, self._place = head, place
+        self._acknowledge(head.last)
 
     def history(self) -> Iterator[Feedback]:
         """What was observed, oldest first, as the learner was told it."""
@@ -160,7 +296,8 @@ class Journal(Generic[S]):
                 rows = tables.some_rows(self._opened(), number, last)
             if not rows:
                 return
-            yield from (decode(row.feedback, self.learner.hard_set.center) for row in rows)
+            center = self.learner.hard_set.center
+            yield from (decode(row.feedback, center) for row in rows if row.rounds)
             number = rows[-1].arrived
 
     def close(self) -> None:
@@ -173,7 +310,7 @@ class Journal(Generic[S]):
                 if self._lock is not None and self._head.snapshot < self._head.last:
                     head = self._with_snapshot(self._head._replace(epoch=self._epoch))
                     with suppress(sqlite3.Error, TidewolfError):  # no observation depends on it
-                        self._commit(self._writable(), head, self._observed)
+                        self._commit(self._writable(), head, self._place)
             finally:
                 self._release()
 
@@ -240,7 +377,7 @@ class Journal(Generic[S]):
 
     def _create(self) -> None:
         """The file before the first observation, whole or not at all."""
-        state = self.learner.save(self.learner.start())
+        state = self.learner.save(self.learner.begin())
         fresh = Path(f"{self.path}-new")
         for stale in (
             fresh,
@@ -274,22 +411,26 @@ class Journal(Generic[S]):
                 self._files[path] = inode
 
     def _resume(self, db: sqlite3.Connection) -> None:
-        """Check all there is, load the last state, and observe again what came after it."""
+        """Check all there is, load the last state, and do again what came after it."""
         content = self._content(db)
+        head, rows, pending = content.head, content.left, content.pending
         try:
-            self.state = self.learner.load(content.state, source=str(self.path))
+            state = self.learner.load(content.state, source=str(self.path))
         except CheckpointError as error:
             raise type(error)(f"{self.path}: {error}") from None
-        for row in content.left:
-            self._observe_again(row)
-        self._observed, self.known, self._pending = self.state, None, content.pending
-        if content.pending is not None:
-            self._inform_again(content.pending)
+        with self._reading("observes"):
+            rounds = self._course.waited(rows, pending)
+            place = self._course.begin(state, head.snapshot, content.link, rounds)
+            for step in self._course.again(place, rows, rounds):
+                place = step.place
+        with self._reading("is told"):
+            self._place = self._course.with_known(place, pending)
         if self._lock is not None:
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):
                 db.execute(f"PRAGMA {pragma}")
             self._require_in_place()
-        self._head, self._epoch = content.head, content.head.epoch + 1
+        self._head, self._epoch = head, head.epoch + 1
+        self.numbered = tables.has_contents(db)
 
     def _content(self, db: sqlite3.Connection) -> Content:
         """What the file holds, as of today's format, after all of it was checked."""
@@ -313,30 +454,6 @@ class Journal(Generic[S]):
                 f"remove {self.path.name}-lock to go on without them."
             )
 
-    def _observe_again(self, row: Row) -> None:
-        if row.round != self.state.t + 1:
-            raise NewerFormat(
-                f"{self.path}: Round {row.round} was observed out of order, which this tidewolf "
-                "does not read. Install a newer tidewolf."
-            )
-        center = self.learner.hard_set.center
-        with self._reading("observes"):
-            if row.known is not None:
-                known = decode_known(row.known, center)
-                self.state = self.learner.informed(self.state, known)
-            seen = decode_checked(row.feedback, center)
-            self.state = self.learner.update(self.state, seen)
-
-    def _inform_again(self, pending: Pending) -> None:
-        if pending.round != self.state.t + 1:
-            raise NewerFormat(
-                f"{self.path}: Round {pending.round} was decided out of order, which this tidewolf "
-                "does not read. Install a newer tidewolf."
-            )
-        with self._reading("is told"):
-            self.known = decode_known(pending.known, self.learner.hard_set.center)
-            self.state = self.learner.informed(self.state, self.known)
-
     @contextmanager
     def _reading(self, does: str) -> Iterator[None]:
         """Where what the file holds is handed to the learner."""
@@ -350,21 +467,32 @@ class Journal(Generic[S]):
                 f"{self.path} has right checksums and holds what no {who} {does}: {wrong}."
             ) from None
 
-    def _commit(self, db: sqlite3.Connection, head: Head, state: S, row: Row | None = None) -> None:
-        """One transaction from the head as it is to the next: an observation, a snapshot, or
-        both. It fails where another writer, of a later epoch, has been here meanwhile.
+    def _commit(
+        self,
+        db: sqlite3.Connection,
+        head: Head,
+        place: Place,
+        rows: Sequence[Row] = (),
+        contents: Mapping[int, str | None] | None = None,
+    ) -> None:
+        """One transaction from the head as it is to the next: observations, rounds that wait, a
+        snapshot. It fails where another writer, of a later epoch, has been here meanwhile.
         """
         with db:
             db.execute("BEGIN IMMEDIATE")
             self._require_unchanged(db)
-            if row is not None:
+            for row in rows:
                 tables.add(db, row)
-                if self._pending is not None:
-                    tables.drop_pending(db)
-            if head.snapshot == head.last:
-                tables.replace_snapshot(db, head, self.learner.save(state))
-            db.execute("DELETE FROM observations WHERE arrived <= ?", (head.first,))
-            tables.write_head(db, head)
+            tables.write_pending(db, self._place.pending, place.pending, head.link)
+            if contents:
+                tables.write_contents(db, contents)
+            if head.snapshot == head.last != self._head.snapshot:
+                tables.add_snapshot(db, head, self.learner.save(place.observed), self._every)
+            if head.first != self._head.first:
+                tables.forget(db, head.first)
+                tables.forget_contents(db, coming_round(place.state) - REMEMBERED)
+            if head != self._head:
+                tables.write_head(db, head)
 
     def _require_unchanged(self, db: sqlite3.Connection) -> None:
         """Refuse to write where another writer has been here meanwhile."""

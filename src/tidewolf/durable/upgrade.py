@@ -57,7 +57,7 @@ def upgrade(db: sqlite3.Connection, path: Path, learner: Learner[Any]) -> None:
         tables.add(db, row)
         head = head._replace(last=row.arrived, link=row.link(head.link))
     head = head._replace(snapshot=head.last, epoch=1)
-    tables.replace_snapshot(db, head, learner.save(state))
+    tables.add_snapshot(db, head, learner.save(state), 1)
     tables.write_head(db, head)
     db.execute("DROP TABLE observations_1")
     db.execute("INSERT INTO meta VALUES ('upgraded from format', 1)")

@@ -1,11 +1,12 @@
 """An Ensemble that goes on as another one: over a set that changed, or with other settings.
 
-By name: a descent goes on from that of its step scale, with y, S and sigma (methods/migration.py);
-cells from those of the same number, or from the mean of all where there are more or fewer; an
-adviser from itself. A descent or cell that is new starts at the mean of the others by trust, with a
-step of the size that its scale would have had by now. Totals and rate of the mixer go on, so that
-those who stay keep their weights among each other; everybody who is new has the part of one among
-all. What members came to (guards, losses, weights) goes on, in units of the loss.
+By name: a descent goes on from that of its step scale, with its y and its steps
+(methods/migration.py); cells from those of the same number, or from the mean of all where there are
+more or fewer; an adviser from itself. A descent or cell that is new starts at the mean of the
+others by trust, with a step of the size that its scale would have had by now. Totals and rate of
+the mixer go on, so that those who stay keep their weights among each other; everybody who is new
+has the part of one among all. What members came to (guards, losses, weights) goes on, in units of
+the loss.
 
 The round that stands keeps its decision where it can: proposals are carried over, none is asked for
 again. Rounds that wait for feedback go on as rounds of the new set; those whose decision is not in
@@ -48,7 +49,7 @@ def migrated(new: Ensemble, state: State, old: Ensemble) -> State:
     found = carried(move, state.pool, [origin.part for origin in origins], budget)
     scales = np.array([*old.step_scales, *[CELL_SCALE] * _cells(old)])
     descents = tuple(
-        _descent(move, state.descents, origin, scales, found.pool.x(i), found.whole[i])
+        _descent(move, state, origin, scales, found.pool.x(i), found.whole[i])
         for i, origin in enumerate(origins)
     )
     moved = [_round(move, members, _cells(new), one) for one in state.pending]
@@ -129,18 +130,19 @@ def _origins(new: Ensemble, state: State, old: Ensemble) -> list[Origin]:
 
 def _descent(
     move: Move,
-    descents: tuple[Descent, ...],
+    state: State,
     origin: Origin,
     scales: Floats,
     x: Array,
     whole: bool,
 ) -> Descent:
+    descents, share = state.descents, state.migrations.remembered(state.t)
     if origin.itself is None:
         sums = _mean_sums([own.sums for own in descents], origin.part, scales / origin.scale)
-        return Descent(x, x, sums=begun(move.new, move.sums(sums), x, x))
+        return Descent(x, x, sums=begun(move.new, move.sums(sums, share), x, x))
     own = descents[origin.itself]
     y = move.companion(own.y, x, whole)
-    sums = begun(move.new, move.sums(own.sums), x, y)
+    sums = begun(move.new, move.sums(own.sums, share), x, y)
     if move.same:
         return own._replace(sums=sums)
     return Descent(y, y, apart(x, y), sums)

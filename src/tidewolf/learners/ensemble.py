@@ -67,6 +67,7 @@ from tidewolf.core.names import all_different
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.methods.accounts import Accounts
+from tidewolf.methods.advice.asking import asked
 from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.methods.advice.setting import AdviceSetting
 from tidewolf.methods.available import entries_out, restricted, uses
@@ -143,6 +144,7 @@ class Settled(NamedTuple):
     """
 
     round: int
+    """of the coming one, where nothing is settled yet, another"""
     x: Array
     """the decision"""
     mix: Array
@@ -323,6 +325,9 @@ class Ensemble(Learner[State]):
     # ---------------------------------------------------------------- before a round
 
     def start(self) -> State:
+        return self.settled(self.begin())
+
+    def begin(self) -> State:
         cells = 0 if self.context is None else self.context.cells
         points, members = len(self.step_scales) + cells, len(self.names)
         pool = Pool.start(self.K, points, self.start_at)
@@ -330,9 +335,9 @@ class Ensemble(Learner[State]):
         groups = len(self.step_scales) + (self.context is not None)
         absent: tuple[Array | None, ...] = (None,) * members
         nobody, nowhere = frozen(np.zeros(members)), frozen(np.zeros(cells))
-        state = State(
+        return State(
             t=0,
-            coming=Settled(0, x, x, nobody, nowhere, absent),
+            coming=Settled(1, x, x, nobody, nowhere, absent),
             pool=pool,
             descents=(Descent(x, x, sums=DescentSums.start(self._factors)),) * points,
             context_bound=0.0,
@@ -343,7 +348,6 @@ class Ensemble(Learner[State]):
             advisers=tuple(adviser.start(self.K) for adviser in self.advice),
             last=None if self.max_move is None else x,
         )
-        return self._settled(state, None, waiting=False)
 
     def informed(self, state: State, known: Known) -> State:
         """What is known of the coming round taken in: its context, and advice that waits for it.
@@ -352,10 +356,10 @@ class Ensemble(Learner[State]):
         waits = self.context is not None or any(adviser.waits for adviser in self.advice)
         if not waits and known.unavailable is None and state.proposed is None:
             return state
-        return self._settled(state, known, waiting=True)
+        return self._settled(self.settled(state), known, waiting=True)
 
     def act(self, state: State, known: Known | None = None) -> Array:
-        return state.coming.x
+        return self.settled(state).coming.x
 
     def rounds_left(self, state: State) -> int:
         return 1
@@ -407,7 +411,10 @@ class Ensemble(Learner[State]):
             )
             if adviser.waits is waiting or in_use:
                 budget = math.floor(bank + 1e-9)
-                found: Proposals = adviser.propose(self.K, own, known, number, budget, vertices)
+                name = self.names[first + at]
+                found = asked(name, adviser, self.K, own, known, number, budget, vertices)
+                if found is None:  # it sleeps, and is as it was
+                    found = Proposals((None,) * count, own)
                 advice += found.points
                 bank, calls, solves = bank - found.calls, calls + found.calls, solves + found.solves
                 own, pool = found.state, pool.with_vertices(found.found)
@@ -466,10 +473,18 @@ class Ensemble(Learner[State]):
         return state, list(found.points)
 
     def decided(self, state: State) -> State:
-        coming = state.coming
-        last = None if state.last is None else coming.x
-        state = state._replace(pending=(*state.pending, coming), last=last)
-        return self._settled(state, None, waiting=False)
+        return self.settled(self.passed(state))
+
+    def passed(self, state: State) -> State:
+        state = self.settled(state)
+        last = None if state.last is None else state.coming.x
+        return state._replace(pending=(*state.pending, state.coming), last=last)
+
+    def settled(self, state: State) -> State:
+        return state if self.is_settled(state) else self._settled(state, None, waiting=False)
+
+    def is_settled(self, state: State) -> bool:
+        return state.coming.round == coming_round(state)
 
     def forgotten(self, state: State, rounds: Sequence[int]) -> State:
         waiting: State = forget(state, rounds)
@@ -486,11 +501,16 @@ class Ensemble(Learner[State]):
 
     def update(self, state: State, seen: FirstOrder | FullInformation) -> State:
         require_no_pending(state)
-        return self.arrived(state, (Arrival(state.coming.round, seen),))
+        return self.arrived(state, (Arrival(coming_round(state), seen),))
 
     def arrived(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """Rounds that come together are weighed together and make one step of each descent."""
-        return self._settled(self._learned(state, arrivals), None, waiting=False)
+        state = self._learned(self.settled(state), arrivals)
+        return self._settled(state, None, waiting=False)
+
+    def learned(self, state: State, arrival: Arrival) -> State:
+        state = self._learned(state, (arrival,))
+        return state._replace(coming=state.coming._replace(round=coming_round(state) + 1))
 
     def _learned(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """The state after feedback, with nothing settled for the coming round."""
@@ -544,7 +564,7 @@ class Ensemble(Learner[State]):
         )
         state = self._descended(state, whole)
         for own, met in zip(rounds, each, strict=True):
-            state = self._context_descended(state, own.shares, met)
+            state = self._context_descended(state, own.shares, met, len(rounds))
         for own, one in zip(rounds, told, strict=True):
             advisers = (
                 adviser.observe_round(
@@ -553,7 +573,7 @@ class Ensemble(Learner[State]):
                 for adviser, remembered in zip(self.advice, state.advisers, strict=True)
             )
             state = state._replace(advisers=tuple(advisers))
-        return self._projected(state._replace(bank=state.bank + self.calls_per_round * n))
+        return self._projected(state._replace(bank=state.bank + self.calls_per_round * n), rounds)
 
     def _told(self, own: Settled, arrival: Arrival) -> Told:
         """A round as it is told of."""
@@ -597,8 +617,10 @@ class Ensemble(Learner[State]):
             loss_norms[i] += met.slopes[i]
         return state._replace(descents=tuple(descents), loss_norms=frozen(loss_norms))
 
-    def _context_descended(self, state: State, phi: Floats, met: Reaction) -> State:
-        """The companions of the context's cells moved, each by its share of a round's gradient."""
+    def _context_descended(self, state: State, phi: Floats, met: Reaction, rounds: int) -> State:
+        """The companions of the context's cells moved, each by its share of a round's gradient; one
+        of several rounds that are told of together, before anything is projected.
+        """
         if self.context is None:
             return state
         plain, descents, loss_norms = (
@@ -612,15 +634,20 @@ class Ensemble(Learner[State]):
         if push.norm2 > 0.0 and not cells:
             context_bound += math.sqrt(push.norm2) * self.K.diameter
         elif push.norm2 > 0.0:
+            waiting = sum((one.shares for one in state.pending), start=np.zeros(len(phi)))
             group = [
-                self._part(descents[plain + j], state.pool.x(plain + j), share)
+                self._part(descents[plain + j], state.pool.x(plain + j), share, float(waiting[j]))
                 for j, share in zip(cells, shares, strict=True)
             ]
             y = _mix(np.array(shares), [part.y for part in group])
             context_bound += self._apart(met, plain, y)
             stepped = descend_together(group, push, CELL_SCALE, self._keep, self._factors)
             for j, (target, sums) in zip(cells, stepped, strict=True):
-                descents[plain + j] = self._moved(descents[plain + j], target, sums)
+                moved = self._moved(descents[plain + j], target, sums)
+                if rounds > 1:
+                    apart = moved.y - state.pool.x(plain + j)
+                    moved = moved._replace(distance=math.sqrt(inner(apart, apart)))
+                descents[plain + j] = moved
         else:
             context_bound -= float(met.losses[plain])
         return state._replace(
@@ -642,22 +669,23 @@ class Ensemble(Learner[State]):
         target = frozen(target)
         return Descent(target, target, own.distance, sums)
 
-    def _part(self, own: Descent, z: Array, share: float) -> Part:
+    def _part(self, own: Descent, z: Array, share: float, pending: float | None = None) -> Part:
         K, factors = self.K, self._factors
         if factors is None:
-            return Part(own.y, share, own.sums, min(2.0 * K.radius, K.diameter + own.distance))
-        return Part(own.y, share, own.sums, reaches(factors, z - own.y))
+            reach = min(2.0 * K.radius, K.diameter + own.distance)
+            return Part(own.y, share, own.sums, reach, pending)
+        return Part(own.y, share, own.sums, reaches(factors, z - own.y), pending)
 
     @cached_property
     def _factors(self) -> Factors | None:
         """Those that have steps of their own."""
         return factors_of(self.K)
 
-    def _projected(self, state: State) -> State:
-        """The members of all companions that moved, on one bank of calls."""
+    def _projected(self, state: State, rounds: Sequence[Settled]) -> State:
+        """The members of all companions that these rounds moved, on one bank of calls."""
         pool, bank, calls, descents = state.pool, state.bank, 0, list(state.descents)
         own_calls, reserved = state.accounts.calls.copy(), self._reserved(state)
-        for i in self._order(state):
+        for i in self._order(state, rounds):
             budget = max(0, math.floor(bank + 1e-9) - reserved)
             own = descents[i]
             pool, found = pool.projected(
@@ -686,14 +714,20 @@ class Ensemble(Learner[State]):
         asked = zip(self.advice, state.advisers, strict=True)
         return sum(adviser.reserves(own) for adviser, own in asked if adviser.waits)
 
-    def _order(self, state: State) -> list[int]:
+    def _order(self, state: State, rounds: Sequence[Settled]) -> list[int]:
         """Whom the bank serves first: the descent that a promise is about, where there are calls
         for it, then those who are trusted and far from their companions.
         """
-        plain, coming = len(self.step_scales), state.coming
-        trust = {i: float(coming.p[i]) for i in range(plain)}
-        for j in np.flatnonzero(coming.shares).tolist():
-            trust[plain + j] = float(coming.p[plain] * coming.shares[j])
+        plain, trust = len(self.step_scales), dict[int, float]()
+        for one in rounds:
+            own = {i: float(one.p[i]) for i in range(plain)}
+            for j in np.flatnonzero(one.shares).tolist():
+                own[plain + j] = float(one.p[plain] * one.shares[j])
+            trust = (
+                own
+                if not trust
+                else {i: max(own.get(i, 0.0), trust.get(i, 0.0)) for i in own | trust}
+            )
 
         def urgency(i: int) -> float:
             if self._pays_first and i == self._largest:
@@ -847,9 +881,10 @@ class Ensemble(Learner[State]):
             for i, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
         )
 
-    def proposals(self, state: State) -> tuple[Proposal, ...]:
-        coming = state.coming
-        return tuple(map(Proposal, self._in_words, coming.p.tolist(), coming.points))
+    def proposals(self, state: State, number: int | None = None) -> tuple[Proposal, ...]:
+        own = next((one for one in state.pending if one.round == number), None)
+        own = self.settled(state).coming if own is None else own
+        return tuple(map(Proposal, self._in_words, own.p.tolist(), own.points))
 
     @cached_property
     def _in_words(self) -> tuple[str, ...]:
@@ -881,7 +916,7 @@ class Ensemble(Learner[State]):
     def _require_whole(self, state: State) -> None:
         coming, a = state.coming, state.accounts
         for what, found, due in (
-            ("descents", len(state.descents), len(self.start().descents)),
+            ("descents", len(state.descents), len(self.begin().descents)),
             ("points", len(state.pool.actives), len(state.descents)),
             ("advisers", len(state.advisers), len(self.advice)),
             *(("proposals", len(one.points), len(self.names)) for one in (coming, *state.pending)),
@@ -918,7 +953,7 @@ def _mix(p: Floats, points: Sequence[Array | None]) -> Array:
     """sum_i p_i z_i, over those that are there; a point itself where they all are the same."""
     there = [(float(w), z) for w, z in zip(p, points, strict=True) if z is not None and w > 0.0]
     first = there[0][1]
-    if all(z is first for _, z in there):
+    if all(z is first or bool((z == first).all()) for _, z in there[1:]):
         return first
     mixed = there[0][0] * first
     for w, z in there[1:]:

@@ -213,9 +213,9 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
 
     def arrived(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """Rounds that come together make one step, unless blocks are longer."""
-        state = self._installed(state, arrivals)
         if self.block > 1:
-            return super().arrived(state, arrivals)
+            return self._installed(state, arrivals, super().arrived(state, arrivals))
+        before = state
         met = []
         for arrival in reversed(in_order(arrivals)):  # the coming one first, while it is that
             state, one = self.met(state, arrival)
@@ -223,17 +223,20 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
             met.append(one)
         block = reduce(add_sums, (one.seen for one in met))
         state = self.finish_block(state._replace(t=state.t + len(met)), block)
-        return anew(self._priced(state, *met))
+        return self._installed(before, arrivals, anew(self._priced(state, *met)))
 
-    def _installed(self, state: State, arrivals: Sequence[Arrival]) -> State:
-        """With what was played in the newest round, where that was not the decision."""
+    def _installed(self, state: State, arrivals: Sequence[Arrival], after: State) -> State:
+        """The state after these arrivals with what was played last, where they say it: the coming
+        round's point, once a block of them is over, or what overrode the newest decision.
+        """
         if state.last is None:
-            return state
-        newest = state.pending[-1].round if state.pending else coming_round(state)
-        for arrival in arrivals:
-            if arrival.round == newest and arrival.played is not None:
-                state = state._replace(last=arrival.played)
-        return state
+            return after
+        coming, newest = coming_round(state), max(arrivals, key=lambda one: one.round)
+        if newest.round == coming and newest.played is None:
+            return after._replace(last=self.act(state)) if after.open.rounds == 0 else after
+        if newest.round >= coming - 1 and newest.played is not None:
+            return after._replace(last=newest.played)
+        return after
 
     def migrated(self, state: State, old: Learner[Any]) -> State:
         require_of_one_kind(self, state, old)
@@ -251,6 +254,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         moved = [move.round(one) for one in state.pending]
         pending = tuple(one for one in moved if one is not None)
         lost, last = len(moved) - len(pending), None
+        sums = move.sums(state.descent, state.migrations.remembered(state.t))
         if self.max_move is not None:
             last = move.point(own.x if state.last is None else state.last)
             last = point.x if last is None else last
@@ -260,7 +264,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
             ledger=self._weights.migrated(state.ledger),
             bank=state.bank - found.calls,
             calls=state.calls + found.calls,
-            descent=begun(self.K, move.sums(state.descent), point.x, point.y),
+            descent=begun(self.K, sums, point.x, point.y),
             pending=pending,
             lost=state.lost + lost,
             last=last,

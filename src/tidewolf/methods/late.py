@@ -120,7 +120,10 @@ class TakesLate(Learner[WaitingState]):
     def update(self, state: WaitingState, seen: FirstOrder) -> WaitingState:
         require_no_pending(state)
         x, own = self.act(state), self.stands_at(state)
-        return self.taken(state, seen if x is own else played_at(seen, x, own))
+        if x is own:
+            return self.taken(state, seen)
+        held = played_at(seen, x, own)
+        return self._priced(self.taken(state, held), Met(held, held))
 
     def decided(self, state: WaitingState) -> WaitingState:
         x, own = self.act(state), self.stands_at(state)

@@ -2,8 +2,10 @@
 
 Entries of points are told apart by name. Of a point x = sum_v w_v v over the old set, vertices v
 that use no entry that is gone and are members of the new set stay, their weights renormalised;
-entries that are new carry nothing. Steps keep their size: with sigma_0 the inverse step that is
-carried and D_1 >= |y_1 - u|, summing by parts as in steps/adagrad.py from there on gives
+entries that are new carry nothing. Over the same set steps keep their size; over another they begin
+as after `REMEMBERED` rounds of gradients of the usual size, for steps as small as those of a long
+run find what is new too late. With sigma_0 the inverse step that is carried and D_1 >= |y_1 - u|,
+summing by parts as in steps/adagrad.py from there on gives
 
     sum_t <g_t, y_t - u>  <=  sigma_0 D_1^2 + sum_t price_t,
 
@@ -48,6 +50,10 @@ from tidewolf.sets.base import Factors, Projectable, membership_tolerance
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.flows.multi_flow import MultiFlow
 
+REMEMBERED = 4
+"""Rounds that steps over a changed set are sized by: with more of them a new link is found later,
+with none the decisions after the change move farther.
+"""
 _LEFT = 1e-9
 """A point of whose vertices less than this share is left has none."""
 
@@ -69,6 +75,11 @@ class Migrations(NamedTuple):
         """After another change, given the bounds of all rounds before it."""
         regret, against = (math.inf if b.regret is None else b.regret for b in (fixed, policy))
         return Migrations(self.times + 1, t, self.lost + lost, regret, against)
+
+    def remembered(self, t: int) -> float:
+        """The share of the sums of squares that goes on over another set after t rounds."""
+        since = t - self.last + (REMEMBERED if self.times else 0)
+        return min(1.0, REMEMBERED / since) if since else 1.0
 
     def bound(self, bound: Bound, past: float) -> Bound:
         """The bound of all rounds, given that of this stretch and the regret of those before."""
@@ -258,18 +269,24 @@ class Move:
                     owners[row] = homes[0]
         return found, owners
 
-    def sums(self, sums: DescentSums) -> DescentSums:
-        """What steps remember; steps of factors that are new, or are told apart only now, begin
-        anew.
+    def sums(self, sums: DescentSums, share: float) -> DescentSums:
+        """What steps remember, this share of it where the set is another; steps of factors that are
+        new, or are told apart only now, begin anew.
         """
         after = factors_of(self.new)
-        if self.same or (sums.factors is None and after is None):
+        if self.same:
             return sums
-        if sums.factors is None or after is None:
+        if (sums.factors is None) is not (after is None):
             return DescentSums.start(after)
+        sums = sums._replace(
+            square_sum=sums.square_sum * share, inverse_step=sums.inverse_step * math.sqrt(share)
+        )
+        if sums.factors is None:
+            return sums
         _, source = self.owners
-        found = [frozen(np.where(source >= 0, numbers[source], 0.0)) for numbers in sums.factors]
-        return sums._replace(square_sum=float(found[0].sum()), factors=FactorSums(*found))
+        S, sigma, largest = (np.where(source >= 0, each[source], 0.0) for each in sums.factors)
+        own = FactorSums(frozen(S * share), frozen(sigma * math.sqrt(share)), frozen(largest))
+        return sums._replace(square_sum=float(own.square_sums.sum()), factors=own)
 
     def companion(self, y: Array, x: Array, whole: bool) -> Array:
         """y near the member x: where it was, if all vertices of its member are still there, else

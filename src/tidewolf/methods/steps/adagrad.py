@@ -27,7 +27,8 @@ were all 0 does not move and costs nothing.
 
 Where n_t rounds were played and are yet to be told of (methods/late.py), S_t grows by
 |g_t|^2 + 2 |g_t| n_t M_t, M_t the largest |g| so far: later gradients are then of points that this
-step did not know of. Prices hold for any sigma that does not fall.
+step did not know of. Prices hold for any sigma that does not fall. For a cell of a context n_t is
+the sum of their shares in it: what waits of other cells does not pull at this one.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def descend(
     D_y: float,
     scale: float = 1.0,
     share: float = 1.0,
-    pending: int = 0,
+    pending: float = 0,
 ) -> tuple[Array, DescentSums]:
     """One step from y along -share g, |share g|^2 = g_norm2 > 0: where it leads before the ball,
     and the sums with it.
@@ -153,7 +154,7 @@ class FactorStep(NamedTuple):
 
 
 def step_in_factors(
-    norms2: Floats, sums: DescentSums, D: Floats, scale: float, pending: int = 0
+    norms2: Floats, sums: DescentSums, D: Floats, scale: float, pending: float = 0
 ) -> FactorStep:
     """The sums with gradients of these squares, for distances of at most D from any member; factors
     that are single points, D_b = 0, have nowhere to go.

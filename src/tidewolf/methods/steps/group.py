@@ -51,6 +51,8 @@ class Part(NamedTuple):
     sums: DescentSums
     reach: float | Floats
     """D: no member is farther from y; one for each factor, where there are factors"""
+    pending: float | None = None
+    """rounds that are yet to be told of, by their shares of it; None: as many as the push says"""
 
 
 class Push(NamedTuple):
@@ -83,10 +85,10 @@ def descend_together(
     if factors is not None:
         return _factors_together(parts, push, scale, keep, factors)
     moved: list[tuple[Array, DescentSums]] = []
-    for y, share, sums, reach in parts:
+    for y, share, sums, reach, own in parts:
         assert not isinstance(reach, np.ndarray)
-        norm2 = share * share * push.norm2
-        moved.append(descend(y, push.g, norm2, sums, reach, scale, share, push.pending))
+        norm2, pending = share * share * push.norm2, push.pending if own is None else own
+        moved.append(descend(y, push.g, norm2, sums, reach, scale, share, pending))
     if push.penalty_gradient is None:
         return moved
     back = _back(parts, moved, push)
@@ -105,9 +107,10 @@ def _factors_together(
     """`descend_together` with a step for each factor of each point."""
     norms2, P = squares(push.g, factors), push.penalty_gradient
     steps, moved = [], []
-    for y, share, sums, reach in parts:
+    for y, share, sums, reach, own in parts:
         assert isinstance(reach, np.ndarray)
-        step = step_in_factors(share * share * norms2, sums, reach, scale, push.pending)
+        pending = push.pending if own is None else own
+        step = step_in_factors(share * share * norms2, sums, reach, scale, pending)
         steps.append(step)
         moved.append(y - spread(share * step.etas, y, factors) * push.g)
     if P is not None:

@@ -1,0 +1,138 @@
+"""What a session in memory remembers beside the state that its learner has now.
+
+- what was known before the rounds that are decided and not told of, by its identity;
+- the contents of the last `REMEMBERED` rounds that were observed, by theirs, once rounds are given
+  by number: who observes a round again is answered as before, or refused;
+- the states of the last `BACK` rounds, to go back to. States share what they have in common, such
+  as their tables of vertices; of points with more than ROOM/BACK entries fewer are kept.
+
+`durable.Journal` remembers the same in a file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeVar, final
+
+from tidewolf.core.errors import InvalidInput
+from tidewolf.methods.base import Learner, Progress
+from tidewolf.methods.late import coming_round
+from tidewolf.methods.turns import Expire, Meet, Tell, Turn, after, decision
+
+S = TypeVar("S", bound=Progress)
+
+REMEMBERED = 256
+"""Rounds whose contents are remembered."""
+BACK = 100
+"""Rounds that one can go back."""
+ROOM = 10_000_000
+"""Entries of points that may be kept for going back."""
+EXPIRED = "expired"
+"""The content of a round that was waited for no more."""
+
+
+class Moment(NamedTuple):
+    """When a round became the coming one."""
+
+    round: int
+    state: Any
+    told: Mapping[int, str]
+
+
+@final
+class Memory(Generic[S]):
+    """What a session in memory remembers; rounds are numbered from 0."""
+
+    def __init__(
+        self,
+        learner: Learner[S],
+        state: S,
+        told: Mapping[int, str] | None = None,
+        contents: Mapping[int, str | None] | None = None,
+    ) -> None:
+        self.learner, self.state = learner, state
+        self.told: Mapping[int, str] = told or {}
+        """the identity of what is known, by round; empty text where it has none"""
+        self.numbered = contents is not None
+        self._contents = dict(contents or {})
+        kept = min(BACK, ROOM // max(1, math.prod(learner.hard_set.shape)))
+        self._past: deque[Moment] = deque(maxlen=1 + kept)
+        if coming_round(state) not in self.told:
+            self._past.append(Moment(coming_round(state), state, self.told))
+
+    def copy(self) -> Memory[S]:
+        """One that goes its own way."""
+        other = Memory(self.learner, self.state, self.told, self._contents)
+        other.numbered, other._past = self.numbered, self._past.copy()
+        return other
+
+    @property
+    def contents(self) -> Mapping[int, str | None]:
+        """What the last rounds that were observed held, by its identity."""
+        return self._contents
+
+    def content_of(self, number: int) -> str | None:
+        """The identity of what was observed of a round; None where it is not remembered."""
+        return self._contents.get(number)
+
+    def take(
+        self, turns: Sequence[Turn], content: str | None = None, *, settle: bool = True
+    ) -> None:
+        """All of these turns, or none; `content` is the identity of what is met. `settle`: whether
+        the round that then comes is settled at once.
+        """
+        before = state = self.state
+        told, over, moments = self.told, dict[int, str | None](), list[Moment]()
+        for turn in turns:
+            coming = coming_round(state)
+            state = after(self.learner, state, turn)
+            if isinstance(turn, Tell):
+                told = {**told, coming: turn.known.identity or ""}
+            elif isinstance(turn, Meet | Expire):
+                is_met = isinstance(turn, Meet)
+                number = turn.arrival.round if is_met else turn.round  # type: ignore[union-attr]
+                over[number] = content if is_met else EXPIRED
+                if number in told:
+                    told = {one: said for one, said in told.items() if one != number}
+            if coming_round(state) != coming:
+                moments.append(Moment(coming_round(state), state, told))
+            elif isinstance(turn, Expire) and moments:  # of the round that was decided before it
+                moments[-1] = Moment(coming, state, told)
+        if settle:
+            state = self.learner.settled(state)
+        if self.state is not before:
+            raise InvalidInput(
+                "A function called observe while it was evaluated: that observation is kept, this "
+                "one is not."
+            )
+        self.state, self.told = state, told
+        self._past.extend(moments)
+        if self.numbered:
+            self._contents.update(over)
+            for number in list(self._contents)[:-REMEMBERED]:
+                del self._contents[number]
+
+    def settle(self) -> None:
+        """The coming round, where it is not."""
+        self.state = self.learner.settled(self.state)
+
+    def rollback(self, number: int) -> None:
+        """To the moment when this round became the coming one."""
+        found = next((moment for moment in self._past if moment.round == number), None)
+        if found is None:
+            reach = f"rounds {self._past[0].round} to {self._past[-1].round}" if self._past else ""
+            raise InvalidInput(
+                f"Round {number} cannot be gone back to: a session in memory keeps the states of "
+                f"the last {self._past.maxlen} rounds in which it went on, here "
+                f"{reach or 'none'}. Session.open(path, learner) keeps all."
+            )
+        while self._past[-1].round > number:
+            self._past.pop()
+        self.state, self.told = found.state, found.told
+        self._contents = {
+            one: content
+            for one, content in self._contents.items()
+            if one < number and decision(found.state, one) is None
+        }

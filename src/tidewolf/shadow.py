@@ -1,0 +1,68 @@
+"""What playing other points than a session decided has cost: what would we have saved?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidewolf.methods.late import Overrides
+
+
+@dataclass(frozen=True)
+class Shadow:
+    """Rounds in which another point was played than was decided, and what both cost there.
+
+    Losses and violations are sums over the rounds whose functions were seen, in their own units,
+    and never mixed.
+    """
+
+    rounds: int
+    """in which another point was played"""
+    of: int
+    """rounds observed in all"""
+    valued: int
+    """those overridden whose functions were seen"""
+    loss: float
+    """of what was played"""
+    violation: float
+    own_loss: float
+    """of what was decided"""
+    own_violation: float
+    price: float
+    """what overriding adds to the bound on the regret, in units of the loss"""
+
+    @classmethod
+    def of_overrides(cls, overrides: Overrides, rounds: int) -> Shadow:
+        o = overrides
+        return cls(
+            o.rounds, rounds, o.valued, o.loss, o.violation, o.own_loss, o.own_violation, o.price
+        )
+
+    @property
+    def saved_loss(self) -> float:
+        """How much less the decisions would have cost; below 0 where they would have cost more."""
+        return self.loss - self.own_loss
+
+    @property
+    def saved_violation(self) -> float:
+        """By how much less the limits would have been broken."""
+        return self.violation - self.own_violation
+
+    def __str__(self) -> str:
+        if not self.rounds:
+            return f"What was decided was played, in all of {self.of} rounds."
+        said = f"In {self.rounds} of {self.of} rounds another point was played than was decided."
+        if self.valued:
+            seen = "There" if self.valued == self.rounds else f"In {self.valued} of them"
+            said += (
+                f" {seen} the loss was {self.loss:.4g}, and {self.own_loss:.4g} with the "
+                f"decisions: they would have {_change(self.saved_loss)} loss; the violation was "
+                f"{self.violation:.4g}, and {self.own_violation:.4g} with the decisions: they "
+                f"would have {_change(self.saved_violation)} violation."
+            )
+        else:
+            said += " What they cost was not seen: gradients were given, not functions."
+        return f"{said} The price of overriding in the bound on the regret is {self.price:.4g}."
+
+
+def _change(saved: float) -> str:
+    return f"saved {saved:.4g} of" if saved >= 0.0 else f"cost {-saved:.4g} more"

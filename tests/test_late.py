@@ -1,0 +1,414 @@
+"""Feedback that comes late, or of other points than were decided: streams, the loop, bounds, and
+the sums of bounds written plainly.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from tidewolf.core.batch import NEVER
+from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
+from tidewolf.core.feedback import Arrival, FullInformation, Instead, first_order
+from tidewolf.evaluation.recording import Recording
+from tidewolf.methods.late import coming_round
+from tidewolf.methods.steps import lyapunov
+from tidewolf.methods.steps.lyapunov import LyapunovWeights
+from tidewolf.testing.late_laws import late_stream, takes_late
+from tidewolf.testing.learner_trial import LearnerTrial
+from tidewolf.testing.learners import hostile_stream, together
+
+seeds = st.integers(0, 10_000)
+PLAIN = (tw.sets.Simplex(4), tw.sets.L1Ball(3))
+"""No products: one step for all entries."""
+COSTS = tw.functions.Linear([[1.0, 2.0], [0.0, 3.0], [2.0, 1.0]])
+
+
+def late(stream, arrives, played=None):
+    return tw.Stream(stream.losses, stream.constraints, arrives=arrives, played=played)
+
+
+# --- streams --------------------------------------------------------------------------------------
+
+
+def test_a_slice_keeps_what_arrives_relative_to_its_first_round():
+    stream = tw.Stream(COSTS, arrives=[2, 1, 7])
+    assert stream.arrives.tolist() == [2, 1, NEVER]
+    assert stream[1:].arrives.tolist() == [0, NEVER]
+    assert stream[:2].arrives.tolist() == [2, 1]  # pending at its end, not lost
+    assert stream[1:][1:].arrives.tolist() == [NEVER]
+    assert [part.untold for part in (stream, stream[:2], stream[1:2], stream[:0])] == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("arrives", "error", "words"),
+    [
+        ([0, 0, 2], InvalidInput, "The feedback of round 1 arrives at the end of round 1"),
+        ([0, 1], WrongShape, "a whole number for each of its 3 rounds"),
+        ([0.0, 1.0, 2.0], WrongShape, "a whole number for each of its 3 rounds"),
+        ([[0], [1, 2]], WrongShape, "a whole number for each of its 3 rounds"),
+        ([True, True, True], WrongShape, "a whole number for each of its 3 rounds"),
+    ],
+)
+def test_what_cannot_arrive_is_refused(arrives, error, words):
+    with pytest.raises(error, match=words):
+        tw.Stream(COSTS, arrives=arrives)
+
+
+def test_what_was_played_is_a_member_or_is_refused():
+    K, stream = tw.sets.Simplex(2), tw.Stream(COSTS)
+    outside = np.full((3, 2), np.nan)
+    outside[1] = (0.9, 0.9)
+    with pytest.raises(InvalidInput, match="What was played in round 1 is no member"):
+        tw.run(tw.LyapunovDescent(K), late(stream, None, outside))
+    with pytest.raises(WrongShape, match="What was played is a point for each round"):
+        tw.Stream(COSTS, played=outside[:2])
+
+
+def test_learners_that_take_feedback_in_order_refuse_at_once():
+    learner = tw.BanditPrimalDual(tw.sets.Simplex(2), horizon=9)
+    with pytest.raises(NotSupported, match="takes feedback in order"):
+        tw.play(learner, tw.Stream(COSTS, arrives=[1, 1, 2]))
+    tw.run(learner, tw.Stream(COSTS, arrives=[0, 1, 2]))
+
+
+# --- the loop -------------------------------------------------------------------------------------
+
+
+@given(seed=seeds, learner=st.sampled_from(["descent", "ensemble", "resolve"]))
+@settings(max_examples=12)
+def test_the_loop_is_decided_and_arrived_written_by_hand(seed, learner):
+    K = tw.sets.Simplex(3)
+    learner = {
+        "descent": tw.LyapunovDescent(K, max_move=0.3),
+        "ensemble": tw.Ensemble(K, context=tw.context.Season(5), advice=[tw.advice.Resolve()]),
+        "resolve": tw.rivals.Resolve(K, headroom=1.0),
+    }[learner]
+    rng = np.random.default_rng(seed)
+    plain, T = hostile_stream(K, 14, seed), 14
+    arrives = np.arange(T) + rng.choice([0, 1, 3, 99], T)
+    played = np.where(rng.random((T, 1)) < 0.3, np.eye(3)[rng.integers(3, size=T)], np.nan)
+    stream, state = late(plain, arrives, played), learner.start()
+    decisions = {}
+    for t, ours in enumerate(tw.play(learner, stream)):
+        decisions[t] = learner.act(state)
+        x = decisions[t] if np.isnan(played[t]).any() else played[t]
+        assert ours.x.tolist() == x.tolist()
+        assert ours.losses.tolist() == plain.losses[t : t + 1].values(x).tolist()
+        if arrives[t] > t:
+            state = learner.decided(state)
+        if arrives[t] >= T:
+            state = learner.forgotten(state, [t])
+        told = []
+        for s in np.flatnonzero(arrives == t).tolist():
+            f, g = plain.losses[s : s + 1], plain.constraints[s : s + 1]
+            own, there = decisions[s], None if np.isnan(played[s]).any() else played[s]
+            at = own if there is None else there
+            seen = FullInformation(f, g)
+            if learner.reads(f) is not FullInformation:
+                seen = first_order(f, g, at, g.values(at))
+            values = [
+                float(max(h.values(z)[0], c))
+                for z in (at, own)
+                for h, c in ((f, -math.inf), (g, 0.0))
+            ]
+            told.append(Arrival(s, seen, there, None if there is None else Instead(*values)))
+        if told:
+            state = learner.arrived(state, told[::-1])
+        assert ours.seen is bool(told)
+        assert learner.save(ours.state) == learner.save(state)
+        assert coming_round(state) == t + 1
+
+
+def test_rounds_that_are_not_seen_do_not_exist_for_late_feedback_either():
+    K = tw.sets.Simplex(3)
+    stream = hostile_stream(K, 12, 3)
+    seen = np.arange(12) % 4 != 1
+    whole = tw.Stream(
+        stream.losses, stream.constraints, seen, arrives=np.minimum(np.arange(12) + 2, 11)
+    )
+    run = tw.run(tw.Ensemble(K), whole)
+    assert (run.unseen, run.pending, run.final_state.t) == (3, 0, 9)
+    assert run.bound.regret is None
+
+
+def test_a_recording_goes_on_in_the_middle_with_rounds_pending():
+    K = tw.sets.Simplex(3)
+    learner = tw.Ensemble(K, advice=[tw.advice.Resolve()])
+    stream = late_stream(LearnerTrial(learner, hostile_stream(K, 26, 1)))
+    whole, half = Recording(learner, stream), Recording(learner, stream)
+    for _ in whole.advance():
+        pass
+    for t in half.advance():
+        if t == 12:
+            break
+    assert half.state.pending
+    resumed = Recording.load(half.save(), learner, stream, "The file")
+    for _ in resumed.advance():
+        pass
+    assert learner.save(resumed.state) == learner.save(whole.state)
+    assert resumed.untold == whole.untold
+    np.testing.assert_array_equal(resumed.losses, whole.losses)
+
+
+def test_memory_is_that_of_the_rounds_that_wait():
+    K, learner = tw.sets.Simplex(3), tw.Ensemble(tw.sets.Simplex(3))
+    stream = hostile_stream(K, 80, 0)
+    lost = late(stream, np.where(np.arange(80) % 2, np.arange(80), NEVER))
+    assert all(len(played.state.pending) == 0 for played in tw.play(learner, lost))
+    five = late(stream, np.arange(80) + 5)
+    assert max(len(played.state.pending) for played in tw.play(learner, five)) == 5
+
+
+# --- bounds ---------------------------------------------------------------------------------------
+
+LEARNERS = [
+    tw.Ensemble,
+    tw.LyapunovDescent,
+    tw.LyapunovFrankWolfe,
+    tw.PrimalDual,
+    tw.DriftPlusPenalty,
+    *(getattr(tw.rivals, name) for name in tw.rivals.__all__),
+]
+
+
+@pytest.mark.parametrize("kind", LEARNERS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_no_total_exceeds_its_bound_with_delays_and_overrides(kind, seed):
+    K = PLAIN[seed % 2] if kind is not tw.rivals.Resolve else PLAIN[0]
+    for learner in kind.examples(K, 20)[:2]:
+        if not takes_late(learner):
+            continue
+        stream = late_stream(LearnerTrial(learner, hostile_stream(K, 30, seed)), seed)
+        run = tw.run(learner, stream)
+        assert run.certificate.holds is not False, run.certificate.failures
+        assert run.pending == np.count_nonzero(stream.arrives >= 30) > 0
+        assert run.late > 0
+        assert run.overrides.rounds > 0
+        assert f"{run.pending} rounds were not told of" in str(run.certificate)
+        best, bound = run.comparator, run.bound
+        if best is not None and best.feasible:
+            assert bound.regret is None or run.regret[1] <= bound.regret + 1e-6
+            if bound.violation is not None:
+                assert run.violations.sum() <= bound.violation + 1e-6
+
+
+def test_a_round_that_nobody_tells_of_adds_its_slope_times_the_diameter():
+    K = tw.sets.Simplex(3)
+    stream = hostile_stream(K, 20, 1)
+    arrives = np.arange(20)
+    arrives[7] = 99
+    learner = tw.LyapunovDescent(K)
+    run = tw.run(learner, tw.Stream(stream.losses, arrives=arrives))
+    own, all_points = learner.bound(run), [played.x for played in tw.play(learner, run.stream)]
+    x = all_points[7]
+    gradient = K.tangent(stream.losses[7:8].subgradient(x, np.ones(1)))
+    added = K.diameter * float(np.linalg.norm(gradient))
+    assert run.bound.regret == pytest.approx(own.regret + added)
+    assert (run.late, run.pending) == (0, 1)
+    assert "1 round was not told of" in run.notes[-1]
+
+
+# --- the sums of bounds, written plainly ----------------------------------------------------------
+
+
+class Told:
+    """A round as it waits: what was decided for it."""
+
+    def __init__(self, learner, state):
+        if isinstance(learner, tw.Ensemble):
+            own = state.coming
+            self.x, self.mix, self.points, self.shares = own.x, own.mix, own.points, own.shares
+        else:
+            self.x, self.mix, self.points = learner.act(state), state.point.x, ()
+            self.shares = np.zeros(0)
+
+
+class Sums:
+    """C_i (or B), A_i and the price of overriding from s_t, x_t and y alone, in units of the loss
+    times V. Late rounds by the formulas of methods/late.py and adagrad.py: those that arrive
+    together are one step of each descent, at the y it has then.
+    """
+
+    def __init__(self, learner):
+        self.learner, self.K = learner, learner.K
+        self.mixed = isinstance(learner, tw.Ensemble)
+        self.scales = list(learner.step_scales) if self.mixed else [learner.step_scale]
+        self.cells = learner.context.cells if self.mixed and learner.context is not None else 0
+        self.members = len(learner.names) if self.mixed else 0
+        groups = len(self.scales) + self.cells
+        self.S, self.sigma, self.M = np.zeros((3, groups))
+        self.C = np.zeros(len(self.scales) + (self.cells > 0))
+        self.A, self.price = np.zeros(self.members), 0.0
+        self.weights = LyapunovWeights(self.K, learner.caution, learner.horizon)
+
+    def arrive(self, state, told, pending):
+        """`told`: pairs of what was decided and the functions, with what was played."""
+        blocks = [first_order(f, g, x, g.values(x)) for _, (f, g), x in told]
+        weighed = self.weights.weigh(state.ledger, together(blocks))
+        unit = math.ldexp(1.0, weighed.ledger.exponent)
+        V, w = 1.0 / self.learner.caution, unit * weighed.penalty_weight
+        s = [self.K.tangent(V * b.loss_gradient + w * b.constraint_gradient) for b in blocks]
+        for (own, _, x), each in zip(told, s, strict=True):
+            self.price += float(each @ (x - own.mix)) / V
+            for i, z in enumerate(own.points):
+                self.A[i] += 0.0 if z is None else float(each @ (x - z))
+        waiting = len(pending)
+        for i, scale in enumerate(self.scales):
+            y, z = self._descent(state, i)
+            self.C[i] += sum(float(each @ (x - y)) for each, (_, _, x) in zip(s, told, strict=True))
+            self.C[i] += self._step(i, sum(s), scale, y, z, waiting)
+        if self.cells:
+            ((own, _, x),), (each,) = told, s  # one at a time
+            cells = np.flatnonzero(own.shares).tolist()
+            first = len(self.scales)
+            y = sum(own.shares[j] * self._descent(state, first + j)[0] for j in cells)
+            self.C[-1] += float(each @ (x - y))
+            for j in cells:
+                share, (y, z) = own.shares[j], self._descent(state, first + j)
+                n = sum(float(one.shares[j]) for one in pending)
+                self.C[-1] += self._step(first + j, share * each, 1.0, y, z, n)
+
+    def _descent(self, state, i):
+        if not self.mixed:
+            return state.point.y, state.point.x
+        return state.descents[i].y, state.pool.x(i)
+
+    def _step(self, i, g, scale, y, z, n):
+        norm = float(np.linalg.norm(g))
+        if norm == 0.0:
+            return 0.0
+        reach = min(2 * self.K.radius, self.K.diameter + float(np.linalg.norm(z - y)))
+        self.M[i] = max(self.M[i], norm)
+        self.S[i] += norm**2 + 2 * norm * n * self.M[i]
+        sigma = max(self.sigma[i], math.sqrt(self.S[i] / 2) / (scale * reach))
+        price = (sigma - self.sigma[i]) * reach**2 + norm**2 / (4 * sigma)
+        self.sigma[i] = sigma
+        return price
+
+
+def followed(learner, stream):
+    """The plain sums of a run, and where it ended."""
+    sums, state, decided = Sums(learner), learner.start(), {}
+    for t, played in enumerate(tw.play(learner, stream)):
+        if (known := stream.known(t)) is not None:
+            state = learner.informed(state, known)
+        decided[t] = Told(learner, state)
+        if stream.arrives[t] > t:
+            state = learner.decided(state)
+        due = np.flatnonzero(stream.arrives == t).tolist()
+        told = []
+        for s in due:
+            x, part = stream.override(s), stream[s : s + 1]
+            own = decided.pop(s)
+            told.append((own, (part.losses, part.constraints), own.x if x is None else x))
+        waiting = [own for s, own in decided.items() if stream.arrives[s] != NEVER]
+        if told:
+            sums.arrive(state, told, waiting)
+        state = played.state
+    return sums, state
+
+
+SETTINGS = {
+    "descent": (tw.LyapunovDescent, {"step_scale": 0.7}, "any"),
+    "capped": (tw.LyapunovDescent, {"max_move": 0.05}, "any"),
+    "ensemble": (tw.Ensemble, {}, "any"),
+    "resolving": (tw.Ensemble, {"advice": [tw.advice.Resolve()], "max_move": 0.1}, "any"),
+    "season": (tw.Ensemble, {"context": tw.context.Season(6, cells=3)}, "one by one"),
+}
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+@given(seed=seeds, K=st.sampled_from(PLAIN), stride=st.booleans())
+@settings(max_examples=6)
+def test_the_sums_of_bounds_are_those_of_the_formulas_written_plainly(kind, seed, K, stride):
+    """With delays, batches, overrides and rounds that never arrive; also where the ledger's units
+    change all the time.
+    """
+    maker, given_, delays = SETTINGS[kind]
+    if "advice" in given_:
+        K = PLAIN[0]
+    with pytest.MonkeyPatch.context() as patch:
+        if stride:
+            patch.setattr(lyapunov, "_STRIDE", 1)
+            patch.setattr(lyapunov, "THETA", 4.0)
+        learner = maker(K, **given_)
+        stream = late_stream(LearnerTrial(learner, hostile_stream(K, 26, seed)), seed)
+        if delays == "one by one":
+            stream = late(stream, np.arange(26) + 4, stream.played)
+        sums, state = followed(learner, stream)
+        unit = math.ldexp(1.0, state.ledger.exponent)
+    bounds = learner.bounds(state) if sums.mixed else (state.descent.regret_bound,)
+    size = np.abs(sums.C).max() + 1e-9
+    assert unit * np.array(bounds) == pytest.approx(sums.C, abs=1e-9 * size)
+    price = state.overrides.price
+    assert price == pytest.approx(sums.price, abs=1e-9 * size * learner.caution)
+    assert price != 0.0
+    if sums.mixed:
+        guard = unit * state.accounts.guard
+        assert guard == pytest.approx(sums.A, abs=1e-9 * (size + np.abs(sums.A).max()))
+
+
+# --- advice ---------------------------------------------------------------------------------------
+
+
+def told(costs, room):
+    K = tw.sets.Simplex(2)
+    loss, limit = tw.functions.Linear.one(costs), tw.functions.Capacity([[room, 1.0]])
+    return K, FullInformation(loss, limit)
+
+
+def test_resolving_goes_by_the_numbers_of_rounds_and_not_by_when_they_come():
+    adviser = tw.advice.Resolve(headroom=0)
+    K, early = told([0.0, 1.0], 0.3)
+    _, newer = told([0.0, 1.0], 0.7)
+    state = adviser.observe_round(K, adviser.start(K), newer, K.center, 5)
+    state = adviser.observe_round(K, state, early, K.center, 2)
+    (x,) = adviser.propose(K, state, None, 8, 0, ()).points
+    assert x == pytest.approx([0.7, 0.3])
+    period = tw.advice.Resolve(3, headroom=0)
+    state = period.observe_round(K, period.start(K), newer, K.center, 5)
+    state = period.observe_round(K, state, early, K.center, 4)
+    assert [
+        None if x is None else x[0].round(2)
+        for t in (7, 8, 9)
+        for x in period.propose(K, state, None, t, 0, ()).points
+    ] == [0.3, 0.7, None]
+
+
+def test_headroom_is_the_usual_drop_over_as_many_rounds_as_the_data_is_old():
+    """Room falls by 0.01 a round; data that is 3 rounds old lacks 0.03."""
+    adviser = tw.advice.Resolve(headroom=(0, 1))
+    K = tw.sets.Simplex(2)
+    state = adviser.start(K)
+    for t in range(12):
+        found = adviser.propose(K, state, None, t, 0, ())
+        state = found.state
+        if t >= 2:
+            _, seen = told([0.0, 1.0], 0.7 - 0.01 * (t - 2))
+            state = adviser.observe_round(K, state, seen, K.center, t - 2)
+    bare, roomy = adviser.propose(K, state, None, 12, 0, ()).points
+    assert bare[0] == pytest.approx(0.7 - 0.09)
+    assert bare[0] - roomy[0] == pytest.approx(0.03)
+    assert len(state.recent) <= 4
+
+
+def test_a_duration_finds_rounds_by_their_time_though_they_come_late():
+    adviser = tw.advice.Resolve("3h", headroom=0)
+    K = tw.sets.Simplex(2)
+    learner = tw.rivals.Resolve(K, data="3h")
+    rooms = np.linspace(0.2, 0.9, 12)
+    stream = tw.Stream(
+        tw.functions.Linear([[0.0, 1.0]] * 12),
+        tw.functions.Capacity(np.stack([rooms, np.ones(12)], axis=1)),
+        time=3600.0 * np.arange(12),
+        arrives=np.arange(12) + 2,
+    )
+    xs = [played.x[0] for played in tw.play(learner, stream)]
+    assert xs[6:] == pytest.approx(rooms[3:9])
+    assert adviser.waits
