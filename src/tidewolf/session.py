@@ -636,11 +636,11 @@ class Session(Generic[S]):
         >>> session.pending
         (0, 1, 2)
         """
-        parts = (time, context, advice, forecast, unavailable)
-        known = None if all(part is None for part in parts) else Known(*parts)
-        if known is not None:
+        known = None
+        if not time is context is advice is forecast is unavailable is None:
+            known = Known(time, context, advice, forecast, unavailable)
             self._require_fitting(known)
-        elif round is None and not waiting(state := self._state):
+        elif round is None and not getattr(state := self._state, "pending", ()):
             self._shown = state
             return self.learner.act(state)
         number = None if round is None else as_count(round, "The round", least=0)
