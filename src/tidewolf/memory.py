@@ -77,17 +77,17 @@ class Memory(Generic[S]):
         """The identity of what was observed of a round; None where it is not remembered."""
         return self._contents.get(number)
 
-    def take(self, turns: Sequence[Turn], content: str | None = None) -> list[tuple[S, S]]:
-        """All of these turns, or none; `content` is the identity of what is met. The states before
-        and after each.
+    def take(
+        self, turns: Sequence[Turn], content: str | None = None, *, settle: bool = True
+    ) -> None:
+        """All of these turns, or none; `content` is the identity of what is met. `settle`: whether
+        the round that then comes is settled at once.
         """
         before = state = self.state
         told, over, moments = self.told, dict[int, str | None](), list[Moment]()
-        steps = []
         for turn in turns:
-            coming, last = coming_round(state), state
+            coming = coming_round(state)
             state = after(self.learner, state, turn)
-            steps.append((last, state))
             if isinstance(turn, Tell):
                 told = {**told, coming: turn.known.identity or ""}
             elif isinstance(turn, Meet | Expire):
@@ -100,6 +100,8 @@ class Memory(Generic[S]):
                 moments.append(Moment(coming_round(state), state, told))
             elif isinstance(turn, Expire) and moments:  # of the round that was decided before it
                 moments[-1] = Moment(coming, state, told)
+        if settle:
+            state = self.learner.settled(state)
         if self.state is not before:
             raise InvalidInput(
                 "A function called observe while it was evaluated: that observation is kept, this "
@@ -111,7 +113,6 @@ class Memory(Generic[S]):
             self._contents.update(over)
             for number in list(self._contents)[:-REMEMBERED]:
                 del self._contents[number]
-        return steps
 
     def migrate(self, learner: Learner[Any], state: Any) -> None:
         """Go on with another learner, from a state of its own; rounds that wait no more expired,
@@ -124,6 +125,10 @@ class Memory(Generic[S]):
         self.told = {one: said for one, said in self.told.items() if decision(state, one)}
         self._past.clear()
         self._past.append(Moment(coming_round(state), state, self.told))
+
+    def settle(self) -> None:
+        """The coming round, where it is not."""
+        self.state = self.learner.settled(self.state)
 
     def rollback(self, number: int) -> None:
         """To the moment when this round became the coming one."""

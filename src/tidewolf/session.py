@@ -26,8 +26,13 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
+
+import numpy as np
 
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_items, as_path, as_text
@@ -60,10 +65,12 @@ from tidewolf.core.feedback import (
     Instead,
     bandit,
     first_order,
+    told_apart,
 )
 from tidewolf.core.known import Known
 from tidewolf.core.types import Array
 from tidewolf.core.values import identity
+from tidewolf.deadline import Bench
 from tidewolf.explanation import Explanation, Told, Trail, explained, played_point
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
@@ -75,6 +82,7 @@ from tidewolf.methods.turns import (
     Meet,
     Tell,
     Turn,
+    after,
     deciding,
     decision,
     standing_round,
@@ -151,9 +159,10 @@ class Session(Generic[S]):
         self.expire_after = None if expire_after is None else as_count(expire_after, "expire_after")
         self._journal: Journal[S] | None = None
         self._keeper: Memory[S] | Journal[S] = Memory(
-            learner, learner.start() if state is None else state
+            learner, learner.begin() if state is None else state
         )
-        self._state = self._keeper.state
+        self._now = self._keeper.state
+        """the state, whose coming round may not be settled yet"""
         self._turn = threading.RLock()
         """held from the point an observation is taken at to the state after it"""
         self._asked: set[int] = set()
@@ -162,22 +171,25 @@ class Session(Generic[S]):
         """the last state whose point was given without anything being told"""
         self._trail = Trail()
         """what explanations need of the past"""
+        self._bench: Bench | None = None
+        """where advisers are asked, once a decision had a deadline"""
+        self._missed: Counter[str] = Counter()
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the lock, which a copy has its own of, and what explains the past, which it
-        has none of.
+        """All but the lock, and where advisers are asked, which a copy has its own of, and what
+        explains the past, which it has none of.
         """
         if self._journal is not None:
             raise NotSupported(
                 "A durable session cannot be copied or pickled, for its file has one writer; "
                 "save(path) copies the state."
             )
-        left = "_turn", "_trail"
+        left = "_turn", "_trail", "_bench"
         own = {name: value for name, value in vars(self).items() if name not in left}
         return {**own, "_keeper": self._keeper.copy()}  # type: ignore[union-attr]
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
-        self.__dict__.update(fields, _turn=threading.RLock(), _trail=Trail())
+        self.__dict__.update(fields, _turn=threading.RLock(), _trail=Trail(), _bench=None)
 
     @classmethod
     def open(
@@ -253,8 +265,35 @@ class Session(Generic[S]):
             keep_history=keep_history,
             read_only=read_only,
         )
-        session._state = session._journal.state
+        session._now = session._journal.state
         return session
+
+    @property
+    def _state(self) -> S:
+        """The state, with the coming round settled."""
+        if not self.learner.is_settled(self._now):
+            with self._turn, SILENCE:
+                self._settle(None, None)
+        return self._now
+
+    def _settle(self, known: Known | None, until: float | None, then: Sequence[Turn] = ()) -> None:
+        """Settle the coming round with what is known of it, and go on. Once decisions have had a
+        deadline, whoever is not ready then, or fails, sleeps; and who did is kept.
+        """
+        told: list[Turn] = [] if known is None else [Tell(known)]
+        answers: AbstractContextManager[None] = nullcontext()
+        if self._bench is not None:
+            state, known = self._now, known or Known()
+            heard = self._bench.hear(lambda: after(self.learner, state, Tell(known)), until)
+            self._missed.update(heard.asleep)
+            told = [Tell(known.with_asleep(heard.asleep))] if heard.asleep else told
+            answers = heard.again()
+        with answers:
+            if told or then:
+                self._take([*told, *then])
+            else:
+                self._keeper.settle()
+                self._now = self._keeper.state
 
     def _take(
         self, turns: Sequence[Turn], content: str | None = None, told: Told | None = None
@@ -262,12 +301,13 @@ class Session(Generic[S]):
         """All of these turns, or none: the one way from one state to the next. `told` is what
         explanations need of what is met.
         """
+        before = self._now
         try:
-            steps = self._keeper.take(turns, content)
+            self._keeper.take(turns, content, settle=self._bench is None)
         finally:
-            self._state = self._keeper.state
-        for turn, (before, after) in zip(turns, steps, strict=True):
-            self._trail.go_on(before, after, told if isinstance(turn, Meet) else None)
+            self._now = self._keeper.state
+            if self._now is not before:
+                self._trail.go_on(self.learner, before, self._now, told)
 
     def close(self) -> None:
         """Let go of the file of a durable session, which observes no more; one in memory has
@@ -281,44 +321,6 @@ class Session(Generic[S]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def rollback(self, round: int) -> None:
-        """Go back to the moment when this round became the coming one: nothing of it, or of later
-        ones, was decided, told or observed then. What arrived since is forgotten, also of rounds
-        that waited then, which wait again; the certificate is the one of that moment.
-
-        A session in memory goes back up to 100 rounds; a durable one to any that its history
-        holds, and removes what came later from its file.
-
-        Parameters
-        ----------
-        round : int
-            The number of the round, from 0.
-
-        Raises
-        ------
-        InvalidInput
-            Where the round has not come yet, or is not remembered.
-
-        Examples
-        --------
-        >>> session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(2)))
-        >>> for cost in (0.0, 1.0, 2.0):
-        ...     session.observe(costs=[cost, 1.0])
-        >>> session.rollback(1)
-        >>> session.rounds
-        1
-        """
-        number = as_count(round, "The round to go back to", least=0)
-        with self._turn, SILENCE:
-            if number > (coming := coming_round(self._state)):
-                raise InvalidInput(
-                    f"Round {number} cannot be gone back to: round {coming} is the coming one."
-                )
-            try:
-                self._keeper.rollback(number)
-            finally:
-                self._state, self._trail = self._keeper.state, Trail()
 
     def migrate(self, learner: Learner[S]) -> None:
         """Go on as another learner of the same kind: over a set that changed, such as a network
@@ -365,7 +367,45 @@ class Session(Generic[S]):
             finally:
                 if self._keeper.state is state:
                     self.learner, self._asked, self._shown = learner, set(), None
-                    self._state, self._trail = state, Trail()
+                    self._now, self._trail = state, Trail()
+
+    def rollback(self, round: int) -> None:
+        """Go back to the moment when this round became the coming one: nothing of it, or of later
+        ones, was decided, told or observed then. What arrived since is forgotten, also of rounds
+        that waited then, which wait again; the certificate is the one of that moment.
+
+        A session in memory goes back up to 100 rounds; a durable one to any that its history
+        holds, and removes what came later from its file.
+
+        Parameters
+        ----------
+        round : int
+            The number of the round, from 0.
+
+        Raises
+        ------
+        InvalidInput
+            Where the round has not come yet, or is not remembered.
+
+        Examples
+        --------
+        >>> session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(2)))
+        >>> for cost in (0.0, 1.0, 2.0):
+        ...     session.observe(costs=[cost, 1.0])
+        >>> session.rollback(1)
+        >>> session.rounds
+        1
+        """
+        number = as_count(round, "The round to go back to", least=0)
+        with self._turn, SILENCE:
+            if number > (coming := coming_round(self._now)):
+                raise InvalidInput(
+                    f"Round {number} cannot be gone back to: round {coming} is the coming one."
+                )
+            try:
+                self._keeper.rollback(number)
+            finally:
+                self._now, self._trail = self._keeper.state, Trail()
 
     def history(self) -> Iterator[Feedback]:
         """What a durable session observed and still holds, oldest first, as its learner was told
@@ -446,7 +486,7 @@ class Session(Generic[S]):
             state = learner.load(data, source=str(path))
             told, contents = checkpoint.session_of(data, coming_round(state))
             session._keeper = Memory(learner, state, told, contents)
-            session._state = state
+            session._now = state
         except OSError as error:
             raise CheckpointError(
                 f"No session can be read from {path}: {error.strerror}. Give the path it was "
@@ -469,8 +509,8 @@ class Session(Generic[S]):
         CheckpointError
             Where it cannot be written, such as on a full disk; the old file stays.
         """
-        with self._turn:  # the state, its learner and what it was told are of one moment
-            learner, state, told = self.learner, self._state, self._keeper.told
+        with self._turn:  # all of one moment
+            learner, state, told = self.learner, self._now, self._keeper.told
             contents = dict(self._keeper.contents) if self._keeper.numbered else None
         data = checkpoint.with_session(learner.save(state), coming_round(state), told, contents)
         try:
@@ -488,7 +528,7 @@ class Session(Generic[S]):
     @property
     def rounds(self) -> int:
         """Rounds observed so far."""
-        return self._state.t
+        return self._now.t
 
     def __len__(self) -> int:
         """The same."""
@@ -499,12 +539,12 @@ class Session(Generic[S]):
         """The number, from 0, of the round that stands: the newest that was decided, while it
         waits for its feedback, else the coming one.
         """
-        return standing_round(self._state)
+        return standing_round(self._now)
 
     @property
     def pending(self) -> tuple[int, ...]:
         """The numbers of the rounds that were decided and wait for their feedback, oldest first."""
-        return tuple(one.round for one in waiting(self._state))
+        return tuple(one.round for one in waiting(self._now))
 
     @property
     def oracle_calls(self) -> int:
@@ -513,8 +553,10 @@ class Session(Generic[S]):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences worth knowing, such as a horizon that was passed."""
-        return self.learner.notes(self._state)
+        """Sentences worth knowing, such as a horizon that was passed, and who missed deadlines."""
+        late = [f"{name} in {n:,} round{'s' * (n > 1)}" for name, n in self._missed.most_common()]
+        missed = (f"Deadlines were missed by {', '.join(late)}.",) if late else ()
+        return (*self.learner.notes(self._state), *missed)
 
     @property
     def overrides(self) -> Shadow:
@@ -586,6 +628,7 @@ class Session(Generic[S]):
         advice: Mapping[str, Any] | None = None,
         forecast: Any = None,
         unavailable: Any = None,
+        deadline: float | None = None,
     ) -> Array:
         """The point to play in the round that stands, or in a later one; the same as often as it is
         asked.
@@ -608,6 +651,10 @@ class Session(Generic[S]):
             The functions that are predicted for the round.
         unavailable : sequence of str or int, optional
             Entries that are out, by name or place: the point is 0 there.
+        deadline : float, optional
+            How long advisers may take: who is not ready then, or fails, sleeps in this round, also
+            one that hangs. Steps of descent are made when a round is observed and have none. None:
+            as long as they need. Unit: seconds.
 
         Returns
         -------
@@ -640,16 +687,21 @@ class Session(Generic[S]):
         if not time is context is advice is forecast is unavailable is None:
             known = Known(time, context, advice, forecast, unavailable)
             self._require_fitting(known)
-        elif round is None and not getattr(state := self._state, "pending", ()):
+        number = None if round is None else as_count(round, "The round", least=0)
+        until = None
+        if deadline is not None:
+            until = monotonic() + as_number(deadline, "The deadline", least=0.0)
+        elif known is None and number is None and not waiting(state := self._state):
             self._shown = state
             return self.learner.act(state)
-        number = None if round is None else as_count(round, "The round", least=0)
         with self._turn, SILENCE:
-            return self._decided(number, known)
+            if deadline is not None and self._bench is None:
+                self._bench = Bench()
+            return self._decided(number, known, until)
 
-    def _decided(self, number: int | None, known: Known | None) -> Array:
+    def _decided(self, number: int | None, known: Known | None, until: float | None) -> Array:
         """The decision of a round, made where nobody asked for it before."""
-        state, coming = self._state, coming_round(self._state)
+        state, coming = self._now, coming_round(self._now)
         if number is None:
             number = standing_round(state)
         else:
@@ -663,8 +715,13 @@ class Session(Generic[S]):
                     f"Round {number} was asked for where round {coming} is the coming one: at most "
                     f"{MOST_AHEAD} rounds are skipped at a time."
                 )
-            self._take(deciding(state, number, known, self.expire_after))
-            own = waiting(self._state)[-1]
+            if self._bench is None:
+                self._take(deciding(state, number, known, self.expire_after))
+            else:
+                for one in range(coming, number + 1):
+                    then = deciding(self._now, one, None, self.expire_after)
+                    self._settle(known if one == number else None, until, then)
+            own = waiting(self._now)[-1]
         if own is not None:
             x: Array = own.x
             return x
@@ -672,15 +729,17 @@ class Session(Generic[S]):
             raise InvalidInput(
                 f"Round {number} {self._over(number)}; the coming one is round {coming}."
             )
-        if known is None:
-            self._shown = state
-        elif number in self._keeper.told:
+        if number in self._keeper.told:
             self._require_known(number, known)
-        else:
+        elif known is not None:
             if self._shown is state:
-                self._require_same_point(state, known)
-            self._take([Tell(known)])
-        return self.learner.act(self._state)
+                self._require_same_point(state, known, until)
+            self._settle(known, until)
+        elif not self.learner.is_settled(state):
+            self._settle(None, until)
+        if known is None:
+            self._shown = self._now
+        return self.learner.act(self._now)
 
     def _require_known(self, number: int, known: Known | None) -> None:
         """Refuse other knowledge than the round was decided on."""
@@ -700,9 +759,13 @@ class Session(Generic[S]):
             return "expired: its feedback was waited for long enough, and the session went on"
         return "was observed already"
 
-    def _require_same_point(self, state: S, known: Known) -> None:
+    def _require_same_point(self, state: S, known: Known, until: float | None) -> None:
         """Refuse knowledge that comes after the decision and would change it."""
-        given, told = self.learner.act(state), self.learner.act(state, known)
+        heard: AbstractContextManager[None] = nullcontext()
+        if self._bench is not None:
+            heard = self._bench.hear(lambda: self.learner.informed(state, known), until).again()
+        with heard:
+            given, told = self.learner.act(state), self.learner.act(state, known)
         if not bool((given == told).all()):
             raise InvalidInput(
                 f"Round {coming_round(state)} was decided before this was known, and with it the "
@@ -736,7 +799,7 @@ class Session(Generic[S]):
         loss: Batch | None = None,
         constraint: Batch | None = None,
         loss_gradient: Array | None = None,
-        constraint_value: float | None = None,
+        constraint_value: float | Array | None = None,
         constraint_gradient: Array | None = None,
         loss_value: float | None = None,
     ) -> None:
@@ -770,9 +833,11 @@ class Session(Generic[S]):
         loss_gradient : array, optional
             The gradient of the loss at the point.
         constraint_value : float, optional
-            The value of the constraint at the point: above 0 it is broken.
+            The value of the constraint at the point: above 0 it is broken. With `per_limit` also
+            an array, one of each limit.
         constraint_gradient : array, optional
-            The gradient of the constraint itself at the point, not of its positive part.
+            The gradient of the constraint itself at the point, not of its positive part; of each
+            limit, where there are several values.
         loss_value : float, optional
             The value of the loss at the point.
 
@@ -853,14 +918,15 @@ class Session(Generic[S]):
             self._observe(number, seen, played)
 
     def _observe(self, number: int | None, seen: Feedback, played: Array | None) -> None:
-        before, standing, content = self._state, standing_round(self._state), None
+        standing, content = standing_round(self._now), None
         if number is not None or self._keeper.numbered:
             self._keeper.numbered, content = True, _content(seen, played)
         number = standing if number is None else number
-        own = decision(before, number)
+        own = decision(self._now, number)
         if own is None and number != standing:
             self._require_same_content(number, content)
             return
+        before = self._state if own is None else self._now
         x = self.learner.act(before) if own is None else own.x
         if played is not None:
             self._require_member(played)
@@ -873,21 +939,21 @@ class Session(Generic[S]):
             arrival = self._arrival(number, seen, x, played)
             if own is None and waiting(before):
                 turns = deciding(before, number, None, self.expire_after)
-        if self._state is not before:
+        if self._now is not before:
             raise InvalidInput(
                 "A function called observe while it was evaluated: that observation is kept, this "
                 "one is not."
             )
-        if played is None:
-            played = x if waiting(before) else played_point(self.learner, before, arrival.seen)
-        self._take([*turns, Meet(arrival)], content, Told(number, seen, played))
+        meet = Meet(arrival, self.learner.is_settled(before))
+        point = played_point(self.learner, before, seen, x) if played is None else played
+        self._take([*turns, meet], content, Told(number, seen, point))
 
     def _require_same_content(self, number: int, content: str | None) -> None:
         """Refuse to observe a round that was not asked for, or was observed otherwise."""
-        if number >= coming_round(self._state):
+        if number >= coming_round(self._now):
             raise InvalidInput(
                 f"Round {number} was not asked for yet, so nothing can be observed of it: "
-                f"play(round={number}) decides it. Round {standing_round(self._state)} stands."
+                f"play(round={number}) decides it. Round {standing_round(self._now)} stands."
             )
         was = self._keeper.content_of(number)
         if was is None or was == EXPIRED or content is None:
@@ -978,7 +1044,7 @@ class Session(Generic[S]):
         stream, shape, most = (
             Stream(*seen),
             self.learner.hard_set.shape,
-            self.learner.rounds_at_once(self._state),
+            self.learner.rounds_at_once(self._now),
         )
         if stream.shape != shape:
             raise WrongShape(
@@ -991,19 +1057,22 @@ class Session(Generic[S]):
                 f"{'1 is' if most == 1 else f'1 to {most} are'} due."
             )
         warn_of_negative_capacities(
-            self.learner.hard_set, seen.constraints, self._asked, self._state.t, stacklevel=6
+            self.learner.hard_set, seen.constraints, self._asked, self._now.t, stacklevel=6
         )
 
     def _one_round(
         self, loss_gradient: Any, constraint_value: Any, constraint_gradient: Any
     ) -> FirstOrder:
+        if self.learner.per_limit and np.ndim(constraint_value) == 1:
+            grad_f = self._point(loss_gradient, "loss_gradient")
+            return told_apart(grad_f, constraint_value, constraint_gradient)
         value = as_number(constraint_value, "constraint_value")
         if constraint_gradient is None and value > 0.0:
             raise InvalidInput(
                 f"constraint_value is {value:g}, a breach: give constraint_gradient, that of the "
                 "constraint, too."
             )
-        none = 0.0 * self.learner.act(self._state)
+        none = 0.0 * self.learner.hard_set.center
         grad_f = self._point(loss_gradient, "loss_gradient")
         grad_g = (
             none

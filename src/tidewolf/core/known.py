@@ -70,6 +70,10 @@ class _Fields(NamedTuple):
     advice: Mapping[str, Array] | None = None
     forecast: FullInformation | None = None
     unavailable: tuple[int | str, ...] | None = None
+    asleep: tuple[str, ...] | None = None
+    """members who missed the deadline of the round: not for whoever tells, and no part of what it
+    is known by
+    """
 
 
 @final
@@ -137,7 +141,19 @@ class Known(_Fields):
         unavailable: tuple[int | str, ...] | None = None,
     ) -> Self:
         """What is known, of parts that were checked before."""
-        return cls._make((time, context, advice, None, unavailable))
+        return cls._make((time, context, advice, None, unavailable, None))
+
+    def with_asleep(self, names: tuple[str, ...]) -> Self:
+        """The same, of a round in which these members slept."""
+        return self._replace(asleep=names or None)
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether nothing is known, but who slept."""
+        return all(part is None for part in self[:-1])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self)._make, (tuple(self),)
 
     @property
     def identity(self) -> str | None:

@@ -67,11 +67,9 @@ class Course(Generic[S]):
 
     # --- as it happens ----------------------------------------------------------------------------
 
-    def taken(
-        self, place: Place, turns: Sequence[Turn], epoch: int
-    ) -> tuple[list[Place], list[Row]]:
-        """Where each of these turns leads, and the observations to keep."""
-        rows, places = [], []
+    def taken(self, place: Place, turns: Sequence[Turn], epoch: int) -> tuple[Place, list[Row]]:
+        """Where these turns lead, and the observations to keep."""
+        rows = []
         for turn in turns:
             match turn:
                 case Tell(known):
@@ -81,8 +79,13 @@ class Course(Generic[S]):
                 case _:
                     rows.append(self._row(place, turn, epoch))
                     place = self._met(place, rows[-1], checked=False)
-            places.append(place)
-        return places, rows
+        return place, rows
+
+    def settled(self, place: Place) -> Place:
+        """With the coming round settled."""
+        state = self.learner.settled(place.state)
+        observed = state if place.observed is place.state else place.observed
+        return place._replace(state=state, observed=observed)
 
     def _row(self, place: Place, turn: Expire | Meet, epoch: int) -> Row:
         number = turn.round if isinstance(turn, Expire) else turn.arrival.round
@@ -92,7 +95,8 @@ class Course(Generic[S]):
             rounds, feedback, played = 0, b"", How(late)
         else:
             _, seen, point, instead = turn.arrival
-            rounds, feedback, played = seen.rounds, encode(seen), How(late, point, instead)
+            how = How(late, point, instead, None if turn.settled else True)
+            rounds, feedback, played = seen.rounds, encode(seen), how
         known = None if own is None else own.known
         return Row(
             place.last + 1, number + 1, rounds, epoch, feedback, known, encode_played(played)
@@ -133,7 +137,7 @@ class Course(Generic[S]):
         if seen.rounds != row.rounds:
             raise ValueError(f"{row.rounds} rounds are told of {seen.rounds}")
         how = self._how(row)
-        return Meet(Arrival(row.round - 1, seen, how.point, how.instead))
+        return Meet(Arrival(row.round - 1, seen, how.point, how.instead), not how.unsettled)
 
     @property
     def _center(self) -> Any:

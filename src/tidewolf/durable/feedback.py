@@ -79,7 +79,7 @@ def _feedback(name: str, parts: Mapping[str, Any], *, checked: bool) -> Feedback
     _require_known(parts, kind._fields, name)
     if kind is FullInformation:
         parts = {key: decode_function(part, checked=checked) for key, part in parts.items()}
-    if (limits := parts.get("limits")) is not None:
+    elif isinstance(limits := parts.get("limits"), SavedRecord):
         _require_known(limits.fields(), Limits._fields, "Limits")
         parts = {**parts, "limits": Limits(**limits.fields())}
     seen: Feedback = kind(**parts)

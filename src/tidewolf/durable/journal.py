@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Generic, TypeVar, final
 
@@ -119,17 +118,25 @@ class Journal(Generic[S]):
         with self._mutex:
             return tables.content_of(self._opened(), number + 1)
 
-    def take(self, turns: Sequence[Turn], content: str | None = None) -> list[tuple[S, S]]:
+    def settle(self) -> None:
+        """The coming round, where it is not."""
+        with self._mutex:
+            self._place = self._course.settled(self._place)
+
+    def take(
+        self, turns: Sequence[Turn], content: str | None = None, *, settle: bool = True
+    ) -> None:
         """Keep these turns, all or none, and go on to the state after them; whatever is refused is
-        not kept and changes nothing. `content` is the identity of what is met. The states before
-        and after each.
+        not kept and changes nothing. `content` is the identity of what is met. `settle`: whether
+        the round that then comes is settled at once.
         """
         with self._mutex:
             db, before = self._writable(), self._head
             self._require_in_place()
-            places, rows = self._course.taken(self._place, turns, self._epoch)
-            steps = list(pairwise(one.state for one in (self._place, *places)))
-            head, place = before, places[-1]
+            place, rows = self._course.taken(self._place, turns, self._epoch)
+            if settle:
+                place = self._course.settled(place)
+            head = before
             if rows:
                 head = before._replace(last=place.last, link=place.link, epoch=self._epoch)
             if head.last - head.snapshot >= self._every:
@@ -147,7 +154,6 @@ class Journal(Generic[S]):
             self._head, self._place = head, place
             if rows:
                 self._acknowledge(head.last)
-            return steps
 
     def _not_kept(self, turns: Sequence[Turn], error: sqlite3.Error) -> CheckpointError:
         if isinstance(turns[-1], Meet):
@@ -215,7 +221,7 @@ class Journal(Generic[S]):
                 "so far. It begins where observations were thrown away (keep_history=False), or "
                 "the learner was replaced."
             )
-        return self.learner.start(), 0, head.base
+        return self.learner.begin(), 0, head.base
 
     def migrate(self, learner: Learner[Any], state: Any) -> None:
         """Go on with another learner, from a state of its own in which the same rounds wait; what
@@ -381,7 +387,7 @@ class Journal(Generic[S]):
 
     def _create(self) -> None:
         """The file before the first observation, whole or not at all."""
-        state = self.learner.save(self.learner.start())
+        state = self.learner.save(self.learner.begin())
         fresh = Path(f"{self.path}-new")
         for stale in (
             fresh,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidewolf.core import checkpoint
+from tidewolf.core.arguments import as_text
 from tidewolf.core.checkpoint import SavedRecord
 from tidewolf.core.errors import NewerFormat
 from tidewolf.core.known import Known
@@ -42,4 +43,5 @@ def decode_known(data: bytes, center: Array) -> Known:
         given["advice"] = dict(given["advice"])
     if "forecast" in given:
         given["forecast"] = tuple(decode_function(part, checked=True) for part in given["forecast"])
-    return Known(**given)
+    asleep = tuple(as_text(name, "A member that slept") for name in given.pop("asleep", ()))
+    return Known(**given).with_asleep(asleep)

@@ -27,6 +27,8 @@ class How(NamedTuple):
     point: Array | None = None
     """what was played; None: the decision"""
     instead: Instead | None = None
+    unsettled: bool | None = None
+    """True where it came while the coming round was not settled, as with deadlines"""
 
 
 def encode_played(how: How) -> bytes | None:
@@ -52,6 +54,8 @@ def decode_played(data: bytes | None, K: HasLMO) -> How:
         )
     if "after" in given and (type(given["after"]) is not int or given["after"] < 0):
         raise ValueError("it was decided after no observation that there is")
+    if given.get("unsettled", True) is not True:
+        raise ValueError("whether the coming round was settled is told by nothing but True")
     if "point" in given:
         if not is_member(K, given["point"]):
             raise ValueError("what was played is no member of the set")

@@ -16,6 +16,7 @@ from tidewolf.explanation.trail import Stood, Told, Trail
 from tidewolf.methods.base import Learner, Record
 from tidewolf.methods.late import TakesLate, coming_round
 from tidewolf.methods.moves import distance_moved
+from tidewolf.methods.turns import decision, standing_round, waiting
 
 JUST_OPENED = (
     "The session was opened, or begun from a state, at this round: what moved the decision is "
@@ -31,9 +32,8 @@ def explained(
     names: Sequence[str] | None = None,
 ) -> Explanation:
     """The decision of the coming round, or of a pending one, with whatever is known of it."""
-    coming = coming_round(state)
-    pending = _pending(state)
-    number = coming if number is None else number
+    coming, pending = coming_round(state), _pending(state)
+    number = standing_round(state) if number is None else number
     if number != coming and number not in pending:
         waiting = f" and {_listed(pending)}, which are pending" if pending else ""
         raise InvalidInput(
@@ -44,43 +44,41 @@ def explained(
     with SILENCE:
         if stood is None:
             return _point_alone(learner, state, number, name)
-        return _explained(learner, state, trail, number, stood, name)
+        return _explained(learner, state, trail, stood, name)
 
 
 def _explained(
     learner: Learner[Any],
     latest: Any,
     trail: Trail,
-    number: int,
     stood: Stood,
     name: Namer,
 ) -> Explanation:
     K, state = learner.hard_set, stood.state
-    x, before = learner.act(state), trail.before(number)
-    since, earlier = (None, None) if before is None else (before[0], before[1].state)
-    last = None if earlier is None else learner.act(earlier)
+    x, before = stood.x(learner), trail.before(stood.round)
+    last = None if before is None else before.x(learner)
     gradients = learner.needs is not Bandit
     seen = None if stood.told is None else Seen(K, stood.told, name, gradients=gradients)
-    costs, capacities = _news(seen, None if before is None else before[1].told, x, last)
-    members, held_back = members_of(learner, state, earlier, seen, name)
+    costs, capacities = _news(seen, None if before is None else before.told, x, last)
+    members, held_back = members_of(learner, stood, before, seen, name)
     largest, others = entries(x, last, name)
     paths, other_paths = routes(K, x, last)
     whole = [one for one in learner.members(state) if one.rounds == state.t]
     run_loss, run_violation = (whole[0].run_loss, whole[0].run_violation) if whole else (None, None)
     return Explanation(
-        round=number,
+        round=stood.round,
         learner=type(learner).__name__,
         on=type(K).__name__,
         entries=largest,
         others=others,
         routes=paths,
         other_routes=other_paths,
-        since=since,
+        since=None if before is None else before.round,
         moved=None if last is None else distance_moved(x, last),
         moves=() if last is None else moves(x, last, name),
         members=members,
         held_back=held_back,
-        short_of=_short_of(learner, state, x),
+        short_of=_short_of(learner, stood, x),
         costs=costs,
         capacities=capacities,
         limits=() if seen is None else seen.limits(x),
@@ -92,7 +90,7 @@ def _explained(
         proved=_proved(learner, state),
         overrides=_overrides(latest),
         pending=_pending(latest),
-        notes=(*_unknown(state, stood), *learner.notes(state)),
+        notes=(*_unknown(stood, before), *learner.notes(state)),
     )
 
 
@@ -126,26 +124,30 @@ def _news(
     return seen.costs_unlike(earlier, x, last), seen.capacities_unlike(earlier, x, last)
 
 
-def _short_of(learner: Learner[Any], state: Any, x: Array) -> float:
+def _short_of(learner: Learner[Any], stood: Stood, x: Array) -> float:
     """How far the decision is from what it would be if nothing held it back."""
-    there = [one for one in learner.proposals(state) if one.point is not None and one.weight > 0.0]
+    proposals = learner.proposals(stood.state, stood.round)
+    there = [one for one in proposals if one.point is not None and one.weight > 0.0]
+    own = decision(stood.state, stood.round)
     if there:
-        own = sum(one.weight * to_numpy(one.point) for one in there)
-        far = distance_moved(to_numpy(x), own)
+        mix = sum(one.weight * to_numpy(one.point) for one in there)
+        far = distance_moved(to_numpy(x), mix)
+    elif own is not None:
+        far = 0.0 if own.own is None else distance_moved(x, own.own)
     elif isinstance(learner, TakesLate):
-        far = distance_moved(x, learner.stands_at(state))
+        far = distance_moved(x, learner.stands_at(stood.state))
     else:
         far = 0.0
     return far if far > 1e-9 * learner.hard_set.diameter else 0.0
 
 
-def _unknown(state: Any, stood: Stood) -> tuple[str, ...]:
+def _unknown(stood: Stood, before: Stood | None) -> tuple[str, ...]:
     """What cannot be said, and why."""
-    return (JUST_OPENED,) if stood.told is None and coming_round(state) > 0 else ()
+    return (JUST_OPENED,) if before is None and stood.round > 0 else ()
 
 
 def _pending(state: Any) -> tuple[int, ...]:
-    return tuple(one.round for one in getattr(state, "pending", ()))
+    return tuple(one.round for one in waiting(state))
 
 
 def _overrides(state: Any) -> Override | None:

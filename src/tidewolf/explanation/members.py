@@ -21,6 +21,7 @@ from tidewolf.core.arrays import to_numpy
 from tidewolf.core.types import Array, Floats
 from tidewolf.explanation.parts import Namer, Seen, once
 from tidewolf.explanation.record import Part
+from tidewolf.explanation.trail import Stood
 from tidewolf.methods.base import Learner, Member, Proposal
 
 
@@ -54,36 +55,27 @@ def split(
 
 
 def members_of(
-    learner: Learner[Any],
-    state: Any,
-    before: Any | None,
-    seen: Seen | None,
-    name: Namer,
+    learner: Learner[Any], stood: Stood, before: Stood | None, seen: Seen | None, name: Namer
 ) -> tuple[tuple[Part, ...], float]:
     """Every member with its part in the decision, and how far the rest moved it."""
-    now = learner.proposals(state)
-    x, along, held = learner.act(state), None, 0.0
-    moved: list[Moved] | list[None] = [None] * len(now)
-    if before is not None and now:
-        x_before = learner.act(before)
-        moved, rest = split(now, learner.proposals(before), x, x_before)
-        along = 0.5 * np.sign(to_numpy(x) - to_numpy(x_before))
-        held = float(np.sum(along * rest))
-    known = learner.members(state) or (None,) * len(now)
-    weights = [one.weight for one in learner.proposals(before)] if before is not None else None
+    now = learner.proposals(stood.state, stood.round)
+    known = learner.members(stood.state) or (None,) * len(now)
+    if before is None or not now:
+        both = zip(now, known, strict=True)
+        return _by_weight([_part(one, None, None, None, seen, so, name) for one, so in both]), 0.0
+    x, x_before = to_numpy(stood.x(learner)), to_numpy(before.x(learner))
+    then = learner.proposals(before.state, before.round)
+    moved, rest = split(now, then, x, x_before)
+    along = 0.5 * np.sign(x - x_before)
     parts = [
-        _part(
-            one,
-            None if weights is None else weights[i],
-            moved[i],
-            along,
-            seen,
-            known[i],
-            name,
-        )
-        for i, one in enumerate(now)
+        _part(one, old.weight, own, along, seen, so_far, name)
+        for one, so_far, old, own in zip(now, known, then, moved, strict=True)
     ]
-    return tuple(sorted(parts, key=lambda part: -part.weight)), held
+    return _by_weight(parts), float(np.sum(along * rest))
+
+
+def _by_weight(parts: list[Part]) -> tuple[Part, ...]:
+    return tuple(sorted(parts, key=lambda part: -part.weight))
 
 
 def _part(

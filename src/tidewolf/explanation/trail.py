@@ -12,6 +12,7 @@ from tidewolf.core.feedback import Bandit, Feedback, FirstOrder
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Learner
 from tidewolf.methods.late import coming_round
+from tidewolf.methods.turns import decision, waiting
 
 
 class Told(NamedTuple):
@@ -25,11 +26,17 @@ class Told(NamedTuple):
 
 
 class Stood(NamedTuple):
-    """A round as it was decided."""
+    """A round as it was decided: the coming one of a state, or one that is pending in it."""
 
+    round: int
     state: Any
     told: Told | None
     """what was told last before it"""
+
+    def x(self, learner: Learner[Any]) -> Array:
+        """The decision."""
+        own = decision(self.state, self.round)
+        return learner.act(self.state) if own is None else own.x
 
 
 class Trail:
@@ -41,35 +48,42 @@ class Trail:
         self.told: Told | None = None
         """last"""
 
-    def go_on(self, before: Any, after: Any, told: Told | None = None) -> None:
+    def go_on(self, learner: Learner[Any], before: Any, after: Any, told: Told | None) -> None:
         """From one state to the next, where something was told."""
-        number = coming_round(before)
-        if coming_round(after) > number:
-            self.stood[number] = Stood(before, self.told)
-            first = min((one.round for one in getattr(after, "pending", ())), default=number)
-            for old in [old for old in self.stood if old < min(first, number) - 1]:
-                del self.stood[old]
+        number, rounds = coming_round(before), [one.round for one in waiting(after)]
+        for one in rounds:
+            if one >= number:
+                self.stood[one] = Stood(one, after, self.told)
+        if coming_round(after) > number and number not in rounds and learner.is_settled(before):
+            self.stood[number] = Stood(number, before, self.told)
         if told is not None:
             self.told = told
+        least = min([*rounds, coming_round(after) - 1]) - 1
+        for old in [old for old in self.stood if old < least]:
+            del self.stood[old]
 
     def decided(self, number: int, state: Any) -> Stood | None:
         """The coming round of `state`, or an earlier one, as it was decided; None where that is
         not known.
         """
-        return Stood(state, self.told) if number == coming_round(state) else self.stood.get(number)
+        if number == coming_round(state):
+            return Stood(number, state, self.told)
+        return self.stood.get(number)
 
-    def before(self, number: int) -> tuple[int, Stood] | None:
+    def before(self, number: int) -> Stood | None:
         """The last round that was decided before this one."""
         earlier = [one for one in self.stood if one < number]
-        return (max(earlier), self.stood[max(earlier)]) if earlier else None
+        return self.stood[max(earlier)] if earlier else None
 
 
-def played_point(learner: Learner[Any], state: Any, seen: Feedback) -> Array:
-    """What is played in the last of the rounds that are told of, where that is the decision."""
+def played_point(learner: Learner[Any], state: Any, seen: Feedback, x: Array) -> Array:
+    """What is played in the last of the rounds that are told of, where that is the decision x of
+    the first.
+    """
     k = seen.rounds
     if k > 1 and not isinstance(seen, FirstOrder) and k <= learner.rounds_left(state):
         return learner.acts(state, k)[k - 1, ...]
-    return learner.act(state)
+    return x
 
 
 def last_round(seen: Feedback) -> Feedback:

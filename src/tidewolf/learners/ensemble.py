@@ -67,6 +67,7 @@ from tidewolf.core.names import all_different
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.methods.accounts import Accounts
+from tidewolf.methods.advice.asking import asked
 from tidewolf.methods.advice.base import Adviser, Proposals
 from tidewolf.methods.advice.setting import AdviceSetting
 from tidewolf.methods.available import entries_out, restricted, uses
@@ -114,7 +115,7 @@ from tidewolf.methods.settings import (
 from tidewolf.methods.steps.adagrad import DescentSums, into_ball, into_balls, reaches
 from tidewolf.methods.steps.group import Part, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_members
-from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows
+from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows, require_each
 from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
@@ -143,6 +144,7 @@ class Settled(NamedTuple):
     """
 
     round: int
+    """of the coming one, where nothing is settled yet, another"""
     x: Array
     """the decision"""
     mix: Array
@@ -232,6 +234,9 @@ class Ensemble(Learner[State]):
     constraint_lipschitz : float, optional
         The largest slope a constraint may have, on average over rounds seen together; steeper
         ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+    per_limit : bool, default False
+        Whether each of a round's limits has a weight, and a bound, of its own, in place of the
+        largest breach one for all.
 
     Examples
     --------
@@ -320,6 +325,9 @@ class Ensemble(Learner[State]):
     # ---------------------------------------------------------------- before a round
 
     def start(self) -> State:
+        return self.settled(self.begin())
+
+    def begin(self) -> State:
         cells = 0 if self.context is None else self.context.cells
         points, members = len(self.step_scales) + cells, len(self.names)
         pool = Pool.start(self.K, points, self.start_at)
@@ -327,9 +335,9 @@ class Ensemble(Learner[State]):
         groups = len(self.step_scales) + (self.context is not None)
         absent: tuple[Array | None, ...] = (None,) * members
         nobody, nowhere = frozen(np.zeros(members)), frozen(np.zeros(cells))
-        state = State(
+        return State(
             t=0,
-            coming=Settled(0, x, x, nobody, nowhere, absent),
+            coming=Settled(1, x, x, nobody, nowhere, absent),
             pool=pool,
             descents=(Descent(x, x, sums=DescentSums.start(self._factors)),) * points,
             context_bound=0.0,
@@ -340,7 +348,6 @@ class Ensemble(Learner[State]):
             advisers=tuple(adviser.start(self.K) for adviser in self.advice),
             last=None if self.max_move is None else x,
         )
-        return self._settled(state, None, waiting=False)
 
     def informed(self, state: State, known: Known) -> State:
         """What is known of the coming round taken in: its context, and advice that waits for it.
@@ -349,10 +356,10 @@ class Ensemble(Learner[State]):
         waits = self.context is not None or any(adviser.waits for adviser in self.advice)
         if not waits and known.unavailable is None and state.proposed is None:
             return state
-        return self._settled(state, known, waiting=True)
+        return self._settled(self.settled(state), known, waiting=True)
 
     def act(self, state: State, known: Known | None = None) -> Array:
-        return state.coming.x
+        return self.settled(state).coming.x
 
     def rounds_left(self, state: State) -> int:
         return 1
@@ -404,7 +411,10 @@ class Ensemble(Learner[State]):
             )
             if adviser.waits is waiting or in_use:
                 budget = math.floor(bank + 1e-9)
-                found: Proposals = adviser.propose(self.K, own, known, number, budget, vertices)
+                name = self.names[first + at]
+                found = asked(name, adviser, self.K, own, known, number, budget, vertices)
+                if found is None:  # it sleeps, and is as it was
+                    found = Proposals((None,) * count, own)
                 advice += found.points
                 bank, calls, solves = bank - found.calls, calls + found.calls, solves + found.solves
                 own, pool = found.state, pool.with_vertices(found.found)
@@ -463,10 +473,18 @@ class Ensemble(Learner[State]):
         return state, list(found.points)
 
     def decided(self, state: State) -> State:
-        coming = state.coming
-        last = None if state.last is None else coming.x
-        state = state._replace(pending=(*state.pending, coming), last=last)
-        return self._settled(state, None, waiting=False)
+        return self.settled(self.passed(state))
+
+    def passed(self, state: State) -> State:
+        state = self.settled(state)
+        last = None if state.last is None else state.coming.x
+        return state._replace(pending=(*state.pending, state.coming), last=last)
+
+    def settled(self, state: State) -> State:
+        return state if self.is_settled(state) else self._settled(state, None, waiting=False)
+
+    def is_settled(self, state: State) -> bool:
+        return state.coming.round == coming_round(state)
 
     def forgotten(self, state: State, rounds: Sequence[int]) -> State:
         waiting: State = forget(state, rounds)
@@ -483,11 +501,16 @@ class Ensemble(Learner[State]):
 
     def update(self, state: State, seen: FirstOrder | FullInformation) -> State:
         require_no_pending(state)
-        return self.arrived(state, (Arrival(state.coming.round, seen),))
+        return self.arrived(state, (Arrival(coming_round(state), seen),))
 
     def arrived(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """Rounds that come together are weighed together and make one step of each descent."""
-        return self._settled(self._learned(state, arrivals), None, waiting=False)
+        state = self._learned(self.settled(state), arrivals)
+        return self._settled(state, None, waiting=False)
+
+    def learned(self, state: State, arrival: Arrival) -> State:
+        state = self._learned(state, (arrival,))
+        return state._replace(coming=state.coming._replace(round=coming_round(state) + 1))
 
     def _learned(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """The state after feedback, with nothing settled for the coming round."""
@@ -858,9 +881,10 @@ class Ensemble(Learner[State]):
             for i, (name, kind) in enumerate(zip(self.names, self.kinds, strict=True))
         )
 
-    def proposals(self, state: State) -> tuple[Proposal, ...]:
-        coming = state.coming
-        return tuple(map(Proposal, self._in_words, coming.p.tolist(), coming.points))
+    def proposals(self, state: State, number: int | None = None) -> tuple[Proposal, ...]:
+        own = next((one for one in state.pending if one.round == number), None)
+        own = self.settled(state).coming if own is None else own
+        return tuple(map(Proposal, self._in_words, own.p.tolist(), own.points))
 
     @cached_property
     def _in_words(self) -> tuple[str, ...]:
@@ -892,7 +916,7 @@ class Ensemble(Learner[State]):
     def _require_whole(self, state: State) -> None:
         coming, a = state.coming, state.accounts
         for what, found, due in (
-            ("descents", len(state.descents), len(self.start().descents)),
+            ("descents", len(state.descents), len(self.begin().descents)),
             ("points", len(state.pool.actives), len(state.descents)),
             ("advisers", len(state.advisers), len(self.advice)),
             *(("proposals", len(one.points), len(self.names)) for one in (coming, *state.pending)),
@@ -910,6 +934,7 @@ class Ensemble(Learner[State]):
                     raise ValueError(f"the {what} of a round are at least 0 and at most 1 in all")
         if state.mixer.gap < 0.0 or a.awake.min() < 0.0 or state.vertices > state.pool.count:
             raise ValueError("what was counted of its members is below 0, or beyond what there is")
+        require_each(state.ledger)
         super()._require_whole(state)
 
     def slopes(self, state: State) -> Slopes:

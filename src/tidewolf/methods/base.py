@@ -304,15 +304,19 @@ _CHECKED = {
             "decided",
             "forgotten",
             "guards",
+            "is_settled",
             "last_projection",
+            "learned",
             "limit_price",
             "measures",
             "members",
             "notes",
+            "passed",
             "proposals",
             "rounds_at_once",
             "rounds_left",
             "save",
+            "settled",
             "slopes",
             "solves",
             "update",
@@ -378,6 +382,10 @@ class Learner(Value, ABC, Generic[S]):
     @abstractmethod
     def start(self) -> S:
         """The state before the first round."""
+
+    def begin(self) -> S:
+        """The same, with nothing settled for that round, where the learner tells these apart."""
+        return self.start()
 
     @abstractmethod
     def act(self, state: S, known: Known | None = None) -> Array:
@@ -457,6 +465,28 @@ class Learner(Value, ABC, Generic[S]):
             "set or with other settings; Ensemble and LyapunovDescent can."
         )
 
+    def learned(self, state: S, arrival: Arrival) -> S:
+        """The state after feedback on one round, with nothing settled for the coming one, where
+        the learner tells these apart: `settled` does the rest.
+        """
+        if arrival.played is None and not getattr(state, "pending", ()):
+            return self.update(state, arrival.seen)
+        return self.arrived(state, (arrival,))
+
+    def passed(self, state: S) -> S:
+        """As `decided`, with nothing settled for the round after it."""
+        return self.decided(state)
+
+    def settled(self, state: S) -> S:
+        """The state that decides the coming round: all who advise without being told of it are
+        asked, unless they were.
+        """
+        return state
+
+    def is_settled(self, state: S) -> bool:
+        """Whether it is."""
+        return True
+
     def _in_order(self) -> NotSupported:
         return NotSupported(
             f"{type(self).__name__} takes feedback in order, of the points that it decided: none "
@@ -519,9 +549,9 @@ class Learner(Value, ABC, Generic[S]):
         """
         return ()
 
-    def proposals(self, state: S) -> tuple[Proposal, ...]:
-        """What each of its members proposes for the coming round: the decision is their weighted
-        sum, unless something holds it back.
+    def proposals(self, state: S, number: int | None = None) -> tuple[Proposal, ...]:
+        """What each of its members proposes for the coming round, or for a pending one: the
+        decision is their weighted sum, unless something holds it back.
         """
         return ()
 
@@ -559,7 +589,7 @@ class Learner(Value, ABC, Generic[S]):
             )
         saved = checkpoint.load(data, settings=identity(self), reference=self.hard_set.center)
         try:
-            state: S = conforming(saved.fields, self.state_type, self.start(), self.hard_set)
+            state: S = conforming(saved.fields, self.state_type, self.begin(), self.hard_set)
             self._require_whole(state)
         except Exception as error:  # hand-made content breaks in every way
             who, wrong = type(self).__name__, checkpoint.half_sentence(error)
@@ -581,7 +611,7 @@ class Learner(Value, ABC, Generic[S]):
         K = self.hard_set
         if not self.rounds_left(state) >= 1:
             raise ValueError("no round is left before its next update")
-        if not is_member(K, self.act(state)):
+        if self.is_settled(state) and not is_member(K, self.act(state)):
             raise ValueError("the point it plays is no member of the set")
 
 

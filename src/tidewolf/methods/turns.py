@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from tidewolf.core.feedback import Arrival
 from tidewolf.core.known import Known
+from tidewolf.methods.advice.asking import sleeping
 from tidewolf.methods.base import Learner
 from tidewolf.methods.late import coming_round
 
@@ -34,24 +35,29 @@ class Expire(NamedTuple):
 
 class Meet(NamedTuple):
     arrival: Arrival
+    settled: bool = True
+    """whether the coming round had been settled when feedback on an earlier one came"""
 
 
 Turn: TypeAlias = Tell | Decide | Expire | Meet
 
 
 def after(learner: Learner[Any], state: Any, turn: Turn) -> Any:
-    """The state after a turn; whatever is refused leaves the old one good."""
+    """The state after a turn, whose coming round may still have to be settled; whatever is refused
+    leaves the old one good. Of the round that the turn is about those sleep who did when it was
+    told.
+    """
     match turn:
         case Tell(known):
-            return learner.informed(state, known)
+            with sleeping(known.asleep or ()):
+                state = learner.settled(state)
+                return state if known.says_nothing else learner.informed(state, known)
         case Decide():
-            return learner.decided(state)
+            return learner.passed(learner.settled(state))
         case Expire(number):
             return learner.forgotten(state, (number,))
-        case Meet(arrival):
-            if arrival.played is None and not waiting(state):
-                return learner.update(state, arrival.seen)
-            return learner.arrived(state, (arrival,))
+        case Meet(arrival, settled):
+            return learner.learned(learner.settled(state) if settled else state, arrival)
 
 
 def waiting(state: Any) -> tuple[Any, ...]:

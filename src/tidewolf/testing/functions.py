@@ -302,6 +302,23 @@ def subgradients_support(trial: FunctionTrial) -> None:
         )
 
 
+@law("pieces are at most the round's value, the largest equal, and piece_gradients are theirs")
+def limits_have_gradients(trial: FunctionTrial) -> None:
+    f, x, z = trial.f, trial.xs[0], trial.xs[1]
+    here, there = f.pieces(x), f.pieces(z)
+    if here is None or there is None:
+        return
+    here, there = as_floats(here), as_floats(there)
+    above = float(np.abs(here.max(axis=1) - trial.values[0]).max())
+    require(above <= trial.tolerance, f"at {x!r} the largest piece is {above:.3g} off")
+    rounds, limits = (each.reshape(-1) for each in np.indices(here.shape))
+    gradients = as_floats(f.piece_gradients(x, rounds, limits)).reshape(len(rounds), -1)
+    least = here.reshape(-1) + gradients @ (trial.flat[1] - trial.flat[0])
+    over = float((least - there.reshape(-1)).max())
+    slack = trial.tolerance * (1.0 + float(np.abs(gradients).max(initial=0.0)))
+    require(over <= slack, f"from {x!r} to {z!r} a limit is {over:.3g} below its gradient")
+
+
 @law("subgradient(x, w) is the weighted sum of the rounds' subgradients")
 def weights_add_up(trial: FunctionTrial) -> None:
     w, u, k = trial.weights(), trial.weights("more weights"), len(trial.f)
@@ -436,6 +453,7 @@ FUNCTION_LAWS = (
     weights_add_up,
     gradients_are_the_rounds,
     slopes_are_norms,
+    limits_have_gradients,
     total_is_the_sum,
     halfspaces_say_the_same,
     epigraph_says_the_same,

@@ -1,0 +1,125 @@
+"""Advisers who have until a deadline: a solver that hangs never blocks a decision.
+
+Every adviser is asked in a thread of its own, all at the same time. Who has not answered when the
+deadline comes, or fails, sleeps in this round. Whose last call still runs is not asked again, and
+no further thread is started for it; what it says in the end is not used.
+
+    1. all are asked, as though none before them had answered;
+    2. they are heard in order; who was asked otherwise than the answers of those before make it (an
+       oracle call less is left, or there are new vertices) is asked again;
+    3. the round is settled with what was heard, and who slept goes along with what is known of it.
+
+So what is settled is what asking in order gives where those who slept are left out, to the bit.
+Python code that holds the interpreter's lock holds everybody up.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, final
+
+from tidewolf.core.arrays import SILENCE
+from tidewolf.methods.advice.asking import asking
+from tidewolf.methods.advice.base import Adviser, Proposals
+
+
+class Heard(NamedTuple):
+    """What advisers said, in the order they were asked, and who did not."""
+
+    answers: tuple[Proposals | None, ...]
+    asleep: tuple[str, ...]
+    """by the name of their first member"""
+    failed: int
+    """how many of these raised an error"""
+
+    def again(self) -> AbstractContextManager[None]:
+        """Within it the same is said again, in the same order."""
+        left = iter(self.answers)
+        return asking(lambda name, adviser, args: next(left))
+
+
+@final
+class Call:
+    """A question to an adviser, in a thread of its own."""
+
+    def __init__(self, adviser: Adviser, args: tuple[Any, ...]) -> None:
+        self.adviser, self.args = adviser, args
+        self.answer: Proposals | None = None
+        self.failed = False
+        self._done = threading.Event()
+        threading.Thread(target=self._run, name="tidewolf adviser", daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            with SILENCE:
+                self.answer = self.adviser.propose(*self.args)
+        except Exception:  # anybody's policy, or a solver that failed: it has no advice
+            self.failed = True
+        finally:
+            self._done.set()
+
+    def is_over(self, until: float | None) -> bool:
+        """Whether it has come back by then; None: waits for as long as that takes."""
+        return self._done.wait(None if until is None else max(0.0, until - time.monotonic()))
+
+    def is_of(self, adviser: Adviser, args: tuple[Any, ...]) -> bool:
+        """Whether this is what it was asked."""
+        pairs = zip(self.args, args, strict=True)
+        return self.adviser is adviser and all(_same(a, b) for a, b in pairs)
+
+
+@final
+class Bench:
+    """Where advisers are asked with a deadline; one for a session."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, Call] = {}
+        """the last one to each"""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a call still runs."""
+        return any(not call.is_over(0.0) for call in self._calls.values())
+
+    def hear(self, settle: Callable[[], object], until: float | None) -> Heard:
+        """What those say whom `settle` asks, until then by the monotonic clock; None: in all the
+        time they need.
+        """
+        heard: list[Proposals | None] = []
+        asleep: dict[str, None] = {}
+        failed = 0
+
+        def begin(name: str, adviser: Adviser, args: tuple[Any, ...]) -> None:
+            call = self._calls.get(name)
+            if call is None or (not call.is_of(adviser, args) and call.is_over(0.0)):
+                self._calls[name] = Call(adviser, args)
+
+        def listen(name: str, adviser: Adviser, args: tuple[Any, ...]) -> Proposals | None:
+            nonlocal failed
+            call = self._calls.get(name)
+            is_new = call is None or not call.is_of(adviser, args)
+            if call is None or (is_new and call.is_over(None if until is None else 0.0)):
+                call = self._calls[name] = Call(adviser, args)
+            over = call.is_of(adviser, args) and call.is_over(until)
+            answer = call.answer if over else None
+            if answer is None:
+                asleep[name] = None
+                failed += call.failed
+            heard.append(answer)
+            return answer
+
+        with asking(begin):
+            settle()
+        with asking(listen):
+            settle()
+        return Heard(tuple(heard), tuple(asleep), failed)
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two arguments are one: the same object, number, or tuple of the same."""
+    if isinstance(a, tuple) and isinstance(b, tuple) and type(a) is tuple:
+        return len(a) == len(b) and all(one is other for one, other in zip(a, b, strict=True))
+    return a is b or (isinstance(a, int) and a == b)

@@ -1,0 +1,48 @@
+"""How advisers are asked: at once, unless whoever asks says otherwise.
+
+    with asking(ask):   state = learner.settled(state)
+
+`ask(name, adviser, args)` is what `adviser.propose(*args)` gives, or None: then it sleeps in this
+round, and its state stays as it was. With a deadline it is asked elsewhere (tidewolf.deadline); a
+round that is gone through again is settled without those who slept in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeAlias
+
+from tidewolf.methods.advice.base import Adviser, Proposals
+
+Ask: TypeAlias = Callable[[str, Adviser, tuple[Any, ...]], Proposals | None]
+"""By the name of the first of its members, which no other adviser has."""
+
+_ASK: ContextVar[Ask | None] = ContextVar("ask", default=None)
+
+
+def asked(name: str, adviser: Adviser, *args: Any) -> Proposals | None:
+    """What an adviser proposes; None where it sleeps."""
+    ask = _ASK.get()
+    return adviser.propose(*args) if ask is None else ask(name, adviser, args)
+
+
+@contextmanager
+def asking(ask: Ask | None) -> Iterator[None]:
+    """Advisers are asked like this."""
+    token = _ASK.set(ask)
+    try:
+        yield
+    finally:
+        _ASK.reset(token)
+
+
+@contextmanager
+def sleeping(names: Collection[str]) -> Iterator[None]:
+    """Those of these names sleep, and the others are asked as they are."""
+    if not names or _ASK.get() is not None:  # who asks otherwise knows who sleeps
+        yield
+        return
+    with asking(lambda name, one, args: None if name in names else one.propose(*args)):
+        yield

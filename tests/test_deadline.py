@@ -1,0 +1,261 @@
+"""Deadlines: a solver that hangs never blocks a decision, and what was decided without it is
+decided again to the bit.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import tidewolf as tw
+from tidewolf.core.errors import TidewolfError
+from tidewolf.core.feedback import Arrival, FullInformation
+from tidewolf.core.types import Array
+from tidewolf.deadline import Bench
+from tidewolf.methods.advice.asking import asking, sleeping
+from tidewolf.methods.advice.base import Adviser, Proposals
+from tidewolf.sets import Simplex
+
+K = Simplex(3)
+COSTS = np.random.default_rng(0).random((12, 3))
+CAPACITIES = np.random.default_rng(1).uniform(0.3, 0.8, (12, 3))
+GATE = threading.Event()
+"""Shut: nobody who waits for it gets through."""
+CALLS: dict[str, int] = {}
+
+
+class Rounds(NamedTuple):
+    seen: int = 0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Policy(Adviser):
+    """Proposes the vertex of the coming round's number, after it has waited, or hung, or failed."""
+
+    name: str = "policy"
+    seconds: float = 0.0
+    hangs: bool = False
+    fails: bool = False
+    waits: bool = False  # type: ignore[assignment]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def start(self, K: Any) -> Rounds:
+        return Rounds()
+
+    def observe(self, K: Any, state: Rounds, seen: Any, x: Array) -> Rounds:
+        return Rounds(state.seen + 1)
+
+    def propose(
+        self, K: Any, state: Rounds, known: Any, t: int, budget: int, vertices: Any
+    ) -> Proposals:
+        CALLS[self.name] = CALLS.get(self.name, 0) + 1
+        if threading.current_thread() is not threading.main_thread():
+            time.sleep(self.seconds)
+            if self.hangs:
+                GATE.wait()
+            if self.fails:
+                raise RuntimeError("the policy's server is down")
+        return Proposals((np.eye(3)[state.seen % 3],), state, found=())
+
+
+@pytest.fixture(autouse=True)
+def _free_who_hangs() -> Any:
+    GATE.clear()
+    CALLS.clear()
+    yield
+    GATE.set()
+
+
+def stepped(learner: tw.Ensemble, rounds: int) -> Any:
+    state = learner.start()
+    for t in range(rounds):
+        seen = FullInformation(
+            tw.functions.Linear.one(COSTS[t]), tw.functions.Capacity.one(CAPACITIES[t])
+        )
+        state = learner.update(state, seen)
+    return state
+
+
+def unsettled(learner: tw.Ensemble, rounds: int) -> Any:
+    loss = tw.functions.Linear.one(COSTS[rounds])
+    limit = tw.functions.Capacity.one(CAPACITIES[rounds])
+    state = stepped(learner, rounds)
+    return learner.learned(state, Arrival(rounds, FullInformation(loss, limit)))
+
+
+def test_learning_and_settling_are_an_update_to_the_bit() -> None:
+    learner = tw.Ensemble(K, advice=[tw.advice.Resolve(columns=True), Policy()])
+    state = unsettled(learner, 4)
+    assert not learner.is_settled(state)
+    assert learner.save(learner.settled(state)) == learner.save(stepped(learner, 5))
+    again = learner.load(learner.save(state))
+    assert not learner.is_settled(again)
+    assert learner.save(learner.settled(again)) == learner.save(stepped(learner, 5))
+    passed = learner.passed(stepped(learner, 5))
+    assert not learner.is_settled(passed)
+    decided = learner.decided(stepped(learner, 5))
+    assert learner.save(learner.settled(passed)) == learner.save(decided)
+
+
+@pytest.mark.parametrize("name", ["hangs", "fails", "seconds"])
+def test_who_is_not_ready_sleeps_and_the_others_are_heard(name: str) -> None:
+    slow = Policy("slow", **{name: 10.0 if name == "seconds" else True})  # type: ignore[arg-type]
+    learner = tw.Ensemble(K, advice=[slow, Policy("quick"), tw.advice.Resolve(headroom=0)])
+    state, bench = unsettled(learner, 3), Bench()
+    began = time.monotonic()
+    heard = bench.hear(lambda: learner.settled(state), began + 0.5)
+    assert time.monotonic() - began < 1.5
+    assert heard.asleep == ("slow",)
+    assert heard.failed == (name == "fails")
+    with heard.again():
+        settled = learner.settled(state)
+    with sleeping(("slow",)):
+        assert learner.save(learner.settled(state)) == learner.save(settled)
+    points = dict(zip(learner.names, settled.coming.points, strict=True))
+    assert points["slow"] is None
+    assert points["quick"] is not None
+    assert points["last, headroom 0"] is not None
+
+
+def test_who_still_hangs_is_not_asked_again_until_it_is_back() -> None:
+    learner = tw.Ensemble(K, advice=[Policy("slow", hangs=True), Policy("quick")])
+    bench = Bench()
+    for t in range(3):
+        state = unsettled(learner, t)
+        began = time.monotonic()
+        heard = bench.hear(lambda state=state: learner.settled(state), began + 0.05)  # type: ignore[misc]
+        assert heard.asleep == ("slow",)
+        assert time.monotonic() - began < 0.2
+    assert bench.is_busy
+    GATE.set()
+    state = unsettled(learner, 3)
+    assert bench.hear(lambda: learner.settled(state), time.monotonic() + 5.0).asleep == ()
+
+
+def test_all_who_are_ready_give_the_bits_of_no_deadline() -> None:
+    learner = tw.Ensemble(
+        K, advice=[tw.advice.Resolve(headroom=(0, 1), columns=True), Policy(), "incumbent"]
+    )
+    known = tw.Known(advice={"incumbent": [1.0, 0.0, 0.0]})
+    for t in range(6):
+        state = unsettled(learner, t)
+        heard = Bench().hear(lambda state=state: _told(learner, state, known), None)  # type: ignore[misc]
+        assert heard.asleep == ()
+        with heard.again():
+            there = _told(learner, state, known)
+        assert learner.save(there) == learner.save(_told(learner, state, known))
+
+
+def _told(learner: tw.Ensemble, state: Any, known: tw.Known) -> Any:
+    return learner.informed(learner.settled(state), known)
+
+
+def test_nobody_is_asked_where_all_sleep() -> None:
+    learner = tw.Ensemble(K, advice=[Policy("a"), Policy("b")])
+    state = unsettled(learner, 2)
+    CALLS.clear()
+    with asking(lambda name, adviser, args: None):
+        assert learner.settled(state).coming.points[-2:] == (None, None)
+    assert CALLS == {}
+
+
+# --- sessions -------------------------------------------------------------------------------------
+
+
+def observed(session: tw.Session[Any], t: int, **how: Any) -> None:
+    session.observe(costs=COSTS[t], capacities=CAPACITIES[t], **how)
+
+
+def saved(session: tw.Session[Any]) -> bytes:
+    return session.learner.save(session.state)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("name", ["hangs", "fails", "seconds"])
+def test_a_decision_never_waits_beyond_its_deadline(name: str, waits: bool) -> None:
+    slow = Policy("slow", waits=waits, **{name: 10.0 if name == "seconds" else True})  # type: ignore[arg-type]
+    session = tw.Session(tw.Ensemble(K, advice=[slow, Policy("quick")]))
+    for t in range(4):
+        began = time.monotonic()
+        x = session.play(time=float(t), deadline=0.05)
+        assert time.monotonic() - began < 0.2
+        assert K.excess(x) <= 1e-9
+        assert np.array_equal(session.play(time=float(t), deadline=0.05), x)
+        assert np.array_equal(session.play(), x)
+        observed(session, t)
+    session.play(time=4.0, deadline=0.05)
+    asleep = {part.name for part in session.explain().members if not part.present}
+    assert asleep == {"slow"}
+    assert any("slow" in note for note in session.notes)
+
+
+def test_nobody_asleep_means_the_bits_of_no_deadline() -> None:
+    learner = tw.Ensemble(K, advice=[tw.advice.Resolve(columns=True), "incumbent"])
+    plain, timed = tw.Session(learner), tw.Session(learner)
+    for t in range(6):
+        known = {"advice": {"incumbent": np.eye(3)[t % 3]}} if t % 2 else {}
+        assert np.array_equal(plain.play(**known), timed.play(**known, deadline=60.0))
+        for session in (plain, timed):
+            observed(session, t)
+    assert saved(plain) == saved(timed)
+    assert timed.notes == ()
+
+
+@pytest.mark.parametrize("every", [1, 3, 100])
+def test_who_slept_sleeps_again_when_the_file_is_opened(tmp_path: Any, every: int) -> None:
+    learner = tw.Ensemble(K, advice=[Policy("slow", hangs=True), Policy("quick")])
+    path = tmp_path / "a.db"
+    with tw.Session.open(path, learner, snapshot_every=every) as session:
+        for t in range(5):
+            session.play(deadline=0.05)
+            observed(session, t)
+        x = session.play(deadline=0.05)
+        bits = saved(session)
+        session._journal._release()  # type: ignore[union-attr]  # as a kill leaves it
+    CALLS.clear()
+    with tw.Session.open(path, learner) as again:
+        assert "slow" not in CALLS
+        assert np.array_equal(again.play(), x)
+        assert saved(again) == bits
+
+
+@pytest.mark.parametrize("every", [1, 100])
+def test_late_rounds_with_deadlines_come_to_the_same_bits_again(tmp_path: Any, every: int) -> None:
+    learner = tw.Ensemble(K, advice=[Policy("slow", hangs=True), tw.advice.Resolve(headroom=0)])
+    path = tmp_path / "a.db"
+    with tw.Session.open(path, learner, snapshot_every=every) as session:
+        for t in range(6):
+            began = time.monotonic()
+            session.play(round=t, deadline=0.05)
+            if t >= 2:
+                observed(session, t - 2, round=t - 2)
+            assert time.monotonic() - began < 0.4
+        session.play(round=8, deadline=0.05)
+        points = [session.play(round=r) for r in session.pending]
+        session._journal._release()  # type: ignore[union-attr]
+    with tw.Session.open(path, learner) as again:
+        assert all(map(np.array_equal, points, (again.play(round=r) for r in again.pending)))
+
+
+def test_a_session_with_deadlines_saves_without_waiting(tmp_path: Any) -> None:
+    learner = tw.Ensemble(K, advice=[Policy("slow", hangs=True)])
+    session = tw.Session(learner)
+    session.play(deadline=0.02)
+    observed(session, 0)
+    session.save(tmp_path / "saved")
+    again = tw.Session.load(tmp_path / "saved", learner)
+    assert np.array_equal(again.play(deadline=0.02), session.play(deadline=0.02))
+
+
+@pytest.mark.parametrize("deadline", [-1.0, float("nan"), float("inf"), "soon"])
+def test_a_deadline_is_a_number_of_seconds(deadline: Any) -> None:
+    with pytest.raises(TidewolfError, match="deadline"):
+        tw.Session(tw.Ensemble(K)).play(deadline=deadline)
