@@ -152,6 +152,8 @@ def step(trio: Trio, kind: int, n: int) -> None:
             trio.does(lambda one: one.play(round=n % (coming + 1)))
         case 9:
             trio.stops(killed=bool(n % 2))
+        case 11:
+            trio.does(lambda one: one.play(round=coming, deadline=60.0, **known))
         case _:
             trio.goes_back(max(coming - n % 4, 0))
 
@@ -159,7 +161,7 @@ def step(trio: Trio, kind: int, n: int) -> None:
 @pytest.mark.parametrize("name", LATE)
 @settings(max_examples=10, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 10), st.integers(0, 11)), max_size=25),
+    st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=25),
     st.sampled_from([None, 1, 3]),
     st.integers(1, 12),
 )
