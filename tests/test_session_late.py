@@ -43,7 +43,7 @@ LATE: dict[str, Any] = {
     "LyapunovDescent": PLAIN,
     "PrimalDual": LEARNERS["PrimalDual"],
     "Ensemble": TOLD["Ensemble"],
-    "capped": tw.Ensemble(K, step_scales=(0.3, 1.0), max_move=0.2),
+    "capped": tw.Ensemble(K, step_scales=(0.3, 1.0), max_move=0.2, per_limit=True),
 }
 OTHERS = np.random.default_rng(7).dirichlet(np.ones(5), 300)
 """What is played in place of decisions."""
@@ -126,7 +126,8 @@ def step(trio: Trio, kind: int, n: int) -> None:
         case 0:
             trio.does(lambda one: one.play())
         case 1:
-            trio.does(lambda one: one.play(round=stands, **known))
+            out = [coming % 5] if n % 3 == 0 else None
+            trio.does(lambda one: one.play(round=stands, unavailable=out, **known))
         case 2:
             trio.does(lambda one: one.play(round=coming + n % 3, **(known if n % 2 else {})))
         case 3 if session.rounds:
@@ -151,6 +152,8 @@ def step(trio: Trio, kind: int, n: int) -> None:
             trio.does(lambda one: one.play(round=n % (coming + 1)))
         case 9:
             trio.stops(killed=bool(n % 2))
+        case 11:
+            trio.does(lambda one: one.play(round=coming, deadline=60.0, **known))
         case _:
             trio.goes_back(max(coming - n % 4, 0))
 
@@ -158,7 +161,7 @@ def step(trio: Trio, kind: int, n: int) -> None:
 @pytest.mark.parametrize("name", LATE)
 @settings(max_examples=10, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 10), st.integers(0, 11)), max_size=25),
+    st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=25),
     st.sampled_from([None, 1, 3]),
     st.integers(1, 12),
 )
@@ -735,6 +738,33 @@ def test_rounds_that_wait_go_along_and_nothing_before_is_gone_back_to(tmp_path):
         for t in (4, 3, 5, 6, 7):
             met(session, t, round=t)
         assert saved(session) == after
+
+
+def test_in_memory_and_in_a_file_a_changed_set_is_the_same(tmp_path):
+    links = [("s", "a"), ("a", "t"), ("s", "t"), ("s", "b"), ("b", "t")]
+    before, after = (
+        tw.Ensemble(tw.sets.FlowPolytope.from_edges(some, source="s", target="t"), step_scales=(1,))
+        for some in (links, links[:3])
+    )
+    durable = tw.Session.open(tmp_path / "session.db", before, snapshot_every=3)
+    sessions = [tw.Session(before), durable]
+    for session in sessions:
+        for t in range(4):
+            session.observe(round=t, costs=np.roll(np.arange(5.0), t))
+        session.play(round=5)
+        session.migrate(after)
+        assert session.learner is after
+        if session is durable:
+            durable.close()
+            session = sessions[1] = tw.Session.open(tmp_path / "session.db", after)
+        with pytest.raises(InvalidInput, match="Round 4 expired"):  # it used what is gone
+            session.observe(round=4, costs=np.arange(3.0))
+        session.observe(round=session.round, costs=np.arange(3.0))
+        session.play(round=session.round, time=1.0)
+        with pytest.raises(InvalidInput, match="cannot be gone back to"):
+            session.rollback(3)
+    assert saved(sessions[0]) == saved(sessions[1])
+    sessions[1].close()
 
 
 def test_threads_observe_their_own_rounds():

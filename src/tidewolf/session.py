@@ -298,7 +298,9 @@ class Session(Generic[S]):
     def _take(
         self, turns: Sequence[Turn], content: str | None = None, told: Told | None = None
     ) -> None:
-        """All of these turns, or none: the one way from one state to the next."""
+        """All of these turns, or none: the one way from one state to the next. `told` is what
+        explanations need of what is met.
+        """
         before = self._now
         try:
             self._keeper.take(turns, content, settle=self._bench is None)
@@ -681,9 +683,9 @@ class Session(Generic[S]):
         >>> session.pending
         (0, 1, 2)
         """
-        parts = (time, context, advice, forecast, unavailable)
-        known = None if all(part is None for part in parts) else Known(*parts)
-        if known is not None:
+        known = None
+        if not time is context is advice is forecast is unavailable is None:
+            known = Known(time, context, advice, forecast, unavailable)
             self._require_fitting(known)
         number = None if round is None else as_count(round, "The round", least=0)
         until = None

@@ -67,11 +67,9 @@ class Course(Generic[S]):
 
     # --- as it happens ----------------------------------------------------------------------------
 
-    def taken(
-        self, place: Place, turns: Sequence[Turn], epoch: int
-    ) -> tuple[list[Place], list[Row]]:
-        """Where each of these turns leads, and the observations to keep."""
-        rows, places = [], []
+    def taken(self, place: Place, turns: Sequence[Turn], epoch: int) -> tuple[Place, list[Row]]:
+        """Where these turns lead, and the observations to keep."""
+        rows = []
         for turn in turns:
             match turn:
                 case Tell(known):
@@ -81,8 +79,7 @@ class Course(Generic[S]):
                 case _:
                     rows.append(self._row(place, turn, epoch))
                     place = self._met(place, rows[-1], checked=False)
-            places.append(place)
-        return places, rows
+        return place, rows
 
     def settled(self, place: Place) -> Place:
         """With the coming round settled."""

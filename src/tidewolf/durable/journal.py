@@ -133,10 +133,10 @@ class Journal(Generic[S]):
         with self._mutex:
             db, before = self._writable(), self._head
             self._require_in_place()
-            places, rows = self._course.taken(self._place, turns, self._epoch)
-            head, place = before, places[-1]
+            place, rows = self._course.taken(self._place, turns, self._epoch)
             if settle:
                 place = self._course.settled(place)
+            head = before
             if rows:
                 head = before._replace(last=place.last, link=place.link, epoch=self._epoch)
             if head.last - head.snapshot >= self._every:
