@@ -94,7 +94,7 @@ from tidewolf.methods.late import (
     without,
 )
 from tidewolf.methods.migration import Migrations, require_of_one_kind
-from tidewolf.methods.moves import capped
+from tidewolf.methods.moves import HELD_BACK, capped
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.reactions import Reaction, Told, by_gradients, by_values
 from tidewolf.methods.settings import (
@@ -769,6 +769,8 @@ class Ensemble(Learner[State]):
         D = self.K.diameter
         if D == 0.0:
             return Bound(0.0, 0.0)
+        if self.max_move is not None:
+            return Bound(None, None, HELD_BACK)
         exact = self._factors is not None and self._factors.exact
         e = 0.0 if exact else math.sqrt(self._tolerance2)
         if e and not self._pays_first:

@@ -48,7 +48,7 @@ from tidewolf.methods.clock import BlockLearner, add_sums
 from tidewolf.methods.descent import Descent, price_at_most
 from tidewolf.methods.late import Decided, Overrides, coming_round, in_order
 from tidewolf.methods.migration import Migrations, Move, apart, begun, carried, require_of_one_kind
-from tidewolf.methods.moves import capped
+from tidewolf.methods.moves import HELD_BACK, capped
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.projected import Banked, ProjectedPoint
 from tidewolf.methods.settings import (
@@ -320,6 +320,8 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         R, D = self.K.radius, self.K.diameter
         if D == 0.0:
             return Bound(0.0, 0.0)
+        if self.max_move is not None:
+            return Bound(None, None, HELD_BACK)
         factors = factors_of(self.K)
         e = 0.0 if factors is not None and factors.exact else math.sqrt(self._tolerance2)
         if e and self.calls_per_round * self.block < 8.0 * R**2 / self._tolerance2 + 4.0:
