@@ -22,7 +22,14 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
-from tidewolf.core.feedback import FirstOrder, FullInformation, Limits, first_order, limits_at
+from tidewolf.core.feedback import (
+    FirstOrder,
+    FullInformation,
+    Limits,
+    first_order,
+    limits_at,
+    played_at,
+)
 from tidewolf.functions import (
     Affine,
     Capacity,
@@ -144,7 +151,7 @@ def test_feedback_adds_up_each_limit_over_the_rounds_in_which_it_is_broken(seed)
         sums = tw.methods.clock.add_sums(sums, part)
     for mine, other in zip(sums.limits, seen.limits, strict=True):
         assert mine == pytest.approx(other)
-    apart = tw.core.feedback.played_at(seen, x, y).limits.offsets
+    apart = played_at(seen, x, y).limits.offsets
     assert apart == pytest.approx(found.gradients @ (x - y))
 
 
@@ -251,6 +258,8 @@ def test_weights_are_those_of_the_file_written_plainly(seed, limits, stride):
             c = rng.choice([0.0, 1.0]) * rng.standard_normal(4)
             g = MaxAffine(A, b)
             block = first_order(Linear([c]), g, x, g.values(x), per_limit=True)
+            y = rng.standard_normal(4)
+            block = played_at(block, x, y)
             weighed = weights.weigh(ledger, block)
             s, w = plain.seen(c, -b[0], A[0])
             ledger, size = weighed.ledger, math.ldexp(1.0, weighed.ledger.exponent)
@@ -258,8 +267,15 @@ def test_weights_are_those_of_the_file_written_plainly(seed, limits, stride):
             found = size * weighed.penalty_weight * weighed.shares
             assert found == pytest.approx(w, rel=1e-9)
             owed = float(w @ np.maximum(-b[0], 0.0))
-            value = size * weighed.penalty_weight * weighed.breach(g, x)
-            assert value == pytest.approx(owed, rel=1e-9)
+            largest = size * weighed.penalty_weight
+            assert largest * weighed.breach(g, x) == pytest.approx(owed, rel=1e-9)
+            assert largest * weighed.violation_of(block) == pytest.approx(owed, rel=1e-9)
+            push = (w * (b[0] < 0.0)) @ A[0]
+            assert largest * weighed.gradient_of(block) == pytest.approx(push, rel=1e-9, abs=1e-12)
+            apart = float(push @ (x - y))
+            assert size * weighed.penalty_offset == pytest.approx(apart, rel=1e-9, abs=1e-12)
+            whole = plain.V * float(c @ (x - y)) + apart
+            assert size * weighed.offset == pytest.approx(whole, rel=1e-6, abs=1e-9 * size)
         assert size * ledger.each.paid == pytest.approx(plain.paid, rel=1e-9)
         most = 2.0 * plain.paid.sum() + 1.0
         if not ledger.impossible:
