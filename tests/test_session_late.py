@@ -509,6 +509,20 @@ def test_a_session_goes_back_to_any_of_its_last_hundred_rounds():
     assert saved(session) == states[31]
 
 
+def test_rounds_that_expired_then_are_expired_again(tmp_path):
+    with tw.Session.open(tmp_path / "session.db", PLAIN, expire_after=1) as durable:
+        for session in (tw.Session(PLAIN, expire_after=1), durable):
+            session.play(round=4)
+            met(session, 4)
+            session.rollback(2)
+            assert (session.pending, session.state.lost) == ((1,), 1)
+            with pytest.raises(InvalidInput, match="Round 0 expired"):
+                met(session, 0, round=0)
+            session.rollback(1)
+            assert (session.pending, session.state.lost) == ((0,), 0)
+            met(session, 0, round=0)
+
+
 def test_large_points_are_kept_for_fewer_rounds(monkeypatch):
     monkeypatch.setattr("tidewolf.memory.ROOM", 10)
     session = tw.Session(PLAIN)
