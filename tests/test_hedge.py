@@ -174,3 +174,31 @@ def test_values_that_all_lose_to_the_mix_are_no_way_round_the_guard():
     mixer = mixer.updated(np.array([0.0, -5.0]))
     assert mixer.gap == 3.0
     assert -mixer.totals.min() <= 2.0 * mixer.gap
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "greedy"])
+@given(seed=seeds, delay=st.sampled_from([0, 1, 5, 30]))
+@settings(max_examples=6)
+def test_the_guard_holds_for_losses_that_come_late(kind, seed, delay):
+    """Rounds are mixed without those that wait, and Delta is at least what all of these may turn;
+    without any, it is that of AdaHedge to the bit.
+    """
+    losses, mixer, plain = (
+        hostile(kind, np.random.default_rng(seed)),
+        Mixer.start(4),
+        Mixer.start(4),
+    )
+    waiting, size, largest = [], 0.0, 0.0
+    for row in losses:
+        p = mixer.weights(EVERYONE)
+        waiting.append(row - p @ row)
+        if len(waiting) > delay:
+            told = waiting.pop(0)
+            mixer, plain = mixer.updated(told, len(waiting)), plain.updated(told)
+            size, largest = size + np.abs(told).max(), max(largest, float(np.ptp(told)))
+            assert mixer.gap >= delay * largest
+            assert (-mixer.totals <= 2.0 * mixer.gap + 1e-9 * size).all()
+            if delay == 0:
+                assert (mixer.gap, mixer.totals.tolist()) == (plain.gap, plain.totals.tolist())
+    doubled = mixer.in_units(2.0)
+    assert (doubled.gap, doubled.largest) == (2.0 * mixer.gap, 2.0 * mixer.largest)

@@ -216,7 +216,7 @@ def _mixer(mixer: Mixer, members: _Names) -> Mixer:
         with np.errstate(over="ignore"):
             mean = float(np.exp(-rate * (totals[here] - least)).mean())
         totals[~here] -= math.log(mean) / rate
-    return Mixer(frozen(totals), gap)
+    return Mixer(frozen(totals), gap, mixer.largest)
 
 
 def _accounts(accounts: Accounts, members: _Names, unit: float) -> Accounts:

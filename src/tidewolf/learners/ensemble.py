@@ -558,7 +558,7 @@ class Ensemble(Learner[State]):
             overrides = overrides._replace(price=overrides.price + price)
         state = state._replace(
             ledger=weighed.ledger,
-            mixer=mixer.updated(whole.mixed),
+            mixer=mixer.updated(whole.mixed, waiting),
             accounts=accounts,
             overrides=overrides,
         )

@@ -21,6 +21,10 @@ Where playing the mix of the members' points loses at most the mix loss (losses 
 concave: values of log wealth with eta <= 1/V), mix >= 0 and Delta stays: started at V Lam/alpha,
 the run loses at most V Lam/alpha to its best member.
 
+Where n rounds were played and are yet to be told of (methods/late.py), Delta is at least n sigma:
+they were mixed without knowing of this one, and each may turn the weights as far. The guard holds
+for any Delta that is not smaller.
+
 A member that is absent has l_i = 0: it "proposes what is played". Weights among those awake are p
 renormalised, taken from logarithms: all of p may sit on one that falls asleep.
 """
@@ -43,6 +47,8 @@ class Mixer(NamedTuple):
     """L_i"""
     gap: float = 0.0
     """Delta"""
+    largest: float = 0.0
+    """sigma"""
 
     @classmethod
     def start(cls, members: int) -> Mixer:
@@ -50,11 +56,13 @@ class Mixer(NamedTuple):
 
     def in_units(self, unit: float) -> Mixer:
         """The same where losses are `unit` times as large."""
-        return self if unit == 1.0 else Mixer(frozen(self.totals * unit), self.gap * unit)
+        if unit == 1.0:
+            return self
+        return Mixer(frozen(self.totals * unit), self.gap * unit, self.largest * unit)
 
     def at_least(self, gap: float) -> Mixer:
         """The same with eta at most Lam/gap."""
-        return self if self.gap >= gap else Mixer(self.totals, gap)
+        return self if self.gap >= gap else self._replace(gap=gap)
 
     @property
     def rate(self) -> float:
@@ -72,15 +80,19 @@ class Mixer(NamedTuple):
         p /= p.sum()
         return p
 
-    def updated(self, losses: Floats) -> Mixer:
-        """After a round with these losses relative to what was played; 0 for those absent."""
+    def updated(self, losses: Floats, pending: int = 0) -> Mixer:
+        """After a round with these losses relative to what was played, 0 for those absent; so many
+        rounds are yet to be told of.
+        """
         behind, rate = self.totals - self.totals.min(), self.rate
         after = behind + losses
         mix = float(after.min())  # its limit for an infinite rate
         if rate < math.inf:
             # each sum has a term of 1, so that nothing overflows or is lost
             mix += (_log_of_sum(rate, behind) - _log_of_sum(rate, after - mix)) / rate
-        return Mixer(frozen(self.totals + losses), self.gap + max(0.0, -mix))
+        largest = max(self.largest, float(losses.max() - losses.min()))
+        gap = max(self.gap + max(0.0, -mix), pending * largest)
+        return Mixer(frozen(self.totals + losses), gap, largest)
 
 
 def _log_of_sum(rate: float, behind: Floats) -> float:
