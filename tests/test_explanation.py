@@ -29,6 +29,7 @@ LEARNERS: dict[str, Learner[Any]] = {
     "ensemble, gradients": tw.Ensemble(Simplex(5)),
     "descent": tw.LyapunovDescent(FLOW),
     "descent, capped": tw.LyapunovDescent(Simplex(5), max_move=0.05),
+    "descent, a weight for each limit": tw.LyapunovDescent(FLOW, per_limit=True),
     "descent, blocks": tw.LyapunovDescent(FLOW, block=3),
     "frank-wolfe": tw.LyapunovFrankWolfe(FLOW),
     "primal-dual": tw.PrimalDual(FLOW, horizon=40),
@@ -150,7 +151,7 @@ def test_limits_that_are_no_capacities_are_told_apart_by_number(limit: Any) -> N
     session.observe(loss=Linear.one(np.arange(5.0)), constraint=limit)
     why = session.explain()
     names = {one.name for one in why.limits}
-    assert names == ({f"limit {i}" for i in range(len(names))} if limit is not None else set())
+    assert names == ({f"limit {i + 1}" for i in range(len(names))} if limit is not None else set())
 
 
 def test_a_session_that_was_just_opened_says_what_it_does_not_know(tmp_path: Path) -> None:

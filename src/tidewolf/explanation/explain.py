@@ -81,7 +81,7 @@ def _explained(
         short_of=_short_of(learner, stood, x),
         costs=costs,
         capacities=capacities,
-        limits=() if seen is None else seen.limits(x),
+        limits=() if seen is None else seen.limits(x, learner.limit_prices(state)),
         limit_price=learner.limit_price(state) if state.t else None,
         outlook=None if seen is None else seen.outlook(x, last),
         told=state.t,

@@ -72,6 +72,8 @@ class Limit(NamedTuple):
     capacity: float | None
     binds: bool
     """whether next to nothing is left of it at the decision, or it is broken there"""
+    price: float | None = None
+    """what a unit of it weighs, in units of the loss, where it has a weight of its own"""
 
 
 class Outlook(NamedTuple):

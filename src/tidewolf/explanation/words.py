@@ -200,13 +200,14 @@ def _step(why: Explanation) -> str:
         kept = "; no limit was broken there, so the loss alone pushed"
         alone = kept if why.limit_price is not None else ", which kept its limits"
         return f"{said}{alone}: by its gradients {loss} along the move"
-    broken = "a limit"
+    broken, price = "a limit", why.limit_price
     if why.limits:
         most = max(why.limits, key=lambda one: one.played)
+        price = price if most.price is None else most.price
         broken = most.name if most.capacity is None else f"the capacity of {most.name}"
     limit, weighs = _fell("that limit", seen.limit_gain), ""
-    if why.limit_price is not None:
-        worth = seen.limit_gain * why.limit_price
+    if price is not None:
+        worth = seen.limit_gain * price
         harder = "the limit" if worth > seen.gain else "the loss"
         weighs = f", worth {number(abs(worth))} of loss; {harder} pushed harder"
     return f"{said}, in which {broken} was broken: by its gradients {loss} and {limit}{weighs}"
@@ -277,7 +278,8 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 def _limits(why: Explanation) -> list[str]:
     price = ""
     if why.limit_price:
-        price = f"a unit of violation now weighs {number(why.limit_price)} units of loss"
+        most = "up to " if any(one.price is not None for one in why.limits) else ""
+        price = f"a unit of violation now weighs {most}{number(why.limit_price)} units of loss"
     seen = why.outlook
     if not why.limits or seen is None:
         if seen is not None and seen.limit_played is not None:
@@ -307,7 +309,8 @@ def _limit(one: Limit) -> str:
         state = f"{number(-one.now)} left"
     load = "" if one.capacity is None else f"{number(one.load)} of {number(one.capacity)}, "
     then = f"; what was played was {broken} by {number(one.played)}" if one.played > 0.0 else ""
-    return f"{one.name}: {load}{state}{then}"
+    weighs = f"; a unit weighs {number(one.price)}" if one.price else ""
+    return f"{one.name}: {load}{state}{then}{weighs}"
 
 
 def _expected(why: Explanation) -> list[str]:
