@@ -189,6 +189,40 @@ def test_what_explanations_need_of_the_past_does_not_grow() -> None:
     assert len(session._trail.stood) <= 2
 
 
+def test_a_move_is_from_what_was_played() -> None:
+    session = tw.Session(tw.Ensemble(Simplex(3), max_move=0.1))
+    session.observe(costs=[0.0, 0.5, 1.0], played=[0.0, 0.0, 1.0])
+    why = session.explain()
+    assert why.moved == pytest.approx(0.5 * np.abs(session.play() - [0.0, 0.0, 1.0]).sum())
+    assert why.moved <= 0.1 + 1e-9
+    parts = sum(part.by_proposal + part.by_weight for part in why.members)
+    assert parts + why.held_back + why.overridden == pytest.approx(why.moved)
+    assert why.overridden > 0.0
+    assert why.overrides is not None
+    assert why.overrides.rounds == 1
+
+
+def test_pending_rounds_are_explained_each_as_it_was_decided() -> None:
+    session, rng = tw.Session(LEARNERS["ensemble"]), np.random.default_rng(5)
+    for t in range(5):
+        session.play(round=t, unavailable=["s > a"] if t == 3 else None)
+        if t >= 2:
+            session.observe(round=t - 2, costs=rng.random(5), capacities=rng.uniform(0.2, 0.9, 5))
+    assert session.explain().round == 4
+    assert session.pending == (3, 4)
+    for number in (3, 4, 5):
+        why = session.explain(round=number)
+        assert why.out == (("s > a",) if number == 3 else ())
+        assert why.since == number - 1
+        assert why.outlook is not None
+        assert why.outlook.round == min(2, number - 3)
+        parts = sum(part.by_proposal + part.by_weight for part in why.members)
+        assert parts + why.held_back + why.overridden == pytest.approx(why.moved)
+        if number < 5:
+            x = session.play(round=number)
+            assert why.moves[0].value in x
+
+
 @pytest.mark.parametrize("number", [0, 1, 3])
 def test_a_round_that_does_not_stand_is_refused(number: int) -> None:
     session = fed(LEARNERS["descent"], 2)

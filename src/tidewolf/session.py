@@ -302,7 +302,7 @@ class Session(Generic[S]):
         finally:
             self._now = self._keeper.state
             if self._now is not before:
-                self._trail.go_on(self.learner, before, self._now, told)
+                self._trail.go_on(self.learner, before, self._now, turns, told)
 
     def close(self) -> None:
         """Let go of the file of a durable session, which observes no more; one in memory has

@@ -49,6 +49,8 @@ def _lines(why: Explanation) -> Iterator[str]:
     yield from _labelled("Told", _news(why))
     yield from _labelled("By whom", _who(why))
     yield from _table(why)
+    yield from _labelled("Out", [", ".join(why.out)] if why.out else [])
+    yield from _labelled("Asleep", _asleep(why))
     yield from _labelled("Limits", _limits(why))
     yield from _labelled("Expected", _expected(why))
     yield from _labelled("So far", _so_far(why))
@@ -109,7 +111,12 @@ def _moved(why: Explanation) -> list[str]:
 
 def _changes(moves: Sequence[Entry], most: int) -> str:
     shown = moves[:most]
-    said = ", ".join(f"{one.name}: {number(one.before)} -> {number(one.value)}" for one in shown)
+    least = 1e-9 * max((abs(x) for one in moves for x in one[1:] if x is not None), default=0.0)
+
+    def cut(x: float | None) -> str:
+        return number(0.0 if x is not None and abs(x) < least else x)
+
+    said = ", ".join(f"{one.name}: {cut(one.before)} -> {cut(one.value)}" for one in shown)
     return said + (", and more" if len(moves) > most else "")
 
 
@@ -132,7 +139,7 @@ def _who(why: Explanation) -> list[str]:
         return []
     if why.members:
         return _movers(why)
-    held = f"; {number(why.short_of)} of it is held back" if why.short_of > 0.0 else ""
+    held = f"; {number(why.short_of)} more is held back" if why.short_of > 0.0 else ""
     return [f"{_step(why)}{held}"]
 
 
@@ -158,8 +165,10 @@ def _movers(why: Explanation) -> list[str]:
                 + ("" if len(group) == 1 else ", or shifted among them"),
             )
         )
-    left = f"max_move, or entries that are out, hold it back by {number(why.short_of)} in all"
-    found.append((why.held_back, left))
+    found.append((why.held_back, _held(why)))
+    found.append(
+        (why.overridden, f"something else than was decided was played in round {why.since}")
+    )
     found.sort(key=lambda one: -abs(one[0]))
     shown = [one for one in found if abs(one[0]) >= WORTH_NAMING * why.moved][:MOST_MOVERS]
     lines = [f"{number(size)} because {words}" for size, words in shown if size > 0.0]
@@ -171,6 +180,15 @@ def _movers(why: Explanation) -> list[str]:
         else:
             lines.append("many small changes of proposals and of trust")
     return lines
+
+
+def _held(why: Explanation) -> str:
+    """What max_move does, or entries that are out."""
+    where = "where its members would have it"
+    if why.short_of == 0.0:
+        return f"nothing keeps it from {where} any more"
+    verb = "it may go on to" if why.held_back > 0.0 else "it is kept from"
+    return f"{verb} {where} (max_move, or entries that are out: {number(why.short_of)} is left)"
 
 
 def _groups(members: Sequence[Part]) -> dict[str, list[Part]]:
@@ -332,7 +350,7 @@ def _expected(why: Explanation) -> list[str]:
     if seen.limit_before is not None and seen.limit is not None:
         same = _kept(seen.limit_before) == _kept(seen.limit)
         before += "" if same else f", {_kept(seen.limit_before)}"
-    return [f"{said}{kept}; the decision before would have {before}"]
+    return [f"{said}{kept}; what was played before would have {before}"]
 
 
 def _kept(limit: float) -> str:
@@ -381,6 +399,12 @@ def _proved(why: Explanation) -> list[str]:
     if not said:
         return [f"nothing is proved of it: {reason}"] if reason and why.run_loss is None else []
     return [f"proved of {_told(why)}: {'; '.join(said)}"]
+
+
+def _asleep(why: Explanation) -> list[str]:
+    if not why.asleep:
+        return []
+    return [f"{', '.join(why.asleep)} missed the deadline of this round, or failed"]
 
 
 def _overrides(why: Explanation) -> list[str]:
