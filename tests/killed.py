@@ -6,7 +6,8 @@ random moments.
 Each child first checks that the file holds every observation a child before it was acknowledged,
 and at most one more, and the very bits of the session that was never stopped; then it goes on, and
 writes a line down for every observation acknowledged. The last one is left alone. Prints how many
-of those killed had been acknowledged something.
+of those killed had been acknowledged something. Those called "late" decide rounds ahead, observe
+them in some order, with other points played, or never, and now and then go back.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import tidewolf as tw
 from tidewolf.core.arrays import frozen
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.methods.base import Bound, Learner
+from tidewolf.methods.late import coming_round
 
 ROUNDS = 200
 RNG = np.random.default_rng(3)
@@ -108,6 +110,57 @@ def observe(session: tw.Session[Any], t: int) -> None:
     )
 
 
+LATE: dict[str, Learner[Any]] = {
+    "late": LEARNERS["LyapunovDescent"],
+    "late Ensemble": tw.Ensemble(
+        tw.sets.Simplex(5), context=tw.context.Categories(3), advice=["a"], step_scales=(0.3, 1.0)
+    ),
+}
+
+
+def go_on_late(session: tw.Session[Any], i: int) -> None:
+    """The i-th thing that happens to a session whose rounds are observed late: each changes it."""
+    due = [r for r in session.pending if r % 7 != 3]  # the others expire
+    coming = coming_round(session.state)
+    if i % 29 == 28:
+        session.rollback(max(0, coming - 4))
+    elif len(due) < 3 or i % 5 == 0:
+        known = {"context": i % 3, "advice": {"a": ADVICE[i % ROUNDS]}} if i % 2 else {}
+        session.play(round=coming + i % 3, **known)
+    else:
+        r = due[i % len(due)]
+        played = np.roll(np.eye(5)[0], i) if i % 3 == 0 else None
+        session.observe(
+            round=r, costs=COSTS[r % ROUNDS], capacities=LIMITS[r % ROUNDS], played=played
+        )
+
+
+def uninterrupted_late(learner: Learner[Any], count: int = ROUNDS) -> list[bytes]:
+    """What a session in memory would save, at first and after each thing that happens."""
+    session = tw.Session(learner, expire_after=6)
+    saved = [learner.save(session.state)]
+    for i in range(count):
+        go_on_late(session, i)
+        saved.append(learner.save(session.state))
+    return saved
+
+
+def live_late(
+    database: Path, learner: Learner[Any], expected: list[bytes], acknowledged: Path
+) -> None:
+    """What a child does with its life, where rounds are observed late."""
+    told = acknowledged.stat().st_size
+    with tw.Session.open(database, learner, snapshot_every=9, expire_after=6) as session:
+        more = learner.save(session.state) != expected[told]
+        assert learner.save(session.state) == expected[told + more], f"other bits after {told}"
+        line = os.open(acknowledged, os.O_WRONLY | os.O_APPEND)
+        os.write(line, b"\n" * more)
+        for i in range(told + more, len(expected) - 1):
+            go_on_late(session, i)
+            os.write(line, b"\n")
+        assert learner.save(session.state) == expected[-1]
+
+
 def uninterrupted(learner: Learner[Any], rounds: int = ROUNDS) -> list[bytes]:
     """What a session in memory would save, before the first round and after each, once it is told
     what is known of the next.
@@ -141,9 +194,10 @@ def live(database: Path, learner: Learner[Any], expected: list[bytes], acknowled
 
 
 def main(database: Path, name: str, kills: int, seed: int) -> None:
-    learner, rng, busy = (LEARNERS | TOLD)[name], random.Random(seed), 0
+    learner, rng, busy = (LEARNERS | TOLD | LATE)[name], random.Random(seed), 0
+    go_on = live_late if name in LATE else live
     expected, acknowledged, failed = (
-        uninterrupted(learner),
+        uninterrupted_late(learner) if name in LATE else uninterrupted(learner),
         database.with_name("acknowledged"),
         database.with_name("failed"),
     )
@@ -153,7 +207,7 @@ def main(database: Path, name: str, kills: int, seed: int) -> None:
         child = os.fork()
         if child == 0:
             try:
-                live(database, learner, expected, acknowledged)
+                go_on(database, learner, expected, acknowledged)
             except BaseException as error:
                 failed.write_text(repr(error))
             os._exit(0)
@@ -170,7 +224,7 @@ def main(database: Path, name: str, kills: int, seed: int) -> None:
             for file in database.parent.iterdir():
                 file.unlink()
             acknowledged.touch()
-    live(database, learner, expected, acknowledged)
+    go_on(database, learner, expected, acknowledged)
     print(busy)  # noqa: T201
 
 

@@ -152,8 +152,8 @@ def uphill(*step: Any) -> Any:
     return taken._replace(y=2.0 * y - taken.y)
 
 
-def climb(y: Any, *step: Any) -> Any:
-    taken, sums = adagrad.descend(y, *step)
+def climb(y: Any, *step: Any, **named: Any) -> Any:
+    taken, sums = adagrad.descend(y, *step, **named)
     return 2.0 * y - taken, sums
 
 

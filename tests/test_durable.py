@@ -23,7 +23,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from killed import ADVICE, COSTS, FOLLOWER, LEARNERS, LIMITS, TOLD, observe, tell, uninterrupted
+from killed import (
+    ADVICE,
+    COSTS,
+    FOLLOWER,
+    LATE,
+    LEARNERS,
+    LIMITS,
+    TOLD,
+    observe,
+    tell,
+    uninterrupted,
+    uninterrupted_late,
+)
 from tidewolf.core.errors import (
     BrokenFile,
     CheckpointError,
@@ -122,8 +134,8 @@ def test_closed_or_killed_it_goes_on_bit_for_bit(name, stops, snapshot_every, ke
 @pytest.mark.parametrize(
     ("name", "seed"),
     [
-        *((name, 0) for name in (*LEARNERS, "Follower")),
-        *(pytest.param(name, 1, marks=pytest.mark.soak) for name in LEARNERS | TOLD),
+        *((name, 0) for name in (*LEARNERS, "Follower", "late")),
+        *(pytest.param(name, 1, marks=pytest.mark.soak) for name in LEARNERS | TOLD | LATE),
     ],
 )
 def test_killed_at_any_instruction_it_loses_nothing_acknowledged(name, seed, tmp_path):
@@ -136,9 +148,14 @@ def test_killed_at_any_instruction_it_loses_nothing_acknowledged(name, seed, tmp
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= kills // 4
-    learner = (LEARNERS | TOLD)[name]
+    learner = (LEARNERS | TOLD | LATE)[name]
     with tw.Session.open(database, learner, read_only=True) as session:
-        assert sum(seen.rounds for seen in session.history()) == session.rounds == len(COSTS)
+        assert sum(seen.rounds for seen in session.history()) == session.rounds
+        if name in LATE:
+            assert saved(session) == uninterrupted_late(learner)[-1]
+            assert session.state.lost > 5 < session.overrides.rounds
+        else:
+            assert session.rounds == len(COSTS)
 
 
 def test_what_is_told_in_any_memory_layout_comes_again_in_the_same_bits(tmp_path):

@@ -845,6 +845,19 @@ class Infinite(Distance):
         return super().values(x) + (np.inf if abs(x).max() > 5 else 0.0)
 
 
+class OtherPieces(Distance):
+    def pieces(self, x: Array) -> Array:
+        return super().values(x)[:, None] - 1.0
+
+
+class TurnedPieces(Distance):
+    def pieces(self, x: Array) -> Array:
+        return super().values(x)[:, None]
+
+    def piece_gradients(self, x: Array, rounds: Any, limits: Any) -> Array:
+        return -super().gradients(x)[rounds]
+
+
 class WrongTotal(Distance, LinearTotal):
     def total(self) -> tuple[np.ndarray[Any, np.dtype[np.float64]], float]:
         return self.C.sum(axis=0), 0.0
@@ -926,6 +939,8 @@ BROKEN = [
     (AlwaysFloat32, "subgradient answers dtype float32 for float64"),
     (AnswersLists, "values answers a list for a ndarray"),
     (Infinite, "values answers .*inf"),
+    (OtherPieces, "piece_gradients are theirs: the largest piece of a round is 1 off"),
+    (TurnedPieces, "piece_gradients are theirs: .* a limit is .* below its gradient"),
     (WrongTotal, "total.. is the sum over the rounds: they differ by"),
     (WrongHalfspaces, "the largest value is .* and the largest row"),
     (RowsAbove, "a row is above the value of its round"),

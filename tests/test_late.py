@@ -15,6 +15,7 @@ import tidewolf as tw
 from tidewolf.core.batch import NEVER
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
 from tidewolf.core.feedback import Arrival, FullInformation, Instead, first_order
+from tidewolf.evaluation.metrics import table_metrics
 from tidewolf.evaluation.recording import Recording
 from tidewolf.methods.late import coming_round
 from tidewolf.methods.steps import lyapunov
@@ -212,6 +213,32 @@ def test_a_round_that_nobody_tells_of_adds_its_slope_times_the_diameter():
     assert run.bound.regret == pytest.approx(own.regret + added)
     assert (run.late, run.pending) == (0, 1)
     assert "1 round was not told of" in run.notes[-1]
+
+
+def test_nothing_is_promised_beforehand_for_what_comes_late_or_is_held_back():
+    K = tw.sets.Box([0.0, 0.0], [1.0, 1.0])
+    given_ = {"horizon": 30, "loss_lipschitz": 1e3, "constraint_lipschitz": 10.0}
+    stream = hostile_stream(K, 30, 1)
+    for maker in (tw.LyapunovDescent, tw.Ensemble):
+        assert maker(K, **given_).promise().regret is not None
+        assert "max_move" in maker(K, max_move=0.1, **given_).promise().reason
+        run = tw.run(maker(K, **given_), late(stream, np.arange(30) + 1))
+        assert run.certificate.regret.promise is None
+        assert "feedback that comes in order" in str(run.certificate)
+        assert run.certificate.holds is not False
+
+
+def test_the_table_of_a_run_counts_what_was_late_where_something_was():
+    K = tw.sets.Simplex(3)
+    stream = hostile_stream(K, 20, 2)
+    run = tw.run(tw.LyapunovDescent(K), late(stream, np.arange(20) + 3))
+    assert (run.late, run.pending, run.summary()["late"]) == (17, 3, 17)
+    assert "rounds 20 (17 late, 3 pending)" in repr(run)
+    in_time = tw.run(tw.LyapunovDescent(K), stream)
+    assert (in_time.late, in_time.pending, in_time.overrides.rounds) == (0, 0, 0)
+    titles = {metric.title for metric in table_metrics([run])}
+    assert {"late rounds", "pending rounds"} <= titles
+    assert not {"late rounds", "pending rounds"} & {m.title for m in table_metrics([in_time])}
 
 
 # --- the sums of bounds, written plainly ----------------------------------------------------------

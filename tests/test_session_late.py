@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,22 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from killed import ADVICE, COSTS, LEARNERS, LIMITS, TOLD
 from tidewolf.core.errors import (
+    BrokenFile,
+    CheckpointError,
+    InvalidInput,
+    NotAMember,
+    NotFinite,
+    NotSupported,
+    OtherSettings,
     TidewolfError,
+    WrongShape,
+    WrongType,
 )
+from tidewolf.core.feedback import FirstOrder, first_order
+from tidewolf.durable import Journal
+from tidewolf.durable.played import How, decode_played, encode_played
 from tidewolf.methods.late import coming_round
+from tidewolf.methods.turns import Decide, Expire, Tell, deciding
 
 K = tw.sets.Simplex(5)
 PLAIN = tw.LyapunovDescent(K)
@@ -28,7 +43,7 @@ LATE: dict[str, Any] = {
     "LyapunovDescent": PLAIN,
     "PrimalDual": LEARNERS["PrimalDual"],
     "Ensemble": TOLD["Ensemble"],
-    "capped": tw.Ensemble(K, step_scales=(0.3, 1.0), max_move=0.2),
+    "capped": tw.Ensemble(K, step_scales=(0.3, 1.0), max_move=0.2, per_limit=True),
 }
 OTHERS = np.random.default_rng(7).dirichlet(np.ones(5), 300)
 """What is played in place of decisions."""
@@ -58,10 +73,12 @@ def answer(session: tw.Session[Any], do: Any) -> Any:
     try:
         x = do(session)
     except TidewolfError as error:
-        assert saved(session) == before
-        assert str(error).endswith(".")
-        return type(error), str(error)
-    return None if x is None else x.tobytes()
+        refusal = type(error), str(error)
+    else:
+        return None if x is None else x.tobytes()
+    assert saved(session) == before
+    assert refusal[1].endswith(".")
+    return refusal
 
 
 class Trio:
@@ -109,7 +126,8 @@ def step(trio: Trio, kind: int, n: int) -> None:
         case 0:
             trio.does(lambda one: one.play())
         case 1:
-            trio.does(lambda one: one.play(round=stands, **known))
+            out = [coming % 5] if n % 3 == 0 else None
+            trio.does(lambda one: one.play(round=stands, unavailable=out, **known))
         case 2:
             trio.does(lambda one: one.play(round=coming + n % 3, **(known if n % 2 else {})))
         case 3 if session.rounds:
@@ -134,14 +152,16 @@ def step(trio: Trio, kind: int, n: int) -> None:
             trio.does(lambda one: one.play(round=n % (coming + 1)))
         case 9:
             trio.stops(killed=bool(n % 2))
+        case 11:
+            trio.does(lambda one: one.play(round=coming, deadline=60.0, **known))
         case _:
             trio.goes_back(max(coming - n % 4, 0))
 
 
 @pytest.mark.parametrize("name", LATE)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
-    st.lists(st.tuples(st.integers(0, 10), st.integers(0, 11)), max_size=25),
+    st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=25),
     st.sampled_from([None, 1, 3]),
     st.integers(1, 12),
 )
@@ -154,7 +174,7 @@ def test_late_twice_overridden_expired_and_stopped_it_is_one_session(name, scrip
         trio.durable.close()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 11)), max_size=25), st.integers(1, 6))
 def test_without_history_it_is_the_same_session(script, every):
     with tempfile.TemporaryDirectory(dir=MEMORY) as place:
@@ -163,3 +183,599 @@ def test_without_history_it_is_the_same_session(script, every):
             step(trio, kind, n)
         trio.stops(killed=True)
         trio.durable.close()
+
+
+# --- what rounds are ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("learner", [*LATE.values(), LEARNERS["BanditPrimalDual"]], ids=repr)
+def test_in_order_numbers_change_nothing(learner, tmp_path):
+    plain, numbered = tw.Session(learner), tw.Session(learner)
+    for t in range(12):
+        assert numbered.play(round=t).tobytes() == plain.play().tobytes()
+        met(plain, t)
+        met(numbered, t, round=t)
+        met(numbered, t, round=t)
+        assert saved(plain) == saved(numbered)
+        assert numbered.pending == ()
+    plain.save(tmp_path / "plain")
+    assert (tmp_path / "plain").read_bytes() == saved(plain)
+
+
+def test_a_round_stands_until_it_is_observed():
+    session = tw.Session(PLAIN)
+    first = session.play()
+    assert (session.round, session.pending) == (0, ())
+    later = session.play(round=3)
+    assert (session.round, session.pending) == (3, (0, 1, 2, 3))
+    assert session.play(round=0).tobytes() == first.tobytes()
+    met(session, 1, round=1)
+    assert session.play().tobytes() == session.play(round=3).tobytes() == later.tobytes()
+    met(session, 3)  # the round that stands
+    assert (session.round, session.pending, session.rounds) == (4, (0, 2), 2)
+    x = session.play()  # decides it, for others wait
+    assert (session.round, session.pending) == (4, (0, 2, 4))
+    met(session, 0, round=0)
+    assert session.play().tobytes() == x.tobytes() != session.play(round=5).tobytes()
+    for r in session.pending:
+        met(session, r, round=r)
+    assert (session.round, session.pending, session.rounds) == (6, (), 6)
+
+
+def test_playing_is_not_needed_where_rounds_wait():
+    sessions = [tw.Session(TOLD["Ensemble"]) for _ in range(2)]
+    for one, plays in zip(sessions, (True, False), strict=True):
+        one.play(round=2)
+        met(one, 2)
+        for t in (3, 4):
+            if plays:
+                one.play()
+            met(one, t)
+    assert saved(sessions[0]) == saved(sessions[1])
+
+
+def test_what_is_known_goes_along_with_the_round_that_is_asked_for():
+    learner = LATE["Ensemble"]
+    asked, step_by_step = tw.Session(learner), learner.start()
+    asked.play(round=2, context=1)
+    for _ in range(2):
+        step_by_step = learner.decided(step_by_step)
+    step_by_step = learner.decided(learner.informed(step_by_step, tw.Known(context=1)))
+    assert saved(asked) == learner.save(step_by_step)
+    asked.play(round=2, context=1)
+    with pytest.raises(InvalidInput, match="Round 2 was decided when something else was known"):
+        asked.play(context=2)
+    with pytest.raises(InvalidInput, match="Round 0 was decided before this was known"):
+        asked.play(round=0, context=1)
+    assert saved(asked) == learner.save(step_by_step)
+
+
+def test_rounds_that_wait_too_long_expire():
+    session = tw.Session(PLAIN, expire_after=2)
+    session.play(round=2)
+    assert session.pending == (1, 2)
+    with pytest.raises(InvalidInput, match=r"Round 0 expired: .* went on: nothing was learned\."):
+        met(session, 0, round=0)
+    with pytest.raises(InvalidInput, match="Round 0 expired"):
+        session.play(round=0)
+    met(session, 2)
+    met(session, 3)
+    assert (session.pending, session.state.lost, session.rounds) == ((), 2, 2)
+
+
+def test_turns_expire_as_soon_as_they_are_due():
+    turns = deciding(PLAIN.start(), 2, tw.Known(time=0.0), 1)
+    kinds = [Decide(), Decide(), Expire(0), Tell(tw.Known(time=0.0)), Decide(), Expire(1)]
+    assert turns == kinds
+
+
+# --- the same content, and other content ----------------------------------------------------------
+
+
+def test_the_same_content_counts_once_and_other_content_is_refused(tmp_path):
+    with tw.Session.open(tmp_path / "session.db", PLAIN) as durable:
+        for session in (tw.Session(PLAIN), durable):
+            session.play(round=1)
+            met(session, 1, round=1, played=OTHERS[1])
+            before = saved(session)
+            met(session, 1, round=1, played=list(OTHERS[1]))
+            loss = tw.functions.Linear.one(COSTS[1])
+            session.observe(
+                round=1,
+                loss=loss,
+                constraint=tw.functions.Capacity.one(LIMITS[1]),
+                played=OTHERS[1],
+            )
+            for other in ({}, {"played": OTHERS[2]}):
+                with pytest.raises(InvalidInput, match="Round 1 was observed already, with other"):
+                    met(session, 1, round=1, **other)
+            with pytest.raises(InvalidInput, match="with other content, which stands"):
+                met(session, 2, round=1, played=OTHERS[1])
+            assert saved(session) == before
+
+
+def test_content_that_cannot_be_compared_is_refused():
+    session, mine = tw.Session(PLAIN), tw.functions.Custom.one(lambda x: x @ x, lambda x: 2 * x, 5)
+    session.observe(round=0, loss=mine)
+    with pytest.raises(InvalidInput, match="what it held is not remembered: nothing was learned"):
+        session.observe(round=0, loss=mine)
+    met(session, 1)
+    met(session, 1, round=1)
+    assert session.rounds == 2
+
+
+def test_contents_are_remembered_of_the_last_rounds(monkeypatch, tmp_path):
+    monkeypatch.setattr("tidewolf.memory.REMEMBERED", 3)
+    session = tw.Session(PLAIN)
+    for t in range(5):
+        met(session, t, round=t)
+    session.save(tmp_path / "state")
+    for one in (session, tw.Session.load(tmp_path / "state", PLAIN)):
+        for t in (2, 3, 4):
+            met(one, t, round=t)
+        with pytest.raises(InvalidInput, match="Round 1 was observed already, and what it held"):
+            met(one, 1, round=1)
+
+
+# --- what was really played -----------------------------------------------------------------------
+
+
+def test_functions_are_looked_at_where_they_were_met():
+    given, told = tw.Session(PLAIN), tw.Session(PLAIN)
+    loss, limit = tw.functions.Linear.one(COSTS[0]), tw.functions.Capacity.one(LIMITS[0])
+    x, own = OTHERS[0], given.play()
+    met(given, 0, played=x)
+    told.observe(first_order(loss, limit, x, limit.values(x)), played=x)
+    overrides = given.state.overrides
+    assert given.state._replace(overrides=None).t == told.state.t == 1
+    assert given.play().tobytes() == told.play().tobytes()
+    assert overrides.price == told.state.overrides.price
+    assert (overrides.loss, overrides.own_loss) == (float(loss.values(x)[0]), loss.values(own)[0])
+    assert overrides.violation == max(0.0, float(limit.values(x)[0]))
+    assert (told.state.overrides.rounds, told.state.overrides.valued) == (1, 0)
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_to_play_what_was_decided_is_no_override(name):
+    one, other = tw.Session(LATE[name]), tw.Session(LATE[name])
+    for t in range(6):
+        met(one, t, played=one.play().copy())
+        met(other, t)
+    assert saved(one) == saved(other)
+    assert one.overrides.rounds == 0
+    assert str(one.overrides) == "What was decided was played, in all of 6 rounds."
+
+
+def test_an_incumbent_learns_what_would_have_been_saved():
+    session = tw.Session(PLAIN)
+    incumbent = np.eye(5)[np.argmax(COSTS.mean(0))]
+    played = own = 0.0
+    for _ in range(40):
+        own += float(COSTS[0] @ session.play())
+        played += float(COSTS[0] @ incumbent)
+        session.observe(costs=COSTS[0], capacities=np.full(5, 0.4), played=incumbent)
+    shadow = session.overrides
+    assert (shadow.rounds, shadow.of, shadow.valued) == (40, 40, 40)
+    assert shadow.saved_loss == pytest.approx(played - own)
+    assert shadow.saved_violation == pytest.approx(40 * 0.6 - shadow.own_violation)
+    assert "In 40 of 40 rounds another point was played" in str(shadow)
+    assert f"the violation was {24:.4g}" in str(shadow)
+    session.observe(loss_gradient=COSTS[0], constraint_value=0.0, played=incumbent)
+    assert "In 40 of them the loss was" in str(session.overrides)
+
+
+# --- refusals -------------------------------------------------------------------------------------
+
+MEET = {"costs": COSTS[0], "capacities": LIMITS[0]}
+CUSTOM = tw.functions.Custom.one(lambda x: 1.0, lambda x: 1 / 0, 5)
+TWO = tw.functions.Linear(COSTS[:2])
+REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
+    "a round before the first": (
+        lambda s: s.play(round=-1),
+        InvalidInput,
+        "The round must be at least 0",
+    ),
+    "half a round": (lambda s: s.play(round=1.5), InvalidInput, "must be a whole number"),
+    "no number": (lambda s: s.play(round="next"), WrongType, "The round"),
+    "a round far ahead": (lambda s: s.play(round=10**7), InvalidInput, "at most 10000 rounds"),
+    "a round that is over": (
+        lambda s: s.play(round=1),
+        InvalidInput,
+        "Round 1 was observed already; the coming one is round 4",
+    ),
+    "knowledge after the decision": (
+        lambda s: s.play(round=2, context=1),
+        InvalidInput,
+        "Round 2 was decided before this was known",
+    ),
+    "advice of another shape": (
+        lambda s: s.play(round=7, advice={"a": [1.0]}),
+        WrongShape,
+        "The advice 'a' has shape",
+    ),
+    "a round that was not asked for": (
+        lambda s: s.observe(round=4, **MEET),
+        InvalidInput,
+        r"Round 4 was not asked for yet.*play\(round=4\) decides it. Round 3 stands",
+    ),
+    "other content": (
+        lambda s: s.observe(round=1, **MEET),
+        InvalidInput,
+        "Round 1 was observed already, with other content",
+    ),
+    "a point of another shape": (
+        lambda s: s.observe(played=[1.0], **MEET),
+        WrongShape,
+        "What was played has shape",
+    ),
+    "a point that is no number": (
+        lambda s: s.observe(played=[np.nan] * 5, **MEET),
+        NotFinite,
+        "What was played",
+    ),
+    "a point outside": (
+        lambda s: s.observe(played=np.full(5, 0.3), **MEET),
+        NotAMember,
+        r"What was played is no member of the set: it exceeds its limits by 0\.\d+",
+    ),
+    "two rounds": (
+        lambda s: s.observe(round=0, loss=TWO),
+        InvalidInput,
+        "Feedback on 2 rounds was given: what comes late",
+    ),
+    "two rounds of gradients": (
+        lambda s: s.observe(FirstOrder(COSTS[0], 0.0, COSTS[0], 1.0, 1.0, 2), round=0),
+        InvalidInput,
+        "Feedback on 2 rounds was given: what comes late",
+    ),
+    "nothing": (lambda s: s.observe(round=0), InvalidInput, "observe was given nothing"),
+    "a gradient of another shape": (
+        lambda s: s.observe(round=0, loss_gradient=[1.0], constraint_value=0.0),
+        WrongShape,
+        "loss_gradient has shape",
+    ),
+    "back to what has not come": (
+        lambda s: s.rollback(9),
+        InvalidInput,
+        "Round 9 cannot be gone back to: round 4 is the coming one",
+    ),
+    "back before the first": (lambda s: s.rollback(-1), InvalidInput, "must be at least 0"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals_change_nothing(name, tmp_path):
+    do, error, sentence = REFUSED[name]
+    with tw.Session.open(tmp_path / "session.db", PLAIN) as durable:
+        for session in (tw.Session(PLAIN), durable):
+            session.play(round=3)
+            met(session, 1, round=1)
+            before, pending = saved(session), session.pending
+            with pytest.raises(error, match=sentence) as caught:
+                do(session)
+            assert str(caught.value).endswith(".")
+            assert saved(session) == before
+            assert session.pending == pending == (0, 2, 3)
+            met(session, 0, round=0)
+
+
+@pytest.mark.parametrize("expire_after", [0, -1, 1.5, "soon", True])
+def test_rounds_wait_for_a_number_of_rounds(expire_after):
+    with pytest.raises(InvalidInput, match="expire_after"):
+        tw.Session(PLAIN, expire_after=expire_after)
+
+
+def test_a_function_that_fails_leaves_the_round_waiting():
+    session = tw.Session(PLAIN)
+    session.play(round=1)
+    before = saved(session)
+    with pytest.raises(ZeroDivisionError):
+        session.observe(round=0, loss=CUSTOM)
+    assert saved(session) == before
+    assert session.pending == (0, 1)
+
+
+@pytest.mark.parametrize("name", ["DriftPlusPenalty", "BanditPrimalDual"])
+def test_learners_that_take_feedback_in_order_say_so(name):
+    session = tw.Session(LEARNERS[name])
+    met(session, 0)
+    before, x = saved(session), 0.5 * session.play()
+    for do in (
+        lambda: session.play(round=4),
+        lambda: met(session, 1, round=1, played=x if name == "BanditPrimalDual" else OTHERS[0]),
+    ):
+        with pytest.raises(NotSupported, match=f"{name} takes feedback in order"):
+            do()
+        assert saved(session) == before
+    met(session, 1, round=1)
+    assert session.rounds == 2
+
+
+# --- back -----------------------------------------------------------------------------------------
+
+
+def test_a_session_goes_back_to_any_of_its_last_hundred_rounds():
+    session, states = tw.Session(PLAIN), []
+    for t in range(130):
+        states.append(saved(session))
+        met(session, t)
+    for t in (129, 100, 100, 30):
+        session.rollback(t)
+        assert saved(session) == states[t]
+        assert session.rounds == t
+    with pytest.raises(InvalidInput, match=r"Round 29 cannot .* here rounds 30 to 30\."):
+        session.rollback(29)
+    met(session, 30)
+    assert saved(session) == states[31]
+
+
+def test_large_points_are_kept_for_fewer_rounds(monkeypatch):
+    monkeypatch.setattr("tidewolf.memory.ROOM", 10)
+    session = tw.Session(PLAIN)
+    for t in range(9):
+        met(session, t)
+    session.rollback(7)
+    with pytest.raises(InvalidInput, match="Round 6 cannot be gone back to"):
+        session.rollback(6)
+
+
+@pytest.mark.parametrize(("every", "closed"), [(3, True), (100, False), (1, True)])
+def test_a_durable_session_goes_back_to_any_round(every, closed, tmp_path):
+    path, states = tmp_path / "session.db", []
+    session = tw.Session.open(path, PLAIN, snapshot_every=every)
+    for t in range(40):
+        states.append(saved(session))
+        met(session, t, round=t)
+    for t in (39, 20, 20, 0):
+        if closed:
+            session.close()
+            session = tw.Session.open(path, PLAIN, snapshot_every=every)
+        session.rollback(t)
+        assert saved(session) == states[t]
+        met(session, t + 1, round=t)  # what was observed before is forgotten
+        session.rollback(t)
+        if t:
+            met(session, t - 1, round=t - 1)
+    db = sqlite3.connect(path)
+    notes = dict(db.execute("SELECT name, value FROM meta WHERE name LIKE 'rolled back%'"))
+    assert len(notes) == 8
+    assert notes["rolled back 1"].endswith("from round 41 to round 40")
+    assert db.execute("SELECT count(*) FROM observations").fetchone() == (0,)
+    db.close()
+    for t in range(5):
+        met(session, t)
+    assert saved(session) == states[5]
+    session.close()
+    with tw.Session.open(path, PLAIN) as again:
+        assert saved(again) == states[5]
+
+
+def test_what_was_thrown_away_cannot_be_gone_back_to(tmp_path):
+    with tw.Session.open(
+        tmp_path / "session.db", PLAIN, snapshot_every=4, keep_history=False
+    ) as session:
+        for t in range(7):
+            met(session, t)
+        before = saved(session)
+        with pytest.raises(InvalidInput, match="Round 3 cannot be gone back to: the history in"):
+            session.rollback(3)
+        assert saved(session) == before
+        session.rollback(4)
+        assert session.rounds == 4
+
+
+def test_rounds_that_were_observed_together_are_one_moment(tmp_path):
+    with tw.Session.open(tmp_path / "session.db", PLAIN) as session:
+        met(session, 0)
+        session.observe(FirstOrder(COSTS[0], 0.0, 0.0 * COSTS[0], 1.0, 0.0, 1))
+        session.rollback(1)
+        learner = tw.LyapunovDescent(K, block=4)
+    with tw.Session.open(tmp_path / "blocks.db", learner) as session:
+        session.observe(loss=tw.functions.Linear(COSTS[:3]))
+        with pytest.raises(InvalidInput, match=r"Round 2 .* observed together with the rounds"):
+            session.rollback(2)
+        session.rollback(0)
+        assert saved(session) == learner.save(learner.start())
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_an_interrupt_goes_back_or_not_at_all(after, tmp_path, monkeypatch):
+    require, calls = Journal._require_in_place, []
+
+    def interrupted(self):
+        calls.append(0)
+        if len(calls) == 1 + after:
+            raise KeyboardInterrupt
+        require(self)
+
+    session = tw.Session.open(tmp_path / "session.db", PLAIN)
+    for t in range(5):
+        met(session, t)
+    before = saved(session)
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "_require_in_place", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            session.rollback(2)
+    assert session.rounds == (2 if after else 5)
+    assert (saved(session) == before) is not after
+    session.close()
+    with tw.Session.open(tmp_path / "session.db", PLAIN) as again:
+        assert saved(again) == saved(session)
+
+
+# --- in the file ----------------------------------------------------------------------------------
+
+
+def test_rounds_stand_in_the_file_as_they_happened(tmp_path):
+    path = tmp_path / "session.db"
+    session = tw.Session.open(path, PLAIN, expire_after=3)
+    session.play(round=2)
+    met(session, 2, round=2, played=OTHERS[0])
+    session.play(round=3, time=60.0)
+    session.play(round=4)
+    db = sqlite3.connect(path)
+    rows = db.execute("SELECT arrived, round, rounds, known, played FROM observations").fetchall()
+    assert [row[:3] for row in rows] == [(1, 3, 1), (2, 1, 0), (3, 2, 0)]
+    how = decode_played(rows[0][4], K)
+    assert (how.after, how.point.tobytes()) == (0, OTHERS[0].tobytes())
+    assert how.instead.loss == pytest.approx(COSTS[2] @ OTHERS[0])
+    pending = db.execute("SELECT round, known IS NULL, decision IS NULL FROM pending").fetchall()
+    assert pending == [(4, 0, 0), (5, 1, 0)]
+    contents = dict(db.execute("SELECT round, content FROM contents"))
+    assert (contents[1], contents[2], len(contents)) == ("expired", "expired", 3)
+    db.close()
+    session.close()
+
+
+TAMPERED = {
+    "a decision": "UPDATE pending SET decision = zeroblob(100) WHERE round = 2",
+    "a short decision": "UPDATE pending SET decision = zeroblob(3) WHERE round = 2",
+    "text": "UPDATE pending SET decision = 'text' WHERE round = 2",
+    "no decision": "UPDATE pending SET decision = NULL WHERE round = 2",
+    "what was known": "UPDATE pending SET known = zeroblob(60) WHERE round = 2",
+    "another round": "UPDATE pending SET round = 9 WHERE round = 2",
+    "the decision of another round": (
+        "UPDATE pending SET decision = (SELECT decision FROM pending WHERE round = 3) "
+        "WHERE round = 2"
+    ),
+    "one is gone": "DELETE FROM pending WHERE round = 1",
+    "all are gone": "DELETE FROM pending",
+    "an expired round": "UPDATE observations SET rounds = 0",
+    "contents of another kind": "ALTER TABLE contents ADD COLUMN more",
+}
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_tampered_rounds_are_refused(name, tmp_path):
+    path = tmp_path / "session.db"
+    with tw.Session.open(path, PLAIN) as session:
+        session.play(round=1)
+        session.play(round=3, time=1.0)
+        met(session, 3, round=3)
+    db = sqlite3.connect(path)
+    with db:
+        db.execute(TAMPERED[name])
+    db.close()
+    with pytest.raises(BrokenFile, match=r"session\.db"):
+        tw.Session.open(path, PLAIN)
+
+
+@pytest.mark.parametrize(
+    "how", [How(3), How(None, OTHERS[0]), How(0, OTHERS[1], (1.0, 0.0, 2.0, 3.0))]
+)
+def test_how_a_round_was_met_comes_back(how):
+    again = decode_played(encode_played(how), K)
+    assert again.after == how.after
+    assert encode_played(again) == encode_played(how)
+    assert encode_played(How()) is None
+    assert decode_played(None, K) == How()
+
+
+def test_a_reader_sees_rounds_that_wait_and_decides_none(tmp_path):
+    with tw.Session.open(tmp_path / "session.db", PLAIN) as session:
+        x = session.play(round=2)
+        with tw.Session.open(tmp_path / "session.db", PLAIN, read_only=True) as reader:
+            assert reader.pending == (0, 1, 2)
+            assert reader.play().tobytes() == x.tobytes()
+            for do in (lambda: reader.play(round=3), lambda: reader.rollback(0)):
+                with pytest.raises(CheckpointError, match="was opened to look"):
+                    do()
+
+
+# --- another learner ------------------------------------------------------------------------------
+
+
+def test_a_file_goes_on_with_another_learner(tmp_path):
+    path, wider = tmp_path / "session.db", tw.LyapunovDescent(tw.sets.Simplex(6))
+    session = tw.Session.open(path, PLAIN)
+    for t in range(4):
+        met(session, t, round=t)
+    session.play(context=1)
+    session._journal.migrate(wider, wider.start())
+    killed = as_if_killed(path)
+    session.close()
+    for one in (killed, path):
+        with pytest.raises(OtherSettings, match=r"session\.db"):
+            tw.Session.open(one, PLAIN)
+        with tw.Session.open(one, wider) as session:
+            assert saved(session) == wider.save(wider.start())
+            session.observe(costs=np.arange(6.0))
+            session.rollback(0)
+            session.observe(costs=np.arange(6.0))
+            assert next(session.history()).loss_gradient.shape == (6,)
+            after = saved(session)
+        with tw.Session.open(one, wider) as session:
+            assert saved(session) == after
+            assert session.rounds == 1
+    db = sqlite3.connect(path)
+    (epoch,) = db.execute("SELECT epoch FROM head").fetchone()
+    assert epoch >= 3
+    assert db.execute("SELECT count(*) FROM meta WHERE name = 'migrated 1'").fetchone() == (1,)
+    db.close()
+
+
+def test_rounds_that_wait_go_along_and_nothing_before_is_gone_back_to(tmp_path):
+    careful = tw.LyapunovDescent(K, caution=20.0)
+    with tw.Session.open(tmp_path / "session.db", PLAIN, snapshot_every=2) as session:
+        for t in range(3):
+            met(session, t)
+        session.play(round=4)
+        journal, state = session._journal, careful.start()
+        with pytest.raises(WrongType, match="goes on from a state of it"):
+            journal.migrate(careful, LEARNERS["PrimalDual"].start())
+        with pytest.raises(InvalidInput, match="The state is none of this session: round 1 waits"):
+            journal.migrate(careful, careful.decided(state))
+        journal.migrate(careful, state._replace(t=3, pending=session.state.pending))
+    with tw.Session.open(tmp_path / "session.db", careful, snapshot_every=2) as session:
+        assert session.pending == (3, 4)
+        for t in (4, 3, 5, 6, 7):
+            met(session, t, round=t)
+        with pytest.raises(InvalidInput, match="or the learner was replaced"):
+            session.rollback(4)
+        after = saved(session)
+        session.rollback(5)
+        assert session.pending == (3, 4)
+        for t in (4, 3, 5, 6, 7):
+            met(session, t, round=t)
+        assert saved(session) == after
+
+
+def test_in_memory_and_in_a_file_a_changed_set_is_the_same(tmp_path):
+    links = [("s", "a"), ("a", "t"), ("s", "t"), ("s", "b"), ("b", "t")]
+    before, after = (
+        tw.Ensemble(tw.sets.FlowPolytope.from_edges(some, source="s", target="t"), step_scales=(1,))
+        for some in (links, links[:3])
+    )
+    durable = tw.Session.open(tmp_path / "session.db", before, snapshot_every=3)
+    sessions = [tw.Session(before), durable]
+    for session in sessions:
+        for t in range(4):
+            session.observe(round=t, costs=np.roll(np.arange(5.0), t))
+        session.play(round=5)
+        session.migrate(after)
+        assert session.learner is after
+        if session is durable:
+            durable.close()
+            session = sessions[1] = tw.Session.open(tmp_path / "session.db", after)
+        with pytest.raises(InvalidInput, match="Round 4 expired"):  # it used what is gone
+            session.observe(round=4, costs=np.arange(3.0))
+        session.observe(round=session.round, costs=np.arange(3.0))
+        session.play(round=session.round, time=1.0)
+        with pytest.raises(InvalidInput, match="cannot be gone back to"):
+            session.rollback(3)
+    assert saved(sessions[0]) == saved(sessions[1])
+    sessions[1].close()
+
+
+def test_threads_observe_their_own_rounds():
+    session = tw.Session(PLAIN)
+    session.play(round=59)
+
+    def work(first: int) -> None:
+        for r in range(first, 60, 4):
+            met(session, r, round=r)
+            met(session, r, round=r)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
+    assert (session.rounds, session.pending) == (60, ())

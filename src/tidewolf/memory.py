@@ -19,7 +19,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 from tidewolf.core.errors import InvalidInput
 from tidewolf.methods.base import Learner, Progress
 from tidewolf.methods.late import coming_round
-from tidewolf.methods.turns import Expire, Meet, Tell, Turn, after, decision
+from tidewolf.methods.turns import Expire, Meet, Tell, Turn, after, decision, waiting
 
 S = TypeVar("S", bound=Progress)
 
@@ -113,6 +113,18 @@ class Memory(Generic[S]):
             self._contents.update(over)
             for number in list(self._contents)[:-REMEMBERED]:
                 del self._contents[number]
+
+    def migrate(self, learner: Learner[Any], state: Any) -> None:
+        """Go on with another learner, from a state of its own; rounds that wait no more expired,
+        and what was known of the coming round is to be told again.
+        """
+        for one in waiting(self.state):
+            if decision(state, one.round) is None:
+                self._contents[one.round] = EXPIRED
+        self.learner, self.state = learner, state
+        self.told = {one: said for one, said in self.told.items() if decision(state, one)}
+        self._past.clear()
+        self._past.append(Moment(coming_round(state), state, self.told))
 
     def settle(self) -> None:
         """The coming round, where it is not."""

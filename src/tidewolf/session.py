@@ -32,6 +32,8 @@ from contextlib import AbstractContextManager, nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
+import numpy as np
+
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_items, as_path, as_text
 from tidewolf.core.arrays import (
@@ -63,6 +65,7 @@ from tidewolf.core.feedback import (
     Instead,
     bandit,
     first_order,
+    told_apart,
 )
 from tidewolf.core.known import Known
 from tidewolf.core.types import Array
@@ -295,7 +298,9 @@ class Session(Generic[S]):
     def _take(
         self, turns: Sequence[Turn], content: str | None = None, told: Told | None = None
     ) -> None:
-        """All of these turns, or none: the one way from one state to the next."""
+        """All of these turns, or none: the one way from one state to the next. `told` is what
+        explanations need of what is met.
+        """
         before = self._now
         try:
             self._keeper.take(turns, content, settle=self._bench is None)
@@ -357,13 +362,12 @@ class Session(Generic[S]):
             )
         with self._turn, SILENCE:
             state = learner.migrated(self._state, self.learner)
-            if self._journal is None:
-                kept = dict(self._keeper.contents) if self._keeper.numbered else None
-                self._keeper = Memory(learner, state, None, kept)
-            else:
-                self._journal.migrate(learner, state)
-            self.learner, self._asked, self._shown = learner, set(), None
-            self._now, self._trail = self._keeper.state, Trail()
+            try:
+                self._keeper.migrate(learner, state)
+            finally:
+                if self._keeper.state is state:
+                    self.learner, self._asked, self._shown = learner, set(), None
+                    self._now, self._trail = state, Trail()
 
     def rollback(self, round: int) -> None:
         """Go back to the moment when this round became the coming one: nothing of it, or of later
@@ -612,9 +616,9 @@ class Session(Generic[S]):
         if names is not None:
             names = [as_text(n, "A name of an entry") for n in as_items(names, "names", '["a"]')]
         with self._turn:  # the state and the way to it are of one moment
-            coming = coming_round(self._now)
-            is_pending = standing_round(self._now) != coming and number != coming
-            state = self._now if is_pending else self._decided_state()
+            number = standing_round(self._now) if number is None else number
+            is_coming = number == coming_round(self._now)
+            state = self._decided_state() if is_coming else self._now
             return explained(self.learner, state, self._trail, number, names)
 
     def _decided_state(self) -> S:
@@ -690,9 +694,9 @@ class Session(Generic[S]):
         >>> session.pending
         (0, 1, 2)
         """
-        parts = (time, context, advice, forecast, unavailable)
-        known = None if all(part is None for part in parts) else Known(*parts)
-        if known is not None:
+        known = None
+        if not time is context is advice is forecast is unavailable is None:
+            known = Known(time, context, advice, forecast, unavailable)
             self._require_fitting(known)
         number = None if round is None else as_count(round, "The round", least=0)
         until = None
@@ -806,7 +810,7 @@ class Session(Generic[S]):
         loss: Batch | None = None,
         constraint: Batch | None = None,
         loss_gradient: Array | None = None,
-        constraint_value: float | None = None,
+        constraint_value: float | Array | None = None,
         constraint_gradient: Array | None = None,
         loss_value: float | None = None,
     ) -> None:
@@ -840,9 +844,11 @@ class Session(Generic[S]):
         loss_gradient : array, optional
             The gradient of the loss at the point.
         constraint_value : float, optional
-            The value of the constraint at the point: above 0 it is broken.
+            The value of the constraint at the point: above 0 it is broken. With `per_limit` also
+            an array, one of each limit.
         constraint_gradient : array, optional
-            The gradient of the constraint itself at the point, not of its positive part.
+            The gradient of the constraint itself at the point, not of its positive part; of each
+            limit, where there are several values.
         loss_value : float, optional
             The value of the loss at the point.
 
@@ -1068,6 +1074,9 @@ class Session(Generic[S]):
     def _one_round(
         self, loss_gradient: Any, constraint_value: Any, constraint_gradient: Any
     ) -> FirstOrder:
+        if self.learner.per_limit and np.ndim(constraint_value) == 1:
+            grad_f = self._point(loss_gradient, "loss_gradient")
+            return told_apart(grad_f, constraint_value, constraint_gradient)
         value = as_number(constraint_value, "constraint_value")
         if constraint_gradient is None and value > 0.0:
             raise InvalidInput(

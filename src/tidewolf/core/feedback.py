@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import (
+    as_array,
     as_direction,
     frozen,
     inner,
@@ -22,6 +23,7 @@ from tidewolf.core.arrays import (
     like,
     namespace,
     norm,
+    taken,
     to_numpy,
 )
 from tidewolf.core.batch import Batch
@@ -211,6 +213,41 @@ def limits_at(constraints: Batch, x: Array, values: Array) -> Limits:
     return _by_limit(table.shape[1], which, violations, gradients, slopes, none)
 
 
+def told_apart(loss_gradient: Array, values: Any, gradients: Any = None) -> FirstOrder:
+    """Feedback on one round from the value of each of its limits and their gradients, which may be
+    left out where none is broken.
+    """
+    table = to_numpy(as_array(values, "constraint_value")).astype(np.float64)
+    which, shape = np.flatnonzero(table > 0.0), tuple(loss_gradient.shape)
+    if gradients is None and len(which):
+        raise InvalidInput(
+            f"A constraint_value of {table[which[0]]:g}, a breach, was given: give "
+            "constraint_gradient, that of each limit, too."
+        )
+    if gradients is None:
+        given = like(np.zeros((len(table), *shape)), loss_gradient)
+    else:
+        given = like(as_array(gradients, "constraint_gradient"), loss_gradient)
+    if tuple(given.shape) != (len(table), *shape):
+        raise WrongShape(
+            f"constraint_gradient has a gradient for each of {len(table)} limits, so shape "
+            f"{(len(table), *shape)}; it has shape {tuple(given.shape)}."
+        )
+    rows = taken(given, which)
+    slopes = np.array([norm(rows[i, ...]) for i in range(len(which))])
+    limits = Limits(len(table), which, table[which], rows, slopes, np.zeros(len(which)))
+    seen = FirstOrder(loss_gradient, 0.0, 0.0 * loss_gradient, norm(loss_gradient), 0.0, 1)
+    if len(which):
+        worst = int(table.argmax())
+        gradient = given[worst, ...]
+        seen = seen._replace(
+            violation=float(table[worst]),
+            constraint_gradient=gradient,
+            constraint_slope=norm(gradient),
+        )
+    return seen._replace(limits=limits)
+
+
 def _by_limit(
     count: int,
     limits: Int64s,
@@ -329,10 +366,11 @@ def require_first_order(seen: object, shape: Shape, most: int) -> None:
         if not isinstance(offset, float | int) or not abs(offset) <= sys.float_info.max:
             raise NotFinite(f"The {name} must be a finite number, not {shown(offset)}.")
     if seen.limits is not None:
-        _require_limits(seen.limits, shape)
+        require_limits(seen.limits, shape)
 
 
-def _require_limits(limits: object, shape: Shape) -> None:
+def require_limits(limits: object, shape: Shape) -> None:
+    """Refuse what are no numbers and gradients of limits."""
     if type(limits) is not Limits or not is_array(limits.gradients):
         raise WrongType(f"The limits of FirstOrder feedback are Limits, not {shown(limits)}.")
     which, n = np.asarray(limits.which), len(limits.which)
@@ -359,6 +397,9 @@ def _require_limits(limits: object, shape: Shape) -> None:
             "The gradients of limits are floating-point arrays, not of dtype "
             f"{limits.gradients.dtype}."
         )
+    xp = namespace(limits.gradients)
+    if not bool(xp.all(xp.isfinite(limits.gradients))):
+        raise NotFinite("The gradients of limits hold a NaN or an infinite number.")
     for name, array in numbers.items():
         least = -math.inf if name == "offsets" else 0.0
         most = math.inf if name == "slopes" else sys.float_info.max

@@ -17,7 +17,7 @@ from tidewolf.core.arrays import is_array, require_finite
 from tidewolf.core.batch import Batch
 from tidewolf.core.checkpoint import SavedRecord
 from tidewolf.core.errors import NewerFormat, NotSupported
-from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation
+from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation, Limits
 from tidewolf.core.types import Array
 
 _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (FirstOrder, Bandit, FullInformation)}
@@ -39,9 +39,11 @@ _FIELDS_1 = {
 
 def encode(seen: Feedback) -> bytes:
     """An observation as bytes; refused where a function in it is no kind made of arrays."""
+    usual: dict[str, Any] = seen._field_defaults
     parts = {
         name: encode_function(part) if isinstance(part, Batch) else part
         for name, part in seen._asdict().items()
+        if name not in usual or (part is not usual[name] and part != usual[name])
     }
     return checkpoint.packed((type(seen).__name__, SavedRecord.of(parts)))
 
@@ -77,6 +79,9 @@ def _feedback(name: str, parts: Mapping[str, Any], *, checked: bool) -> Feedback
     _require_known(parts, kind._fields, name)
     if kind is FullInformation:
         parts = {key: decode_function(part, checked=checked) for key, part in parts.items()}
+    elif isinstance(limits := parts.get("limits"), SavedRecord):
+        _require_known(limits.fields(), Limits._fields, "Limits")
+        parts = {**parts, "limits": Limits(**limits.fields())}
     seen: Feedback = kind(**parts)
     return seen
 

@@ -243,6 +243,8 @@ class Journal(Generic[S]):
             except ValueError as error:
                 raise InvalidInput(f"The state is none of this session: {error}.") from None
             was, self.learner = self.learner, learner
+            gone = {one: EXPIRED for one in self._place.pending if one not in place.pending}
+            gone.pop(coming_round(state) + 1, None)
             try:
                 self._epoch += 1
                 self._replace(
@@ -250,6 +252,7 @@ class Journal(Generic[S]):
                     place,
                     Head(last, link, last, link, last, self._epoch),
                     ("migrated", f"before round {coming_round(state) + 1}"),
+                    gone,
                 )
             finally:
                 if self._place is place:
@@ -258,7 +261,12 @@ class Journal(Generic[S]):
                     self.learner = was
 
     def _replace(
-        self, db: sqlite3.Connection, place: Place, head: Head, said: tuple[str, str]
+        self,
+        db: sqlite3.Connection,
+        place: Place,
+        head: Head,
+        said: tuple[str, str],
+        contents: Mapping[int, str] | None = None,
     ) -> None:
         """One transaction to another place, with a snapshot there and without what came later."""
         head = head._replace(epoch=self._epoch)
@@ -271,6 +279,8 @@ class Journal(Generic[S]):
                 coming = coming_round(place.state) + 1
                 tables.cut(db, head.last, coming, place.pending)
                 tables.forget(db, head.first)
+                if contents:
+                    tables.write_contents(db, contents)
                 tables.write_pending(db, self._place.pending, place.pending, head.link)
                 tables.add_snapshot(db, head, self.learner.save(place.observed), self._every)
                 tables.write_head(db, head)

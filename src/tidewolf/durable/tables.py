@@ -189,7 +189,11 @@ def version_of(db: sqlite3.Connection, path: Path) -> int:
             f"{path} has format {version}; this tidewolf reads up to {DATABASE_FORMAT}. Install a "
             "newer tidewolf."
         )
-    made = db.execute(f"SELECT type, name, sql FROM sqlite_master LIMIT {_MOST_TABLES}").fetchall()
+    query = f"SELECT type, name, sql FROM sqlite_master LIMIT {_MOST_TABLES}"
+    try:
+        made = db.execute(query).fetchall()
+    except UnicodeDecodeError:  # what names a table is no text
+        made = []
     ours = {name: sql for _, name, sql in made}
     tables = SCHEMA_1 if version == 1 else SCHEMA
     # views, triggers and indices could answer with anything
@@ -403,23 +407,24 @@ def write_contents(db: sqlite3.Connection, contents: Mapping[int, str | None]) -
 
 
 def _followed(db: sqlite3.Connection, head: Head) -> tuple[Content, bool]:
-    """What opening begins from, and whether every link holds."""
-    (state, seal) = db.execute(
-        "SELECT state, seal FROM snapshots WHERE arrived = ?", (head.snapshot,)
-    ).fetchone()
-    count, epoch, left = head.first, 0, []
-    link = sealed = head.base
-    held = 0 <= head.first <= head.snapshot <= head.last
+    """What opening begins from, and whether every link and seal holds."""
+    states = {row[0]: row[1:] for row in db.execute("SELECT arrived, state, seal FROM snapshots")}
+    count, epoch, left, links = head.first, 0, [], {head.first: head.base}
+    link, held = head.base, 0 <= head.first <= head.snapshot <= head.last
     for row in _all_rows(db):
         count, link = count + 1, row.link(link)
         held = held and row.arrived == count and epoch <= row.epoch <= head.epoch
         epoch = row.epoch
-        if count == head.snapshot:
-            sealed = link
-        elif count > head.snapshot:
+        if count in states:
+            links[count] = link
+        if count > head.snapshot:
             left.append(row)
-    held = held and (count, link) == (head.last, head.link) and digest(sealed, state) == seal
-    return Content(head, state, sealed, left), held
+    held = held and (count, link) == (head.last, head.link) and head.snapshot in states
+    for arrived, (state, seal) in states.items():
+        held = held and arrived in links and digest(links[arrived], state) == seal
+    if not held:
+        return Content(head, b"", b"", []), False
+    return Content(head, states[head.snapshot][0], links[head.snapshot], left), True
 
 
 def _all_rows(db: sqlite3.Connection) -> Iterator[Row]:

@@ -94,7 +94,7 @@ from tidewolf.methods.late import (
     without,
 )
 from tidewolf.methods.migration import Migrations, require_of_one_kind
-from tidewolf.methods.moves import capped
+from tidewolf.methods.moves import HELD_BACK, capped
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.reactions import Reaction, Told, by_gradients, by_values
 from tidewolf.methods.settings import (
@@ -115,7 +115,7 @@ from tidewolf.methods.settings import (
 from tidewolf.methods.steps.adagrad import DescentSums, into_ball, into_balls, reaches
 from tidewolf.methods.steps.group import Part, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_members
-from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows
+from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows, require_each
 from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
@@ -234,6 +234,9 @@ class Ensemble(Learner[State]):
     constraint_lipschitz : float, optional
         The largest slope a constraint may have, on average over rounds seen together; steeper
         ones are refused. None: learned from what is seen, and nothing is promised beforehand.
+    per_limit : bool, default False
+        Whether each of a round's limits has a weight, and a bound, of its own, in place of the
+        largest breach one for all.
 
     Examples
     --------
@@ -766,6 +769,8 @@ class Ensemble(Learner[State]):
         D = self.K.diameter
         if D == 0.0:
             return Bound(0.0, 0.0)
+        if self.max_move is not None:
+            return Bound(None, None, HELD_BACK)
         exact = self._factors is not None and self._factors.exact
         e = 0.0 if exact else math.sqrt(self._tolerance2)
         if e and not self._pays_first:
@@ -934,6 +939,7 @@ class Ensemble(Learner[State]):
                     raise ValueError(f"the {what} of a round are at least 0 and at most 1 in all")
         if state.mixer.gap < 0.0 or a.awake.min() < 0.0 or state.vertices > state.pool.count:
             raise ValueError("what was counted of its members is below 0, or beyond what there is")
+        require_each(state.ledger)
         super()._require_whole(state)
 
     def slopes(self, state: State) -> Slopes:

@@ -37,7 +37,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core.feedback import Arrival, FirstOrder, require_first_order
+from tidewolf.core.feedback import Arrival, FirstOrder, require_first_order, require_limits
 from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Count, Magnitude
@@ -48,7 +48,7 @@ from tidewolf.methods.clock import BlockLearner, add_sums
 from tidewolf.methods.descent import Descent, price_at_most
 from tidewolf.methods.late import Decided, Overrides, coming_round, in_order
 from tidewolf.methods.migration import Migrations, Move, apart, begun, carried, require_of_one_kind
-from tidewolf.methods.moves import capped
+from tidewolf.methods.moves import HELD_BACK, capped
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.projected import Banked, ProjectedPoint
 from tidewolf.methods.settings import (
@@ -66,7 +66,7 @@ from tidewolf.methods.settings import (
 )
 from tidewolf.methods.steps.adagrad import DescentSums
 from tidewolf.methods.steps.group import Push
-from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows
+from tidewolf.methods.steps.limit_weights import LimitWeights, limit_rows, require_each
 from tidewolf.methods.steps.lyapunov import Ledger, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.projection.active import factors_of
@@ -136,6 +136,9 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
     max_move : float, optional
         How far a decision may be from what was played in the round before, as half the sum of
         the changes of all entries. None: any distance.
+    per_limit : bool, default False
+        Whether each of a round's limits has a weight, and a bound, of its own, in place of the
+        largest breach one for all.
 
     Examples
     --------
@@ -320,6 +323,8 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         R, D = self.K.radius, self.K.diameter
         if D == 0.0:
             return Bound(0.0, 0.0)
+        if self.max_move is not None:
+            return Bound(None, None, HELD_BACK)
         factors = factors_of(self.K)
         e = 0.0 if factors is not None and factors.exact else math.sqrt(self._tolerance2)
         if e and self.calls_per_round * self.block < 8.0 * R**2 / self._tolerance2 + 4.0:
@@ -349,6 +354,12 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         state = self.with_open_block(record.final_state)
         B = state.descent.regret_bound
         return limit_rows(self._weights, state.ledger, B, None, record.limit_names)
+
+    def _require_whole(self, state: State) -> None:
+        require_each(state.ledger)
+        if state.open.limits is not None:
+            require_limits(state.open.limits, self.K.shape)
+        super()._require_whole(state)
 
     def known_slopes(self, state: State) -> Slopes:
         return state.ledger.slopes

@@ -23,13 +23,13 @@ from abc import abstractmethod
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
-from tidewolf.core.arrays import frozen, namespace
+from tidewolf.core.arrays import frozen, namespace, norm
 from tidewolf.core.feedback import FirstOrder, Limits, limits_of, require_first_order
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Bound, Learner, Progress
 from tidewolf.methods.late import TakesLate, Waiting
 from tidewolf.methods.steps.saddle import HOPELESS
-from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients
+from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients, tangent_part
 
 FIRST_HORIZON = 256
 """What an unknown horizon starts from before it doubles, in learners that restart."""
@@ -216,6 +216,9 @@ class BlockLearner(TakesLate[BlockState], Clocked[BlockState]):
         # refused at once, while the block is open, where its end would refuse it
         known = self.known_slopes(state).and_of(state.open)
         tangent_gradients(self.hard_set, seen, self.given_slopes, known)
+        for each in [] if seen.limits is None else seen.limits.gradients:
+            most = self.given_slopes.constraint
+            tangent_part(self.hard_set, "constraint", each, seen.rounds, most, norm(each))
         waiting: BlockState = state._replace(t=t, open=add_sums(state.open, seen))
         return waiting
 

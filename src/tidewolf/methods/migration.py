@@ -96,7 +96,7 @@ class Migrations(NamedTuple):
             return ()
         times = "once" if self.times == 1 else f"{self.times} times"
         said = (
-            f"The learner was changed {times}, last after round {self.last}: the bound on the "
+            f"The learner was changed {times}, last after {self.last} rounds: the bound on the "
             "regret adds up those of the stretches between, each against the best point of its "
             "own set.",
         )

@@ -12,6 +12,10 @@ from __future__ import annotations
 from tidewolf.core.arrays import frozen, namespace
 from tidewolf.core.types import Array
 
+HELD_BACK = (
+    "Promises are for decisions that move as far as they will: with max_move bounds are measured."
+)
+
 
 def distance_moved(x: Array, last: Array) -> float:
     """Half the L1 change from one decision to the next."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tidewolf.core.display import Presenter
 from tidewolf.report.charts import figures, frontier_figure, standing_curves
 from tidewolf.report.comparison import comparison_section
+from tidewolf.report.limits import limits_table
 from tidewolf.report.page import (
     asset,
     hindsight_warnings,
@@ -41,6 +42,7 @@ def run_html(run: Run) -> str:
         results_table([run]),
         f'<section class="figures">{drawn}</section>',
         members_table(run.members) if run.members else "",
+        limits_table(run),
         *(f"<p>{escape(sentence)}</p>" for sentence in said),
     )
 

@@ -21,6 +21,7 @@ from tidewolf.evaluation.metrics import Metric, table_metrics
 from tidewolf.report.charts import figures
 from tidewolf.report.figures import legend_line
 from tidewolf.report.intervals import intervals_section, quick_intervals
+from tidewolf.report.limits import limits_section
 from tidewolf.report.markup import scrolled, table, with_lines
 from tidewolf.report.styles import RunStyle, run_styles
 from tidewolf.report.styles import learner_labels as learner_labels
@@ -109,6 +110,7 @@ def page(
         ),
         f'<section class="figures">{figures(runs)}</section>',
         trust_section(runs),
+        limits_section(runs),
         trajectory_section(runs, entries),
         intervals_section(quick_intervals(runs) if worst is None else worst, seen),
         _notes(runs, labels, left_out),

@@ -24,12 +24,20 @@ import numpy as np
 from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import as_point, eps_of, is_array, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import InvalidInput, LawBroken, WrongType
+from tidewolf.core.errors import InvalidInput, LawBroken, NotSupported, WrongType
 from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions.base import LinearTotal, PiecewiseLinear
 from tidewolf.functions.chain import chained
-from tidewolf.testing.laws import Kept, as_floats, law, require, require_equality_of, run_laws
+from tidewolf.testing.laws import (
+    Kept,
+    as_floats,
+    format_point,
+    law,
+    require,
+    require_equality_of,
+    run_laws,
+)
 
 _LOOKED_AT = 16
 """How many rounds of a long batch have their gradients looked at one by one."""
@@ -302,6 +310,25 @@ def subgradients_support(trial: FunctionTrial) -> None:
         )
 
 
+@law("pieces are at most the round's value, the largest equal, and piece_gradients are theirs")
+def limits_have_gradients(trial: FunctionTrial) -> None:
+    f, x = trial.f, trial.xs[-1]
+    if f.pieces(x) is None:
+        return
+    tables = np.array([as_floats(f.pieces(z)) for z in trial.xs])
+    off = float(np.abs(tables.max(axis=2) - trial.values).max())
+    require(off <= trial.tolerance, f"the largest piece of a round is {off:.3g} off its value")
+    rounds, limits = (each.reshape(-1) for each in np.indices(tables[-1].shape))
+    try:
+        gradients = as_floats(f.piece_gradients(x, rounds, limits)).reshape(len(rounds), -1)
+    except NotSupported:
+        return
+    least = tables[-1].reshape(-1) + (trial.flat - trial.flat[-1]) @ gradients.T
+    over = float((least - tables.reshape(len(tables), -1)).max())
+    slack = trial.tolerance * (1.0 + float(np.abs(gradients).max(initial=0.0)))
+    require(over <= slack, f"from {format_point(x)} a limit is {over:.3g} below its gradient")
+
+
 @law("subgradient(x, w) is the weighted sum of the rounds' subgradients")
 def weights_add_up(trial: FunctionTrial) -> None:
     w, u, k = trial.weights(), trial.weights("more weights"), len(trial.f)
@@ -436,6 +463,7 @@ FUNCTION_LAWS = (
     weights_add_up,
     gradients_are_the_rounds,
     slopes_are_norms,
+    limits_have_gradients,
     total_is_the_sum,
     halfspaces_say_the_same,
     epigraph_says_the_same,

@@ -17,13 +17,12 @@ import numpy as np
 from tidewolf.core.arrays import like
 from tidewolf.core.batch import NEVER, Stream
 from tidewolf.core.errors import NotSupported
-from tidewolf.core.feedback import Arrival, Feedback, FirstOrder, FullInformation
+from tidewolf.core.feedback import Arrival, Feedback, FirstOrder, FullInformation, first_order
 from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array
 from tidewolf.loop import Played, play
 from tidewolf.methods.base import Learner
 from tidewolf.methods.late import coming_round
-from tidewolf.testing.bad_feedback import first_order_at
 from tidewolf.testing.laws import as_floats, law, raises, require
 from tidewolf.testing.learner_trial import LearnerTrial, bits_of, require_same
 
@@ -140,7 +139,8 @@ def order_within_a_batch_is_nothing(trial: LearnerTrial) -> None:
 
 def seen_at(trial: LearnerTrial, t: int, x: Array) -> Feedback:
     """What the learner is told of round t, played at x."""
-    part = trial.stream[t : t + 1]
-    if trial.learner.reads(part.losses) is FirstOrder:
-        return first_order_at(trial.stream, t, x)
-    return FullInformation(part.losses, part.constraints)
+    learner, part = trial.learner, trial.stream[t : t + 1]
+    if learner.reads(part.losses) is not FirstOrder:
+        return FullInformation(part.losses, part.constraints)
+    values = part.constraints.values(x)
+    return first_order(part.losses, part.constraints, x, values, learner.per_limit)

@@ -15,12 +15,11 @@ limit by itself, rho_i the least a G_f/G_i that limit i was weighed with:
     violation_i  <=  (c G_i D/e_T) ln( 1 + e_T (most - sum_{j != i} paid_j)/(rho_i theta c G_i D) ).
 
 sum_t max_i g_ti^+ is at most the sum of the violations v_i. As paid_i >= r_i u_i (exp(v_i/u_i) - 1)
-with r_i = rho_i theta, u_i = c G_i D/e_T, that is at most the largest sum of v_i with
-sum_i r_i u_i (exp(v_i/u_i) - 1) <= most: v_i = u_i ln(lam/r_i), or 0 where r_i > lam, and lam such that
-sum_i u_i (lam - r_i)^+ = most.
+with r_i = rho_i theta and u_i = c G_i D/e_T, that is at most the largest sum of v_i for which these
+add up to most: v_i = u_i ln(lam/r_i), or 0 where r_i > lam, with sum_i u_i (lam - r_i)^+ = most.
 
-Limits may have units of their own: those of one change nothing. All weights share one exponent, that
-of the largest.
+Limits may have units of their own: those of one change nothing. All weights share one exponent,
+that of the largest.
 
 Beforehand, given the slopes and T, M <= G_f (V + a theta sum_i E_i) with E_i = exp(e q_Ti), so that
 with U = V/a: U regret/(c G_f D T^p) + (1 - theta') sum_i (E_i - 1) <= (c'/c) U + theta' k, and for
@@ -28,7 +27,7 @@ theta' < 1
 
     regret <= G_f D T^p ( c' + c theta' k/U ),
     sum_i (E_i - 1) <= X := ((c'/c) U + theta' k + U T^{1-p}/c)/(1 - theta'),
-    violation_i <= (c G_i D T^p/theta) ln( 1 + X ),    in all <= (c G_g D T^p/theta) k ln( 1 + X/k ).
+    violation_i <= (c G_i D T^p/theta) ln( 1 + X ),   in all <= (c G_g D T^p/theta) k ln( 1 + X/k ).
 """
 
 from __future__ import annotations
@@ -235,6 +234,17 @@ def _filled(r: Floats, u: Floats, most: float) -> float:
 
 def _share(limits: int) -> float:
     return 1.0 if limits == 1 else SHARE
+
+
+def require_each(ledger: Ledger) -> None:
+    """Refuse, by a ValueError, what no weights of limits have left."""
+    if ledger.each is None:
+        return
+    shapes = {array.shape for array in ledger.each}
+    if len(shapes) > 1 or len(next(iter(shapes))) != 1:
+        raise ValueError("what its ledger has of each limit is not of as many limits")
+    if not all((array >= 0.0).all() for array in ledger.each):
+        raise ValueError("what its ledger has of a limit is below 0")
 
 
 def limit_rows(

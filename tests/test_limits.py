@@ -1,0 +1,531 @@
+"""A weight for each limit: weights against their formulas written plainly, a bound for every limit
+on hostile streams, limits in units of their own, feedback that is late, saved states.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+import tidewolf as tw
+from tidewolf.core.errors import (
+    BrokenFile,
+    InvalidInput,
+    NotFinite,
+    NotSupported,
+    WrongShape,
+    WrongType,
+)
+from tidewolf.core.feedback import FirstOrder, FullInformation, Limits, first_order, limits_at
+from tidewolf.functions import (
+    Affine,
+    Capacity,
+    Chain,
+    Linear,
+    LogWealth,
+    Max,
+    MaxAffine,
+    MaxUtilization,
+)
+from tidewolf.functions.limit_names import limit_names
+from tidewolf.methods.steps import limit_weights, lyapunov
+from tidewolf.methods.steps.limit_weights import LimitWeights
+from tidewolf.methods.steps.saddle import HOPELESS
+from tidewolf.report.page import page as report_page
+from tidewolf.sets import Box, CappedSimplex, FlowPolytope, Simplex, SimplexProduct
+
+seeds = st.integers(0, 2**32)
+DIAMOND = FlowPolytope.examples()[0]
+SETS = [
+    Simplex(4),
+    DIAMOND,
+    CappedSimplex(6, 0.5),
+    SimplexProduct([2, 3]),
+    Box([-1.0, 0.0], [1, 3]),
+]
+KINDS = ["turning", "rare and huge", "capacities", "mixed", "never broken"]
+
+
+def hostile(kind, K, rounds, seed, limits=3):
+    """A stream of several limits a round, in units of their own, that one point keeps."""
+    rng = np.random.default_rng(seed)
+    n = math.prod(K.shape)
+    star = 0.7 * K.center + 0.3 * K.lmo(rng.standard_normal(K.shape))
+    turns = np.where(np.arange(rounds) // 5 % 2, -1.0, 1.0)[:, None]
+    C = turns * rng.standard_normal(n) + 0.3 * rng.standard_normal((rounds, n))
+    A = -C[:, None, :] + 0.5 * rng.standard_normal((rounds, limits, n))
+    A *= 10.0 ** rng.uniform(-3.0, 3.0, (limits, 1))
+    if kind == "rare and huge":
+        A *= np.where(rng.random((rounds, limits, 1)) < 0.1, 1e3, 1e-2)
+    slack = 1e9 if kind == "never broken" else 0.0
+    b = A @ star.reshape(-1) + slack
+    capacities = Capacity(star + 0.1 * K.radius * rng.random((rounds, *K.shape)))
+    one = MaxAffine(A.reshape(rounds, limits, *K.shape), b)
+    given = {"capacities": capacities, "mixed": Max(one, capacities, Affine(A[:, 0], b[:, 0]))}
+    return tw.Stream(Linear(C.reshape(rounds, *K.shape)), given.get(kind, one))
+
+
+def learners(K):
+    return {
+        "descent": tw.LyapunovDescent(K, per_limit=True),
+        "in blocks": tw.LyapunovDescent(K, per_limit=True, block=3, calls_per_round=0.4),
+        "cautious": tw.Ensemble(K, per_limit=True, caution=100.0),
+        "seasons": tw.Ensemble(
+            K, per_limit=True, context=tw.context.Season(7, cells=2), max_move=0.2
+        ),
+        "advice": tw.Ensemble(K, per_limit=True, advice=[tw.advice.Resolve()]),
+    }
+
+
+# --- feedback -------------------------------------------------------------------------------------
+
+PATHS = MaxUtilization(
+    [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]], [[4.0, 1.0], [2.0, 3.0]], [2.0, 4.0], [0, 0, 1], 0.3
+)
+SPARSE = csr_array(np.arange(12.0).reshape(6, 2) - 5.0)
+BATCHES = [
+    *Capacity.examples(),
+    *MaxAffine.examples(),
+    MaxAffine(SPARSE, np.ones((4, 6))),
+    PATHS,
+    *Max.examples(),
+    Max(Affine([[1.0, 0.0, 2.0]] * 2, [0.1, 0.2]), PATHS, Max(PATHS)),
+    Affine([[1.0, 2.0], [0.0, 3.0]], [1.0, 2.0]),
+]
+
+
+@pytest.mark.parametrize("batch", BATCHES, ids=[f"{i}" for i in range(len(BATCHES))])
+def test_the_gradient_of_each_limit_is_one(batch):
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        x, z = rng.standard_normal((2, *batch.shape))
+        values = [batch.values(at)[:, None] for at in (x, z)]
+        pieces = [batch.pieces(at) for at in (x, z)]
+        here, there = (v if p is None else p for v, p in zip(values, pieces, strict=True))
+        rounds, limits = (each.reshape(-1) for each in np.indices(here.shape))
+        slopes = batch.piece_gradients(x, rounds, limits).reshape(len(rounds), -1)
+        assert slopes.shape == (here.size, math.prod(batch.shape))
+        least = here.reshape(-1) + slopes @ (z - x).reshape(-1)
+        assert (there.reshape(-1) >= least - 1e-9).all()
+        assert batch.piece_gradients(x, rounds[:0], limits[:0]).shape == (0, *batch.shape)
+
+
+@given(seed=seeds)
+@settings(max_examples=10)
+def test_feedback_adds_up_each_limit_over_the_rounds_in_which_it_is_broken(seed):
+    rng = np.random.default_rng(seed)
+    T, k, n = (int(rng.integers(1, 6)) for _ in range(3))
+    A, b = rng.standard_normal((T, k, n)), rng.standard_normal((T, k))
+    x, y = rng.standard_normal((2, n))
+    batch = MaxAffine(A, b)
+    found = limits_at(batch, x, batch.values(x))
+    table = A @ x - b
+    broken = table > 0.0
+    assert found.in_all == k
+    assert found.which.tolist() == np.flatnonzero(broken.any(axis=0)).tolist()
+    for row, i in enumerate(found.which):
+        mine = broken[:, i]
+        assert found.violations[row] == pytest.approx(table[mine, i].sum())
+        assert found.gradients[row] == pytest.approx(A[mine, i].sum(axis=0))
+        assert found.slopes[row] == pytest.approx(np.linalg.norm(A[mine, i], axis=1).max())
+    seen = first_order(Linear(A[:, 0]), batch, x, batch.values(x), per_limit=True)
+    parts = [
+        first_order(Linear(A[t : t + 1, 0]), batch[t : t + 1], x, batch.values(x)[t : t + 1], True)
+        for t in range(T)
+    ]
+    sums = parts[0]
+    for part in parts[1:]:
+        sums = tw.methods.clock.add_sums(sums, part)
+    for mine, other in zip(sums.limits, seen.limits, strict=True):
+        assert mine == pytest.approx(other)
+    apart = tw.core.feedback.played_at(seen, x, y).limits.offsets
+    assert apart == pytest.approx(found.gradients @ (x - y))
+
+
+def bad_limits(good):
+    long = good.limits
+    yield WrongType, good._replace(limits="three")
+    yield WrongShape, good._replace(limits=long._replace(which=long.which[::-1]))
+    yield WrongShape, good._replace(limits=long._replace(in_all=2))
+    yield WrongShape, good._replace(limits=long._replace(violations=long.violations[:1]))
+    yield WrongShape, good._replace(limits=long._replace(gradients=long.gradients[:, :2]))
+    yield NotFinite, good._replace(limits=long._replace(violations=-long.violations))
+    yield NotFinite, good._replace(limits=long._replace(offsets=long.offsets * math.nan))
+    yield NotFinite, good._replace(limits=long._replace(gradients=long.gradients + math.inf))
+    yield WrongType, good._replace(limits=long._replace(gradients=long.gradients.astype(int)))
+
+
+def three(values):
+    """Feedback on a round with three limits."""
+    limits = MaxAffine([np.eye(3)], [-np.asarray(values, dtype=float)])
+    x = np.zeros(3)
+    return first_order(Linear([[1.0, -1.0, 0.5]]), limits, x, limits.values(x), per_limit=True)
+
+
+@pytest.mark.parametrize("block", [1, 3])
+def test_bad_limits_and_another_number_of_them_are_refused(block):
+    learner = tw.LyapunovDescent(Simplex(3), per_limit=True, block=block)
+    state = learner.update(learner.start(), three([0.1, 0.2, -0.1]))
+    before = learner.save(state)
+    for error, seen in bad_limits(three([0.1, 0.2, 0.3])):
+        with pytest.raises(error):
+            learner.update(state, seen)
+    one = FirstOrder(np.ones(3), 0.1, np.array([1.0, 0.0, 0.0]), 1.0, 1.0, 1)
+    with pytest.raises(WrongShape, match="A round with 1 limit was given after one with 3"):
+        learner.update(state, one)
+    assert learner.save(state) == before
+
+
+def test_limits_that_tell_no_gradients_apart_are_refused_with_a_sentence():
+    batch = Affine([[1.0, 0.0]], [0.1])
+    assert batch.pieces(np.zeros(2)) is None
+    pieces = type("Told", (Chain,), {"pieces": lambda self, x: np.ones((1, 2))})
+    with pytest.raises(NotSupported, match="define `piece_gradients`, too"):
+        limits_at(pieces([batch]), np.zeros(2), np.ones(1))
+
+
+# --- the weights, written plainly -----------------------------------------------------------------
+
+
+class Plainly:
+    """The formulas of methods/steps/limit_weights.py, limit by limit, without units."""
+
+    def __init__(self, K, caution, limits):
+        self.K, self.V, self.k = K, 1.0 / caution, limits
+        self.t, self.G_f = 0, 0.0
+        self.Q, self.G, self.paid = np.zeros((3, limits))
+        self.rho = np.full(limits, math.inf)
+        self.a = 1.0 if limits == 1 else limit_weights.SHARE
+
+    def growth(self):
+        return lyapunov.THETA * max(self.t, 16) ** -0.5
+
+    def seen(self, grad_f, values, gradients):
+        self.t += 1
+        grad_f = self.K.tangent(grad_f)
+        self.G_f = max(self.G_f, float(np.linalg.norm(grad_f)))
+        s, w, D = self.V * grad_f, np.zeros(self.k), self.K.diameter
+        for i in range(self.k):
+            if values[i] > 0.0:
+                gradient = self.K.tangent(gradients[i])
+                self.G[i] = max(self.G[i], float(np.linalg.norm(gradient)))
+                self.Q[i] += min(values[i], self.G[i] * D)
+            if self.G[i] == 0.0:
+                continue
+            ratio = self.a * (self.G_f / self.G[i] if self.G_f > 0.0 else 1.0)
+            q = self.Q[i] / (2.0 * self.G[i] * D)
+            w[i] = lyapunov.THETA * ratio * math.exp(self.growth() * q)
+            if values[i] > 0.0:
+                self.rho[i] = min(self.rho[i], ratio)
+                self.paid[i] += w[i] * min(values[i], self.G[i] * D)
+                s = s + w[i] * gradient
+        return s, w
+
+    def at_most(self, i, most):
+        unit = 2.0 * self.G[i] * self.K.diameter
+        others = self.paid.sum() - self.paid[i]
+        e = self.growth()
+        return unit / e * math.log1p(e * (most - others) / (self.rho[i] * lyapunov.THETA * unit))
+
+
+@given(seed=seeds, limits=st.integers(1, 4), stride=st.booleans())
+@settings(max_examples=15)
+def test_weights_are_those_of_the_file_written_plainly(seed, limits, stride):
+    """Also where the units of the ledger change all the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        if stride:
+            patch.setattr(lyapunov, "_STRIDE", 1)
+            patch.setattr(lyapunov, "THETA", 4.0)
+        rng, K = np.random.default_rng(seed), Simplex(4)
+        weights, plain = LimitWeights(K, 3.0), Plainly(K, 3.0, limits)
+        ledger, x = weights.start(), np.zeros(4)
+        for _ in range(20):
+            A = rng.standard_normal((1, limits, 4)) * 10.0 ** np.arange(limits)[:, None]
+            b = rng.standard_normal((1, limits)) * 10.0 ** np.arange(limits)
+            c = rng.choice([0.0, 1.0]) * rng.standard_normal(4)
+            g = MaxAffine(A, b)
+            block = first_order(Linear([c]), g, x, g.values(x), per_limit=True)
+            weighed = weights.weigh(ledger, block)
+            s, w = plain.seen(c, -b[0], A[0])
+            ledger, size = weighed.ledger, math.ldexp(1.0, weighed.ledger.exponent)
+            assert size * weighed.g == pytest.approx(s, rel=1e-9, abs=1e-12)
+            found = size * weighed.penalty_weight * weighed.shares
+            assert found == pytest.approx(w, rel=1e-9)
+            owed = float(w @ np.maximum(-b[0], 0.0))
+            value = size * weighed.penalty_weight * weighed.breach(g, x)
+            assert value == pytest.approx(owed, rel=1e-9)
+        assert size * ledger.each.paid == pytest.approx(plain.paid, rel=1e-9)
+        most = 2.0 * plain.paid.sum() + 1.0
+        if not ledger.impossible:
+            bounds = weights.each_bound(ledger, most / size, 0.0)
+            due = [plain.at_most(i, most) if plain.Q[i] else 0.0 for i in range(limits)]
+            assert bounds == pytest.approx(due, rel=1e-6)
+            assert weights.bound(ledger, most / size, 0.0).violation <= sum(due) * (1 + 1e-9)
+
+
+# --- bounds on hostile streams --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", learners(Simplex(2)))
+@given(seed=seeds, K=st.sampled_from(SETS), kind=st.sampled_from(KINDS))
+@settings(max_examples=6)
+def test_no_limit_is_broken_by_more_than_its_measured_bound(name, seed, K, kind):
+    run = tw.run(learners(K)[name], hostile(kind, K, 50, seed))
+    assert run.comparator.feasible
+    assert run.certificate.holds, run.certificate.verdict
+    assert run.bound.violation is not None
+    assert "limits" in {check.name for check in run.certificate.checks}
+    assert ("guards" in {check.name for check in run.certificate.checks}) == (name == "advice")
+    assert len(run.limits) == len(run.each_violation) == len(run.limit_names)
+    told = run.learner.limit_bounds(run)
+    assert [one.violation for one in told] == pytest.approx(run.each_violation, rel=1e-9)
+    for one, violation in zip(run.limits, run.each_violation, strict=True):
+        assert one.violation == violation
+        assert violation <= one.bound * (1.0 + 1e-9)
+    assert run.violations.sum() <= run.bound.violation * (1.0 + 1e-9)
+
+
+@given(seed=seeds)
+@settings(max_examples=5)
+def test_bounds_and_guards_hold_where_losses_are_mixed_by_their_values(seed):
+    rng, T = np.random.default_rng(seed), 40
+    A = rng.standard_normal((T, 2, 4))
+    limits = MaxAffine(A, A @ np.full(4, 0.25) + 0.01)
+    stream = tw.Stream(LogWealth(np.exp(0.05 * rng.standard_normal((T, 4)))), limits)
+    run = tw.run(tw.Ensemble(Simplex(4), per_limit=True), stream)
+    assert run.certificate.holds, run.certificate.verdict
+    assert {"guards", "limits"} <= {check.name for check in run.certificate.checks}
+    for guard in run.certificate.guards:
+        assert guard.left == pytest.approx(guard.right, abs=1e-9)
+
+
+@given(seed=seeds, K=st.sampled_from([Simplex(4), DIAMOND]))
+@settings(max_examples=5)
+def test_bounds_hold_with_late_feedback_and_overrides(seed, K):
+    stream = hostile("mixed", K, 40, seed)
+    rng = np.random.default_rng([seed, 1])
+    played = np.array([K.lmo(rng.standard_normal(K.shape)) for _ in range(40)])
+    played[rng.random(40) < 0.6] = np.nan
+    arrives = np.minimum(np.arange(40) + rng.integers(0, 6, 40), 39)
+    late = tw.Stream(stream.losses, stream.constraints, arrives=arrives, played=played)
+    for learner in (
+        tw.LyapunovDescent(K, per_limit=True),
+        tw.Ensemble(K, per_limit=True, advice=[tw.advice.Resolve(headroom=1.0)]),
+    ):
+        run = tw.run(learner, late)
+        assert run.certificate.holds, run.certificate.verdict
+        for one, violation in zip(run.limits, run.each_violation, strict=True):
+            assert violation <= one.bound * (1.0 + 1e-9)
+        assert run.final_state.overrides.rounds > 0
+        assert math.isfinite(run.final_state.overrides.price)
+
+
+def test_that_no_point_keeps_every_limit_is_proved_by_all_of_them_together():
+    """x_1 <= 0.2 and x_2 <= 0.2 on the segment: each limit alone can be kept."""
+    T = 200
+    limits = MaxAffine(np.tile(np.eye(2), (T, 1, 1)), np.full((T, 2), 0.2))
+    stream = tw.Stream(Linear(np.zeros((T, 2))), limits)
+    run = tw.run(tw.LyapunovDescent(Simplex(2), per_limit=True), stream)
+    bound = run.learner.bound(run)
+    assert bound.violation is None
+    assert bound.reason == HOPELESS
+    assert [one.bound for one in run.limits] == [None, None]
+    assert run.certificate.holds
+
+
+ONES = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_what_is_measured_stays_below_what_was_promised_for_so_many_limits(k):
+    K, T = Simplex(5), 60
+    rng = np.random.default_rng(k)
+    C, A = rng.normal(size=(T, 5)), rng.normal(size=(T, k, 5))
+    C, A = (rows / np.linalg.norm(rows, axis=-1, keepdims=True) for rows in (C, A))
+    learner = tw.LyapunovDescent(
+        K, horizon=T, tolerance=1e-2, calls_per_round=804.0, per_limit=True, caution=1.0, **ONES
+    )
+    promise = learner.promise(limits=k)
+    run = tw.run(learner, tw.Stream(Linear(C), MaxAffine(A, A.mean(axis=2))))
+    assert run.certificate.holds
+    assert run.certificate.violation.promise == promise.violation
+    assert run.bound.regret <= promise.regret
+    assert run.bound.violation <= promise.violation
+    assert "as in promise(limits=3)" in learner.promise().reason
+
+
+def test_a_promise_is_the_formula_of_its_file():
+    K, T, k, caution = Simplex(4), 400, 3, 5.0
+    given = {"horizon": T, "caution": caution, "calls_per_round": 804.0, "tolerance": 1e-2}
+    learner = tw.LyapunovDescent(K, per_limit=True, **given, **ONES)
+    D, e = K.diameter, 0.1 * K.radius
+    reach = min(2 * K.radius, D + e)
+    c_base = math.sqrt(0.5) * (reach**2 / D**2 + reach / D) + e * math.sqrt(T) / D
+    if 0.5 * c_base / 2.0 >= 1.0:
+        assert learner.promise(limits=k).regret is None
+        return
+    theta, U = 0.5 * c_base / 2.0, 1.0 / caution / limit_weights.SHARE
+    X = (c_base / 2 * U + theta * k + U * math.sqrt(T) / 2) / (1 - theta)
+    found = learner.promise(limits=k)
+    assert found.regret == pytest.approx(D * math.sqrt(T) * (c_base + 2 * theta * k / U))
+    assert found.violation == pytest.approx(4 * D * math.sqrt(T) * k * math.log1p(X / k))
+
+
+# --- one limit, and units -------------------------------------------------------------------------
+
+
+@given(seed=seeds, K=st.sampled_from(SETS))
+@settings(max_examples=5)
+def test_with_one_limit_the_weight_is_the_plain_one(seed, K):
+    stream = hostile("turning", K, 40, seed, limits=1)
+    single = tw.Stream(
+        stream.losses, Affine(stream.constraints.A[:, 0], stream.constraints.b[:, 0])
+    )
+    for make in (
+        lambda **own: tw.LyapunovDescent(K, **own),
+        lambda **own: tw.Ensemble(K, context=tw.context.Season(5, cells=2), **own),
+    ):
+        plain = tw.run(make(), stream)
+        for other in (stream, single):
+            run = tw.run(make(per_limit=True), other)
+            assert run.losses == pytest.approx(plain.losses, rel=1e-7, abs=1e-9)
+            assert run.bound[:2] == pytest.approx(plain.bound[:2], rel=1e-6)
+            assert len(run.limits) == 1
+            assert run.limits[0].bound == pytest.approx(plain.bound.violation, rel=1e-6)
+
+
+@given(seed=seeds, K=st.sampled_from(SETS[:3]), size=st.sampled_from([1e3, 2.0**-20]))
+@settings(max_examples=5)
+def test_the_units_of_one_limit_change_no_decision(seed, K, size):
+    stream = hostile("turning", K, 40, seed)
+    A, b = stream.constraints.A.copy(), stream.constraints.b.copy()
+    A[:, 1], b[:, 1] = size * A[:, 1], size * b[:, 1]
+    other = tw.Stream(stream.losses, MaxAffine(A, b))
+    for learner in (tw.LyapunovDescent(K, per_limit=True), tw.Ensemble(K, per_limit=True)):
+        one, two = (tw.run(learner, each) for each in (stream, other))
+        assert one.losses == pytest.approx(two.losses, rel=1e-7, abs=1e-9)
+        for i, share in enumerate((1.0, size, 1.0)):
+            assert share * one.limits[i].violation == pytest.approx(
+                two.limits[i].violation, rel=1e-6, abs=1e-9 * share
+            )
+            assert share * one.limits[i].bound == pytest.approx(two.limits[i].bound, rel=1e-6)
+
+
+# --- states, names, words -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", learners(Simplex(2)))
+def test_a_saved_run_goes_on_to_the_bit(name):
+    K = DIAMOND
+    learner, stream = learners(K)[name], hostile("mixed", K, 20, 5)
+    state = last = learner.start()
+    for i, played in enumerate(tw.play(learner, stream[:10])):
+        state, last = played.state, played.state
+        if i % 3 == 0:
+            state = learner.load(learner.save(state))
+            assert learner.save(state) == learner.save(last)
+    ends = [
+        learner.save(list(tw.play(learner, stream[10:], start))[-1].state)
+        for start in (last, learner.load(learner.save(last)))
+    ]
+    assert ends[0] == ends[1]
+
+
+def test_a_forged_ledger_is_refused():
+    K = Simplex(3)
+    for learner in (tw.LyapunovDescent(K, per_limit=True), tw.Ensemble(K, per_limit=True)):
+        state = learner.update(learner.start(), three([0.1, 0.2, -0.1]))
+        each = state.ledger.each
+        for forged in (
+            each._replace(paid=each.paid[:2]),
+            each._replace(slopes=-each.slopes),
+            each._replace(violations=each.violations * math.nan),
+        ):
+            bad = state._replace(ledger=state.ledger._replace(each=forged))
+            with pytest.raises(BrokenFile):
+                learner.load(learner.save(bad))
+
+
+def test_limits_have_the_names_of_the_sets_entries():
+    links = [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "NYC")]
+    K = FlowPolytope.from_edges(links, source="SEA", target="NYC")
+    capacities, budget = Capacity(np.full((40, 3), 0.4)), Affine(np.ones((40, 3)), np.ones(40))
+    assert limit_names(K, capacities) == ("SEA > DEN", "DEN > NYC", "SEA > NYC")
+    both = Max(budget, capacities)
+    assert limit_names(K, both) == ("limit 1", "SEA > DEN", "DEN > NYC", "SEA > NYC")
+    assert limit_names(Simplex(3), capacities) == ("limit 1", "limit 2", "limit 3")
+    assert limit_names(K, budget) == ("limit 1",)
+    assert limit_names(K, budget[:0]) == ()
+    stream = tw.Stream(Linear(np.tile([1.0, 1.0, 0.5], (40, 1))), Capacity(np.full((40, 3), 0.6)))
+    run = tw.run(tw.Ensemble(K, per_limit=True), stream)
+    assert "SEA > NYC: " in str(run)
+    assert ", at most " in str(run)
+    assert run.summary()["limits"][2]["name"] == "SEA > NYC"
+    assert "limits" in run.summary()["certificate"]["checks"]
+    plain = tw.run(tw.Ensemble(K), stream)
+    assert plain.limits == ()
+    assert repr(plain.limits) == "limits are not told apart"
+    assert plain.summary()["limits"] == []
+    assert "SEA &gt; NYC" in run._repr_html_()
+    page = report_page([run, plain], name="links", about="", seed=0, date=datetime(2026, 1, 1))
+    assert '<h2 class="part">Limits</h2>' in page
+
+
+def test_functions_and_gradients_tell_the_same():
+    K, stream = Simplex(4), hostile("mixed", Simplex(4), 20, 3)
+    learner = tw.Ensemble(K, per_limit=True)
+    one, two = learner.start(), learner.start()
+    for t in range(20):
+        part = stream[t : t + 1]
+        one = learner.update(one, FullInformation(part.losses, part.constraints))
+        x = learner.act(two)
+        values = part.constraints.values(x)
+        two = learner.update(two, first_order(part.losses, part.constraints, x, values, True))
+        assert (learner.act(one) == learner.act(two)).all()
+    session = tw.Session(learner)
+    for t in range(20):
+        part = stream[t : t + 1]
+        session.play()
+        session.observe(loss=part.losses, constraint=part.constraints)
+    assert (learner.act(session.state) == learner.act(one)).all()
+
+
+def test_a_session_takes_the_value_and_gradient_of_each_limit(tmp_path):
+    K, learner = Simplex(3), tw.LyapunovDescent(Simplex(3), per_limit=True)
+    A, b = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]), np.array([0.1, 2.0])
+    with tw.Session.open(tmp_path / "kept.tidewolf", learner) as kept:
+        told, seen = tw.Session(learner), tw.Session(learner)
+        for _ in range(5):
+            x = told.play()
+            values = A @ x - b
+            for session in (told, kept):
+                session.play()
+                session.observe(
+                    loss_gradient=[1.0, 0.5, 0.0], constraint_value=values, constraint_gradient=A
+                )
+            seen.observe(loss=Linear.one([1.0, 0.5, 0.0]), constraint=MaxAffine.one(A, b))
+        assert (told.play() == seen.play()).all()
+        assert (told.play() == kept.play()).all()
+    with tw.Session.open(tmp_path / "kept.tidewolf", learner) as again:
+        assert (again.play() == told.play()).all()
+    assert K.excess(told.play()) <= 1e-9
+    told.observe(loss_gradient=[1.0, 0.5, 0.0], constraint_value=[-1.0, -0.1])
+    with pytest.raises(InvalidInput, match="give constraint_gradient, that of each limit, too"):
+        told.observe(loss_gradient=[1.0, 0.5, 0.0], constraint_value=[-1.0, 0.1])
+    with pytest.raises(WrongShape, match=r"so shape \(2, 3\); it has shape \(3,\)"):
+        told.observe(
+            loss_gradient=[1.0, 0.5, 0.0], constraint_value=[0.1, 0.1], constraint_gradient=A[0]
+        )
+
+
+def test_a_part_of_limits_is_a_record_of_arrays():
+    seen = three([0.1, -0.2, 0.3])
+    assert isinstance(seen.limits, Limits)
+    assert seen.limits.which.tolist() == [0, 2]
+    assert seen.limits.violations == pytest.approx([0.1, 0.3])
