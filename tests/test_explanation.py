@@ -29,6 +29,7 @@ LEARNERS: dict[str, Learner[Any]] = {
     "ensemble, gradients": tw.Ensemble(Simplex(5)),
     "descent": tw.LyapunovDescent(FLOW),
     "descent, capped": tw.LyapunovDescent(Simplex(5), max_move=0.05),
+    "descent, a weight for each limit": tw.LyapunovDescent(FLOW, per_limit=True),
     "descent, blocks": tw.LyapunovDescent(FLOW, block=3),
     "frank-wolfe": tw.LyapunovFrankWolfe(FLOW),
     "primal-dual": tw.PrimalDual(FLOW, horizon=40),
@@ -150,7 +151,7 @@ def test_limits_that_are_no_capacities_are_told_apart_by_number(limit: Any) -> N
     session.observe(loss=Linear.one(np.arange(5.0)), constraint=limit)
     why = session.explain()
     names = {one.name for one in why.limits}
-    assert names == ({f"limit {i}" for i in range(len(names))} if limit is not None else set())
+    assert names == ({f"limit {i + 1}" for i in range(len(names))} if limit is not None else set())
 
 
 def test_a_session_that_was_just_opened_says_what_it_does_not_know(tmp_path: Path) -> None:
@@ -186,6 +187,40 @@ def test_a_copy_has_the_state_and_not_the_way_to_it() -> None:
 def test_what_explanations_need_of_the_past_does_not_grow() -> None:
     session = fed(LEARNERS["ensemble"], 30)
     assert len(session._trail.stood) <= 2
+
+
+def test_a_move_is_from_what_was_played() -> None:
+    session = tw.Session(tw.Ensemble(Simplex(3), max_move=0.1))
+    session.observe(costs=[0.0, 0.5, 1.0], played=[0.0, 0.0, 1.0])
+    why = session.explain()
+    assert why.moved == pytest.approx(0.5 * np.abs(session.play() - [0.0, 0.0, 1.0]).sum())
+    assert why.moved <= 0.1 + 1e-9
+    parts = sum(part.by_proposal + part.by_weight for part in why.members)
+    assert parts + why.held_back + why.overridden == pytest.approx(why.moved)
+    assert why.overridden > 0.0
+    assert why.overrides is not None
+    assert why.overrides.rounds == 1
+
+
+def test_pending_rounds_are_explained_each_as_it_was_decided() -> None:
+    session, rng = tw.Session(LEARNERS["ensemble"]), np.random.default_rng(5)
+    for t in range(5):
+        session.play(round=t, unavailable=["s > a"] if t == 3 else None)
+        if t >= 2:
+            session.observe(round=t - 2, costs=rng.random(5), capacities=rng.uniform(0.2, 0.9, 5))
+    assert session.explain().round == 4
+    assert session.pending == (3, 4)
+    for number in (3, 4, 5):
+        why = session.explain(round=number)
+        assert why.out == (("s > a",) if number == 3 else ())
+        assert why.since == number - 1
+        assert why.outlook is not None
+        assert why.outlook.round == min(2, number - 3)
+        parts = sum(part.by_proposal + part.by_weight for part in why.members)
+        assert parts + why.held_back + why.overridden == pytest.approx(why.moved)
+        if number < 5:
+            x = session.play(round=number)
+            assert why.moves[0].value in x
 
 
 @pytest.mark.parametrize("number", [0, 1, 3])

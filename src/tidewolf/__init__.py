@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.intervals import Intervals, intervals
     from tidewolf.evaluation.rates import Rates, rates
     from tidewolf.evaluation.run import Run, run
+    from tidewolf.explanation import Explanation
     from tidewolf.hindsight.best import Comparator, best_in_hindsight
     from tidewolf.learners import (
         BanditPrimalDual,
@@ -53,6 +54,7 @@ _HOME = {
     "Comparison": "tidewolf.evaluation.comparison",
     "DriftPlusPenalty": "tidewolf.learners",
     "Ensemble": "tidewolf.learners",
+    "Explanation": "tidewolf.explanation",
     "Intervals": "tidewolf.evaluation.intervals",
     "Known": "tidewolf.core.known",
     "LyapunovDescent": "tidewolf.learners",
@@ -90,6 +92,7 @@ __all__ = [
     "Comparison",
     "DriftPlusPenalty",
     "Ensemble",
+    "Explanation",
     "Intervals",
     "Known",
     "LyapunovDescent",

@@ -307,7 +307,7 @@ class Session(Generic[S]):
         finally:
             self._now = self._keeper.state
             if self._now is not before:
-                self._trail.go_on(self.learner, before, self._now, told)
+                self._trail.go_on(self.learner, before, self._now, turns, told)
 
     def close(self) -> None:
         """Let go of the file of a durable session, which observes no more; one in memory has
@@ -549,14 +549,14 @@ class Session(Generic[S]):
     @property
     def oracle_calls(self) -> int:
         """How often the set's linear minimiser was asked so far."""
-        return self._state.calls
+        return self._now.calls
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences worth knowing, such as a horizon that was passed, and who missed deadlines."""
         late = [f"{name} in {n:,} round{'s' * (n > 1)}" for name, n in self._missed.most_common()]
         missed = (f"Deadlines were missed by {', '.join(late)}.",) if late else ()
-        return (*self.learner.notes(self._state), *missed)
+        return (*self.learner.notes(self._now), *missed)
 
     @property
     def overrides(self) -> Shadow:
@@ -570,11 +570,11 @@ class Session(Generic[S]):
         >>> session.overrides.saved_loss
         0.5
         """
-        state = self._state
+        state = self._now
         return Shadow.of_overrides(getattr(state, "overrides", Overrides()), state.t)
 
     def __repr__(self) -> str:
-        state = self._state
+        state = self._now
         return f"Session of {self.learner!r}: {state.t} rounds, {state.calls} oracle calls"
 
     def explain(
@@ -616,8 +616,19 @@ class Session(Generic[S]):
         if names is not None:
             names = [as_text(n, "A name of an entry") for n in as_items(names, "names", '["a"]')]
         with self._turn:  # the state and the way to it are of one moment
-            number = standing_round(self._state) if number is None else number
-            return explained(self.learner, self._state, self._trail, number, names)
+            number = standing_round(self._now) if number is None else number
+            is_coming = number == coming_round(self._now)
+            state = self._decided_state() if is_coming else self._now
+            return explained(self.learner, state, self._trail, number, names)
+
+    def _decided_state(self) -> S:
+        """The state, unless that would have to be waited for."""
+        if self._bench is not None and not self.learner.is_settled(self._now):
+            raise InvalidInput(
+                f"Round {coming_round(self._now)} is not decided yet, and decisions have deadlines "
+                "here: play(deadline=...) decides it."
+            )
+        return self._state
 
     def play(
         self,

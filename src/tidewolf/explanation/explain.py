@@ -12,7 +12,7 @@ from tidewolf.core.types import Array
 from tidewolf.explanation.members import members_of
 from tidewolf.explanation.parts import Namer, Seen, entries, moves, namer, routes
 from tidewolf.explanation.record import Entry, Explanation, Override, Proved
-from tidewolf.explanation.trail import Stood, Told, Trail
+from tidewolf.explanation.trail import Stood, Told, Trail, installed
 from tidewolf.methods.base import Learner, Record
 from tidewolf.methods.late import TakesLate, coming_round
 from tidewolf.methods.moves import distance_moved
@@ -55,12 +55,12 @@ def _explained(
     name: Namer,
 ) -> Explanation:
     K, state = learner.hard_set, stood.state
-    x, before = stood.x(learner), trail.before(stood.round)
-    last = None if before is None else before.x(learner)
+    x, before = stood.x(learner), trail.before(stood)
+    last, known = installed(learner, stood, before), trail.known.get(stood.round)
     gradients = learner.needs is not Bandit
     seen = None if stood.told is None else Seen(K, stood.told, name, gradients=gradients)
     costs, capacities = _news(seen, None if before is None else before.told, x, last)
-    members, held_back = members_of(learner, stood, before, seen, name)
+    members, held_back, overridden = members_of(learner, stood, before, last, seen, name)
     largest, others = entries(x, last, name)
     paths, other_paths = routes(K, x, last)
     whole = [one for one in learner.members(state) if one.rounds == state.t]
@@ -78,10 +78,13 @@ def _explained(
         moves=() if last is None else moves(x, last, name),
         members=members,
         held_back=held_back,
+        overridden=overridden,
         short_of=_short_of(learner, stood, x),
+        out=() if known is None else _named(known.unavailable or (), name),
+        asleep=() if known is None else known.asleep or (),
         costs=costs,
         capacities=capacities,
-        limits=() if seen is None else seen.limits(x),
+        limits=() if seen is None else seen.limits(x, learner.limit_prices(state)),
         limit_price=learner.limit_price(state) if state.t else None,
         outlook=None if seen is None else seen.outlook(x, last),
         told=state.t,
@@ -112,6 +115,10 @@ def _point_alone(learner: Learner[Any], state: Any, number: int, name: Namer) ->
         pending=_pending(state),
         notes=("It was decided before the session was opened: what moved it is not known.",),
     )
+
+
+def _named(entries: Sequence[int | str], name: Namer) -> tuple[str, ...]:
+    return tuple(name(one) if isinstance(one, int) else one for one in entries)
 
 
 def _news(

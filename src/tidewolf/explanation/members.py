@@ -5,9 +5,11 @@ The decision is sum_i p_i z_i, unless something holds it back, so with ' for the
     x - x'  =  sum_i p_i (z_i - z_i') + sum_i (p_i - p_i') (z_i' - m') + rest,   m' = sum p' z'
 
 members that propose something else, members that are trusted more or less (p and p' both add up to
-1, so m' may be taken off), and what held the decision back. Each part c is measured along the move,
-<sign(x - x'), c>/2: the parts add up to how far the decision moved. A member that was absent before
-counts as having proposed what it does now, and one that is absent now as still proposing it.
+1, so m' may be taken off), and what held the decision back. Where something else was played than
+x', the move is from there, and how far x' is from that is a part of it, too. Each part c is
+measured along the move, <its signs, c>/2: the parts add up to how far the decision moved. A member
+that was absent before counts as having proposed what it does now, and one that is absent now as
+still proposing it.
 """
 
 from __future__ import annotations
@@ -55,23 +57,36 @@ def split(
 
 
 def members_of(
-    learner: Learner[Any], stood: Stood, before: Stood | None, seen: Seen | None, name: Namer
-) -> tuple[tuple[Part, ...], float]:
-    """Every member with its part in the decision, and how far the rest moved it."""
+    learner: Learner[Any],
+    stood: Stood,
+    before: Stood | None,
+    last: Array | None,
+    seen: Seen | None,
+    name: Namer,
+) -> tuple[tuple[Part, ...], float, float]:
+    """Every member with its part in the move from what was played last; how far what holds
+    decisions back moved it; and how far it is that something else was played than was decided.
+    """
     now = learner.proposals(stood.state, stood.round)
     known = learner.members(stood.state) or (None,) * len(now)
     if before is None or not now:
         both = zip(now, known, strict=True)
-        return _by_weight([_part(one, None, None, None, seen, so, name) for one, so in both]), 0.0
+        return (
+            _by_weight([_part(one, None, None, None, seen, so, name) for one, so in both]),
+            0.0,
+            0.0,
+        )
     x, x_before = to_numpy(stood.x(learner)), to_numpy(before.x(learner))
+    x_last = x_before if last is None else to_numpy(last)
     then = learner.proposals(before.state, before.round)
     moved, rest = split(now, then, x, x_before)
-    along = 0.5 * np.sign(x - x_before)
+    along = 0.5 * np.sign(x - x_last)
     parts = [
         _part(one, old.weight, own, along, seen, so_far, name)
         for one, so_far, old, own in zip(now, known, then, moved, strict=True)
     ]
-    return _by_weight(parts), float(np.sum(along * rest))
+    overridden = float(np.sum(along * (x_before - x_last)))
+    return _by_weight(parts), float(np.sum(along * rest)), overridden
 
 
 def _by_weight(parts: list[Part]) -> tuple[Part, ...]:

@@ -18,6 +18,7 @@ from tidewolf.explanation.record import Entry, Limit, Outlook, Route
 from tidewolf.explanation.trail import Told, last_round
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.chain import Chain
+from tidewolf.functions.limit_names import limit_names
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.flows.multi_flow import MultiFlow
 
@@ -166,7 +167,7 @@ class Seen:
             limit_gain=limit_gain,
         )
 
-    def limits(self, x: Array) -> tuple[Limit, ...]:
+    def limits(self, x: Array, prices: Floats | None) -> tuple[Limit, ...]:
         """Those that are fullest, at the decision or at what was played."""
         batch = self._limits
         if batch is None:
@@ -176,15 +177,17 @@ class Seen:
         capacities, loads = None, to_numpy(x).reshape(-1)
         if isinstance(batch, Capacity):
             capacities = to_numpy(batch.c).reshape(-1)
+        names = limit_names(self.K, batch) if len(now) > 1 else ("the limit",)
         order = np.argsort(-np.maximum(now, then), kind="stable")[:MOST_LIMITS].tolist()
         return tuple(
             Limit(
-                name=self._limit_name(i, len(now), capacities),
+                name=self.name(i) if capacities is not None else names[i],
                 played=float(then[i]),
                 now=float(now[i]),
                 load=None if capacities is None else float(loads[i]),
                 capacity=None if capacities is None else float(capacities[i]),
                 binds=bool(now[i] >= -room),
+                price=None if prices is None else float(prices[i]),
             )
             for i in order
         )
@@ -206,11 +209,6 @@ class Seen:
         least = np.minimum(*(to_numpy(c).reshape(-1) for c in (new, old)))
         full: Floats = (load >= NEARLY_FULL * least).astype(np.float64)
         return moves(new, old, self.name, full)
-
-    def _limit_name(self, i: int, count: int, capacities: Floats | None) -> str:
-        if capacities is not None:
-            return self.name(i)
-        return "the limit" if count == 1 else f"limit {i}"
 
 
 def _pieces(batch: Batch, x: Array) -> Floats:

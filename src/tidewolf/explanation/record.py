@@ -15,7 +15,7 @@ class Entry(NamedTuple):
     name: str
     value: float
     before: float | None
-    """in the decision before; None where that is not known"""
+    """in what was played before; None where that is not known"""
 
 
 class Route(NamedTuple):
@@ -72,6 +72,8 @@ class Limit(NamedTuple):
     capacity: float | None
     binds: bool
     """whether next to nothing is left of it at the decision, or it is broken there"""
+    price: float | None = None
+    """what a unit of it weighs, in units of the loss, where it has a weight of its own"""
 
 
 class Outlook(NamedTuple):
@@ -81,7 +83,7 @@ class Outlook(NamedTuple):
     loss: float | None
     """at the decision"""
     loss_before: float | None
-    """at the decision before"""
+    """at what was played in the round before"""
     loss_played: float | None
     limit: float | None
     """the largest limit's value; above 0 it is broken"""
@@ -146,15 +148,22 @@ class Explanation:
     since : int or None
         The round of the decision before; None where that is not known.
     moved : float or None
-        How far the decision moved from it.
+        How far the decision moved from what was played in that round: the decision, unless
+        something else is told to have been.
     moves : tuple of Entry
         The entries that moved most.
     members : tuple of Part
         Those whose proposals are mixed, largest shares first.
     held_back : float
         How far something else moved it than its members, such as `max_move`.
+    overridden : float
+        The part of the move that comes of something else having been played than was decided.
     short_of : float
         How far the decision is from what it would be if nothing held it back.
+    out : tuple of str
+        Entries that are out in the round.
+    asleep : tuple of str
+        Members that missed the deadline of the round, or failed.
     costs : tuple of Entry
         The entries whose cost, the loss's gradient, changed most from what was told before.
     capacities : tuple of Entry
@@ -201,7 +210,10 @@ class Explanation:
     moves: tuple[Entry, ...] = ()
     members: tuple[Part, ...] = ()
     held_back: float = 0.0
+    overridden: float = 0.0
     short_of: float = 0.0
+    out: tuple[str, ...] = ()
+    asleep: tuple[str, ...] = ()
     costs: tuple[Entry, ...] = ()
     capacities: tuple[Entry, ...] = ()
     limits: tuple[Limit, ...] = ()

@@ -6,13 +6,15 @@ longer, for states share their tables; so does what was told last when it was de
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tidewolf.core.feedback import Bandit, Feedback, FirstOrder
+from tidewolf.core.known import Known
 from tidewolf.core.types import Array
 from tidewolf.methods.base import Learner
 from tidewolf.methods.late import coming_round
-from tidewolf.methods.turns import decision, waiting
+from tidewolf.methods.turns import Decide, Tell, Turn, decision, waiting
 
 
 class Told(NamedTuple):
@@ -47,10 +49,22 @@ class Trail:
         """by the number of the round"""
         self.told: Told | None = None
         """last"""
+        self.known: dict[int, Known] = {}
+        """before the rounds that are kept"""
 
-    def go_on(self, learner: Learner[Any], before: Any, after: Any, told: Told | None) -> None:
-        """From one state to the next, where something was told."""
+    def go_on(
+        self,
+        learner: Learner[Any],
+        before: Any,
+        after: Any,
+        turns: Sequence[Turn],
+        told: Told | None,
+    ) -> None:
+        """From one state to the next by these turns, where something was told."""
         number, rounds = coming_round(before), [one.round for one in waiting(after)]
+        for i, turn in enumerate(turns):
+            if isinstance(turn, Tell):
+                self.known[number + sum(isinstance(one, Decide) for one in turns[:i])] = turn.known
         for one in rounds:
             if one >= number:
                 self.stood[one] = Stood(one, after, self.told)
@@ -59,8 +73,8 @@ class Trail:
         if told is not None:
             self.told = told
         least = min([*rounds, coming_round(after) - 1]) - 1
-        for old in [old for old in self.stood if old < least]:
-            del self.stood[old]
+        self.stood = {one: own for one, own in self.stood.items() if one >= least}
+        self.known = {one: own for one, own in self.known.items() if one >= least}
 
     def decided(self, number: int, state: Any) -> Stood | None:
         """The coming round of `state`, or an earlier one, as it was decided; None where that is
@@ -70,10 +84,21 @@ class Trail:
             return Stood(number, state, self.told)
         return self.stood.get(number)
 
-    def before(self, number: int) -> Stood | None:
+    def before(self, stood: Stood) -> Stood | None:
         """The last round that was decided before this one."""
-        earlier = [one for one in self.stood if one < number]
+        earlier = [one for one in self.stood if one < stood.round]
         return self.stood[max(earlier)] if earlier else None
+
+
+def installed(learner: Learner[Any], stood: Stood, before: Stood | None) -> Array | None:
+    """What was played in the round before, as far as is known when this one is decided: the
+    decision, unless something else was told to have been.
+    """
+    if before is None:
+        return None
+    if stood.told is not None and stood.told.round == before.round:
+        return stood.told.x
+    return before.x(learner)
 
 
 def played_point(learner: Learner[Any], state: Any, seen: Feedback, x: Array) -> Array:

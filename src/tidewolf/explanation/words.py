@@ -49,6 +49,8 @@ def _lines(why: Explanation) -> Iterator[str]:
     yield from _labelled("Told", _news(why))
     yield from _labelled("By whom", _who(why))
     yield from _table(why)
+    yield from _labelled("Out", [", ".join(why.out)] if why.out else [])
+    yield from _labelled("Asleep", _asleep(why))
     yield from _labelled("Limits", _limits(why))
     yield from _labelled("Expected", _expected(why))
     yield from _labelled("So far", _so_far(why))
@@ -109,7 +111,12 @@ def _moved(why: Explanation) -> list[str]:
 
 def _changes(moves: Sequence[Entry], most: int) -> str:
     shown = moves[:most]
-    said = ", ".join(f"{one.name}: {number(one.before)} -> {number(one.value)}" for one in shown)
+    least = 1e-9 * max((abs(x) for one in moves for x in one[1:] if x is not None), default=0.0)
+
+    def cut(x: float | None) -> str:
+        return number(0.0 if x is not None and abs(x) < least else x)
+
+    said = ", ".join(f"{one.name}: {cut(one.before)} -> {cut(one.value)}" for one in shown)
     return said + (", and more" if len(moves) > most else "")
 
 
@@ -132,7 +139,7 @@ def _who(why: Explanation) -> list[str]:
         return []
     if why.members:
         return _movers(why)
-    held = f"; {number(why.short_of)} of it is held back" if why.short_of > 0.0 else ""
+    held = f"; {number(why.short_of)} more is held back" if why.short_of > 0.0 else ""
     return [f"{_step(why)}{held}"]
 
 
@@ -158,8 +165,10 @@ def _movers(why: Explanation) -> list[str]:
                 + ("" if len(group) == 1 else ", or shifted among them"),
             )
         )
-    left = f"max_move, or entries that are out, hold it back by {number(why.short_of)} in all"
-    found.append((why.held_back, left))
+    found.append((why.held_back, _held(why)))
+    found.append(
+        (why.overridden, f"something else than was decided was played in round {why.since}")
+    )
     found.sort(key=lambda one: -abs(one[0]))
     shown = [one for one in found if abs(one[0]) >= WORTH_NAMING * why.moved][:MOST_MOVERS]
     lines = [f"{number(size)} because {words}" for size, words in shown if size > 0.0]
@@ -171,6 +180,15 @@ def _movers(why: Explanation) -> list[str]:
         else:
             lines.append("many small changes of proposals and of trust")
     return lines
+
+
+def _held(why: Explanation) -> str:
+    """What max_move does, or entries that are out."""
+    where = "where its members would have it"
+    if why.short_of == 0.0:
+        return f"nothing keeps it from {where} any more"
+    verb = "it may go on to" if why.held_back > 0.0 else "it is kept from"
+    return f"{verb} {where} (max_move, or entries that are out: {number(why.short_of)} is left)"
 
 
 def _groups(members: Sequence[Part]) -> dict[str, list[Part]]:
@@ -200,13 +218,14 @@ def _step(why: Explanation) -> str:
         kept = "; no limit was broken there, so the loss alone pushed"
         alone = kept if why.limit_price is not None else ", which kept its limits"
         return f"{said}{alone}: by its gradients {loss} along the move"
-    broken = "a limit"
+    broken, price = "a limit", why.limit_price
     if why.limits:
         most = max(why.limits, key=lambda one: one.played)
+        price = price if most.price is None else most.price
         broken = most.name if most.capacity is None else f"the capacity of {most.name}"
     limit, weighs = _fell("that limit", seen.limit_gain), ""
-    if why.limit_price is not None:
-        worth = seen.limit_gain * why.limit_price
+    if price is not None:
+        worth = seen.limit_gain * price
         harder = "the limit" if worth > seen.gain else "the loss"
         weighs = f", worth {number(abs(worth))} of loss; {harder} pushed harder"
     return f"{said}, in which {broken} was broken: by its gradients {loss} and {limit}{weighs}"
@@ -277,7 +296,8 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 def _limits(why: Explanation) -> list[str]:
     price = ""
     if why.limit_price:
-        price = f"a unit of violation now weighs {number(why.limit_price)} units of loss"
+        most = "up to " if any(one.price is not None for one in why.limits) else ""
+        price = f"a unit of violation now weighs {most}{number(why.limit_price)} units of loss"
     seen = why.outlook
     if not why.limits or seen is None:
         if seen is not None and seen.limit_played is not None:
@@ -307,7 +327,8 @@ def _limit(one: Limit) -> str:
         state = f"{number(-one.now)} left"
     load = "" if one.capacity is None else f"{number(one.load)} of {number(one.capacity)}, "
     then = f"; what was played was {broken} by {number(one.played)}" if one.played > 0.0 else ""
-    return f"{one.name}: {load}{state}{then}"
+    weighs = f"; a unit weighs {number(one.price)}" if one.price else ""
+    return f"{one.name}: {load}{state}{then}{weighs}"
 
 
 def _expected(why: Explanation) -> list[str]:
@@ -329,7 +350,7 @@ def _expected(why: Explanation) -> list[str]:
     if seen.limit_before is not None and seen.limit is not None:
         same = _kept(seen.limit_before) == _kept(seen.limit)
         before += "" if same else f", {_kept(seen.limit_before)}"
-    return [f"{said}{kept}; the decision before would have {before}"]
+    return [f"{said}{kept}; what was played before would have {before}"]
 
 
 def _kept(limit: float) -> str:
@@ -378,6 +399,12 @@ def _proved(why: Explanation) -> list[str]:
     if not said:
         return [f"nothing is proved of it: {reason}"] if reason and why.run_loss is None else []
     return [f"proved of {_told(why)}: {'; '.join(said)}"]
+
+
+def _asleep(why: Explanation) -> list[str]:
+    if not why.asleep:
+        return []
+    return [f"{', '.join(why.asleep)} missed the deadline of this round, or failed"]
 
 
 def _overrides(why: Explanation) -> list[str]:

@@ -899,6 +899,9 @@ class Ensemble(Learner[State]):
     def limit_price(self, state: State) -> float:
         return self._weights.limit_price(state.ledger)
 
+    def limit_prices(self, state: State) -> Floats | None:
+        return self._weights.limit_prices(state.ledger)
+
     def guards(self, state: State) -> tuple[Guard, ...]:
         a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.ledger.exponent)
         if V == 0.0:

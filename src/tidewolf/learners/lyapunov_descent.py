@@ -41,7 +41,7 @@ from tidewolf.core.feedback import Arrival, FirstOrder, require_first_order, req
 from tidewolf.core.known import Known
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.settings import Count, Magnitude
-from tidewolf.core.types import Array, Bools
+from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.methods.available import PlaysAround, anew, uses
 from tidewolf.methods.base import Bound, Learner, LimitBound, Record
 from tidewolf.methods.clock import BlockLearner, add_sums
@@ -273,6 +273,9 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
 
     def limit_price(self, state: State) -> float:
         return self._weights.limit_price(state.ledger)
+
+    def limit_prices(self, state: State) -> Floats | None:
+        return self._weights.limit_prices(state.ledger)
 
     def offset_price(self, state: State, seen: FirstOrder) -> float:
         weights = self._weights

@@ -308,6 +308,7 @@ _CHECKED = {
             "last_projection",
             "learned",
             "limit_price",
+            "limit_prices",
             "measures",
             "members",
             "notes",
@@ -561,8 +562,12 @@ class Learner(Value, ABC, Generic[S]):
 
     def limit_price(self, state: S) -> float | None:
         """What a unit of violation weighs after the last feedback, in units of the loss; None where
-        no one number says it.
+        no one number says it. With a weight for each limit, the largest.
         """
+        return None
+
+    def limit_prices(self, state: S) -> Floats | None:
+        """The same for each limit; None where they have no weights of their own."""
         return None
 
     def solves(self, state: S) -> int:

@@ -148,6 +148,13 @@ class LimitWeights(LyapunovWeights):
         """The largest."""
         return 0.0 if ledger.each is None else float(self._standing(ledger, ledger.each).max())
 
+    def limit_prices(self, ledger: Ledger) -> Floats | None:
+        if ledger.each is None:
+            return None
+        V = math.ldexp(1.0 / self.caution, -ledger.exponent)
+        standing = self._standing(ledger, ledger.each)
+        return standing / V if V > 0.0 else np.where(standing > 0.0, np.inf, 0.0)
+
     def _standing(self, ledger: Ledger, each: EachLimit) -> Floats:
         logs = self._logs(ledger.rounds, each.slopes, each.violations)
         return self._weights(ledger.slopes.loss, each.slopes, logs, ledger.exponent)

@@ -285,6 +285,10 @@ class LyapunovWeights:
         V = math.ldexp(1.0 / self.caution, -ledger.exponent)
         return self._standing_weight(ledger) / V if V > 0.0 else math.inf
 
+    def limit_prices(self, ledger: Ledger) -> Floats | None:
+        """The same for each limit; None where all have one weight."""
+        return None
+
     def _growth(self, t: int) -> float:
         """e_t, by which the exponential grows with q after t rounds."""
         return THETA * math.pow(max(t, self.horizon or LEAST_HORIZON), -self.p)
