@@ -42,7 +42,7 @@ from tidewolf.core.feedback import (
     Feedback,
     FirstOrder,
     FullInformation,
-    Instead,
+    compared,
     first_order,
 )
 from tidewolf.core.known import Known
@@ -274,17 +274,13 @@ def _arrival(
     losses, constraints = (
         batch.view(slice(t, t + 1)) for batch in (stream.losses, stream.constraints)
     )
-    played = _override(learner, stream, t)
-    x = decision if played is None else played
+    played, instead = _override(learner, stream, t), None
+    if played is not None:
+        instead = compared(FullInformation(losses, constraints), played, decision)
+    x = decision if played is None or instead is not None else played
     seen: Feedback = FullInformation(losses, constraints)
     if learner.reads(losses) is FirstOrder:
         seen = first_order(losses, constraints, x, constraints.values(x), learner.per_limit)
-    if played is None:
-        return Arrival(number, seen)
-    (loss, own_loss), (limit, own_limit) = (
-        [float(batch.values(z)[0]) for z in (x, decision)] for batch in (losses, constraints)
-    )
-    instead = Instead(loss, max(0.0, limit), own_loss, max(0.0, own_limit))
     return Arrival(number, seen, played, instead)
 
 

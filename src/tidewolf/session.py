@@ -62,8 +62,8 @@ from tidewolf.core.feedback import (
     Feedback,
     FirstOrder,
     FullInformation,
-    Instead,
     bandit,
+    compared,
     first_order,
     told_apart,
 )
@@ -995,10 +995,10 @@ class Session(Generic[S]):
                 f"Feedback on {rounds} rounds was given: what comes late, or is of another point "
                 "than was decided, is of one round."
             )
-        told = self._revealed(seen, x if played is None else played)
         instead = None
         if played is not None and isinstance(seen, FullInformation):
-            instead = _instead(seen, played, x)
+            instead = compared(seen, played, x)
+        told = self._revealed(seen, x if played is None or instead is not None else played)
         return Arrival(number, told, played, instead)
 
     @property
@@ -1111,15 +1111,3 @@ def _content(seen: Feedback, played: Array | None) -> str | None:
         return identity((type(seen).__name__, tuple(seen), played))
     except NotSupported:
         return None
-
-
-def _instead(seen: FullInformation, played: Array, x: Array) -> Instead | None:
-    """What the round cost, and would have at the decision x; None where a function has no value
-    there.
-    """
-    try:
-        loss, own_loss = (float(seen.losses.values(point)[0]) for point in (played, x))
-        value, own_value = (float(seen.constraints.values(point)[0]) for point in (played, x))
-    except InvalidInput:
-        return None
-    return Instead(loss, max(value, 0.0), own_loss, max(own_value, 0.0))

@@ -138,7 +138,14 @@ class Arrival(NamedTuple):
     played: Array | None = None
     """what was played in place of the decision; None: the decision"""
     instead: Instead | None = None
-    """None where the functions were not seen, or the decision was played"""
+    """None where the functions were not seen, or the decision was played; where it is there, what
+    is seen is of the decision
+    """
+
+    @property
+    def of_decision(self) -> bool:
+        """Whether what is seen is of the decision, not of what was played in its place."""
+        return self.played is None or self.instead is not None
 
 
 SEES = {FullInformation: "whole functions", FirstOrder: "gradients", Bandit: "two numbers a round"}
@@ -270,6 +277,18 @@ def _by_limit(
         np.array([slopes[place == i].max() for i in range(n)]),
         mine @ offsets,
     )
+
+
+def compared(seen: FullInformation, played: Array, x: Array) -> Instead | None:
+    """What the round cost, and would have at the decision x; None where a function has no value
+    there.
+    """
+    try:
+        loss, own_loss = (float(seen.losses.values(point)[0]) for point in (played, x))
+        value, own_value = (float(seen.constraints.values(point)[0]) for point in (played, x))
+    except InvalidInput:
+        return None
+    return Instead(loss, max(value, 0.0), own_loss, max(own_value, 0.0))
 
 
 def first_order(

@@ -80,6 +80,7 @@ from tidewolf.methods.base import (
     ProjectionRecord,
     Proposal,
     Record,
+    for_what_was_played,
 )
 from tidewolf.methods.clock import add_sums
 from tidewolf.methods.context import Context, Season
@@ -523,7 +524,7 @@ class Ensemble(Learner[State]):
             told.append(self._told(rounds[-1], arrival))
             overrides = overrides.and_of(arrival)
             if last is not None and arrival.round >= state.coming.round - 1:  # the newest
-                last = told[-1].x
+                last = told[-1].x if arrival.played is None else arrival.played
         here = {arrival.round for arrival in arrivals}
         pending = tuple(one for one in state.pending if one.round not in here)
         state = state._replace(pending=pending)
@@ -577,9 +578,8 @@ class Ensemble(Learner[State]):
 
     def _told(self, own: Settled, arrival: Arrival) -> Told:
         """A round as it is told of."""
-        x, seen, functions = own.x, arrival.seen, None
-        if arrival.played is not None:
-            x = arrival.played
+        x = own.x if arrival.of_decision else arrival.played
+        seen, functions = arrival.seen, None
         if isinstance(seen, FullInformation):
             functions = require_full_information(seen, self.hard_set.shape, MOST_AT_ONCE)
             values = functions.constraints.values(x)
@@ -848,7 +848,7 @@ class Ensemble(Learner[State]):
         """
         if self.context is None:
             return Bound(None, None, "Without a context there is no policy but a fixed point.")
-        return self.policy_bound_of(record.final_state)
+        return for_what_was_played(self.policy_bound_of(record.final_state), record.final_state)
 
     def policy_bound_of(self, state: State) -> Bound:
         """The same of the rounds before a state, where there is a context."""

@@ -274,6 +274,32 @@ def _of_a_record(method: Any) -> Any:
     return checked
 
 
+def for_what_was_played(bound: Bound, state: Any) -> Bound:
+    """A bound for the decisions as one for what was played in their place, where the functions were
+    seen: both differ by what is measured (methods/late.py).
+    """
+    o = getattr(state, "overrides", None)
+    if o is None or not o.valued:
+        return bound
+    regret = None if bound.regret is None else bound.regret + (o.loss - o.own_loss)
+    violation = None if bound.violation is None else bound.violation
+    if violation is not None:
+        violation = max(0.0, violation + (o.violation - o.own_violation))
+    return Bound(regret, violation, bound.reason)
+
+
+def _bounding(method: Any) -> Any:
+    """`bound` of the decisions, made one for what was played."""
+    of_decisions = _of_a_record(method)
+
+    @wraps(method)
+    def checked(self: Learner[Any], record: Record) -> Any:
+        return for_what_was_played(of_decisions(self, record), record.final_state)
+
+    checked.checks_its_state = True  # type: ignore[attr-defined]
+    return checked
+
+
 def _on_a_set(method: Any) -> Any:
     @wraps(method.__func__)
     def checked(cls: type[Learner[Any]], K: HasLMO, horizon: int) -> Any:
@@ -328,7 +354,8 @@ _CHECKED = {
     "acts": _acting_ahead,
     "informed": _informing,
     "reads": _reading,
-    **dict.fromkeys(("bound", "bound_between", "limit_bounds"), _of_a_record),
+    "bound": _bounding,
+    **dict.fromkeys(("bound_between", "limit_bounds"), _of_a_record),
 }
 
 

@@ -10,6 +10,14 @@ feedback arrives, is added to its bound (`loss_offset` and `constraint_offset` o
 that a bound counts (t, violation, weights) runs in the order of arrival and covers the rounds that
 arrived. Rounds that arrive together are taken one after another, each against the point that then
 stands, unless a learner makes one step of them.
+
+Where the functions of an overridden round are seen, the learner need not look at the point that was
+played: it is told of its decision, and
+
+    loss of what was played  =  loss of the decisions + sum (f_t(played) - f_t(decision)),
+
+the violation likewise: its bounds plus these sums, which are measured, are bounds for what was
+played. Overridden in every round (a shadow) it decides as though it never had been.
 """
 
 from __future__ import annotations
@@ -155,7 +163,7 @@ class TakesLate(Learner[WaitingState]):
         own = self.stands_at(state)
         if decision is None:
             decision = Decided(arrival.round, self.act(state), own)
-        played = decision.x if arrival.played is None else arrival.played
+        played = decision.x if arrival.of_decision else arrival.played
         apart = played_at(seen, played, decision.x if decision.own is None else decision.own)
         overrides = state.overrides.and_of(arrival)
         state = state._replace(pending=pending, overrides=overrides)
