@@ -238,13 +238,17 @@ def test_late_rounds_with_deadlines_come_to_the_same_bits_again(tmp_path: Any, e
             began = time.monotonic()
             session.play(round=t, deadline=0.05)
             if t >= 2:
+                asked = dict(CALLS)
                 observed(session, t - 2, round=t - 2)
+                assert asked == CALLS
             assert time.monotonic() - began < LONG
         session.play(round=8, deadline=0.05)
         points = [session.play(round=r) for r in session.pending]
+        bits = learner.save(session._now)
         session._journal._release()  # type: ignore[union-attr]
     with tw.Session.open(path, learner) as again:
         assert all(map(np.array_equal, points, (again.play(round=r) for r in again.pending)))
+        assert learner.save(again._now) == bits
 
 
 def test_a_session_with_deadlines_saves_without_waiting(tmp_path: Any) -> None:
