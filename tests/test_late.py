@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from tidewolf import loop
 from tidewolf.core.batch import NEVER
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
 from tidewolf.core.feedback import Arrival, FullInformation, Instead, first_order
@@ -109,13 +110,12 @@ def test_the_loop_is_decided_and_arrived_written_by_hand(seed, learner):
         for s in np.flatnonzero(arrives == t).tolist():
             f, g = plain.losses[s : s + 1], plain.constraints[s : s + 1]
             own, there = decisions[s], None if np.isnan(played[s]).any() else played[s]
-            at = own if there is None else there
             seen = FullInformation(f, g)
             if learner.reads(f) is not FullInformation:
-                seen = first_order(f, g, at, g.values(at))
+                seen = first_order(f, g, own, g.values(own))
             values = [
                 float(max(h.values(z)[0], c))
-                for z in (at, own)
+                for z in (own if there is None else there, own)
                 for h, c in ((f, -math.inf), (g, 0.0))
             ]
             told.append(Arrival(s, seen, there, None if there is None else Instead(*values)))
@@ -319,8 +319,10 @@ class Sums:
         return price
 
 
-def followed(learner, stream):
-    """The plain sums of a run, and where it ended."""
+def followed(learner, stream, valued):
+    """The plain sums of a run, and where it ended; `valued`: the learner is told of its decisions
+    where others were played, else of these.
+    """
     sums, state, decided = Sums(learner), learner.start(), {}
     for t, played in enumerate(tw.play(learner, stream)):
         if (known := stream.known(t)) is not None:
@@ -333,7 +335,8 @@ def followed(learner, stream):
         for s in due:
             x, part = stream.override(s), stream[s : s + 1]
             own = decided.pop(s)
-            told.append((own, (part.losses, part.constraints), own.x if x is None else x))
+            x = own.x if x is None or valued else x
+            told.append((own, (part.losses, part.constraints), x))
         waiting = [own for s, own in decided.items() if stream.arrives[s] != NEVER]
         if told:
             sums.arrive(state, told, waiting)
@@ -351,9 +354,11 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
-@given(seed=seeds, K=st.sampled_from(PLAIN), stride=st.booleans())
+@given(seed=seeds, K=st.sampled_from(PLAIN), stride=st.booleans(), valued=st.booleans())
 @settings(max_examples=6)
-def test_the_sums_of_bounds_are_those_of_the_formulas_written_plainly(kind, seed, K, stride):
+def test_the_sums_of_bounds_are_those_of_the_formulas_written_plainly(
+    kind, seed, K, stride, valued
+):
     """With delays, batches, overrides and rounds that never arrive; also where the ledger's units
     change all the time.
     """
@@ -364,18 +369,20 @@ def test_the_sums_of_bounds_are_those_of_the_formulas_written_plainly(kind, seed
         if stride:
             patch.setattr(lyapunov, "_STRIDE", 1)
             patch.setattr(lyapunov, "THETA", 4.0)
+        if not valued:
+            patch.setattr(loop, "compared", lambda *_: None)
         learner = maker(K, **given_)
         stream = late_stream(LearnerTrial(learner, hostile_stream(K, 26, seed)), seed)
         if delays == "one by one":
             stream = late(stream, np.arange(26) + 4, stream.played)
-        sums, state = followed(learner, stream)
+        sums, state = followed(learner, stream, valued)
         unit = math.ldexp(1.0, state.ledger.exponent)
     bounds = learner.bounds(state) if sums.mixed else (state.descent.regret_bound,)
     size = np.abs(sums.C).max() + 1e-9
     assert unit * np.array(bounds) == pytest.approx(sums.C, abs=1e-9 * size)
     price = state.overrides.price
     assert price == pytest.approx(sums.price, abs=1e-9 * size * learner.caution)
-    assert price != 0.0
+    assert (price != 0.0) is (not valued or learner.max_move is not None)
     if sums.mixed:
         guard = unit * state.accounts.guard
         assert guard == pytest.approx(sums.A, abs=1e-9 * (size + np.abs(sums.A).max()))

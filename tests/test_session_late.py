@@ -320,19 +320,31 @@ def test_contents_are_remembered_of_the_last_rounds(monkeypatch, tmp_path):
 # --- what was really played -----------------------------------------------------------------------
 
 
-def test_functions_are_looked_at_where_they_were_met():
-    given, told = tw.Session(PLAIN), tw.Session(PLAIN)
+def test_functions_are_looked_at_where_it_was_decided_and_gradients_where_it_was_played():
+    given, told, plain = (tw.Session(PLAIN) for _ in range(3))
     loss, limit = tw.functions.Linear.one(COSTS[0]), tw.functions.Capacity.one(LIMITS[0])
     x, own = OTHERS[0], given.play()
     met(given, 0, played=x)
-    told.observe(first_order(loss, limit, x, limit.values(x)), played=x)
+    met(plain, 0)
+    assert given.play().tobytes() == plain.play().tobytes()
     overrides = given.state.overrides
-    assert given.state._replace(overrides=None).t == told.state.t == 1
-    assert given.play().tobytes() == told.play().tobytes()
-    assert overrides.price == told.state.overrides.price
     assert (overrides.loss, overrides.own_loss) == (float(loss.values(x)[0]), loss.values(own)[0])
     assert overrides.violation == max(0.0, float(limit.values(x)[0]))
+    assert overrides.price == 0.0
+    told.observe(first_order(loss, limit, x, limit.values(x)), played=x)
     assert (told.state.overrides.rounds, told.state.overrides.valued) == (1, 0)
+    assert told.state.overrides.price != 0.0
+
+
+@pytest.mark.parametrize("name", [name for name in LATE if name != "capped"])
+def test_a_shadow_decides_as_though_it_were_followed(name):
+    shadow, followed = tw.Session(LATE[name]), tw.Session(LATE[name])
+    for t in range(6):
+        shadow.play()
+        met(shadow, t, played=OTHERS[t % len(OTHERS)])
+        met(followed, t)
+    assert shadow.play().tobytes() == followed.play().tobytes()
+    assert shadow.overrides.rounds > 0
 
 
 @pytest.mark.parametrize("name", LATE)
