@@ -179,22 +179,26 @@ def test_points_that_used_a_link_that_is_gone_go_on_without_it():
     for i in range(4):
         left = before.weights(i)[stays]
         assert np.allclose(after.weights(i), left / left.sum())
-    only = FlowPolytope.from_edges([("s", "c"), ("c", "t")], source="s", target="t")
-    session.migrate(tw.Ensemble(only))  # nothing is left
-    assert np.array_equal(session.play(), [1.0, 1.0])
-    session.observe(costs=[1.0, 1.0])
+    only = FlowPolytope.from_edges([("s", "b"), ("b", "c"), ("c", "t")], source="s", target="t")
+    session.migrate(tw.Ensemble(only))  # no vertex is left
+    assert np.array_equal(session.play(), [1.0, 1.0, 1.0])
+    session.observe(costs=[1.0, 1.0, 1.0])
+    other = FlowPolytope.from_edges([("s", "d"), ("d", "t")], source="s", target="t")
+    with pytest.raises(InvalidInput, match="has no entry of the old one's names, such as 's > b'"):
+        session.migrate(tw.Ensemble(other))
     with pytest.raises(UnreachableTarget):
         FlowPolytope.from_edges([("s", "c"), ("d", "t")], source="s", target="t")
 
 
 def test_a_point_with_no_vertex_left_goes_on_from_the_center_where_no_call_is_left():
-    session = tw.Session(tw.LyapunovDescent(flows([(0, 5)])))
-    wide = flows([(0, 1), (1, 5), (0, 2), (2, 5)])
+    narrow = flows([(0, 3), (3, 5)])
+    session = tw.Session(tw.LyapunovDescent(narrow))
+    wide = flows([(0, 1), (1, 5), (0, 3), (3, 4), (4, 5)])
     session.migrate(tw.LyapunovDescent(wide))
     assert np.array_equal(session.play(), wide.center)
     assert session.oracle_calls == 0
-    session = tw.Session(tw.LyapunovDescent(flows([(0, 5)])))
-    session.observe(costs=[1.0])
+    session = tw.Session(tw.LyapunovDescent(narrow))
+    session.observe(costs=[1.0, 1.0])
     session.migrate(tw.LyapunovDescent(wide))
     assert session.oracle_calls == 1
     assert session.state.bank == 0.0
@@ -370,8 +374,8 @@ def test_what_moves_are_capped_from_goes_on():
         assert distance_moved(session.play(), np.array([*x, 0.0, 0.0])) <= 0.05 + 1e-12
         session.migrate(learner(flows([(0, 2), (2, 5)]), max_move=0.05))
         assert np.array_equal(session.play(), [1.0, 1.0])
-        session.migrate(learner(K))
-        assert is_member(K, session.play())
+        session.migrate(learner(more))
+        assert is_member(more, session.play())
 
 
 def test_what_cannot_go_on_is_refused_in_a_sentence_and_changes_nothing():

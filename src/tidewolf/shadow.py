@@ -61,7 +61,9 @@ class Shadow:
             )
         else:
             said += " What they cost was not seen: gradients were given, not functions."
-        return f"{said} The price of overriding in the bound on the regret is {self.price:.4g}."
+        if self.valued < self.rounds:
+            said += f" The bound on the regret grows by {self.price:.4g} for the rounds not seen."
+        return said
 
 
 def _change(saved: float) -> str:

@@ -108,7 +108,7 @@ from tidewolf.methods.settings import (
     LossLipschitz,
     MaxMove,
     PerLimit,
-    StartingPoint,
+    StartAt,
     StepScales,
     Tolerance,
     takes_start,
@@ -221,7 +221,8 @@ class Ensemble(Learner[State]):
         Who proposes points before a round, each a member: advisers such as `advice.Resolve()`,
         or names of points that are given with the round.
     start_at : array, optional
-        The member of the set that is played first. None: its center.
+        The member of the set that is played first, such as what is installed now; may be given
+        as `start`. None: the set's center.
     max_move : float, optional
         How far a decision may be from what was played in the round before, as half the sum of
         the changes of all entries. None: any distance.
@@ -281,9 +282,7 @@ class Ensemble(Learner[State]):
             "`advice.Resolve()`, or names of points that are given with the round."
         ),
     ] = ()
-    start_at: Annotated[
-        Array | None, StartingPoint("The member of the set that is played first. None: its center.")
-    ] = None
+    start_at: StartAt = None
     max_move: MaxMove = None
     tolerance: Tolerance = None
     loss_lipschitz: LossLipschitz = None

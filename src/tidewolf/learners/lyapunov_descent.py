@@ -61,7 +61,7 @@ from tidewolf.methods.settings import (
     LossLipschitz,
     MaxMove,
     PerLimit,
-    StartingPoint,
+    StartAt,
     takes_start,
 )
 from tidewolf.methods.steps.adagrad import DescentSums
@@ -132,7 +132,8 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
         How long steps are: 1 is the step that theory has for the worst case; shorter ones
         follow the losses less closely, and are often better where these are noisy.
     start_at : array, optional
-        The member of the set that is played first. None: its center.
+        The member of the set that is played first, such as what is installed now; may be given
+        as `start`. None: the set's center.
     max_move : float, optional
         How far a decision may be from what was played in the round before, as half the sum of
         the changes of all entries. None: any distance.
@@ -181,9 +182,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
             "follow the losses less closely, and are often better where these are noisy."
         ),
     ] = 1.0
-    start_at: Annotated[
-        Array | None, StartingPoint("The member of the set that is played first. None: its center.")
-    ] = None
+    start_at: StartAt = None
     max_move: MaxMove = None
     per_limit: PerLimit = False
 

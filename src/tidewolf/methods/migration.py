@@ -47,8 +47,6 @@ from tidewolf.projection.exact_point import ExactPoint
 from tidewolf.projection.factor_table import FactorTable
 from tidewolf.projection.factored import FactoredActiveSet, as_sparse
 from tidewolf.sets.base import Factors, Projectable, membership_tolerance
-from tidewolf.sets.flows.flow_polytope import FlowPolytope
-from tidewolf.sets.flows.multi_flow import MultiFlow
 
 REMEMBERED = 4
 """Rounds that steps over a changed set are sized by: with more of them a new link is found later,
@@ -122,48 +120,24 @@ def require_of_one_kind(new: Learner[Any], state: Any, old: Any) -> None:
         refuse_state(new, state)
 
 
-def names_of(K: HasLMO) -> tuple[str, ...] | None:
-    """What the entries of points are called; None where they have no names."""
-    names = getattr(K, "names", None)
-    if names is not None:
-        return tuple(names)
-    if isinstance(K, FlowPolytope):
-        return _links(K, range(len(K.tails)))
-    if isinstance(K, MultiFlow):
-        sent = [f"{K.nodes[s]} > {K.nodes[t]}" for s, t in zip(K.sources, K.targets, strict=True)]
-        owners = zip(K.owner, _links(K, K.links.tolist()), strict=True)
-        return tuple(f"{sent[j]}: {link}" for j, link in owners)
-    return None
-
-
-def _links(K: FlowPolytope | MultiFlow, links: Sequence[int]) -> tuple[str, ...]:
-    return tuple(f"{K.nodes[K.tails[i]]} > {K.nodes[K.heads[i]]}" for i in links)
-
-
 def entries(old: HasLMO, new: HasLMO) -> Int64s:
-    """Where each entry of the old set's points is in those of the new one; -1 where it is gone. Of
-    several of one name, the first is the first.
-    """
-    before, after = names_of(old), names_of(new)
+    """Where each entry of the old set's points is in those of the new one; -1 where it is gone."""
+    before, after = (getattr(K, "names", None) for K in (old, new))
     if before is not None and after is not None:
-        places = {name: i for i, name in enumerate(_counted(after))}
-        return np.array([places.get(name, -1) for name in _counted(before)], dtype=np.int64)
+        places = {name: i for i, name in enumerate(after)}
+        found = np.array([places.get(name, -1) for name in before], dtype=np.int64)
+        if (found >= 0).any():
+            return found
+        raise InvalidInput(
+            f"The new set has no entry of the old one's names, such as {before[0]!r}: nothing "
+            "would go on. Begin a session of its own."
+        )
     if old.shape == new.shape:
         return np.arange(math.prod(old.shape))
     raise InvalidInput(
         f"Points of shape {old.shape} cannot go on as points of shape {new.shape}, for nothing "
         "says which entries are the same: sets of flows have names, others keep their shape."
     )
-
-
-def _counted(names: Sequence[str]) -> list[tuple[str, int]]:
-    """Names that come again, told apart by their number."""
-    met: dict[str, int] = {}
-    found = []
-    for name in names:
-        met[name] = met.get(name, -1) + 1
-        found.append((name, met[name]))
-    return found
 
 
 @dataclass(frozen=True)

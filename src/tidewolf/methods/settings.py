@@ -16,6 +16,8 @@ from tidewolf.core.arrays import LEAST, MOST, length
 from tidewolf.core.errors import FrozenRegime, InvalidInput, ShortHorizon
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.settings import Check, Count, Flag, Magnitude, PointNumbers, Seed
+from tidewolf.core.types import Array
+from tidewolf.projection.factored import start_active
 
 T = TypeVar("T")
 
@@ -91,9 +93,13 @@ def takes_start(cls: type[T]) -> type[T]:
 
     @wraps(made)
     def init(self: Any, *args: Any, start: Any = None, **settings: Any) -> None:
+        if start is not None and settings.get("start_at") is not None:
+            raise InvalidInput("start and start_at are one setting: give one of them.")
         if start is not None:
             settings["start_at"] = start
         made(self, *args, **settings)
+        if self.start_at is not None:
+            start_active(self.K, self.start_at)  # refused where it is no member
 
     cls.__init__ = init  # type: ignore[method-assign]
     return cls
@@ -191,6 +197,13 @@ ConstraintSize = Annotated[
     Magnitude(
         "The largest absolute value a constraint may have; larger ones are refused. None: the "
         "largest breach seen so far, and nothing is promised beforehand."
+    ),
+]
+StartAt = Annotated[
+    Array | None,
+    StartingPoint(
+        "The member of the set that is played first, such as what is installed now; may be given "
+        "as `start`. None: the set's center."
     ),
 ]
 MaxMove = Annotated[
