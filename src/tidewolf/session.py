@@ -403,7 +403,7 @@ class Session(Generic[S]):
             try:
                 self._keeper.rollback(number)
             finally:
-                self._now, self._trail = self._keeper.state, Trail()
+                self._now, self._trail, self._shown = self._keeper.state, Trail(), None
 
     def history(self) -> Iterator[Feedback]:
         """What a durable session observed and still holds, oldest first, as its learner was told
@@ -700,10 +700,7 @@ class Session(Generic[S]):
     def _decided(self, number: int | None, known: Known | None, until: float | None) -> Array:
         """The decision of a round, made where nobody asked for it before."""
         state, coming = self._now, coming_round(self._now)
-        if number is None:
-            number = standing_round(state)
-        else:
-            self._keeper.numbered = True
+        number = standing_round(state) if number is None else number
         own = decision(state, number)
         if own is not None:
             self._require_known(number, known)
@@ -917,8 +914,8 @@ class Session(Generic[S]):
 
     def _observe(self, number: int | None, seen: Feedback, played: Array | None) -> None:
         standing, content = standing_round(self._now), None
-        if number is not None or self._keeper.numbered:
-            self._keeper.numbered, content = True, _content(seen, played)
+        if number is not None or self._keeper.numbered or waiting(self._now):
+            content = _content(seen, played)
         number = standing if number is None else number
         own = decision(self._now, number)
         if own is None and number != standing:
@@ -954,7 +951,7 @@ class Session(Generic[S]):
                 f"play(round={number}) decides it. Round {standing_round(self._now)} stands."
             )
         was = self._keeper.content_of(number)
-        if was is None or was == EXPIRED or content is None:
+        if was is None or was == EXPIRED or not content:
             why = "" if was == EXPIRED else ", and what it held is not remembered"
             raise InvalidInput(f"Round {number} {self._over(number)}{why}: nothing was learned.")
         if was != content:
@@ -1090,14 +1087,14 @@ class Session(Generic[S]):
         return like(as_point(x, K.shape, what), K.center)
 
 
-def _content(seen: Feedback, played: Array | None) -> str | None:
-    """The identity of an observation as it was given; None where it has none, such as that of a
+def _content(seen: Feedback, played: Array | None) -> str:
+    """The identity of an observation as it was given; empty where it has none, such as that of a
     function of Python.
     """
     try:
         return identity((type(seen).__name__, tuple(seen), played))
     except NotSupported:
-        return None
+        return ""
 
 
 def _instead(seen: FullInformation, played: Array, x: Array) -> Instead | None:
