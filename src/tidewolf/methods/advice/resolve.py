@@ -140,7 +140,7 @@ class ResolveState(NamedTuple):
     """how old the newest data is in the coming round"""
     waiting: tuple[tuple[int, float], ...] = ()
     """numbers and times of rounds that are not told of yet"""
-    coming: int = -1
+    coming: int = 0
     """the round that was asked for last, perhaps not for the last time"""
     decided_lag: int = 1
     """how old the newest data was when the round before it was decided"""
