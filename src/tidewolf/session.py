@@ -276,6 +276,11 @@ class Session(Generic[S]):
                 self._settle(None, None)
         return self._now
 
+    @property
+    def _looked_at(self) -> S:
+        """The state for who only looks: nobody waits for an adviser that may hang."""
+        return self._state if self._bench is None else self._now
+
     def _settle(self, known: Known | None, until: float | None, then: Sequence[Turn] = ()) -> None:
         """Settle the coming round with what is known of it, and go on. Once decisions have had a
         deadline, whoever is not ready then, or fails, sleeps; and who did is kept.
@@ -359,7 +364,7 @@ class Session(Generic[S]):
                 f"A session goes on as a learner such as Ensemble(K), not as {learner!r}."
             )
         with self._turn, SILENCE:
-            state = learner.migrated(self._state, self.learner)
+            state = learner.migrated(self._looked_at, self.learner)
             try:
                 self._keeper.migrate(learner, state)
             finally:
@@ -547,14 +552,14 @@ class Session(Generic[S]):
     @property
     def oracle_calls(self) -> int:
         """How often the set's linear minimiser was asked so far."""
-        return self._state.calls
+        return self._looked_at.calls
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences worth knowing, such as a horizon that was passed, and who missed deadlines."""
         late = [f"{name} in {n:,} round{'s' * (n > 1)}" for name, n in self._missed.most_common()]
         missed = (f"Deadlines were missed by {', '.join(late)}.",) if late else ()
-        return (*self.learner.notes(self._state), *missed)
+        return (*self.learner.notes(self._looked_at), *missed)
 
     @property
     def overrides(self) -> Shadow:
@@ -568,11 +573,11 @@ class Session(Generic[S]):
         >>> session.overrides.saved_loss
         0.5
         """
-        state = self._state
+        state = self._looked_at
         return Shadow.of_overrides(getattr(state, "overrides", Overrides()), state.t)
 
     def __repr__(self) -> str:
-        state = self._state
+        state = self._looked_at
         return f"Session of {self.learner!r}: {state.t} rounds, {state.calls} oracle calls"
 
     def explain(
