@@ -191,6 +191,7 @@ def _rounds(learner: Learner[S], stream: Stream, state: S, first: int) -> Iterat
 def _late_rounds(learner: Learner[S], stream: Stream, state: S, first: int) -> Iterator[Played]:
     calendar = _Calendar(stream, coming_round(state), first)
     listens, stale = type(learner).informed is not Learner.informed, False
+    listens = listens or stream.unavailable is not None  # which nobody may ignore
     for t in range(first, len(stream)):
         told = stream.seen is None or bool(stream.seen[t])
         if listens:

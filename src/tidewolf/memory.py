@@ -80,8 +80,9 @@ class Memory(Generic[S]):
     def take(
         self, turns: Sequence[Turn], content: str | None = None, *, settle: bool = True
     ) -> None:
-        """All of these turns, or none; `content` is the identity of what is met. `settle`: whether
-        the round that then comes is settled at once.
+        """All of these turns, or none; `content` is the identity of what is met, empty where it has
+        none, and None where rounds are not numbered. `settle`: whether the round that then comes is
+        settled at once.
         """
         before = state = self.state
         told, over, moments = self.told, dict[int, str | None](), list[Moment]()
@@ -93,7 +94,7 @@ class Memory(Generic[S]):
             elif isinstance(turn, Meet | Expire):
                 is_met = isinstance(turn, Meet)
                 number = turn.arrival.round if is_met else turn.round  # type: ignore[union-attr]
-                over[number] = content if is_met else EXPIRED
+                over[number] = content or None if is_met else EXPIRED
                 if number in told:
                     told = {one: said for one, said in told.items() if one != number}
             if coming_round(state) != coming:
@@ -109,7 +110,8 @@ class Memory(Generic[S]):
             )
         self.state, self.told = state, told
         self._past.extend(moments)
-        if self.numbered:
+        if self.numbered or content is not None or EXPIRED in over.values():
+            self.numbered = True
             self._contents.update(over)
             for number in list(self._contents)[:-REMEMBERED]:
                 del self._contents[number]

@@ -276,6 +276,11 @@ class Session(Generic[S]):
                 self._settle(None, None)
         return self._now
 
+    @property
+    def _looked_at(self) -> S:
+        """The state for who only looks: nobody waits for an adviser that may hang."""
+        return self._state if self._bench is None else self._now
+
     def _settle(self, known: Known | None, until: float | None, then: Sequence[Turn] = ()) -> None:
         """Settle the coming round with what is known of it, and go on. Once decisions have had a
         deadline, whoever is not ready then, or fails, sleeps; and who did is kept.
@@ -361,7 +366,7 @@ class Session(Generic[S]):
                 f"A session goes on as a learner such as Ensemble(K), not as {learner!r}."
             )
         with self._turn, SILENCE:
-            state = learner.migrated(self._state, self.learner)
+            state = learner.migrated(self._looked_at, self.learner)
             try:
                 self._keeper.migrate(learner, state)
             finally:
@@ -405,7 +410,7 @@ class Session(Generic[S]):
             try:
                 self._keeper.rollback(number)
             finally:
-                self._now, self._trail = self._keeper.state, Trail()
+                self._now, self._trail, self._shown = self._keeper.state, Trail(), None
 
     def history(self) -> Iterator[Feedback]:
         """What a durable session observed and still holds, oldest first, as its learner was told
@@ -713,10 +718,7 @@ class Session(Generic[S]):
     def _decided(self, number: int | None, known: Known | None, until: float | None) -> Array:
         """The decision of a round, made where nobody asked for it before."""
         state, coming = self._now, coming_round(self._now)
-        if number is None:
-            number = standing_round(state)
-        else:
-            self._keeper.numbered = True
+        number = standing_round(state) if number is None else number
         own = decision(state, number)
         if own is not None:
             self._require_known(number, known)
@@ -930,8 +932,8 @@ class Session(Generic[S]):
 
     def _observe(self, number: int | None, seen: Feedback, played: Array | None) -> None:
         standing, content = standing_round(self._now), None
-        if number is not None or self._keeper.numbered:
-            self._keeper.numbered, content = True, _content(seen, played)
+        if number is not None or self._keeper.numbered or waiting(self._now):
+            content = _content(seen, played)
         number = standing if number is None else number
         own = decision(self._now, number)
         if own is None and number != standing:
@@ -967,7 +969,7 @@ class Session(Generic[S]):
                 f"play(round={number}) decides it. Round {standing_round(self._now)} stands."
             )
         was = self._keeper.content_of(number)
-        if was is None or was == EXPIRED or content is None:
+        if was is None or was == EXPIRED or not content:
             why = "" if was == EXPIRED else ", and what it held is not remembered"
             raise InvalidInput(f"Round {number} {self._over(number)}{why}: nothing was learned.")
         if was != content:
@@ -1103,11 +1105,11 @@ class Session(Generic[S]):
         return like(as_point(x, K.shape, what), K.center)
 
 
-def _content(seen: Feedback, played: Array | None) -> str | None:
-    """The identity of an observation as it was given; None where it has none, such as that of a
+def _content(seen: Feedback, played: Array | None) -> str:
+    """The identity of an observation as it was given; empty where it has none, such as that of a
     function of Python.
     """
     try:
         return identity((type(seen).__name__, tuple(seen), played))
     except NotSupported:
-        return None
+        return ""

@@ -127,8 +127,7 @@ class Journal(Generic[S]):
         self, turns: Sequence[Turn], content: str | None = None, *, settle: bool = True
     ) -> None:
         """Keep these turns, all or none, and go on to the state after them; whatever is refused is
-        not kept and changes nothing. `content` is the identity of what is met. `settle`: whether
-        the round that then comes is settled at once.
+        not kept and changes nothing. `content` and `settle` are those of `Memory.take`.
         """
         with self._mutex:
             db, before = self._writable(), self._head
@@ -141,9 +140,10 @@ class Journal(Generic[S]):
                 head = before._replace(last=place.last, link=place.link, epoch=self._epoch)
             if head.last - head.snapshot >= self._every:
                 head = self._with_snapshot(head)
-            contents = {row.round: content if row.rounds else EXPIRED for row in rows}
+            over = {row.round: content or None if row.rounds else EXPIRED for row in rows}
+            numbered = self.numbered or content is not None or EXPIRED in over.values()
             try:
-                self._commit(db, head, place, rows, contents if self.numbered else {})
+                self._commit(db, head, place, rows, over if numbered else {})
                 self._require_in_place()
             except sqlite3.Error as error:
                 raise self._not_kept(turns, error) from error
@@ -151,7 +151,7 @@ class Journal(Generic[S]):
                 if self._is_in_place() and self._holds(db, head, place):
                     self._head, self._place = head, place  # interrupted after the commit
                 raise
-            self._head, self._place = head, place
+            self._head, self._place, self.numbered = head, place, numbered
             if rows:
                 self._acknowledge(head.last)
 

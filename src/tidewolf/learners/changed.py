@@ -184,12 +184,18 @@ def _round(move: Move, members: _Names, cells: int, one: Settled) -> Settled | N
 
 
 def _standing(move: Move, members: _Names, new: Ensemble, state: State) -> State:
-    """The state with what is settled for the round that stands: the proposals there were."""
+    """The state with what is settled for the round that stands: the proposals there were, and the
+    decision around entries that are out, where it is still in the set.
+    """
     before, groups = state.coming, len(state.loss_norms)
     shares = before.shares
     if len(shares) != _cells(new):
         shares = frozen(np.zeros(_cells(new)))
-    advice = (move.point(z) for z in members.points(before.points)[groups:])
+    around, proposals = None, before.points
+    if state.proposed is not None:
+        around = _round(move, members, len(shares), before)
+        proposals = (*proposals[: len(proposals) - len(state.proposed)], *state.proposed)
+    advice = [move.point(z) for z in members.points(proposals)[groups:]]
     state, own = new._own_points(state, shares, None)
     points = (*own, *advice)
     p = state.mixer.weights(np.array([z is not None for z in points]))
@@ -199,7 +205,9 @@ def _standing(move: Move, members: _Names, new: Ensemble, state: State) -> State
         last = mix if last is None else last
     x = mix if last is None else capped(mix, last, new.max_move)
     coming = before._replace(x=x, mix=mix, p=frozen(p), shares=shares, points=points)
-    return state._replace(coming=coming, last=last)
+    if around is None:
+        return state._replace(coming=coming, last=last, proposed=None)
+    return state._replace(coming=around, last=last, proposed=tuple(advice))
 
 
 def _mixer(mixer: Mixer, members: _Names) -> Mixer:

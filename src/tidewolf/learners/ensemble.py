@@ -517,12 +517,13 @@ class Ensemble(Learner[State]):
         arrivals = in_order(arrivals)
         rounds: list[Settled] = []
         told, overrides, last = [], state.overrides, state.last
+        newest = coming_round(state) - 1
         for arrival in arrivals:
             own, _ = without(state, arrival.round)
             rounds.append(state.coming if own is None else own)
             told.append(self._told(rounds[-1], arrival))
             overrides = overrides.and_of(arrival)
-            if last is not None and arrival.round >= state.coming.round - 1:  # the newest
+            if last is not None and arrival.round >= newest:
                 last = told[-1].x if arrival.played is None else arrival.played
         here = {arrival.round for arrival in arrivals}
         pending = tuple(one for one in state.pending if one.round not in here)

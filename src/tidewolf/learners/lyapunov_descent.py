@@ -267,6 +267,7 @@ class LyapunovDescent(PlaysAround[State], BlockLearner[State]):
             pending=pending,
             lost=state.lost + lost,
             last=last,
+            coming=move.point(state.coming),
             migrations=state.migrations.following(state.t, lost, bound, bound),
         )
 

@@ -10,7 +10,7 @@ the sum of the losses of rounds s - w + 1 to s, and all their limits count.
 Headroom: limit i is kept with h_i = kappa r_i, r_i the root of an exponential mean of the squared
 one-round drops of its slack (headroom.py). There is one member for each kappa. Where feedback
 comes late, s = t - l is the newest round that is there, and drops are those of l rounds (of
-MOST_LAG at most).
+MOST_LAG at most), l as it was when the last round was decided.
 
 Where K has a linear description, HiGHS keeps the program and is told what changed (hindsight/
 best_point.py); elsewhere, and on request, column generation over the vertices that are known, with
@@ -140,6 +140,10 @@ class ResolveState(NamedTuple):
     """how old the newest data is in the coming round"""
     waiting: tuple[tuple[int, float], ...] = ()
     """numbers and times of rounds that are not told of yet"""
+    coming: int = 0
+    """the round that was asked for last, perhaps not for the last time"""
+    decided_lag: int = 1
+    """how old the newest data was when the round before it was decided"""
 
 
 @final
@@ -260,12 +264,13 @@ class Resolve(Adviser):
     ) -> ResolveState:
         loss, limit = loss_of_program(loss, x), limit_of_program(limit, x)
         recent, drops = state.recent, state.drops
-        before = recent.place(number - state.lag) if any(self.headroom) else None
+        lag = state.lag if number >= state.coming else state.decided_lag
+        before = recent.place(number - lag) if any(self.headroom) else None
         if before is not None:
             drops = drops.after(recent.rounds[before].limit, limit, x)
         times = dict(state.waiting)
         time = times.pop(number, math.nan)
-        recent = recent.and_then(loss, limit, time, number, self._keep + state.lag - 1)
+        recent = recent.and_then(loss, limit, time, number, self._keep + lag - 1)
         if self._seconds is not None:
             recent = self._in_reach(recent, self._seconds)
         newest = x if number == recent.newest else state.x
@@ -344,12 +349,15 @@ class Resolve(Adviser):
     def _awaiting(self, state: ResolveState, known: Known | None, t: int) -> ResolveState:
         """The state that waits for round t."""
         lag = min(max(1, t - state.recent.newest), MOST_LAG) if self.data == "last" else 1
+        if t != state.coming:
+            state = state._replace(coming=t, decided_lag=state.lag)
+        state = state._replace(lag=lag)
         if self._seconds is None:
-            return state if state.lag == lag else state._replace(lag=lag)
+            return state
         time = None if known is None else known.time
         others = [each for each in state.waiting if each[0] != t][-MOST_PENDING:]
         waiting = others if time is None else [*others, (t, time)]
-        return state._replace(lag=lag, time=time, waiting=tuple(waiting))
+        return state._replace(time=time, waiting=tuple(waiting))
 
     def _rounds(
         self, K: HasLMO, state: ResolveState, known: Known | None, t: int

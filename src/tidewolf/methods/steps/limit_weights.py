@@ -45,7 +45,7 @@ from tidewolf.methods.base import Bound, LimitBound
 from tidewolf.methods.steps import lyapunov
 from tidewolf.methods.steps.lyapunov import EachLimit, Ledger, LyapunovWeights, Surrogate
 from tidewolf.methods.steps.saddle import kept_possible
-from tidewolf.methods.steps.slopes import Slopes, tangent_part
+from tidewolf.methods.steps.slopes import Slopes, slope_of_rounds, tangent_part
 
 SHARE = 0.55
 """a of several limits: on the backbone `geant` it costs no more than one weight for the largest
@@ -75,11 +75,13 @@ class LimitWeights(LyapunovWeights):
                 known,
             )
             gradients.append(gradient)
-            G[i] = max(float(G[i]), slope)
-            reach = n * float(G[i]) * self.K.diameter
             one = block._replace(
-                violation=float(seen.violations[row]), constraint_offset=float(seen.offsets[row])
+                violation=float(seen.violations[row]),
+                constraint_gradient=seen.gradients[row, ...],
+                constraint_offset=float(seen.offsets[row]),
             )
+            G[i] = max(float(G[i]), slope_of_rounds(self.K, slope, one))
+            reach = n * float(G[i]) * self.K.diameter
             breaches[row], beyond = kept_possible(one, reach, self.K.center)
             impossible = impossible or beyond
         Q[which] += breaches

@@ -61,7 +61,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods.base import NEEDS_SLOPES, Bound
 from tidewolf.methods.steps.saddle import HOPELESS, kept_possible
-from tidewolf.methods.steps.slopes import Given, Slopes, tangent_part
+from tidewolf.methods.steps.slopes import Given, Slopes, slope_of_rounds, tangent_part
 
 LEAST_HORIZON = 16
 """t_0 where no horizon is given."""
@@ -97,7 +97,9 @@ class Ledger(NamedTuple):
     paid: float
     """sum_t w_t g_t^+(x_t), in units of 2^exponent"""
     loss_norms: float
-    """sum_t |grad f_t(x_t)| within aff(K); of a block, the norm of the sum"""
+    """sum_t |grad f_t(x_t)| within aff(K); of a block, the norm of the sum, and what rounds at
+    points of their own may have gained beyond it, over D
+    """
     impossible: bool
     """whether some round's limit was broken by more than any point could have avoided"""
     carried: float = 0.0
@@ -217,7 +219,8 @@ class LyapunovWeights:
             self.constraint_lipschitz,
             met.constraint,
         )
-        slopes = Slopes(ledger.slopes.loss, max(ledger.slopes.constraint, slope))
+        slope = max(ledger.slopes.constraint, slope_of_rounds(self.K, slope, block))
+        slopes = Slopes(ledger.slopes.loss, slope)
         reach, w, exponent = slopes.constraint * self.K.diameter, 0.0, ledger.exponent
         breach, beyond = kept_possible(block, block.rounds * reach, self.K.center)
         violation, least_ratio = ledger.violation + breach, ledger.least_ratio
@@ -262,11 +265,13 @@ class LyapunovWeights:
         grad_f, slope = tangent_part(
             self.K, "loss", block.loss_gradient, block.rounds, self.loss_lipschitz, known
         )
-        loss_slopes = slope * block.rounds
+        loss_slopes, D, gained = slope * block.rounds, self.K.diameter, 0.0
+        if block.rounds > 1 and D > 0.0:
+            gained = max(0.0, -block.loss_offset) / D
         after = ledger._replace(
             rounds=ledger.rounds + block.rounds,
             slopes=Slopes(max(ledger.slopes.loss, slope), ledger.slopes.constraint),
-            loss_norms=ledger.loss_norms + loss_slopes,
+            loss_norms=ledger.loss_norms + loss_slopes + gained,
         )
         return after, grad_f, loss_slopes
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tidewolf.core.arrays import eps_of, inner, namespace
+from tidewolf.core.arrays import eps_of, inner, length, namespace
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array
 from tidewolf.methods.steps.slopes import TangentGradients
@@ -37,6 +37,8 @@ from tidewolf.methods.steps.slopes import TangentGradients
 HOPELESS = "No point can keep limits that were breached as much as these were."
 
 
+_ROUNDING = 16.0
+"""Of a sum of products, in units of eps times their size."""
 _THETA = 0.5
 """The damping where condition (C) has no root."""
 
@@ -127,6 +129,8 @@ def saddle_step(
     offset += lam * gradients.constraint_offset / unit.constraint
     price = (inner(d, x - y) + offset) / unit.length + 0.5 * eta * inner(d, d) - lam * q
     energy = price + lam * q + 0.5 * nu * h * h - 0.5 * n * theta * lam * lam
+    if n > 1:  # rounds at points of their own may gain more than n D
+        energy += max(0.0, -gradients.loss_offset) / (unit.loss * unit.length)
     return Saddle(y - (eta * unit.length) * d, max(0.0, lam + nu * h), price, energy)
 
 
@@ -151,11 +155,15 @@ def kept_possible(block: FirstOrder, most: float, like: Array) -> tuple[float, b
     whether it was.
 
     By convexity that is `most` = n G_g D for n rounds at one point, G_g the slope of their mean;
-    rounds that were played at points x_t of their own allow for sum <grad g_t, x_t - x> more.
+    rounds that were played at points x_t of their own allow for sum <grad g_t, x_t - x> more. What
+    rounding makes of <grad g_t, x> is no breach that nobody could have avoided.
     """
-    if block.rounds > 1:
+    if block.rounds > 1 and most > 0.0:
         most += max(0.0, block.constraint_offset)
-    return min(block.violation, most), block.violation > most * (1.0 + math.sqrt(eps_of(like)))
+    eps = eps_of(like)
+    rounding = _ROUNDING * eps * length(block.constraint_gradient) * length(like)
+    possible = most * (1.0 + math.sqrt(eps)) + rounding
+    return min(block.violation, most), block.violation > possible
 
 
 def moderate(like: Array) -> float:

@@ -89,6 +89,7 @@ def tangent_gradients(
     constraint, constraint_slope = tangent_part(
         K, "constraint", block.constraint_gradient, n, given.constraint, met.constraint
     )
+    constraint_slope = slope_of_rounds(K, constraint_slope, block)
     slopes = Slopes(max(known.loss, loss_slope), max(known.constraint, constraint_slope))
     offsets = block.loss_offset, block.constraint_offset
     return TangentGradients(loss, constraint, slopes, *offsets)
@@ -124,6 +125,18 @@ def tangent_part(
             name, slope, f" on a set of radius {K.radius:.3g}", "slopes times radii", LEAST, MOST
         )
     return along, slope
+
+
+def slope_of_rounds(K: HasLMO, slope: float, block: FirstOrder) -> float:
+    """The slope a round of a block's constraints, given that of the sum of their gradients.
+
+    Those of rounds that were played at points of their own may cancel out: where a point keeps the
+    limits, some round is as steep as the mean breach over the diameter.
+    """
+    n, D, offset = block.rounds, K.diameter, block.constraint_offset
+    if n == 1 or D == 0.0 or offset <= math.sqrt(eps_of(K.center)) * block.violation:
+        return slope
+    return max(slope, min(block.violation, n * slope * D + offset) / (n * D))
 
 
 def tangent_slopes(K: HasLMO, name: str, batch: Batch, x: Array, known: float = 0.0) -> Floats:

@@ -1,0 +1,561 @@
+"""A controller's second week at once: late, twice, overridden, expired, out of service, on a
+deadline, over a changed set, gone back, saved and killed; and what holds all the same.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tidewolf as tw
+from test_session_late import MEMORY, as_if_killed, saved
+from tidewolf.core.conforming import is_member
+from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError
+from tidewolf.functions import Capacity, Linear
+from tidewolf.methods.advice.base import Adviser, Proposals
+from tidewolf.methods.base import Record
+from tidewolf.methods.late import coming_round
+from tidewolf.methods.migration import Move
+from tidewolf.methods.moves import distance_moved
+
+LINKS = [("s", "a"), ("a", "t"), ("s", "b"), ("b", "t"), ("a", "b"), ("s", "c"), ("c", "t")]
+NETWORKS = [
+    tw.sets.FlowPolytope.from_edges(links, source="s", target="t")
+    for links in (LINKS[:5], LINKS, LINKS[4::-1])
+]
+BEST = dict(zip(LINKS[:4], (0.6, 0.6, 0.4, 0.4), strict=True))
+"""A flow that keeps every limit, on links that never go."""
+CAP = 0.15
+OF_OLD = NETWORKS[0], False, False
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Server(Adviser):
+    """Proposes the center when it is told a context, and is down where that is 1."""
+
+    waits = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("server",)
+
+    def start(self, K: Any) -> Any:
+        return ()
+
+    def observe(self, K: Any, state: Any, seen: Any, x: Any) -> Any:
+        return state
+
+    def propose(
+        self, K: Any, state: Any, known: Any, t: int, budget: int, vertices: Any
+    ) -> Proposals:
+        if known is None or known.context is None:
+            return Proposals((None,), state)
+        if known.context == 1:
+            raise RuntimeError("the server is down")
+        return Proposals((K.center,), state)
+
+    def migrated(self, K: Any, state: Any, entries: Any) -> Any:
+        return state
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Hangs(Adviser):
+    """Answers once the gate opens."""
+
+    gate: Any = None
+    names = ("hangs",)
+    waits = False
+
+    def start(self, K: Any) -> Any:
+        return ()
+
+    def observe(self, K: Any, state: Any, seen: Any, x: Any) -> Any:
+        return state
+
+    def propose(
+        self, K: Any, state: Any, known: Any, t: int, budget: int, vertices: Any
+    ) -> Proposals:
+        self.gate.wait()
+        return Proposals((None,), state)
+
+    def migrated(self, K: Any, state: Any, entries: Any) -> Any:
+        return state
+
+
+def made(kind: str, K: Any, per_limit: bool, capped: bool) -> Any:
+    how = {"per_limit": per_limit, "max_move": CAP if capped else None}
+    if kind == "descent":
+        return tw.LyapunovDescent(K, **how)
+    if kind == "plain":
+        return tw.Ensemble(K, step_scales=(0.3, 1.0), **how)
+    advice = ["a", Server(), tw.advice.Resolve(headroom=(0, 2))]
+    return tw.Ensemble(
+        K, step_scales=(0.3, 1.0), context=tw.context.Season(5, cells=2), advice=advice, **how
+    )
+
+
+def answer(session: Any, do: Any) -> Any:
+    """What a session answers, refusals too; those change nothing."""
+    before = session.state
+    try:
+        x = do(session)
+    except TidewolfError as error:
+        refusal = type(error), str(error)
+    else:
+        return None if x is None else x.tobytes()
+    after = session.state
+    assert after is before or session.learner.save(after) == session.learner.save(before)
+    assert refusal[1].endswith(".")
+    return refusal
+
+
+def edges(K: Any) -> list[tuple[str, str]]:
+    return [(K.nodes[a], K.nodes[b]) for a, b in zip(K.tails, K.heads, strict=True)]
+
+
+def member(K: Any, rng: Any) -> Any:
+    part = rng.dirichlet(np.ones(3))
+    return part[0] * K.center + sum(p * K.lmo(rng.standard_normal(K.shape)) for p in part[1:])
+
+
+class Model:
+    """What really happened, written plainly; copied when the session may go back to it."""
+
+    def __init__(self) -> None:
+        self.regret = self.violation = 0.0
+        self.stretch: list[tuple[Any, Any, Any]] = []
+        self.observed: dict[int, Any] = {}
+        self.last: Any = None
+        """what was played last, where it is known"""
+        self.newest = -1
+        """the newest round that was decided, and looked at"""
+
+    def copy(self) -> Model:
+        other = Model()
+        other.__dict__.update(self.__dict__)
+        other.stretch, other.observed = [*self.stretch], {**self.observed}
+        return other
+
+
+class Week:
+    """One session in memory, one that is saved and loaded, and one in a file, and the model."""
+
+    def __init__(
+        self, folder: Path, seed: int, kind: str, *, per_limit: bool, capped: bool, expire: Any
+    ) -> None:
+        self.folder, self.rng = folder, np.random.default_rng(seed)
+        self.made = lambda K: made(kind, K, per_limit, capped)
+        self.network, self.capped, self.expire = 0, capped, {"expire_after": expire}
+        self.learner, self.path = self.made(NETWORKS[0]), folder / "session.db"
+        self.memory = tw.Session(self.learner, **self.expire)
+        self.loaded = tw.Session(self.learner, **self.expire)
+        self.durable = self._opened()
+        self.model, self.past = Model(), [(0, Model())]
+        self.bare: set[int] = set()
+        """rounds that were asked for with nothing told"""
+        self.out: dict[int, list[int]] = {}
+        self.observes(0)
+
+    def _opened(self) -> Any:
+        return tw.Session.open(self.path, self.learner, snapshot_every=3, **self.expire)
+
+    @property
+    def K(self) -> Any:
+        return NETWORKS[self.network]
+
+    def does(self, do: Any) -> Any:
+        """What all three answer, which is the same to the bit."""
+        answers = [answer(one, do) for one in (self.memory, self.loaded, self.durable)]
+        assert answers[0] == answers[1] == answers[2]
+        assert self.memory.pending == self.loaded.pending == self.durable.pending
+        return answers[0]
+
+    def plays(self, **known: Any) -> Any:
+        """Plays, and again; None where that was refused."""
+        before, model = coming_round(self.memory.state), self.model.copy()
+        found = self.does(lambda one: one.play(**known))
+        if isinstance(found, tuple):
+            return None
+        assert self.does(lambda one: one.play(**known)) == found
+        x = np.frombuffer(found)
+        assert is_member(self.K, x)
+        for number in range(before + 1, coming_round(self.memory.state) + 1):
+            self.past.append((number, model.copy()))
+        self.looks()
+        return x
+
+    def looks(self) -> None:
+        """At rounds that were decided since."""
+        for one in self.memory.state.pending:
+            if one.round > self.model.newest:
+                self.decided(one.round, one.x)
+
+    def decided(self, number: int, x: Any) -> None:
+        out = self.out.get(number, [])
+        assert is_member(self.K, x)
+        assert not x[out].any()
+        # rounds that expired at once were not looked at
+        follows = self.model.last is not None and number == self.model.newest + 1
+        if (
+            self.capped and follows and number not in self.out
+        ):  # what expired at once was not looked at
+            assert distance_moved(x, self.model.last) <= CAP + 1e-9
+        self.model.last, self.model.newest = x, number
+
+    def known(self, n: int, deadline: bool) -> dict[str, Any]:
+        advice = member(self.K, self.rng)
+        told: dict[str, Any] = {"advice": {"a": advice}, "context": n % 3}
+        if deadline:
+            return {**told, "deadline": 20.0}
+        return told if n % 3 != 1 else {"time": 60.0 * n}
+
+    def round_of(self) -> dict[str, Any]:
+        """A round whose limits the best flow keeps."""
+        links = edges(self.K)
+        star = np.array([BEST.get(link, 0.0) for link in links])
+        room = self.rng.exponential(0.1, len(links)) * (self.rng.random(len(links)) < 0.7)
+        costs = self.rng.standard_normal(len(links)) + np.linspace(0.0, 1.0, len(links))
+        return {"costs": costs, "capacities": star + room}
+
+    def observes(self, number: int, numbered: bool = True, overridden: bool = False) -> None:
+        state, model = self.memory.state, self.model.copy()
+        own = next((one for one in state.pending if one.round == number), None)
+        x = self.learner.act(state) if own is None else own.x
+        if own is None and number > self.model.newest:
+            self.decided(number, x)
+        seen: dict[str, Any] = self.round_of()
+        if overridden:
+            seen["played"] = member(self.K, self.rng)
+        told = {**seen, "round": number} if numbered else seen
+        assert self.does(lambda one: one.observe(**told)) is None
+        played = seen.get("played", x)
+        self.model.stretch.append((seen["costs"], seen["capacities"], played))
+        self.model.observed[number] = {**seen, "round": number}
+        coming = coming_round(self.memory.state)
+        if number >= coming - 1:
+            self.model.last = played
+        if own is None:
+            self.past.append((coming, model if state.pending else self.model.copy()))
+
+    def stops(self, killed: bool) -> None:
+        self.loaded.save(self.folder / "state")
+        self.loaded = tw.Session.load(self.folder / "state", self.learner, **self.expire)
+        copy = as_if_killed(self.path) if killed else self.path
+        self.durable.close()
+        self.path = copy
+        self.durable = self._opened()
+        self.is_one()
+
+    def goes_back(self, number: int) -> None:
+        if number < self.past[0][0]:
+            with pytest.raises(InvalidInput, match="cannot be gone back to"):
+                self.memory.rollback(number)
+            return
+        for one in (self.memory, self.durable):
+            one.rollback(number)
+        assert saved(self.memory) == saved(self.durable)
+        self.memory.save(self.folder / "back")
+        self.loaded = tw.Session.load(self.folder / "back", self.learner, **self.expire)
+        while self.past[-1][0] > number:
+            self.past.pop()
+        self.model = self.past[-1][1].copy()
+        assert self.memory.rounds == len(self.model.observed)
+        self.bare = {one for one in self.bare if one < number}
+        self.out = {one: out for one, out in self.out.items() if one < number}
+
+    def migrates(self, network: int) -> None:
+        self.settle_up()
+        model, coming = self.model, coming_round(self.memory.state)
+        last = Move(self.K, NETWORKS[network])
+        self.network, self.learner = network, self.made(NETWORKS[network])
+        x = None if model.last is None else last.point(model.last)
+        if last.point(self.memory.learner.act(self.memory.state)) is None:
+            self.out.pop(coming, None)  # what was told of it is to be told again
+        for one in (self.memory, self.loaded, self.durable):
+            one.migrate(self.learner)
+        self.is_one()
+        assert is_member(self.K, self.learner.act(self.memory.state))
+        model.last, model.stretch = x, []
+        model.observed = dict.fromkeys(model.observed)
+        to = last.to.tolist()
+        self.out = {one: [to[i] for i in out if to[i] >= 0] for one, out in self.out.items()}
+        self.bare.discard(coming)
+        self.past = [(coming, model.copy())]
+
+    def settle_up(self) -> None:
+        model = self.model
+        losses, violations, _ = self.totals()
+        model.regret, model.violation = model.regret + losses, model.violation + violations.sum()
+
+    def totals(self) -> Any:
+        """Regret, and violations of each round and of each limit, in the present stretch."""
+        if not self.model.stretch:
+            return 0.0, np.zeros(0), np.zeros(self.K.shape)
+        costs, room, xs = (np.array(each) for each in zip(*self.model.stretch, strict=True))
+        best = tw.best_in_hindsight(self.K, tw.Stream(Linear(costs), Capacity(room)))
+        assert best.feasible
+        over = np.maximum(xs - room, 0.0)
+        return float((costs * xs).sum()) - best.upper, over.max(axis=1), over.sum(axis=0)
+
+    def holds(self) -> None:
+        """The bounds of what was really played, the guards, and of each limit."""
+        state, model = self.memory.state, self.model
+        bound = self.learner.bound_of(state)
+        regret, violations, each = self.totals()
+        slack = 1e-6 * (1.0 + abs(bound.regret))
+        assert model.regret + regret <= bound.regret + slack
+        assert model.violation + violations.sum() <= bound.violation * (1.0 + 1e-9) + 1e-9
+        none, counts = np.zeros(0), np.zeros(0, dtype=np.int64)
+        record = Record(none, none, counts, none, state, counts, none)
+        for row, total in zip(self.learner.limit_bounds(record), each, strict=False):
+            assert row.violation == pytest.approx(total, abs=1e-9)
+            assert total <= row.bound * (1.0 + 1e-9) + 1e-9
+        for guard in self.learner.guards(state):
+            assert guard.left is None or guard.left <= guard.right + 1e-6 * (1.0 + abs(guard.right))
+        assert state.t == len(model.observed)
+
+    def step(self, kind: int, n: int) -> None:
+        session = self.memory
+        coming, stands = coming_round(session.state), session.round
+        waits = session.pending
+        some = [*waits, stands][n % (len(waits) + 1)]
+        is_new = coming not in self.bare and coming not in session._keeper.told
+        match kind:
+            case 0:
+                if not waits:
+                    self.bare.add(coming)
+                self.plays()
+            case 1 | 2 if is_new:
+                self.out.pop(coming, None)  # told anew after a change
+                self.plays(round=coming, **self.known(n, deadline=kind == 2))
+            case 3 if is_new:
+                out = sorted({n % self.K.shape[0], n // 2 % self.K.shape[0]})
+                names = [self.K.names[i] for i in out]
+                known = self.known(n, deadline=n % 4 == 0)
+                self.out[coming] = out
+                x = self.plays(round=coming, unavailable=names, **known)
+                if x is None:
+                    del self.out[coming]
+                else:
+                    assert not x[out].any()
+            case 4 | 1 | 2 | 3:
+                self.plays(round=coming + n % 3)
+                self.bare.add(coming)
+            case 5:
+                self.observes(stands, numbered=bool(n % 2))
+            case 6:
+                self.observes(some)
+            case 7:
+                self.observes(some, overridden=True)
+            case 8 if self.model.observed:  # again, and otherwise
+                number = sorted(self.model.observed)[n % len(self.model.observed)]
+                seen = self.model.observed[number]
+                if seen is not None:
+                    assert self.does(lambda one: one.observe(**seen)) is None
+                other = {**self.round_of(), "round": number}
+                assert isinstance(self.does(lambda one: one.observe(**other)), tuple)
+            case 9 | 8:
+                self.stops(killed=bool(n % 2))
+            case 10:
+                self.goes_back(max(coming - n % 4, 0))
+            case 11:
+                self.migrates(n % len(NETWORKS))
+            case _:  # nonsense
+                bad = self.round_of()
+                wrong: list[dict[str, Any]] = [
+                    {**bad, "round": coming + 1},
+                    {**bad, "played": 2.0 * self.K.center},
+                    {"costs": [np.nan] * self.K.shape[0], "round": some},
+                    {"costs": [1.0], "round": some},
+                ]
+                assert isinstance(self.does(lambda one: one.observe(**wrong[n % 4])), tuple)
+        self.looks()
+
+    def is_one(self) -> None:
+        """All three are the same session."""
+        assert saved(self.memory) == saved(self.loaded) == saved(self.durable)
+
+
+def lived(script: Any, kind: str, seed: int, **how: Any) -> None:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as place:
+        week = Week(Path(place), seed, kind, **how)
+        try:
+            for n, one in enumerate(script):
+                week.step(*one)
+                if n % 5 == 4:
+                    week.is_one()
+                    week.holds()
+            week.stops(killed=True)
+            week.holds()
+        finally:
+            week.durable.close()
+
+
+# --- what broke -----------------------------------------------------------------------------------
+
+
+def test_after_going_back_a_round_may_be_told_what_is_known():
+    for learner in (made("descent", NETWORKS[0], False, False), made("plain", *OF_OLD)):
+        session = tw.Session(learner)
+        session.play()
+        with pytest.raises(InvalidInput, match="was decided before this was known"):
+            session.play(unavailable=["s > a"])
+        session.rollback(0)
+        assert session.play(unavailable=["s > a"])[0] == 0.0
+
+
+def test_contents_are_remembered_alike_in_memory_and_in_a_file(tmp_path):
+    K = NETWORKS[0]
+    seen = {"costs": np.ones(5), "capacities": np.ones(5)}
+    memory, path = tw.Session(tw.LyapunovDescent(K)), tmp_path / "session.db"
+    memory.play(round=0)
+    with tw.Session.open(path, tw.LyapunovDescent(K)) as durable:
+        durable.play(round=0)
+    with tw.Session.open(path, tw.LyapunovDescent(K)) as durable:
+        for one in (memory, durable):
+            one.observe(**seen)
+            with pytest.raises(InvalidInput, match="what it held is not remembered"):
+                one.observe(round=0, **seen)
+            one.play(round=2)
+            one.observe(**seen)
+            one.observe(round=2, **seen)
+            assert one.rounds == 2
+
+
+@pytest.mark.parametrize("kind", ["descent", "plain", "everything"])
+def test_a_decision_around_an_outage_goes_on_over_a_changed_set(kind):
+    session = tw.Session(made(kind, *OF_OLD))
+    for _ in range(3):
+        session.observe(costs=np.ones(5), capacities=np.full(5, 0.7))
+    x = session.play(unavailable=["s > a"])
+    session.migrate(made(kind, NETWORKS[1], False, False))
+    assert np.array_equal(session.learner.act(session.state), [*x, 0.0, 0.0])
+    again = session.play(unavailable=["s > b"])
+    assert again.shape == (7,)
+    assert again[2] == 0.0
+    session.observe(costs=np.ones(7), capacities=np.full(7, 0.7))
+    session.play(unavailable=["s > c"])
+    session.migrate(made(kind, *OF_OLD))
+    assert is_member(NETWORKS[0], session.play())
+
+
+def test_moves_are_from_what_overrode_the_newest_round_also_on_a_deadline():
+    K, rng = NETWORKS[0], np.random.default_rng(0)
+    session = tw.Session(made("plain", K, False, True))
+    session.play(round=2, deadline=20.0)
+    there = K.lmo(np.array([-1.0, -1.0, 1.0, 1.0, 1.0]))
+    for number in (0, 2, 1):
+        played = {"played": member(K, rng) if number < 2 else there}
+        session.observe(round=number, costs=rng.random(5), **played)
+    assert distance_moved(session.play(deadline=20.0), there) <= CAP + 1e-9
+
+
+def test_who_hangs_holds_up_nobody_who_looks():
+    gate = threading.Event()
+    try:
+        session = tw.Session(tw.Ensemble(NETWORKS[0], advice=[Hangs(gate=gate)]))
+        session.play(deadline=0.02)
+        session.observe(costs=np.ones(5))
+        assert session.notes == ("Deadlines were missed by hangs in 1 round.",)
+        assert "1 rounds" in repr(session)
+        assert (session.oracle_calls, session.overrides.rounds) == (1, 0)
+        session.migrate(tw.Ensemble(NETWORKS[1], advice=[Hangs(gate=gate)]))
+        assert session.play(deadline=0.02).shape == (7,)
+    finally:
+        gate.set()
+
+
+def test_nobody_ignores_an_outage_in_a_late_stream():
+    K = NETWORKS[0]
+    stream = tw.Stream(
+        Linear(np.ones((3, 5))), arrives=[1, 2, 2], unavailable=[None, "a > b", None]
+    )
+    with pytest.raises(NotSupported, match="cannot leave out"):
+        tw.run(tw.LyapunovFrankWolfe(K), stream)
+
+
+@pytest.mark.parametrize("per_limit", [False, True])
+@pytest.mark.parametrize("learner", [tw.LyapunovDescent, tw.Ensemble], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("turned", [-1.0, -1.0 + 1e-9])
+def test_limits_of_rounds_that_arrive_together_may_cancel_out(learner, per_limit, turned):
+    K = tw.sets.Simplex(2)
+    limits = tw.functions.Affine([[1.0, 0.0], [turned, 0.0], [1.0, 0.0]], [0.4, -0.3, 0.35])
+    stream = tw.Stream(
+        Linear([[0.0, 1.0]] * 3), limits, arrives=[1, 1, 2], played=[*np.eye(2), [np.nan] * 2]
+    )
+    run = tw.run(learner(K, per_limit=per_limit), stream)
+    assert run.violations.sum() <= run.bound.violation < 10.0
+    assert run.regret[1] <= run.bound.regret
+
+
+@pytest.mark.parametrize("learner", [tw.LyapunovDescent, tw.Ensemble], ids=lambda one: one.__name__)
+def test_rounds_that_arrive_together_may_have_gained_more_than_any_point(learner):
+    K, T = tw.sets.Simplex(2), 20
+    stream = tw.Stream(
+        Linear([[50.0, 0.0], [-50.0, 0.0]] * (T // 2)),
+        tw.functions.Affine([[0.0, 1.0]] * T, [0.5] * T),
+        arrives=np.repeat(np.arange(1, T, 2), 2),
+        played=[[0.0, 1.0], [1.0, 0.0]] * (T // 2),
+    )
+    run = tw.run(learner(K, caution=1.0), stream)
+    assert run.bound.violation is not None
+    assert run.violations.sum() <= run.bound.violation
+
+
+@pytest.mark.parametrize("per_limit", [False, True])
+@pytest.mark.parametrize("learner", [tw.LyapunovDescent, tw.Ensemble], ids=lambda one: one.__name__)
+def test_rounding_at_the_only_point_is_no_breach(learner, per_limit):
+    K = tw.sets.FlowPolytope.from_edges([("s", "a"), ("a", "t")], source="s", target="t")
+    for breach, bound in ((2.3e-16, 0.0), (1e-6, None)):
+        session = tw.Session(learner(K, per_limit=per_limit))
+        for _ in range(3):
+            session.observe(
+                loss_gradient=[1.0, 2.0], constraint_value=breach, constraint_gradient=[1.0, 0.0]
+            )
+        assert session.learner.bound_of(session.state).violation == bound
+
+
+def test_headroom_is_that_of_decisions_though_the_next_round_is_settled_in_between():
+    """Room falls by 0.01 a round; data that is 3 rounds old lacks 0.03."""
+    session = tw.Session(tw.Ensemble(tw.sets.Simplex(2), advice=[tw.advice.Resolve()]))
+    for t in range(24):
+        session.play(round=t)
+        if t >= 2:
+            room = [0.9 - 0.01 * (t - 2), 1.0]
+            session.observe(round=t - 2, costs=[0.0, 1.0], capacities=room)
+    assert session.state.advisers[0].drops.usual() == pytest.approx([0.03, 0.0])
+
+
+# --- all at once ----------------------------------------------------------------------------------
+
+scripts = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 11)), min_size=3, max_size=25)
+week = given(
+    script=scripts,
+    seed=st.integers(0, 99),
+    per_limit=st.booleans(),
+    capped=st.booleans(),
+    expire=st.sampled_from([None, 2, 4]),
+)
+
+
+@pytest.mark.parametrize("kind", ["descent", "plain", "everything"])
+@settings(max_examples=14)
+@week
+def test_all_that_happens_to_an_operator_at_once(kind, script, seed, per_limit, capped, expire):
+    lived(script, kind, seed, per_limit=per_limit, capped=capped, expire=expire)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", ["descent", "plain", "everything"])
+@settings(max_examples=400, derandomize=False)
+@week
+def test_all_that_happens_in_many_weeks(kind, script, seed, per_limit, capped, expire):
+    lived(script * 3, kind, seed, per_limit=per_limit, capped=capped, expire=expire)
