@@ -4,6 +4,7 @@ decided again to the bit.
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from tidewolf.core.errors import TidewolfError
+from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.core.feedback import Arrival, FullInformation
 from tidewolf.core.types import Array
 from tidewolf.deadline import Bench
@@ -43,6 +44,8 @@ class Policy(Adviser):
     seconds: float = 0.0
     hangs: bool = False
     fails: bool = False
+    fails_in: int | None = None
+    """a round, whoever asks"""
     waits: bool = False  # type: ignore[assignment]
 
     @property
@@ -65,6 +68,8 @@ class Policy(Adviser):
                 GATE.wait()
             if self.fails:
                 raise RuntimeError("the policy's server is down")
+        if state.seen == self.fails_in:
+            raise RuntimeError("the planner's database is down")
         return Proposals((np.eye(3)[state.seen % 3],), state, found=())
 
 
@@ -115,8 +120,8 @@ def test_who_is_not_ready_sleeps_and_the_others_are_heard(name: str) -> None:
     began = time.monotonic()
     heard = bench.hear(lambda: learner.settled(state), began + 1.0)
     assert time.monotonic() - began < LONG
-    assert heard.asleep == ("slow",)
-    assert heard.failed == (name == "fails")
+    assert list(heard.asleep) == ["slow"]
+    assert (heard.asleep["slow"] is not None) == (name == "fails")
     with heard.again():
         settled = learner.settled(state)
     with sleeping(("slow",)):
@@ -139,7 +144,7 @@ def test_who_still_hangs_is_not_asked_again_until_it_is_back() -> None:
     assert bench.is_busy
     GATE.set()
     state = unsettled(learner, 3)
-    assert bench.hear(lambda: learner.settled(state), time.monotonic() + 5.0).asleep == ()
+    assert bench.hear(lambda: learner.settled(state), time.monotonic() + 5.0).asleep == {}
 
 
 def test_all_who_are_ready_give_the_bits_of_no_deadline() -> None:
@@ -150,7 +155,7 @@ def test_all_who_are_ready_give_the_bits_of_no_deadline() -> None:
     for t in range(6):
         state = unsettled(learner, t)
         heard = Bench().hear(lambda state=state: _told(learner, state, known), None)  # type: ignore[misc]
-        assert heard.asleep == ()
+        assert heard.asleep == {}
         with heard.again():
             there = _told(learner, state, known)
         assert learner.save(there) == learner.save(_told(learner, state, known))
@@ -260,10 +265,119 @@ def test_a_session_with_deadlines_saves_without_waiting(tmp_path: Any) -> None:
     assert session.notes
     assert (session.rounds, session.round, session.pending) == (1, 1, ())
     assert "1 rounds" in repr(session)
-    with pytest.raises(TidewolfError, match=r"Round 1 is not decided yet, and decisions have"):
-        session.explain()
+    session.explain()
     again = tw.Session.load(tmp_path / "saved", learner)
     assert np.array_equal(again.play(deadline=0.02), session.play(deadline=0.02))
+
+
+READS = {
+    "notes": lambda session: session.notes,
+    "overrides": lambda session: session.overrides,
+    "explain": lambda session: session.explain(),
+    "state": lambda session: session.state,
+    "play": lambda session: session.play(),
+    "play with knowledge": lambda session: session.play(time=1.0),
+    "observe": lambda session: observed(session, 2),
+    "copy": lambda session: pickle.loads(pickle.dumps(session)).play(),
+}
+
+
+@pytest.mark.parametrize("what", READS)
+def test_nothing_waits_longer_than_the_last_deadline_that_was_given(what: str) -> None:
+    session = tw.Session(tw.Ensemble(K, advice=[Policy("slow", hangs=True), Policy("quick")]))
+    for t in range(2):
+        session.play(deadline=0.02)
+        observed(session, t)
+    began = time.monotonic()
+    READS[what](session)
+    assert time.monotonic() - began < LONG
+
+
+def test_knowledge_may_follow_where_the_round_was_looked_at_and_somebody_slept(
+    tmp_path: Any,
+) -> None:
+    advice = [Policy("slow", hangs=True), Policy("quick"), "incumbent"]
+    learner, path = tw.Ensemble(K, advice=advice), tmp_path / "a.db"
+    point = {"incumbent": [1.0, 0.0, 0.0]}
+    with tw.Session.open(path, learner) as session:
+        session.play(deadline=0.02)
+        observed(session, 0)
+        session.explain()
+        x = session.play(advice=point)
+        assert [part.present for part in session.explain().members if part.name == "slow"] == [0]
+        assert np.array_equal(session.play(advice=point), x)
+        with pytest.raises(InvalidInput, match="when something else was known"):
+            session.play(advice={"incumbent": [0.0, 1.0, 0.0]})
+        session._journal._release()  # type: ignore[union-attr]
+    with tw.Session.open(path, learner) as again:
+        assert np.array_equal(again.play(), x)
+
+
+# --- who fails ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("every", [1, 100])
+def test_an_observation_is_kept_where_an_adviser_of_the_next_round_fails(
+    tmp_path: Any, every: int
+) -> None:
+    learner = tw.Ensemble(K, advice=[Policy("planner", fails_in=3), Policy("quick")])
+    path, memory = tmp_path / "a.db", tw.Session(learner)
+    with tw.Session.open(path, learner, snapshot_every=every) as session:
+        for t in range(3):
+            for one in (memory, session):
+                one.play()
+                observed(one, t)
+        for one in (memory, session):
+            assert one.rounds == 3
+            [note] = one.notes
+            assert note.startswith("planner failed in 1 round (RuntimeError: the planner's data")
+            assert np.isfinite(one.play()).all()
+            assert one.notes == (note,)
+            assert one.explain().asleep == ("planner",)
+            observed(one, 3)
+            one.play()
+            assert one.explain().asleep == ()
+            observed(one, 4)
+        bits = saved(session)
+        assert bits == saved(memory)
+        session._journal._release()  # type: ignore[union-attr]
+    with tw.Session.open(path, learner) as again:
+        assert saved(again) == bits
+
+
+def test_a_session_that_is_opened_where_an_adviser_fails_goes_on(tmp_path: Any) -> None:
+    learner = tw.Ensemble(K, advice=[Policy("planner", fails_in=1)])
+    for _ in range(2):
+        with tw.Session.open(tmp_path / "a.db", learner) as session:
+            if session.rounds == 0:
+                observed(session, 0)
+            session._journal._release()  # type: ignore[union-attr]
+    with tw.Session.open(tmp_path / "a.db", learner) as session:
+        assert np.isfinite(session.play()).all()
+        assert "planner failed" in session.notes[0]
+
+
+@pytest.mark.parametrize("how", [{}, {"round": 3}, {"time": 3.0}, {"deadline": 5.0}])
+@pytest.mark.parametrize("waits", [False, True])
+def test_who_fails_sleeps_however_the_round_is_asked_for(how: Any, waits: bool) -> None:
+    policy = Policy("planner", fails_in=3, waits=waits)
+    session = tw.Session(tw.Ensemble(K, advice=[policy, Policy("quick")]))
+    for t in range(3):
+        observed(session, t)
+    assert np.isfinite(session.play(**how)).all()
+    present = {part.name: part.present for part in session.explain().members}
+    assert not present["planner"]
+    assert present["quick"]
+
+
+@pytest.mark.parametrize("deadline", [None, 5.0])
+def test_advice_of_a_wrong_shape_is_refused_and_not_slept_over(deadline: float | None) -> None:
+    session = tw.Session(tw.Ensemble(K, advice=["incumbent"]))
+    with pytest.raises(InvalidInput, match="shape"):
+        session.play(advice={"incumbent": [1.0, 0.0]}, deadline=deadline)
+    with pytest.raises(InvalidInput, match="far"):
+        session.play(advice={"incumbent": [1e300, 0.0, 0.0]}, deadline=deadline)
+    assert session.notes == ()
 
 
 @pytest.mark.parametrize("deadline", [-1.0, float("nan"), float("inf"), "soon"])

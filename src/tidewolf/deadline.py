@@ -10,6 +10,8 @@ no further thread is started for it; what it says in the end is not used.
     3. the round is settled with what was heard, and who slept goes along with what is known of it.
 
 So what is settled is what asking in order gives where those who slept are left out, to the bit.
+Who is asked twice in a round, because its first answer uses entries that are out, and sleeps the
+second time sleeps the first time, too.
 Python code that holds the interpreter's lock holds everybody up.
 """
 
@@ -22,7 +24,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, final
 
 from tidewolf.core.arrays import SILENCE
-from tidewolf.methods.advice.asking import asking
+from tidewolf.methods.advice.asking import asking, in_words, is_refusal
 from tidewolf.methods.advice.base import Adviser, Proposals
 
 
@@ -30,15 +32,45 @@ class Heard(NamedTuple):
     """What advisers said, in the order they were asked, and who did not."""
 
     answers: tuple[Proposals | None, ...]
-    asleep: tuple[str, ...]
-    """by the name of their first member"""
-    failed: int
-    """how many of these raised an error"""
+    asleep: dict[str, str | None]
+    """by the name of their first member: what their error says, None where they were late"""
 
     def again(self) -> AbstractContextManager[None]:
         """Within it the same is said again, in the same order."""
         left = iter(self.answers)
         return asking(lambda name, adviser, args: next(left))
+
+
+class Absent(NamedTuple):
+    """How often an adviser slept, and why."""
+
+    late: int = 0
+    failed: int = 0
+    last: int | None = None
+    """the last round in which it did"""
+    error: str | None = None
+    """what its last error said"""
+
+    def again(self, number: int, error: str | None) -> Absent:
+        """In this round, too; once in each."""
+        if number == self.last:
+            return self
+        if error is None:
+            return self._replace(late=self.late + 1, last=number)
+        return self._replace(failed=self.failed + 1, last=number, error=error)
+
+    def in_words(self, who: str) -> str:
+        """A sentence."""
+        said = []
+        if self.late:
+            said.append(f"missed the deadline of {_rounds(self.late)}")
+        if self.failed:
+            said.append(f"failed in {_rounds(self.failed)} ({self.error})")
+        return f"{who} {' and '.join(said)}, and slept there; last in round {self.last}."
+
+
+def _rounds(n: int) -> str:
+    return f"{n:,} round{'s' * (n > 1)}"
 
 
 @final
@@ -48,7 +80,7 @@ class Call:
     def __init__(self, adviser: Adviser, args: tuple[Any, ...]) -> None:
         self.adviser, self.args = adviser, args
         self.answer: Proposals | None = None
-        self.failed = False
+        self.error: Exception | None = None
         self._done = threading.Event()
         threading.Thread(target=self._run, name="tidewolf adviser", daemon=True).start()
 
@@ -56,8 +88,8 @@ class Call:
         try:
             with SILENCE:
                 self.answer = self.adviser.propose(*self.args)
-        except Exception:  # anybody's policy, or a solver that failed: it has no advice
-            self.failed = True
+        except Exception as error:  # anybody's policy, or a solver that failed: it has no advice
+            self.error = error
         finally:
             self._done.set()
 
@@ -88,9 +120,8 @@ class Bench:
         """What those say whom `settle` asks, until then by the monotonic clock; None: in all the
         time they need.
         """
-        heard: list[Proposals | None] = []
-        asleep: dict[str, None] = {}
-        failed = 0
+        heard: list[tuple[str, Proposals | None]] = []
+        asleep: dict[str, str | None] = {}
 
         def begin(name: str, adviser: Adviser, args: tuple[Any, ...]) -> None:
             call = self._calls.get(name)
@@ -98,24 +129,31 @@ class Bench:
                 self._calls[name] = Call(adviser, args)
 
         def listen(name: str, adviser: Adviser, args: tuple[Any, ...]) -> Proposals | None:
-            nonlocal failed
+            if name in asleep:
+                heard.append((name, None))
+                return None
             call = self._calls.get(name)
             is_new = call is None or not call.is_of(adviser, args)
             if call is None or (is_new and call.is_over(None if until is None else 0.0)):
                 call = self._calls[name] = Call(adviser, args)
             over = call.is_of(adviser, args) and call.is_over(until)
             answer = call.answer if over else None
+            if over and call.error is not None and is_refusal(call.error, args):
+                raise call.error
             if answer is None:
-                asleep[name] = None
-                failed += call.failed
-            heard.append(answer)
+                error = call.error if over else None
+                asleep[name] = None if error is None else in_words(error)
+            heard.append((name, answer))
             return answer
 
         with asking(begin):
             settle()
         with asking(listen):
             settle()
-        return Heard(tuple(heard), tuple(asleep), failed)
+            while any(answer is not None and name in asleep for name, answer in heard):
+                heard.clear()
+                settle()
+        return Heard(tuple(answer for _, answer in heard), asleep)
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -26,8 +26,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
@@ -70,12 +69,13 @@ from tidewolf.core.feedback import (
 from tidewolf.core.known import Known
 from tidewolf.core.types import Array
 from tidewolf.core.values import identity
-from tidewolf.deadline import Bench
+from tidewolf.deadline import Absent, Bench
 from tidewolf.explanation import Explanation, Told, Trail, explained, played_point
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
 from tidewolf.memory import EXPIRED, Memory
+from tidewolf.methods.advice.asking import AdviserFailed, asking, in_words, naming_who_fails
 from tidewolf.methods.base import Learner, Progress
 from tidewolf.methods.late import Overrides, coming_round
 from tidewolf.methods.turns import (
@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     from tidewolf.durable import Journal
 
 S = TypeVar("S", bound=Progress)
+T = TypeVar("T")
 
 _FUNCTIONS = "loss= and constraint="
 _GRADIENTS = (
@@ -173,7 +174,10 @@ class Session(Generic[S]):
         """what explanations need of the past"""
         self._bench: Bench | None = None
         """where advisers are asked, once a decision had a deadline"""
-        self._missed: Counter[str] = Counter()
+        self._deadline: float | None = None
+        """the last one that was given"""
+        self._absent: dict[str, Absent] = {}
+        """who slept, by the name of the first member"""
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the lock, and where advisers are asked, which a copy has its own of, and what
@@ -189,7 +193,8 @@ class Session(Generic[S]):
         return {**own, "_keeper": self._keeper.copy()}  # type: ignore[union-attr]
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
-        self.__dict__.update(fields, _turn=threading.RLock(), _trail=Trail(), _bench=None)
+        bench = None if fields["_deadline"] is None else Bench()
+        self.__dict__.update(fields, _turn=threading.RLock(), _trail=Trail(), _bench=bench)
 
     @classmethod
     def open(
@@ -273,7 +278,7 @@ class Session(Generic[S]):
         """The state, with the coming round settled."""
         if not self.learner.is_settled(self._now):
             with self._turn, SILENCE:
-                self._settle(None, None)
+                self._without_who_fails(lambda: self._settle(None, self._until(self._deadline)))
         return self._now
 
     @property
@@ -281,17 +286,44 @@ class Session(Generic[S]):
         """The state for who only looks: nobody waits for an adviser that may hang."""
         return self._state if self._bench is None else self._now
 
+    def _until(self, deadline: float | None) -> float | None:
+        return None if deadline is None else monotonic() + deadline
+
+    def _without_who_fails(self, do: Callable[[], T]) -> T:
+        """Once more where somebody who is asked failed: from then on they are asked on a bench,
+        where who fails sleeps.
+        """
+        if self._bench is None:
+            try:
+                with asking(naming_who_fails):
+                    return do()
+            except AdviserFailed as failed:
+                self._put_on_bench(failed)
+        return do()
+
+    def _put_on_bench(self, failed: AdviserFailed) -> None:
+        self._bench = Bench()
+        self._slept({failed.name: in_words(failed.error)})
+
+    def _slept(self, asleep: Mapping[str, str | None]) -> None:
+        """Keep who slept in the coming round, and why."""
+        number = coming_round(self._now)
+        for name, error in asleep.items():
+            self._absent[name] = self._absent.get(name, Absent()).again(number, error)
+
     def _settle(self, known: Known | None, until: float | None, then: Sequence[Turn] = ()) -> None:
         """Settle the coming round with what is known of it, and go on. Once decisions have had a
-        deadline, whoever is not ready then, or fails, sleeps; and who did is kept.
+        deadline, or somebody failed, whoever is not ready then, or fails, sleeps; and who did is
+        kept.
         """
         told: list[Turn] = [] if known is None else [Tell(known)]
         answers: AbstractContextManager[None] = nullcontext()
         if self._bench is not None:
             state, known = self._now, known or Known()
             heard = self._bench.hear(lambda: after(self.learner, state, Tell(known)), until)
-            self._missed.update(heard.asleep)
-            told = [Tell(known.with_asleep(heard.asleep))] if heard.asleep else told
+            self._slept(heard.asleep)
+            asleep = tuple({**dict.fromkeys(self._asleep_already), **heard.asleep})
+            told = [Tell(known.with_asleep(asleep))] if asleep else told
             answers = heard.again()
         with answers:
             if told or then:
@@ -308,7 +340,16 @@ class Session(Generic[S]):
         """
         before = self._now
         try:
-            self._keeper.take(turns, content, settle=self._bench is None)
+            if self._bench is None and told is not None:
+                try:
+                    with asking(naming_who_fails):
+                        self._keeper.take(turns, content)
+                except AdviserFailed as failed:  # of the round that comes then: this one is kept
+                    self._keeper.take(turns, content, settle=False)
+                    self._now = self._keeper.state
+                    self._put_on_bench(failed)
+            else:
+                self._keeper.take(turns, content, settle=self._bench is None)
         finally:
             self._now = self._keeper.state
             if self._now is not before:
@@ -559,9 +600,21 @@ class Session(Generic[S]):
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences worth knowing, such as a horizon that was passed, and who missed deadlines."""
-        late = [f"{name} in {n:,} round{'s' * (n > 1)}" for name, n in self._missed.most_common()]
-        missed = (f"Deadlines were missed by {', '.join(late)}.",) if late else ()
-        return (*self.learner.notes(self._now), *missed)
+        called = self.learner.adviser_in_words
+        asleep = [one.in_words(called(name)) for name, one in self._absent.items()]
+        return (*self.learner.notes(self._now), *self._expired_in_words(), *asleep)
+
+    def _expired_in_words(self) -> tuple[str, ...]:
+        """How many rounds were waited for no more, and which."""
+        if not (lost := getattr(self._now, "lost", 0)):
+            return ()
+        rounds = sorted(n for n, held in self._keeper.contents.items() if held == EXPIRED)
+        which = f": {', '.join(map(str, rounds[-5:]))}" if rounds else ""
+        which = which if len(rounds) == lost <= 5 else which.replace(":", ", last", 1)
+        return (
+            f"{lost:,} round{'s' * (lost > 1)} expired, with nothing told of "
+            f"{'them' if lost > 1 else 'it'}{which}.",
+        )
 
     @property
     def overrides(self) -> Shadow:
@@ -623,17 +676,9 @@ class Session(Generic[S]):
         with self._turn:  # the state and the way to it are of one moment
             number = standing_round(self._now) if number is None else number
             is_coming = number == coming_round(self._now)
-            state = self._decided_state() if is_coming else self._now
-            return explained(self.learner, state, self._trail, number, names)
-
-    def _decided_state(self) -> S:
-        """The state, unless that would have to be waited for."""
-        if self._bench is not None and not self.learner.is_settled(self._now):
-            raise InvalidInput(
-                f"Round {coming_round(self._now)} is not decided yet, and decisions have deadlines "
-                "here: play(deadline=...) decides it."
-            )
-        return self._state
+            state = self._state if is_coming else self._now
+            expired = self._expired_in_words()
+            return explained(self.learner, state, self._trail, number, names, expired)
 
     def play(
         self,
@@ -670,7 +715,7 @@ class Session(Generic[S]):
         deadline : float, optional
             How long advisers may take: who is not ready then, or fails, sleeps in this round, also
             one that hangs. Steps of descent are made when a round is observed and have none. None:
-            as long as they need. Unit: seconds.
+            as the last that was given; before any, as long as they need. Unit: seconds.
 
         Returns
         -------
@@ -704,16 +749,16 @@ class Session(Generic[S]):
             known = Known(time, context, advice, forecast, unavailable)
             self._require_fitting(known)
         number = None if round is None else as_count(round, "The round", least=0)
-        until = None
         if deadline is not None:
-            until = monotonic() + as_number(deadline, "The deadline", least=0.0)
+            deadline = as_number(deadline, "The deadline", least=0.0)
         elif known is None and number is None and not waiting(state := self._state):
             self._shown = state
             return self.learner.act(state)
+        until = self._until(self._deadline if deadline is None else deadline)
         with self._turn, SILENCE:
-            if deadline is not None and self._bench is None:
-                self._bench = Bench()
-            return self._decided(number, known, until)
+            if deadline is not None:
+                self._deadline, self._bench = deadline, self._bench or Bench()
+            return self._without_who_fails(lambda: self._decided(number, known, until))
 
     def _decided(self, number: int | None, known: Known | None, until: float | None) -> Array:
         """The decision of a round, made where nobody asked for it before."""
@@ -742,7 +787,7 @@ class Session(Generic[S]):
             raise InvalidInput(
                 f"Round {number} {self._over(number)}; the coming one is round {coming}."
             )
-        if number in self._keeper.told:
+        if number in self._keeper.told and (self._shown is state or not self._asleep_already):
             self._require_known(number, known)
         elif known is not None:
             if self._shown is state:
@@ -754,6 +799,12 @@ class Session(Generic[S]):
             self._shown = self._now
         return self.learner.act(self._now)
 
+    @property
+    def _asleep_already(self) -> tuple[str, ...]:
+        """Who slept when the coming round was settled, where nothing was told of it."""
+        known = self._trail.known.get(coming_round(self._now))
+        return () if known is None or not known.says_nothing else known.asleep or ()
+
     def _require_known(self, number: int, known: Known | None) -> None:
         """Refuse other knowledge than the round was decided on."""
         if known is None:
@@ -762,8 +813,8 @@ class Session(Generic[S]):
         if not said or said != told:
             when = "before this was" if told is None else "when something else was"
             raise InvalidInput(
-                f"Round {number} was decided {when} known: play() gives that decision again. What "
-                "is known goes along with the first play of a round."
+                f"Round {number} was decided {when} known: play() gives that decision again. To "
+                f"decide it anew, rollback({number}) and play it with what is known."
             )
 
     def _over(self, number: int) -> str:
@@ -780,10 +831,11 @@ class Session(Generic[S]):
         with heard:
             given, told = self.learner.act(state), self.learner.act(state, known)
         if not bool((given == told).all()):
+            number = coming_round(state)
             raise InvalidInput(
-                f"Round {coming_round(state)} was decided before this was known, and with it the "
-                "decision would be another. What is known goes along with the first play of a "
-                "round."
+                f"Round {number} was decided before this was known, and with it the decision would "
+                "be another: play() gives the one that stands. To decide the round again, "
+                f"rollback({number}) and play it with what is known."
             )
 
     def _require_fitting(self, known: Known) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tidewolf.core.arrays import SILENCE, to_numpy
@@ -30,6 +31,7 @@ def explained(
     trail: Trail,
     number: int | None = None,
     names: Sequence[str] | None = None,
+    notes: tuple[str, ...] = (),
 ) -> Explanation:
     """The decision of the coming round, or of a pending one, with whatever is known of it."""
     coming, pending = coming_round(state), _pending(state)
@@ -44,7 +46,8 @@ def explained(
     with SILENCE:
         if stood is None:
             return _point_alone(learner, state, number, name)
-        return _explained(learner, state, trail, stood, name)
+        why = _explained(learner, state, trail, stood, name)
+        return replace(why, notes=(*why.notes, *notes))
 
 
 def _explained(

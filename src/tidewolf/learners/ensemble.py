@@ -896,6 +896,11 @@ class Ensemble(Learner[State]):
             own.append(f"the policy by {type(self.context).__name__.lower()}")
         return (*own, *(words for adviser in self.advice for words in adviser.in_words))
 
+    def adviser_in_words(self, name: str) -> str:
+        if name not in self.names:
+            return name
+        return self._in_words[self.names.index(name)].partition(", ")[0]
+
     def limit_price(self, state: State) -> float:
         return self._weights.limit_price(state.ledger)
 

@@ -583,6 +583,10 @@ class Learner(Value, ABC, Generic[S]):
         """
         return ()
 
+    def adviser_in_words(self, name: str) -> str:
+        """What an adviser is called in sentences, by the name of its first member."""
+        return name
+
     def guards(self, state: S) -> tuple[Guard, ...]:
         """The guard inequality of each member, as far as it was measured."""
         return ()

@@ -3,8 +3,9 @@
     with asking(ask):   state = learner.settled(state)
 
 `ask(name, adviser, args)` is what `adviser.propose(*args)` gives, or None: then it sleeps in this
-round, and its state stays as it was. With a deadline it is asked elsewhere (tidewolf.deadline); a
-round that is gone through again is settled without those who slept in it.
+round, and its state stays as it was. With a deadline, or once somebody failed, it is asked
+elsewhere (tidewolf.deadline); a round that is gone through again is settled without those who
+slept in it.
 """
 
 from __future__ import annotations
@@ -14,10 +15,40 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
+from tidewolf.core.errors import InvalidInput
 from tidewolf.methods.advice.base import Adviser, Proposals
 
 Ask: TypeAlias = Callable[[str, Adviser, tuple[Any, ...]], Proposals | None]
 """By the name of the first of its members, which no other adviser has."""
+
+
+class AdviserFailed(Exception):
+    """Somebody who was asked raised an error, which is the cause of this one."""
+
+    def __init__(self, name: str, error: Exception) -> None:
+        super().__init__(f"{name} failed: {in_words(error)}")
+        self.name, self.error = name, error
+
+
+def in_words(error: Exception) -> str:
+    """What an error says, and of which kind it is."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def is_refusal(error: Exception | None, args: tuple[Any, ...]) -> bool:
+    """Whether it is what the caller told of the round that is refused."""
+    return isinstance(error, InvalidInput) and args[2] is not None
+
+
+def naming_who_fails(name: str, adviser: Adviser, args: tuple[Any, ...]) -> Proposals | None:
+    """Asked at once; an error says whose it is."""
+    try:
+        return adviser.propose(*args)
+    except Exception as error:
+        if is_refusal(error, args):
+            raise
+        raise AdviserFailed(name, error) from error
+
 
 _ASK: ContextVar[Ask | None] = ContextVar("ask", default=None)
 
