@@ -162,6 +162,8 @@ class Week:
         self.bare: set[int] = set()
         """rounds that were asked for with nothing told"""
         self.out: dict[int, list[int]] = {}
+        self.held: dict[int, list[int]] = {}
+        """the same right after the last change of the set"""
         self.observes(0)
 
     def _opened(self) -> Any:
@@ -270,6 +272,8 @@ class Week:
         assert self.memory.rounds == len(self.model.observed)
         self.bare = {one for one in self.bare if one < number}
         self.out = {one: out for one, out in self.out.items() if one < number}
+        if number == self.past[0][0]:
+            self.out = {**self.held}
 
     def migrates(self, network: int) -> None:
         self.settle_up()
@@ -288,6 +292,7 @@ class Week:
         to = last.to.tolist()
         self.out = {one: [to[i] for i in out if to[i] >= 0] for one, out in self.out.items()}
         self.bare.discard(coming)
+        self.held = {**self.out}
         self.past = [(coming, model.copy())]
 
     def settle_up(self) -> None:

@@ -407,7 +407,8 @@ class Session(Generic[S]):
                 f"A session goes on as a learner such as Ensemble(K), not as {learner!r}."
             )
         with self._turn, SILENCE:
-            state = learner.migrated(self._looked_at, self.learner)
+            hangs = self._bench is not None and self._bench.is_busy
+            state = learner.migrated(self._now if hangs else self._state, self.learner)
             try:
                 self._keeper.migrate(learner, state)
             finally:

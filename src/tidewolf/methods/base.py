@@ -477,6 +477,7 @@ class Learner(Value, ABC, Generic[S]):
     def arrived(self, state: S, arrivals: Sequence[Arrival]) -> S:
         """The state after feedback on rounds that were `decided`, or on the coming one, in any
         order; also of other points than were decided. Those that come together are given together.
+        What was known of the coming round is to be told again, unless it was `decided`.
         """
         raise self._in_order()
 
