@@ -325,9 +325,9 @@ def mine(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("member", "shown"),
     [
-        ("Cross", ["Cross(n=1) keeps all 27 laws.", "Cross(n=4) keeps all 27 laws."]),
-        ("instance", ["Cross(n=3) keeps all 27 laws."]),
-        ("batch", ["Linear(C=<1x2 float64>) keeps all 16 laws."]),
+        ("Cross", ["Cross(n=1) keeps all 28 laws.", "Cross(n=4) keeps all 28 laws."]),
+        ("instance", ["Cross(n=3) keeps all 28 laws."]),
+        ("batch", ["Linear(C=<1x2 float64>) keeps all 17 laws."]),
         ("Choosy", ["Choosy(K=Simplex(n=3, total=1, at_most=False), horizon=60, "]),
         ("learner", ["LyapunovDescent(K=Simplex(n=2, total=1, at_most=False), horizon=30, "]),
     ],
@@ -360,7 +360,7 @@ def test_a_broken_law_is_named_with_its_example(mine, capsys):
     assert main(["check", f"{mine}:Wrong"]) == 2
     printed = capsys.readouterr()
     assert printed.out.splitlines() == [
-        "Wrong(n=1) keeps all 27 laws.",
+        "Wrong(n=1) keeps all 28 laws.",
         "Wrong(n=4) fails after 5 laws.",
     ]
     (sentence,) = printed.err.splitlines()
@@ -387,7 +387,7 @@ def test_an_outcome_as_json(mine, capsys):
     outcome = json.loads(capsys.readouterr().out)
     good, bad = outcome.pop("examples")
     assert outcome == {"name": f"{mine}:Wrong", "kind": "set", "seed": 3}
-    assert (good["example"], len(good["kept"]), good["broken"]) == ("Wrong(n=1)", 27, None)
+    assert (good["example"], len(good["kept"]), good["broken"]) == ("Wrong(n=1)", 28, None)
     assert bad["kept"] == good["kept"][:5]
     assert bad["broken"].startswith("Wrong(n=4) breaks the law")
 
@@ -395,8 +395,8 @@ def test_an_outcome_as_json(mine, capsys):
 def test_laws_are_named_where_asked(mine, capsys):
     assert main(["check", f"{mine}:instance", "--laws"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == ["Cross(n=3) keeps all 27 laws.", "  center is a member"]
-    assert len(lines) == 28
+    assert lines[:2] == ["Cross(n=3) keeps all 28 laws.", "  center is a member"]
+    assert len(lines) == 29
 
 
 @pytest.mark.parametrize(

@@ -239,7 +239,7 @@ class Week:
         told = {**seen, "round": number} if numbered else seen
         assert self.does(lambda one: one.observe(**told)) is None
         played = seen.get("played", x)
-        self.model.stretch.append((seen["costs"], seen["capacities"], played))
+        self.model.stretch.append((seen["costs"], seen["capacities"], played, x))
         self.model.observed[number] = {**seen, "round": number}
         coming = coming_round(self.memory.state)
         if number >= coming - 1:
@@ -301,25 +301,27 @@ class Week:
         model.regret, model.violation = model.regret + losses, model.violation + violations.sum()
 
     def totals(self) -> Any:
-        """Regret, and violations of each round and of each limit, in the present stretch."""
+        """Regret and violations of what was played, and those of each limit by the decisions, in
+        the present stretch.
+        """
         if not self.model.stretch:
             return 0.0, np.zeros(0), np.zeros(self.K.shape)
-        costs, room, xs = (np.array(each) for each in zip(*self.model.stretch, strict=True))
+        costs, room, xs, own = (np.array(each) for each in zip(*self.model.stretch, strict=True))
         best = tw.best_in_hindsight(self.K, tw.Stream(Linear(costs), Capacity(room)))
         assert best.feasible
-        over = np.maximum(xs - room, 0.0)
-        return float((costs * xs).sum()) - best.upper, over.max(axis=1), over.sum(axis=0)
+        over, each = (np.maximum(each - room, 0.0) for each in (xs, own))
+        return float((costs * xs).sum()) - best.upper, over.max(axis=1), each.sum(axis=0)
 
     def holds(self) -> None:
         """The bounds of what was really played, the guards, and of each limit."""
         state, model = self.memory.state, self.model
-        bound = self.learner.bound_of(state)
+        none, counts = np.zeros(0), np.zeros(0, dtype=np.int64)
+        record = Record(none, none, counts, none, state, counts, none)
+        bound = self.learner.bound(record)
         regret, violations, each = self.totals()
         slack = 1e-6 * (1.0 + abs(bound.regret))
         assert model.regret + regret <= bound.regret + slack
         assert model.violation + violations.sum() <= bound.violation * (1.0 + 1e-9) + 1e-9
-        none, counts = np.zeros(0), np.zeros(0, dtype=np.int64)
-        record = Record(none, none, counts, none, state, counts, none)
         for row, total in zip(self.learner.limit_bounds(record), each, strict=False):
             assert row.violation == pytest.approx(total, abs=1e-9)
             assert total <= row.bound * (1.0 + 1e-9) + 1e-9
@@ -469,7 +471,9 @@ def test_who_hangs_holds_up_nobody_who_looks():
         session = tw.Session(tw.Ensemble(NETWORKS[0], advice=[Hangs(gate=gate)]))
         session.play(deadline=0.02)
         session.observe(costs=np.ones(5))
-        assert session.notes == ("Deadlines were missed by hangs in 1 round.",)
+        assert session.notes == (
+            "hangs missed the deadline of 1 round, and slept there; last in round 0.",
+        )
         assert "1 rounds" in repr(session)
         assert (session.oracle_calls, session.overrides.rounds) == (1, 0)
         session.migrate(tw.Ensemble(NETWORKS[1], advice=[Hangs(gate=gate)]))
