@@ -50,14 +50,17 @@ class Absent(NamedTuple):
     """the last round in which it did"""
     error: str | None = None
     """what its last error said"""
+    why: str = ""
+    """what it did in the last of these rounds"""
 
     def again(self, number: int, error: str | None) -> Absent:
         """In this round, too; once in each."""
         if number == self.last:
             return self
         if error is None:
-            return self._replace(late=self.late + 1, last=number)
-        return self._replace(failed=self.failed + 1, last=number, error=error)
+            return self._replace(late=self.late + 1, last=number, why="missed the deadline")
+        failed = self.failed + 1
+        return self._replace(failed=failed, last=number, error=error, why=f"failed ({error})")
 
     def in_words(self, who: str) -> str:
         """A sentence."""
