@@ -24,7 +24,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, final
 
 from tidewolf.core.arrays import SILENCE
-from tidewolf.methods.advice.asking import asking, in_words, is_refusal
+from tidewolf.methods.advice.asking import asking, in_words, is_refusal, proposed
 from tidewolf.methods.advice.base import Adviser, Proposals
 
 
@@ -90,7 +90,7 @@ class Call:
     def _run(self) -> None:
         try:
             with SILENCE:
-                self.answer = self.adviser.propose(*self.args)
+                self.answer = proposed(self.adviser, self.args)
         except Exception as error:  # anybody's policy, or a solver that failed: it has no advice
             self.error = error
         finally:

@@ -61,7 +61,9 @@ class Shadow:
             )
         else:
             said += " What they cost was not seen: gradients were given, not functions."
-        return f"{said} The price of overriding in the bound on the regret is {self.price:.4g}."
+        if self.valued == self.rounds:
+            return said
+        return f"{said} They add {self.price:.4g} to the bound on the regret, limits weighed in."
 
 
 def _change(saved: float) -> str:
