@@ -73,6 +73,20 @@ class Policy(Adviser):
         return Proposals((np.eye(3)[state.seen % 3],), state, found=())
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class Odd(Policy):
+    """Answers with whatever it is given, after the first round."""
+
+    answer: Any = None
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__("odd")
+        object.__setattr__(self, "answer", answer)
+
+    def propose(self, K: Any, state: Rounds, *_: Any) -> Any:
+        return self.answer if state.seen else Proposals((np.eye(3)[0],), state)
+
+
 @pytest.fixture(autouse=True)
 def _free_who_hangs() -> Any:
     GATE.clear()
@@ -368,6 +382,19 @@ def test_who_fails_sleeps_however_the_round_is_asked_for(how: Any, waits: bool) 
     present = {part.name: part.present for part in session.explain().members}
     assert not present["planner"]
     assert present["quick"]
+
+
+@pytest.mark.parametrize("deadline", [None, 5.0])
+@pytest.mark.parametrize(
+    "answer",
+    [None, Proposals((), Rounds()), *(Proposals((z,), Rounds()) for z in ([1, 0, 0], np.ones(2)))],
+    ids=["nothing", "no point", "a list", "another shape"],
+)
+def test_who_gives_no_points_sleeps(answer: Any, deadline: float | None) -> None:
+    session = tw.Session(tw.Ensemble(K, advice=[Odd(answer)]))
+    observed(session, 0)
+    assert np.isfinite(session.play(deadline=deadline)).all()
+    assert "it gave no" in session.notes[0] or "it proposed what is no" in session.notes[0]
 
 
 @pytest.mark.parametrize("deadline", [None, 5.0])

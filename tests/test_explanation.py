@@ -160,8 +160,8 @@ def test_a_session_that_was_just_opened_says_what_it_does_not_know(tmp_path: Pat
     session = tw.Session.load(tmp_path / "saved", learner)
     why = session.explain()
     assert why.moved is None
-    assert "known from the next round on" in str(why)
-    assert "opened" not in str(tw.Session(learner).explain())
+    assert "loaded or copied at this round: what moved" in " ".join(str(why).split())
+    assert "at this round" not in str(tw.Session(learner).explain())
     session.observe(costs=np.ones(5), capacities=np.ones(5))
     assert session.explain().moved is not None
     assert "known from the next round on" not in str(session.explain())
@@ -175,6 +175,133 @@ def test_a_durable_session_explains_itself_as_one_in_memory_does(tmp_path: Path)
             session.play()
             session.observe(costs=rng.random(5), capacities=rng.uniform(0.2, 0.9, 5))
         assert str(session.explain()) == str(fed(learner, 4).explain())
+
+
+def lived(session: tw.Session[Any], rounds: int, late: int, seed: int = 0) -> None:
+    """So many rounds, told of late, with a link out and another point played now and then."""
+    rng = np.random.default_rng(seed)
+    for t in range(rounds):
+        session.play(round=t, unavailable=["s > a"] if t % 4 == 3 else None)
+        seen = {"costs": rng.random(5), "capacities": rng.uniform(0.2, 0.9, 5)}
+        if t >= late:
+            other = FLOW.center if t % 3 == 1 else None
+            session.observe(round=t - late, played=other, **seen)
+
+
+@pytest.mark.parametrize("late", [0, 2])
+@pytest.mark.parametrize("every", [1, 4, 100])
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_session_that_is_opened_again_explains_itself_as_before(
+    tmp_path: Path, every: int, late: int, read_only: bool
+) -> None:
+    learner, path = LEARNERS["ensemble"], tmp_path / "a.db"
+    with tw.Session.open(path, learner, snapshot_every=every) as session:
+        lived(session, 9, late)
+        session.play(round=9, unavailable=["b > t"])
+        rounds = (*session.pending, None)
+        said = [str(session.explain(round=number)) for number in rounds]
+    with tw.Session.open(path, learner, read_only=read_only) as again:
+        assert [str(again.explain(round=number)) for number in rounds] == said
+        assert "b > t is out" in said[-1]
+
+
+@pytest.mark.parametrize("durable", [False, True])
+@pytest.mark.parametrize("back", [0, 1, 5, 9])
+def test_a_session_that_went_back_explains_itself_as_it_did_then(
+    tmp_path: Path, durable: bool, back: int
+) -> None:
+    learner = LEARNERS["ensemble"]
+    session = tw.Session.open(tmp_path / "a.db", learner) if durable else tw.Session(learner)
+    rng, said = np.random.default_rng(0), list[str]()
+    for t in range(12):
+        said.append(str(session.explain()))
+        session.play(unavailable=["s > a"] if t == 9 else None)
+        session.observe(costs=rng.random(5), capacities=rng.uniform(0.2, 0.9, 5))
+    session.play()
+    session.rollback(12 - back)
+    why = str(session.explain())
+    session.close()
+    if back == 9 and not durable:
+        assert "went back to this round, farther" in why
+    elif back:
+        assert why == said[12 - back]
+    else:
+        assert "Moved" in why
+
+
+def test_a_learner_that_is_replaced_says_what_moved_by_name() -> None:
+    learner = LEARNERS["ensemble"]
+    session = fed(learner, 6)
+    last = session.play()
+    rng = np.random.default_rng(9)
+    session.observe(costs=rng.random(5), capacities=rng.uniform(0.2, 0.9, 5))
+    less = FlowPolytope.from_edges(EDGES[1:2] + EDGES[4:], source="s", target="t")
+    session.migrate(tw.Ensemble(less, advice=[tw.advice.Resolve(headroom=(0, 1))]))
+    why, x = session.explain(), np.zeros(5)
+    x[[1, 4]] = session.play()
+    assert why.since == 6
+    assert why.moved == pytest.approx(0.5 * np.abs(x - last).sum())
+    used = [name for name, value in zip(FLOW.names, last, strict=True) if value > 0.0]
+    assert {one.name for one in why.gone} == {*used} - {"s > b", "b > t"}
+    assert "the set has no longer s > a, which had" in str(why)
+    assert "The learner was replaced before this round: who moved" in " ".join(str(why).split())
+    assert why.outlook is not None
+    assert why.outlook.loss == pytest.approx(rng_costs(9) @ x)
+    session.migrate(learner)
+    assert session.explain().outlook is None  # of new entries nothing was told
+
+
+def rng_costs(seed: int) -> Any:
+    return np.random.default_rng(seed).random(5)
+
+
+def test_what_is_out_is_said_with_what_had_to_leave_it() -> None:
+    session = fed(tw.Ensemble(FLOW, max_move=0.01), 5)
+    last = session.play()
+    session.observe(costs=np.ones(5), capacities=np.ones(5))
+    x = session.play(unavailable=["s > a"])
+    why = session.explain()
+    assert why.max_move is None
+    assert why.out[0].before == last[0] > 0.0 == x[0]
+    assert "s > a is out, as play was told: " in str(why)
+    assert "max_move does not apply" in str(why)
+
+
+def test_a_brake_is_named_and_moves_nothing() -> None:
+    session = tw.Session(tw.Ensemble(Simplex(3), max_move=0.1))
+    session.observe(costs=[0.0, 0.5, 1.0], played=[0.0, 0.0, 1.0])
+    why = session.explain()
+    text = " ".join(str(why).split())
+    assert "in round 0 another point was played than was decided, and the move is from" in text
+    assert f"max_move 0.1 is reached: without it the decision would be {why.short_of:.3g}" in text
+    assert "0.333 more loss than" in text or "more loss and as much violation than" in text
+
+
+def test_a_limit_that_is_broken_is_said_to_be_and_others_are_named() -> None:
+    session = tw.Session(tw.Ensemble(Simplex(5), per_limit=True))
+    session.observe(costs=np.zeros(5), capacities=[0.01, 0.02, 0.03, 0.04, 9.0])
+    text = " ".join(str(session.explain()).split())
+    assert "entry 0 BROKEN: " in text
+    assert "in round 0 over by 0.19" in text
+    assert "also BROKEN: entry 2, entry 3" in text
+    assert "a unit of violation now weighs" not in text
+
+
+def test_a_bound_above_the_whole_loss_is_said_to_say_nothing() -> None:
+    short = fed(LEARNERS["ensemble"], 2).explain()
+    assert short.proved is not None
+    assert short.run_loss is not None
+    assert short.proved.regret is not None
+    assert short.proved.regret > short.run_loss
+    assert "proved: nothing that helps" in str(short)
+
+
+def test_rounds_that_expired_are_counted_and_named() -> None:
+    session = tw.Session(LEARNERS["ensemble"], expire_after=2)
+    session.play(round=5)
+    note = "4 rounds expired, with nothing told of them: 0, 1, 2, 3."
+    assert session.notes == (note,)
+    assert note in str(session.explain())
 
 
 def test_a_copy_has_the_state_and_not_the_way_to_it() -> None:
@@ -212,7 +339,7 @@ def test_pending_rounds_are_explained_each_as_it_was_decided() -> None:
     assert session.pending == (3, 4)
     for number in (3, 4, 5):
         why = session.explain(round=number)
-        assert why.out == (("s > a",) if number == 3 else ())
+        assert [one.name for one in why.out] == (["s > a"] if number == 3 else [])
         assert why.since == number - 1
         assert why.outlook is not None
         assert why.outlook.round == min(2, number - 3)

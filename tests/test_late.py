@@ -233,7 +233,7 @@ def test_the_table_of_a_run_counts_what_was_late_where_something_was():
     stream = hostile_stream(K, 20, 2)
     run = tw.run(tw.LyapunovDescent(K), late(stream, np.arange(20) + 3))
     assert (run.late, run.pending, run.summary()["late"]) == (17, 3, 17)
-    assert "rounds 20 (17 late, 3 pending)" in repr(run)
+    assert "rounds 20 (17 late, 3 never told of)" in repr(run)
     in_time = tw.run(tw.LyapunovDescent(K), stream)
     assert (in_time.late, in_time.pending, in_time.overrides.rounds) == (0, 0, 0)
     titles = {metric.title for metric in table_metrics([run])}

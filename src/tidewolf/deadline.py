@@ -24,7 +24,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, final
 
 from tidewolf.core.arrays import SILENCE
-from tidewolf.methods.advice.asking import asking, in_words, is_refusal
+from tidewolf.methods.advice.asking import asking, in_words, is_refusal, proposed
 from tidewolf.methods.advice.base import Adviser, Proposals
 
 
@@ -50,14 +50,17 @@ class Absent(NamedTuple):
     """the last round in which it did"""
     error: str | None = None
     """what its last error said"""
+    why: str = ""
+    """what it did in the last of these rounds"""
 
     def again(self, number: int, error: str | None) -> Absent:
         """In this round, too; once in each."""
         if number == self.last:
             return self
         if error is None:
-            return self._replace(late=self.late + 1, last=number)
-        return self._replace(failed=self.failed + 1, last=number, error=error)
+            return self._replace(late=self.late + 1, last=number, why="missed the deadline")
+        failed = self.failed + 1
+        return self._replace(failed=failed, last=number, error=error, why=f"failed ({error})")
 
     def in_words(self, who: str) -> str:
         """A sentence."""
@@ -87,7 +90,7 @@ class Call:
     def _run(self) -> None:
         try:
             with SILENCE:
-                self.answer = self.adviser.propose(*self.args)
+                self.answer = proposed(self.adviser, self.args)
         except Exception as error:  # anybody's policy, or a solver that failed: it has no advice
             self.error = error
         finally:

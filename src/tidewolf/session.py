@@ -27,7 +27,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
@@ -52,6 +52,7 @@ from tidewolf.core.errors import (
     InvalidInput,
     NotAMember,
     NotSupported,
+    TidewolfError,
     WrongShape,
     WrongType,
 )
@@ -70,7 +71,17 @@ from tidewolf.core.known import Known
 from tidewolf.core.types import Array
 from tidewolf.core.values import identity
 from tidewolf.deadline import Absent, Bench
-from tidewolf.explanation import Explanation, Told, Trail, explained, played_point
+from tidewolf.explanation import (
+    BEGUN,
+    OPENED,
+    Explanation,
+    Told,
+    Trail,
+    carried,
+    explained,
+    played_point,
+    rebuilt,
+)
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
@@ -170,7 +181,7 @@ class Session(Generic[S]):
         """entries with a negative capacity that were looked at"""
         self._shown: S | None = None
         """the last state whose point was given without anything being told"""
-        self._trail = Trail()
+        self._trail = self._new_trail()
         """what explanations need of the past"""
         self._bench: Bench | None = None
         """where advisers are asked, once a decision had a deadline"""
@@ -194,7 +205,8 @@ class Session(Generic[S]):
 
     def __setstate__(self, fields: dict[str, Any]) -> None:
         bench = None if fields["_deadline"] is None else Bench()
-        self.__dict__.update(fields, _turn=threading.RLock(), _trail=Trail(), _bench=bench)
+        self.__dict__.update(fields, _turn=threading.RLock(), _bench=bench)
+        self._trail = self._new_trail()
 
     @classmethod
     def open(
@@ -271,7 +283,11 @@ class Session(Generic[S]):
             read_only=read_only,
         )
         session._now = session._journal.state
+        session._trail = session._new_trail(OPENED)
         return session
+
+    def _new_trail(self, came: str = BEGUN) -> Trail:
+        return Trail(self.learner, coming_round(self._now), came)
 
     @property
     def _state(self) -> S:
@@ -408,18 +424,22 @@ class Session(Generic[S]):
             )
         with self._turn, SILENCE:
             hangs = self._bench is not None and self._bench.is_busy
-            state = learner.migrated(self._now if hangs else self._state, self.learner)
+            before, was = self._now if hangs else self._state, self.learner
+            state = learner.migrated(before, was)
             try:
                 self._keeper.migrate(learner, state)
             finally:
                 if self._keeper.state is state:
                     self.learner, self._asked, self._shown = learner, set(), None
-                    self._now, self._trail = state, Trail()
+                    self._now = state
+                    self._trail = carried(was, learner, before, self._trail)
 
     def rollback(self, round: int) -> None:
         """Go back to the moment when this round became the coming one: nothing of it, or of later
         ones, was decided, told or observed then. What arrived since is forgotten, also of rounds
-        that waited then, which wait again; the certificate is the one of that moment.
+        that waited then, which wait again; the certificate is the one of that moment. To correct
+        feedback that came late, go back to the round that was the coming one when it came: of
+        round 5, told right after `play(round=8)`, to round 9 or before.
 
         A session in memory goes back up to 100 rounds; a durable one to any that its history
         holds, and removes what came later from its file.
@@ -449,10 +469,13 @@ class Session(Generic[S]):
                 raise InvalidInput(
                     f"Round {number} cannot be gone back to: round {coming} is the coming one."
                 )
+            before = self._now
             try:
                 self._keeper.rollback(number)
             finally:
-                self._now, self._trail, self._shown = self._keeper.state, Trail(), None
+                self._now, self._shown = self._keeper.state, None
+                if self._now is not before:
+                    self._trail = self._trail.back_to(self.learner, number)
 
     def history(self) -> Iterator[Feedback]:
         """What a durable session observed and still holds, oldest first, as its learner was told
@@ -534,6 +557,7 @@ class Session(Generic[S]):
             told, contents = checkpoint.session_of(data, coming_round(state))
             session._keeper = Memory(learner, state, told, contents)
             session._now = state
+            session._trail = session._new_trail()
         except OSError as error:
             raise CheckpointError(
                 f"No session can be read from {path}: {error.strerror}. Give the path it was "
@@ -653,7 +677,7 @@ class Session(Generic[S]):
         -------
         Explanation
             To be printed, or taken as plain numbers with `to_dict()`. What cannot be said, such as
-            what moved a decision before the session was opened, is said not to be known.
+            what moved a decision before the session was loaded, is said not to be known.
 
         Raises
         ------
@@ -668,7 +692,7 @@ class Session(Generic[S]):
         >>> why = session.explain(names=["coal", "sun", "gas"])
         >>> for line in str(why).splitlines()[:2]:
         ...     print(line)
-        Round 1, decided by LyapunovDescent on a Simplex after 1 round told.
+        Round 1 (counted from 0), decided by LyapunovDescent on a Simplex after 1 round told.
         Decision  sun: 0.833, coal: 0.0833, gas: 0.0833
         """
         number = None if round is None else as_count(round, "The round to explain", least=0)
@@ -678,8 +702,20 @@ class Session(Generic[S]):
             number = standing_round(self._now) if number is None else number
             is_coming = number == coming_round(self._now)
             state = self._state if is_coming else self._now
+            slept = {name: one.why for name, one in self._absent.items() if one.last == number}
             expired = self._expired_in_words()
-            return explained(self.learner, state, self._trail, number, names, expired)
+            return explained(self.learner, state, self._way(number), number, names, slept, expired)
+
+    def _way(self, number: int) -> Trail:
+        """What explanations need of the past, from the file where the session was not there."""
+        trail = self._trail
+        found = trail.decided(number, self._now)
+        known = found is not None and trail.since(trail.before(found)) is not None
+        if self._journal is not None and number > 0 and not known and not trail.is_whole:
+            with suppress(TidewolfError):
+                self._trail = rebuilt(self.learner, self._journal.way(), trail.came)
+            self._trail.is_whole = True
+        return self._trail
 
     def play(
         self,

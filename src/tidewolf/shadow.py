@@ -61,9 +61,9 @@ class Shadow:
             )
         else:
             said += " What they cost was not seen: gradients were given, not functions."
-        if self.valued < self.rounds:
-            said += f" The bound on the regret grows by {self.price:.4g} for the rounds not seen."
-        return said
+        if self.valued == self.rounds:
+            return said
+        return f"{said} They add {self.price:.4g} to the bound on the regret, limits weighed in."
 
 
 def _change(saved: float) -> str:

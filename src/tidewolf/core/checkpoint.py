@@ -172,8 +172,8 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
         arrays, manifest = _read(data)
         if manifest["settings"] != settings:
             raise OtherSettings(
-                f"{source} was written by a {manifest['learner']} with other settings. Make the "
-                "learner as it was then, or start anew."
+                f"{source} was written by {_article(manifest['learner'])} with other settings. "
+                "Make the learner as it was then, or start anew."
             )
         return _saved(arrays, manifest, reference)
     except CheckpointError:
@@ -221,6 +221,10 @@ def _begun(data: bytes, source: str) -> tuple[int, int]:
             "newer tidewolf."
         )
     return version, end + 1 + _DIGEST
+
+
+def _article(name: str) -> str:
+    return f"an {name}" if name[:1] in "AEIOU" else f"a {name}"
 
 
 def _require_checksum(data: bytes, start: int, source: str) -> None:

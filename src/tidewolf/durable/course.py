@@ -54,8 +54,12 @@ class Step(NamedTuple):
 
     place: Place
     """where it led"""
-    row: Row | None = None
+    row: Row | None
     """the observation"""
+    before: Any
+    """the state right before it"""
+    turns: tuple[Turn, ...]
+    """what it is, after what was told of the round"""
 
 
 @final
@@ -78,7 +82,7 @@ class Course(Generic[S]):
                     place = self._decided(place)
                 case _:
                     rows.append(self._row(place, turn, epoch))
-                    place = self._met(place, rows[-1], checked=False)
+                    place = self._met(place, rows[-1], self._turn(rows[-1], checked=False))
         return place, rows
 
     def settled(self, place: Place) -> Place:
@@ -118,9 +122,8 @@ class Course(Generic[S]):
         pending = Pending(number, None if own is None else own.known, made)
         return place._replace(state=state, pending={**place.pending, number: pending})
 
-    def _met(self, place: Place, row: Row, *, checked: bool) -> Place:
-        number, turn = row.round - 1, self._turn(row, checked)
-        state = after(self.learner, place.state, turn)
+    def _met(self, place: Place, row: Row, turn: Turn) -> Place:
+        number, state = row.round - 1, after(self.learner, place.state, turn)
         return Place(
             state,
             state,
@@ -130,7 +133,7 @@ class Course(Generic[S]):
             {one: said for one, said in place.told.items() if one != number},
         )
 
-    def _turn(self, row: Row, checked: bool) -> Turn:
+    def _turn(self, row: Row, *, checked: bool) -> Turn:
         if row.rounds == 0:
             return Expire(row.round - 1)
         seen = (decode_checked if checked else decode)(row.feedback, self._center)
@@ -176,12 +179,17 @@ class Course(Generic[S]):
             for step in self._decided_again(place, left):
                 yield step
                 place = step.place
+            told: tuple[Turn, ...] = ()
             if row.known is not None and row.round not in rounds:
                 place = self._told_again(place, row.round, row.known)
+                told = (Tell(decode_known(row.known, self._center)),)
             if row.round not in (place.pending if waiting(place.state) else (_next(place),)):
                 raise ValueError(f"round {row.round} was observed and had not been decided")
-            place = self._met(place, row, checked=True)
-            yield Step(place, row)
+            turn = self._turn(row, checked=True)
+            if isinstance(turn, Meet) and turn.settled:
+                place = self.settled(place)
+            before, place = place.state, self._met(place, row, turn)
+            yield Step(place, row, before, (*told, turn))
         yield from self._decided_again(place, left)
         if left:
             raise ValueError(f"round {left[-1].round} was decided after what was never observed")
@@ -189,13 +197,21 @@ class Course(Generic[S]):
     def _decided_again(self, place: Place, left: list[Pending]) -> Iterator[Step]:
         """Those that were decided after the last observation."""
         while left and left[-1].decision and left[-1].decision.after == place.last:
-            one = left.pop()
+            one, told = left.pop(), tuple[Turn, ...]()
             if one.known is not None:
                 place = self._told_again(place, one.round, one.known)
+                told = (Tell(decode_known(one.known, self._center)),)
             if one.round != _next(place):
                 raise ValueError(f"round {one.round} was decided out of order")
-            place = self._decided(place)
-            yield Step(place)
+            before, place = place.state, self._decided(place)
+            yield Step(place, None, before, (*told, Decide()))
+
+    def with_what_is_told(self, place: Place) -> Iterator[Step]:
+        """What is known of the coming round, as a step."""
+        own = place.pending.get(_next(place))
+        if own is not None and own.known is not None:
+            told = Tell(decode_known(own.known, self._center))
+            yield Step(place, None, place.state, (told,))
 
     def _told_again(self, place: Place, number: int, known: bytes) -> Place:
         if number != _next(place):

@@ -28,7 +28,7 @@ from tidewolf.core.errors import (
 from tidewolf.core.feedback import Feedback
 from tidewolf.core.values import identity
 from tidewolf.durable import tables
-from tidewolf.durable.course import Course, Place
+from tidewolf.durable.course import Course, Place, Step
 from tidewolf.durable.feedback import decode
 from tidewolf.durable.tables import Content, Head, Row
 from tidewolf.durable.upgrade import upgrade
@@ -207,13 +207,17 @@ class Journal(Generic[S]):
             )
         return place
 
-    def _before(self, db: sqlite3.Connection, number: int) -> tuple[S, int, bytes]:
-        """A state to come to this round from, with the number and the link of its observation."""
+    def _before(
+        self, db: sqlite3.Connection, number: int, *, nearest: bool = False
+    ) -> tuple[S, int, bytes]:
+        """A state to come to this round from, with the number and the link of its observation.
+        `nearest`: the first there is, where the history begins later.
+        """
         head = self._head
         for last, link, data in tables.snapshots(db, head):
             state = self.learner.load(data, source=str(self.path))
             coming = coming_round(state)
-            if coming < number or (last == head.first and coming == number):
+            if coming < number or (last == head.first and (nearest or coming == number)):
                 return state, last, link
         if head.first > 0:
             raise InvalidInput(
@@ -297,6 +301,20 @@ class Journal(Generic[S]):
             raise
         self._head, self._place = head, place
         self._acknowledge(head.last)
+
+    def way(self) -> list[Step]:
+        """The last steps to where it stands, done again: from before the oldest round that waits,
+        and from before the last that was observed, as far as the history reaches.
+        """
+        with self._mutex:
+            db, head, course = self._opened(), self._head, self._course
+            rounds = course.waited(tables.late_rows(db), self._place.pending.values())
+            least = min([coming_round(self.state), *self._place.pending]) - 2
+            state, last, link = self._before(db, max(0, least), nearest=True)
+            place = course.begin(state, last, link, rounds)
+            rows = tables.rows_after(db, last, head.last)
+            steps = list(course.again(place, rows, rounds))
+            return [*steps, *course.with_what_is_told(self._place)]
 
     def history(self) -> Iterator[Feedback]:
         """What was observed, oldest first, as the learner was told it."""

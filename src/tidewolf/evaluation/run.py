@@ -391,7 +391,7 @@ class Run(Record):
 
     def __repr__(self) -> str:
         regret, best = self.regret, self.comparator
-        counts = {"unseen": self.unseen, "late": self.late, "pending": self.pending}
+        counts = {"unseen": self.unseen, "late": self.late, "never told of": self.pending}
         said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
         unseen = f" ({said})" if said else ""
         shown = "unknown" if regret is None else f"[{regret[0]:.6g}, {regret[1]:.6g}]"
@@ -425,7 +425,7 @@ class Run(Record):
 
     def __str__(self) -> str:
         best = self.comparator
-        method = "" if best is None else best.method
+        method = "" if best is None or best.infeasibility is not None else best.method
         found = f"\n  best fixed point in hindsight by: {method}" if method else ""
         members = "".join(f"\n  {line}" for line in self.members.lines(SHOWN_MEMBERS))
         return f"{self!r}{found}{members}\n{self.certificate}"

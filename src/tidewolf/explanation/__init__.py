@@ -11,6 +11,26 @@ words.py    how it reads
 
 from tidewolf.explanation.explain import explained
 from tidewolf.explanation.record import Explanation
-from tidewolf.explanation.trail import Stood, Told, Trail, played_point
+from tidewolf.explanation.trail import (
+    BEGUN,
+    OPENED,
+    Stood,
+    Told,
+    Trail,
+    carried,
+    played_point,
+    rebuilt,
+)
 
-__all__ = ["Explanation", "Stood", "Told", "Trail", "explained", "played_point"]
+__all__ = [
+    "BEGUN",
+    "OPENED",
+    "Explanation",
+    "Stood",
+    "Told",
+    "Trail",
+    "carried",
+    "explained",
+    "played_point",
+    "rebuilt",
+]

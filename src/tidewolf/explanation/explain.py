@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from tidewolf.core.arrays import SILENCE, to_numpy
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.feedback import Bandit
-from tidewolf.core.types import Array
+from tidewolf.core.known import Known
+from tidewolf.core.types import Array, Bools
 from tidewolf.explanation.members import members_of
 from tidewolf.explanation.parts import Namer, Seen, entries, moves, namer, routes
 from tidewolf.explanation.record import Entry, Explanation, Override, Proved
 from tidewolf.explanation.trail import Stood, Told, Trail, installed
+from tidewolf.methods.available import entries_out, uses
 from tidewolf.methods.base import Learner, Record
 from tidewolf.methods.late import TakesLate, coming_round
 from tidewolf.methods.moves import distance_moved
 from tidewolf.methods.turns import decision, standing_round, waiting
-
-JUST_OPENED = (
-    "The session was opened, or begun from a state, at this round: what moved the decision is "
-    "known from the next round on."
-)
 
 
 def explained(
@@ -31,9 +30,12 @@ def explained(
     trail: Trail,
     number: int | None = None,
     names: Sequence[str] | None = None,
+    slept: Mapping[str, str] | None = None,
     notes: tuple[str, ...] = (),
 ) -> Explanation:
-    """The decision of the coming round, or of a pending one, with whatever is known of it."""
+    """The decision of the coming round, or of a pending one, with whatever is known of it; `slept`
+    says why who was asleep was.
+    """
     coming, pending = coming_round(state), _pending(state)
     number = standing_round(state) if number is None else number
     if number != coming and number not in pending:
@@ -45,8 +47,8 @@ def explained(
     stood, name = trail.decided(number, state), namer(learner.hard_set, names)
     with SILENCE:
         if stood is None:
-            return _point_alone(learner, state, number, name)
-        why = _explained(learner, state, trail, stood, name)
+            return _point_alone(learner, state, number, name, trail.came)
+        why = _explained(learner, state, trail, stood, name, slept or {})
         return replace(why, notes=(*why.notes, *notes))
 
 
@@ -56,10 +58,16 @@ def _explained(
     trail: Trail,
     stood: Stood,
     name: Namer,
+    slept: Mapping[str, str],
 ) -> Explanation:
     K, state = learner.hard_set, stood.state
     x, before = stood.x(learner), trail.before(stood)
-    last, known = installed(learner, stood, before), trail.known.get(stood.round)
+    last, known = (
+        installed(learner, stood, before, trail.carried),
+        trail.known.get(stood.round) or Known(),
+    )
+    gone = trail.carried.gone if trail.carried is not None and before is None else ()
+    out = entries_out(K, known)
     gradients = learner.needs is not Bandit
     seen = None if stood.told is None else Seen(K, stood.told, name, gradients=gradients)
     costs, capacities = _news(seen, None if before is None else before.told, x, last)
@@ -76,17 +84,23 @@ def _explained(
         others=others,
         routes=paths,
         other_routes=other_paths,
-        since=None if before is None else before.round,
-        moved=None if last is None else distance_moved(x, last),
+        since=trail.since(before),
+        moved=None
+        if last is None
+        else distance_moved(x, last) + 0.5 * sum(value for _, value in gone),
         moves=() if last is None else moves(x, last, name),
         members=members,
         held_back=held_back,
         overridden=overridden,
         short_of=_short_of(learner, stood, x),
-        out=() if known is None else _named(known.unavailable or (), name),
-        asleep=() if known is None else known.asleep or (),
+        max_move=_cap(learner, last, out),
+        out=() if out is None else _out(np.flatnonzero(out).tolist(), last, name),
+        gone=tuple(Entry(one, 0.0, value) for one, value in gone),
+        asleep=tuple(map(learner.adviser_in_words, known.asleep or ())),
+        slept_because=tuple(slept.get(one, "") for one in known.asleep or ()),
         costs=costs,
         capacities=capacities,
+        told_before=_round_of(None if before is None else before.told),
         limits=() if seen is None else seen.limits(x, learner.limit_prices(state)),
         limit_price=learner.limit_price(state) if state.t else None,
         outlook=None if seen is None else seen.outlook(x, last),
@@ -96,12 +110,14 @@ def _explained(
         proved=_proved(learner, state),
         overrides=_overrides(latest),
         pending=_pending(latest),
-        notes=(*_unknown(stood, before), *learner.notes(state)),
+        notes=(*_unknown(stood, before, trail), *learner.notes(state)),
     )
 
 
-def _point_alone(learner: Learner[Any], state: Any, number: int, name: Namer) -> Explanation:
-    """A pending decision that was made before the session was opened."""
+def _point_alone(
+    learner: Learner[Any], state: Any, number: int, name: Namer, came: str
+) -> Explanation:
+    """A pending decision that was made before what is known of the way."""
     x = next(one.x for one in state.pending if one.round == number)
     largest, others = entries(x, None, name)
     paths, other_paths = routes(learner.hard_set, x, None)
@@ -116,12 +132,25 @@ def _point_alone(learner: Learner[Any], state: Any, number: int, name: Namer) ->
         told=state.t,
         overrides=_overrides(state),
         pending=_pending(state),
-        notes=("It was decided before the session was opened: what moved it is not known.",),
+        notes=(f"{came}, and it was decided before that: what moved it is not known.",),
     )
 
 
-def _named(entries: Sequence[int | str], name: Namer) -> tuple[str, ...]:
-    return tuple(name(one) if isinstance(one, int) else one for one in entries)
+def _out(places: Sequence[int], last: Array | None, name: Namer) -> tuple[Entry, ...]:
+    """The entries that are out, with what was there before."""
+    before = None if last is None else to_numpy(last).reshape(-1)
+    return tuple(Entry(name(i), 0.0, None if before is None else float(before[i])) for i in places)
+
+
+def _cap(learner: Learner[Any], last: Array | None, out: Bools | None) -> float | None:
+    """The most that the decision may move."""
+    cap: float | None = getattr(learner, "max_move", None)
+    leaves = last is not None and out is not None and uses(last, out)
+    return None if leaves else cap
+
+
+def _round_of(told: Told | None) -> int | None:
+    return None if told is None else told.round
 
 
 def _news(
@@ -151,9 +180,12 @@ def _short_of(learner: Learner[Any], stood: Stood, x: Array) -> float:
     return far if far > 1e-9 * learner.hard_set.diameter else 0.0
 
 
-def _unknown(stood: Stood, before: Stood | None) -> tuple[str, ...]:
+def _unknown(stood: Stood, before: Stood | None, trail: Trail) -> tuple[str, ...]:
     """What cannot be said, and why."""
-    return (JUST_OPENED,) if before is None and stood.round > 0 else ()
+    if before is not None or stood.round == 0:
+        return ()
+    what = "who" if trail.since(before) is not None else "what"
+    return (f"{trail.came}: {what} moved the decision is known from the next round on.",)
 
 
 def _pending(state: Any) -> tuple[int, ...]:

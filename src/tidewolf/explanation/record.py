@@ -160,14 +160,22 @@ class Explanation:
         The part of the move that comes of something else having been played than was decided.
     short_of : float
         How far the decision is from what it would be if nothing held it back.
-    out : tuple of str
+    max_move : float or None
+        The most that it may move; None: as far as it will, such as away from an entry that is out.
+    out : tuple of Entry
         Entries that are out in the round.
+    gone : tuple of Entry
+        Entries that were used before, and that the set has no longer.
     asleep : tuple of str
-        Members that missed the deadline of the round, or failed.
+        Advisers that missed the deadline of the round, or failed.
+    slept_because : tuple of str
+        What each of them did; empty where that is not known.
     costs : tuple of Entry
         The entries whose cost, the loss's gradient, changed most from what was told before.
     capacities : tuple of Entry
         Those whose capacity did.
+    told_before : int or None
+        The round that costs and capacities are compared with.
     limits : tuple of Limit
         Those that are broken, or have least left.
     limit_price : float or None
@@ -212,10 +220,14 @@ class Explanation:
     held_back: float = 0.0
     overridden: float = 0.0
     short_of: float = 0.0
-    out: tuple[str, ...] = ()
+    max_move: float | None = None
+    out: tuple[Entry, ...] = ()
+    gone: tuple[Entry, ...] = ()
     asleep: tuple[str, ...] = ()
+    slept_because: tuple[str, ...] = ()
     costs: tuple[Entry, ...] = ()
     capacities: tuple[Entry, ...] = ()
+    told_before: int | None = None
     limits: tuple[Limit, ...] = ()
     limit_price: float | None = None
     outlook: Outlook | None = None

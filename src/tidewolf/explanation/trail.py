@@ -1,20 +1,39 @@
 """What a session keeps so that it can explain itself: references, no copies.
 
 A state that a round was decided from stays for as long as the round is pending, and one round
-longer, for states share their tables; so does what was told last when it was decided.
+longer, for states share their tables; so does what was told last when it was decided. The way as it
+was before each of the last few observations stays, too, for going back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+import math
+from collections import deque
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from tidewolf.core.feedback import Bandit, Feedback, FirstOrder
+from tidewolf.core.arrays import to_numpy
+from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation
 from tidewolf.core.known import Known
 from tidewolf.core.types import Array
+from tidewolf.core.unlimited import Unlimited
+from tidewolf.functions.capacity import Capacity
+from tidewolf.functions.linear import Linear
 from tidewolf.methods.base import Learner
 from tidewolf.methods.late import coming_round
-from tidewolf.methods.turns import Decide, Tell, Turn, decision, waiting
+from tidewolf.methods.migration import Move
+from tidewolf.methods.turns import Decide, Meet, Tell, Turn, decision, waiting
+
+BACK = 8
+"""Observations that explanations go back."""
+ROOM = 1_000_000
+"""Entries of points; where they have more, fewer."""
+BEGUN = "The session was begun from a state, loaded or copied at this round"
+OPENED = "The session was opened at this round, and its history does not reach farther back"
+WENT_BACK = "The session went back to this round, farther than what explains it is kept"
+REPLACED = "The learner was replaced before this round"
 
 
 class Told(NamedTuple):
@@ -41,10 +60,30 @@ class Stood(NamedTuple):
         return learner.act(self.state) if own is None else own.x
 
 
+class Carried(NamedTuple):
+    """What was played last, before the learner was replaced."""
+
+    round: int
+    x: Array
+    """in the entries of the set that is now"""
+    gone: tuple[tuple[str, float], ...]
+    """entries that it used and the set no longer has, and how much was there"""
+
+
 class Trail:
     """The way a session came, as far as explanations need it."""
 
-    def __init__(self) -> None:
+    def __init__(self, learner: Learner[Any], at: int, came: str = BEGUN) -> None:
+        self.came = came
+        """why nothing is known of earlier rounds"""
+        self.carried: Carried | None = None
+        self.is_whole = False
+        """whether all that the file of the session says of it is here"""
+        self.at = at
+        """the coming round right after the last observation"""
+        kept = min(BACK, ROOM // max(1, math.prod(learner.hard_set.shape)))
+        self.earlier: deque[Trail] = deque(maxlen=kept)
+        """the way before each of the last observations"""
         self.stood: dict[int, Stood] = {}
         """by the number of the round"""
         self.told: Told | None = None
@@ -62,6 +101,9 @@ class Trail:
     ) -> None:
         """From one state to the next by these turns, where something was told."""
         number, rounds = coming_round(before), [one.round for one in waiting(after)]
+        if told is not None:
+            self.earlier.append(self._copy())
+            self.at = coming_round(after)
         for i, turn in enumerate(turns):
             if isinstance(turn, Tell):
                 self.known[number + sum(isinstance(one, Decide) for one in turns[:i])] = turn.known
@@ -76,6 +118,24 @@ class Trail:
         self.stood = {one: own for one, own in self.stood.items() if one >= least}
         self.known = {one: own for one, own in self.known.items() if one >= least}
 
+    def _copy(self) -> Trail:
+        other = copy.copy(self)
+        other.stood, other.known, other.earlier = self.stood, dict(self.known), deque()
+        return other
+
+    def back_to(self, learner: Learner[Any], number: int) -> Trail:
+        """The way to the moment when this round became the coming one, as far as it is kept."""
+        earlier = [*self.earlier, self]
+        while earlier and earlier[-1].at > number:
+            earlier.pop()
+        if not earlier:
+            return Trail(learner, number, WENT_BACK)
+        there = earlier.pop()._copy()
+        there.earlier = deque(earlier, self.earlier.maxlen)
+        there.stood = {one: own for one, own in there.stood.items() if one < number}
+        there.known = {one: own for one, own in there.known.items() if one < number}
+        return there
+
     def decided(self, number: int, state: Any) -> Stood | None:
         """The coming round of `state`, or an earlier one, as it was decided; None where that is
         not known.
@@ -89,13 +149,80 @@ class Trail:
         earlier = [one for one in self.stood if one < stood.round]
         return self.stood[max(earlier)] if earlier else None
 
+    def since(self, before: Stood | None) -> int | None:
+        """The round that a decision is compared with."""
+        if before is not None:
+            return before.round
+        return None if self.carried is None else self.carried.round
 
-def installed(learner: Learner[Any], stood: Stood, before: Stood | None) -> Array | None:
+
+def rebuilt(learner: Learner[Any], steps: Iterable[Any], came: str) -> Trail:
+    """The way that these steps went, each with its `before`, `turns` and `place`."""
+    trail = Trail(learner, 0, came)
+    for step in steps:
+        told, last = None, step.turns[-1]
+        if isinstance(last, Meet):
+            number, seen, played = last.arrival[:3]
+            own = decision(step.before, number)
+            if played is None:
+                x = learner.act(step.before) if own is None else own.x
+                played = played_point(learner, step.before, seen, x)
+            told = Told(number, seen, played)
+        trail.go_on(learner, step.before, step.place.state, step.turns, told)
+    return trail
+
+
+def carried(old: Learner[Any], new: Learner[Any], state: Any, trail: Trail) -> Trail:
+    """The way so far, of a learner that is replaced: what was played last goes on by name, and what
+    was told last where every entry is still there.
+    """
+    number = coming_round(state)
+    stood, after = Stood(number, state, trail.told), Trail(new, number, REPLACED)
+    before = trail.before(stood)
+    x = installed(old, stood, before, trail.carried)
+    since = trail.since(before)
+    if x is None or since is None:
+        return after
+    move, names = Move(old.hard_set, new.hard_set), getattr(old.hard_set, "names", None)
+    lost = zip(range(len(move.to)), move.to.tolist(), strict=True)
+    flat = to_numpy(x).reshape(-1)
+    gone = [i for i, there in lost if there < 0 and flat[i] > 0.0]
+    called = tuple((str(i) if names is None else names[i], float(flat[i])) for i in gone)
+    after.carried = Carried(since, move.scattered(x), called)
+    if trail.told is not None:
+        after.told = _moved(trail.told, move)
+    return after
+
+
+def _moved(told: Told, move: Move) -> Told | None:
+    """Costs and capacities in the entries of another set; None where it has new ones, of which
+    nothing was told, and where there are other functions.
+    """
+    if move.stays:
+        return told
+    seen = last_round(told.seen)
+    new = math.prod(move.new.shape) > int((move.to >= 0).sum())
+    if new or not isinstance(seen, FullInformation) or not isinstance(seen.losses, Linear):
+        return None
+    limit: Batch = seen.constraints
+    if not isinstance(limit, Capacity | Unlimited):
+        return None
+    loss = Linear.one(move.scattered(seen.losses.C[0, ...]))
+    if isinstance(limit, Capacity):
+        limit = Capacity.one(move.scattered(limit.c[0, ...]))
+    else:
+        limit = Stream(loss).constraints
+    return Told(told.round, FullInformation(loss, limit), move.scattered(told.x))
+
+
+def installed(
+    learner: Learner[Any], stood: Stood, before: Stood | None, carried: Carried | None = None
+) -> Array | None:
     """What was played in the round before, as far as is known when this one is decided: the
     decision, unless something else was told to have been.
     """
     if before is None:
-        return None
+        return None if carried is None else carried.x
     if stood.told is not None and stood.told.round == before.round:
         return stood.told.x
     return before.x(learner)

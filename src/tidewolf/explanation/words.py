@@ -15,9 +15,10 @@ WIDTH = 100
 LABEL = 10
 """columns of a label"""
 MOST_ENTRIES, MOST_ROUTES, MOST_MOVES, MOST_NEWS = 6, 3, 3, 2
-MOST_MOVERS, MOST_MEMBERS, MOST_LIMITS = 2, 5, 2
+MOST_MOVERS, MOST_MEMBERS, MOST_LIMITS = 2, 4, 2
 WORTH_NAMING = 0.1
 """Parts of the move below this share of it are not named."""
+TINY = 1e-9
 
 
 def read(why: Explanation) -> str:
@@ -43,13 +44,17 @@ def signed(x: float | None) -> str:
 
 
 def _lines(why: Explanation) -> Iterator[str]:
-    yield f"Round {why.round}, decided by {why.learner} on a {why.on} after {_told(why)}."
+    yield (
+        f"Round {why.round} (counted from 0), decided by {why.learner} on a {why.on} after "
+        f"{_told(why)}."
+    )
     yield from _labelled("Decision", _decision(why))
     yield from _labelled("Moved", _moved(why))
+    yield from _labelled("Out", _out(why))
+    yield from _labelled("Gone", _gone(why))
     yield from _labelled("Told", _news(why))
     yield from _labelled("By whom", _who(why))
     yield from _table(why)
-    yield from _labelled("Out", [", ".join(why.out)] if why.out else [])
     yield from _labelled("Asleep", _asleep(why))
     yield from _labelled("Limits", _limits(why))
     yield from _labelled("Expected", _expected(why))
@@ -109,6 +114,30 @@ def _moved(why: Explanation) -> list[str]:
     ]
 
 
+def _out(why: Explanation) -> list[str]:
+    """What is out, and what had to leave it."""
+    if not why.out:
+        return []
+    used = [one for one in why.out if one.before]
+    names = ", ".join(one.name for one in why.out)
+    said = f"{names} {'is' if len(why.out) == 1 else 'are'} out, as play was told"
+    if used:
+        left = [
+            number(one.before) + (f" on {one.name}" if len(why.out) > 1 else "") for one in used
+        ]
+        said += f": {', '.join(left)} had to leave; max_move does not apply"
+    elif why.since is not None:
+        said += f"; nothing was there in round {why.since}"
+    return [said]
+
+
+def _gone(why: Explanation) -> list[str]:
+    if not why.gone:
+        return []
+    used = ", ".join(f"{one.name}, which had {number(one.before)}" for one in why.gone)
+    return [f"the set has no longer {used}"]
+
+
 def _changes(moves: Sequence[Entry], most: int) -> str:
     shown = moves[:most]
     least = 1e-9 * max((abs(x) for one in moves for x in one[1:] if x is not None), default=0.0)
@@ -131,48 +160,73 @@ def _news(why: Explanation) -> list[str]:
     ]
     if not said:
         return []
-    return [f"round {why.outlook.round} against the one told before it: {'; '.join(said)}"]
+    then = "" if why.told_before is None else f" against round {why.told_before}"
+    return [f"round {why.outlook.round}{then}: {'; '.join(said)}"]
 
 
 def _who(why: Explanation) -> list[str]:
     if not why.moved or why.since is None:
         return []
-    if why.members:
-        return _movers(why)
-    held = f"; {number(why.short_of)} more is held back" if why.short_of > 0.0 else ""
-    return [f"{_step(why)}{held}"]
+    if not why.members:
+        return [_step(why), *_held(why)]
+    if all(part.weight_before is None for part in why.members):
+        return _held(why)
+    return [*_played_instead(why), *_held(why), *_movers(why)]
+
+
+def _played_instead(why: Explanation) -> list[str]:
+    if why.overridden == 0.0:
+        return []
+    return [
+        f"in round {why.since} another point was played than was decided, and the move is from "
+        "there"
+    ]
+
+
+def _held(why: Explanation) -> list[str]:
+    """What keeps it from where it would be."""
+    assert why.moved is not None
+    if why.short_of == 0.0:
+        return []
+    if why.max_move is not None and why.moved >= 0.999 * why.max_move:
+        return [
+            f"max_move {number(why.max_move)} is reached: without it the decision would be "
+            f"{number(why.short_of)} away from this one"
+        ]
+    if why.out:
+        return [f"what is out keeps it {number(why.short_of)} from where it would be"]
+    return [f"it is {number(why.short_of)} from where it would be"]
 
 
 def _movers(why: Explanation) -> list[str]:
-    """The largest parts of the move, members of one kind together."""
+    """The largest parts of the move, members of one kind together. Where something holds it back,
+    or something else was played, these are parts of where they would have it.
+    """
     assert why.moved is not None
     found: list[tuple[float, str]] = []
     for name, group in _groups(why.members).items():
         first = max(group, key=lambda part: abs(part.by_proposal))
-        many = f" ({len(group)} members)" if len(group) > 1 else ""
+        many = _many(group)
         found.append(
             (
                 sum(part.by_proposal for part in group),
                 f"{name}{many} proposed another point{_where(first)}",
             )
         )
-        now, before = (sum(w) for w in zip(*map(_weights, group), strict=True))
-        verb = "rose" if now > before else "fell"
-        found.append(
-            (
-                sum(part.by_weight for part in group),
-                f"trust in {name}{many} {verb} from {number(before)} to {number(now)}"
-                + ("" if len(group) == 1 else ", or shifted among them"),
-            )
-        )
-    found.append((why.held_back, _held(why)))
-    found.append(
-        (why.overridden, f"something else than was decided was played in round {why.since}")
-    )
+        found.append((sum(part.by_weight for part in group), f"{_trust(name, group)}"))
+    whole = why.short_of == why.overridden == 0.0
+    if whole:
+        found.append((why.held_back, f"max_move held it back in round {why.since}, and not now"))
     found.sort(key=lambda one: -abs(one[0]))
-    shown = [one for one in found if abs(one[0]) >= WORTH_NAMING * why.moved][:MOST_MOVERS]
+    scale = why.moved if whole else abs(found[0][0])
+    shown = [one for one in found if abs(one[0]) >= max(WORTH_NAMING * scale, TINY)][:MOST_MOVERS]
+    if not whole:
+        pulls = [one for one in shown if abs(one[0]) >= WORTH_NAMING * why.moved][:1]
+        return [f"what changed most: {words}" for _, words in pulls]
     lines = [f"{number(size)} because {words}" for size, words in shown if size > 0.0]
-    lines += [f"{number(size)} (back) because {words}" for size, words in shown if size < 0.0]
+    lines += [
+        f"{number(size)} (the other way) because {words}" for size, words in shown if size < 0.0
+    ]
     rest = why.moved - sum(size for size, _ in shown)
     if abs(rest) >= 0.005 * why.moved:
         if lines:
@@ -182,13 +236,18 @@ def _movers(why: Explanation) -> list[str]:
     return lines
 
 
-def _held(why: Explanation) -> str:
-    """What max_move does, or entries that are out."""
-    where = "where its members would have it"
-    if why.short_of == 0.0:
-        return f"nothing keeps it from {where} any more"
-    verb = "it may go on to" if why.held_back > 0.0 else "it is kept from"
-    return f"{verb} {where} (max_move, or entries that are out: {number(why.short_of)} is left)"
+def _trust(name: str, group: Sequence[Part]) -> str:
+    """How the trust in members of one kind changed."""
+    many = _many(group)
+    now, before = (sum(w) for w in zip(*map(_weights, group), strict=True))
+    if not any(part.present for part in group):
+        return f"{name}{many} is absent in this round, and had a share of {number(before)}"
+    if before == 0.0 and now > 0.0:
+        return f"{name}{many} was absent, or not trusted, and has a share of {number(now)}"
+    if number(now) == number(before):
+        return f"trust shifted among the members of {name}"
+    verb = "rose" if now > before else "fell"
+    return f"trust in {name}{many} {verb} from {number(before)} to {number(now)}"
 
 
 def _groups(members: Sequence[Part]) -> dict[str, list[Part]]:
@@ -197,6 +256,10 @@ def _groups(members: Sequence[Part]) -> dict[str, list[Part]]:
     for part in members:
         groups.setdefault(part.name.partition(", ")[0], []).append(part)
     return groups
+
+
+def _many(group: Sequence[Part]) -> str:
+    return f" ({len(group)} members)" if len(group) > 1 else ""
 
 
 def _weights(part: Part) -> tuple[float, float]:
@@ -246,20 +309,29 @@ def _table(why: Explanation) -> Iterator[str]:
     shown = present[:MOST_MEMBERS]
     seen = any(part.more_loss is not None for part in shown)
     head = [
-        ("", "trust", "", "moved", "expected", "", "the run minus it"),
-        ("member", "before", "now", "it by", "loss", "over limit", "loss, violation"),
+        ("", "trust", "", "moved", "expected", "", "run minus it"),
+        ("member", "before", "now", "it by", "loss", "limits", "loss, violation"),
     ]
     if not seen:
         head = [
             ("", "trust", "", "moved", "expected", "", "the run lost"),
-            ("member", "before", "now", "it by", "loss", "over limit", "at most, to it"),
+            ("member", "before", "now", "it by", "loss", "limits", "at most, to it"),
         ]
     yield from _aligned([*head, *((*_common(part), _against(part, seen)) for part in shown)])
-    if left := len(why.members) - len(shown):
+    said = []
+    if left := len(present) - len(shown):
         rest = max(0.0, 1.0 - sum(part.weight for part in shown))
-        absent = len(why.members) - len(present)
-        said = f"; {absent} absent" if absent else ""
-        yield f"  and {left} more, trusted with {number(rest) if rest > 1e-9 else '0'} in all{said}"
+        said.append(f"{left} more, trusted with {number(rest) if rest > 1e-9 else '0'}")
+    if absent := _groups([part for part in why.members if not part.present]):
+        named = [f"{one}{_many(group)}" for one, group in absent.items()]
+        more = f" and {len(named) - 3} more" if len(named) > 3 else ""
+        said.append(f"absent: {', '.join(named[:3])}{more}")
+    if seen:
+        said.append("run minus it alone: below 0 the run did better")
+    if said:
+        yield from textwrap.wrap(
+            "; ".join(said), WIDTH, initial_indent="  ", subsequent_indent="    "
+        )
 
 
 def _common(part: Part) -> tuple[str, ...]:
@@ -271,8 +343,15 @@ def _common(part: Part) -> tuple[str, ...]:
         f"{part.weight:.3f}",
         moved,
         "" if part.loss is None else number(part.loss),
-        "" if part.limit is None else signed(part.limit),
+        "" if part.limit is None else _room(part.limit),
     )
+
+
+def _room(limit: float) -> str:
+    """What is left of the largest limit, or how far it is broken."""
+    if abs(limit) < 1e-12:
+        return "full"
+    return f"over {number(limit)}" if limit > 0.0 else f"room {number(-limit)}"
 
 
 def _against(part: Part, seen: bool) -> str:
@@ -294,10 +373,9 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _limits(why: Explanation) -> list[str]:
-    price = ""
-    if why.limit_price:
-        most = "up to " if any(one.price is not None for one in why.limits) else ""
-        price = f"a unit of violation now weighs {most}{number(why.limit_price)} units of loss"
+    apart, price = any(one.price is not None for one in why.limits), ""
+    if why.limit_price and not apart:
+        price = f"a unit of violation now weighs {number(why.limit_price)} units of loss"
     seen = why.outlook
     if not why.limits or seen is None:
         if seen is not None and seen.limit_played is not None:
@@ -305,30 +383,50 @@ def _limits(why: Explanation) -> list[str]:
             state = f"broken {value}" if seen.limit_played > 0 else "kept"
             return [f"in round {seen.round} they were {state}{'; ' + price if price else ''}"]
         return [price] if price else []
-    shown = [one for one in why.limits if one.binds or one.played > 0.0][:MOST_LIMITS]
-    if shown:
-        lines = [f"as in round {seen.round}: {_limit(shown[0])}", *map(_limit, shown[1:])]
-    else:
-        fullest = max(why.limits, key=lambda one: one.now)
-        lines = [f"none binds; as in round {seen.round} the nearest is {_limit(fullest)}"]
-    more = sum(one.binds for one in why.limits) - len(shown)
-    tail = [f"{more} more bind{'s' * (more == 1)}" if more > 0 else "", price]
+    bound = sorted((one for one in why.limits if one.binds), key=lambda one: -one.now)
+    shown = bound[:MOST_LIMITS] or [max(why.limits, key=lambda one: one.now)]
+    lines = [_limit(one, seen.round) for one in shown]
+    lines[0] = f"as in round {seen.round}{'' if bound else ', none binds; nearest'}: {lines[0]}"
+    tail = [_also(bound[MOST_LIMITS:]), "" if bound else _kept_now(why, shown), price]
     return [*lines, *filter(None, ["; ".join(filter(None, tail))])]
 
 
-def _limit(one: Limit) -> str:
+def _also(limits: Sequence[Limit]) -> str:
+    """Other limits that bind, by name."""
+    said = []
+    broken = [one.name for one in limits if one.now > 0.0]
+    full = [one.name for one in limits if one.now <= 0.0]
+    for what, names in (("BROKEN", broken), ("full", full)):
+        if names:
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            said.append(f"also {what}: {', '.join(names[:3])}{more}")
+    return "; ".join(said)
+
+
+def _kept_now(why: Explanation, shown: Sequence[Limit]) -> str:
+    """Limits that were broken and are not any more."""
+    were = [one for one in why.limits if one.played > 0.0 and one not in shown]
+    if not were or why.outlook is None:
+        return ""
+    most = max(were, key=lambda one: one.played)
+    return (
+        f"{most.name} was over by {number(most.played)} in round {why.outlook.round} and now has "
+        f"room {number(-most.now)}"
+    )
+
+
+def _limit(one: Limit, round: int) -> str:
     """Where a limit stands, at the decision and at what was played."""
-    broken = "broken" if one.capacity is None else "over"
     if one.now > 0.0:
-        state = f"{broken} by {number(one.now)}"
+        state, value = " BROKEN", f"over by {number(one.now)}"
     elif one.binds:
-        state = "full" if one.capacity is not None else "kept with nothing left"
+        state, value = " full", "nothing left"
     else:
-        state = f"{number(-one.now)} left"
+        state, value = "", f"room {number(-one.now)}"
     load = "" if one.capacity is None else f"{number(one.load)} of {number(one.capacity)}, "
-    then = f"; what was played was {broken} by {number(one.played)}" if one.played > 0.0 else ""
+    then = f"; in round {round} over by {number(one.played)}" if one.played > 0.0 else ""
     weighs = f"; a unit weighs {number(one.price)}" if one.price else ""
-    return f"{one.name}: {load}{state}{then}{weighs}"
+    return f"{one.name}{state}: {load}{value}{then}{weighs}"
 
 
 def _expected(why: Explanation) -> list[str]:
@@ -362,29 +460,41 @@ def _so_far(why: Explanation) -> list[str]:
     if why.run_loss is not None and why.told:
         mean = number(why.run_loss / why.told)
         lines.append(
-            f"loss {number(why.run_loss)} ({mean} a round), violation {number(why.run_violation)} "
-            f"in all; {_rival(why)}"
+            f"loss {number(why.run_loss)} ({mean} a round), violation {number(why.run_violation)}; "
+            f"{_rival(why)}"
         )
     return lines + _proved(why)
 
 
 def _rival(why: Explanation) -> str:
-    """What was lost to the member that most was lost to."""
-    known = [part for part in why.members if part.guard is not None and part.more_loss is not None]
-    worst = max(known, key=lambda part: part.guard or 0.0)
-    assert worst.more_loss is not None
-    assert worst.more_violation is not None
+    """The member that would have done best alone, a unit of violation weighed as it is now."""
+    price = why.limit_price or 0.0
+
+    def lost(part: Part) -> float:
+        return (part.more_loss or 0.0) + price * (part.more_violation or 0.0)
+
+    known = [part for part in why.members if part.more_loss is not None]
+    best = max(known, key=lost)
+    weighed = f" (a unit of violation as {number(price)} of loss)" if price else ""
     percent = ""
-    if worst.its_loss is not None and abs(worst.more_loss) < worst.its_loss:
-        percent = f" ({100.0 * abs(worst.more_loss) / worst.its_loss:.2g} %)"
-    violation = "as much violation"
-    if worst.more_violation != 0.0:
-        size = f"{number(abs(worst.more_violation))}"
-        violation = f"{size} {'more' if worst.more_violation > 0.0 else 'less'} violation"
-    return (
-        f"its hardest rival was {worst.name}: the run had {number(abs(worst.more_loss))}{percent} "
-        f"{'more' if worst.more_loss >= 0.0 else 'less'} loss and {violation}"
+    if best.its_loss and abs(best.more_loss or 0.0) < best.its_loss:
+        percent = f" ({100.0 * abs(best.more_loss or 0.0) / best.its_loss:.2g} %)"
+    had = (
+        f"{_than_it(best.more_loss, 'loss', percent)} and "
+        f"{_than_it(best.more_violation, 'violation')}"
     )
+    if not price:
+        return f"the member with the least loss, {best.name}, alone had {had}"
+    if lost(best) > 0.0:
+        return f"{best.name} alone did better: {had}{weighed}"
+    return f"no member alone did better; the nearest, {best.name}, had {had}{weighed}"
+
+
+def _than_it(run_more: float | None, what: str, percent: str = "") -> str:
+    """What a member would have had, against the run."""
+    if not run_more:
+        return f"as much {what}"
+    return f"{number(abs(run_more))}{percent} {'less' if run_more > 0.0 else 'more'} {what}"
 
 
 def _proved(why: Explanation) -> list[str]:
@@ -393,33 +503,45 @@ def _proved(why: Explanation) -> list[str]:
     _, regret, violation, reason = why.proved
     said = []
     if regret is not None:
-        said.append(f"at most {number(regret)} was lost to the best fixed decision")
+        best = "the best fixed decision that keeps every limit, if any"
+        bound = f"at most {number(regret)} lost to {best}"
+        if why.run_loss is not None and 0.0 <= why.run_loss <= regret:
+            bound = (
+                f"nothing that helps, for the bound on what was lost to {best}, is "
+                f"{number(regret)}: more than all of the loss"
+            )
+        said.append(bound)
     if violation is not None and why.run_violation is None:
         said.append(f"limits were broken by at most {number(violation)}, if they can be kept")
     if not said:
         return [f"nothing is proved of it: {reason}"] if reason and why.run_loss is None else []
-    return [f"proved of {_told(why)}: {'; '.join(said)}"]
+    return [f"proved: {'; '.join(said)}"]
 
 
 def _asleep(why: Explanation) -> list[str]:
-    if not why.asleep:
-        return []
-    return [f"{', '.join(why.asleep)} missed the deadline of this round, or failed"]
+    said = zip(why.asleep, why.slept_because, strict=True)
+    return [
+        f"{name} {because or 'missed the deadline, or failed'} and has no part in this round"
+        for name, because in said
+    ]
 
 
 def _overrides(why: Explanation) -> list[str]:
     found = why.overrides
     if found is None:
         return []
-    plural = "s" * (found.rounds != 1)
-    said = f"something else than was decided in {found.rounds:,} round{plural}"
+    said = f"in {found.rounds:,} round{'s' * (found.rounds != 1)} another point than was decided"
     if found.valued:
-        said += (
-            f": loss {signed(found.more_loss)}, violation {signed(found.more_violation)} against "
-            "the decisions"
+        loss, violation = (
+            _than_it(-found.more_loss, "loss"),
+            _than_it(-found.more_violation, "violation"),
         )
-        said += f" ({found.valued:,} seen)" if found.valued < found.rounds else ""
-    return [f"{said}; priced at {number(found.price)} of loss, limits weighed in"]
+        said += f": {loss} and {violation} than the decisions would have had"
+        said += f" (in the {found.valued:,} whose functions were seen)" * (
+            found.valued < found.rounds
+        )
+        return [said]
+    return [f"{said}; that adds {number(found.price)} to what is proved, limits weighed in"]
 
 
 def _pending(why: Explanation) -> list[str]:

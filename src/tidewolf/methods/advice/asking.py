@@ -15,7 +15,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
+from tidewolf.core.arrays import is_array
 from tidewolf.core.errors import InvalidInput
+from tidewolf.core.known import is_present
 from tidewolf.methods.advice.base import Adviser, Proposals
 
 Ask: TypeAlias = Callable[[str, Adviser, tuple[Any, ...]], Proposals | None]
@@ -40,10 +42,21 @@ def is_refusal(error: Exception | None, args: tuple[Any, ...]) -> bool:
     return isinstance(error, InvalidInput) and args[2] is not None
 
 
+def proposed(adviser: Adviser, args: tuple[Any, ...]) -> Proposals:
+    """What anybody's adviser proposes, refused where no point can be mixed with others."""
+    found, shape = adviser.propose(*args), args[0].shape
+    if not isinstance(found, Proposals) or len(found.points) != len(adviser.names):
+        raise TypeError(f"it gave no Proposals with a point, or None, for each of {adviser.names}")
+    for z in found.points:
+        if z is not None and not (is_array(z) and tuple(z.shape) == shape and is_present(z)):
+            raise ValueError(f"it proposed what is no array of shape {shape}, all finite")
+    return found
+
+
 def naming_who_fails(name: str, adviser: Adviser, args: tuple[Any, ...]) -> Proposals | None:
     """Asked at once; an error says whose it is."""
     try:
-        return adviser.propose(*args)
+        return proposed(adviser, args)
     except Exception as error:
         if is_refusal(error, args):
             raise

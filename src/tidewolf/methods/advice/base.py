@@ -52,9 +52,27 @@ class Proposals(NamedTuple):
 class Adviser(Value, ABC):
     """Abstract: frozen settings, explicit state, pure steps, as a learner.
 
+    An adviser of your own says what its members are called (`names`), whether it wants to be asked
+    when it is known what the round will be like (`waits`; else it is asked right after the round
+    before, with `known=None`), and proposes a point for each of its names. Who raises an error
+    sleeps in that round of a session.
+
     Examples
     --------
-    >>> issubclass(tw.advice.Resolve, tw.advice.Adviser)
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, eq=False, repr=False)
+    ... class Planner(tw.advice.Adviser):
+    ...     share: float = 0.5
+    ...     names, waits = ("planner",), False
+    ...     def start(self, K):
+    ...         return ()  # what it remembers: nothing
+    ...     def observe(self, K, state, seen, x):
+    ...         return state
+    ...     def propose(self, K, state, known, t, budget, vertices):
+    ...         return tw.advice.Proposals((np.array([self.share, 1.0 - self.share]),), state)
+    >>> session = tw.Session(tw.Ensemble(tw.sets.Simplex(2), advice=[Planner(0.9)]))
+    >>> session.observe(costs=[0.0, 1.0])
+    >>> "planner" in [part.name for part in session.explain().members if part.present]
     True
     """
 
