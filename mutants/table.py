@@ -64,15 +64,15 @@ PATCHES = (
     Patch(
         "Ensemble: both <s, x - y> and <s, z - y> of a member",
         "learners/ensemble.py",
-        "apart = inner(push.g, push.x - y)\n",
-        "apart = inner(push.g, push.x - y)\n"
-        "        apart += 0.0 if z is None else inner(push.g, z - y)\n",
+        "apart = inner(push.g, push.x - y) + push.offset\n",
+        "apart = inner(push.g, push.x - y) + push.offset\n"
+        "        apart += inner(push.g, self.K.center - y)\n",
         ENSEMBLE_SUMS,
     ),
     Patch(
         "Ensemble: by values a member's own gap is forgotten",
         "learners/ensemble.py",
-        "return apart - float(met.losses[group]) if push.x is z else apart",
+        "return apart - float(met.losses[group]) if met.by_values else apart",
         "return apart",
         ENSEMBLE_VALUES,
     ),
@@ -86,15 +86,15 @@ PATCHES = (
     Patch(
         "Ensemble: a context that sleeps costs nothing",
         "learners/ensemble.py",
-        "context_bound += math.sqrt(push.norm2) * K.diameter",
+        "context_bound += math.sqrt(push.norm2) * self.K.diameter",
         "context_bound += 0.0",
         ENSEMBLE_SUMS,
     ),
     Patch(
         "Ensemble: policies are promised what holds for points",
         "learners/ensemble.py",
-        "state.ledger, self.bounds(state)[-1], float",
-        "state.ledger, min(self.bounds(state)), float",
+        "state.ledger, self.bounds(state)[-1], norms",
+        "state.ledger, min(self.bounds(state)), norms",
         f"{ENSEMBLE}::test_seasons_that_exclude_each_other_are_exposed_while_policies_have_a_bound",
     ),
     Patch(
@@ -135,8 +135,8 @@ PATCHES = (
     Patch(
         "group: prices forget the shares",
         "methods/steps/group.py",
-        "norm2 = share * share * push.norm2",
-        "norm2 = share * push.norm2",
+        "norm2, pending = share * share * push.norm2",
+        "norm2, pending = share * push.norm2",
         GROUP,
     ),
     Patch(
@@ -566,8 +566,8 @@ PATCHES = (
     Patch(
         "a period is a round too long",
         "methods/advice/resolve.py",
-        "last = len(seen) - self.data + 1",
-        "last = len(seen) - self.data",
+        "state.recent.place(t - self.data)",
+        "state.recent.place(t - self.data - 1)",
         ADVICE,
     ),
     Patch(
@@ -629,7 +629,7 @@ NUMBERS = (
     Numbers("methods/steps/thresholds.py", "TheoremSteps.__init__"),
     Numbers("methods/steps/thresholds.py", "BanditTheoremSteps.__init__"),
     Numbers("learners/theorem/primal_dual.py", "PrimalDualConstants.promise"),
-    Numbers("methods/steps/lyapunov.py", "LyapunovWeights.promised"),
+    Numbers("methods/steps/lyapunov.py", "LyapunovWeights._promised"),
     Numbers("learners/lyapunov_descent.py", "LyapunovDescent.promise"),
     Numbers("methods/descent.py", "_price", FACTORS),
     Numbers("learners/ensemble.py", "Ensemble.promise", ENSEMBLE_PROMISE),

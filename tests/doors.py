@@ -34,7 +34,7 @@ from tidewolf import (
 )
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NegativeCapacity, ShortHorizon, TidewolfError
-from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.feedback import Arrival, FirstOrder
 from tidewolf.methods.base import Learner
 from tidewolf.sets import graph_tools
 
@@ -349,7 +349,10 @@ def _functions() -> Iterator[Door]:
                 "rounds": slice(0, 1),
                 "parts": [f, f],
             }
-            yield from _methods(f, known, "rounds", but=("one", "of"))
+            yield from _methods(f, known, "rounds", but=("one", "of", "piece_gradients"))
+            if len(f):
+                one_place = {"x": x, "rounds": np.array([0]), "limits": np.array([0])}
+                yield Door(f"{kind.__name__}.piece_gradients", f.piece_gradients, one_place)
             yield Door(f"{kind.__name__}[]", f.__getitem__, {"rounds": slice(0, 1)})
 
 
@@ -360,6 +363,10 @@ def _custom() -> dict[str, Any]:
         "shape": (2,),
         "rounds": 2,
     }
+
+
+OF_SESSIONS = ("adviser_in_words", "learned", "migrated", "proposals")
+"""What sessions ask of learners, and nobody else."""
 
 
 def _hooks(kind: type) -> list[str]:
@@ -414,6 +421,8 @@ def _learners() -> Iterator[Door]:
             "seen": seen,
             "known": tw.Known(time=3.0, context=0, advice={"a": [0.5, 0.5]}),
             "losses": stream.losses,
+            "arrivals": [Arrival(0, seen)],
+            "rounds": [0],
         }
         known |= (
             {"record": played, "start": 0, "stop": 2, "data": learner.save(state)}
@@ -423,7 +432,7 @@ def _learners() -> Iterator[Door]:
         yield from _methods(
             learner,
             {**known, "record": played, "stop": 2, "data": learner.save(state)},
-            but=("theorem", "bound_between", *_hooks(kind)),
+            but=("theorem", "bound_between", *OF_SESSIONS, *_hooks(kind)),
         )
         yield Door(
             f"{kind.__name__}.bound_between",

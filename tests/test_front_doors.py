@@ -36,7 +36,8 @@ RECORDS = {
     # what tidewolf gives, and nobody makes
     "Certificate", "Comparator", "Intervals", "Rates", "Run",
     "Projected", "Halfspaces", "LinearDescription", "Factors", "Tunnel", "Graph", "Table",
-    "ActiveSet", "Comparison", "RunFolder",
+    "ActiveSet", "Comparison",
+    "Explanation", "RunFolder",
     "Builder", "Batch", "Compiled", "Context", "ConvexSet", "CostlyMembership", "LinearTotal",
     "PiecewiseLinear", "Polyhedral", "Projectable",
     "Relaxable",  # abstract

@@ -46,7 +46,7 @@ def test_it_is_the_formulas_written_plainly(seed, size, broken, keep):
     ]
     push, scale = push_of(rng, rng.standard_normal(N), broken), float(rng.uniform(0.1, 1.0))
     etas, prices, u = [], [], []
-    for y, share, own, D in parts:
+    for y, share, own, D, *_ in parts:
         S = own.square_sum + share**2 * push.norm2
         sigma = max(own.inverse_step, math.sqrt(S / 2) / (scale * D))
         etas.append(1 / (2 * sigma))

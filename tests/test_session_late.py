@@ -358,24 +358,6 @@ def test_to_play_what_was_decided_is_no_override(name):
     assert str(one.overrides) == "What was decided was played, in all of 6 rounds."
 
 
-def test_an_incumbent_learns_what_would_have_been_saved():
-    session = tw.Session(PLAIN)
-    incumbent = np.eye(5)[np.argmax(COSTS.mean(0))]
-    played = own = 0.0
-    for _ in range(40):
-        own += float(COSTS[0] @ session.play())
-        played += float(COSTS[0] @ incumbent)
-        session.observe(costs=COSTS[0], capacities=np.full(5, 0.4), played=incumbent)
-    shadow = session.overrides
-    assert (shadow.rounds, shadow.of, shadow.valued) == (40, 40, 40)
-    assert shadow.saved_loss == pytest.approx(played - own)
-    assert shadow.saved_violation == pytest.approx(40 * 0.6 - shadow.own_violation)
-    assert "In 40 of 40 rounds another point was played" in str(shadow)
-    assert f"the violation was {24:.4g}" in str(shadow)
-    session.observe(loss_gradient=COSTS[0], constraint_value=0.0, played=incumbent)
-    assert "In 40 of them the loss was" in str(session.overrides)
-
-
 # --- refusals -------------------------------------------------------------------------------------
 
 MEET = {"costs": COSTS[0], "capacities": LIMITS[0]}

@@ -68,6 +68,37 @@ def _with_checked_points(method: Any) -> Any:
     return checked
 
 
+def _with_checked_places(method: Any) -> Any:
+    @wraps(method)
+    def checked(self: Batch, x: Array, rounds: Int64s, limits: Int64s) -> Array:
+        if SILENCE.depth:
+            return method(self, x, rounds, limits)
+        x = as_direction(x, self.shape, "The point")
+        pieces = self.pieces(x)
+        rounds = _places(rounds, "The rounds whose gradients are asked for", len(self))
+        most = 1 if pieces is None else int(pieces.shape[1])
+        limits = _places(limits, "The limits whose gradients are asked for", most)
+        if rounds.shape != limits.shape:
+            raise WrongShape(
+                f"{len(rounds)} rounds and {len(limits)} limits were given: one limit for each."
+            )
+        with SILENCE:
+            return method(self, x, rounds, limits)
+
+    return checked
+
+
+def _places(x: Any, what: str, most: int) -> Int64s:
+    try:
+        places = np.asarray(x)
+    except (TypeError, ValueError, RuntimeError):
+        places = np.zeros((0, 0))
+    inside = places.ndim == 1 and places.dtype.kind in "iu"
+    if not inside or (places.size and not (places.min() >= 0 and places.max() < most)):
+        raise InvalidInput(f"{what} are whole numbers from 0 to {most - 1}, not {shown(x)}.")
+    return places.astype(np.int64)
+
+
 def _with_checked_parts(method: Any) -> Any:
     @wraps(method.__func__)
     def checked(cls: type[Batch], parts: Sequence[Batch]) -> Batch | None:
@@ -88,6 +119,7 @@ _WRAPPERS = {
         _with_checked_point,
     ),
     "values_at": _with_checked_points,
+    "piece_gradients": _with_checked_places,
     "joined": _with_checked_parts,
 }
 

@@ -129,7 +129,7 @@ def refusal(K: HasLMO, out: Bools, proven: bool) -> EmptySet | NotSupported:
     entries: Int64s = np.flatnonzero(out)
     names = K.names if isinstance(K, ConvexSet) else None
     called = listed(f"entry {i}" if names is None else names[i] for i in entries.tolist())
-    why = K.out_of_reach(entries) if isinstance(K, ConvexSet) else None
+    why = K._out_of_reach(entries) if isinstance(K, ConvexSet) else None
     if proven or why is not None:
         return EmptySet(
             f"Without {called} {why or f'there is no member of {K!r}'}; nothing was decided: play "

@@ -244,6 +244,36 @@ def _informing(method: Any) -> Any:
     return checked
 
 
+def _arriving(method: Any) -> Any:
+    @wraps(method)
+    def checked(self: Learner[Any], state: Any, arrivals: Sequence[Arrival]) -> Any:
+        if not isinstance(state, self.state_type):
+            refuse_state(self, state)
+        if not isinstance(arrivals, list | tuple) or not all(type(a) is Arrival for a in arrivals):
+            raise WrongType(
+                "What arrives is a list of Arrival(round, feedback), those that come together, not "
+                f"{shown(arrivals)}."
+            )
+        return method(self, state, arrivals)
+
+    checked.checks_its_state = True  # type: ignore[attr-defined]
+    return checked
+
+
+def _forgetting(method: Any) -> Any:
+    @wraps(method)
+    def checked(self: Learner[Any], state: Any, rounds: Sequence[int]) -> Any:
+        if not isinstance(state, self.state_type):
+            refuse_state(self, state)
+        if not isinstance(rounds, list | tuple):
+            raise WrongType(f"Rounds to forget are a list of numbers, not {shown(rounds)}.")
+        numbers = [as_count(one, "A round to forget", least=0) for one in rounds]
+        return method(self, state, numbers)
+
+    checked.checks_its_state = True  # type: ignore[attr-defined]
+    return checked
+
+
 def _reading(method: Any) -> Any:
     @wraps(method)
     def checked(self: Learner[Any], losses: Batch) -> Any:
@@ -326,9 +356,7 @@ def _part(record: Record, start: int, stop: int) -> tuple[int, int]:
 _CHECKED = {
     **dict.fromkeys(
         (
-            "arrived",
             "decided",
-            "forgotten",
             "guards",
             "is_settled",
             "last_projection",
@@ -352,6 +380,8 @@ _CHECKED = {
     ),
     "act": _acting,
     "acts": _acting_ahead,
+    "arrived": _arriving,
+    "forgotten": _forgetting,
     "informed": _informing,
     "reads": _reading,
     "bound": _bounding,

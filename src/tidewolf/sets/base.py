@@ -243,7 +243,7 @@ class ConvexSet(Value, ABC):
         """
         return {name: np.array([i]) for i, name in enumerate(self.names or ())}
 
-    def out_of_reach(self, entries: Int64s) -> str | None:
+    def _out_of_reach(self, entries: Int64s) -> str | None:
         """What no member does that is 0 in these entries, such as "no path leads from SEA to NYC";
         None where the set has no words for it.
         """

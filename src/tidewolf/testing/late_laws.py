@@ -101,7 +101,7 @@ def late_rounds_are_played(trial: LearnerTrial) -> None:
     assert stream.arrives is not None
     lost = int(np.count_nonzero(stream.arrives == NEVER))
     require(state.lost == lost, f"{state.lost} rounds are lost where {lost} never arrive")
-    for t in {1, len(run) // 3, len(run) // 2}:
+    for t in {1, max(1, len(run) // 3), max(1, len(run) // 2)}:
         data = learner.save(run[t - 1].state)
         resumed = list(play(learner, stream, learner.load(data), t))
         require_same((run[t:], resumed), f"saved and loaded after round {t}, some pending")

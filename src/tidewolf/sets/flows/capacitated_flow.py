@@ -182,7 +182,7 @@ class CapacitatedFlow(ConvexSet, Polyhedral, Relaxable):
         """The arcs, such as "SEA > DEN"."""
         return link_names(self.network.tails, self.network.heads, self.network.nodes)
 
-    def out_of_reach(self, entries: Int64s) -> str | None:
+    def _out_of_reach(self, entries: Int64s) -> str | None:
         net = self.network
         lower, upper = net.lower.copy(), net.upper.copy()
         if len(busy := entries[(lower[entries] > 0.0) | (upper[entries] < 0.0)]):

@@ -212,7 +212,7 @@ class FlowPolytope(ConvexSet, Polyhedral, Relaxable, Compiled):
         """The arcs, such as "SEA > DEN"."""
         return link_names(self.tails, self.heads, self.nodes)
 
-    def out_of_reach(self, entries: Int64s) -> str | None:
+    def _out_of_reach(self, entries: Int64s) -> str | None:
         return f"no path leads from {self.nodes[self.source]} to {self.nodes[self.target]}"
 
     @cached_property

@@ -240,7 +240,7 @@ class MultiFlow(ConvexSet, Polyhedral, Relaxable):
     def _link_names(self) -> tuple[str, ...]:
         return link_names(self.tails, self.heads, self.nodes)
 
-    def out_of_reach(self, entries: Int64s) -> str | None:
+    def _out_of_reach(self, entries: Int64s) -> str | None:
         cut = []
         for j, (source, target) in enumerate(zip(self.sources, self.targets, strict=True)):
             part = slice(self.starts[j], self.starts[j + 1])
