@@ -49,6 +49,7 @@ def test_oracle_calls_on_routing(seed: int) -> None:
     assert runs[0.1].oracle_calls >= 95
 
 
+@pytest.mark.soak
 def test_quality_comes_with_calls_on_routing() -> None:
     """At one call a round it is on the frontier of exact projection, whatever the caution."""
     problem, ours = tw.problems.routing(rounds=2000), {"LyapunovDescent": tw.LyapunovDescent}
