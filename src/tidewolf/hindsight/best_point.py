@@ -25,7 +25,7 @@ import numpy as np
 from tidewolf.core.arrays import frozen, like, power_of_two, require_finite, to_numpy
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotSupported, SolverFailed
-from tidewolf.core.feedback import require_full_information
+from tidewolf.core.feedback import FullInformation, require_full_information
 from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Bools, Floats
@@ -427,11 +427,12 @@ def _stacked(first: Rows, second: Rows) -> Rows:
     return Rows(below([first.A, second.A]), np.concatenate([first.b, second.b]))
 
 
-def require_program(seen: object, K: HasLMO, most: int, who: str) -> None:
-    """Refuse feedback of another kind, on too many rounds, of the wrong shape, or of functions that
-    make no linear program.
+def require_program(seen: object, K: HasLMO, most: int, who: str) -> FullInformation:
+    """The feedback, unless it is of another kind, on too many rounds, of the wrong shape, or of
+    functions that make no linear program.
     """
-    losses, constraints = require_full_information(seen, K.shape, most)
+    functions = require_full_information(seen, K.shape, most)
+    losses, constraints = functions
     for part in parts_of(losses):
         if not isinstance(part, LinearTotal | PiecewiseLinear):
             raise NotSupported(
@@ -444,6 +445,7 @@ def require_program(seen: object, K: HasLMO, most: int, who: str) -> None:
                 f"{who} solves linear programs; {type(part).__name__} constraints are not "
                 "half-spaces."
             )
+    return functions
 
 
 def objective(losses: Batch, who: str = "A linear program") -> Objective:

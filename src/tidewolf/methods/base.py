@@ -187,6 +187,12 @@ def refuse_state(learner: Learner[Any], state: Any) -> Never:
     )
 
 
+def _marked(checked: Any) -> Any:
+    """A method that looks at what it is given, so that no subclass looks again."""
+    checked.checks_its_state = True
+    return checked
+
+
 def _of_a_state(method: Any) -> Any:
     @wraps(method)
     def checked(self: Learner[Any], state: Any, *rest: Any, **named: Any) -> Any:
@@ -194,8 +200,7 @@ def _of_a_state(method: Any) -> Any:
             refuse_state(self, state)
         return method(self, state, *rest, **named)
 
-    checked.checks_its_state = True  # type: ignore[attr-defined]
-    return checked
+    return _marked(checked)
 
 
 def _acting(method: Any) -> Any:
@@ -209,8 +214,7 @@ def _acting(method: Any) -> Any:
             state = self.informed(state, known)
         return method(self, state)
 
-    checked.checks_its_state = True  # type: ignore[attr-defined]
-    return checked
+    return _marked(checked)
 
 
 def _acting_ahead(method: Any) -> Any:
@@ -224,8 +228,7 @@ def _acting_ahead(method: Any) -> Any:
             state = self.informed(state, known)
         return method(self, state, k)
 
-    checked.checks_its_state = True  # type: ignore[attr-defined]
-    return checked
+    return _marked(checked)
 
 
 def _informing(method: Any) -> Any:
@@ -240,8 +243,7 @@ def _informing(method: Any) -> Any:
             )
         return method(self, state, known)
 
-    checked.checks_its_state = True  # type: ignore[attr-defined]
-    return checked
+    return _marked(checked)
 
 
 def _arriving(method: Any) -> Any:
@@ -256,8 +258,7 @@ def _arriving(method: Any) -> Any:
             )
         return method(self, state, arrivals)
 
-    checked.checks_its_state = True  # type: ignore[attr-defined]
-    return checked
+    return _marked(checked)
 
 
 def _forgetting(method: Any) -> Any:
@@ -270,8 +271,7 @@ def _forgetting(method: Any) -> Any:
         numbers = [as_count(one, "A round to forget", least=0) for one in rounds]
         return method(self, state, numbers)
 
-    checked.checks_its_state = True  # type: ignore[attr-defined]
-    return checked
+    return _marked(checked)
 
 
 def _reading(method: Any) -> Any:
@@ -283,8 +283,7 @@ def _reading(method: Any) -> Any:
             )
         return method(self, losses)
 
-    checked.checks_its_state = True  # type: ignore[attr-defined]
-    return checked
+    return _marked(checked)
 
 
 def _of_a_record(method: Any) -> Any:
@@ -300,8 +299,7 @@ def _of_a_record(method: Any) -> Any:
             return method(self, record, start, stop)
         return method(self, record)
 
-    checked.checks_its_state = True  # type: ignore[attr-defined]
-    return checked
+    return _marked(checked)
 
 
 def for_what_was_played(bound: Bound, state: Any) -> Bound:
@@ -311,10 +309,11 @@ def for_what_was_played(bound: Bound, state: Any) -> Bound:
     o = getattr(state, "overrides", None)
     if o is None or not o.valued:
         return bound
-    regret = None if bound.regret is None else bound.regret + (o.loss - o.own_loss)
-    violation = None if bound.violation is None else bound.violation
+    regret, violation = bound.regret, bound.violation
+    if regret is not None:
+        regret += o.loss - o.own_loss
     if violation is not None:
-        violation = max(0.0, violation + (o.violation - o.own_violation))
+        violation = max(0.0, violation + o.violation - o.own_violation)
     return Bound(regret, violation, bound.reason)
 
 
@@ -326,8 +325,7 @@ def _bounding(method: Any) -> Any:
     def checked(self: Learner[Any], record: Record) -> Any:
         return for_what_was_played(of_decisions(self, record), record.final_state)
 
-    checked.checks_its_state = True  # type: ignore[attr-defined]
-    return checked
+    return _marked(checked)
 
 
 def _on_a_set(method: Any) -> Any:

@@ -162,13 +162,11 @@ class Resolve(Learner[State]):
         kept, pending, overrides = state.advice, state.pending, state.overrides
         arrivals = in_order(arrivals)
         for arrival in arrivals:
-            number, seen, x, _ = arrival
-            require_program(seen, self.K, 1, "Resolve")
-            own, _ = without(state, number)
-            if x is None:
-                x = state.x if own is None else own.x
-            kept = self._adviser.observe_round(self.K, kept, seen, x, number)  # type: ignore[arg-type]
-            pending = tuple(one for one in pending if one.round != number)
+            seen = require_program(arrival.seen, self.K, 1, "Resolve")
+            own, _ = without(state, arrival.round)
+            x = state.x if own is None else own.x
+            kept = self._adviser.observe_round(self.K, kept, seen, x, arrival.round)
+            pending = tuple(one for one in pending if one.round != arrival.round)
             overrides = overrides.and_of(arrival)
         t = state.t + len(arrivals)
         state = self._with_all(state)
