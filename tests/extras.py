@@ -14,9 +14,11 @@ import pytest
 EXTRA = {
     "cvxpy": "cvx",
     "highspy": "app",
+    "jinja2": "app",
     "matplotlib": "app",
     "nbclient": "dev",
     "networkx": "graph",
+    "openpyxl": "app",
     "pandas": "app",
     "playwright": "dev",
     "pyarrow": "app",
