@@ -10,6 +10,8 @@
     LogWealth(returns)                 -log <r_t, x>, where that is defined
     MaxUtilization(incidence, demands, capacities, pairs)
                                        how full the fullest link is, demands split over paths
+    LoadLimit(incidence, demands, capacities, pairs)
+                                       by how much the most overloaded link is over its capacity
     Custom(value, subgradient, shape)  value(t, x)
     Unlimited(shape, rounds)           -1: what a stream has where no constraints are given
     Sum(f, g, ..), Max(f, g, ..)       their sum, weighted, or the largest, round by round
@@ -31,6 +33,7 @@ from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.chain import Chain
 from tidewolf.functions.custom import Custom
 from tidewolf.functions.linear import Linear
+from tidewolf.functions.load_limit import LoadLimit
 from tidewolf.functions.log_wealth import LogWealth
 from tidewolf.functions.max import Max
 from tidewolf.functions.max_affine import MaxAffine
@@ -49,6 +52,7 @@ __all__ = [
     "Halfspaces",
     "Linear",
     "LinearTotal",
+    "LoadLimit",
     "LogWealth",
     "Max",
     "MaxAffine",
