@@ -10,6 +10,7 @@ their ids.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Hashable, Sequence
 from os import PathLike
@@ -104,6 +105,7 @@ def read_graph(
     path: str | PathLike[str],
     *,
     numbers: Sequence[str] = (),
+    optional: Sequence[str] = (),
     missing: float | None = None,
     directed: bool | None = None,
     format: FileFormat = PLAIN,
@@ -116,6 +118,9 @@ def read_graph(
         The file: .csv, .csv.gz, .graphml or .gml.
     numbers : sequence of str, default ()
         What to read of every link, such as its length.
+    optional : sequence of str, default ()
+        What to read where the file has it, whatever the case of its letters, NaN of links that have
+        none.
     missing : float, optional
         What stands for a number that a link does not have. None: the file is refused.
     directed : bool, optional
@@ -152,6 +157,10 @@ def read_graph(
         as_text(name, "The name of a number to read")
         for name in as_items(numbers, "The numbers to read", '["length"]')
     ]
+    optional = [
+        as_text(name, "The name of a number to read")
+        for name in as_items(optional, "The optional numbers to read", '["capacity"]')
+    ]
     directed = None if directed is None else as_flag(directed, "directed")
     if missing is not None:
         missing = as_number(missing, "What stands for a missing number")
@@ -176,6 +185,10 @@ def read_graph(
         name: np.tile([_number(link, name, missing, format) for link in kept], ways)
         for name in numbers
     }
+    for name in optional:
+        own = [_optional(link, name, format) for link in kept]
+        if not np.isnan(own).all():
+            read[name] = np.tile(own, ways)
     return Graph(
         (*links, *((head, tail) for tail, head in links if ways == 2)),
         read,
@@ -205,6 +218,11 @@ def _number(link: _Link, name: str, missing: float | None, format: FileFormat) -
             "it in."
         )
     return number_in(cell, f"{link.where}, {name}", format)
+
+
+def _optional(link: _Link, name: str, format: FileFormat) -> float:
+    called = next((key for key in link.known if key.lower() == name.lower()), name)
+    return _number(link, called, math.nan, format)
 
 
 def _name(link: _Link) -> str:
