@@ -146,4 +146,4 @@ def letters(number: int) -> str:
 
 def count(number: int, what: str) -> str:
     """So many of something."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
