@@ -557,6 +557,8 @@ def _evaluations(folder: Path) -> Iterator[Door]:
             "stream": stream,
             "progress": lambda moment: None,
             "comparator": run.comparator,
+            "decisions": True,
+            "every": 2,
         },
     )
     yield Door(
