@@ -22,6 +22,10 @@ _NO_SEPARATORS = "\"'\r\n\0.+-"
 """What numbers, quotes and lines are made of, beside letters and digits."""
 
 
+_CALLED = {"utf-8-sig": "utf-8", "iso8859-1": "latin-1"}
+"""What encodings are called here, where Python calls them otherwise."""
+
+
 class Separator(Text):
     """One character that separates cells."""
 
@@ -47,7 +51,7 @@ class Encoding(Text):
                 f'{what} is the name of an encoding such as "utf-8", "cp1252" or "utf-16", not '
                 f"{shown(text)}."
             ) from None
-        return "utf-8" if name == "utf-8-sig" else name
+        return _CALLED.get(name, name)
 
 
 class Timezone(Text):
@@ -120,12 +124,6 @@ class FileFormat:
 
     def __post_init__(self) -> None:
         validate(self)
-        if self.separator == self.decimal:
-            raise InvalidInput(
-                f"FileFormat has {self.decimal!r} for separator and decimal; cells need another "
-                'separator, such as ";".',
-                setting="separator",
-            )
 
     def separator_of(self, name: str) -> str:
         """What separates the cells of a file of this name."""
@@ -134,6 +132,12 @@ class FileFormat:
         if name.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
             return "\t"
         return ";" if self.decimal == "," else ","
+
+
+def say(**keys: str) -> str:
+    """What to write so that a file is read, such as: say [files] separator = ";"."""
+    said = [f'{key} = "{value}"' for key, value in keys.items()]
+    return f"say [files] {' and '.join(said)} (FileFormat in Python)".replace("\t", r"\t")
 
 
 def as_format(given: object) -> FileFormat:
