@@ -23,7 +23,7 @@ from tidewolf.experiments.keys import (
     kind_named,
 )
 from tidewolf.experiments.toml_tables import Place, with_location
-from tidewolf.problems import Table, read_table
+from tidewolf.files import Table, file_of, read_table
 
 Reader: TypeAlias = Callable[[Path, Place], NDArray]
 
@@ -31,7 +31,7 @@ Reader: TypeAlias = Callable[[Path, Place], NDArray]
 def read_rows(path: Path, place: Place, *, gaps: bool = False) -> Table:
     """The rows of a table, one a round; with `gaps`, cells may be empty."""
     require_file(path, place)
-    return read_table(path, gaps=gaps)
+    return read_table(path, gaps=gaps, format=place.format)
 
 
 def read_numbers(path: Path, place: Place) -> Table:
@@ -50,7 +50,7 @@ def read_numbers(path: Path, place: Place) -> Table:
                 return Table(None, (), arrays[name])
     except (OSError, ValueError, EOFError) as error:
         raise InvalidInput(f"{path} cannot be read as {ending.upper()}: {error}.") from error
-    return read_table(path)
+    return read_table(path, format=place.format)
 
 
 def read_values(path: Path, place: Place) -> NDArray:
@@ -109,8 +109,8 @@ def value_of(setting: Setting, value: Any, place: Place, read: Reader = read_val
 
 def require_file(path: Path, place: Place) -> None:
     """Refuse a path that is no file."""
-    if not path.is_file():
+    if not file_of(path).is_file():
         raise InvalidInput(
-            f"{place.words()}there is no file {path}; paths are seen from the folder of the "
-            "experiment's file."
+            f"{place.words()}there is no file {file_of(path)}; paths are seen from the folder of "
+            "the experiment's file."
         )

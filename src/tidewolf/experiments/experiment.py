@@ -8,7 +8,7 @@ it is written to (`toml`) says all there is to say.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, final
@@ -31,6 +31,8 @@ from tidewolf.experiments.keys import (
 from tidewolf.experiments.knowledge import require_known
 from tidewolf.experiments.toml import Document, hint, to_toml
 from tidewolf.experiments.toml_tables import Place, with_location
+from tidewolf.files.format import PLAIN, FileFormat, as_format
+from tidewolf.files.gaps import GAPS
 from tidewolf.loop import play
 from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
@@ -73,6 +75,10 @@ class Tables:
     advice : mapping of path, optional
         Tables of points that others proposed before each round, by name, of the shape of `costs`;
         a row with an empty cell is absent.
+    gaps : str, default 'refuse'
+        What is done about cells without a number, and about rows that one table has and another
+        has not: "refuse" them, play such rounds "unseen" (nobody learns from them), or take the
+        "last" number of the column.
 
     Examples
     --------
@@ -90,8 +96,10 @@ class Tables:
     constraints: Choice | None = None
     context: Path | None = None
     advice: tuple[tuple[str, Path], ...] = ()
+    gaps: Annotated[str, Text(choices=GAPS)] = "refuse"
 
     def __post_init__(self) -> None:
+        validate(self)
         for name in (*TABLES, "context"):
             if getattr(self, name) is not None:
                 path = as_path(getattr(self, name), f"The table of {name}")
@@ -103,7 +111,7 @@ class Tables:
                     f"{{'C': 'costs.csv'}}), not {shown(getattr(self, name))}."
                 )
         object.__setattr__(self, "advice", _advice(self.advice))
-        told = ("context", "advice")
+        told = ("context", "advice", "gaps")
         given = {n for n, value in vars(self).items() if value is not None and n not in told}
         if given & {"costs", "losses"} not in _LOSSES:
             raise InvalidInput(
@@ -151,6 +159,9 @@ class Experiment:
         Where results go. None: the command's default.
     checkpoint_seconds : float, default 10.0
         How much work a power cut may cost. Unit: seconds.
+    files : FileFormat
+        How text is written in tables and graphs: what separates cells, the decimal mark, the
+        encoding; and whose clock times are read from.
     document : Document, optional
         The file it was read from, for errors to point to.
 
@@ -173,6 +184,7 @@ class Experiment:
     title: Annotated[str, Text()] = ""
     folder: Path | None = None
     checkpoint_seconds: Annotated[float, Number(above=0.0)] = 10.0
+    files: FileFormat = PLAIN
     document: Document | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -187,6 +199,7 @@ class Experiment:
                 "The set of an experiment is a Choice such as Choice.of('Simplex', {'n': 3}), "
                 f"not {shown(self.hard_set)}."
             )
+        as_format(self.files, "files of an experiment")
         if self.hard_set is None and isinstance(self.stream, Tables):
             raise InvalidInput(
                 "Tables have no set of their own: give hard_set, such as Choice.of('Simplex', "
@@ -294,13 +307,17 @@ class Experiment:
             partial(learner_named(entrant.name), problem.K),
             {key: value for key, value in given.items() if key in known},
             known,
-            Place(self.document, self._place(entrant)),
+            self.place(*self._place(entrant)),
         )
         try:
             require_known(learner, problem.stream)
         except InvalidInput as error:
-            raise with_location(error, Place(self.document, self._place(entrant)), known) from None
+            raise with_location(error, self.place(*self._place(entrant)), known) from None
         return learner
+
+    def place(self, *path: str | int) -> Place:
+        """Where the file says something, and how the files that it names there are written."""
+        return Place(self.document, path, self.files)
 
     def taken(self, problem: Problem) -> Experiment:
         """The same; where no learners were named, without those of the usual ones that refuse this
@@ -388,6 +405,7 @@ class Experiment:
             "stream": stream,
             "sweep": dict(self.swept) or None,
             "learners": [each.table("name") for each in self.learners],
+            "files": said_format(self.files) or None,
             "outputs": outputs,
         }
         return to_toml({key: value for key, value in data.items() if value is not None})
@@ -465,7 +483,12 @@ def _advice(given: Any) -> tuple[tuple[str, Path], ...]:
 
 
 def _given(tables: Tables) -> dict[str, Any]:
-    return {name: part for name, part in vars(tables).items() if part is not None and part != ()}
+    """What is not at its default, by name."""
+    return {
+        each.name: part
+        for each in fields(tables)
+        if (part := getattr(tables, each.name)) != each.default
+    }
 
 
 def _said(part: Any) -> Any:
@@ -481,4 +504,13 @@ def _absolute(part: Any) -> Any:
         return tuple((name, path.absolute()) for name, path in part)
     if isinstance(part, Choice):
         return moved(part, lambda path: Path(path).absolute())
-    return part.absolute()
+    return part.absolute() if isinstance(part, Path) else part
+
+
+def said_format(files: FileFormat) -> dict[str, str]:
+    """What a file says of a format: all that is not at its default."""
+    return {
+        each.name: value
+        for each in fields(files)
+        if (value := getattr(files, each.name)) != each.default
+    }

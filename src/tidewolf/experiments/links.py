@@ -173,7 +173,9 @@ def _graph(given: Mapping[str, Any], known: Keys, place: Place) -> tuple[Graph, 
         path = Path(told)
         require_file(path, place.within("graph"))
         directed = given.get("directed") if carries_flow(known) else True
-        return read_graph(path, numbers=list(columns.values()), directed=directed), str(path)
+        numbers = list(columns.values())
+        found = read_graph(path, numbers=numbers, directed=directed, format=place.format)
+        return found, str(path)
     for key in columns:
         raise InvalidInput(
             f"{place.within(key).words()}{key} is a column of a graph's file, and this graph is a "
@@ -244,7 +246,7 @@ def _rows(value: Any, columns: Sequence[str], place: Place) -> Sequence[Sequence
     require_file(path, place)
     return [
         [*(record.text(name) for name in columns[:-1]), record.number(columns[-1])]
-        for record in read_records(path, columns)
+        for record in read_records(path, columns, format=place.format)
     ]
 
 

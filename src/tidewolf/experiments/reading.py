@@ -1,6 +1,6 @@
 """From a TOML file to an experiment. What it does not know is refused with the line and column.
 
-    [set]  [stream]  [[learners]]  rounds  seeds  caution  [sweep]  [outputs]
+    [set]  [stream]  [[learners]]  rounds  seeds  caution  [files]  [sweep]  [outputs]
 
 Paths are seen from the file's folder.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 from tidewolf.core.arguments import as_path
 from tidewolf.core.errors import InvalidInput, NewerFormat
-from tidewolf.core.settings import Check, Count, Number, Seed, Setting, Text
+from tidewolf.core.settings import Check, Count, Number, Seed, Setting, Text, settings_of
 from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.experiment import (
     DEFAULT_LEARNERS,
@@ -37,6 +37,8 @@ from tidewolf.experiments.keys import (
 )
 from tidewolf.experiments.toml import Document, hint, parse
 from tidewolf.experiments.toml_tables import read_choice, read_settings, read_value
+from tidewolf.files.format import FileFormat
+from tidewolf.files.gaps import GAPS
 
 OUTPUTS: Keys = {
     "folder": key("folder", Text("Where results go.")),
@@ -45,6 +47,15 @@ OUTPUTS: Keys = {
     ),
 }
 _HORIZONS = key("horizons", Count("Numbers of rounds, each in place of `rounds`.", unit="rounds"))
+_GAPS = key(
+    "gaps",
+    Text(
+        'What is done about cells without a number and rows that a table lacks: "refuse", '
+        '"unseen" (such rounds are played, and nobody learns from them), "last" (the last number '
+        "of the column).",
+        choices=GAPS,
+    ),
+)
 _TABLES: Keys = {
     name: key(name, Text(sentence))
     for name, sentence in {
@@ -55,7 +66,7 @@ _TABLES: Keys = {
         "budgets": "The table of the budget of each round, one column.",
         "context": "The table of what kind of round each is: categories, or weights of them.",
     }.items()
-}
+} | {"gaps": _GAPS}
 TOP = (
     "format",
     "name",
@@ -66,6 +77,7 @@ TOP = (
     "set",
     "stream",
     "learners",
+    "files",
     "sweep",
     "outputs",
 )
@@ -146,8 +158,20 @@ def read(text: str, path: Path) -> Experiment:
         title=_value(document, "title", Text(), ""),
         folder=folder / outputs["folder"] if "folder" in outputs else None,
         checkpoint_seconds=outputs.get("checkpoint_seconds", 10.0),
+        files=_files(document),
         document=document,
     )
+
+
+def _files(document: Document) -> FileFormat:
+    """How text is written in the files that an experiment names."""
+    known: Keys = {
+        name: key(name, setting.check)
+        for name, setting in settings_of(FileFormat).items()
+        if setting.check is not None
+    }
+    given = read_settings(document, ("files",), _table(document, "files"), known, "[files]")
+    return FileFormat(**given)
 
 
 def _stream(document: Document, folder: Path) -> Choice | Tables:
@@ -160,12 +184,17 @@ def _stream(document: Document, folder: Path) -> Choice | Tables:
     parts = {name: table[name] for name in ("losses", "constraints") if name in table}
     rest = {name: value for name, value in table.items() if name not in {*parts, "advice"}}
     tables = read_settings(document, ("stream",), rest, _TABLES, "[stream]")
-    given = {name: folder / value for name, value in tables.items()} | {
-        name: moved(
-            read_choice(document, ("stream", name), part, function_kinds()), folder.joinpath
-        )
-        for name, part in parts.items()
-    }
+    gaps = {"gaps": tables.pop("gaps")} if "gaps" in tables else {}
+    given = (
+        gaps
+        | {name: folder / value for name, value in tables.items()}
+        | {
+            name: moved(
+                read_choice(document, ("stream", name), part, function_kinds()), folder.joinpath
+            )
+            for name, part in parts.items()
+        }
+    )
     advice = _advice(document, table["advice"], folder) if "advice" in table else {}
     try:
         return Tables(**given, advice=tuple(advice.items()))
