@@ -19,6 +19,7 @@ from tidewolf.core.types import NDArray
 from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.keys import (
     Keys,
+    is_network,
     kind_keys,
     kind_named,
 )
@@ -78,10 +79,12 @@ def build(
 
 def build_choice(choice: Choice, place: Place, read: Reader = read_values) -> Any:
     """The set or the batch of functions that a file describes."""
-    from tidewolf.experiments.links import build_on_links
+    from tidewolf.experiments.links import build_on_links, network_of
 
     kind = kind_named(choice.name)
     known = kind_keys(kind)
+    if is_network(choice):
+        return network_of(choice, place).network.K
     if "graph" in known:
         return build_on_links(choice, place).K
     return build(constructor_of(kind), choice.given, known, place, read)

@@ -16,10 +16,12 @@ from typing import Annotated, Any, final
 from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongType
+from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Count, Number, Seed, Text, validate
 from tidewolf.experiments.building import build
 from tidewolf.experiments.choice import Choice, as_pair, freeze
 from tidewolf.experiments.keys import (
+    NETWORK,
     kind_keys,
     kind_named,
     learner_keys,
@@ -29,7 +31,7 @@ from tidewolf.experiments.keys import (
     with_defaults,
 )
 from tidewolf.experiments.knowledge import require_known
-from tidewolf.experiments.toml import Document, hint, to_toml
+from tidewolf.experiments.toml import Document, to_toml
 from tidewolf.experiments.toml_tables import Place, with_location
 from tidewolf.files.format import PLAIN, FileFormat, as_format
 from tidewolf.files.gaps import GAPS
@@ -42,8 +44,11 @@ DEFAULT_LEARNERS = ("Ensemble", "SinhaVaze", "Resolve")
 """Who plays where a file names nobody: the one to start with, exact projections, and re-solving."""
 BUILTIN_LEARNERS = (*DEFAULT_LEARNERS, "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
 """Who plays a built-in problem by its name: the paper's three, too."""
-TABLES = ("costs", "capacities", "weights", "budgets")
-_LOSSES = ({"costs"}, {"losses"})
+TABLES = ("costs", "capacities", "weights", "budgets", "demands")
+_NEEDS_LOSSES = (
+    "A stream needs costs, the table of what each coordinate costs in each round, or else losses, "
+    "a kind of functions."
+)
 _LIMITS = ({"capacities"}, {"weights", "budgets"}, {"constraints"}, set[str]())
 
 
@@ -65,6 +70,8 @@ class Tables:
         A table of the same shape: how much each coordinate uses of the budget.
     budgets : path, optional
         A table of one column: what may be used in each round.
+    demands : path, optional
+        A table with a column for each commodity of a network: what it sends in each round.
     losses : Choice, optional
         A batch of functions by name, whose arrays may be names of tables.
     constraints : Choice, optional
@@ -92,6 +99,7 @@ class Tables:
     capacities: Path | None = None
     weights: Path | None = None
     budgets: Path | None = None
+    demands: Path | None = None
     losses: Choice | None = None
     constraints: Choice | None = None
     context: Path | None = None
@@ -111,13 +119,10 @@ class Tables:
                     f"{{'C': 'costs.csv'}}), not {shown(getattr(self, name))}."
                 )
         object.__setattr__(self, "advice", _advice(self.advice))
-        told = ("context", "advice", "gaps")
+        told = ("context", "advice", "demands", "gaps")
         given = {n for n, value in vars(self).items() if value is not None and n not in told}
-        if given & {"costs", "losses"} not in _LOSSES:
-            raise InvalidInput(
-                "A stream needs costs, the table of what each coordinate costs in each round, or "
-                "else losses, a kind of functions."
-            )
+        if given >= {"costs", "losses"}:
+            raise InvalidInput(_NEEDS_LOSSES)
         if given - {"costs", "losses"} not in _LIMITS:
             raise InvalidInput(
                 "The limits of a stream are capacities, or else weights and budgets, or else "
@@ -205,6 +210,8 @@ class Experiment:
                 "Tables have no set of their own: give hard_set, such as Choice.of('Simplex', "
                 "{'n': 3})."
             )
+        if isinstance(self.stream, Tables) and self.hard_set is not None:
+            _require_losses(self.stream, self.hard_set)
         lists: dict[str, tuple[Callable[[Any], Any], str]] = {
             "learners": (_learner, "[Choice('Ensemble')]"),
             "seeds": (lambda seed: Seed()(seed, "A seed"), "[0, 1]"),
@@ -240,7 +247,8 @@ class Experiment:
             if key not in known:
                 takes = f"it takes {', '.join(known)}" if known else "it takes none"
                 raise InvalidInput(
-                    f"The problem {name} has no setting called {key!r}; {takes}.{hint(key, known)}"
+                    f"The problem {name} has no setting called {key!r}; {takes}."
+                    f"{did_you_mean(key, known)}"
                 )
         return cls(name, Choice.of(name, given), learners=tuple(map(Choice, BUILTIN_LEARNERS)))
 
@@ -448,6 +456,20 @@ def _refusal(name: str, problem: Problem) -> str | None:
     except TidewolfError:
         return None  # a mistake in what was given: the run says so
     return None
+
+
+def _require_losses(tables: Tables, hard_set: Choice) -> None:
+    """What is not a network has no lengths to pay."""
+    if hard_set.name == NETWORK:
+        return
+    if tables.costs is None and tables.losses is None:
+        raise InvalidInput(_NEEDS_LOSSES)
+    if tables.demands is not None:
+        raise InvalidInput(
+            "demands are those of the commodities of a network: a [set] with a graph, and a source "
+            "and a target or commodities.",
+            setting="demands",
+        )
 
 
 def _learner(choice: Any) -> Choice:

@@ -14,6 +14,7 @@ from typing import Any
 
 from tidewolf.core.arguments import as_path
 from tidewolf.core.errors import InvalidInput, NewerFormat
+from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Check, Count, Number, Seed, Setting, Text, settings_of
 from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.experiment import (
@@ -24,10 +25,12 @@ from tidewolf.experiments.experiment import (
     Tables,
 )
 from tidewolf.experiments.keys import (
+    NETWORK,
     Keys,
     format_value,
     function_kinds,
     key,
+    kind_keys,
     learner_keys,
     moved,
     problem_keys,
@@ -35,10 +38,11 @@ from tidewolf.experiments.keys import (
     takes_a_set,
     words_of,
 )
-from tidewolf.experiments.toml import Document, hint, parse
+from tidewolf.experiments.toml import Document, parse
 from tidewolf.experiments.toml_tables import read_choice, read_settings, read_value
 from tidewolf.files.format import FileFormat
 from tidewolf.files.gaps import GAPS
+from tidewolf.networks import Network
 
 OUTPUTS: Keys = {
     "folder": key("folder", Text("Where results go.")),
@@ -64,6 +68,7 @@ _TABLES: Keys = {
         "capacities": "The table of what each coordinate may be at most in each round.",
         "weights": "The table of what each coordinate uses of the budget in each round.",
         "budgets": "The table of the budget of each round, one column.",
+        "demands": "The table of what each commodity of a network sends in each round.",
         "context": "The table of what kind of round each is: categories, or weights of them.",
     }.items()
 } | {"gaps": _GAPS}
@@ -133,7 +138,8 @@ def read(text: str, path: Path) -> Experiment:
     for name in data:
         if name not in TOP:
             raise document.refused(
-                f"an experiment has no key {name!r}; it takes {', '.join(TOP)}.{hint(name, TOP)}",
+                f"an experiment has no key {name!r}; it takes {', '.join(TOP)}."
+                f"{did_you_mean(name, TOP)}",
                 name,
             )
     if (found := _value(document, "format", Count(), FILE_FORMAT)) > FILE_FORMAT:
@@ -178,7 +184,7 @@ def _stream(document: Document, folder: Path) -> Choice | Tables:
     table = _table(document, "stream")
     if "problem" in table:
         return _problem(document, table)
-    if not table:
+    if not table and not _is_network(_table(document, "set")):
         ways = 'problem = "routing", or costs = "costs.csv" and capacities = "capacities.csv"'
         raise document.refused(f"an experiment needs a [stream]: {ways}.", "stream")
     parts = {name: table[name] for name in ("losses", "constraints") if name in table}
@@ -248,9 +254,21 @@ def _set(document: Document, stream: Choice | Tables, folder: Path) -> Choice | 
         raise document.refused(
             'tables need a [set], such as kind = "Simplex", or a graph with source and target.'
         )
+    if _is_network(table):
+        known = kind_keys(Network)
+        rest = {name: value for name, value in table.items() if name != "kind"}
+        given = read_settings(document, ("set",), rest, known, "A network")
+        return moved(Choice.of(NETWORK, given), folder.joinpath)
     # as many as the costs have columns
     optional = ["n"] if isinstance(stream, Tables) and stream.costs is not None else []
     return moved(read_choice(document, ("set",), table, set_kinds(), *optional), folder.joinpath)
+
+
+def _is_network(table: Mapping[str, Any]) -> bool:
+    """Whether [set] describes a network: it says so, or has a graph with ends and no kind."""
+    if "kind" in table:
+        return bool(table["kind"] == NETWORK)
+    return "graph" in table and bool(table.keys() & {"source", "target", "commodities"})
 
 
 def _learners(document: Document) -> tuple[Choice, ...]:
@@ -291,7 +309,7 @@ def _swept(
         if name not in known or name in ("horizon", "seed"):
             raise document.refused(
                 "[sweep] takes horizons and settings of the learners, not "
-                f"{name!r}.{hint(name, known)}",
+                f"{name!r}.{did_you_mean(name, known)}",
                 "sweep",
                 name,
             )

@@ -10,6 +10,7 @@ their ids.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Hashable, Sequence
 from os import PathLike
@@ -105,6 +106,7 @@ def read_graph(
     path: str | PathLike[str],
     *,
     numbers: Sequence[str] = (),
+    optional: Sequence[str] = (),
     missing: float | None = None,
     directed: bool | None = None,
     format: FileFormat = PLAIN,
@@ -117,6 +119,9 @@ def read_graph(
         The file: .csv, .csv.gz, .tsv, .xlsx (also "book.xlsx#Sheet"), .parquet, .graphml or .gml.
     numbers : sequence of str, default ()
         What to read of every link, such as its length.
+    optional : sequence of str, default ()
+        What to read where the file has it, whatever the case of its letters, NaN of links that have
+        none.
     missing : float, optional
         What stands for a number that a link does not have. None: the file is refused.
     directed : bool, optional
@@ -153,6 +158,10 @@ def read_graph(
         as_text(name, "The name of a number to read")
         for name in as_items(numbers, "The numbers to read", '["length"]')
     ]
+    optional = [
+        as_text(name, "The name of a number to read")
+        for name in as_items(optional, "The optional numbers to read", '["capacity"]')
+    ]
     directed = None if directed is None else as_flag(directed, "directed")
     if missing is not None:
         missing = as_number(missing, "What stands for a missing number")
@@ -177,6 +186,10 @@ def read_graph(
     read = {
         name: np.tile([_number(link, name, missing) for link in kept], ways) for name in numbers
     }
+    for name in optional:
+        own = [_optional(link, name, format) for link in kept]
+        if not np.isnan(own).all():
+            read[name] = np.tile(own, ways)
     return Graph(
         (*links, *((head, tail) for tail, head in links if ways == 2)),
         read,
@@ -206,6 +219,11 @@ def _number(link: _Link, name: str, missing: float | None) -> float:
     raise InvalidInput(
         f"{link.where} has no {name}; give `missing=` a number that stands for it, or fill it in."
     )
+
+
+def _optional(link: _Link, name: str, format: FileFormat) -> float:
+    called = next((key for key in link.known if key.lower() == name.lower()), name)
+    return _number(link, called, math.nan)
 
 
 def _name(link: _Link) -> str:

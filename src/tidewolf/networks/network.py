@@ -43,7 +43,7 @@ from tidewolf.core.errors import (
     UnknownNode,
     WrongShape,
 )
-from tidewolf.core.names import all_different, listed, nearest_names
+from tidewolf.core.names import all_different, did_you_mean, listed
 from tidewolf.core.settings import Check, Count, Number, Text
 from tidewolf.core.types import Array, Floats, Int64s, Link
 from tidewolf.core.unlimited import Unlimited
@@ -621,7 +621,7 @@ class Network(Value):
                     known = list(map(str, self.nodes))
                     where = "commodities" if self.source is None else "source"
                     raise UnknownNode(
-                        f"No link touches the node {shown(node)}.{nearest_names(str(node), known)}",
+                        f"No link touches the node {shown(node)}.{did_you_mean(str(node), known)}",
                         setting="target" if node in each.targets and self.source else where,
                     )
             if each.sources.keys() & each.targets.keys():
