@@ -18,6 +18,7 @@ import tidewolf as tw
 from tidewolf import functions, learners, problems, rivals, sets
 from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, NewerFormat, TidewolfError
+from tidewolf.core.settings import settings_of
 from tidewolf.core.sparse import is_sparse
 from tidewolf.experiments import Choice, Experiment, load
 from tidewolf.experiments.building import build_choice
@@ -28,6 +29,7 @@ from tidewolf.experiments.reading import OUTPUTS, TOP
 from tidewolf.experiments.template import template
 from tidewolf.experiments.toml import parse, to_toml
 from tidewolf.experiments.toml_tables import Place
+from tidewolf.files import FileFormat
 
 LINKS = [
     ("SEA", "DEN"),
@@ -782,7 +784,8 @@ def test_the_commented_file_explains_every_key_and_no_other():
         re.findall(r"^(?:# )?\[+(\w+)\]+$", text, re.MULTILINE)
     )
     flow = kind_keys(tw.sets.FlowPolytope)
-    known = {*TOP, *TABLES, *flow, *OUTPUTS, "problem", "kind", "phase", "horizons"}
+    files = settings_of(FileFormat)
+    known = {*TOP, *TABLES, *flow, *OUTPUTS, *files, "problem", "kind", "phase", "horizons", "gaps"}
     assert known <= keys
     settings = {"calls_per_round", "season", "advice"}
     assert keys - known == {"cap", "total", *settings, "returns", "A", "b"}
