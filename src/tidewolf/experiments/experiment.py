@@ -36,6 +36,8 @@ from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
 FILE_FORMAT = 1
+FORMS = ("none", "csv", "parquet", "both")
+"""Which files of decisions there may be."""
 DEFAULT_LEARNERS = ("Ensemble", "SinhaVaze", "Resolve")
 """Who plays where a file names nobody: the one to start with, exact projections, and re-solving."""
 BUILTIN_LEARNERS = (*DEFAULT_LEARNERS, "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
@@ -151,6 +153,9 @@ class Experiment:
         Where results go. None: the command's default.
     checkpoint_seconds : float, default 10.0
         How much work a power cut may cost. Unit: seconds.
+    decisions : str, optional
+        Which files of decisions a run folder gets: "none", "csv", "parquet" or "both". None:
+        Parquet, and CSV beside it up to a million cells.
     document : Document, optional
         The file it was read from, for errors to point to.
 
@@ -173,6 +178,7 @@ class Experiment:
     title: Annotated[str, Text()] = ""
     folder: Path | None = None
     checkpoint_seconds: Annotated[float, Number(above=0.0)] = 10.0
+    decisions: Annotated[str | None, Text(choices=FORMS)] = None
     document: Document | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -376,6 +382,7 @@ class Experiment:
         outputs = {
             "folder": None if self.folder is None else str(self.folder),
             "checkpoint_seconds": self.checkpoint_seconds,
+            "decisions": self.decisions,
         }
         data = {
             "format": FILE_FORMAT,

@@ -4,7 +4,10 @@ It can be killed at any moment and goes on bit for bit.
 
     experiment.toml      the experiment as resolved, under a line with its checksum
     checkpoints/NAME     one for each learner and seed: the recording so far, replaced whole every
-                         few seconds
+                         few seconds; NAME.decisions beside it has what was played, append-only
+    decisions.parquet    what the first run decided: time (or round, from 1), then one column an
+                         entry; decisions.csv beside it where that is small, decisions-NAME.parquet
+                         for other runs; paths.parquet and paths.csv where decisions are flows
     rounds.parquet       loss, violation, oracle calls, distance, churn and linear programs of every
                          round (from 1) of every run
     report.html          the page; report-seed-S.html for seeds after the first
@@ -24,7 +27,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -46,10 +49,13 @@ from tidewolf.core.errors import (
     WrongType,
 )
 from tidewolf.core.types import Floats
+from tidewolf.evaluation.decisions import Decisions, entry_names
 from tidewolf.evaluation.metrics import round_columns
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.run import PROGRESS_SECONDS, Run, finished
 from tidewolf.experiments.choice import Choice
+from tidewolf.experiments.decision_files import DECISIONS, write_decisions, write_paths
+from tidewolf.experiments.decision_log import LOG_ENDING, DecisionLog
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.lock import locked
 from tidewolf.experiments.reading import read
@@ -359,22 +365,42 @@ class RunFolder:
                     if follow is None
                     else follow(cell.entrant.name, recording.progress, hindsight)
                 )
-                self._advance(cell, recording, moved, stopping)
-            runs = [finished(recording, best) for recording in recordings]
+                try:
+                    self._advance(cell, recording, moved, stopping)
+                finally:
+                    if isinstance(recording.decisions, DecisionLog):
+                        recording.decisions.close()
+            runs = [
+                replace(finished(recording, best), decisions=_decisions(recording, problem))
+                for recording in recordings
+            ]
             found.append(Finished(seed, problem, cells, tuple(runs)))
         return found
 
     def _recording(self, cell: PlannedRun, learner: Learner[Any], problem: Problem) -> Recording:
         file = self.path / CHECKPOINTS_FOLDER / cell.label
         if not file.exists():
-            return Recording(learner, problem.stream)
-        try:
-            return Recording.load(file.read_bytes(), learner, problem.stream, str(file))
-        except OtherSettings:
-            raise OtherSettings(
-                f"{file} belongs to another learner or other data: the experiment or its tables "
-                "were changed since. Put them back, or run the experiment anew."
-            ) from None
+            recording = Recording(learner, problem.stream)
+        else:
+            try:
+                recording = Recording.load(file.read_bytes(), learner, problem.stream, str(file))
+            except OtherSettings:
+                raise OtherSettings(
+                    f"{file} belongs to another learner or other data: the experiment or its "
+                    "tables were changed since. Put them back, or run the experiment anew."
+                ) from None
+        self._keep_decisions(cell, recording)
+        return recording
+
+    def _keep_decisions(self, cell: PlannedRun, recording: Recording) -> None:
+        """Let a recording append its decisions to the file beside its checkpoint, unless they are
+        not wanted, or that file lacks rounds that were played: an earlier tidewolf wrote none.
+        """
+        if self.experiment.decisions == "none":
+            return
+        file = self.path / CHECKPOINTS_FOLDER / f"{cell.label}{LOG_ENDING}"
+        log = DecisionLog(file, recording.stream.shape, recording.t)
+        recording.decisions = log if log.holds else None
 
     def _advance(
         self,
@@ -394,6 +420,8 @@ class RunFolder:
                 told = now
             stop = stopping() and not recording.done
             if stop or recording.done or now - saved > wait:
+                if isinstance(recording.decisions, DecisionLog):
+                    recording.decisions.sync()
                 checkpoint.write(self.path / CHECKPOINTS_FOLDER / cell.label, recording.save())
                 saved = time.monotonic()
                 wait = max(wait, _SHARE * (saved - now))
@@ -445,6 +473,45 @@ class RunFolder:
         parquet.write_table(table, buffer)
         checkpoint.write(self.path / ROUNDS_FILE, buffer.getvalue())
 
+    def write_decisions(self, found: Sequence[Finished]) -> list[str]:
+        """What every run decided, in the files that are wanted: decisions.parquet and decisions.csv
+        of the first run, paths.parquet and paths.csv where it decides flows, and
+        decisions-NAME.parquet of each other run.
+
+        Parameters
+        ----------
+        found : sequence of Finished
+            What `play` gave.
+
+        Returns
+        -------
+        list of str
+            What is not there, in sentences.
+        """
+        form, notes = self.experiment.decisions, list[str]()
+        if form == "none":
+            return []
+        for each in found:
+            for cell, run in zip(each.cells, each.runs, strict=True):
+                if run.decisions is None:
+                    notes.append(
+                        f"The decisions of {cell.label} are not there: an earlier tidewolf began "
+                        "the run."
+                    )
+                    continue
+                told = {
+                    "experiment": self.experiment.name,
+                    "learner": cell.entrant.name,
+                    "seed": cell.seed,
+                }
+                first = cell.number == 1
+                name = DECISIONS if first else f"{DECISIONS}-{cell.label}"
+                small = form or (None if first else "parquet")
+                write_decisions(self.path, name, run.decisions, small, told)
+                if first:
+                    notes += write_paths(self.path, each.problem, run.decisions, form, told)
+        return notes
+
     def write_summary(self, found: Sequence[Finished]) -> None:
         """The numbers of every run, summary.json. Where they are, all else is.
 
@@ -490,6 +557,12 @@ class RunFolder:
             for each in found
             for cell, run in zip(each.cells, each.runs, strict=True)
         ]
+
+    @property
+    def decisions_file(self) -> Path | None:
+        """Where what the first run decided is, as CSV where that is there; None where it is not."""
+        files = (self.path / f"{DECISIONS}.{ending}" for ending in ("csv", "parquet"))
+        return next((file for file in files if file.exists()), None)
 
     def page(self, seed: int) -> Path:
         """Where the page of a seed goes.
@@ -557,12 +630,27 @@ def free(path: Path) -> Path:
 def _ours(path: Path) -> list[Path]:
     """The files of a run in a folder, the one that makes it complete first."""
     names = [path / name for name in (SUMMARY_FILE, EXPERIMENT_FILE, ROUNDS_FILE)]
-    return [file for file in (*names, *sorted(path.glob("report*.html"))) if file.exists()]
+    tables = (DECISIONS, f"{DECISIONS}-[0-9]*-seed-*", "paths")
+    patterns = (f"{name}.{ending}" for name in tables for ending in ("csv", "parquet"))
+    more = (file for pattern in ("report*.html", *patterns) for file in sorted(path.glob(pattern)))
+    return [file for file in (*names, *more) if file.exists()]
 
 
 def _clear(path: Path) -> None:
     for file in (*_ours(path), *(path / CHECKPOINTS_FOLDER).glob("*-seed-*")):
         file.unlink()
+
+
+def _decisions(recording: Recording, problem: Problem) -> Decisions | None:
+    """What a recording decided, on disk; None where that was not kept."""
+    log, stream = recording.decisions, recording.stream
+    if not isinstance(log, DecisionLog):
+        return None
+    points = log.points(recording.t)
+    if points is None:
+        return None
+    names = entry_names(problem.K, problem.labels)
+    return Decisions(np.arange(recording.t), stream.stamps, names, points)
 
 
 def _comparator(problem: Problem) -> Comparator | None:

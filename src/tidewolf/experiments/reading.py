@@ -19,6 +19,7 @@ from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.experiment import (
     DEFAULT_LEARNERS,
     FILE_FORMAT,
+    FORMS,
     TABLES,
     Experiment,
     Tables,
@@ -43,6 +44,7 @@ OUTPUTS: Keys = {
     "checkpoint_seconds": key(
         "checkpoint_seconds", Number("How much work a power cut may cost.", above=0.0)
     ),
+    "decisions": key("decisions", Text("Which files of decisions there are.", choices=FORMS)),
 }
 _HORIZONS = key("horizons", Count("Numbers of rounds, each in place of `rounds`.", unit="rounds"))
 _TABLES: Keys = {
@@ -146,6 +148,7 @@ def read(text: str, path: Path) -> Experiment:
         title=_value(document, "title", Text(), ""),
         folder=folder / outputs["folder"] if "folder" in outputs else None,
         checkpoint_seconds=outputs.get("checkpoint_seconds", 10.0),
+        decisions=outputs.get("decisions"),
         document=document,
     )
 
