@@ -140,6 +140,8 @@ name = "SinhaVaze"              # projects exactly
 # folder = "results"            # out by default; --out says otherwise
 checkpoint_seconds = 10.0       # how much work a power cut may cost: tidewolf resume goes on from
 #                               # the last checkpoint
+# decisions = "both"            # none, csv, parquet or both; parquet by default, and csv beside it
+#                               # up to a million cells
 """
 
 
