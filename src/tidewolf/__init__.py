@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tidewolf.core.known import Known
     from tidewolf.evaluation.certificate import Certificate
     from tidewolf.evaluation.comparison import Comparison
+    from tidewolf.evaluation.decisions import Decisions
     from tidewolf.evaluation.intervals import Intervals, intervals
     from tidewolf.evaluation.rates import Rates, rates
     from tidewolf.evaluation.run import Run, run
@@ -52,6 +53,7 @@ _HOME = {
     "Certificate": "tidewolf.evaluation.certificate",
     "Comparator": "tidewolf.hindsight.best",
     "Comparison": "tidewolf.evaluation.comparison",
+    "Decisions": "tidewolf.evaluation.decisions",
     "DriftPlusPenalty": "tidewolf.learners",
     "Ensemble": "tidewolf.learners",
     "Explanation": "tidewolf.explanation",
@@ -90,6 +92,7 @@ __all__ = [
     "Certificate",
     "Comparator",
     "Comparison",
+    "Decisions",
     "DriftPlusPenalty",
     "Ensemble",
     "Explanation",
