@@ -56,12 +56,12 @@ class Recipe(NamedTuple):
     identity: str
 
     @classmethod
-    def of(cls, experiment: Experiment) -> Recipe:
-        """Files are read once here, so that what is wrong with them is said before anything is
-        played.
+    def of(cls, experiment: Experiment, *, read: bool = False) -> Recipe:
+        """Files are read once here, unless they were `read` before, so that what is wrong with them
+        is said before anything is played.
         """
         stream, K = experiment.stream, experiment.hard_set
-        if isinstance(stream, Tables):
+        if isinstance(stream, Tables) and not read:
             experiment.problem(experiment.seeds[0])
         files = said_format(experiment.files)  # as keys that came later
         text = json.dumps([_contents(stream), _contents(K), *([files] if files else [])])
