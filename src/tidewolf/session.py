@@ -45,7 +45,7 @@ from tidewolf.core.arrays import (
     like,
     norm,
 )
-from tidewolf.core.batch import Batch, Stream
+from tidewolf.core.batch import Batch, Stream, as_constraints
 from tidewolf.core.conforming import allowed_excess
 from tidewolf.core.errors import (
     CheckpointError,
@@ -899,7 +899,7 @@ class Session(Generic[S]):
         costs: Array | None = None,
         capacities: Array | None = None,
         loss: Batch | None = None,
-        constraint: Batch | None = None,
+        constraint: Batch | Sequence[Batch] | None = None,
         loss_gradient: Array | None = None,
         constraint_value: float | Array | None = None,
         constraint_gradient: Array | None = None,
@@ -931,7 +931,8 @@ class Session(Generic[S]):
             The most that every entry of a point should have.
         loss, constraint : Batch, optional
             The functions of one round, or of several that shared the point (or, where the learner
-            sees values alone, met the points of `learner.acts`).
+            sees values alone, met the points of `learner.acts`). Several constraints a round are a
+            list of batches.
         loss_gradient : array, optional
             The gradient of the loss at the point.
         constraint_value : float, optional
@@ -1101,15 +1102,15 @@ class Session(Generic[S]):
         )
 
     def _functions(
-        self, costs: Any, capacities: Any, loss: Batch | None, constraint: Batch | None
+        self, costs: Any, capacities: Any, loss: Batch | None, constraint: Any
     ) -> FullInformation:
         """The functions of a round, whichever way they were given."""
         if costs is not None:
             loss = Linear.one(self._point(costs, "costs"))
         if capacities is not None:
             constraint = Capacity.one(self._point(capacities, "capacities"))
-        if constraint is None and isinstance(loss, Batch):
-            constraint = Stream(loss).constraints
+        if isinstance(loss, Batch):
+            constraint = as_constraints(constraint, loss)
         return FullInformation(loss, constraint)  # type: ignore[arg-type]
 
     def _revealed(self, seen: Feedback, x: Array) -> Feedback:

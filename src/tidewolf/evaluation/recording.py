@@ -16,7 +16,13 @@ import numpy as np
 from tidewolf.core import checkpoint
 from tidewolf.core.arrays import namespace, norm, to_numpy
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import BrokenFile, CheckpointError, NotFinite, TidewolfError
+from tidewolf.core.errors import (
+    BrokenFile,
+    CheckpointError,
+    NotFinite,
+    TidewolfError,
+    WrongType,
+)
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.jit import compiling
 from tidewolf.core.types import Array, Floats, Int64s
@@ -71,6 +77,11 @@ class Recording:
     """Plays a stream and keeps what `Run` tells of it."""
 
     def __init__(self, learner: Learner[Any], stream: Stream, *, warm_up: bool = True) -> None:
+        if isinstance(learner, Learner) and not isinstance(stream, Stream):
+            raise WrongType(
+                f"A learner plays a Stream(losses, constraints), not {type(stream).__name__}. "
+                "Rounds that come one by one, perhaps without an end, are for tw.play."
+            )
         play(learner, stream)  # refuses what cannot be played
         rounds = len(stream)
         self.learner, self.stream = learner, stream
