@@ -85,6 +85,7 @@ from tidewolf.explanation import (
 from tidewolf.functions.capacity import Capacity
 from tidewolf.functions.linear import Linear
 from tidewolf.functions.negative import warn_of_negative_capacities
+from tidewolf.functions.support import FIRST, Member, members_of, require_subgradients
 from tidewolf.memory import EXPIRED, Memory
 from tidewolf.methods.advice.asking import AdviserFailed, asking, in_words, naming_who_fails
 from tidewolf.methods.base import Learner, Progress
@@ -1120,6 +1121,8 @@ class Session(Generic[S]):
             reads = self.learner.reads(seen.losses)
             if reads is Bandit:
                 return bandit(*seen, self.learner.acts(self._state, seen.rounds))
+            if self.rounds < FIRST:
+                self._require_subgradients(seen, x)
             if reads is FullInformation:
                 return seen
             values = seen.constraints.values(x)
@@ -1162,6 +1165,13 @@ class Session(Generic[S]):
         warn_of_negative_capacities(
             self.learner.hard_set, seen.constraints, self._asked, self._now.t, stacklevel=6
         )
+
+    def _require_subgradients(self, seen: FullInformation, x: Array) -> None:
+        """Refuse functions of the user's own, in the first rounds, whose gradients cannot be."""
+        played, center = Member(x, "the point"), self.learner.hard_set.center
+        for kind, batch in zip(("loss", "constraint"), seen, strict=True):
+            one = batch.view(slice(0, 1))
+            require_subgradients(kind, one, self.rounds, played, members_of(center))
 
     def _one_round(
         self, loss_gradient: Any, constraint_value: Any, constraint_gradient: Any

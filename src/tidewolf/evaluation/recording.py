@@ -29,6 +29,7 @@ from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import identity
 from tidewolf.evaluation.certificate import Audit
 from tidewolf.evaluation.churn import Movement
+from tidewolf.evaluation.gradient_check import GradientCheck
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.evaluation.warm_up import needs, small_runs
@@ -100,6 +101,7 @@ class Recording:
             Audit(learner),
             TrajectorySummary(rounds, learner.hard_set.shape),
         )
+        self._gradients = GradientCheck(learner, stream)
         if warm_up:
             _warm_up(learner, stream, self.state)
         limits = (
@@ -120,6 +122,7 @@ class Recording:
             clock = time.perf_counter() - compiling()
 
     def _take(self, played: Played) -> None:
+        self._gradients.see(self.t, played)
         stop = self.t + played.losses.shape[0]
         self.losses[self.t : stop] = self._finite(to_numpy(played.losses), "loss")
         self.violations[self.t : stop] = np.maximum(
