@@ -16,6 +16,7 @@ from typing import Annotated, Any, final
 from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongType
+from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Count, Number, Seed, Text, validate
 from tidewolf.experiments.building import build
 from tidewolf.experiments.choice import Choice, as_pair, freeze
@@ -29,7 +30,7 @@ from tidewolf.experiments.keys import (
     with_defaults,
 )
 from tidewolf.experiments.knowledge import require_known
-from tidewolf.experiments.toml import Document, hint, to_toml
+from tidewolf.experiments.toml import Document, to_toml
 from tidewolf.experiments.toml_tables import Place, with_location
 from tidewolf.loop import play
 from tidewolf.methods.base import Learner
@@ -227,7 +228,7 @@ class Experiment:
             if key not in known:
                 takes = f"it takes {', '.join(known)}" if known else "it takes none"
                 raise InvalidInput(
-                    f"The problem {name} has no setting called {key!r}; {takes}.{hint(key, known)}"
+                    f"The problem {name} has no setting called {key!r}; {takes}.{did_you_mean(key, known)}"
                 )
         return cls(name, Choice.of(name, given), learners=tuple(map(Choice, BUILTIN_LEARNERS)))
 

@@ -24,6 +24,7 @@ from tidewolf import rivals as _rivals
 from tidewolf import sets as _sets
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput
+from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import (
     Check,
     Flag,
@@ -35,7 +36,6 @@ from tidewolf.core.settings import (
     settings_of,
 )
 from tidewolf.experiments.choice import Choice
-from tidewolf.experiments.toml import hint
 from tidewolf.sets import ConvexSet
 from tidewolf.sets.graphs.settings import Commodities, Links, Node, Supplies
 
@@ -124,7 +124,7 @@ def learner_named(name: str) -> Any:
     if name in known:
         return known[name]
     raise InvalidInput(
-        f"There is no learner called {name!r}; there are {', '.join(known)}.{hint(name, known)}"
+        f"There is no learner called {name!r}; there are {', '.join(known)}.{did_you_mean(name, known)}"
     )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tidewolf.core.errors import CyclicGraph, InvalidInput, TidewolfError, UnknownNode
+from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.experiments.building import require_file, value_of
 from tidewolf.experiments.choice import Choice
@@ -23,10 +24,9 @@ from tidewolf.experiments.keys import (
     kind_keys,
     kind_named,
 )
-from tidewolf.experiments.toml import hint
 from tidewolf.experiments.toml_tables import Place, with_location
+from tidewolf.files import read_records
 from tidewolf.problems import Graph, Table, read_graph
-from tidewolf.problems.tables import csv_rows, number_in
 from tidewolf.sets import ConvexSet
 from tidewolf.sets.graphs.settings import Commodities, Links, Node, Supplies
 
@@ -113,11 +113,11 @@ class LinkSet(NamedTuple):
                 if end not in nodes:
                     return (
                         f"the column {column!r} names the node {end!r}, which no link of "
-                        f"{self.name} touches.{hint(end, nodes)}"
+                        f"{self.name} touches.{did_you_mean(end, nodes)}"
                     )
         return (
             f"the column {column!r} is no link of {self.name}, whose links are called as "
-            f"{known[0]!r} is.{hint(column, known)}"
+            f"{known[0]!r} is.{did_you_mean(column, known)}"
         )
 
 
@@ -201,7 +201,7 @@ class _Nodes(NamedTuple):
         if str(name) not in self.by_name:
             raise UnknownNode(
                 f"{place.words()}no link of {self.graph} touches the node {name!r}, "
-                f"{what}.{hint(str(name), self.by_name)}"
+                f"{what}.{did_you_mean(str(name), self.by_name)}"
             )
         return self.by_name[str(name)]
 
@@ -242,20 +242,9 @@ def _rows(value: Any, columns: Sequence[str], place: Place) -> Sequence[Sequence
         return value  # type: ignore[no-any-return]
     path = Path(value)
     require_file(path, place)
-    header, rows = csv_rows(path)
-    lower = [name.lower() for name in header]
-    for name in columns:
-        if name not in lower:
-            raise InvalidInput(
-                f"{path}, line 1: there is no column {name!r}; it needs {', '.join(columns)}."
-            )
-    at = [lower.index(name) for name in columns]
     return [
-        [
-            *(cells[i] for i in at[:-1]),
-            number_in(cells[at[-1]], f'{path}, line {number}, column "{columns[-1]}"'),
-        ]
-        for number, cells in rows
+        [*(record.text(name) for name in columns[:-1]), record.number(columns[-1])]
+        for record in read_records(path, columns)
     ]
 
 

@@ -28,6 +28,7 @@ import numpy as np
 from tidewolf import problems as _problems
 from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, NegativeCapacity, TidewolfError
+from tidewolf.core.names import did_you_mean
 from tidewolf.core.types import NDArray
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.experiments.building import build_choice, read_numbers, read_rows
@@ -39,7 +40,6 @@ from tidewolf.experiments.keys import (
     problem_keys,
 )
 from tidewolf.experiments.links import LinkSet, build_on_links
-from tidewolf.experiments.toml import hint
 from tidewolf.experiments.toml_tables import Place, with_location
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.functions.negative import breaks, negative_capacities
@@ -313,7 +313,7 @@ def _by_name(table: Table, names: Sequence[str], path: Path, first: Path) -> lis
         if name not in names:
             raise InvalidInput(
                 f"{path}, line 1: {first} has no column {name!r}, which this one "
-                f"has.{hint(name, names)}"
+                f"has.{did_you_mean(name, names)}"
             )
     for name in names:
         if name not in table.columns:

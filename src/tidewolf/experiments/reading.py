@@ -14,6 +14,7 @@ from typing import Any
 
 from tidewolf.core.arguments import as_path
 from tidewolf.core.errors import InvalidInput, NewerFormat
+from tidewolf.core.names import did_you_mean
 from tidewolf.core.settings import Check, Count, Number, Seed, Setting, Text
 from tidewolf.experiments.choice import Choice
 from tidewolf.experiments.experiment import (
@@ -35,7 +36,7 @@ from tidewolf.experiments.keys import (
     takes_a_set,
     words_of,
 )
-from tidewolf.experiments.toml import Document, hint, parse
+from tidewolf.experiments.toml import Document, parse
 from tidewolf.experiments.toml_tables import read_choice, read_settings, read_value
 
 OUTPUTS: Keys = {
@@ -121,7 +122,7 @@ def read(text: str, path: Path) -> Experiment:
     for name in data:
         if name not in TOP:
             raise document.refused(
-                f"an experiment has no key {name!r}; it takes {', '.join(TOP)}.{hint(name, TOP)}",
+                f"an experiment has no key {name!r}; it takes {', '.join(TOP)}.{did_you_mean(name, TOP)}",
                 name,
             )
     if (found := _value(document, "format", Count(), FILE_FORMAT)) > FILE_FORMAT:
@@ -262,7 +263,7 @@ def _swept(
         if name not in known or name in ("horizon", "seed"):
             raise document.refused(
                 "[sweep] takes horizons and settings of the learners, not "
-                f"{name!r}.{hint(name, known)}",
+                f"{name!r}.{did_you_mean(name, known)}",
                 "sweep",
                 name,
             )
