@@ -236,7 +236,7 @@ def test_long_series_are_thinned_and_keep_their_ends():
 
 @pytest.mark.parametrize("values", [[3.0], [0.0, 0.0], [1e-9, 2e-9, 3e-9], [-5e12, 5e12]])
 def test_odd_series_draw(values):
-    assert drawing([PlotLine(np.array(values))], "").inside.endswith("</g>")
+    assert drawing([PlotLine(np.array(values))], "").inside.strip().endswith("</g>")
 
 
 def test_a_bound_is_drawn_where_it_is_near_and_said_where_it_is_far():

@@ -84,14 +84,14 @@ def heat_context(shown: HeatMap, hue: int, scale: float, clock: Clock) -> dict[s
             for begin, end in zip(shown.begins, shown.ends, strict=True)
         ],
         "scale": scale,
-        "values": _packed(shown.values, scale),
+        "values": packed(shown.values, scale),
     }
     return {
         "hue": hue,
         "rows": rows,
         "parts": parts,
         "entries": shown.entries,
-        "strokes": _strokes(np.rint(LEVELS * shown.values / scale).astype(int)),
+        "strokes": strokes_of(np.rint(LEVELS * shown.values / scale).astype(int)),
         "tooltip": tooltip,
         "ticks": positions(ticks, clock.rounds),
         "axis": ticks.title,
@@ -99,7 +99,7 @@ def heat_context(shown: HeatMap, hue: int, scale: float, clock: Clock) -> dict[s
     }
 
 
-def _strokes(levels: Any) -> list[dict[str, Any]]:
+def strokes_of(levels: Any) -> list[dict[str, Any]]:
     """One for each strength: everything that has it."""
     strokes: dict[int, list[str]] = {}
     for i, row in enumerate(levels.tolist()):
@@ -145,6 +145,6 @@ def _alt_text(shown: HeatMap) -> str:
     )
 
 
-def _packed(values: Floats, scale: float) -> str:
+def packed(values: Floats, scale: float) -> str:
     """Row after row in 16 bits each, as base64: four digits of the scale."""
     return base64.b64encode(np.rint(32767 * values / scale).astype("<i2").tobytes()).decode()

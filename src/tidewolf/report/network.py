@@ -127,6 +127,8 @@ def carrier_of(run: Run, net: Network | None = None) -> Carrier | None:
 
     K: Any = run.learner.hard_set
     limits = run.stream.constraints
+    if net is not None:
+        return _of_network(net, limits)
     graph = K
     loads: Callable[[Floats, slice], Floats] = lambda x, rounds: x  # noqa: E731
     if isinstance(K, FlowPolytope):
@@ -150,6 +152,45 @@ def carrier_of(run: Run, net: Network | None = None) -> Carrier | None:
         return found
 
     return _carrier(graph, sources, targets, loads, capacities)
+
+
+def _of_network(net: Network, limits: Any) -> Carrier:
+    """A network that was read or made as one."""
+    from tidewolf.functions import Capacity, LoadLimit
+
+    at = {node: i for i, node in enumerate(net.nodes)}
+    sources, targets = (
+        tuple(dict.fromkeys(at[node] for demand in net.demands for node in getattr(demand, ends)))
+        for ends in ("sources", "targets")
+    )
+    moving = np.asarray(limits.demands) * net.unit if isinstance(limits, LoadLimit) else None
+    known, link_of = None, np.arange(0)
+    if isinstance(limits, LoadLimit):
+        numbers = {name: i for i, name in enumerate(net.link_names)}
+        known, link_of = limits.capacities, np.array([numbers[name] for name in limits.names])
+    elif isinstance(limits, Capacity):
+        known, link_of = limits.c, np.asarray(net.incidence.tocsc().indices)
+
+    def loads(x: Floats, rounds: slice) -> Floats:
+        return net.loads(x, None if moving is None else moving[rounds].mean(axis=0))
+
+    def capacities(rounds: slice) -> Floats | None:
+        if known is None:
+            return None
+        found = np.full(len(net.links), np.inf)
+        found[link_of] = net.unit * np.asarray(known)[rounds].mean(axis=0)
+        return found
+
+    return Carrier(
+        tuple(map(str, net.nodes)),
+        tuple(at[tail] for tail, _ in net.links),
+        tuple(at[head] for _, head in net.links),
+        net.link_names,
+        sources,
+        targets,
+        loads,
+        capacities,
+    )
 
 
 def _shared(K: Any, limits: Any, sources: Sequence[int], targets: Sequence[int]) -> Carrier:

@@ -55,7 +55,7 @@ def paths_in_use(
     K: Any = run.learner.hard_set
     each: Iterable[tuple[Any, Any, Any]]
     if net is not None:
-        each = ((path.commodity, path.nodes, path.share) for path in net.paths(x))
+        each = ((path.commodity, path.nodes, path.share) for path in net.path_shares(x))
     elif isinstance(K, FlowPolytope):
         each = (("", path.nodes, path.weight) for path in K.paths(x, tolerance=NEGLIGIBLE))
     elif isinstance(K, MultiFlow):
