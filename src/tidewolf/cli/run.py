@@ -188,10 +188,8 @@ def asked_for(
     from tidewolf.core.arrays import as_count
     from tidewolf.experiments import Choice, Experiment, load
     from tidewolf.experiments.keys import learner_named
-    from tidewolf.problems import every
 
-    is_file = name.endswith(".toml") or (name not in every() and Path(name).is_file())
-    found = load(name) if is_file else Experiment.builtin(name)
+    found = load(name) if is_file(name) else Experiment.builtin(name)
     if rounds is not None:
         found = replace(found, rounds=as_count(rounds, "The number of rounds"))
     if seed is not None:
@@ -205,6 +203,13 @@ def asked_for(
         ]
         found = replace(found, learners=tuple(choice for some in chosen for choice in some))
     return found
+
+
+def is_file(name: str) -> bool:
+    """Whether an experiment is a file's, not a built-in one."""
+    from tidewolf.problems import every
+
+    return name.endswith(".toml") or (name not in every() and Path(name).is_file())
 
 
 def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) -> None:

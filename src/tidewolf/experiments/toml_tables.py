@@ -22,6 +22,7 @@ from tidewolf.experiments.keys import (
     words_of,
 )
 from tidewolf.experiments.toml import Document
+from tidewolf.files.format import PLAIN, FileFormat
 from tidewolf.sets import ConvexSet
 
 _DEEPEST = 20
@@ -33,10 +34,12 @@ class Place(NamedTuple):
 
     document: Document | None
     path: tuple[str | int, ...] = ()
+    format: FileFormat = PLAIN
+    """how text is written in the files that it names"""
 
     def within(self, *path: str | int) -> Place:
         """The place of one of its keys."""
-        return Place(self.document, (*self.path, *path))
+        return self._replace(path=(*self.path, *path))
 
     def words(self) -> str:
         """What a sentence begins with: "net.toml, line 7, column 1: ", or nothing."""

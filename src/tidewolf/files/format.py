@@ -140,11 +140,11 @@ def say(**keys: str) -> str:
     return f"say [files] {' and '.join(said)} (FileFormat in Python)".replace("\t", r"\t")
 
 
-def as_format(given: object) -> FileFormat:
+def as_format(given: object, what: str = "format") -> FileFormat:
     """A format, if it is one."""
     if isinstance(given, FileFormat):
         return given
-    raise WrongType(f"format must be a FileFormat, not {shown(given)}.")
+    raise WrongType(f"{what} must be a FileFormat, not {shown(given)}.")
 
 
 PLAIN = FileFormat()

@@ -1,7 +1,7 @@
-"""Gaps in tables of rounds: cells without a number, and rows that one table has and another has not.
+"""Gaps in tables of rounds: cells without a number, and rows that some tables have and others not.
 
     "refuse"     there are none, or the file is refused
-    "last"       a gap has the last number of its column: a cost that nobody measured has not changed
+    "last"       a gap has the last number of its column: what nobody measured has not changed
     "unseen"     a round with a gap is played, and nobody learns from it
 
 Rounds are the times that any table has, in their order; tables without times go row by row, and a

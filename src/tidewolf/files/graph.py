@@ -223,7 +223,7 @@ def _number(link: _Link, name: str, missing: float | None) -> float:
 
 def _optional(link: _Link, name: str, format: FileFormat) -> float:
     called = next((key for key in link.known if key.lower() == name.lower()), name)
-    return _number(link, called, math.nan, format)
+    return _number(link, called, math.nan)
 
 
 def _name(link: _Link) -> str:

@@ -22,8 +22,11 @@ from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import InvalidInput, UnknownNode
 from tidewolf.core.names import did_you_mean
 from tidewolf.core.types import Floats
+from tidewolf.core.unlimited import Unlimited
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table
 from tidewolf.files.format import PLAIN
+from tidewolf.functions.affine import Affine
+from tidewolf.functions.max import Max
 from tidewolf.networks.columns import LinkColumns, plain_name
 from tidewolf.networks.network import Network
 
@@ -64,7 +67,8 @@ class NetworkFiles(NamedTuple):
         Parameters
         ----------
         tables : mapping of Table
-            Those there are of `costs`, `capacities` and `demands`, of equal length.
+            Those there are of `costs`, `capacities`, `demands`, `weights` and `budgets`, of equal
+            length: where there are weights, what links carry times theirs is at most the budget.
         sources : mapping, optional
             What sentences call each, such as its path. None: its name.
 
@@ -78,14 +82,19 @@ class NetworkFiles(NamedTuple):
         InvalidInput
             Where a column belongs to no link, or a link that is used has no cost.
         """
-        called = {name: (sources or {}).get(name, name) for name in tables}
+        network, called = self.network, {name: (sources or {}).get(name, name) for name in tables}
         rounds = len(next(iter(tables.values())).values)
         demands = (
             self.demands(tables["demands"], called["demands"]) if "demands" in tables else None
         )
         costs = self.costs(tables.get("costs"), called.get("costs", ""), rounds)
         capacities = self.capacities(tables.get("capacities"), called.get("capacities", ""), rounds)
-        return self.network.losses(costs, demands), self.network.limits(capacities, demands)
+        losses, limits = network.losses(costs, demands), network.limits(capacities, demands)
+        if "weights" not in tables:
+            return losses, limits
+        weights = network.losses(self.costs(tables["weights"], called["weights"], rounds), demands)
+        spent = Affine(weights.C, one_column(tables["budgets"], called["budgets"], "budgets"))
+        return losses, spent if isinstance(limits, Unlimited) else Max(spent, limits)
 
     def costs(self, table: Table | None, source: object, rounds: int) -> Floats:
         """What a unit costs on each link, of shape (rounds, links): the lengths where no table
@@ -163,6 +172,15 @@ def _flow(network: Network) -> str:
     (demand,) = network.demands
     source, target = (" and ".join(map(str, ends)) for ends in (demand.sources, demand.targets))
     return f"One flow from {source} to {target}"
+
+
+def one_column(table: Table, source: object, what: str) -> Floats:
+    """The numbers of a table of one column."""
+    if len(table.columns) != 1:
+        raise InvalidInput(
+            f"{source}, line 1: {what} are one column beside the time, not {len(table.columns)}."
+        )
+    return table.values[:, 0]
 
 
 class NetworkStream(NamedTuple):
