@@ -31,6 +31,7 @@ from tidewolf.evaluation.certificate import Audit
 from tidewolf.evaluation.churn import Movement
 from tidewolf.evaluation.decisions import DecisionSink
 from tidewolf.evaluation.gradient_check import GradientCheck
+from tidewolf.evaluation.limits import Breaches
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.evaluation.warm_up import needs, small_runs
@@ -72,6 +73,7 @@ class _Snapshot(NamedTuple):
     solves: Int64s | None = None
     movement: tuple[Any, ...] = ()
     untold: tuple[float, ...] = (0.0, 0.0)
+    breaches: tuple[Any, ...] = ()
 
 
 @final
@@ -116,6 +118,7 @@ class Recording:
             stream.constraints.view(slice(0, 1)).pieces(learner.hard_set.center) if rounds else None
         )
         self.each = np.zeros(0 if limits is None or limits.shape[1] < 2 else limits.shape[1])
+        self.breaches = Breaches(len(self.each))
         self.untold: tuple[float, ...] = (0.0, 0.0)
         """slopes of losses, and of broken limits, summed over rounds that nobody is told of"""
 
@@ -179,6 +182,7 @@ class Recording:
             )
             limits = self.stream.constraints.view(rounds).pieces(points[i, ...])
             self.each = self.each + np.maximum(to_numpy(limits), 0.0).sum(axis=0)
+            self.breaches.see(rounds.start, to_numpy(limits))
 
     def _count_slopes(self, played: Played) -> None:
         """What a round that nobody is told of may have cost, over the diameter."""
@@ -229,6 +233,7 @@ class Recording:
             solves=self.solves[:t],
             movement=self.movement.parts(),
             untold=self.untold,
+            breaches=self.breaches.parts(),
         )
         return checkpoint.dump(
             snapshot, settings=self._settings, learner=type(self.learner).__name__
@@ -253,6 +258,7 @@ class Recording:
             recording.movement.restore(found.t, found.movement, learner.hard_set.center)
             recording.t, recording.seconds, recording.each = found.t, found.seconds, found.each
             recording.untold = found.untold
+            recording.breaches.restore(found.breaches, found.t)
             for name in ("losses", "violations", "distances", "calls"):
                 getattr(recording, name)[: found.t] = getattr(found, name)
             if found.solves is not None:
