@@ -19,6 +19,7 @@ from typer.main import get_command
 
 from tidewolf import __version__
 from tidewolf.cli import screen
+from tidewolf.cli.live import live_command
 from tidewolf.cli.options import AsJson, LearnerNames, Quiet, parse_numbers
 from tidewolf.cli.run import json_text, new, report, resume, run_command
 from tidewolf.cli.sweep import sweep_command
@@ -117,6 +118,7 @@ def tidewolf(
       tidewolf compare routing    a tournament: who keeps limits better at equal regret
       tidewolf check my:MySet     the laws, on a class of your own
       tidewolf sweep routing      many runs at once, in a table that a kill does not lose
+      tidewolf live network.toml --db routing.db    rows in, decisions out, one by one
     """
 
 
@@ -125,6 +127,7 @@ app.command()(resume)
 app.command()(report)
 app.command()(new)
 app.command("sweep")(sweep_command)
+app.command("live")(live_command)
 
 
 @app.command("compare")
