@@ -474,11 +474,13 @@ def _problems(folder: Path) -> Iterator[Door]:
     table, graph = folder / "table.csv", folder / "graph.csv"
     table.write_text("time,a,b\n1,2.0,3.0\n2,2.5,3.5\n")
     graph.write_text("tail,head,km\ns,a,1\na,t,2\n")
-    yield Door("read_table", problems.read_table, {"path": table})
+    plain = problems.FileFormat()
+    yield Door("FileFormat", problems.FileFormat, vars(plain))
+    yield Door("read_table", problems.read_table, {"path": table, "gaps": False, "format": plain})
     yield Door(
         "read_graph",
         problems.read_graph,
-        {"path": graph, "numbers": ["km"], "missing": 1.0, "directed": True},
+        {"path": graph, "numbers": ["km"], "missing": 1.0, "directed": True, "format": plain},
     )
     found = problems.read_graph(graph, numbers=["km"])
     yield Door("Graph.dag", found.dag, {"source": "s", "target": "t", "lengths": "km"})
@@ -555,6 +557,8 @@ def _evaluations(folder: Path) -> Iterator[Door]:
             "stream": stream,
             "progress": lambda moment: None,
             "comparator": run.comparator,
+            "decisions": True,
+            "every": 2,
         },
     )
     yield Door(

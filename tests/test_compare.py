@@ -30,7 +30,6 @@ from tidewolf.core.errors import (
     SolverFailed,
     WrongType,
 )
-from tidewolf.evaluation.compare import Step
 from tidewolf.evaluation.comparison import (
     TABLES,
     Entry,
@@ -41,6 +40,7 @@ from tidewolf.evaluation.comparison import (
 )
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
 from tidewolf.evaluation.run import RunProgress
+from tidewolf.experiments.compare import Step
 from tidewolf.functions import Capacity, Linear
 from tidewolf.learners import BanditPrimalDual, LyapunovDescent, LyapunovFrankWolfe, PrimalDual
 from tidewolf.problems import adversarial, routing
@@ -349,7 +349,7 @@ def test_runs_stand_where_the_comparator_fails(monkeypatch):
     def fails(*_):
         raise SolverFailed("No luck today.")
 
-    monkeypatch.setattr("tidewolf.evaluation.compare.best_in_hindsight", fails)
+    monkeypatch.setattr("tidewolf.experiments.play.best_in_hindsight", fails)
     found = tw.compare([LyapunovDescent, SinhaVaze], adversarial(20))
     assert [(e.failure, e.regret, e.violation is None) for e in found.entries] == 2 * [
         ("", None, False)

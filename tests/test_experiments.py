@@ -21,9 +21,9 @@ from tidewolf.core.errors import InvalidInput, NewerFormat, TidewolfError
 from tidewolf.core.sparse import is_sparse
 from tidewolf.experiments import Choice, Experiment, load
 from tidewolf.experiments.building import build_choice
-from tidewolf.experiments.cells import plan
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, TABLES
 from tidewolf.experiments.keys import function_kinds, kind_keys, set_kinds
+from tidewolf.experiments.plan import plan_sweep as plan
 from tidewolf.experiments.reading import OUTPUTS, TOP
 from tidewolf.experiments.template import template
 from tidewolf.experiments.toml import parse, to_toml

@@ -34,7 +34,7 @@ PARTS = (
 )
 RECORDS = {
     # what tidewolf gives, and nobody makes
-    "Certificate", "Comparator", "Intervals", "Rates", "Run",
+    "Certificate", "Comparator", "Decisions", "Intervals", "Rates", "Run",
     "Projected", "Halfspaces", "LinearDescription", "Factors", "Tunnel", "Graph", "Table",
     "ActiveSet", "Comparison",
     "Explanation", "RunFolder",

@@ -23,11 +23,11 @@ from tidewolf.core.errors import (
     OlderFormat,
     OtherSettings,
 )
-from tidewolf.experiments import Choice, Experiment, engines, load
-from tidewolf.experiments import sweep as sweeps
-from tidewolf.experiments.cells import Recipe, crossed, plan
-from tidewolf.experiments.journal import JOURNAL, RESULTS
-from tidewolf.experiments.sweep import sweep
+from tidewolf.experiments import Choice, Experiment, engines, load, runner
+from tidewolf.experiments.plan import Recipe, crossed
+from tidewolf.experiments.plan import plan_sweep as plan
+from tidewolf.experiments.store import SWEEP
+from tidewolf.experiments.sweep import RESULTS, sweep
 from tidewolf.experiments.template import template
 from traps import ROUTING, Trap
 
@@ -36,6 +36,7 @@ threadpoolctl = pytest.importorskip("threadpoolctl")
 pytest.importorskip("joblib")
 distributed = pytest.importorskip("distributed")
 
+JOURNAL = SWEEP.journal
 LEARNERS = ("LyapunovDescent", "SinhaVaze")
 SDP = Recipe.of(Experiment.builtin("sdp"))
 
@@ -408,11 +409,11 @@ def test_a_sweep_is_not_continued_under_other_versions(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         sweep(FEW, tmp_path, engine=stopping(2))
     with monkeypatch.context() as patch:
-        patch.setattr(sweeps, "versions", lambda: {**engines.versions(), "numpy": "99"})
+        patch.setattr(runner, "versions", lambda: {**engines.versions(), "numpy": "99"})
         with pytest.raises(OtherSettings, match="begun with numpy"):
             sweep(FEW, tmp_path, engine=engines.serial())
     found = sweep(FEW, tmp_path, engine=engines.serial())
-    monkeypatch.setattr(sweeps, "versions", lambda: {**engines.versions(), "numpy": "99"})
+    monkeypatch.setattr(runner, "versions", lambda: {**engines.versions(), "numpy": "99"})
     assert sweep(FEW, tmp_path, engine=engines.serial()) == found
 
 

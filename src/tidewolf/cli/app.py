@@ -175,8 +175,8 @@ def compare_command(
       tidewolf compare --json | jq '.standings[].saving'
     """
     from tidewolf import problems
-    from tidewolf.evaluation.compare import compare
     from tidewolf.evaluation.comparison import FILES, require_free
+    from tidewolf.experiments.compare import compare
     from tidewolf.experiments.keys import learner_named
     from tidewolf.report import comparison as page
 

@@ -34,12 +34,13 @@ if TYPE_CHECKING:
     from tidewolf.cli.check import Outcome
     from tidewolf.core.settings import Setting
     from tidewolf.core.types import Floats
-    from tidewolf.evaluation.compare import Step
     from tidewolf.evaluation.comparison import Comparison
     from tidewolf.evaluation.recording import RunProgress
     from tidewolf.evaluation.run import Run
+    from tidewolf.experiments.compare import Step
     from tidewolf.experiments.folder import Follow
-    from tidewolf.experiments.sweep import Stage, Sweep, SweepLine
+    from tidewolf.experiments.runner import Stage
+    from tidewolf.experiments.sweep import Sweep, SweepLine
 
 
 _ANY_WIDTH = 10_000

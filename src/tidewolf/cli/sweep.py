@@ -70,15 +70,16 @@ def sweep_command(
     """
     from tidewolf.experiments import engines
     from tidewolf.experiments import sweep as sweeps
-    from tidewolf.experiments.cells import plan
-    from tidewolf.experiments.journal import RESULTS
+    from tidewolf.experiments.plan import plan_sweep
+    from tidewolf.experiments.runner import Stage
+    from tidewolf.experiments.sweep import RESULTS
 
     if dask is not None and jobs is not None:
         raise InvalidInput(
             "Give --jobs for processes of this machine or --dask for a cluster, not both."
         )
     asked = asked_for(experiment, None, learner, None)
-    cells = plan(
+    cells = plan_sweep(
         asked,
         horizons=() if horizons is None else parse_numbers(horizons, "--horizons", int),
         seeds=() if seeds is None else parse_numbers(seeds, "--seeds", int),
@@ -90,11 +91,11 @@ def sweep_command(
         else engines.on_cluster(dask)
     )
     folder = out or (asked.folder or Path("out")) / "sweep"
-    stage = sweeps.Stage(0, 0, len(cells))
+    stage = Stage(0, 0, len(cells))
     try:
         with screen.sweep_progress(not quiet) as follow:
 
-            def moved(now: sweeps.Stage) -> None:
+            def moved(now: Stage) -> None:
                 nonlocal stage
                 stage = now
                 follow(now)

@@ -30,7 +30,7 @@ from tidewolf.core.values import Value
 from tidewolf.evaluation.formatting import aligned, data_frame, finite_or_none, plain_interval
 from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
 
-COMPARISON_FORMAT = 3
+COMPARISON_FORMAT = 4
 RIVAL = "SinhaVaze"
 """Whom the others are measured by, where it takes part: exact projections."""
 FILES = ("comparison.json", "comparison.csv")
@@ -74,6 +74,10 @@ class Entry(NamedTuple):
     """how far the decision moved, half the L1 change"""
     churn_p99: float | None = None
     churn_worst: float | None = None
+    headroom: float | None = None
+    """None where the learner has no such setting; this and what follows came with format 4"""
+    default: bool = False
+    """whether caution, or headroom, is what the learner takes where nobody says"""
 
 
 class Venue(NamedTuple):

@@ -23,6 +23,7 @@ from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.values import identity
 from tidewolf.evaluation.certificate import Audit
 from tidewolf.evaluation.churn import Movement
+from tidewolf.evaluation.decisions import DecisionSink
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
 from tidewolf.evaluation.warm_up import needs, small_runs
@@ -70,10 +71,17 @@ class _Snapshot(NamedTuple):
 class Recording:
     """Plays a stream and keeps what `Run` tells of it."""
 
-    def __init__(self, learner: Learner[Any], stream: Stream, *, warm_up: bool = True) -> None:
+    def __init__(
+        self,
+        learner: Learner[Any],
+        stream: Stream,
+        *,
+        warm_up: bool = True,
+        decisions: DecisionSink | None = None,
+    ) -> None:
         play(learner, stream)  # refuses what cannot be played
         rounds = len(stream)
-        self.learner, self.stream = learner, stream
+        self.learner, self.stream, self.decisions = learner, stream, decisions
         self.t, self.seconds, self.membership = 0, 0.0, Membership(learner.hard_set)
         self.losses, self.violations, self.distances = (
             np.empty(rounds),
@@ -123,6 +131,8 @@ class Recording:
         self.movement.see(played.x, stop - self.t, each=each)
         self.membership.see(points, self.state)
         self.trajectory.see(points, stop - self.t)
+        if self.decisions is not None:
+            self.decisions.see(points, stop - self.t)
         if len(self.each) and self.violations[self.t : stop].any():
             self._count_each(points, stop)
         arrives = self.stream.arrives
@@ -212,7 +222,9 @@ class Recording:
 
     @classmethod
     def load(cls, data: bytes, learner: Learner[Any], stream: Stream, source: str) -> Recording:
-        """A saved recording again; `source` is what errors call it."""
+        """A saved recording again; `source` is what errors call it. Its decisions go nowhere until
+        `decisions` is set.
+        """
         recording = cls(learner, stream)
         saved = checkpoint.load(
             data, settings=recording._settings, reference=np.empty(0), source=source

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.arguments import as_callback, shown
-from tidewolf.core.arrays import to_numpy
+from tidewolf.core.arguments import as_callback, as_flag, shown
+from tidewolf.core.arrays import as_count, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.display import presenter_of
 from tidewolf.core.errors import NotSupported, WrongType
@@ -24,6 +24,7 @@ from tidewolf.evaluation.certificate import (
     feasibility_slack,
     untold_in_words,
 )
+from tidewolf.evaluation.decisions import Decisions, KeptDecisions, decisions_of
 from tidewolf.evaluation.formatting import data_frame
 from tidewolf.evaluation.limits import SHOWN as SHOWN_LIMITS
 from tidewolf.evaluation.limits import RunLimits
@@ -94,6 +95,8 @@ class Run(Record):
     untold_slopes : tuple of float, default (0.0, 0.0)
         The slopes of the losses, and of the limits that were broken, summed over the rounds whose
         feedback did not come.
+    decisions : Decisions, default None
+        What was played, round by round, with times and names; None where that was not asked for.
 
     Examples
     --------
@@ -122,6 +125,7 @@ class Run(Record):
     churn: RoundNumbers = field(default_factory=lambda: RoundNumbers(np.zeros(0)))
     round_solves: Int64s = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     untold_slopes: tuple[float, ...] = (0.0, 0.0)
+    decisions: Decisions | None = None
 
     @property
     def max_excess(self) -> float:
@@ -437,6 +441,8 @@ def run(
     *,
     progress: Callable[[RunProgress], None] | None = None,
     comparator: Comparator | None = None,
+    decisions: bool = False,
+    every: int = 1,
 ) -> Run:
     """Play a whole stream, and measure everything on the way.
 
@@ -453,6 +459,12 @@ def run(
     comparator : Comparator, default None
         The best fixed point in hindsight, where it is known already; None: it is computed when
         the run is first asked for its regret.
+    decisions : bool, default False
+        Whether `run.decisions` keeps what was played, one number for each entry of each round that
+        is kept.
+    every : int, default 1
+        Keep the decisions of each round of this number: the first, and each that comes so many
+        rounds after one that is kept.
 
     Returns
     -------
@@ -478,13 +490,20 @@ def run(
     array([1.5  , 1.   , 1.437, 1.273])
     >>> [round(end, 3) for end in run.regret]
     [0.211, 0.211]
+    >>> tw.run(tw.LyapunovDescent(K), stream, decisions=True, every=2).decisions
+    round  entry 1  entry 2
+    0          0.5      0.5
+    2        0.563    0.437
     """
     as_callback(progress, "progress, which is told how far a run is,")
     if comparator is not None and not isinstance(comparator, Comparator):
         raise WrongType(
             f"The comparator is what best_in_hindsight gives, or None, not {shown(comparator)}."
         )
+    every = as_count(every, "every, the rounds from one decision that is kept to the next,")
     recording, last = Recording(learner, stream), time.perf_counter()
+    if as_flag(decisions, "decisions, whether they are kept,"):
+        recording.decisions = KeptDecisions(len(stream), stream.shape, every)
     warn_of_negative_capacities(learner.hard_set, stream.constraints, set())
     for _ in recording.advance():
         if progress is not None and (
@@ -498,6 +517,7 @@ def run(
 def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
     """What a recording tells of the rounds it has played, which are all there are."""
     ends, measures = recording.updates()
+    kept, K = recording.decisions, recording.learner.hard_set
     return Run(
         losses=recording.losses,
         violations=recording.violations,
@@ -517,4 +537,7 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         churn=recording.movement.churn,
         round_solves=recording.solves,
         untold_slopes=recording.untold,
+        decisions=decisions_of(K, recording.stream, kept)
+        if isinstance(kept, KeptDecisions)
+        else None,
     )

@@ -21,7 +21,6 @@ import hashlib
 import io
 import json
 import re
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -33,28 +32,24 @@ import numpy as np
 from tidewolf import __version__
 from tidewolf.core import checkpoint
 from tidewolf.core.arguments import as_flag, as_path, shown
-from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import (
     BrokenFile,
     Interrupted,
     InvalidInput,
     MissingExtra,
     NewerFormat,
-    NotSupported,
     OlderFormat,
-    OtherSettings,
     WrongType,
 )
 from tidewolf.core.types import Floats
 from tidewolf.evaluation.metrics import round_columns
 from tidewolf.evaluation.recording import Recording, RunProgress
-from tidewolf.evaluation.run import PROGRESS_SECONDS, Run, finished
-from tidewolf.experiments.choice import Choice
+from tidewolf.evaluation.run import Run, finished
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.lock import locked
+from tidewolf.experiments.plan import PlannedRun, plan_run
+from tidewolf.experiments.play import Player, advance, begin, cumulative_loss, prepare
 from tidewolf.experiments.reading import read
-from tidewolf.hindsight.best import Comparator, best_in_hindsight
-from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
 RUN_FORMAT = 2
@@ -63,27 +58,12 @@ CHECKPOINTS_FOLDER = "checkpoints"
 ROUNDS_FILE = "rounds.parquet"
 SUMMARY_FILE = "summary.json"
 REPORT_FILE = "report.html"
-_SHARE = 20
-"""Of this many seconds one at most is spent on checkpoints."""
 _HEAD = re.compile(r"# tidewolf run (\d+), written by tidewolf (\S+), sha256 ([0-9a-f]{64})")
 
 Follow: TypeAlias = "Callable[[str, RunProgress, Floats | None], Callable[[RunProgress], None]]"
 """Told a run's name, where it begins and the comparator's cumulative loss; answers what is told how
 far it is.
 """
-
-
-class PlannedRun(NamedTuple):
-    """One run of an experiment."""
-
-    number: int
-    entrant: Choice
-    seed: int
-
-    @property
-    def label(self) -> str:
-        """What its checkpoint is called."""
-        return f"{self.number:02d}-{self.entrant.name}-seed-{self.seed}"
 
 
 class Finished(NamedTuple):
@@ -296,17 +276,18 @@ class RunFolder:
 
         summaries = self._summary()["runs"]
         found = []
-        for i, seed in enumerate(self.experiment.seeds):
-            problem, cells = self.experiment.problem(seed), self._cells(i, seed)
-            best, runs = _comparator(problem), []
+        for cells in plan_run(self.experiment):
+            seed = cells[0].seed
+            ready, runs = prepare(self.experiment.problem(seed)), []
+            problem = ready.problem
             for cell in cells:
-                file = self.path / CHECKPOINTS_FOLDER / cell.label
+                file = self._checkpoint(cell)
                 runs.append(
                     run_of_format_1(
                         _bytes(file),
                         self.experiment.learner(cell.entrant, problem, seed),
                         problem.stream,
-                        best,
+                        ready.best,
                         summaries[cell.number - 1],
                         str(file),
                     )
@@ -325,83 +306,58 @@ class RunFolder:
             raise BrokenFile(f"{file} cannot be read: {error}.") from None
         return summary
 
-    def _cells(self, i: int, seed: int) -> tuple[PlannedRun, ...]:
-        """The runs of seed number i."""
-        entrants = self.experiment.entrants()
-        return tuple(
-            PlannedRun(i * len(entrants) + j, entrant, seed)
-            for j, entrant in enumerate(entrants, start=1)
-        )
-
     def _play(
         self, follow: Follow | None, stopping: Callable[[], bool], first: Problem | None
     ) -> list[Finished]:
         # what a process left that was killed while it wrote
         for part in self.path.rglob(".*.part"):
             part.unlink()
-        found = []
-        for i, seed in enumerate(self.experiment.seeds):
-            problem = first if i == 0 and first is not None else self.experiment.problem(seed)
-            cells = self._cells(i, seed)
-            recordings = [
-                self._recording(cell, self.experiment.learner(cell.entrant, problem, seed), problem)
-                for cell in cells
-            ]
-            best = _comparator(problem)
-            hindsight = (
-                None
-                if best is None or best.point is None
-                else np.cumsum(to_numpy(problem.stream.losses.values(best.point)))
-            )
-            for cell, recording in zip(cells, recordings, strict=True):
+        found: list[Finished] = []
+        player = Player()
+        for cells in plan_run(self.experiment):
+            ready = player.prepared(cells[0].cell, None if found else first)
+            problem, seed = ready.problem, cells[0].seed
+            recordings = [self._recording(planned, problem) for planned in cells]
+            hindsight = cumulative_loss(ready)
+            for planned, recording in zip(cells, recordings, strict=True):
                 moved = (
                     (lambda moment: None)
                     if follow is None
-                    else follow(cell.entrant.name, recording.progress, hindsight)
+                    else follow(planned.entrant.name, recording.progress, hindsight)
                 )
-                self._advance(cell, recording, moved, stopping)
-            runs = [finished(recording, best) for recording in recordings]
-            found.append(Finished(seed, problem, cells, tuple(runs)))
+                self._advance(planned, recording, moved, stopping)
+            runs = tuple(finished(recording, ready.best) for recording in recordings)
+            found.append(Finished(seed, problem, cells, runs))
         return found
 
-    def _recording(self, cell: PlannedRun, learner: Learner[Any], problem: Problem) -> Recording:
-        file = self.path / CHECKPOINTS_FOLDER / cell.label
-        if not file.exists():
-            return Recording(learner, problem.stream)
-        try:
-            return Recording.load(file.read_bytes(), learner, problem.stream, str(file))
-        except OtherSettings:
-            raise OtherSettings(
-                f"{file} belongs to another learner or other data: the experiment or its tables "
-                "were changed since. Put them back, or run the experiment anew."
-            ) from None
+    def _recording(self, planned: PlannedRun, problem: Problem) -> Recording:
+        learner = self.experiment.learner(planned.entrant, problem, planned.seed)
+        return begin(learner, problem, self._checkpoint(planned))
 
     def _advance(
         self,
-        cell: PlannedRun,
+        planned: PlannedRun,
         recording: Recording,
         moved: Callable[[RunProgress], None],
         stopping: Callable[[], bool],
     ) -> None:
-        if recording.done:
-            return
-        saved = told = time.monotonic()
-        wait = self.experiment.checkpoint_seconds
-        for t in recording.advance():
-            now = time.monotonic()
-            if now - told > PROGRESS_SECONDS or recording.done:
-                moved(recording.progress)
-                told = now
-            stop = stopping() and not recording.done
-            if stop or recording.done or now - saved > wait:
-                checkpoint.write(self.path / CHECKPOINTS_FOLDER / cell.label, recording.save())
-                saved = time.monotonic()
-                wait = max(wait, _SHARE * (saved - now))
-            if stop:
-                where = f"after {t:,} of {len(recording.stream):,} rounds of {cell.entrant.name}"
-                raise Interrupted(
-                    f"Interrupted {where}; `tidewolf resume {self.path}` goes on from there."
-                )
+        done = advance(
+            recording,
+            self._checkpoint(planned),
+            seconds=self.experiment.checkpoint_seconds,
+            ending=True,
+            moved=moved,
+            stopping=stopping,
+        )
+        if not done:
+            rounds = f"{recording.t:,} of {len(recording.stream):,} rounds"
+            raise Interrupted(
+                f"Interrupted after {rounds} of {planned.entrant.name}; `tidewolf resume "
+                f"{self.path}` goes on from there."
+            )
+
+    def _checkpoint(self, planned: PlannedRun) -> Path:
+        return self.path / CHECKPOINTS_FOLDER / planned.label
 
     def write_rounds(self, found: Sequence[Finished]) -> None:
         """Every round's numbers in one table, rounds.parquet; rounds count from 1.
@@ -563,13 +519,6 @@ def _ours(path: Path) -> list[Path]:
 def _clear(path: Path) -> None:
     for file in (*_ours(path), *(path / CHECKPOINTS_FOLDER).glob("*-seed-*")):
         file.unlink()
-
-
-def _comparator(problem: Problem) -> Comparator | None:
-    try:
-        return best_in_hindsight(problem.K, problem.stream)
-    except NotSupported:
-        return None
 
 
 def _bytes(file: Path) -> bytes:

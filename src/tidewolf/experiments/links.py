@@ -25,8 +25,8 @@ from tidewolf.experiments.keys import (
 )
 from tidewolf.experiments.toml import hint
 from tidewolf.experiments.toml_tables import Place, with_location
+from tidewolf.files import read_records
 from tidewolf.problems import Graph, Table, read_graph
-from tidewolf.problems.tables import csv_rows, number_in
 from tidewolf.sets import ConvexSet
 from tidewolf.sets.graphs.settings import Commodities, Links, Node, Supplies
 
@@ -242,20 +242,9 @@ def _rows(value: Any, columns: Sequence[str], place: Place) -> Sequence[Sequence
         return value  # type: ignore[no-any-return]
     path = Path(value)
     require_file(path, place)
-    header, rows = csv_rows(path)
-    lower = [name.lower() for name in header]
-    for name in columns:
-        if name not in lower:
-            raise InvalidInput(
-                f"{path}, line 1: there is no column {name!r}; it needs {', '.join(columns)}."
-            )
-    at = [lower.index(name) for name in columns]
     return [
-        [
-            *(cells[i] for i in at[:-1]),
-            number_in(cells[at[-1]], f'{path}, line {number}, column "{columns[-1]}"'),
-        ]
-        for number, cells in rows
+        [*(record.text(name) for name in columns[:-1]), record.number(columns[-1])]
+        for record in read_records(path, columns)
     ]
 
 

@@ -15,25 +15,19 @@ import math
 import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
 from tidewolf.core import checkpoint
-from tidewolf.core.errors import MissingExtra, OtherSettings
+from tidewolf.core.errors import MissingExtra
 from tidewolf.evaluation.metrics import sweep_columns, sweep_values
-from tidewolf.experiments.cells import Cell, Row
-from tidewolf.experiments.engines import Engine, versions
-from tidewolf.experiments.journal import RESULTS, SWEEP_FORMAT, SweepJournal
+from tidewolf.experiments.engines import Engine
+from tidewolf.experiments.plan import Cell, Row
+from tidewolf.experiments.runner import Stage, kept_cells
+from tidewolf.experiments.store import ROWS_FORMAT, SWEEP
 
-
-class Stage(NamedTuple):
-    """How far a sweep has come."""
-
-    done: int
-    failed: int
-    cells: int
+RESULTS, PAGE = SWEEP.results
 
 
 class SweepLine(NamedTuple):
@@ -101,7 +95,7 @@ class Sweep:
         }
         schema = pa.schema(
             [(name, types[kind]) for name, kind in columns.items()],
-            metadata={"tidewolf": f"sweep {SWEEP_FORMAT}"},
+            metadata={"tidewolf": f"sweep {ROWS_FORMAT}"},
         )
         return pa.Table.from_pylist([_flat(row, knobs) for row in self.rows], schema=schema)
 
@@ -125,33 +119,13 @@ def sweep(
     begun anew.
     """
     _pyarrow()
-    folder, here = Path(folder), versions()
-    with SweepJournal(folder, [cell.plain() for cell in cells], here, force=force) as journal:
-        left = {
-            n: cell
-            for n, cell in enumerate(cells)
-            if n not in journal.rows or journal.rows[n]["failure"]
-        }
-        if left and journal.versions != here:
-            then = ", ".join(
-                f"{name} {version}"
-                for name, version in journal.versions.items()
-                if here.get(name) != version
-            )
-            raise OtherSettings(
-                f"The sweep in {folder} was begun with {then}: go on with that, name another "
-                "folder, or force overwriting."
-            )
-        stage = Stage(len(cells) - len(left), 0, len(cells))
-        tell = progress or (lambda stage: None)
-        tell(stage)
-        with closing(engine(left)) if left else nullcontext(()) as answers:
-            for number, row in answers:
-                journal.add(number, row)
-                stage = Stage(stage.done + 1, stage.failed + bool(row["failure"]), len(cells))
-                tell(stage)
-        found = Sweep(tuple(journal.rows[n] for n in range(len(cells))))
-        if left or not (folder / RESULTS).exists():
+    folder = Path(folder)
+    with kept_cells(cells, folder, SWEEP, engine=engine, force=force, progress=progress) as (
+        rows,
+        played,
+    ):
+        found = Sweep(rows)
+        if played or not (folder / RESULTS).exists():
             _write(folder / RESULTS, found)
     return found
 

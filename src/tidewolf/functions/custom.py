@@ -2,7 +2,8 @@
 
 t counts from 0 in the batch as it was made; a view f[s:e] passes on t = s, .., e - 1. What the
 callables answer is checked on every call: a finite number, and a finite array of the shape of a
-point. Convexity is theirs to keep; `tidewolf.testing.check_function` puts it to the test.
+point. Convexity is theirs to keep; `tidewolf.testing.check_function` puts it to the test. Without a
+subgradient there are values alone, which is all that learners with Bandit feedback ask for.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import numpy as np
 
 from tidewolf.core.arrays import as_array, as_count, as_number, as_point, like, namespace, norm
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import WrongShape, WrongType
+from tidewolf.core.errors import NotSupported, WrongShape, WrongType
 from tidewolf.core.settings import as_shape
 from tidewolf.core.types import Array, Floats, Shape
+from tidewolf.functions.autograd import name_of
 
 
 @final
@@ -26,13 +28,14 @@ class Custom(Batch):
     """Functions given by two callables, value(t, x) and subgradient(t, x).
 
     A callable is nothing that an experiment's file can write: such a function is made in Python.
+    `from_torch` and `from_jax` need the value alone.
 
     Parameters
     ----------
     value : callable
         f_t(x), a number, for the round t and the point x.
-    subgradient : callable
-        A subgradient of f_t at x, an array of the shape of a point.
+    subgradient : callable, optional
+        A subgradient of f_t at x, an array of the shape of a point. None: only values are known.
     shape : int or tuple of int
         How many entries a point has, or its shape.
     rounds : int, default 1
@@ -46,7 +49,7 @@ class Custom(Batch):
     """
 
     _value: Callable[[int, Array], float]
-    _subgradient: Callable[[int, Array], Array]
+    _subgradient: Callable[[int, Array], Array] | None
     _shape: Shape
     _rounds: int
     _first: int
@@ -54,11 +57,16 @@ class Custom(Batch):
     def __init__(
         self,
         value: Callable[[int, Array], float],
-        subgradient: Callable[[int, Array], Array],
-        shape: Shape | int,
+        subgradient: Callable[[int, Array], Array] | None = None,
+        shape: Shape | int | None = None,
         rounds: int = 1,
     ) -> None:
         _require_callables("a Custom batch is a callable of (t, x)", value, subgradient)
+        if shape is None:
+            raise WrongType(
+                "A Custom batch needs the shape of a point, such as shape=3 for three entries.",
+                setting="shape",
+            )
         sides = tuple(shape) if isinstance(shape, Sequence) else (shape,)
         self.__dict__.update(
             _value=value,
@@ -72,12 +80,13 @@ class Custom(Batch):
     def one(
         cls,
         value: Callable[[Array], float],
-        subgradient: Callable[[Array], Array],
-        shape: Shape | int,
+        subgradient: Callable[[Array], Array] | None = None,
+        shape: Shape | int | None = None,
     ) -> Custom:
         """A single round from callables of x alone."""
         _require_callables("a Custom function is a callable of x", value, subgradient)
-        return cls(_EveryRound(value), _EveryRound(subgradient), shape)
+        slope = None if subgradient is None else _EveryRound(subgradient)
+        return cls(_EveryRound(value), slope, shape)
 
     def fields(self) -> dict[str, Any]:
         return {
@@ -94,6 +103,12 @@ class Custom(Batch):
     @property
     def shape(self) -> Shape:
         return self._shape
+
+    @property
+    def name(self) -> str | None:
+        """What the value's callable is called, where it has a name."""
+        value = self._value
+        return name_of(value.call if isinstance(value, _EveryRound) else value)
 
     def view(self, rounds: slice) -> Self:
         start, stop, _ = rounds.indices(self._rounds)
@@ -123,6 +138,12 @@ class Custom(Batch):
 
     def _gradient(self, t: int, x: Array) -> Array:
         t += self._first
+        if self._subgradient is None:
+            raise NotSupported(
+                "A Custom batch without a subgradient knows its values alone, and here its "
+                "gradients are needed: give subgradient(t, x) beside value(t, x), or have torch or "
+                "jax find it by functions.from_torch(value, shape, rounds) or functions.from_jax."
+            )
         what = f"The subgradient of round {t + 1} (t = {t}) of a Custom batch"
         gradient = as_array(self._subgradient(t, x), what)
         if tuple(gradient.shape) != self._shape:
@@ -142,7 +163,7 @@ class Custom(Batch):
 
 def _require_callables(accepted: str, value: object, subgradient: object) -> None:
     for name, given in (("value", value), ("subgradient", subgradient)):
-        if not callable(given):
+        if not callable(given) and not (name == "subgradient" and given is None):
             raise WrongType(f"The {name} of {accepted}, not {given!r}.", setting=name)
 
 

@@ -1,5 +1,5 @@
-"""What the limits of a round are called: entries by the names that a set has for them, others by
-their numbers, from 1.
+"""What the limits of a round are called: entries by the names that a set has for them, links by
+their own, others by their numbers, from 1.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from typing import Any
 
 from tidewolf.core.batch import Batch
 from tidewolf.functions.capacity import Capacity
+from tidewolf.functions.load_limit import LoadLimit
 from tidewolf.functions.max import Max
 
 
@@ -25,4 +26,6 @@ def _known(K: Any, one: Batch) -> tuple[str | None, ...]:
     pieces = one.pieces(K.center)
     count = 1 if pieces is None else int(pieces.shape[1])
     names = getattr(K, "names", None) if isinstance(one, Capacity) else None
+    if isinstance(one, LoadLimit):
+        names = one.names
     return (None,) * count if names is None or len(names) != count else tuple(names)

@@ -22,7 +22,9 @@ from tidewolf.core.arguments import as_flag, as_items, as_path, as_text, is_text
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import EmptyGraph, InvalidInput, MissingExtra, TidewolfError
 from tidewolf.core.types import Floats, Link
-from tidewolf.problems.tables import csv_rows, number_in
+from tidewolf.files.cells import number_in
+from tidewolf.files.format import PLAIN, FileFormat, as_format
+from tidewolf.files.records import ENDINGS, read_cells
 from tidewolf.sets.graph_tools import away
 
 ENDS = (("tail", "head"), ("source", "target"), ("from", "to"), ("u", "v"))
@@ -104,6 +106,7 @@ def read_graph(
     numbers: Sequence[str] = (),
     missing: float | None = None,
     directed: bool | None = None,
+    format: FileFormat = PLAIN,
 ) -> Graph:
     r"""The graph in a CSV, GraphML or GML file, by the ending of its name.
 
@@ -117,6 +120,8 @@ def read_graph(
         What stands for a number that a link does not have. None: the file is refused.
     directed : bool, optional
         Whether links lead one way only. None: what the file says; an edge list in CSV is directed.
+    format : FileFormat
+        How text is written in an edge list.
 
     Returns
     -------
@@ -153,8 +158,9 @@ def read_graph(
     if not path.is_file():
         raise InvalidInput(f"There is no graph at {path}.")
     name = path.name.lower()
-    if name.endswith((".csv", ".csv.gz")):
-        found, said = _from_csv(path, numbers), True
+    format = as_format(format)
+    if name.endswith(ENDINGS):
+        found, said = _from_edge_list(path, numbers, format), True
     elif name.endswith((".graphml", ".gml")):
         found, said = _from_networkx(path)
     else:
@@ -167,7 +173,8 @@ def read_graph(
     ways = 1 if (said if directed is None else directed) else 2
     links = [(link.tail, link.head) for link in kept]
     read = {
-        name: np.tile([_number(link, name, missing) for link in kept], ways) for name in numbers
+        name: np.tile([_number(link, name, missing, format) for link in kept], ways)
+        for name in numbers
     }
     return Graph(
         (*links, *((head, tail) for tail, head in links if ways == 2)),
@@ -188,7 +195,7 @@ class _Link(NamedTuple):
     where: str
 
 
-def _number(link: _Link, name: str, missing: float | None) -> float:
+def _number(link: _Link, name: str, missing: float | None, format: FileFormat) -> float:
     cell = str(link.known.get(name, "")).strip()
     if cell == "" and missing is not None:
         return missing
@@ -197,15 +204,16 @@ def _number(link: _Link, name: str, missing: float | None) -> float:
             f"{link.where} has no {name}; give `missing=` a number that stands for it, or fill "
             "it in."
         )
-    return number_in(cell, f"{link.where}, {name}")
+    return number_in(cell, f"{link.where}, {name}", format)
 
 
 def _name(link: _Link) -> str:
     return next((str(link.known[key]).strip() for key in NAMES if key in link.known), "")
 
 
-def _from_csv(path: Path, numbers: Sequence[str]) -> list[_Link]:
-    header, rows = csv_rows(path)
+def _from_edge_list(path: Path, numbers: Sequence[str], format: FileFormat) -> list[_Link]:
+    cells = read_cells(path, format)
+    header = cells.header
     lower = [name.lower() for name in header]
     for tail, head in ENDS:
         if tail in lower and head in lower:
@@ -219,16 +227,15 @@ def _from_csv(path: Path, numbers: Sequence[str]) -> list[_Link]:
     for name in numbers:
         if name not in header:
             raise InvalidInput(f"{path} has no column called {name!r}; it has {', '.join(header)}.")
-    for number, cells in rows:
-        if not (cells[i] and cells[j]):
-            raise InvalidInput(
-                f'{path}, line {number}, column "{header[j if cells[i] else i]}": the cell is'
-                " empty; a link has two ends."
-            )
-    return [
-        _Link(cells[i], cells[j], dict(zip(header, cells, strict=True)), f"{path}, line {number}")
-        for number, cells in rows
-    ]
+    found = []
+    for row in range(len(cells.rows)):
+        texts = [cells.text(row, column) for column in range(len(header))]
+        if not (texts[i] and texts[j]):
+            where = cells.place(row, j if texts[i] else i)
+            raise InvalidInput(f"{where}: the cell is empty; a link has two ends.")
+        known = dict(zip(header, texts, strict=True))
+        found.append(_Link(texts[i], texts[j], known, cells.row_place(row)))
+    return found
 
 
 def _from_networkx(path: Path) -> tuple[list[_Link], bool]:
