@@ -106,9 +106,9 @@ def live_command(
 
 def _opened(reader: Any, db: Path, to_look: bool) -> Desk:
     """The desk; to look where only that is asked and somebody else writes, or nothing is there."""
-    from tidewolf.live import Desk
+    from tidewolf.live import Desk, live_learner
 
-    learner = reader.learner()
+    learner = live_learner(reader.experiment, reader.K)
     if not to_look:
         return Desk(reader, learner, db)
     if db.exists():

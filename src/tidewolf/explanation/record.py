@@ -259,7 +259,7 @@ class Explanation:
         'the first decision, before any round was told of'
         >>> session.observe(costs=[1.0, 0.0, 0.5], capacities=[0.2, 0.9, 0.9])
         >>> session.explain(names=["coal", "sun", "gas"]).in_short()
-        'moved 0.4 from coal to sun because coal was over its capacity by 0.133 in the last round'
+        'moved 0.266 from coal to sun because coal was over its capacity by 0.133 in the last round'
         """
         return short.in_short(self)
 

@@ -11,11 +11,13 @@ lines.py       a line of JSON as a row, or as what is known of the coming round
 ledger.py      which rows were taken and what was answered, in the database of the session
 desk.py        rows taken one by one: the same row twice is the same row
 following.py   tables that grow on disk, as rows
-reader.py      from the numbers of a row to its functions, and the learner
+learner.py     who decides
+pipes.py       lines that come through a pipe
 """
 
 from tidewolf.live.desk import Desk
 from tidewolf.live.following import Follower
+from tidewolf.live.learner import live_learner
 from tidewolf.live.lines import Line, parse
 
-__all__ = ["Desk", "Follower", "Line", "parse"]
+__all__ = ["Desk", "Follower", "Line", "live_learner", "parse"]

@@ -36,6 +36,7 @@ from tidewolf.live.lines import Line
 from tidewolf.methods.advice import Resolve
 from tidewolf.methods.base import Learner
 from tidewolf.methods.context import Categories, Season
+from tidewolf.networks import Network
 from tidewolf.session import Session
 from tidewolf.sets import ConvexSet, FlowPolytope, MultiFlow
 
@@ -46,14 +47,16 @@ SMALLEST_SHARE = 1e-9
 class Reads(Protocol):
     """Whoever makes the functions of a round of its numbers."""
 
-    K: ConvexSet
-    network: Any
-    """with `paths(x, demands)`; None where the set is no network"""
+    @property
+    def K(self) -> ConvexSet: ...
+
+    @property
+    def network(self) -> Network | None: ...
 
     @property
     def names(self) -> Sequence[str] | None: ...
 
-    def functions(self, row: Mapping[str, Any]) -> tuple[Batch, Batch]: ...
+    def functions(self, row: Mapping[str, Any], source: str = "the row") -> tuple[Batch, Batch]: ...
 
 
 @final
@@ -81,14 +84,15 @@ class Desk:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from tidewolf.live import Desk, parse
+    >>> from tidewolf.live import Desk, live_learner, parse
     >>> from tidewolf.live.reader import RoundReader
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> _ = (folder / "two.toml").write_text(
     ...     '[set]\\nkind = "Simplex"\\nn = 2\\n[stream]\\ncosts = "costs.csv"\\n'
     ... )
-    >>> reader = RoundReader(tw.experiments.load(folder / "two.toml"))
-    >>> with Desk(reader, reader.learner(), folder / "two.db") as desk:
+    >>> experiment = tw.experiments.load(folder / "two.toml")
+    >>> reader = RoundReader(experiment)
+    >>> with Desk(reader, live_learner(experiment, reader.K), folder / "two.db") as desk:
     ...     desk.coming()["decision"]
     ...     answer = desk.take(parse('{"costs": [1.0, 0.0]}'))
     {'entry 0': 0.5, 'entry 1': 0.5}
@@ -287,7 +291,14 @@ class Desk:
         """A row that is new."""
         losses, limits = functions
         x = self.session.play() if played is None else played
-        row = Taken(number, line.time, content, _value(losses, x), _violation(limits, x))
+        row = Taken(
+            number,
+            line.time,
+            content,
+            _value(losses, x),
+            _violation(limits, x),
+            self._demands(line),
+        )
         times = self._times if line.time is None else [*self._times, line.time][-WINDOW - 1 :]
         coming = self._with_time(known, expected(times))
         answer = self.coming_text() if number > 1 else None
@@ -424,6 +435,15 @@ class Desk:
             )
         return np.array(values, dtype=np.float64).reshape(self.reader.K.shape)
 
+    def _demands(self, line: Line) -> list[float] | None:
+        """What each commodity sent, as far as the row, or one before it, said so."""
+        said, network = line.numbers.get("demands"), self.reader.network
+        if said is None or network is None:
+            return None if self._last is None else self._last.demands
+        if isinstance(said, Mapping):
+            return [float(said.get(one.name, one.volume)) for one in network.demands]
+        return [float(one) for one in said]
+
     # --- answers ----------------------------------------------------------------------------------
 
     def _answer(self) -> dict[str, Any]:
@@ -438,9 +458,9 @@ class Desk:
         answer["decision"] = dict(
             zip(self._names, (to_numpy(x).reshape(-1) + 0.0).tolist(), strict=True)
         )
-        if (paths := _paths(self.reader, x)) is not None:
-            answer["paths"] = paths
         row = self._last
+        if (paths := _paths(self.reader, x, None if row is None else row.demands)) is not None:
+            answer["paths"] = paths
         return answer | {
             "moved": why.moved,
             "why": why.in_short(),
@@ -480,13 +500,17 @@ def _violation(limits: Batch, x: Array) -> float | None:
     return None if value is None else max(0.0, value)
 
 
-def _paths(reader: Reads, x: Array) -> list[dict[str, Any]] | None:
-    """The paths of a flow, heaviest first; None where the decision is none."""
-    K = reader.K
-    if reader.network is not None:
+def _paths(reader: Reads, x: Array, demands: Sequence[float] | None) -> list[dict[str, Any]] | None:
+    """The paths of a flow, heaviest first, with volumes of these demands; None where the decision
+    is none.
+    """
+    K, network = reader.K, reader.network
+    if network is not None:
+        several = len(network.demands) > 1
+        sent = None if demands is None else np.array(demands)
         return [
-            _path(one.nodes, one.commodity, one.share, one.volume)
-            for one in reader.network.paths(x, None)
+            _path(one.nodes, one.commodity if several else None, one.share, one.volume)
+            for one in network.path_shares(x, sent)
         ]
     if isinstance(K, FlowPolytope):
         found = K.paths(x, tolerance=SMALLEST_SHARE)

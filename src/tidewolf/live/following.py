@@ -25,8 +25,6 @@ from tidewolf.problems import Table, read_table
 
 PATIENCE = 3
 """How often a table that is shorter, or cannot be read, is looked at again."""
-_KEYS = {"budgets": "budget"}
-"""What lines call tables that they call otherwise."""
 
 
 class TableRow(NamedTuple):
@@ -112,9 +110,7 @@ class Follower:
                 )
         self._given += 1
         time = timed[0].time if timed else None
-        numbers: dict[str, Any] = {_KEYS.get(name, name): row.values for name, row in rows.items()}
-        if "budget" in numbers:
-            (numbers["budget"],) = numbers["budget"].values()
+        numbers = {name: row.values for name, row in rows.items()}
         number = self._given if time is None else None
         return Grown(Line(time, number, numbers), next(iter(rows.values())).place)
 

@@ -25,7 +25,7 @@ from tidewolf.live.clock import WINDOW, Time
 
 _TABLES = (
     "live_rows (round INTEGER PRIMARY KEY, time, said, content TEXT NOT NULL, cost REAL, "
-    "violation REAL)",
+    "violation REAL, demands TEXT)",
     "live_coming (one INTEGER PRIMARY KEY, round INTEGER NOT NULL, known TEXT NOT NULL)",
     "live_answers (round INTEGER PRIMARY KEY, answer BLOB NOT NULL)",
 )
@@ -42,6 +42,8 @@ class Taken(NamedTuple):
     cost: float | None = None
     """what was played cost in that round"""
     violation: float | None = None
+    demands: list[float] | None = None
+    """what commodities sent, as far as a row said so"""
 
 
 class Coming(NamedTuple):
@@ -89,9 +91,10 @@ class Ledger:
         to the row before it.
         """
         time, said = (None, None) if row.time is None else row.time
-        columns = (row.round, time, said, row.content, row.cost, row.violation)
+        demands = None if row.demands is None else json.dumps(row.demands)
+        columns = (row.round, time, said, row.content, row.cost, row.violation, demands)
         with self._writing() as db:
-            db.execute("INSERT OR REPLACE INTO live_rows VALUES (?, ?, ?, ?, ?, ?)", columns)
+            db.execute("INSERT OR REPLACE INTO live_rows VALUES (?, ?, ?, ?, ?, ?, ?)", columns)
             if answer is not None:
                 packed = zlib.compress(answer.encode(), 1)
                 values = (row.round - 1, packed)
@@ -177,5 +180,12 @@ class Ledger:
 
 
 def _taken(columns: tuple[Any, ...]) -> Taken:
-    round, time, said, content, cost, violation = columns
-    return Taken(round, None if time is None else Time(time, said), content, cost, violation)
+    round, time, said, content, cost, violation, demands = columns
+    return Taken(
+        round,
+        None if time is None else Time(time, said),
+        content,
+        cost,
+        violation,
+        None if demands is None else json.loads(demands),
+    )

@@ -21,7 +21,7 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.core.names import nearest_names
 from tidewolf.live.clock import Time, time_of
 
-NUMBERS = ("costs", "capacities", "demands", "weights", "budget")
+NUMBERS = ("costs", "capacities", "demands", "weights", "budgets")
 KNOWN = ("unavailable", "context", "advice")
 KEYS = ("time", "round", *NUMBERS, "played", *KNOWN)
 LONGEST = 1 << 26
@@ -89,6 +89,8 @@ def parse(text: str | bytes) -> Line:
     {'unavailable': ['DEN > NYC']}
     """
     found = _read(text)
+    if "budget" in found:
+        found.setdefault("budgets", found.pop("budget"))
     for key in found:
         if key not in KEYS:
             near = nearest_names(key, KEYS) or f"a row has {', '.join(KEYS)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,10 @@ import numpy as np
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.unlimited import Unlimited
-from tidewolf.experiments import Choice, Experiment, Tables
-from tidewolf.experiments.building import build
-from tidewolf.experiments.experiment import DEFAULT_LEARNERS
-from tidewolf.experiments.keys import learner_keys, learner_named
+from tidewolf.experiments import Experiment, Tables
 from tidewolf.experiments.problem import _coordinates
 from tidewolf.experiments.toml_tables import Place
 from tidewolf.functions import Affine, Capacity, Linear
-from tidewolf.methods.base import Learner
 from tidewolf.problems import Table, read_table
 
 
@@ -44,21 +39,7 @@ class RoundReader:
             self.coordinates.names, self.coordinates.first = names, costs
         self.names = self.coordinates.labels or None
 
-    def learner(self) -> Learner[Any]:
-        asked = self.experiment.learners
-        usual = asked == tuple(map(Choice, DEFAULT_LEARNERS))
-        choice = Choice.of("Ensemble", {"advice": ["last"]}) if usual else asked[0]
-        known = learner_keys(choice.name)
-        given = {"seed": self.experiment.seeds[0], **choice.given}
-        learner: Learner[Any] = build(
-            partial(learner_named(choice.name), self.K),
-            {key: value for key, value in given.items() if key in known},
-            known,
-            Place(self.experiment.document, ()),
-        )
-        return learner
-
-    def functions(self, row: Mapping[str, Any]) -> tuple[Batch, Batch]:
+    def functions(self, row: Mapping[str, Any], source: str = "the row") -> tuple[Batch, Batch]:
         demand = self.coordinates.demand
         if "costs" not in row:
             raise InvalidInput("A row needs costs.")
@@ -67,7 +48,7 @@ class RoundReader:
             return losses, Capacity(self._array("capacities", row["capacities"]) / demand)
         if "weights" in row:
             weights = self._array("weights", row["weights"])
-            return losses, Affine(demand * weights, np.array([float(row["budget"])]))
+            return losses, Affine(demand * weights, np.array([float(row["budgets"])]))
         return losses, Unlimited(losses.shape)
 
     def _array(self, what: str, given: Any) -> Any:
@@ -75,4 +56,7 @@ class RoundReader:
             table = Table(None, tuple(given), np.array([list(given.values())], dtype=np.float64))
             kept = self.coordinates.columns(table, Path(what))
             return table.values[:, kept].reshape(1, *self.K.shape)
-        return np.array(given, dtype=np.float64).reshape(1, *self.K.shape)
+        array = np.array(given, dtype=np.float64)
+        if array.size != np.prod(self.K.shape):
+            raise InvalidInput(f"{what} has {array.size} numbers, not {self.K.shape}.")
+        return array.reshape(1, *self.K.shape)
