@@ -249,7 +249,7 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
                 folder.page(each.seed),
                 left_out,
                 decisions=folder.decisions_file if begins else None,
-                notes=notes if begins else (),
+                notes=(*each.problem.notes, *notes) if begins else (),
             )
 
 
