@@ -245,11 +245,10 @@ def _results(console: Console, runs: Sequence[Run], labels: Sequence[str]) -> Ta
         [
             _Column(
                 metric.narrow_title or metric.title,
-                [metric.cell(run) for run in runs],
+                [metric.narrow_cell(run) for run in runs],
                 metric.rank,
             )
             for metric in table_metrics(runs)
-            if not metric.by_rounds
         ],
     )
 
@@ -385,14 +384,16 @@ def _share(line: SweepLine) -> str:
 
 _LPS = "LPs\na round"
 _SWEEP_COLUMNS: tuple[tuple[str, Callable[[SweepLine], str], int], ...] = (
+    ("loss\ntotal", lambda line: number(line.loss), 0),
+    ("\nmean", lambda line: number(line.loss_mean), 0),
+    ("churn\na round", lambda line: number(line.churn), 1),
+    ("\np99", lambda line: number(line.churn_p99), 5),
+    ("\nworst", lambda line: number(line.churn_worst), 5),
     ("regret\na round", _regret, 0),
     ("violation\na round", lambda line: number(line.violation), 0),
     ("\np99", lambda line: number(line.violation_p99), 4),
     ("\nworst", lambda line: number(line.violation_worst), 2),
     ("rounds\nbroken", _share, 3),
-    ("churn\na round", lambda line: number(line.churn), 1),
-    ("\np99", lambda line: number(line.churn_p99), 5),
-    ("\nworst", lambda line: number(line.churn_worst), 5),
     ("calls\na round", lambda line: number(line.calls), 0),
     (_LPS, lambda line: number(line.solves), 0),
     ("us", lambda line: number(None if line.seconds is None else 1e6 * line.seconds), 0),

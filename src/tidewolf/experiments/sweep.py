@@ -56,6 +56,9 @@ class SweepLine(NamedTuple):
     """how far the decision moved"""
     churn_p99: float | None = None
     churn_worst: float | None = None
+    loss: float | None = None
+    """of all rounds together"""
+    loss_mean: float | None = None
 
 
 @final
@@ -189,6 +192,8 @@ def _by_round(played: Sequence[Row]) -> dict[str, float | None]:
     """Means over seeds, and the worst round of all; None where a row is of an earlier version."""
     values = [sweep_values(row) for row in played]
     gathered: dict[str, tuple[str, Callable[[list[float]], float]]] = {
+        "loss": ("loss", statistics.fmean),
+        "loss_mean": ("loss_mean", statistics.fmean),
         "solves": ("solves_per_round", statistics.fmean),
         "violation_p99": ("violation_p99", statistics.fmean),
         "violation_worst": ("violation_worst", max),
