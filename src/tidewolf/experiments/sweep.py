@@ -57,8 +57,8 @@ class SweepLine(NamedTuple):
     churn_p99: float | None = None
     churn_worst: float | None = None
     loss: float | None = None
-    """of all rounds together"""
-    loss_mean: float | None = None
+    loss_total: float | None = None
+    """of all rounds"""
 
 
 @final
@@ -192,8 +192,6 @@ def _by_round(played: Sequence[Row]) -> dict[str, float | None]:
     """Means over seeds, and the worst round of all; None where a row is of an earlier version."""
     values = [sweep_values(row) for row in played]
     gathered: dict[str, tuple[str, Callable[[list[float]], float]]] = {
-        "loss": ("loss", statistics.fmean),
-        "loss_mean": ("loss_mean", statistics.fmean),
         "solves": ("solves_per_round", statistics.fmean),
         "violation_p99": ("violation_p99", statistics.fmean),
         "violation_worst": ("violation_worst", max),
@@ -201,6 +199,8 @@ def _by_round(played: Sequence[Row]) -> dict[str, float | None]:
         "churn": ("churn_mean", statistics.fmean),
         "churn_p99": ("churn_p99", statistics.fmean),
         "churn_worst": ("churn_worst", max),
+        "loss": ("loss_mean", statistics.fmean),
+        "loss_total": ("loss", statistics.fmean),
     }
     return {
         name: None if None in (numbers := [row[key] for row in values] or [None]) else over(numbers)
