@@ -14,7 +14,7 @@ import pytest
 
 from tidewolf import __version__, functions, learners, problems, rivals, sets
 from tidewolf.cli import main
-from tidewolf.cli.app import _CONTESTANTS
+from tidewolf.cli.compare import _CONTESTANTS
 from tidewolf.experiments.experiment import BUILTIN_LEARNERS
 
 PROGRAM = "import sys; from tidewolf.cli import main; sys.exit(main())"

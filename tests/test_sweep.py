@@ -29,6 +29,7 @@ from tidewolf.experiments.plan import plan_sweep as plan
 from tidewolf.experiments.store import SWEEP
 from tidewolf.experiments.sweep import RESULTS, sweep
 from tidewolf.experiments.template import template
+from tidewolf.experiments.tournament import compare_experiments, plan_comparison
 from traps import ROUTING, Trap
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -657,6 +658,22 @@ def test_a_file_is_swept_from_the_shell_by_every_engine(file, cluster, tmp_path,
     assert found[0] == found[1] == found[2]
     assert {run["experiment"] for run in found[0]} == {"mine"}
     assert not any(run["failure"] for run in found[0])
+
+
+def test_whoever_plays_a_comparison_its_numbers_are_the_same_bits(file, every_engine, tmp_path):
+    file.write_text(FILE[: FILE.index("[[learners]]")])
+    matches = plan_comparison([load(file)], cautions=[3.0, 10.0], headrooms=[0.0, 2.0])
+    found = [
+        compare_experiments(matches, tmp_path / name, engine=engine)
+        for name, engine in every_engine.items()
+    ]
+    assert not found[0].failures
+    assert {entry.learner for entry in found[0].entries} == {"Ensemble", "SinhaVaze", "Resolve"}
+    for each in found[1:]:
+        assert each.venues == found[0].venues
+        assert [entry._replace(seconds=0.0) for entry in each.entries] == [
+            entry._replace(seconds=0.0) for entry in found[0].entries
+        ]
 
 
 def test_an_experiment_is_known_by_what_is_in_its_files(file, tmp_path):

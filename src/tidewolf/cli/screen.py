@@ -91,27 +91,42 @@ def progress(shown: bool) -> Iterator[Follow]:
 
 
 @contextmanager
-def tournament(shown: bool) -> Iterator[Callable[[Step, RunProgress], None]]:
-    """What keeps one line moving over all runs; nothing is shown where stderr is not a terminal."""
+def tournament(
+    shown: bool,
+) -> Iterator[tuple[Callable[[Step, RunProgress], None], Callable[[Stage], None]]]:
+    """What keeps one line moving over all runs: told how far one is, and how many have ended;
+    nothing is shown where stderr is not a terminal.
+    """
     with _bar(shown) as bar:
         task = bar.add_task("the best points in hindsight", total=None, detail="")
         began: dict[int, float] = {}
+        done = 0
 
         def follow(step: Step, moment: RunProgress) -> None:
             now = bar.get_time()
             speed = moment.rounds_done / max(now - began.setdefault(step.number, now), 1e-9)
-            knob = "" if step.caution is None else f", caution {step.caution:g}"
+            knobs = {"caution": step.caution, "headroom": step.headroom}
+            knob = "".join(f", {name} {at:g}" for name, at in knobs.items() if at is not None)
             what = f"{step.stream}, {step.learner}{knob} ({step.number} of {step.runs})"
-            done = step.number - 1 + moment.rounds_done / moment.rounds
             bar.update(
                 task,
                 description=what,
                 total=step.runs,
-                completed=done,
+                completed=done + moment.rounds_done / moment.rounds,
                 detail=_detail(moment, speed),
             )
 
-        yield follow
+        def ended(stage: Stage) -> None:
+            nonlocal done
+            done = stage.done
+            bar.update(
+                task,
+                total=stage.cells,
+                completed=done,
+                detail=f"{done:,} of {stage.cells:,} runs",
+            )
+
+        yield follow, ended
 
 
 @contextmanager
@@ -167,8 +182,16 @@ def _detail(moment: RunProgress, speed: float, regret: float | None = None) -> s
     return f"{speed:,.0f} rounds/s, {calls}, {against}violation {number(moment.violation_total)}"
 
 
-def show_results(runs: Sequence[Run], title: str, page: Path, left_out: Mapping[str, str]) -> None:
-    """The headline table, what a reader should know, and where the page is."""
+def show_results(
+    runs: Sequence[Run],
+    title: str,
+    page: Path,
+    left_out: Mapping[str, str],
+    *,
+    decisions: Path | None = None,
+    notes: Sequence[str] = (),
+) -> None:
+    """The headline table, what a reader should know, and where decisions and the page are."""
     console = Console(highlight=False)
     labels = learner_labels(runs)
     console.print(Text(title, style="bold"))
@@ -182,6 +205,10 @@ def show_results(runs: Sequence[Run], title: str, page: Path, left_out: Mapping[
         console.print(Text(said))
     for who, note in learner_notes(runs, labels, left_out):
         console.print(Text.assemble((f"{who}: ", "bold"), note))
+    for sentence in notes:
+        console.print(Text(sentence))
+    if decisions is not None:
+        console.print(Text(f"decisions: {decisions}"), soft_wrap=True)
     console.print(Text(f"report: {page}"), soft_wrap=True)
 
 
@@ -241,10 +268,12 @@ def _by_rounds(console: Console, runs: Sequence[Run], labels: Sequence[str]) -> 
 
 
 def show_comparison(comparison: Comparison, page: Path) -> None:
-    """How everyone stands on each stream, what a reader should know, and where the page is."""
+    """How everyone stands on each stream, what each step of caution costs and buys, what a reader
+    should know, and where the page is.
+    """
     console, every = Console(highlight=False), comparison.standings()
-    swept = any(len(standing.points) > 1 for standing in every)
-    left_out = ("regret", "violation") if swept else ("shortfall %",)
+    chosen = any(comparison.chooser(stream) for stream in comparison.streams)
+    left_out = ("loss", "regret", "violation") if chosen else ("shortfall %",)
     for stream in comparison.streams:
         standings = [each for each in every if each.stream == stream]
         names = [standing_name(each) for each in standings]
@@ -257,17 +286,60 @@ def show_comparison(comparison: Comparison, page: Path) -> None:
             ]
             console.print(_table(console, names, shown, first))
             console.print()
+        _show_choice(console, comparison, stream)
     for sentence in comparison.warnings():
         console.print(Text(sentence, style="yellow"))
     if said := who_sees_what((entry.learner, entry.sees) for entry in comparison.entries):
         console.print(Text(said))
     console.print(
         Text(
-            f"Held against {comparison.rival}, in % of the comparator's mean loss; up to 0.5 is on "
+            f"Held against {comparison.rival}, in % of {comparison.share_of()}; up to 0.5 is on "
             "its frontier."
         )
     )
     console.print(Text(f"report: {page}"), soft_wrap=True)
+
+
+def _show_choice(console: Console, comparison: Comparison, stream: str) -> None:
+    """The points of the learner whose caution is to be chosen, those of re-solving beside them, and
+    what each step costs and buys.
+    """
+    learner = comparison.chooser(stream)
+    if learner is None:
+        return
+    shown = [
+        (who, point)
+        for who in comparison.learners
+        for point in comparison.frontier(stream, who)
+        if who == learner or point.knob == "headroom"
+    ]
+    names = [f"{who}, {point.at}{' (default)' * point.default}" for who, point in shown]
+    points = [point for _, point in shown]
+    columns = [
+        _Column("loss", [number(point.loss) for point in points]),
+        *(
+            [_Column("regret", [number(point.regret) for point in points])]
+            if any(point.regret is not None for point in points)
+            else []
+        ),
+        _Column("violation", [number(point.violation) for point in points]),
+        _Column("broken", [_percent_or_unknown(point.broken) for point in points], 1),
+        _Column("churn", [number(point.churn) for point in points], 2),
+        _Column("us", [number(1e6 * point.seconds) for point in points], 3),
+    ]
+    console.print(_table(console, names, columns, "a round"))
+    console.print()
+    steps, beside = comparison.steps(stream), comparison.against_resolving(stream)
+    if steps:
+        console.print(Text(f"{learner}, as its caution rises", style="bold"))
+    for sentence in (*steps, *beside):
+        console.print(Text(sentence))
+    if steps or beside:
+        console.print()
+
+
+def _percent_or_unknown(share: float | None) -> str:
+    return "unknown" if share is None else percent(share)
 
 
 def show_sweep(found: Sweep, table: Path) -> None:
@@ -308,7 +380,7 @@ def _regret(line: SweepLine) -> str:
 
 
 def _share(line: SweepLine) -> str:
-    return "unknown" if line.broken is None else percent(line.broken)
+    return _percent_or_unknown(line.broken)
 
 
 _LPS = "LPs\na round"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -22,8 +22,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import InvalidInput
 from tidewolf.experiments.choice import Choice
-from tidewolf.experiments.experiment import Experiment, Tables
+from tidewolf.experiments.experiment import Experiment, Tables, said_format
 from tidewolf.experiments.keys import format_value, learner_keys, read_plain
+from tidewolf.files import file_of
 from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
@@ -55,14 +56,15 @@ class Recipe(NamedTuple):
     identity: str
 
     @classmethod
-    def of(cls, experiment: Experiment) -> Recipe:
-        """Files are read once here, so that what is wrong with them is said before anything is
-        played.
+    def of(cls, experiment: Experiment, *, read: bool = False) -> Recipe:
+        """Files are read once here, unless they were `read` before, so that what is wrong with them
+        is said before anything is played.
         """
         stream, K = experiment.stream, experiment.hard_set
-        if isinstance(stream, Tables):
+        if isinstance(stream, Tables) and not read:
             experiment.problem(experiment.seeds[0])
-        text = json.dumps([_contents(stream), _contents(K)])
+        files = said_format(experiment.files)  # as keys that came later
+        text = json.dumps([_contents(stream), _contents(K), *([files] if files else [])])
         return cls(experiment, hashlib.sha256(text.encode()).hexdigest()[:16])
 
     @property
@@ -219,12 +221,20 @@ def _contents(part: Any) -> Any:
         part = (part.name, part.settings)
     elif isinstance(part, Tables):
         # keys that came later count where they are given
-        later = ("losses", "constraints", "context", "advice")
-        part = [pair for pair in vars(part).items() if pair[0] not in later or pair[1]]
+        later = {"losses", "constraints", "context", "advice", "gaps"}
+        defaults = {each.name: each.default for each in fields(part)}
+        part = [
+            pair
+            for pair in vars(part).items()
+            if pair[0] not in later or pair[1] != defaults[pair[0]]
+        ]
     if isinstance(part, tuple | list):
         return [_contents(each) for each in part]
     if isinstance(part, Path) or (
-        isinstance(part, str) and Path(part).is_absolute() and Path(part).is_file()
+        isinstance(part, str) and Path(part).is_absolute() and file_of(Path(part)).is_file()
     ):
-        return hashlib.sha256(Path(part).read_bytes()).hexdigest()
+        path = Path(part)
+        found = hashlib.sha256(file_of(path).read_bytes()).hexdigest()
+        # a sheet of a book is not its neighbour
+        return found + path.name.removeprefix(file_of(path).name)
     return part

@@ -17,14 +17,16 @@ class Columns(NamedTuple):
 
     name: str
     """the file, as sentences call it"""
-    time_name: str
-    """what the column of times is called"""
     times: Any
     """numbers, dates or texts, one a row; None where there are none"""
     columns: tuple[str, ...]
     values: Floats
     places: Sequence[str]
     """where each row stands"""
+    time_places: Sequence[str] = ()
+    """where each time stands"""
+    utc: bool = False
+    """whether the times are known to be in UTC"""
 
 
 def named(columns: Sequence[str], name: str) -> tuple[str, ...]:

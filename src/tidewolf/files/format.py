@@ -22,6 +22,10 @@ _NO_SEPARATORS = "\"'\r\n\0.+-"
 """What numbers, quotes and lines are made of, beside letters and digits."""
 
 
+_CALLED = {"utf-8-sig": "utf-8", "iso8859-1": "latin-1"}
+"""What encodings are called here, where Python calls them otherwise."""
+
+
 class Separator(Text):
     """One character that separates cells."""
 
@@ -31,6 +35,16 @@ class Separator(Text):
             raise InvalidInput(
                 f'{what} is one character such as ";", "," or a tab, not {shown(text)}.'
             )
+        return text
+
+
+class DecimalMark(Text):
+    """A point or a comma."""
+
+    def __call__(self, value: Any, what: str) -> str:
+        text = as_text(value, what)
+        if text not in (".", ","):
+            raise InvalidInput(f'{what} is "." or ",", not {shown(text)}.')
         return text
 
 
@@ -47,7 +61,7 @@ class Encoding(Text):
                 f'{what} is the name of an encoding such as "utf-8", "cp1252" or "utf-16", not '
                 f"{shown(text)}."
             ) from None
-        return "utf-8" if name == "utf-8-sig" else name
+        return _CALLED.get(name, name)
 
 
 class Timezone(Text):
@@ -76,7 +90,7 @@ class FileFormat:
         What separates cells, one character. None: a tab in .tsv files, elsewhere ";" where the
         decimal mark is a comma and "," where it is a point.
     decimal : str, default '.'
-        What stands before the decimals of a number.
+        What stands before the decimals of a number: a point or a comma.
     encoding : str, default 'utf-8'
         Which bytes are which letters, such as "utf-8", "cp1252", "latin-1" or "utf-16".
     timezone : str, optional
@@ -102,7 +116,7 @@ class FileFormat:
         ),
     ] = None
     decimal: Annotated[
-        str, Text("What stands before the decimals of a number.", choices=(".", ","))
+        str, DecimalMark("What stands before the decimals of a number: a point or a comma.")
     ] = "."
     encoding: Annotated[
         str,
@@ -120,12 +134,6 @@ class FileFormat:
 
     def __post_init__(self) -> None:
         validate(self)
-        if self.separator == self.decimal:
-            raise InvalidInput(
-                f"FileFormat has {self.decimal!r} for separator and decimal; cells need another "
-                'separator, such as ";".',
-                setting="separator",
-            )
 
     def separator_of(self, name: str) -> str:
         """What separates the cells of a file of this name."""
@@ -136,11 +144,17 @@ class FileFormat:
         return ";" if self.decimal == "," else ","
 
 
-def as_format(given: object) -> FileFormat:
+def say(**keys: str) -> str:
+    """What to write so that a file is read, such as: say [files] separator = ";"."""
+    said = [f'{key} = "{value}"' for key, value in keys.items()]
+    return f"say [files] {' and '.join(said)} (FileFormat in Python)".replace("\t", r"\t")
+
+
+def as_format(given: object, what: str = "format") -> FileFormat:
     """A format, if it is one."""
     if isinstance(given, FileFormat):
         return given
-    raise WrongType(f"format must be a FileFormat, not {shown(given)}.")
+    raise WrongType(f"{what} must be a FileFormat, not {shown(given)}.")
 
 
 PLAIN = FileFormat()

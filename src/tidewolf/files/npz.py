@@ -45,11 +45,12 @@ def npz_columns(path: Path) -> Columns:
             f"{path}: {count(times.size, 'time')} in `times` for a table with "
             f"{count(len(values), 'row')}."
         )
+    places = row_places(str(path), len(values))
     return Columns(
         str(path),
-        "times",
         times,
         named([str(name) for name in columns], str(path)),
         values.astype(np.float64),
-        row_places(str(path), len(values)),
+        places,
+        [f'{place}, column "times"' for place in places],
     )

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
 from tidewolf.core.arguments import as_items, as_path, as_text
 from tidewolf.core.errors import InvalidInput
-from tidewolf.files import csv
+from tidewolf.files import csv, excel, parquet
 from tidewolf.files.cells import Cells
+from tidewolf.files.excel import file_of
 from tidewolf.files.format import PLAIN, FileFormat, as_format
 
-ENDINGS = csv.ENDINGS
+ENDINGS = (*csv.ENDINGS, *excel.ENDINGS, *parquet.ENDINGS)
 
 
 class Record(NamedTuple):
@@ -52,7 +54,7 @@ def read_records(
     Parameters
     ----------
     path : str or path
-        The file: .csv, .csv.gz.
+        The file: .csv, .csv.gz, .tsv, .xlsx (also book.xlsx#Sheet), .parquet.
     columns : sequence of str, default ()
         What it has to have; the rows know them by these names, and others as the file calls them.
     format : FileFormat
@@ -84,7 +86,7 @@ def read_records(
         as_text(name, "The name of a column")
         for name in as_items(columns, "The columns of a file", '["source", "target"]')
     ]
-    if not path.is_file():
+    if not file_of(path).is_file():
         raise InvalidInput(f"There is no file at {path}.")
     cells = read_cells(path, as_format(format))
     lower = [name.lower() for name in cells.header]
@@ -92,15 +94,20 @@ def read_records(
     for name in columns:
         if name not in lower:
             raise InvalidInput(
-                f"{cells.name}, line 1: there is no column {name!r}; it needs {', '.join(columns)}."
+                f"{cells.header_place}: there is no column {name!r}; it needs {', '.join(columns)}."
             )
         header[lower.index(name)] = name
-    known = Cells(cells.name, header, cells.rows, cells.lines, cells.format, cells.unit)
+    known = replace(cells, header=header)
     return [Record(known, i) for i in range(len(cells.rows))]
 
 
 def read_cells(path: Path, format: FileFormat) -> Cells:
     """The cells of a file, by the ending of its name."""
-    if path.name.lower().endswith(csv.ENDINGS):
+    name = file_of(path).name.lower()
+    if name.endswith(csv.ENDINGS):
         return csv.csv_cells(path, format)
+    if name.endswith(excel.ENDINGS):
+        return excel.excel_cells(path, format)
+    if name.endswith(parquet.ENDINGS):
+        return parquet.parquet_cells(path, format)
     raise InvalidInput(f"{path} has none of the endings that can be read: {', '.join(ENDINGS)}.")

@@ -4,7 +4,19 @@ tunnels, and how demands are split over them.
 
 from __future__ import annotations
 
+from tidewolf.networks.from_files import NetworkFiles, NetworkStream, from_files, of_graph
 from tidewolf.networks.network import Cut, Demand, Network, PathShare
 from tidewolf.networks.tunnels import Tunnel, Tunnels
 
-__all__ = ["Cut", "Demand", "Network", "PathShare", "Tunnel", "Tunnels"]
+__all__ = [
+    "Cut",
+    "Demand",
+    "Network",
+    "NetworkFiles",
+    "NetworkStream",
+    "PathShare",
+    "Tunnel",
+    "Tunnels",
+    "from_files",
+    "of_graph",
+]

@@ -67,7 +67,10 @@ class Cable(NamedTuple):
 class Cables(Check):
     """Links with lengths and capacities, as tuples or of a networkx graph."""
 
-    words: ClassVar[str] = "a list of [tail, head, length, capacity], the last two optional"
+    words: ClassVar[str] = (
+        "the name of a graph's file, or a list of [tail, head, length, capacity], the last two "
+        "optional"
+    )
 
     def __call__(self, value: Any, what: str) -> tuple[Cable, ...]:
         rows: Iterable[Any]
@@ -80,7 +83,9 @@ class Cables(Check):
             raise InvalidInput(f"{what} has no links; give at least one (tail, head).")
         return cables
 
-    def read(self, value: Any) -> tuple[Any, ...] | None:
+    def read(self, value: Any) -> str | tuple[Any, ...] | None:
+        if isinstance(value, str):
+            return value or None
         listed = isinstance(value, list) and all(isinstance(row, list) for row in value)
         return tuple(map(tuple, value)) if listed else None
 

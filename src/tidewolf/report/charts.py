@@ -102,8 +102,8 @@ def standing_curves(standings: Sequence[Standing]) -> list[Curve]:
         Curve(
             standing_name(each),
             [p.violation for p in each.points],
-            [p.regret for p in each.points],
-            ["" if p.caution is None else f"caution {p.caution:g}" for p in each.points],
+            [p.level for p in each.points],
+            [p.at for p in each.points],
             i % HUES,
         )
         for i, each in enumerate(standings)
