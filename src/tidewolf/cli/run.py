@@ -62,13 +62,23 @@ def run_command(
             help="Only say what would be played, on what, how long, and what would be written.",
         ),
     ] = False,
+    decisions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none|csv|parquet|both",
+            help="Which files of decisions DIR gets; parquet by default, and csv beside it up to a "
+            "million cells.",
+        ),
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Run learners on a problem, side by side.
 
-    Prints a table and fills a run folder: report.html with pictures, summary.json, rounds.parquet
-    with every round, the experiment as resolved, checkpoints. Unless told otherwise, Ensemble,
+    Prints a table and fills a run folder: report.html with pictures, summary.json,
+    decisions.parquet and decisions.csv with what was decided (a row a round, a column an entry; of
+    flows, shares of the demand), rounds.parquet with every round's numbers, the experiment as
+    resolved, checkpoints. Unless told otherwise, Ensemble,
     with the problem's season and re-solving as its advice, runs beside SinhaVaze, which projects
     exactly, and Resolve, which re-solves and nothing else; on a built-in problem also beside the
     paper's three: DriftPlusPenalty, PrimalDual and BanditPrimalDual, which sees two numbers a
@@ -90,6 +100,8 @@ def run_command(
 
     cautions = None if caution is None else parse_numbers(caution, "--caution", float)
     asked = asked_for(experiment, rounds, learner, seed, cautions)
+    if decisions is not None:
+        asked = replace(asked, decisions=decisions)
     folder = out or asked.folder or free(_OUT)
     require_no_run(folder, force)
     problem = asked.problem(asked.seeds[0])
@@ -260,6 +272,7 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
         with screen.progress(not quiet) as follow, _stoppable() as stopping:
             found = folder.play(follow=follow, stopping=stopping, first=first)
         folder.write_rounds(found)
+        notes = folder.write_decisions(found)
         for each in found:
             _write_page(folder, each)
         folder.write_summary(found)
@@ -271,7 +284,15 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
     elif not quiet:
         for each in found:
             title = f"{folder.experiment.name}: {len(each.problem):,} rounds, seed {each.seed}"
-            screen.show_results(each.runs, title, folder.page(each.seed), left_out)
+            begins = each is found[0]
+            screen.show_results(
+                each.runs,
+                title,
+                folder.page(each.seed),
+                left_out,
+                decisions=folder.decisions_file if begins else None,
+                notes=notes if begins else (),
+            )
 
 
 def _show_preview(found: Preview, as_json: bool, quiet: bool) -> None:

@@ -183,8 +183,16 @@ def _detail(moment: RunProgress, speed: float, regret: float | None = None) -> s
     return f"{speed:,.0f} rounds/s, {calls}, {against}violation {number(moment.violation_total)}"
 
 
-def show_results(runs: Sequence[Run], title: str, page: Path, left_out: Mapping[str, str]) -> None:
-    """The headline table, what a reader should know, and where the page is."""
+def show_results(
+    runs: Sequence[Run],
+    title: str,
+    page: Path,
+    left_out: Mapping[str, str],
+    *,
+    decisions: Path | None = None,
+    notes: Sequence[str] = (),
+) -> None:
+    """The headline table, what a reader should know, and where decisions and the page are."""
     console = Console(highlight=False)
     labels = learner_labels(runs)
     console.print(Text(title, style="bold"))
@@ -198,6 +206,10 @@ def show_results(runs: Sequence[Run], title: str, page: Path, left_out: Mapping[
         console.print(Text(said))
     for who, note in learner_notes(runs, labels, left_out):
         console.print(Text.assemble((f"{who}: ", "bold"), note))
+    for sentence in notes:
+        console.print(Text(sentence))
+    if decisions is not None:
+        console.print(Text(f"decisions: {decisions}"), soft_wrap=True)
     console.print(Text(f"report: {page}"), soft_wrap=True)
 
 

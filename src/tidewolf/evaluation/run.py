@@ -27,7 +27,7 @@ from tidewolf.evaluation.certificate import (
 from tidewolf.evaluation.decisions import Decisions, KeptDecisions, decisions_of
 from tidewolf.evaluation.formatting import data_frame
 from tidewolf.evaluation.limits import SHOWN as SHOWN_LIMITS
-from tidewolf.evaluation.limits import RunLimits
+from tidewolf.evaluation.limits import Breaches, RunLimits
 from tidewolf.evaluation.members import Members
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.metrics import plain_metrics, round_columns, spread_lines
@@ -97,6 +97,8 @@ class Run(Record):
         feedback did not come.
     decisions : Decisions, default None
         What was played, round by round, with times and names; None where that was not asked for.
+    breaches : Breaches, default None
+        When each limit was broken, where a round has several; pages say it by name.
 
     Examples
     --------
@@ -125,6 +127,7 @@ class Run(Record):
     churn: RoundNumbers = field(default_factory=lambda: RoundNumbers(np.zeros(0)))
     round_solves: Int64s = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     untold_slopes: tuple[float, ...] = (0.0, 0.0)
+    breaches: Breaches | None = None
     decisions: Decisions | None = None
 
     @property
@@ -537,6 +540,7 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         churn=recording.movement.churn,
         round_solves=recording.solves,
         untold_slopes=recording.untold,
+        breaches=recording.breaches if len(recording.each) else None,
         decisions=decisions_of(K, recording.stream, kept)
         if isinstance(kept, KeptDecisions)
         else None,

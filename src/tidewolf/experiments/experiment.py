@@ -40,6 +40,8 @@ from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
 FILE_FORMAT = 1
+FORMS = ("none", "csv", "parquet", "both")
+"""Which files of decisions there may be."""
 DEFAULT_LEARNERS = ("Ensemble", "SinhaVaze", "Resolve")
 """Who plays where a file names nobody: the one to start with, exact projections, and re-solving."""
 BUILTIN_LEARNERS = (*DEFAULT_LEARNERS, "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
@@ -167,6 +169,9 @@ class Experiment:
     files : FileFormat
         How text is written in tables and graphs: what separates cells, the decimal mark, the
         encoding; and whose clock times are read from.
+    decisions : str, optional
+        Which files of decisions a run folder gets: "none", "csv", "parquet" or "both". None:
+        Parquet, and CSV beside it up to a million cells.
     document : Document, optional
         The file it was read from, for errors to point to.
 
@@ -190,6 +195,7 @@ class Experiment:
     folder: Path | None = None
     checkpoint_seconds: Annotated[float, Number(above=0.0)] = 10.0
     files: FileFormat = PLAIN
+    decisions: Annotated[str | None, Text(choices=FORMS)] = None
     document: Document | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -401,6 +407,7 @@ class Experiment:
         outputs = {
             "folder": None if self.folder is None else str(self.folder),
             "checkpoint_seconds": self.checkpoint_seconds,
+            "decisions": self.decisions,
         }
         data = {
             "format": FILE_FORMAT,

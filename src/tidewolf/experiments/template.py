@@ -28,13 +28,16 @@ seeds = [0]                     # one run a seed; of everything random
 [stream]
 {stream}
 # ... or tables, one row a round, one column a coordinate: CSV (a header line, numbers, perhaps a
-# first column called time), NPZ, Parquet ...
+# first column called time), Excel ("book.xlsx", or "book.xlsx#Sheet"), NPZ, Parquet ...
 #
 # [stream]
 # costs = "costs.csv"           # the loss of a round is the sum of cost times share
 # capacities = "capacities.csv" # the limit: no share above its capacity; without one there is none
 # weights = "weights.csv"       # or, in place of capacities: the sum of weight times share ...
 # budgets = "budgets.csv"       # ... is at most the round's budget, one column
+# gaps = "refuse"               # cells without a number, and rows that one table has and another
+#                               # has not; "last": the last number of the column; "unseen": such a
+#                               # round is played, and nobody learns from it
 #
 # ... or, for either of the two, functions by name (tidewolf list), their arrays as lists or as
 # names of tables, rounds first (NPZ and NPY for more than two axes):
@@ -51,6 +54,16 @@ seeds = [0]                     # one run a seed; of everything random
 # What is known before a round, in tables, too: their column called time; under [stream] also
 # `context = "kinds.csv"`, a category a round (or a column of weights for each category), and
 # `advice = {{incumbent = "incumbent.csv"}}`, points that others proposed (an empty cell: none).
+
+#
+# How text is written in CSV files, where not with commas, points and UTF-8 (a file that does not
+# fit is refused with what would fit), and whose clock dates without an offset were read from:
+#
+# [files]
+# separator = ";"
+# decimal = ","
+# encoding = "cp1252"
+# timezone = "Europe/Berlin"    # such dates become UTC; by default they are taken as they stand
 
 
 # The set, where the stream is no built-in problem (adversarial takes one too). A network:
@@ -127,6 +140,8 @@ name = "SinhaVaze"              # projects exactly
 # folder = "results"            # out by default; --out says otherwise
 checkpoint_seconds = 10.0       # how much work a power cut may cost: tidewolf resume goes on from
 #                               # the last checkpoint
+# decisions = "both"            # none, csv, parquet or both; parquet by default, and csv beside it
+#                               # up to a million cells
 """
 
 
