@@ -561,3 +561,163 @@ def test_other_kinds_of_tables_grow_too(tmp_path: Path) -> None:
         assert one.poll() == []
     with pytest.raises(InvalidInput, match="row 2 was changed after it was taken"):
         one.poll()
+
+
+MANY = """
+[set]
+graph = "links.csv"
+commodities = "commodities.csv"
+"""
+
+
+@pytest.fixture
+def commodities(network: Path) -> Path:
+    """The file of an experiment with two commodities and no tables."""
+    network.with_name("commodities.csv").write_text("source,target,demand\nSEA,NYC,4\nSFO,NYC,1\n")
+    network.write_text(MANY)
+    return network
+
+
+def test_many_commodities_whose_demands_move(commodities: Path) -> None:
+    given = {"costs": COSTS[0].tolist(), "capacities": [3.0] * 7}
+    with desk(commodities) as one:
+        first = one.coming()
+        assert {path["commodity"] for path in first["paths"]} == {"SEA > NYC", "SFO > NYC"}
+        assert sum(path["volume"] for path in first["paths"]) == pytest.approx(5.0)
+        demands = {"SEA > NYC": 2.0, "SFO > NYC": 6.0}
+        answer = one.take(parse(text({**given, "demands": demands})))
+        volumes = dict.fromkeys(demands, 0.0)
+        for path in answer["paths"]:
+            volumes[path["commodity"]] += path["volume"]
+        assert volumes == pytest.approx(demands)
+        kept = one.coming_text()
+    with desk(commodities) as one:
+        assert one.coming_text() == kept
+        out = one.take(parse(text({**given, "demands": [2.0, 6.0], "unavailable": ["DEN > NYC"]})))
+        carried = [value for name, value in out["decision"].items() if name.endswith("DEN > NYC")]
+        assert carried == [0.0, 0.0]
+        assert sum(path["share"] for path in out["paths"]) == pytest.approx(2.0)
+
+
+def test_who_decides_is_the_first_that_is_named_or_ensemble(network: Path) -> None:
+    experiment = tw.experiments.load(network)
+    K = tw.experiments.RoundReader(experiment).K
+    assert live_learner(experiment, K) == tw.Ensemble(
+        K, context=tw.context.Season("1d"), advice=[tw.advice.Resolve()]
+    )
+    network.write_text(NETWORK.partition("[[learners]]")[0])
+    assert live_learner(tw.experiments.load(network), K) == tw.Ensemble(
+        K, advice=[tw.advice.Resolve()]
+    )
+    caution = "caution = 3.0\n" + NETWORK.partition("[[learners]]")[0]
+    network.write_text(caution + '[[learners]]\nname = "LyapunovDescent"\n')
+    assert live_learner(tw.experiments.load(network), K) == tw.LyapunovDescent(K, caution=3.0)
+
+
+def test_gaps_have_the_last_number_or_are_not_learned_from(tmp_path: Path) -> None:
+    costs, other = tmp_path / "costs.csv", tmp_path / "capacities.csv"
+    costs.write_text("time,a,b\n1,5,6\n2,,7\n3,8,9\n")
+    other.write_text("time,a\n1,1\n3,2\n4,3\n")
+    tables = {"costs": costs, "capacities": other}
+    found = Follower(tables, gaps="last").poll()
+    assert [one.line.numbers["costs"] for one in found] == [
+        {"a": 5.0, "b": 6.0},
+        {"a": 5.0, "b": 7.0},
+        {"a": 8.0, "b": 9.0},
+    ]
+    assert [one.line.numbers["capacities"]["a"] for one in found] == [1.0, 1.0, 2.0]
+    seen = Follower(tables, gaps="unseen").poll()
+    assert [one.gap for one in seen] == ["", f'{costs}, line 3, column "a": the cell is empty', ""]
+    with pytest.raises(InvalidInput, match="the cell is empty"):
+        Follower(tables).poll()
+    costs.write_text("time,a,b\n1,,6\n")
+    with pytest.raises(InvalidInput, match="no number came before it"):
+        Follower(tables, gaps="last").poll()
+    costs.write_text("time,a,b\n0,5,6\n")
+    with pytest.raises(InvalidInput, match="where another table has 0"):
+        Follower(tables, gaps="last").poll()
+
+
+def test_a_gap_in_a_followed_table_is_said(
+    network: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network.write_text(NETWORK.replace("[stream]", '[stream]\ngaps = "unseen"'))
+    with network.with_name("costs.csv").open("a") as grown:
+        grown.write(f"{TIMES[1]}{',' * 7}\n")
+    with network.with_name("capacities.csv").open("a") as grown:
+        grown.write(table_line(1, CAPACITIES))
+    asked = ["live", str(network), "--db", str(network.with_name("a.db")), "--follow", "--once"]
+    assert main(asked) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["round"] == 2
+    assert said.err.endswith(
+        'costs.csv, line 3, column "SEA > DEN": the cell is empty: the row is not learned from; '
+        "what was decided stands.\n"
+    )
+
+
+def test_semicolons_and_decimal_commas_are_followed(tmp_path: Path) -> None:
+    path = tmp_path / "costs.csv"
+    path.write_bytes(b"time;a;b\n31.01.2026 06:00;1,5;2\n")
+    one = Follower({"costs": path}, tw.problems.FileFormat(decimal=","))
+    path.write_bytes(path.read_bytes() + b"31.01.2026 07:00;2,5;3\n01.02.2026 0")
+    found = [*one.poll()]
+    path.write_bytes(path.read_bytes() + b"6:00;3,5;4\n")  # alone it might be of January
+    found += one.poll()
+    assert [grown.line.numbers["costs"]["a"] for grown in found] == [1.5, 2.5, 3.5]
+    assert [grown.line.time.said for grown in found if grown.line.time] == [
+        "2026-01-31T06:00",
+        "2026-01-31T07:00",
+        "2026-02-01T06:00",
+    ]
+
+
+def test_columns_are_known_while_the_first_row_is_half_written(tmp_path: Path) -> None:
+    (tmp_path / "costs.csv").write_text("time,coal,sun\n1,2,")
+    file = tmp_path / "two.toml"
+    file.write_text('[set]\nkind = "Simplex"\n[stream]\ncosts = "costs.csv"\n')
+    with desk(file) as one:
+        assert one.coming()["decision"] == {"coal": 0.5, "sun": 0.5}
+        out = one.take(parse('{"costs": {"sun": 1, "coal": 2}, "unavailable": ["sun"]}'))
+        assert out["decision"] == {"coal": 1.0, "sun": 0.0}
+        with pytest.raises(InvalidInput, match=r"^The row, costs: .*costs.csv has no column 'sn'"):
+            one.take(parse('{"costs": {"sn": 1, "coal": 2}}'))
+
+
+def test_advice_and_context_are_of_the_decision_that_follows(tmp_path: Path) -> None:
+    file = tmp_path / "two.toml"
+    file.write_text(
+        '[set]\nkind = "Simplex"\nn = 2\n[stream]\ncosts = "costs.csv"\n[[learners]]\n'
+        'name = "Ensemble"\nadvice = ["incumbent"]\n[stream.advice]\nincumbent = "i.csv"\n'
+    )
+    learner = tw.Ensemble(tw.sets.Simplex(2), advice=["incumbent"])
+    session = tw.Session(learner)
+    with desk(file) as one:
+        assert one.learner == learner
+        for t in range(4):
+            advice = {"incumbent": [0.25, 0.75]} if t % 2 else {"incumbent": {"entry 0": 1.0}}
+            answer = one.take(parse(json.dumps({"costs": [1.0, t], "advice": advice})))
+            session.observe(costs=[1.0, t])
+            x = session.play(advice={"incumbent": [0.25, 0.75] if t % 2 else [1.0, 0.0]})
+            assert list(answer["decision"].values()) == x.tolist()
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--every", "0"], "--every is a number of seconds above 0, not 0."),
+        (["--every", "nan"], "--every is a number of seconds above 0, not nan."),
+    ],
+)
+def test_what_the_command_refuses(
+    network: Path, capsys: pytest.CaptureFixture[str], more: list[str], sentence: str
+) -> None:
+    assert main(["live", str(network), "--db", str(network.with_name("a.db")), *more]) == 2
+    assert capsys.readouterr().err == f"{sentence}\n"
+
+
+def test_a_context_is_not_followed(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    network.write_text(NETWORK.replace("[stream]", '[stream]\ncontext = "costs.csv"'))
+    asked = ["live", str(network), "--db", str(network.with_name("a.db")), "--follow"]
+    assert main(asked) == 2
+    assert "which are sent as lines of JSON" in capsys.readouterr().err
