@@ -114,8 +114,8 @@ app.command()(resume)
 app.command()(report)
 app.command()(new)
 app.command("sweep")(sweep_command)
-app.command("live")(live_command)
 app.command("compare")(compare_command)
+app.command("live")(live_command)
 
 
 @app.command()
