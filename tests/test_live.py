@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pty
+import random
 import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -79,8 +81,7 @@ def table_line(t: int, values: Any) -> str:
     return f"{TIMES[t]},{','.join(map(repr, values[t].tolist()))}\n"
 
 
-@pytest.fixture
-def network(tmp_path: Path) -> Path:
+def written(tmp_path: Path) -> Path:
     """The file of an experiment, with tables of one row."""
     (tmp_path / "links.csv").write_text("tail,head\n" + "".join(f"{a},{b}\n" for a, b in LINKS))
     header = f"time,{','.join(NAMES)}\n"
@@ -89,6 +90,11 @@ def network(tmp_path: Path) -> Path:
     file = tmp_path / "network.toml"
     file.write_text(NETWORK)
     return file
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Path:
+    return written(tmp_path)
 
 
 def desk(network: Path, database: str = "routing.db", **more: Any) -> Desk:
@@ -103,61 +109,112 @@ def answers(network: Path, *rows: dict[str, Any], database: str = "whole.db") ->
         return [one.coming_text(), *(one.take_text(parse(json.dumps(each))) for each in rows)]
 
 
-class Live:
-    """The command, running."""
+class Launcher:
+    """Whoever starts commands (live_processes.py)."""
 
-    def __init__(self, network: Path, *more: str, stdout: int = subprocess.PIPE) -> None:
-        command = [sys.executable, "-m", "tidewolf", "live", str(network)]
-        self.process = subprocess.Popen(
-            [*command, "--db", str(network.with_name("routing.db")), *more],
-            stdin=subprocess.PIPE,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            cwd=network.parent,
-        )
-        self._rest = b""
+    def __init__(self) -> None:
+        script = Path(__file__).with_name("live_processes.py")
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen([sys.executable, str(script)], text=True, **pipes)  # type: ignore[call-overload]
+
+    def ask(self, *question: Any) -> int:
+        self.process.stdin.write(json.dumps(question) + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def close(self) -> None:
+        self.process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
+    one = Launcher()
+    network = written(tmp_path_factory.mktemp("first"))
+    arguments = ["live", str(network), "--db", str(network.with_name("a.db")), "--follow", "--once"]
+    assert one.ask("here", arguments) == 0  # whatever is compiled is at hand from now on
+    yield one
+    one.close()
+
+
+class Live:
+    """The command, running in a process of its own."""
+
+    def __init__(
+        self, launcher: Launcher, network: Path, *more: str, stdout: str | None = None
+    ) -> None:
+        folder = Path(tempfile.mkdtemp(dir=network.parent))
+        files = [str(folder / name) for name in ("stdin", "stdout", "stderr")]
+        for path in files:
+            os.mkfifo(path)
+        asked = ["live", str(network), "--db", str(network.with_name("routing.db")), *more]
+        files[1] = stdout or files[1]
+        self._launcher, self.process = launcher, launcher.ask("fork", asked, files)
+        self._stdin = os.open(files[0], os.O_WRONLY)
+        self._stdout = os.open(files[1], os.O_RDONLY) if stdout is None else None
+        self._stderr = os.open(files[2], os.O_RDONLY)
+        self._rest, self._code = b"", None
 
     def __enter__(self) -> Live:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
+        if self._code is None:
+            self.end(signal.SIGKILL)
 
     def send(self, data: str) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(data.encode())
-        self.process.stdin.flush()
+        for part in range(0, len(data), 1 << 15):
+            os.write(self._stdin, data[part : part + (1 << 15)].encode())
 
     def line(self, seconds: float = 60.0) -> str | None:
         """The next line of stdout; None where none comes in time, or it ended."""
-        assert self.process.stdout is not None
         end = time.monotonic() + seconds
         while b"\n" not in self._rest:
-            ready, _, _ = select.select([self.process.stdout], [], [], end - time.monotonic())
-            data = os.read(self.process.stdout.fileno(), 1 << 16) if ready else b""
+            assert self._stdout is not None
+            ready, _, _ = select.select([self._stdout], [], [], max(0.0, end - time.monotonic()))
+            data = os.read(self._stdout, 1 << 16) if ready else b""
             if not data:
                 return None
             self._rest += data
         line, _, self._rest = self._rest.partition(b"\n")
         return line.decode()
 
+    def send_no_more(self) -> None:
+        os.close(self._stdin)
+        self._stdin = -1
+
+    def deaf(self) -> None:
+        """Read nothing any more."""
+        assert self._stdout is not None
+        os.close(self._stdout)
+        self._stdout = None
+
+    def said(self, upto: bytes) -> bytes:
+        """What it says on stderr, up to this."""
+        found = b""
+        while upto not in found and (data := os.read(self._stderr, 1 << 16)):
+            found += data
+        return found
+
     def end(self, number: int | None = None) -> tuple[int, str]:
-        """Its exit code and what it said on stderr, after a signal or the end of its rows."""
+        """Its exit code and what else it said on stderr, after a signal or the end of its rows."""
         if number is not None:
-            self.process.send_signal(number)
-        _, said = self.process.communicate(timeout=60)
-        return self.process.returncode, said.decode()
+            os.kill(self.process, number)
+        elif self._stdin >= 0:
+            self.send_no_more()
+        said = self.said(b"\0")
+        self._code = self._launcher.ask("wait", self.process)
+        for file in (self._stdin, self._stdout, self._stderr):
+            if file is not None and file >= 0:
+                os.close(file)
+        return self._code, said.decode()
 
 
-def test_rows_by_pipe_halves_doubles_conflicts_nonsense_and_a_kill(network: Path) -> None:
+def test_rows_by_pipe_halves_doubles_conflicts_nonsense_and_a_kill(
+    launcher: Launcher, network: Path
+) -> None:
     """One life: each line is answered by one line, and nothing but rows changes anything."""
     expected = answers(network, *map(row, range(8)))
-    with Live(network) as live:
+    with Live(launcher, network) as live:
         assert live.line() == expected[0]
         live.send(text(row(0)))
         assert live.line() == expected[1]
@@ -179,16 +236,14 @@ def test_rows_by_pipe_halves_doubles_conflicts_nonsense_and_a_kill(network: Path
         assert "the nearest are 'costs'" in refused[2]["error"]
         live.send(text(row(2)))
         assert live.line() == expected[3]
-        live.process.kill()
-        _, said = live.end()
+        _, said = live.end(signal.SIGKILL)
         assert said.splitlines()[0].startswith("Line 5: The row of")
 
-    with Live(network) as again:
+    with Live(launcher, network) as again:
         assert again.line() == expected[3]
         again.send(text(*map(row, range(1, 8))) + '{"costs": [1')
-        again.process.stdin.close()  # type: ignore[union-attr]
-        again.process.stdin = None
         assert [again.line() for _ in range(7)] == expected[2:9]
+        again.send_no_more()
         assert json.loads(again.line() or "") == {
             "error": "The last line ends in the middle: send it whole.",
             "line": 8,
@@ -196,28 +251,44 @@ def test_rows_by_pipe_halves_doubles_conflicts_nonsense_and_a_kill(network: Path
         assert again.end()[0] == 0
 
 
-@pytest.mark.parametrize(("kills", "seed"), [(5, 0), pytest.param(150, 1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("kills", "seed"), [(8, 0), pytest.param(150, 1, marks=pytest.mark.soak)])
 def test_killed_at_any_moment_it_answers_as_if_it_never_was(
-    network: Path, kills: int, seed: int
+    launcher: Launcher, network: Path, kills: int, seed: int
 ) -> None:
-    rows = network.with_name("rows.jsonl")
-    rows.write_text(text(*map(row, range(ROUNDS))))
-    script = Path(__file__).with_name("killed_live.py")
-    done = subprocess.run(
-        [sys.executable, str(script), str(network), str(rows), str(kills), str(seed)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= 2
+    """Whoever sends again what was not answered gets the very lines of a life without a kill."""
+    expected, rng = answers(network, *map(row, range(ROUNDS))), random.Random(seed)
+    done = busy = 0
+    for _ in range(kills):
+        first = max(0, done - 2)  # also some that were answered
+        with Live(launcher, network) as live:
+            live.send(text(*map(row, range(first, ROUNDS))))
+            found = [live.line() for _ in range(rng.randrange(0, 5))]
+            time.sleep(0.02 * rng.random())
+            os.kill(live.process, signal.SIGKILL)
+            while (line := live.line()) is not None:
+                found.append(line)
+        assert not found or found[0] in expected[done:]  # what was answered is there
+        assert found[1:] == expected[first + 1 : first + len(found)]
+        busy += first + len(found) - 1 > done
+        done = max(done, first + len(found) - 1)
+        if done >= ROUNDS - 5:
+            done = 0
+            for path in network.parent.glob("routing.db*"):
+                path.unlink()
+    assert busy >= kills // 4
+    with desk(network) as one:
+        assert one.rounds in (done, done + 1)
+        for t in range(ROUNDS):
+            assert one.take_text(parse(text(row(t)))) == expected[t + 1]
 
 
-def test_growing_tables_are_followed_and_stopped_by_a_signal(network: Path) -> None:
+def test_growing_tables_are_followed_and_stopped_by_a_signal(
+    launcher: Launcher, network: Path
+) -> None:
     """Two tables that grow at different speeds, half a line at a time; then a past line changes."""
     expected = answers(network, *map(row, range(4)))
     costs, capacities = (network.with_name(f"{name}.csv") for name in ("costs", "capacities"))
-    with Live(network, "--follow", "--every", "0.05") as live:
+    with Live(launcher, network, "--follow", "--every", "0.05") as live:
         assert [live.line(), live.line()] == expected[:2]
         line = table_line(1, COSTS)
         with costs.open("a") as grown:
@@ -233,7 +304,7 @@ def test_growing_tables_are_followed_and_stopped_by_a_signal(network: Path) -> N
         assert [live.line(), live.line()] == expected[2:4]
         assert live.end(signal.SIGINT) == (130, "Stopped after 3 rows; the same command goes on.\n")
 
-    with Live(network, "--follow", "--every", "0.05") as again:
+    with Live(launcher, network, "--follow", "--every", "0.05") as again:
         assert again.line() == expected[3]
         for path, values in ((costs, COSTS), (capacities, CAPACITIES)):
             with path.open("a") as grown:
@@ -284,15 +355,16 @@ def test_follow_once_takes_what_is_there(network: Path, capsys: pytest.CaptureFi
     )
 
 
-def test_a_terminal_is_shown_text_and_a_term_ends_with_the_row(network: Path) -> None:
+def test_a_terminal_is_shown_text_and_a_term_ends_with_the_row(
+    launcher: Launcher, network: Path
+) -> None:
     ours, theirs = pty.openpty()
-    with Live(network, stdout=theirs) as live:
-        os.close(theirs)
+    with Live(launcher, network, stdout=os.ttyname(theirs)) as live:
         live.send(text(row(0)) + "nonsense\n")
-        assert live.process.stderr is not None
-        assert live.process.stderr.readline().startswith(b"Line 2: The line is no JSON")
+        assert live.said(b"\n").startswith(b"Line 2: The line is no JSON")
         shown = os.read(ours, 1 << 16).decode().replace("\r", "")
         assert live.end(signal.SIGTERM) == (0, "Stopped after 1 row; the same command goes on.\n")
+    os.close(theirs)
     os.close(ours)
     lines = shown.splitlines()
     assert lines[0] == "Round 1"
@@ -300,11 +372,10 @@ def test_a_terminal_is_shown_text_and_a_term_ends_with_the_row(network: Path) ->
     assert any(line.startswith("Round 2; the round before cost 6.") for line in lines)
 
 
-def test_nobody_reads_any_more(network: Path) -> None:
-    with Live(network) as live:
+def test_nobody_reads_any_more(launcher: Launcher, network: Path) -> None:
+    with Live(launcher, network) as live:
         assert live.line() is not None
-        live.process.stdout.close()  # type: ignore[union-attr]
-        live.process.stdout = None
+        live.deaf()
         live.send(text(*map(row, range(3))))
         assert live.end() == (0, "")
 
