@@ -17,6 +17,7 @@ from typer.main import get_command
 from tidewolf import __version__
 from tidewolf.cli import screen
 from tidewolf.cli.compare import compare_command
+from tidewolf.cli.live import live_command
 from tidewolf.cli.run import json_text, new, report, resume, run_command
 from tidewolf.cli.sweep import sweep_command
 from tidewolf.core.arrays import as_count
@@ -104,6 +105,7 @@ def tidewolf(
       tidewolf compare my.toml    which caution to choose: what each step costs and buys
       tidewolf check my:MySet     the laws, on a class of your own
       tidewolf sweep routing      many runs at once, in a table that a kill does not lose
+      tidewolf live network.toml --db routing.db    rows in, decisions out, one by one
     """
 
 
@@ -113,6 +115,7 @@ app.command()(report)
 app.command()(new)
 app.command("sweep")(sweep_command)
 app.command("compare")(compare_command)
+app.command("live")(live_command)
 
 
 @app.command()

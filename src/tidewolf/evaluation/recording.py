@@ -16,7 +16,13 @@ import numpy as np
 from tidewolf.core import checkpoint
 from tidewolf.core.arrays import namespace, norm, to_numpy
 from tidewolf.core.batch import Stream
-from tidewolf.core.errors import BrokenFile, CheckpointError, NotFinite, TidewolfError
+from tidewolf.core.errors import (
+    BrokenFile,
+    CheckpointError,
+    NotFinite,
+    TidewolfError,
+    WrongType,
+)
 from tidewolf.core.feedback import Bandit
 from tidewolf.core.jit import compiling
 from tidewolf.core.types import Array, Floats, Int64s
@@ -24,6 +30,7 @@ from tidewolf.core.values import identity
 from tidewolf.evaluation.certificate import Audit
 from tidewolf.evaluation.churn import Movement
 from tidewolf.evaluation.decisions import DecisionSink
+from tidewolf.evaluation.gradient_check import GradientCheck
 from tidewolf.evaluation.limits import Breaches
 from tidewolf.evaluation.membership import Membership
 from tidewolf.evaluation.trajectory_summary import TrajectorySummary
@@ -81,6 +88,11 @@ class Recording:
         warm_up: bool = True,
         decisions: DecisionSink | None = None,
     ) -> None:
+        if isinstance(learner, Learner) and not isinstance(stream, Stream):
+            raise WrongType(
+                f"A learner plays a Stream(losses, constraints), not {type(stream).__name__}. "
+                "Rounds that come one by one, perhaps without an end, are for tw.play."
+            )
         play(learner, stream)  # refuses what cannot be played
         rounds = len(stream)
         self.learner, self.stream, self.decisions = learner, stream, decisions
@@ -99,6 +111,7 @@ class Recording:
             Audit(learner),
             TrajectorySummary(rounds, learner.hard_set.shape),
         )
+        self._gradients = GradientCheck(learner, stream)
         if warm_up:
             _warm_up(learner, stream, self.state)
         limits = (
@@ -120,6 +133,7 @@ class Recording:
             clock = time.perf_counter() - compiling()
 
     def _take(self, played: Played) -> None:
+        self._gradients.see(self.t, played)
         stop = self.t + played.losses.shape[0]
         self.losses[self.t : stop] = self._finite(to_numpy(played.losses), "loss")
         self.violations[self.t : stop] = np.maximum(

@@ -114,6 +114,6 @@ def require_file(path: Path, place: Place) -> None:
     """Refuse a path that is no file."""
     if not file_of(path).is_file():
         raise InvalidInput(
-            f"{place.words()}there is no file {file_of(path)}; paths are seen from the folder of the "
-            "experiment's file."
+            f"{place.words()}there is no file {file_of(path)}; paths are seen from the folder of "
+            "the experiment's file."
         )

@@ -38,6 +38,16 @@ class Separator(Text):
         return text
 
 
+class DecimalMark(Text):
+    """A point or a comma."""
+
+    def __call__(self, value: Any, what: str) -> str:
+        text = as_text(value, what)
+        if text not in (".", ","):
+            raise InvalidInput(f'{what} is "." or ",", not {shown(text)}.')
+        return text
+
+
 class Encoding(Text):
     """The name of an encoding of text."""
 
@@ -80,7 +90,7 @@ class FileFormat:
         What separates cells, one character. None: a tab in .tsv files, elsewhere ";" where the
         decimal mark is a comma and "," where it is a point.
     decimal : str, default '.'
-        What stands before the decimals of a number.
+        What stands before the decimals of a number: a point or a comma.
     encoding : str, default 'utf-8'
         Which bytes are which letters, such as "utf-8", "cp1252", "latin-1" or "utf-16".
     timezone : str, optional
@@ -106,7 +116,7 @@ class FileFormat:
         ),
     ] = None
     decimal: Annotated[
-        str, Text("What stands before the decimals of a number.", choices=(".", ","))
+        str, DecimalMark("What stands before the decimals of a number: a point or a comma.")
     ] = "."
     encoding: Annotated[
         str,

@@ -129,7 +129,7 @@ class PathShare(NamedTuple):
     Examples
     --------
     >>> network = tw.networks.Network([("SEA", "NYC")], source="SEA", target="NYC", demand=4.0)
-    >>> network.paths(network.K.center)
+    >>> network.path_shares(network.K.center)
     [PathShare(commodity='SEA > NYC', nodes=('SEA', 'NYC'), share=1.0, volume=4.0)]
     """
 
@@ -236,7 +236,7 @@ class Network(Value):
     >>> links = [("SEA", "DEN"), ("DEN", "SEA"), ("DEN", "NYC"), ("SEA", "NYC")]
     >>> network = tw.networks.Network(links, source="SEA", target="NYC")
     >>> network.K
-    FlowPolytope(3 arcs, 3 nodes, dimension 1)
+    FlowPolytope('SEA' -> 'NYC', 3 arcs, 3 nodes, dimension 1)
     >>> print(network.notes[0].partition(". ")[0])
     1 of 4 links is cut: 1 does not lead away from SEA (DEN > SEA)
     >>> losses = network.losses(np.ones((2, 4)))  # two rounds
@@ -441,7 +441,7 @@ class Network(Value):
             if self.tunnels is None
             else np.asarray(costs @ self.incidence)
         )
-        return Linear(sent[:, self.owner] * per_entry)
+        return Linear(np.ascontiguousarray(sent[:, self.owner] * per_entry))
 
     def limits(self, capacities: Array, demands: Array | None = None) -> Batch:
         """By how much the most overloaded link is over its capacity, in shares of `unit`.
@@ -476,7 +476,7 @@ class Network(Value):
         one_each = len(self.demands) == 1 and self.tunnels is None
         if demands is None and one_each and len(limited) == self.K.shape[0]:
             order = np.searchsorted(limited, self._link_of_entry)
-            return Capacity(capacities[:, order] / self.unit)
+            return Capacity(np.ascontiguousarray(capacities[:, order] / self.unit))
         return LoadLimit(
             self.incidence[limited],
             sent / self.unit,
