@@ -240,11 +240,12 @@ def _filled(rounds: Rounds) -> Rounds:
     data = tuple(to_numpy(part) for part in rounds.data)
     if not more:
         return Rounds(rounds.ts, data)
-    ts, *data_more = (np.concatenate([part, _copies(part, k + more)]) for part in (rounds.ts, *data))
+    ts, *data_more = (
+        np.concatenate([part, _copies(part, k + more)]) for part in (rounds.ts, *data)
+    )
     return Rounds(ts, tuple(data_more))
 
 
 def _copies(rows: Any, count: int) -> Any:
     """The first row as often as rows are missing."""
     return np.repeat(rows[:1], count - len(rows), axis=0)
-
