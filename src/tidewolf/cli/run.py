@@ -277,7 +277,7 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
                 folder.page(each.seed),
                 left_out,
                 decisions=folder.decisions_file if begins else None,
-                notes=notes if begins else (),
+                notes=(*each.problem.notes, *notes) if begins else (),
             )
 
 
@@ -295,6 +295,7 @@ def _write_page(folder: RunFolder, each: Finished) -> None:
         entries=each.problem.labels,
         experiment=folder.experiment.toml(),
         left_out=folder.experiment.left_out(each.problem),
+        network=each.problem.network,
     )
 
 
