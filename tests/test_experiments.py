@@ -303,7 +303,7 @@ def test_other_sets_and_limits(network, numbers):
             "network.toml",
             '"NYC"',
             '"SEA"',
-            "network.toml, line 4, column 1: The commodity SEA > SEA starts and ends at the same node",
+            "network.toml, line 4, column 1: The commodity SEA > SEA starts and ends at the same",
         ),
         (
             "network.toml",

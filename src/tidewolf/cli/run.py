@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tidewolf.cli import screen
-from tidewolf.cli.options import AsJson, ExperimentName, LearnerNames, Quiet
+from tidewolf.cli.options import AsJson, ExperimentName, LearnerNames, Quiet, parse_numbers
 from tidewolf.core import checkpoint
 from tidewolf.core.errors import Interrupted, InvalidInput
 
 if TYPE_CHECKING:
     from tidewolf.experiments import Experiment, RunFolder
     from tidewolf.experiments.folder import Finished
+    from tidewolf.experiments.preview import Preview
     from tidewolf.problems import Problem
 
 _OUT = Path("out")
@@ -34,6 +35,13 @@ def run_command(
         typer.Option(metavar="N", help="How many rounds; as many as the stream has by default."),
     ] = None,
     learner: LearnerNames = None,
+    caution: Annotated[
+        str | None,
+        typer.Option(
+            metavar="C,...",
+            help="How limits are weighed against losses; several values are run side by side.",
+        ),
+    ] = None,
     seed: Annotated[
         int | None, typer.Option(metavar="S", help="The seed of everything random; 0 by default.")
     ] = None,
@@ -55,6 +63,13 @@ def run_command(
             "million cells.",
         ),
     ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Only say what would be played, on what, how long, and what would be written.",
+        ),
+    ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -74,13 +89,17 @@ def run_command(
     Examples:
       tidewolf run routing
       tidewolf run routing --rounds 2000 --seed 7 --out results
+      tidewolf run network.toml --dry-run
+      tidewolf run network.toml --caution 3,10,30
       tidewolf run network.toml --learner Ensemble --quiet
       tidewolf run routing --json | jq '.runs[].regret'
     """
     from tidewolf.experiments.folder import RunFolder, free, require_no_run
     from tidewolf.experiments.lock import locked
+    from tidewolf.experiments.preview import preview
 
-    asked = asked_for(experiment, rounds, learner, seed)
+    cautions = None if caution is None else parse_numbers(caution, "--caution", float)
+    asked = asked_for(experiment, rounds, learner, seed, cautions)
     if decisions is not None:
         asked = replace(asked, decisions=decisions)
     folder = out or asked.folder or free(_OUT)
@@ -91,6 +110,9 @@ def run_command(
     # all are made before the first one runs, so that a wrong setting costs no time
     for entrant in resolved.entrants():
         asked.learner(entrant, problem, asked.seeds[0])
+    if dry_run:
+        _show_preview(preview(asked, resolved, problem, folder), as_json, quiet)
+        return
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder, "run", again=True):
         _play(RunFolder.create(folder, resolved, force=force), problem, as_json, quiet)
@@ -222,7 +244,11 @@ def new(
 
 
 def asked_for(
-    name: str, rounds: int | None, names: Sequence[str] | None, seed: int | None
+    name: str,
+    rounds: int | None,
+    names: Sequence[str] | None,
+    seed: int | None,
+    cautions: Sequence[float] | None = None,
 ) -> Experiment:
     """The experiment of a file or of a built-in name, with what the command line says instead."""
     from tidewolf.core.arrays import as_count
@@ -242,7 +268,23 @@ def asked_for(
             for each in dict.fromkeys(names)
         ]
         found = replace(found, learners=tuple(choice for some in chosen for choice in some))
-    return found
+    return found if cautions is None else _at_cautions(found, cautions)
+
+
+def _at_cautions(experiment: Experiment, cautions: Sequence[float]) -> Experiment:
+    """Every learner that has a caution at each of these, whatever the file says."""
+    from tidewolf.experiments import Choice
+    from tidewolf.experiments.keys import learner_keys
+
+    if not any("caution" in learner_keys(each.name) for each in experiment.learners):
+        names = ", ".join(dict.fromkeys(each.name for each in experiment.learners))
+        raise InvalidInput(f"No learner of this run has a caution; the learners are {names}.")
+    without = [
+        Choice.of(each.name, {key: at for key, at in each.settings if key != "caution"})
+        for each in experiment.learners
+    ]
+    learners = tuple(dict.fromkeys(without))
+    return replace(experiment, cautions=tuple(cautions), learners=learners)
 
 
 def is_file(name: str) -> bool:
@@ -279,6 +321,13 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
                 decisions=folder.decisions_file if begins else None,
                 notes=(*each.problem.notes, *notes) if begins else (),
             )
+
+
+def _show_preview(found: Preview, as_json: bool, quiet: bool) -> None:
+    if as_json:
+        typer.echo(json_text(found.plain()), nl=False)
+    elif not quiet:
+        screen.show_preview(found)
 
 
 def _write_page(folder: RunFolder, each: Finished) -> None:

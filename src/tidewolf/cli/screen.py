@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
     from tidewolf.experiments.compare import Step
     from tidewolf.experiments.folder import Follow
+    from tidewolf.experiments.preview import Preview
     from tidewolf.experiments.runner import Stage
     from tidewolf.experiments.sweep import Sweep, SweepLine
 
@@ -245,11 +246,10 @@ def _results(console: Console, runs: Sequence[Run], labels: Sequence[str]) -> Ta
         [
             _Column(
                 metric.narrow_title or metric.title,
-                [metric.cell(run) for run in runs],
+                [metric.narrow_cell(run) for run in runs],
                 metric.rank,
             )
             for metric in table_metrics(runs)
-            if not metric.by_rounds
         ],
     )
 
@@ -265,6 +265,58 @@ def _by_rounds(console: Console, runs: Sequence[Run], labels: Sequence[str]) -> 
         ],
         "a round",
     )
+
+
+def show_preview(found: Preview) -> None:
+    """What a run would be; nothing was written."""
+    console = Console(highlight=False)
+    console.print(Text.assemble((found.experiment, "bold"), f": {found.title}"))
+    grid = Table.grid(padding=(0, 2))
+    when = "" if found.first is None else f", from {found.first} to {found.last}"
+    seeds = ", ".join(map(str, found.seeds))
+    several = "s" * (len(found.seeds) > 1)
+    limits = f" ({found.limits_a_round:,} a round)" if found.limits_a_round > 1 else ""
+    facts = [
+        ("set", f"{found.set}; {found.entries:,} entries, dimension {found.dimension:,}"),
+        ("rounds", f"{found.rounds:,}{when}; seed{several} {seeds}"),
+        ("losses", found.losses),
+        ("limits", f"{found.limits}{limits}"),
+        *(("note", note) for note in found.notes),
+        *(
+            ("learner", f"{each.name}{_settings_of(each.settings)}: about {_clock(each.seconds)}")
+            for each in found.learners
+        ),
+        *(("left out", f"{name}: {sentence}") for name, sentence in found.left_out.items()),
+        ("folder", found.folder),
+        ("files", ", ".join(found.files)),
+        (
+            "time",
+            f"about {_clock(found.seconds)}, by a few rounds of each learner; the best point in "
+            "hindsight and the page are not counted",
+        ),
+    ]
+    for name, fact in facts:
+        grid.add_row(Text(name, style="cyan", no_wrap=True), Text(fact))
+    console.print(grid)
+    console.print(Text("Nothing was written: this was a dry run."))
+
+
+def _settings_of(settings: Mapping[str, Any]) -> str:
+    said = [
+        f"{key} {' '.join(map(str, at)) if isinstance(at, tuple) else _setting(at)}"
+        for key, at in settings.items()
+        if at not in ((), "")
+    ]
+    return f" ({', '.join(said)})" if said else ""
+
+
+def _clock(seconds: float) -> str:
+    if seconds < 1.0:
+        return "a second or less"
+    for unit, size in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def show_comparison(comparison: Comparison, page: Path) -> None:
@@ -385,14 +437,16 @@ def _share(line: SweepLine) -> str:
 
 _LPS = "LPs\na round"
 _SWEEP_COLUMNS: tuple[tuple[str, Callable[[SweepLine], str], int], ...] = (
-    ("regret\na round", _regret, 0),
+    ("loss\ntotal", lambda line: number(line.loss_total), 0),
+    ("\na round", lambda line: number(line.loss), 0),
+    ("churn\na round", lambda line: number(line.churn), 0),
+    ("\np99", lambda line: number(line.churn_p99), 5),
+    ("\nworst", lambda line: number(line.churn_worst), 5),
+    ("regret\na round", _regret, 1),
     ("violation\na round", lambda line: number(line.violation), 0),
     ("\np99", lambda line: number(line.violation_p99), 4),
     ("\nworst", lambda line: number(line.violation_worst), 2),
     ("rounds\nbroken", _share, 3),
-    ("churn\na round", lambda line: number(line.churn), 1),
-    ("\np99", lambda line: number(line.churn_p99), 5),
-    ("\nworst", lambda line: number(line.churn_worst), 5),
     ("calls\na round", lambda line: number(line.calls), 0),
     (_LPS, lambda line: number(line.solves), 0),
     ("us", lambda line: number(None if line.seconds is None else 1e6 * line.seconds), 0),

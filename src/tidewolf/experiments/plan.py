@@ -221,7 +221,7 @@ def _contents(part: Any) -> Any:
         part = (part.name, part.settings)
     elif isinstance(part, Tables):
         # keys that came later count where they are given
-        later = {"losses", "constraints", "context", "advice", "gaps"}
+        later = {"losses", "constraints", "context", "advice", "demands", "gaps"}
         defaults = {each.name: each.default for each in fields(part)}
         part = [
             pair

@@ -56,6 +56,9 @@ class SweepLine(NamedTuple):
     """how far the decision moved"""
     churn_p99: float | None = None
     churn_worst: float | None = None
+    loss: float | None = None
+    loss_total: float | None = None
+    """of all rounds"""
 
 
 @final
@@ -196,6 +199,8 @@ def _by_round(played: Sequence[Row]) -> dict[str, float | None]:
         "churn": ("churn_mean", statistics.fmean),
         "churn_p99": ("churn_p99", statistics.fmean),
         "churn_worst": ("churn_worst", max),
+        "loss": ("loss_mean", statistics.fmean),
+        "loss_total": ("loss", statistics.fmean),
     }
     return {
         name: None if None in (numbers := [row[key] for row in values] or [None]) else over(numbers)
