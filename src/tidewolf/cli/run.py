@@ -344,6 +344,7 @@ def _write_page(folder: RunFolder, each: Finished) -> None:
         entries=each.problem.labels,
         experiment=folder.experiment.toml(),
         left_out=folder.experiment.left_out(each.problem),
+        network=each.problem.network,
     )
 
 

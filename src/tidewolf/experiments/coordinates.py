@@ -18,7 +18,7 @@ import numpy as np
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import InvalidInput, NegativeCapacity
 from tidewolf.core.names import did_you_mean
-from tidewolf.core.types import NDArray
+from tidewolf.core.types import Floats, NDArray
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.experiments.building import build_choice, read_numbers
 from tidewolf.experiments.choice import Choice
@@ -103,6 +103,12 @@ class Coordinates:
             limits = build_choice(tables.constraints, place.within("constraints"), self.read)
         assert losses is not None
         return losses, Unlimited(losses.shape, len(losses)) if limits is None else limits
+
+    def demands(self, table: Table | None, path: Path | None, rounds: int) -> Floats | None:
+        """What commodities send in each round, where a table says; None where none does."""
+        if self.on_network is None or table is None:
+            return None
+        return self.on_network.demands(table, path)[:rounds]
 
     def _of_tables(
         self, read: Mapping[str, Table], paths: Mapping[str, Path]
