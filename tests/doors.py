@@ -706,12 +706,6 @@ def _experiments(folder: Path) -> Iterator[Door]:
     yield Door("load", experiments.load, {"path": file})
     (folder / "links.csv").write_text("tail,head\ns,a\na,t\n")
     (folder / "costs.csv").write_text("s > a,a > t\n1,2\n2,1\n")
-    net = folder / "network.toml"
-    net.write_text('[set]\ngraph = "links.csv"\nsource = "s"\ntarget = "t"\n')
-    reader = experiments.RoundReader(experiments.load(net))
-    yield Door("RoundReader", experiments.RoundReader, {"experiment": experiments.load(net)})
-    row = {"costs": [1.0, 2.0], "capacities": {"s > a": 1.0}}
-    yield Door("RoundReader.functions", reader.functions, {"row": row, "source": "a row"})
     given = {
         "graph": folder / "links.csv",
         "source": "s",
@@ -723,9 +717,6 @@ def _experiments(folder: Path) -> Iterator[Door]:
         "gaps": "refuse",
     }
     yield Door("from_files", networks.from_files, given)
-    graph = problems.read_graph(folder / "links.csv")
-    ends = {"source": "s", "target": "t", "demand": 2.0, "paths": "away", "k": 2}
-    yield Door("of_graph", networks.of_graph, {"graph": graph, "name": "links.csv", **ends})
     yield Door(
         "RunFolder.create",
         experiments.RunFolder.create,

@@ -29,9 +29,9 @@ from tidewolf.experiments.toml_tables import Place
 from tidewolf.files import Table
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.functions.negative import breaks, negative_capacities
-from tidewolf.networks import Network, NetworkFiles
+from tidewolf.networks import Network
 from tidewolf.networks.columns import plain_name
-from tidewolf.networks.from_files import one_column
+from tidewolf.networks.from_files import NetworkFiles, one_column
 from tidewolf.sets import ConvexSet
 
 
