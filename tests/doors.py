@@ -302,6 +302,12 @@ def _functions() -> Iterator[Door]:
             "pairs": [0, 1],
             "limit": 0.5,
         },
+        "LoadLimit": {
+            "incidence": [[1.0, 0.0], [1.0, 1.0]],
+            "demands": [1.0, 2.0],
+            "capacities": [1.0, 2.0],
+            "pairs": [0, 1],
+        },
         "Unlimited": {"sides": 2},
         "Quadratic": {"P": np.eye(2), "q": [0.0, 1.0], "r": 1.0},
         "Range": {

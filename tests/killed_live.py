@@ -20,13 +20,12 @@ from pathlib import Path
 import tidewolf as tw
 from tidewolf.cli import main as command
 from tidewolf.live import Desk, live_learner, parse
-from tidewolf.live.reader import RoundReader
 
 
 def uninterrupted(network: Path, rows: list[bytes]) -> list[bytes]:
     """The coming decision, and the answer to each row."""
     experiment = tw.experiments.load(network)
-    reader = RoundReader(experiment)
+    reader = tw.experiments.RoundReader(experiment)
     with Desk(reader, live_learner(experiment, reader.K), network.with_name("whole.db")) as desk:
         answers = [desk.coming_text(), *(desk.take_text(parse(row)) for row in rows)]
     return [answer.encode() for answer in answers]

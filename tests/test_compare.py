@@ -46,7 +46,7 @@ from tidewolf.functions import Capacity, Linear
 from tidewolf.learners import BanditPrimalDual, LyapunovDescent, LyapunovFrankWolfe, PrimalDual
 from tidewolf.problems import adversarial, routing
 from tidewolf.report import comparison as report
-from tidewolf.report.figures import Curve, _log_ticks, frontier_drawing
+from tidewolf.report.frontier import BROAD, Curve, frontier_drawing, round_numbers
 from tidewolf.report.pictures import plot_frontiers, png
 from tidewolf.rivals import SinhaVaze
 from tidewolf.sets import ConvexSet, Simplex
@@ -526,7 +526,7 @@ def test_the_page_stands_alone_and_says_every_standing(compared):
     assert text == report.comparison_page(compared, date=datetime(2026, 1, 2, tzinfo=UTC))
     assert "http" not in text
     assert not any(f"<{tag}" in text for tag in ("link", "img", "iframe"))
-    assert text.count("<figure ") == 1
+    assert text.count("<figure") == 1
     points = sum(len(standing.points) for standing in compared.standings())
     assert text.count("<tr>") == 2 * (1 + len(compared.standings())) + 1 + points
     assert "seeds 0, 1" in text
@@ -554,17 +554,31 @@ def test_nothing_given_becomes_markup():
 def test_frontiers_are_drawn_at_any_scale(violations):
     drawn = [Curve("a", violations, [float(i) for i in range(len(violations))]), Curve("b", [], [])]
     assert png(plot_frontiers({"title": drawn})).startswith(b"\x89PNG")
-    made = frontier_drawing(drawn, "spoken")
-    assert made.svg.startswith("<svg")
-    assert [0 <= x <= 400 and 0 <= y <= 270 for x, y, _, _ in made.tooltip["dots"]] == [True] * len(
-        violations
+    made = frontier_drawing(drawn, "spoken", BROAD, "mean regret a round")
+    wide, high = BROAD
+    assert len(made.tooltip["dots"]) == len(violations)
+    assert all(0 <= x <= wide and 0 <= y <= high for x, y, _, _ in made.tooltip["dots"])
+
+
+def test_a_frontier_has_its_knob_at_the_points_and_the_default_ringed():
+    notes = [f"caution {caution}" for caution in (1, 10, 100)]
+    made = frontier_drawing(
+        [Curve("ours", [0.3, 0.1, 0.0], [1.0, 2.0, 3.0], notes, 2, default=1)],
+        "spoken",
+        BROAD,
+        "mean regret a round",
     )
+    assert {label.text for label in made.labels} == {"caution 1", "caution 10 (default)", "100"}
+    assert [label.text for label in made.labels if label.strong] == ["caution 10 (default)"]
+    assert made.rings == [(*made.tooltip["dots"][1][:2], 2)]
+    assert "caution 10 (default): regret 2, violation 0.1" in made.tooltip["dots"][1][3]
+    assert ">0</text>" in made.inside, "the axis of violation begins at 0"
 
 
 @given(st.floats(-12.0, 12.0), st.floats(0.0, 12.0))
 def test_ticks_are_few_and_inside(low, decades):
     low, high = 10.0**low, 10.0 ** (low + decades)
-    ticks = _log_ticks(low, high)
+    ticks = round_numbers(low, high)
     assert 1 <= len(ticks) <= 6
     assert ticks == sorted(set(ticks))
     assert len(ticks) == 1 or (0.98 * low <= ticks[0] and ticks[-1] <= 1.02 * high)

@@ -431,9 +431,12 @@ def test_the_reason_in_short_is_the_first_that_fits() -> None:
     assert still.explain().in_short() == (
         "nothing moved, and no limit was broken in the last round"
     )
-    stuck = told(([1.0, 1.0, 1.0], [0.1, 0.1, 0.1]))
-    assert stuck.explain(names=names).in_short() == (
-        "nothing moved, though coal was over its capacity by 0.233 in the last round"
+    both = told(([1.0, 1.0, 1.0], [0.1, 0.1, 0.1]))
+    assert "because coal was over its capacity by 0.233" in both.explain(names=names).in_short()
+    stuck = tw.Session(tw.LyapunovDescent(Simplex(1)))
+    stuck.observe(costs=[1.0], capacities=[0.5])
+    assert stuck.explain(names=["coal"]).in_short() == (
+        "nothing moved, though coal was over its capacity by 0.5 in the last round"
     )
     held = told(([1.0, 0.0, 0.5], FREE), max_move=0.05)
     assert held.explain().in_short().endswith("; max_move lets it go no farther than 0.05")
@@ -441,8 +444,8 @@ def test_the_reason_in_short_is_the_first_that_fits() -> None:
     session.observe(costs=[1.0, 1.0, 1.0, 1.0, 1.0])
     session.play(unavailable=["a > t"])
     assert "because a > t is out" in session.explain().in_short()
-    other = told()
-    other.observe(costs=[1.0, 0.0, 0.0], played=[0.0, 0.5, 0.5])
+    other = tw.Session(tw.Ensemble(FLOW))
+    other.observe(costs=[1.0, 1.0, 1.0, 1.0, 1.0], played=FLOW.lmo(np.array([1.0, 0, 0, 0, 0])))
     assert "because something else was played than was decided" in other.explain().in_short()
 
 

@@ -24,7 +24,6 @@ from tidewolf.core.errors import CheckpointError, InvalidInput, OtherSettings
 from tidewolf.live import Desk, Follower, live_learner, parse
 from tidewolf.live.clock import Time, expected, time_of
 from tidewolf.live.pipes import pieces
-from tidewolf.live.reader import RoundReader
 
 LINKS = [
     ("SEA", "DEN"),
@@ -94,7 +93,7 @@ def network(tmp_path: Path) -> Path:
 
 def desk(network: Path, database: str = "routing.db", **more: Any) -> Desk:
     experiment = tw.experiments.load(network)
-    reader = RoundReader(experiment)
+    reader = tw.experiments.RoundReader(experiment)
     return Desk(reader, live_learner(experiment, reader.K), network.with_name(database), **more)
 
 

@@ -23,6 +23,7 @@ import typer
 from tidewolf.core.errors import CheckpointError, Interrupted, InUse, InvalidInput, TidewolfError
 
 if TYPE_CHECKING:
+    from tidewolf.experiments import RoundReader, Tables
     from tidewolf.live import Desk
     from tidewolf.live.following import Grown
     from tidewolf.live.pipes import Piece
@@ -77,8 +78,7 @@ def live_command(
       tidewolf live network.toml --db routing.db --once
       tidewolf live network.toml --db routing.db --follow --every 60
     """
-    from tidewolf.experiments import load
-    from tidewolf.live.reader import RoundReader
+    from tidewolf.experiments import RoundReader, load
 
     if not 0.0 < every < float("inf"):
         raise InvalidInput(f"--every is a number of seconds above 0, not {every:g}.")
@@ -104,7 +104,7 @@ def live_command(
         sys.stderr.write(f"{said}\n")
 
 
-def _opened(reader: Any, db: Path, to_look: bool) -> Desk:
+def _opened(reader: RoundReader, db: Path, to_look: bool) -> Desk:
     """The desk; to look where only that is asked and somebody else writes, or nothing is there."""
     from tidewolf.live import Desk, live_learner
 
@@ -152,15 +152,23 @@ def _answer_line(desk: Desk, piece: Piece) -> str:
     return desk.take_text(line)
 
 
-def _follow(desk: Desk, shown: _Screen, reader: Any, every: float, once: bool, stop: _Stop) -> None:
+def _follow(
+    desk: Desk, shown: _Screen, reader: RoundReader, every: float, once: bool, stop: _Stop
+) -> None:
     """Take the rows of tables as they grow."""
+    from tidewolf.experiments import Tables
     from tidewolf.live import Follower
 
-    follower = Follower(_tables(reader))
+    asked = reader.experiment
+    assert isinstance(asked.stream, Tables)
+    follower = Follower(_tables(asked.stream), asked.files, asked.stream.gaps)
     if not once:
         shown.decision(desk.coming_text())
     while not stop.asked:
         for grown in follower.poll():
+            if grown.gap:
+                shown.note(f"{grown.gap}: the row is not learned from; what was decided stands.")
+                continue
             answer = _taken(desk, grown)
             if answer is not None and not once:
                 shown.decision(answer)
@@ -172,16 +180,14 @@ def _follow(desk: Desk, shown: _Screen, reader: Any, every: float, once: bool, s
         stop.wait(every)
 
 
-def _tables(reader: Any) -> dict[str, Path]:
+def _tables(stream: Tables) -> dict[str, Path]:
     """The tables of an experiment that rows are made of."""
     from tidewolf.experiments.experiment import TABLES
 
-    stream = reader.experiment.stream
-    if stream.losses is not None or stream.constraints is not None or stream.context is not None:
+    if stream.context is not None or stream.advice:
         raise InvalidInput(
-            "--follow takes the tables costs, capacities, demands, weights and budgets of "
-            "[stream]; send rows as lines of JSON where the stream has losses, constraints or a "
-            "context of its own."
+            "--follow knows nothing of a round before its row: [stream] has a context, or advice, "
+            "which are sent as lines of JSON."
         )
     return {name: path for name in TABLES if (path := getattr(stream, name)) is not None}
 
@@ -209,6 +215,9 @@ class _Screen:
         sys.stderr.write(f"Line {line}: {sentence}\n")
         if not self._as_text:
             self._write(json.dumps({"error": sentence, "line": line}, ensure_ascii=False))
+
+    def note(self, sentence: str) -> None:
+        sys.stderr.write(f"{sentence}\n")
 
     def _write(self, text: str) -> None:
         sys.stdout.write(f"{text}\n")

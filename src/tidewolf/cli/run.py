@@ -55,13 +55,6 @@ def run_command(
     force: Annotated[
         bool, typer.Option("--force", help="Overwrite the run that DIR holds.")
     ] = False,
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Only say what would be played, on what, how long, and what would be written.",
-        ),
-    ] = False,
     decisions: Annotated[
         str | None,
         typer.Option(
@@ -70,6 +63,13 @@ def run_command(
             "million cells.",
         ),
     ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Only say what would be played, on what, how long, and what would be written.",
+        ),
+    ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -187,32 +187,60 @@ def new(
         ),
     ] = "experiment",
     problem: Annotated[
-        str, typer.Option(metavar="PROBLEM", help="The built-in problem to begin with.")
-    ] = "routing",
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file.")] = False,
+        str | None,
+        typer.Option(
+            metavar="PROBLEM",
+            help="The built-in problem to begin with, or network: links, costs and capacities of "
+            "your own. routing by default, and network for the name network.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Do not say what to do next.")
     ] = False,
 ) -> None:
     """Write an experiment file with every key explained. It runs as it is: change it from there.
 
+    `tidewolf new network` writes small tables beside it, in network-data: links, costs, capacities,
+    commodities and demands, to be replaced by yours.
+
     \b
     Examples:
-      tidewolf new
       tidewolf new network
+      tidewolf new backbone --problem network
       tidewolf new hostile --problem adversarial
     """
+    from tidewolf.experiments.network_template import NETWORK, data_folder, network_template
     from tidewolf.experiments.template import template
 
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
-    text = template(path.stem, problem)
-    if path.exists() and not force:
+    if problem is None:
+        problem = NETWORK if path.stem == NETWORK else "routing"
+    files = (
+        network_template(path)
+        if problem == NETWORK
+        else {path: template(path.stem, problem).encode()}
+    )
+    there = [file for file in files if file.exists()]
+    if there and not force:
         raise InvalidInput(
-            f"{path} is there already; choose another name, or overwrite it with --force."
+            f"{there[-1]} is there already; choose another name, or overwrite it with --force."
         )
-    checkpoint.write(path, text.encode())
-    if not quiet:
+    for file, content in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        checkpoint.write(file, content)
+    if quiet:
+        return
+    if problem != NETWORK:
         typer.echo(f"{path} is written; edit it, then: tidewolf run {path}")
+        return
+    typer.echo(
+        f"{path} and {data_folder(path)}/ are written: twelve cities, five days of hours. Next:\n"
+        f"  tidewolf run {path}                      decisions, costs, limits, a page\n"
+        f"  tidewolf compare {path}                  how much caution is right\n"
+        f"  tidewolf live {path} --db routing.db     rows in, decisions out\n"
+        f"then put your own files in place of those in {data_folder(path)}/."
+    )
 
 
 def asked_for(
@@ -291,7 +319,7 @@ def _play(folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool) 
                 folder.page(each.seed),
                 left_out,
                 decisions=folder.decisions_file if begins else None,
-                notes=notes if begins else (),
+                notes=(*each.problem.notes, *notes) if begins else (),
             )
 
 

@@ -245,11 +245,10 @@ def _results(console: Console, runs: Sequence[Run], labels: Sequence[str]) -> Ta
         [
             _Column(
                 metric.narrow_title or metric.title,
-                [metric.cell(run) for run in runs],
+                [metric.narrow_cell(run) for run in runs],
                 metric.rank,
             )
             for metric in table_metrics(runs)
-            if not metric.by_rounds
         ],
     )
 

@@ -310,6 +310,9 @@ class Run(Record):
             loss, in units of the losses; less is better
                 The losses: their total, and of the rounds the mean, what 99 % of them
                 do not exceed, and the worst.
+            churn, in units of points; less is better
+                How far decisions moved, half the L1 change from one round to the next:
+                the mean, what 99 % of the rounds do not exceed, and the worst.
             regret, in units of the losses; less is better
                 The total loss less that of the best fixed point in hindsight, as a
                 certified interval; None where no point keeps every limit, or no method
@@ -321,9 +324,6 @@ class Run(Record):
                 the worst.
             broken, in shares of the rounds; less is better
                 The share of rounds in which the limit was broken by more than rounding.
-            churn, in units of points; less is better
-                How far decisions moved, half the L1 change from one round to the next:
-                the mean, what 99 % of the rounds do not exceed, and the worst.
             oracle_calls, in oracle calls; less is better
                 How often the hard set was asked for a linear minimiser.
             calls_per_round, in oracle calls a round; less is better
@@ -410,11 +410,18 @@ class Run(Record):
         solves = f", LP solves {self.solves}" if self.solves else ""
         lines = "".join(f"\n  {line}" for line in spread_lines(self))
         return (
-            f"Run of {self.learner!r}\n  rounds {self.rounds}{unseen}, regret "
+            f"Run of {self.learner!r}\n  rounds {self.rounds}{unseen}, {self._costs()}, regret "
             f"{'none' if verdict else shown}, violation {self.violations.sum():.6g}, oracle calls "
             f"{self.oracle_calls}{solves}, largest excess {self.max_excess:.2g}, "
             f"{self.seconds:.3g} s{lines}{self._worst_limits()}{verdict}"
         )
+
+    def _costs(self) -> str:
+        """What was lost and how far decisions moved, in a few words."""
+        moved = self.churn_spread
+        mean = self.losses.mean() if self.rounds else 0.0
+        churn = "" if moved is None else f", mean churn {moved.mean:.3g}"
+        return f"loss {self.losses.sum():.6g}, mean loss {mean:.5g}{churn}"
 
     def _worst_limits(self) -> str:
         """Which of several limits were broken most, as a line; empty where there is nothing to

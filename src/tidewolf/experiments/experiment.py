@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, final
 
+import numpy as np
+
 from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongType
@@ -435,9 +437,23 @@ def _told(choice: Choice, problem: Problem) -> Choice:
     """
     if choice.name != "Ensemble":
         return choice
-    if problem.period is None:
+    period = problem.period if problem.period is not None else _days(problem)
+    if period is None:
         return Choice.of(choice.name, {"advice": ["last"]})
-    return Choice.of(choice.name, {"season": problem.period, "advice": ["last", problem.period]})
+    return Choice.of(choice.name, {"season": period, "advice": ["last", period]})
+
+
+def _days(problem: Problem) -> str | None:
+    """ "1d" where rounds have dates, several a day, over three days at least."""
+    stamps = problem.stream.stamps
+    if stamps is None or stamps.dtype.kind != "M" or len(stamps) < 2:
+        return None
+    days = (stamps[-1] - stamps[0]) / np.timedelta64(1, "D")
+    return "1d" if days >= _DAYS and len(stamps) / days >= _A_DAY else None
+
+
+_DAYS, _A_DAY = 3, 4
+"""From how many days on, and how many rounds a day, a day is taken for what comes again."""
 
 
 def _refusals(names: set[str], problem: Problem) -> dict[str, str]:

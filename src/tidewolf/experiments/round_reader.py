@@ -58,7 +58,7 @@ class RoundReader:
         self._coordinates = coordinates_of(
             choice, None if columns is None else len(columns), experiment.place("set")
         )
-        if columns is not None and self._coordinates.on_links is None:
+        if columns is not None and not self._coordinates.labels:
             assert stream.costs is not None
             named = Table(None, columns, np.zeros((1, len(columns))))
             self._coordinates.columns(named, stream.costs)

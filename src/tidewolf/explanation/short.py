@@ -9,7 +9,7 @@ learner's own step.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tidewolf.explanation.words import TINY, groups, number
@@ -56,7 +56,7 @@ def _change(one: Entry) -> float:
 
 def _standing(why: Explanation) -> str:
     """What the last round said of a decision that stayed where it was."""
-    if (broken := _worst(why)) is not None:
+    if (broken := _worst(why.limits)) is not None:
         return f", though {broken.name} was {_over(broken)}"
     kept = why.outlook is not None and why.outlook.limit_played is not None
     return ", and no limit was broken in the last round" if kept else ""
@@ -71,9 +71,9 @@ def _reasons(why: Explanation) -> Iterator[str | None]:
     yield _left(why)
     if why.overridden != 0.0:
         yield "something else was played than was decided, and the move is from there"
-    broken = _worst(why)
-    if broken is not None and broken.now < broken.played:
-        yield f"{broken.name} was {_over(broken)}"
+    relieved = _worst([one for one in why.limits if one.now < one.played])
+    if relieved is not None:
+        yield f"{relieved.name} was {_over(relieved)}"
     outlook = why.outlook
     if not why.limits and outlook is not None and (outlook.limit_played or 0.0) > 0.0:
         yield f"a limit was broken by {number(outlook.limit_played)} in the last round"
@@ -95,9 +95,9 @@ def _left(why: Explanation) -> str | None:
     return None
 
 
-def _worst(why: Explanation) -> Limit | None:
+def _worst(limits: Sequence[Limit]) -> Limit | None:
     """The limit that what was played broke most."""
-    broken = [one for one in why.limits if one.played > TINY]
+    broken = [one for one in limits if one.played > TINY]
     return max(broken, key=lambda one: one.played, default=None)
 
 

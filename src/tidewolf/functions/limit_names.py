@@ -1,5 +1,5 @@
-"""What the limits of a round are called: entries by the names that a set has, links and callables by
-their own, others by their numbers, from 1.
+"""What the limits of a round are called: entries by the names that a set has for them, links and
+callables by their own, others by their numbers, from 1.
 """
 
 from __future__ import annotations

@@ -85,13 +85,12 @@ class Desk:
     --------
     >>> import pathlib, tempfile
     >>> from tidewolf.live import Desk, live_learner, parse
-    >>> from tidewolf.live.reader import RoundReader
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> _ = (folder / "two.toml").write_text(
     ...     '[set]\\nkind = "Simplex"\\nn = 2\\n[stream]\\ncosts = "costs.csv"\\n'
     ... )
     >>> experiment = tw.experiments.load(folder / "two.toml")
-    >>> reader = RoundReader(experiment)
+    >>> reader = tw.experiments.RoundReader(experiment)
     >>> with Desk(reader, live_learner(experiment, reader.K), folder / "two.db") as desk:
     ...     desk.coming()["decision"]
     ...     answer = desk.take(parse('{"costs": [1.0, 0.0]}'))

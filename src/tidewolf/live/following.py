@@ -1,4 +1,4 @@
-"""Tables that grow on disk, as rows: a row counts once every table has it.
+"""Tables that grow on disk, as rows: a row counts once every table has it, or a later one.
 
 A line of a CSV file counts once its end is there; files of other kinds are read whole when they
 have changed. What was there before must stay as it was: a table that became shorter, or whose past
@@ -8,9 +8,11 @@ again a few times first, for it may be in the middle of being written.
 
 from __future__ import annotations
 
+import math
 import tempfile
 import zlib
 from array import array
+from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,10 +20,15 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from tidewolf.core.arguments import as_path
 from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.core.settings import Text
+from tidewolf.files import FileFormat, Table, read_table
+from tidewolf.files.excel import file_of
+from tidewolf.files.format import PLAIN, as_format
+from tidewolf.files.gaps import GAPS
 from tidewolf.live.clock import Time, time_of
 from tidewolf.live.lines import Line
-from tidewolf.problems import Table, read_table
 
 PATIENCE = 3
 """How often a table that is shorter, or cannot be read, is looked at again."""
@@ -36,11 +43,21 @@ class TableRow(NamedTuple):
 
 
 class Grown(NamedTuple):
-    """A row that every table has."""
+    """A row of all tables.
+
+    Parameters
+    ----------
+    line : Line
+        What it says.
+    place : str
+        Where it stands, in the first table.
+    gap : str
+        Where a number is missing, for which the row is not to be learned from; empty where none is.
+    """
 
     line: Line
     place: str
-    """where it stands, in the first table"""
+    gap: str = ""
 
 
 @final
@@ -51,6 +68,11 @@ class Follower:
     ----------
     tables : mapping of path
         What lines call them, such as costs, and where they are.
+    format : FileFormat
+        How text is written in them.
+    gaps : str, default "refuse"
+        What is done about cells without a number, and rows that one table lacks: "refuse" them,
+        take the "last" number of the column, or give them as "unseen".
 
     Raises
     ------
@@ -71,10 +93,19 @@ class Follower:
     [{'costs': {'a': 7.0, 'b': 8.0}}]
     """
 
-    def __init__(self, tables: Mapping[str, Path]) -> None:
+    def __init__(
+        self, tables: Mapping[str, Path], format: FileFormat = PLAIN, gaps: str = "refuse"
+    ) -> None:
         if not tables:
             raise InvalidInput("There is no table to follow: the file's [stream] names none.")
-        self._tails = {name: _tail(Path(path)) for name, path in tables.items()}
+        self._gaps = Text(choices=GAPS)(gaps, "gaps")
+        filled = self._gaps != "refuse"
+        self._tails = {
+            name: _tail(as_path(path, f"The table of {name}"), as_format(format), filled)
+            for name, path in tables.items()
+        }
+        self._last: dict[str, Mapping[str, float]] = {}
+        """the last numbers of each table"""
         self._given = 0
 
     def poll(self) -> list[Grown]:
@@ -94,33 +125,58 @@ class Follower:
             tail.poll()
         found = []
         while all(tail.rows for tail in self._tails.values()):
-            found.append(self._next({name: tail.rows[0] for name, tail in self._tails.items()}))
-            for tail in self._tails.values():
-                tail.rows.pop(0)
+            found.append(self._next())
         return found
 
-    def _next(self, rows: Mapping[str, TableRow]) -> Grown:
-        """One row of all tables, at one time."""
-        timed = [row for row in rows.values() if row.time is not None]
-        for row in timed[1:]:
-            if row.time.stamp != timed[0].time.stamp:  # type: ignore[union-attr]
-                raise InvalidInput(
-                    f"{row.place}: the time is {row.time.said}, where {timed[0].place} has "  # type: ignore[union-attr]
-                    f"{timed[0].time.said}; a round is a row of each."  # type: ignore[union-attr]
-                )
+    def _next(self) -> Grown:
+        """The next row of all tables: the earliest."""
+        heads = {name: tail.rows[0] for name, tail in self._tails.items()}
+        times = [head.time for head in heads.values() if head.time is not None]
+        time = min(times, key=lambda one: one.stamp, default=None)
+        numbers, gap = dict[str, Mapping[str, float]](), ""
+        for name, head in heads.items():
+            is_there = head.time is None or time is None or head.time.stamp == time.stamp
+            if is_there:
+                self._tails[name].rows.popleft()
+            numbers[name], missing = self._filled(name, head, time if not is_there else None)
+            gap = gap or missing
         self._given += 1
-        time = timed[0].time if timed else None
-        numbers = {name: row.values for name, row in rows.items()}
         number = self._given if time is None else None
-        return Grown(Line(time, number, numbers), next(iter(rows.values())).place)
+        first = next(head for head in heads.values() if head.time is time)
+        return Grown(Line(time, number, numbers), first.place, gap * (self._gaps == "unseen"))
+
+    def _filled(
+        self, name: str, head: TableRow, lacks: Time | None
+    ) -> tuple[Mapping[str, float], str]:
+        """The numbers of a table in a row, gaps with the last ones, and where the first gap is; it
+        `lacks` a row of some time.
+        """
+        last = self._last.get(name, {})
+        if lacks is not None:
+            if self._gaps == "refuse" or not last:
+                raise InvalidInput(
+                    f"{head.place}: the time is {head.time.said if head.time else ''}, where "
+                    f"another table has {lacks.said}; a round is a row of each."
+                )
+            return last, f"{head.place}: there is no row of {lacks.said} before it"
+        empty = [column for column, value in head.values.items() if math.isnan(value)]
+        values = {**head.values, **{one: last.get(one, math.nan) for one in empty}}
+        for one in empty:
+            if math.isnan(values[one]) and self._gaps == "last":
+                raise InvalidInput(
+                    f'{head.place}, column "{one}": the cell is empty, and no number came before '
+                    "it; fill it in."
+                )
+        self._last[name] = values
+        return values, f'{head.place}, column "{empty[0]}": the cell is empty' if empty else ""
 
 
 class _Tail:
     """What is new in a table."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.rows: list[TableRow] = []
+    def __init__(self, path: Path, format: FileFormat, gaps: bool) -> None:
+        self.path, self.format, self.gaps = path, format, gaps
+        self.rows = deque[TableRow]()
         """those that nobody took yet"""
         self._looked: tuple[int, int, int] | None = None
         self._patience = PATIENCE
@@ -128,7 +184,7 @@ class _Tail:
     def poll(self) -> None:
         """Look again, where the file changed."""
         try:
-            status = self.path.stat()
+            status = file_of(self.path).stat()
             now = (status.st_ino, status.st_size, status.st_mtime_ns)
             if now == self._looked:
                 return
@@ -150,6 +206,9 @@ class _Tail:
     def _look(self) -> None:
         raise NotImplementedError
 
+    def _table(self, path: Path) -> Table:
+        return read_table(path, gaps=self.gaps, format=self.format)
+
     def _add(self, table: Table, first: int) -> None:
         """The rows of a table from this one on."""
         for i in range(first, len(table.values)):
@@ -161,8 +220,8 @@ class _Tail:
 class _GrowingText(_Tail):
     """A CSV file, of which only new lines are read."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, format: FileFormat, gaps: bool) -> None:
+        super().__init__(path, format, gaps)
         self._lines = array("L")
         """a checksum of every line so far"""
         self._header, self._last = b"", b""
@@ -212,7 +271,7 @@ class _GrowingText(_Tail):
             copy = Path(folder, self.path.name)
             copy.write_bytes(text)
             try:
-                table = read_table(copy)
+                table = self._table(copy)
             except TidewolfError as error:
                 raise type(error)(str(error).replace(str(copy), str(self.path))) from None
         places = [place.replace(str(copy), str(self.path)) for place in table.places]
@@ -222,12 +281,12 @@ class _GrowingText(_Tail):
 class _GrowingFile(_Tail):
     """A file of another kind, read whole whenever it changed."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, format: FileFormat, gaps: bool) -> None:
+        super().__init__(path, format, gaps)
         self._taken: Table | None = None
 
     def _look(self) -> None:
-        table, taken = read_table(self.path), self._taken
+        table, taken = self._table(self.path), self._taken
         if taken is not None:
             self._require_unchanged(taken, table)
         self._add(table, 0 if taken is None else len(taken.values))
@@ -242,7 +301,8 @@ class _GrowingFile(_Tail):
             )
         if table.columns != taken.columns:
             raise InvalidInput(f"{self.path} has other columns than before. Put them back.")
-        changed = (table.values[:rows] != taken.values).any(axis=1)
+        both = np.isnan(table.values[:rows]) & np.isnan(taken.values)
+        changed = ((table.values[:rows] != taken.values) & ~both).any(axis=1)
         if taken.times is not None and table.times is not None:
             changed |= table.times[:rows] != taken.times
         for i in np.flatnonzero(changed)[:1].tolist():
@@ -252,8 +312,10 @@ class _GrowingFile(_Tail):
             )
 
 
-def _tail(path: Path) -> _Tail:
-    return (_GrowingText if path.name.lower().endswith(".csv") else _GrowingFile)(path)
+def _tail(path: Path, format: FileFormat, gaps: bool) -> _Tail:
+    has_lines = "\n".encode(format.encoding).endswith(b"\n")
+    is_text = path.name.lower().endswith((".csv", ".tsv")) and has_lines
+    return (_GrowingText if is_text else _GrowingFile)(path, format, gaps)
 
 
 def _from_row(table: Table, first: int) -> Table:

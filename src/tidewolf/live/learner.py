@@ -40,8 +40,8 @@ def live_learner(experiment: Experiment, K: ConvexSet) -> Learner[Any]:
     >>> tables = tw.experiments.Tables("costs.csv")
     >>> simplex = tw.experiments.Choice.of("Simplex", {"n": 2})
     >>> experiment = tw.experiments.Experiment("two", tables, simplex)
-    >>> live_learner(experiment, tw.sets.Simplex(2)).advice
-    (Resolve(),)
+    >>> live_learner(experiment, tw.sets.Simplex(2)).advice[0].data
+    'last'
     """
     names_nobody = experiment.learners == tuple(map(Choice, DEFAULT_LEARNERS))
     entrant = USUAL if names_nobody else experiment.entrants()[0]

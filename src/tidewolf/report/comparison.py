@@ -18,7 +18,6 @@ from tidewolf.evaluation.comparison import (
     standing_cells,
     standing_name,
 )
-from tidewolf.report.charts import default_of
 from tidewolf.report.figures import Figure
 from tidewolf.report.frontier import Curve, frontier_figure
 from tidewolf.report.names import title_of
@@ -31,7 +30,6 @@ from tidewolf.report.tables import Cell, Table, table
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison, Standing
 
-_ABOUT = "mean regret against mean violation a round; down and to the left is better"
 _WORDS = (
     (
         "a point",
@@ -41,7 +39,7 @@ _WORDS = (
     (
         "gap",
         "How far its regret is above the best that {rival} has at up to 1.1 times its violation, in"
-        " % of the mean loss of the best fixed point. Up to 0.5 it is as good.",
+        " % of {share}. Up to 0.5 it is as good.",
     ),
     (
         "shortfall",
@@ -70,7 +68,7 @@ def write_comparison_page(
 
 def comparison_page(comparison: Comparison, *, date: datetime) -> str:
     """The whole page of a comparison."""
-    only = len(comparison.streams) == 1
+    only, share = len(comparison.streams) == 1, _share_of(comparison)
     title = f"Comparison on {title_of(comparison.streams[0])}" if only else "Comparison"
     context = {
         "title": title,
@@ -80,22 +78,35 @@ def comparison_page(comparison: Comparison, *, date: datetime) -> str:
             "."
         ),
         "streams": [stream_context(comparison, stream) for stream in comparison.streams],
-        "read": [(term, words.format(rival=comparison.rival)) for term, words in _WORDS],
+        "read": [
+            (term, words.format(rival=comparison.rival, share=share)) for term, words in _WORDS
+        ],
         "written": written(date),
     }
     return document("comparison", title, context)
+
+
+def _share_of(comparison: Comparison) -> str:
+    return comparison.share_of().replace("the comparator's", "the best fixed point's")
 
 
 def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -> dict[str, Any]:
     """Everything about one stream."""
     standings = [each for each in comparison.standings() if each.stream == stream]
     sees = {entry.learner: entry.sees for entry in comparison.entries if entry.sees}
-    names = [_name(i, each, sees.get(each.learner, "")) for i, each in enumerate(standings)]
-    plain = [_name(i, each) for i, each in enumerate(standings)]
+    plain = [
+        Cell(name, style=RunStyle(name, i % HUES))
+        for i, name in enumerate(standing_names(standings))
+    ]
+    names = [
+        cell._replace(lines=(f"sees {sees[each.learner]}",)) if each.learner in sees else cell
+        for cell, each in zip(plain, standings, strict=True)
+    ]
     return {
         "title": title_of(stream),
         "about": comparison.about(stream),
         "figure": _figure(comparison, stream, standings) if drawn else None,
+        "steps": _steps(comparison, stream),
         "tables": [
             _table(f"Standings on {stream}", "learner", STANDING_COLUMNS, names, standings),
             _table(f"Rounds on {stream}", "a round", STANDING_ROUND_COLUMNS, plain, standings),
@@ -104,54 +115,53 @@ def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -
     }
 
 
+def _steps(comparison: Comparison, stream: str) -> dict[str, Any] | None:
+    """What each step of the knob costs and buys, and which caution is like which headroom."""
+    steps, beside = comparison.steps(stream), comparison.against_resolving(stream)
+    if not steps and not beside:
+        return None
+    return {"learner": comparison.chooser(stream), "steps": steps, "beside": beside}
+
+
 def _figure(comparison: Comparison, stream: str, standings: Sequence[Standing]) -> Figure:
-    steps = comparison.steps(stream) if hasattr(comparison, "steps") else ()
-    return frontier_figure("Frontier", _ABOUT, standing_curves(standings), sentences=tuple(steps))
+    measure = comparison.measure(stream)
+    return frontier_figure(
+        "What the knob costs and buys",
+        f"mean {measure} against mean violation a round; down and to the left is better",
+        standing_curves(standings),
+        upward=f"mean {measure} a round",
+    )
 
 
 def standing_curves(standings: Sequence[Standing]) -> list[Curve]:
     """Those of one stream, as lines to draw; a learner without points keeps its place."""
-    return [_curve(i, each) for i, each in enumerate(standings)]
+    return [
+        Curve(
+            name,
+            [point.violation for point in each.points],
+            [point.level for point in each.points],
+            [point.at for point in each.points],
+            i % HUES,
+            next((k for k, point in enumerate(each.points) if point.knob and point.default), None),
+        )
+        for i, (name, each) in enumerate(zip(standing_names(standings), standings, strict=True))
+    ]
 
 
-def _curve(i: int, standing: Standing) -> Curve:
-    knobs = [_knob(point) for point in standing.points]
-    usual = _usual(standing.learner)
-    default = next((k for k, (name, x) in enumerate(knobs) if name and x == usual.get(name)), None)
-    return Curve(
-        standing_name(standing),
-        [point.violation for point in standing.points],
-        [point.regret for point in standing.points],
-        ["" if not name else f"{name} {x:g}" for name, x in knobs],
-        i % HUES,
-        default if len(knobs) > 1 else None,
-    )
-
-
-def _knob(point: Any) -> tuple[str, float | None]:
-    """The setting that moves along a frontier, and its value at a point."""
-    for name in ("caution", "headroom"):
-        value = getattr(point, name, None)
-        if value is not None:
-            return name, float(value)
-    return "", None
-
-
-def _usual(learner: str) -> dict[str, object]:
-    """What the knobs of a learner are unless other values are asked for."""
-    from tidewolf import learners, rivals
-
-    kind = getattr(learners, learner, None) or getattr(rivals, learner, None)
-    if kind is None:
-        return {}
-    return {name: default_of(kind, name) for name in ("caution", "headroom")}
+def standing_names(standings: Sequence[Standing]) -> list[str]:
+    """What learners are called: with their budgets where one has several."""
+    budgets = {each.learner: set[float | None]() for each in standings}
+    for each in standings:
+        budgets[each.learner].add(each.budget)
+    several = any(len(found) > 1 for found in budgets.values())
+    return [standing_name(each) if several else each.learner for each in standings]
 
 
 def write_pictures(folder: str | os.PathLike[str], comparison: Comparison) -> None:
     """The frontiers of each stream as a PNG, under the names that `pictures` says."""
     for stream, name in pictures(comparison.streams).items():
         drawn = standing_curves([each for each in comparison.standings() if each.stream == stream])
-        title = f"{title_of(stream)}: mean regret against mean violation"
+        title = f"{title_of(stream)}: mean {comparison.measure(stream)} against mean violation"
         checkpoint.write(os.path.join(folder, name), png(plot_frontiers({title: drawn})))
 
 
@@ -174,12 +184,6 @@ def _table(
     cells = [map(_cell, standing_cells(column, standings)) for column in shown]
     titles = (first, *(column.title for column in shown))
     return table(name, titles, zip(names, *cells, strict=True), stacked=True)
-
-
-def _name(i: int, standing: Standing, sees: str = "") -> Cell:
-    """Beneath the name what the learner sees."""
-    named = standing_name(standing)
-    return Cell(named, (f"sees {sees}",) if sees else (), RunStyle(named, i % HUES))
 
 
 def _cell(words: str) -> Cell:

@@ -33,7 +33,8 @@ from tidewolf.report.labels import Box, place, text_width
 from tidewolf.report.styles import RunStyle
 from tidewolf.report.tables import Cell, table
 
-_BROAD, _SLIM = (1180, 460), (360, 400)
+BROAD, SLIM = (1180, 460), (360, 400)
+"""Sizes of the two drawings of a frontier."""
 _TICKS = 6
 _FONT = 12.0
 _LINE = 15.0
@@ -81,7 +82,7 @@ def frontier_figure(
     return Figure(
         title,
         about,
-        [frontier_drawing(curves, description, size, upward) for size in (_BROAD, _SLIM)],
+        [frontier_drawing(curves, description, size, upward) for size in (BROAD, SLIM)],
         [LegendEntry(RunStyle(curve.label, curve.hue), _points(curve)) for curve in curves],
         table(title, ("learner", upward, "mean violation a round"), rows) if rows else None,
         sentences,
@@ -151,10 +152,10 @@ def _labels(
         trial = [*shown, at]
         points = [spots[c][i] for c, i in trial]
         words = [_short(curves[c], i) for c, i in trial]
-        sizes = [(text_width(word, _FONT), _LINE) for word in words]
+        sizes = [(text_width(word, _FONT) * 1.06, _LINE) for word in words]  # some are bold
         others = [spot for spot in every if spot not in points]
         found = place(
-            points, sizes, _segments(lines), room, radius=4.0, clearance=1.0, others=others
+            points, sizes, _segments(lines), room, radius=6.5, clearance=1.0, others=others
         )
         if found.free:
             shown, boxes = trial, found.boxes
@@ -204,7 +205,7 @@ def draw_frontiers(axes: Any, curves: Sequence[Curve], colors: Sequence[str]) ->
     axes.set_xlim(-0.03 * right, right)
     least = _least(curves)
     most = max((violation for curve in curves for violation in curve.violations), default=1.0)
-    ticks = [0.0, *_round_numbers(least, most)]
+    ticks = [0.0, *round_numbers(least, most)]
     axes.set_xticks([math.asinh(tick / least) for tick in ticks], [f"{tick:g}" for tick in ticks])
     axes.set_xlabel("mean violation a round", color=INK, labelpad=3)
 
@@ -223,7 +224,7 @@ def places(curves: Sequence[Curve], curve: Curve) -> tuple[list[float], list[flo
     return [math.asinh(violation / least) for violation in curve.violations], list(curve.regrets)
 
 
-def _round_numbers(low: float, high: float) -> list[float]:
+def round_numbers(low: float, high: float) -> list[float]:
     """Round numbers from `low` to `high`, about evenly spread over their logarithms; the nearest
     power of ten where there is none.
     """

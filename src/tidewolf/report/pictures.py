@@ -97,7 +97,9 @@ def plot_comparison(comparison: Comparison) -> Picture:
     )
 
 
-def plot_frontiers(titled: Mapping[str, Sequence[Curve]]) -> Picture:
+def plot_frontiers(
+    titled: Mapping[str, Sequence[Curve]], upward: str = "mean regret a round"
+) -> Picture:
     """Mean regret against mean violation, a panel for each title."""
     figure, panels = _panels(len(titled))
     for axes, (title, curves) in zip(panels, titled.items(), strict=True):
@@ -106,7 +108,7 @@ def plot_frontiers(titled: Mapping[str, Sequence[Curve]]) -> Picture:
             color = COLORS[curve.hue]
             axes.plot([], [], "o-", color=color, markersize=5, linewidth=1.2, label=curve.label)
             axes.plot(*places(curves, curve), "o", color=color, markersize=5)
-        axes.set_ylabel("mean regret a round")
+        axes.set_ylabel(upward)
         axes.set_title(title, fontsize="medium")
         if curves:
             axes.legend(frameon=False, fontsize="small")
