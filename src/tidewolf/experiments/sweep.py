@@ -99,6 +99,9 @@ class LineColumn(NamedTuple):
 LINE_COLUMNS = (
     LineColumn("total loss", "loss\ntotal", lambda line: number(line.loss_total)),
     LineColumn("loss a round", "\na round", lambda line: number(line.loss)),
+    LineColumn("churn a round", "churn\na round", lambda line: number(line.churn), 1),
+    LineColumn("churn p99", "\np99", lambda line: number(line.churn_p99), 8),
+    LineColumn("worst churn", "\nworst", lambda line: number(line.churn_worst), 8),
     LineColumn(
         "regret a round",
         "regret\na round",
@@ -117,9 +120,6 @@ LINE_COLUMNS = (
         lambda line: "unknown" if line.broken is None else percent(line.broken),
         6,
     ),
-    LineColumn("churn a round", "churn\na round", lambda line: number(line.churn), 1),
-    LineColumn("churn p99", "\np99", lambda line: number(line.churn_p99), 8),
-    LineColumn("worst churn", "\nworst", lambda line: number(line.churn_worst), 8),
     LineColumn("calls a round", "calls\na round", lambda line: number(line.calls), 3),
     LineColumn(
         "LPs a round",
