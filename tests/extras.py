@@ -15,6 +15,7 @@ EXTRA = {
     "cvxpy": "cvx",
     "highspy": "app",
     "jinja2": "app",
+    "joblib": "sweep",
     "matplotlib": "app",
     "nbclient": "dev",
     "networkx": "graph",
@@ -22,7 +23,6 @@ EXTRA = {
     "pandas": "app",
     "playwright": "dev",
     "pyarrow": "app",
-    "threadpoolctl": "sweep",
     "typer": "app",
 }
 """The extra that brings each package."""
@@ -65,6 +65,7 @@ NEEDS = {
     "test_orders.py::test_trees_are_as_light_as_networkx_finds": "networkx",
     "test_bundle.py::test_a_conic_solver_agrees": "cvxpy",
     "test_capacities.py::test_a_conic_solver_agrees": "cvxpy",
+    "test_preview.py": "typer",
     "test_public.py::test_every_module_opens_with_what_it_is": "matplotlib",
     "test_files.py::test_a_gml_file_with_a_graph_in_comments_alone_is_refused": "networkx",
     "test_files.py::test_every_number_survives_every_format": "pyarrow",
@@ -85,7 +86,8 @@ NEEDS = {
     "test_report_sections.py::test_every_figure_is_written_as_png_and_svg": "matplotlib",
     "test_report_sections.py::test_matrices_and_several_runs_have_pages": "matplotlib",
     "test_sdp.py::test_the_shell_runs_it_and_writes_a_page": "typer",
-    "test_sweep.py": "threadpoolctl",
+    "test_sweep.py": "joblib",
+    "test_tournament.py": "typer",
     "test_arrays.py::test_a_column_of_a_setting_is_as_wide_as_its_values": "pyarrow",
     "test_arrays.py::test_a_long_seed_goes_through_a_run_folder_and_back": "pyarrow",
     "test_arrays.py::test_a_table_names_the_line_and_the_column": "typer",

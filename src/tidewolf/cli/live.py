@@ -127,6 +127,8 @@ def _answer_lines(desk: Desk, shown: _Screen, stop: _Stop) -> None:
     from tidewolf.live.pipes import pieces
 
     shown.decision(desk.coming_text())
+    if sys.stdin is None:  # it was closed before we began
+        return
     if sys.stdin.isatty():
         sys.stderr.write('Rows are lines such as {"costs": {"SEA > DEN": 1.2}}; Ctrl-D ends.\n')
     for piece in pieces(sys.stdin.fileno(), lambda: bool(stop.asked)):

@@ -554,13 +554,6 @@ class RunFolder:
         )
 
 
-def expected_files(experiment: Experiment) -> tuple[str, ...]:
-    """The files that a run of a resolved experiment leaves in its folder."""
-    pages = (REPORT_FILE, *(f"report-seed-{seed}.html" for seed in experiment.seeds[1:]))
-    kept = (f"{CHECKPOINTS_FOLDER}/{each.label}" for runs in plan_run(experiment) for each in runs)
-    return (EXPERIMENT_FILE, *pages, SUMMARY_FILE, ROUNDS_FILE, *kept)
-
-
 def require_no_run(path: Path, force: bool) -> None:
     """Refuse a path that is a file, or a folder that holds a run, unless that is to be
     overwritten.

@@ -14,7 +14,8 @@ from tidewolf.experiments.building import read_rows
 from tidewolf.experiments.coordinates import coordinates_of
 from tidewolf.experiments.experiment import TABLES, Experiment, Tables
 from tidewolf.experiments.toml_tables import Place
-from tidewolf.files import Table
+from tidewolf.files import Table, csv
+from tidewolf.files.columns import is_time, named
 from tidewolf.networks import Network
 from tidewolf.sets import ConvexSet
 
@@ -68,8 +69,11 @@ class RoundReader:
         path = stream.costs
         if path is None or not path.is_file():
             return None
-        table = read_rows(path, self.experiment.place("stream", "costs"), gaps=True)
-        return table.columns
+        if path.name.lower().endswith(csv.ENDINGS):  # which may grow
+            header = csv.csv_header(path, self.experiment.files)
+            return named(header[int(is_time(header[0])) :] if header else (), str(path))
+        place = self.experiment.place("stream", "costs")
+        return read_rows(path, place, gaps=True).columns
 
     @property
     def K(self) -> ConvexSet:

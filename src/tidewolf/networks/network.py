@@ -212,22 +212,22 @@ class Network(Value):
     Parameters
     ----------
     graph : iterable of tuple
-        The links, (tail, head), (tail, head, length), (tail, head, length, capacity) or with a name
-        behind those, each in its direction; lengths are 1 where none are given, and a capacity of
-        None is none. Or a networkx graph, with `length` (else `weight`) and `capacity` as
-        attributes; an undirected edge is a link each way.
-    source : hashable or mapping, optional
+        The links, (tail, head), (tail, head, length), (tail, head, length, capacity) or with a
+        name behind those, each in its direction; lengths are 1 where none are given, and a
+        capacity of None is none. Or a networkx graph, with `length` (else `weight`) and
+        `capacity` as attributes; an undirected edge is a link each way.
+    source : array, optional
         Where the one commodity starts: a node, or shares by node that sum to 1. None where
         `commodities` are given.
-    target : hashable or mapping, optional
+    target : array, optional
         Where it ends, likewise.
-    commodities : iterable of tuple, optional
+    commodities : iterable of Commodity or tuple, optional
         Or what must go from where to where, each (source, target, demand).
     demand : float, default 1.0
         How much the one commodity sends, in the unit of the capacities.
-    paths : str, default "away"
-        What may carry it: "away" for the links that lead away from a commodity's source, "all" for
-        every link, "k-shortest" for the k shortest paths of each commodity.
+    paths : str, default 'away'
+        What may carry it: "away" for the links that lead away from a commodity's source, "all"
+        for every link, "k-shortest" for the k shortest paths of each commodity.
     k : int, default 3
         How many paths a commodity has at most, where those are its tunnels.
 
