@@ -334,7 +334,6 @@ def test_no_capacities_at_all_and_no_costs(place: Path) -> None:
 
 
 def test_a_workbook(place: Path) -> None:
-    pytest.importorskip("openpyxl")
     with pd.ExcelWriter("plan.xlsx") as book:
         pd.read_csv("links.csv").to_excel(book, sheet_name="Links", index=False)
         for name, table in (("Costs", COSTS), ("Room", CAPACITIES)):
