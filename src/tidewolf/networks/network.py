@@ -58,7 +58,7 @@ from tidewolf.sets.calculus.product import Product
 from tidewolf.sets.flows.capacitated_flow import CapacitatedFlow
 from tidewolf.sets.flows.flow_polytope import FlowPolytope
 from tidewolf.sets.flows.multi_flow import MultiFlow
-from tidewolf.sets.graphs.settings import Commodities, Commodity
+from tidewolf.sets.graphs.settings import Commodities, Commodity, Node
 
 PATHS = ("away", "all", "k-shortest")
 
@@ -152,7 +152,7 @@ class _Ends(Check):
 
     def __call__(self, value: Any, what: str) -> Any:
         if not isinstance(value, Mapping):
-            value = {value: 1.0} if not is_pairs(value) else dict(value)
+            value = dict(value) if is_pairs(value) else {Node()(value, what): 1.0}
         shares = {
             node: as_number(share, f"{what}: the share of {shown(node)}", above=0.0)
             for node, share in value.items()
