@@ -421,6 +421,13 @@ def show_sweep(found: Sweep, table: Path) -> None:
         console.print(Text.assemble((experiment, "bold"), f": {length}, means over seeds"))
         console.print(grid)
         console.print()
+    if any(line.regret is None and line.regret_kept is not None for line in found.lines()):
+        console.print(
+            Text(
+                "*: no point keeps every limit; against the best of those that keep the rounds "
+                "which can be kept at the least breach."
+            )
+        )
     failures = found.failures
     for sentence, times in Counter(row["failure"] for row in failures).items():
         console.print(Text(f"{times} of {len(found.rows)} failed: {sentence}", style="yellow"))
@@ -428,7 +435,11 @@ def show_sweep(found: Sweep, table: Path) -> None:
 
 
 def _regret(line: SweepLine) -> str:
-    return "none" if line.regret is None else interval(line.regret).partition(" \u00b1")[0]
+    if line.regret is not None:
+        return interval(line.regret).partition(" \u00b1")[0]
+    if line.regret_kept is None or not line.rounds:
+        return "unknown"
+    return f"{number(line.regret_kept / line.rounds)} *"
 
 
 def _share(line: SweepLine) -> str:

@@ -59,6 +59,10 @@ class SweepLine(NamedTuple):
     loss: float | None = None
     loss_total: float | None = None
     """of all rounds"""
+    regret_kept: float | None = None
+    """against the best point that keeps the rounds which can be kept, in all; where no point keeps
+    every limit
+    """
 
 
 @final
@@ -201,6 +205,7 @@ def _by_round(played: Sequence[Row]) -> dict[str, float | None]:
         "churn_worst": ("churn_worst", max),
         "loss": ("loss_mean", statistics.fmean),
         "loss_total": ("loss", statistics.fmean),
+        "regret_kept": ("regret_kept_upper", statistics.fmean),
     }
     return {
         name: None if None in (numbers := [row[key] for row in values] or [None]) else over(numbers)
