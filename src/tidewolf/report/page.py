@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from tidewolf.core import checkpoint
 from tidewolf.core.feedback import SEES
+from tidewolf.evaluation.hindsight_words import hindsight_sentences
 from tidewolf.evaluation.metrics import Metric, table_metrics
 from tidewolf.report.charts import figures
 from tidewolf.report.clock import Clock, clock_of
@@ -156,27 +157,10 @@ def _file(name: str) -> dict[str, str]:
 
 
 def hindsight_warnings(runs: Sequence[Run]) -> list[str]:
-    """Why there is no regret, or only half of it, in words; nothing where there is one."""
-    sentences = [_without_comparator(run) for run in runs if run.regret_curve() is None]
-    return list(dict.fromkeys(sentences))
-
-
-def _without_comparator(run: Run) -> str:
-    comparator = run.comparator
-    if comparator is None:
-        return (
-            "The best fixed point in hindsight cannot be computed for this set and these "
-            "functions, so the regret is not known."
-        )
-    if comparator.infeasibility is not None:
-        return (
-            f"{comparator.infeasibility.sentence} So there is no best fixed point in hindsight, "
-            "and no regret."
-        )
-    return (
-        "No fixed point that keeps every limit was found, and no proof that there is none: the "
-        "regret is known from above only."
-    )
+    """Why there is no regret, or only half of it, in words, and what can be said instead; nothing
+    where there is one.
+    """
+    return hindsight_sentences(runs)
 
 
 def results_table(runs: Sequence[Run]) -> Table:
