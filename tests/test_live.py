@@ -368,7 +368,7 @@ def test_a_terminal_is_shown_text_and_a_term_ends_with_the_row(
     os.close(ours)
     lines = shown.splitlines()
     assert lines[0] == "Round 1"
-    assert lines[1] == "    0.3333  SEA > DEN > NYC"
+    assert lines[1] == "     0.3333  SEA > DEN > NYC"
     assert any(line.startswith("Round 2; the round before cost 6.") for line in lines)
 
 
