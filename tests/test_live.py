@@ -425,6 +425,12 @@ def test_whatever_is_refused_changes_nothing(network: Path) -> None:
 
 def test_rows_without_times_count_and_are_known_by_their_round(network: Path) -> None:
     rows = [{key: value for key, value in row(t).items() if key != "time"} for t in range(3)]
+    with (
+        pytest.raises(InvalidInput, match="the learner follows the clock"),
+        desk(network, "other.db") as one,
+    ):
+        one.take(parse(text(rows[0])))
+    network.write_text(NETWORK.replace('"1d"', "24"))
     with desk(network) as one:
         found = [one.take_text(parse(text(each))) for each in rows]
         assert "after" not in json.loads(found[-1])

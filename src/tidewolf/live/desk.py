@@ -197,6 +197,11 @@ class Desk:
         content = identity((losses, limits, played, json.dumps(known, sort_keys=True)))
         if number <= self.rounds:
             return self._again(number, line, content)
+        if self._clock and line.time is None:
+            raise InvalidInput(
+                "The row has no time, and the learner follows the clock (a season, or advice, of a "
+                "duration such as 1d): give it, or give the period as a number of rounds."
+            )
         self._take(line, number, (losses, limits), played, known, content)
         return self.coming_text()
 
