@@ -23,7 +23,8 @@ import typer
 from tidewolf.core.errors import CheckpointError, Interrupted, InUse, InvalidInput, TidewolfError
 
 if TYPE_CHECKING:
-    from tidewolf.experiments import RoundReader, Tables
+    from tidewolf.experiments import Tables
+    from tidewolf.experiments.round_reader import RoundReader
     from tidewolf.live import Desk
     from tidewolf.live.following import Grown
     from tidewolf.live.pipes import Piece
@@ -80,7 +81,8 @@ def live_command(
       tidewolf live network.toml --db routing.db --once
       tidewolf live network.toml --db routing.db --follow --every 60
     """
-    from tidewolf.experiments import RoundReader, load
+    from tidewolf.experiments import load
+    from tidewolf.experiments.round_reader import RoundReader
 
     if not 0.0 < every < float("inf"):
         raise InvalidInput(f"--every is a number of seconds above 0, not {every:g}.")

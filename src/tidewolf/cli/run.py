@@ -235,7 +235,7 @@ def new(
         typer.echo(f"{path} is written; edit it, then: tidewolf run {path}")
         return
     typer.echo(
-        f"{path} and {data_folder(path)}/ are written: twelve cities, five days of hours. Next:\n"
+        f"{path} and {data_folder(path)}/ are written: twelve cities, a week of hours. Next:\n"
         f"  tidewolf run {path}                      decisions, costs, limits, a page\n"
         f"  tidewolf compare {path}                  how much caution is right\n"
         f"  tidewolf live {path} --db routing.db     rows in, decisions out\n"
@@ -344,6 +344,7 @@ def _write_page(folder: RunFolder, each: Finished) -> None:
         entries=each.problem.labels,
         experiment=folder.experiment.toml(),
         left_out=folder.experiment.left_out(each.problem),
+        network=each.problem.network,
     )
 
 

@@ -7,6 +7,7 @@ comes, and are called by it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -21,6 +22,12 @@ _FIRST_DATE = 1e8
 """Seconds before that, in 1973, are no dates but seconds of something else."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTH = timedelta(days=28)
+_MONDAY = 4 * 86_400.0  # the first one since 1970
+_STEPS = (
+    *(1, 5, 15, 30, 60, 300, 900, 1_800, 3_600, 10_800, 21_600, 43_200),
+    *(86_400, 172_800, 604_800, 1_209_600),
+)
+"""Steps between ticks up to a fortnight, in seconds."""
 _LAST_DATE = (datetime(9999, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds()
 
 
@@ -74,25 +81,40 @@ class Clock(NamedTuple):
         return self._dates(self.times, most)
 
     def _dates(self, times: Floats, most: int) -> Ticks:
-        from matplotlib.dates import AutoDateLocator, date2num, num2date
-
-        first, last = (_date(float(times[i])) for i in (0, -1))
-        found = AutoDateLocator(minticks=min(3, most), maxticks=most).tick_values(first, last)
-        ends = date2num([first, last])
-        dates = [num2date(date) for date in found if ends[0] <= date <= ends[1]]
-        seconds = [(date - _EPOCH).total_seconds() for date in dates]
+        first, last = float(times[0]), float(times[-1])
+        seconds, step = _round_dates(first, last, most)
         places = np.interp(seconds, times, np.arange(1, len(times) + 1)).tolist()
-        step = timedelta(seconds=min(np.diff(seconds), default=0.0))
-        years = [first.strftime("%Y"), last.strftime("%Y")]
-        year = "\u2013".join(dict.fromkeys(years))
+        year = "\u2013".join(dict.fromkeys(_date(end).strftime("%Y") for end in (first, last)))
         title = "time" if step >= _MONTH else f"time, {year}"
-        return Ticks(places, [_short(date, step) for date in dates], title)
+        return Ticks(places, [_short(_date(second), step) for second in seconds], title)
+
+
+def _round_dates(first: float, last: float, most: int) -> tuple[list[float], timedelta]:
+    """At most so many round dates between two times, and about how far apart they are."""
+    for step in _STEPS:
+        begin = math.ceil((first - _MONDAY) / step) * step + _MONDAY
+        if (last - begin) / step < most:
+            return np.arange(begin, last + 1e-6, step).tolist(), timedelta(seconds=step)
+    for months in (1, 2, 3, 6, *(12 * years for years in (1, 2, 5, 10, 20, 50, 100, 1000))):
+        dates = [date for date in _months(first, last, months) if first <= date <= last]
+        if len(dates) <= most:
+            break
+    return dates, months * _MONTH
+
+
+def _months(first: float, last: float, months: int) -> list[float]:
+    """The first days of every so many months."""
+    begin, end = _date(first), _date(last)
+    numbers = range(12 * begin.year // months * months, 12 * end.year + end.month, months)
+    return [
+        (datetime(n // 12, n % 12 + 1, 1, tzinfo=UTC) - _EPOCH).total_seconds() for n in numbers
+    ]
 
 
 def _short(date: datetime, step: timedelta) -> str:
     """As much of a date as ticks so far apart need."""
     if step >= _MONTH:
-        return date.strftime("%b %Y") if step < 11 * _MONTH else date.strftime("%Y")
+        return date.strftime("%b %Y") if step < 12 * _MONTH else date.strftime("%Y")
     if step >= timedelta(days=1) or (date.hour, date.minute, date.second) == (0, 0, 0):
         return f"{date.day} {date:%b}"
     return date.strftime("%H:%M" if step >= timedelta(minutes=1) else "%H:%M:%S")
