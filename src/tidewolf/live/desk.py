@@ -84,13 +84,14 @@ class Desk:
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from tidewolf.experiments.round_reader import RoundReader
     >>> from tidewolf.live import Desk, live_learner, parse
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> _ = (folder / "two.toml").write_text(
     ...     '[set]\\nkind = "Simplex"\\nn = 2\\n[stream]\\ncosts = "costs.csv"\\n'
     ... )
     >>> experiment = tw.experiments.load(folder / "two.toml")
-    >>> reader = tw.experiments.RoundReader(experiment)
+    >>> reader = RoundReader(experiment)
     >>> with Desk(reader, live_learner(experiment, reader.K), folder / "two.db") as desk:
     ...     desk.coming()["decision"]
     ...     answer = desk.take(parse('{"costs": [1.0, 0.0]}'))
