@@ -41,8 +41,8 @@ def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[
             "When limits were broken is not known of runs that an older tidewolf recorded."
         )
     if network is not None:
-        said = f"1 is all that is sent, {number(network.unit)}, in the unit of the capacities."
-        sentences.insert(0, f"Limits of links are measured in shares of all that is sent: {said}")
+        said = f"0.01 is {number(0.01 * network.unit)} in the unit of the capacities."
+        sentences.insert(0, f"Limits are measured in shares of all that is sent: {said}")
     titles = ("limit", "broken by, in all", "rounds", "at worst", "when it was worst", "from, to")
     table = Table(
         "Limits that were broken",

@@ -135,7 +135,7 @@ def page(
         "title": title_of(name),
         "about": about,
         "facts": _facts(runs, seed, clock),
-        "files": _files(decisions),
+        "files": _files(decisions, network),
         "results": results_table(runs),
         "read": _read(runs),
         "warnings": hindsight_warnings(runs),
@@ -171,10 +171,13 @@ def _problem_notes(notes: Sequence[str], network: Network | None) -> list[tuple[
     return [("", note) for note in notes if note not in said]
 
 
-def _files(names: Sequence[str]) -> list[dict[str, Any]]:
+def _files(names: Sequence[str], network: Network | None) -> list[dict[str, Any]]:
     """Files by what is in them, each with its address."""
-    kinds = {"shares of demand, or whatever an entry is: one column each": "decisions"}
-    kinds["the paths in use and their shares"] = "paths"
+    shares = "the share of its demand that every link or tunnel carries, a column each"
+    kinds = {
+        "one column for each entry of the decision" if network is None else shares: "decisions",
+        "the paths in use, with their shares": "paths",
+    }
     found = (
         {
             "about": about,
