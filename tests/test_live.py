@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import pty
+import random
 import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -79,8 +81,7 @@ def table_line(t: int, values: Any) -> str:
     return f"{TIMES[t]},{','.join(map(repr, values[t].tolist()))}\n"
 
 
-@pytest.fixture
-def network(tmp_path: Path) -> Path:
+def written(tmp_path: Path) -> Path:
     """The file of an experiment, with tables of one row."""
     (tmp_path / "links.csv").write_text("tail,head\n" + "".join(f"{a},{b}\n" for a, b in LINKS))
     header = f"time,{','.join(NAMES)}\n"
@@ -89,6 +90,11 @@ def network(tmp_path: Path) -> Path:
     file = tmp_path / "network.toml"
     file.write_text(NETWORK)
     return file
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Path:
+    return written(tmp_path)
 
 
 def desk(network: Path, database: str = "routing.db", **more: Any) -> Desk:
@@ -103,61 +109,112 @@ def answers(network: Path, *rows: dict[str, Any], database: str = "whole.db") ->
         return [one.coming_text(), *(one.take_text(parse(json.dumps(each))) for each in rows)]
 
 
-class Live:
-    """The command, running."""
+class Launcher:
+    """Whoever starts commands (live_processes.py)."""
 
-    def __init__(self, network: Path, *more: str, stdout: int = subprocess.PIPE) -> None:
-        command = [sys.executable, "-m", "tidewolf", "live", str(network)]
-        self.process = subprocess.Popen(
-            [*command, "--db", str(network.with_name("routing.db")), *more],
-            stdin=subprocess.PIPE,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            cwd=network.parent,
-        )
-        self._rest = b""
+    def __init__(self) -> None:
+        script = Path(__file__).with_name("live_processes.py")
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen([sys.executable, str(script)], text=True, **pipes)  # type: ignore[call-overload]
+
+    def ask(self, *question: Any) -> int:
+        self.process.stdin.write(json.dumps(question) + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def close(self) -> None:
+        self.process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def launcher(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
+    one = Launcher()
+    network = written(tmp_path_factory.mktemp("first"))
+    arguments = ["live", str(network), "--db", str(network.with_name("a.db")), "--follow", "--once"]
+    assert one.ask("here", arguments) == 0  # whatever is compiled is at hand from now on
+    yield one
+    one.close()
+
+
+class Live:
+    """The command, running in a process of its own."""
+
+    def __init__(
+        self, launcher: Launcher, network: Path, *more: str, stdout: str | None = None
+    ) -> None:
+        folder = Path(tempfile.mkdtemp(dir=network.parent))
+        files = [str(folder / name) for name in ("stdin", "stdout", "stderr")]
+        for path in files:
+            os.mkfifo(path)
+        asked = ["live", str(network), "--db", str(network.with_name("routing.db")), *more]
+        files[1] = stdout or files[1]
+        self._launcher, self.process = launcher, launcher.ask("fork", asked, files)
+        self._stdin = os.open(files[0], os.O_WRONLY)
+        self._stdout = os.open(files[1], os.O_RDONLY) if stdout is None else None
+        self._stderr = os.open(files[2], os.O_RDONLY)
+        self._rest, self._code = b"", None
 
     def __enter__(self) -> Live:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
+        if self._code is None:
+            self.end(signal.SIGKILL)
 
     def send(self, data: str) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(data.encode())
-        self.process.stdin.flush()
+        for part in range(0, len(data), 1 << 15):
+            os.write(self._stdin, data[part : part + (1 << 15)].encode())
 
     def line(self, seconds: float = 60.0) -> str | None:
         """The next line of stdout; None where none comes in time, or it ended."""
-        assert self.process.stdout is not None
         end = time.monotonic() + seconds
         while b"\n" not in self._rest:
-            ready, _, _ = select.select([self.process.stdout], [], [], end - time.monotonic())
-            data = os.read(self.process.stdout.fileno(), 1 << 16) if ready else b""
+            assert self._stdout is not None
+            ready, _, _ = select.select([self._stdout], [], [], max(0.0, end - time.monotonic()))
+            data = os.read(self._stdout, 1 << 16) if ready else b""
             if not data:
                 return None
             self._rest += data
         line, _, self._rest = self._rest.partition(b"\n")
         return line.decode()
 
+    def send_no_more(self) -> None:
+        os.close(self._stdin)
+        self._stdin = -1
+
+    def deaf(self) -> None:
+        """Read nothing any more."""
+        assert self._stdout is not None
+        os.close(self._stdout)
+        self._stdout = None
+
+    def said(self, upto: bytes) -> bytes:
+        """What it says on stderr, up to this."""
+        found = b""
+        while upto not in found and (data := os.read(self._stderr, 1 << 16)):
+            found += data
+        return found
+
     def end(self, number: int | None = None) -> tuple[int, str]:
-        """Its exit code and what it said on stderr, after a signal or the end of its rows."""
+        """Its exit code and what else it said on stderr, after a signal or the end of its rows."""
         if number is not None:
-            self.process.send_signal(number)
-        _, said = self.process.communicate(timeout=60)
-        return self.process.returncode, said.decode()
+            os.kill(self.process, number)
+        elif self._stdin >= 0:
+            self.send_no_more()
+        said = self.said(b"\0")
+        self._code = self._launcher.ask("wait", self.process)
+        for file in (self._stdin, self._stdout, self._stderr):
+            if file is not None and file >= 0:
+                os.close(file)
+        return self._code, said.decode()
 
 
-def test_rows_by_pipe_halves_doubles_conflicts_nonsense_and_a_kill(network: Path) -> None:
+def test_rows_by_pipe_halves_doubles_conflicts_nonsense_and_a_kill(
+    launcher: Launcher, network: Path
+) -> None:
     """One life: each line is answered by one line, and nothing but rows changes anything."""
     expected = answers(network, *map(row, range(8)))
-    with Live(network) as live:
+    with Live(launcher, network) as live:
         assert live.line() == expected[0]
         live.send(text(row(0)))
         assert live.line() == expected[1]
@@ -179,16 +236,14 @@ def test_rows_by_pipe_halves_doubles_conflicts_nonsense_and_a_kill(network: Path
         assert "the nearest are 'costs'" in refused[2]["error"]
         live.send(text(row(2)))
         assert live.line() == expected[3]
-        live.process.kill()
-        _, said = live.end()
+        _, said = live.end(signal.SIGKILL)
         assert said.splitlines()[0].startswith("Line 5: The row of")
 
-    with Live(network) as again:
+    with Live(launcher, network) as again:
         assert again.line() == expected[3]
         again.send(text(*map(row, range(1, 8))) + '{"costs": [1')
-        again.process.stdin.close()  # type: ignore[union-attr]
-        again.process.stdin = None
         assert [again.line() for _ in range(7)] == expected[2:9]
+        again.send_no_more()
         assert json.loads(again.line() or "") == {
             "error": "The last line ends in the middle: send it whole.",
             "line": 8,
@@ -196,28 +251,44 @@ def test_rows_by_pipe_halves_doubles_conflicts_nonsense_and_a_kill(network: Path
         assert again.end()[0] == 0
 
 
-@pytest.mark.parametrize(("kills", "seed"), [(5, 0), pytest.param(150, 1, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("kills", "seed"), [(8, 0), pytest.param(150, 1, marks=pytest.mark.soak)])
 def test_killed_at_any_moment_it_answers_as_if_it_never_was(
-    network: Path, kills: int, seed: int
+    launcher: Launcher, network: Path, kills: int, seed: int
 ) -> None:
-    rows = network.with_name("rows.jsonl")
-    rows.write_text(text(*map(row, range(ROUNDS))))
-    script = Path(__file__).with_name("killed_live.py")
-    done = subprocess.run(
-        [sys.executable, str(script), str(network), str(rows), str(kills), str(seed)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= 2
+    """Whoever sends again what was not answered gets the very lines of a life without a kill."""
+    expected, rng = answers(network, *map(row, range(ROUNDS))), random.Random(seed)
+    done = busy = 0
+    for _ in range(kills):
+        first = max(0, done - 2)  # also some that were answered
+        with Live(launcher, network) as live:
+            live.send(text(*map(row, range(first, ROUNDS))))
+            found = [live.line() for _ in range(rng.randrange(0, 5))]
+            time.sleep(0.02 * rng.random())
+            os.kill(live.process, signal.SIGKILL)
+            while (line := live.line()) is not None:
+                found.append(line)
+        assert not found or found[0] in expected[done:]  # what was answered is there
+        assert found[1:] == expected[first + 1 : first + len(found)]
+        busy += first + len(found) - 1 > done
+        done = max(done, first + len(found) - 1)
+        if done >= ROUNDS - 5:
+            done = 0
+            for path in network.parent.glob("routing.db*"):
+                path.unlink()
+    assert busy >= kills // 4
+    with desk(network) as one:
+        assert one.rounds in (done, done + 1)
+        for t in range(ROUNDS):
+            assert one.take_text(parse(text(row(t)))) == expected[t + 1]
 
 
-def test_growing_tables_are_followed_and_stopped_by_a_signal(network: Path) -> None:
+def test_growing_tables_are_followed_and_stopped_by_a_signal(
+    launcher: Launcher, network: Path
+) -> None:
     """Two tables that grow at different speeds, half a line at a time; then a past line changes."""
     expected = answers(network, *map(row, range(4)))
     costs, capacities = (network.with_name(f"{name}.csv") for name in ("costs", "capacities"))
-    with Live(network, "--follow", "--every", "0.05") as live:
+    with Live(launcher, network, "--follow", "--every", "0.05") as live:
         assert [live.line(), live.line()] == expected[:2]
         line = table_line(1, COSTS)
         with costs.open("a") as grown:
@@ -233,7 +304,7 @@ def test_growing_tables_are_followed_and_stopped_by_a_signal(network: Path) -> N
         assert [live.line(), live.line()] == expected[2:4]
         assert live.end(signal.SIGINT) == (130, "Stopped after 3 rows; the same command goes on.\n")
 
-    with Live(network, "--follow", "--every", "0.05") as again:
+    with Live(launcher, network, "--follow", "--every", "0.05") as again:
         assert again.line() == expected[3]
         for path, values in ((costs, COSTS), (capacities, CAPACITIES)):
             with path.open("a") as grown:
@@ -284,15 +355,16 @@ def test_follow_once_takes_what_is_there(network: Path, capsys: pytest.CaptureFi
     )
 
 
-def test_a_terminal_is_shown_text_and_a_term_ends_with_the_row(network: Path) -> None:
+def test_a_terminal_is_shown_text_and_a_term_ends_with_the_row(
+    launcher: Launcher, network: Path
+) -> None:
     ours, theirs = pty.openpty()
-    with Live(network, stdout=theirs) as live:
-        os.close(theirs)
+    with Live(launcher, network, stdout=os.ttyname(theirs)) as live:
         live.send(text(row(0)) + "nonsense\n")
-        assert live.process.stderr is not None
-        assert live.process.stderr.readline().startswith(b"Line 2: The line is no JSON")
+        assert live.said(b"\n").startswith(b"Line 2: The line is no JSON")
         shown = os.read(ours, 1 << 16).decode().replace("\r", "")
         assert live.end(signal.SIGTERM) == (0, "Stopped after 1 row; the same command goes on.\n")
+    os.close(theirs)
     os.close(ours)
     lines = shown.splitlines()
     assert lines[0] == "Round 1"
@@ -300,11 +372,10 @@ def test_a_terminal_is_shown_text_and_a_term_ends_with_the_row(network: Path) ->
     assert any(line.startswith("Round 2; the round before cost 6.") for line in lines)
 
 
-def test_nobody_reads_any_more(network: Path) -> None:
-    with Live(network) as live:
+def test_nobody_reads_any_more(launcher: Launcher, network: Path) -> None:
+    with Live(launcher, network) as live:
         assert live.line() is not None
-        live.process.stdout.close()  # type: ignore[union-attr]
-        live.process.stdout = None
+        live.deaf()
         live.send(text(*map(row, range(3))))
         assert live.end() == (0, "")
 
@@ -561,3 +632,163 @@ def test_other_kinds_of_tables_grow_too(tmp_path: Path) -> None:
         assert one.poll() == []
     with pytest.raises(InvalidInput, match="row 2 was changed after it was taken"):
         one.poll()
+
+
+MANY = """
+[set]
+graph = "links.csv"
+commodities = "commodities.csv"
+"""
+
+
+@pytest.fixture
+def commodities(network: Path) -> Path:
+    """The file of an experiment with two commodities and no tables."""
+    network.with_name("commodities.csv").write_text("source,target,demand\nSEA,NYC,4\nSFO,NYC,1\n")
+    network.write_text(MANY)
+    return network
+
+
+def test_many_commodities_whose_demands_move(commodities: Path) -> None:
+    given = {"costs": COSTS[0].tolist(), "capacities": [3.0] * 7}
+    with desk(commodities) as one:
+        first = one.coming()
+        assert {path["commodity"] for path in first["paths"]} == {"SEA > NYC", "SFO > NYC"}
+        assert sum(path["volume"] for path in first["paths"]) == pytest.approx(5.0)
+        demands = {"SEA > NYC": 2.0, "SFO > NYC": 6.0}
+        answer = one.take(parse(text({**given, "demands": demands})))
+        volumes = dict.fromkeys(demands, 0.0)
+        for path in answer["paths"]:
+            volumes[path["commodity"]] += path["volume"]
+        assert volumes == pytest.approx(demands)
+        kept = one.coming_text()
+    with desk(commodities) as one:
+        assert one.coming_text() == kept
+        out = one.take(parse(text({**given, "demands": [2.0, 6.0], "unavailable": ["DEN > NYC"]})))
+        carried = [value for name, value in out["decision"].items() if name.endswith("DEN > NYC")]
+        assert carried == [0.0, 0.0]
+        assert sum(path["share"] for path in out["paths"]) == pytest.approx(2.0)
+
+
+def test_who_decides_is_the_first_that_is_named_or_ensemble(network: Path) -> None:
+    experiment = tw.experiments.load(network)
+    K = tw.experiments.RoundReader(experiment).K
+    assert live_learner(experiment, K) == tw.Ensemble(
+        K, context=tw.context.Season("1d"), advice=[tw.advice.Resolve()]
+    )
+    network.write_text(NETWORK.partition("[[learners]]")[0])
+    assert live_learner(tw.experiments.load(network), K) == tw.Ensemble(
+        K, advice=[tw.advice.Resolve()]
+    )
+    caution = "caution = 3.0\n" + NETWORK.partition("[[learners]]")[0]
+    network.write_text(caution + '[[learners]]\nname = "LyapunovDescent"\n')
+    assert live_learner(tw.experiments.load(network), K) == tw.LyapunovDescent(K, caution=3.0)
+
+
+def test_gaps_have_the_last_number_or_are_not_learned_from(tmp_path: Path) -> None:
+    costs, other = tmp_path / "costs.csv", tmp_path / "capacities.csv"
+    costs.write_text("time,a,b\n1,5,6\n2,,7\n3,8,9\n")
+    other.write_text("time,a\n1,1\n3,2\n4,3\n")
+    tables = {"costs": costs, "capacities": other}
+    found = Follower(tables, gaps="last").poll()
+    assert [one.line.numbers["costs"] for one in found] == [
+        {"a": 5.0, "b": 6.0},
+        {"a": 5.0, "b": 7.0},
+        {"a": 8.0, "b": 9.0},
+    ]
+    assert [one.line.numbers["capacities"]["a"] for one in found] == [1.0, 1.0, 2.0]
+    seen = Follower(tables, gaps="unseen").poll()
+    assert [one.gap for one in seen] == ["", f'{costs}, line 3, column "a": the cell is empty', ""]
+    with pytest.raises(InvalidInput, match="the cell is empty"):
+        Follower(tables).poll()
+    costs.write_text("time,a,b\n1,,6\n")
+    with pytest.raises(InvalidInput, match="no number came before it"):
+        Follower(tables, gaps="last").poll()
+    costs.write_text("time,a,b\n0,5,6\n")
+    with pytest.raises(InvalidInput, match="where another table has 0"):
+        Follower(tables, gaps="last").poll()
+
+
+def test_a_gap_in_a_followed_table_is_said(
+    network: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network.write_text(NETWORK.replace("[stream]", '[stream]\ngaps = "unseen"'))
+    with network.with_name("costs.csv").open("a") as grown:
+        grown.write(f"{TIMES[1]}{',' * 7}\n")
+    with network.with_name("capacities.csv").open("a") as grown:
+        grown.write(table_line(1, CAPACITIES))
+    asked = ["live", str(network), "--db", str(network.with_name("a.db")), "--follow", "--once"]
+    assert main(asked) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["round"] == 2
+    assert said.err.endswith(
+        'costs.csv, line 3, column "SEA > DEN": the cell is empty: the row is not learned from; '
+        "what was decided stands.\n"
+    )
+
+
+def test_semicolons_and_decimal_commas_are_followed(tmp_path: Path) -> None:
+    path = tmp_path / "costs.csv"
+    path.write_bytes(b"time;a;b\n31.01.2026 06:00;1,5;2\n")
+    one = Follower({"costs": path}, tw.problems.FileFormat(decimal=","))
+    path.write_bytes(path.read_bytes() + b"31.01.2026 07:00;2,5;3\n01.02.2026 0")
+    found = [*one.poll()]
+    path.write_bytes(path.read_bytes() + b"6:00;3,5;4\n")  # alone it might be of January
+    found += one.poll()
+    assert [grown.line.numbers["costs"]["a"] for grown in found] == [1.5, 2.5, 3.5]
+    assert [grown.line.time.said for grown in found if grown.line.time] == [
+        "2026-01-31T06:00",
+        "2026-01-31T07:00",
+        "2026-02-01T06:00",
+    ]
+
+
+def test_columns_are_known_while_the_first_row_is_half_written(tmp_path: Path) -> None:
+    (tmp_path / "costs.csv").write_text("time,coal,sun\n1,2,")
+    file = tmp_path / "two.toml"
+    file.write_text('[set]\nkind = "Simplex"\n[stream]\ncosts = "costs.csv"\n')
+    with desk(file) as one:
+        assert one.coming()["decision"] == {"coal": 0.5, "sun": 0.5}
+        out = one.take(parse('{"costs": {"sun": 1, "coal": 2}, "unavailable": ["sun"]}'))
+        assert out["decision"] == {"coal": 1.0, "sun": 0.0}
+        with pytest.raises(InvalidInput, match=r"^The row, costs: .*costs.csv has no column 'sn'"):
+            one.take(parse('{"costs": {"sn": 1, "coal": 2}}'))
+
+
+def test_advice_and_context_are_of_the_decision_that_follows(tmp_path: Path) -> None:
+    file = tmp_path / "two.toml"
+    file.write_text(
+        '[set]\nkind = "Simplex"\nn = 2\n[stream]\ncosts = "costs.csv"\n[[learners]]\n'
+        'name = "Ensemble"\nadvice = ["incumbent"]\n[stream.advice]\nincumbent = "i.csv"\n'
+    )
+    learner = tw.Ensemble(tw.sets.Simplex(2), advice=["incumbent"])
+    session = tw.Session(learner)
+    with desk(file) as one:
+        assert one.learner == learner
+        for t in range(4):
+            advice = {"incumbent": [0.25, 0.75]} if t % 2 else {"incumbent": {"entry 0": 1.0}}
+            answer = one.take(parse(json.dumps({"costs": [1.0, t], "advice": advice})))
+            session.observe(costs=[1.0, t])
+            x = session.play(advice={"incumbent": [0.25, 0.75] if t % 2 else [1.0, 0.0]})
+            assert list(answer["decision"].values()) == x.tolist()
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--every", "0"], "--every is a number of seconds above 0, not 0."),
+        (["--every", "nan"], "--every is a number of seconds above 0, not nan."),
+    ],
+)
+def test_what_the_command_refuses(
+    network: Path, capsys: pytest.CaptureFixture[str], more: list[str], sentence: str
+) -> None:
+    assert main(["live", str(network), "--db", str(network.with_name("a.db")), *more]) == 2
+    assert capsys.readouterr().err == f"{sentence}\n"
+
+
+def test_a_context_is_not_followed(network: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    network.write_text(NETWORK.replace("[stream]", '[stream]\ncontext = "costs.csv"'))
+    asked = ["live", str(network), "--db", str(network.with_name("a.db")), "--follow"]
+    assert main(asked) == 2
+    assert "which are sent as lines of JSON" in capsys.readouterr().err

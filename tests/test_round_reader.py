@@ -9,7 +9,8 @@ import pytest
 
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput, TidewolfError
-from tidewolf.experiments import RoundReader, load
+from tidewolf.experiments import load
+from tidewolf.experiments.round_reader import RoundReader
 
 LINKS = [("SEA", "DEN"), ("DEN", "SEA"), ("DEN", "NYC"), ("SEA", "SFO"), ("SFO", "NYC")]
 NAMES = [f"{tail} > {head}" for tail, head in LINKS]

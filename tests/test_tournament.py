@@ -26,8 +26,6 @@ from tidewolf.experiments.store import COMPARISON
 from tidewolf.experiments.tournament import CAUTIONS, HEADROOMS, compare_experiments
 from tidewolf.experiments.tournament import plan_comparison as plan
 
-threadpoolctl = pytest.importorskip("threadpoolctl")
-
 ROUNDS = 48
 NETWORK = """
 [set]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from tidewolf.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from tidewolf.experiments.engines import Engine, Follow
+    from tidewolf.experiments.engines import CellProgress, Engine
 
 
-def engine_for(jobs: int | None, dask: str | None, follow: Follow | None = None) -> Engine:
+def engine_for(jobs: int | None, dask: str | None, follow: CellProgress | None = None) -> Engine:
     """That of so many processes, as many as there are processors where nobody says; or that of a
     cluster. One process is this one, which tells how far each cell is.
     """

@@ -23,7 +23,8 @@ import typer
 from tidewolf.core.errors import CheckpointError, Interrupted, InUse, InvalidInput, TidewolfError
 
 if TYPE_CHECKING:
-    from tidewolf.experiments import RoundReader, Tables
+    from tidewolf.experiments import Tables
+    from tidewolf.experiments.round_reader import RoundReader
     from tidewolf.live import Desk
     from tidewolf.live.following import Grown
     from tidewolf.live.pipes import Piece
@@ -78,7 +79,8 @@ def live_command(
       tidewolf live network.toml --db routing.db --once
       tidewolf live network.toml --db routing.db --follow --every 60
     """
-    from tidewolf.experiments import RoundReader, load
+    from tidewolf.experiments import load
+    from tidewolf.experiments.round_reader import RoundReader
 
     if not 0.0 < every < float("inf"):
         raise InvalidInput(f"--every is a number of seconds above 0, not {every:g}.")
@@ -127,6 +129,8 @@ def _answer_lines(desk: Desk, shown: _Screen, stop: _Stop) -> None:
     from tidewolf.live.pipes import pieces
 
     shown.decision(desk.coming_text())
+    if sys.stdin is None:  # it was closed before we began
+        return
     if sys.stdin.isatty():
         sys.stderr.write('Rows are lines such as {"costs": {"SEA > DEN": 1.2}}; Ctrl-D ends.\n')
     for piece in pieces(sys.stdin.fileno(), lambda: bool(stop.asked)):

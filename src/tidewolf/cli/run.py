@@ -240,7 +240,7 @@ def new(
         typer.echo(f"{path} is written; edit it, then: tidewolf run {path}")
         return
     typer.echo(
-        f"{path} and {data_folder(path)}/ are written: twelve cities, five days of hours. Next:\n"
+        f"{path} and {data_folder(path)}/ are written: twelve cities, a week of hours. Next:\n"
         f"  tidewolf run {path}                      decisions, costs, limits, a page\n"
         f"  tidewolf compare {path}                  how much caution is right\n"
         f"  tidewolf live {path} --db routing.db     rows in, decisions out\n"

@@ -5,7 +5,6 @@ Results go to stdout, progress to stderr.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +25,7 @@ from tidewolf.evaluation.comparison import (
     standing_cells,
     standing_name,
 )
-from tidewolf.evaluation.formatting import interval, number, percent
+from tidewolf.evaluation.formatting import format_setting, number, percent
 from tidewolf.evaluation.metrics import SPREAD_COLUMNS, table_metrics
 from tidewolf.report.page import hindsight_warnings, learner_labels, learner_notes
 
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from tidewolf.experiments.folder import Follow
     from tidewolf.experiments.preview import Preview
     from tidewolf.experiments.runner import Stage
-    from tidewolf.experiments.sweep import Sweep, SweepLine
+    from tidewolf.experiments.sweep import Sweep
 
 
 _ANY_WIDTH = 10_000
@@ -303,7 +302,7 @@ def show_preview(found: Preview) -> None:
 
 def _settings_of(settings: Mapping[str, Any]) -> str:
     said = [
-        f"{key} {' '.join(map(str, at)) if isinstance(at, tuple) else _setting(at)}"
+        f"{key} {' '.join(map(str, at)) if isinstance(at, tuple) else format_setting(at)}"
         for key, at in settings.items()
         if at not in ((), "")
     ]
@@ -394,69 +393,33 @@ def _percent_or_unknown(share: float | None) -> str:
     return "unknown" if share is None else percent(share)
 
 
-def show_sweep(found: Sweep, table: Path) -> None:
-    """Every setting's means over seeds, a round; what failed, and where the table is."""
+def show_sweep(found: Sweep, table: Path, page: Path) -> None:
+    """Every setting's means over seeds; what failed, and where the table and the page are."""
+    from tidewolf.experiments.sweep import line_columns
+
     console = Console(highlight=False)
-    groups: dict[tuple[str, int | None], list[SweepLine]] = {}
-    for line in found.lines():
-        groups.setdefault((line.experiment, line.rounds), []).append(line)
-    for (experiment, rounds), lines in groups.items():
-        knobs = dict.fromkeys(name for line in lines for name in line.settings)
+    for group in found.groups():
+        lines = group.lines
         columns = [
             *(
                 _Column(
                     name.replace("_", "\n", 1),
-                    [_setting(line.settings.get(name, "")) for line in lines],
+                    [format_setting(line.settings.get(name, "")) for line in lines],
                 )
-                for name in knobs
+                for name in group.knobs
             ),
             *(
-                _Column(title, [cell(line) for line in lines], rank)
-                for title, cell, rank in _SWEEP_COLUMNS
-                if title != _LPS or any(line.solves for line in lines)
+                _Column(column.narrow_title, [column.cell(line) for line in lines], column.rank)
+                for column in line_columns(lines)
             ),
         ]
-        grid = _table(console, [line.learner for line in lines], columns)
-        length = "as many rounds as it has" if rounds is None else f"{rounds:,} rounds"
-        console.print(Text.assemble((experiment, "bold"), f": {length}, means over seeds"))
-        console.print(grid)
+        console.print(Text.assemble((group.experiment, "bold"), f": {group.about}"))
+        console.print(_table(console, [line.learner for line in lines], columns))
         console.print()
-    failures = found.failures
-    for sentence, times in Counter(row["failure"] for row in failures).items():
-        console.print(Text(f"{times} of {len(found.rows)} failed: {sentence}", style="yellow"))
+    for sentence in found.warnings():
+        console.print(Text(sentence, style="yellow"))
     console.print(Text(f"results: {table}"), soft_wrap=True)
-
-
-def _regret(line: SweepLine) -> str:
-    return "none" if line.regret is None else interval(line.regret).partition(" \u00b1")[0]
-
-
-def _share(line: SweepLine) -> str:
-    return _percent_or_unknown(line.broken)
-
-
-_LPS = "LPs\na round"
-_SWEEP_COLUMNS: tuple[tuple[str, Callable[[SweepLine], str], int], ...] = (
-    ("loss\ntotal", lambda line: number(line.loss_total), 0),
-    ("\na round", lambda line: number(line.loss), 0),
-    ("churn\na round", lambda line: number(line.churn), 0),
-    ("\np99", lambda line: number(line.churn_p99), 5),
-    ("\nworst", lambda line: number(line.churn_worst), 5),
-    ("regret\na round", _regret, 1),
-    ("violation\na round", lambda line: number(line.violation), 0),
-    ("\np99", lambda line: number(line.violation_p99), 4),
-    ("\nworst", lambda line: number(line.violation_worst), 2),
-    ("rounds\nbroken", _share, 3),
-    ("calls\na round", lambda line: number(line.calls), 0),
-    (_LPS, lambda line: number(line.solves), 0),
-    ("us", lambda line: number(None if line.seconds is None else 1e6 * line.seconds), 0),
-    ("seeds", lambda line: str(line.seeds), 0),
-)
-"""Title, cell, and rank: where there is little room, those of the highest rank go first."""
-
-
-def _setting(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    console.print(Text(f"report: {page}"), soft_wrap=True)
 
 
 def show_members(title: str, members: Mapping[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -56,9 +57,10 @@ def sweep_command(
     """Many runs: horizons x seeds x learners x knobs.
 
     Plays every learner at every horizon and seed, and at every combination of the knobs it has, and
-    writes one table of all runs. A file says which in its table [sweep]; what is given here counts
-    instead. The same command goes on where a killed one stopped; a run that fails is a line with
-    the reason, and is tried again then. The numbers are the same whoever plays.
+    writes one table of all runs, and a page with a picture for each knob. A file says which in its
+    table [sweep]; what is given here counts instead. The same command goes on where a killed one
+    stopped; a run that fails is a line with the reason, and is tried again then. The numbers are
+    the same whoever plays.
 
     \b
     Examples:
@@ -72,7 +74,8 @@ def sweep_command(
     from tidewolf.experiments import sweep as sweeps
     from tidewolf.experiments.plan import plan_sweep
     from tidewolf.experiments.runner import Stage
-    from tidewolf.experiments.sweep import RESULTS
+    from tidewolf.experiments.sweep import PAGE, RESULTS
+    from tidewolf.report import sweep as page
 
     require_one(jobs, dask)
     asked = asked_for(experiment, None, learner, None)
@@ -99,10 +102,11 @@ def sweep_command(
             f"Interrupted: {stage.done} of {stage.cells} cells are done, and the same command goes "
             "on from there."
         ) from None
+    page.write_sweep_page(folder / PAGE, found, date=datetime.now(UTC))
     if as_json:
         typer.echo(json_text({"runs": found.rows}), nl=False)
     elif not quiet:
-        screen.show_sweep(found, folder / RESULTS)
+        screen.show_sweep(found, folder / RESULTS, folder / PAGE)
 
 
 def _knob(text: str) -> tuple[str, list[float]]:

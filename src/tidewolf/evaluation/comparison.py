@@ -249,7 +249,7 @@ class Comparison(Value):
         known = {self.measure(stream) for stream in self.streams}
         if known == {"loss"}:
             return "the least mean loss of any point"
-        return "the comparator's mean loss"
+        return "the best fixed point's mean loss"
 
     def chooser(self, stream: str) -> str | None:
         """Whose caution is to be chosen: the first learner with one that was swept; None where
@@ -572,17 +572,18 @@ class Comparison(Value):
         return rows
 
     def about(self, stream: str) -> str:
-        """A stream in a line: how long, which seeds, what the comparator loses."""
+        """A stream in a line: how long, which seeds, what the best fixed point loses."""
         self._require(stream)
         venues = [venue for venue in self.venues if venue.stream == stream]
         seeds = ", ".join(str(venue.seed) for venue in venues)
         means = [venue.mean for venue in venues if venue.mean is not None]
-        loses = (
-            f", comparator {statistics.fmean(means):.6g} a round"
-            if len(means) == len(venues)
-            else ", no comparator"
-        )
-        return f"{venues[0].rounds:,} rounds, seed{'s' * (len(venues) > 1)} {seeds}{loses}"
+        if len(means) == len(venues):
+            known = f"the best fixed point loses {statistics.fmean(means):.6g} a round"
+        elif any(venue.feasible is False for venue in venues):
+            known = "no point keeps every limit"
+        else:
+            known = "the best fixed point is not known"
+        return f"{venues[0].rounds:,} rounds, seed{'s' * (len(venues) > 1)} {seeds}; {known}"
 
     def warnings(self, stream: str | None = None) -> tuple[str, ...]:
         """What a reader should know of a stream, or of all: why it has no comparator, and whose

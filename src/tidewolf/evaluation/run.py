@@ -242,7 +242,8 @@ class Run(Record):
             return self.known
         try:
             return best_in_hindsight(self.learner.hard_set, self.stream)
-        except NotSupported:
+        except NotSupported as why:
+            self.__dict__["_unknown"] = f"\n  {why}"
             return None
 
     @property
@@ -407,13 +408,14 @@ class Run(Record):
             if best is None or best.infeasibility is None
             else f"\n  {best.infeasibility.sentence}"
         )
+        unknown = self.__dict__.get("_unknown", "")
         solves = f", LP solves {self.solves}" if self.solves else ""
         lines = "".join(f"\n  {line}" for line in spread_lines(self))
         return (
             f"Run of {self.learner!r}\n  rounds {self.rounds}{unseen}, {self._costs()}, regret "
             f"{'none' if verdict else shown}, violation {self.violations.sum():.6g}, oracle calls "
             f"{self.oracle_calls}{solves}, largest excess {self.max_excess:.2g}, "
-            f"{self.seconds:.3g} s{lines}{self._worst_limits()}{verdict}"
+            f"{self.seconds:.3g} s{lines}{self._worst_limits()}{verdict}{unknown}"
         )
 
     def _costs(self) -> str:

@@ -2,6 +2,8 @@
 
     decisions.parquet, decisions.csv      time (or round, from 1), then one column an entry, by name
     paths.parquet, paths.csv              time (or round), commodity, path, share, volume
+    tunnels.csv                           commodity, tunnel, path, length: what columns stand for
+                                          where demands are split over tunnels
 
 Entries of flows and splits are SHARES of their commodity's demand; so is `share` of a path, and
 `volume` is that share times the demand of the round. Dates are in ISO form: one without an offset
@@ -85,6 +87,18 @@ def write_decisions(
         )
         lines = ((text, *map(repr, row)) for part in texts for text, row in part)
         _write_csv(folder / f"{name}.csv", (key.name, *found.names), lines)
+
+
+def write_tunnels(folder: Path, problem: Problem) -> None:
+    """What the columns of decisions stand for, as tunnels.csv, where they are tunnels."""
+    net = problem.network
+    if net is None or net.tunnels is None:
+        return
+    lines = (
+        (net.demands[j].name, name, " > ".join(map(str, path.nodes)), repr(path.length))
+        for j, name, path in zip(net.owner, net.names, net.tunnels.paths, strict=True)
+    )
+    _write_csv(folder / "tunnels.csv", ("commodity", "tunnel", "path", "length"), lines)
 
 
 def write_paths(
@@ -186,11 +200,15 @@ def _write_csv(path: Path, titles: Sequence[str], lines: Iterator[Sequence[str]]
 def _commodities(problem: Problem) -> int:
     """How many flows a decision is made of; 0 where it is none."""
     K = problem.K
+    if problem.network is not None:
+        return len(problem.network.demands)
     return 1 if isinstance(K, FlowPolytope) else len(K.demands) if isinstance(K, MultiFlow) else 0
 
 
 def _routes(problem: Problem, points: Floats, kept: NDArray) -> list[list[Route]]:
     """The paths of these rounds, each point split once where rounds share it."""
+    if problem.network is not None:
+        return _routes_on_network(problem, points, kept)
     found: list[list[Route]] = []
     last: Floats | None = None
     for t in kept.tolist():
@@ -198,6 +216,31 @@ def _routes(problem: Problem, points: Floats, kept: NDArray) -> list[list[Route]
         again = last is not None and np.array_equal(x, last)
         found.append(found[-1] if again else _split(problem.K, x))
         last = x
+    return found
+
+
+def _routes_on_network(problem: Problem, points: Floats, kept: NDArray) -> list[list[Route]]:
+    net, demands = problem.network, problem.demands
+    place = {demand.name: j for j, demand in enumerate(net.demands)}
+    found: list[list[Route]] = []
+    shares: list[Any] = []
+    last: Floats | None = None
+    for t in kept.tolist():
+        x = np.array(points[t])
+        if last is None or not np.array_equal(x, last):
+            shares, last = net.path_shares(x), x
+        sent = net.volumes if demands is None else demands[t]
+        found.append(
+            [
+                Route(
+                    path.commodity,
+                    path.name,
+                    path.share,
+                    path.share * float(sent[place[path.commodity]]),
+                )
+                for path in shares
+            ]
+        )
     return found
 
 

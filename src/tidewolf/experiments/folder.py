@@ -8,6 +8,7 @@ It can be killed at any moment and goes on bit for bit.
     decisions.parquet    what the first run decided: time (or round, from 1), then one column an
                          entry; decisions.csv beside it where that is small, decisions-NAME.parquet
                          for other runs; paths.parquet and paths.csv where decisions are flows
+    tunnels.csv          the path of each column of decisions, where demands are split over tunnels
     rounds.parquet       loss, violation, oracle calls, distance, churn and linear programs of every
                          round (from 1) of every run
     report.html          the page; report-seed-S.html for seeds after the first
@@ -49,7 +50,12 @@ from tidewolf.evaluation.decisions import Decisions, entry_names
 from tidewolf.evaluation.metrics import round_columns
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.run import Run, finished
-from tidewolf.experiments.decision_files import DECISIONS, write_decisions, write_paths
+from tidewolf.experiments.decision_files import (
+    DECISIONS,
+    write_decisions,
+    write_paths,
+    write_tunnels,
+)
 from tidewolf.experiments.decision_log import LOG_ENDING, DecisionLog
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.lock import locked
@@ -439,6 +445,7 @@ class RunFolder:
         form, notes = self.experiment.decisions, list[str]()
         if form == "none":
             return []
+        write_tunnels(self.path, found[0].problem)
         for each in found:
             for cell, run in zip(each.cells, each.runs, strict=True):
                 if run.decisions is None:
@@ -547,13 +554,6 @@ class RunFolder:
         )
 
 
-def expected_files(experiment: Experiment) -> tuple[str, ...]:
-    """The files that a run of a resolved experiment leaves in its folder."""
-    pages = (REPORT_FILE, *(f"report-seed-{seed}.html" for seed in experiment.seeds[1:]))
-    kept = (f"{CHECKPOINTS_FOLDER}/{each.label}" for runs in plan_run(experiment) for each in runs)
-    return (EXPERIMENT_FILE, *pages, SUMMARY_FILE, ROUNDS_FILE, *kept)
-
-
 def require_no_run(path: Path, force: bool) -> None:
     """Refuse a path that is a file, or a folder that holds a run, unless that is to be
     overwritten.
@@ -586,8 +586,9 @@ def _ours(path: Path) -> list[Path]:
     """The files of a run in a folder, the one that makes it complete first."""
     names = [path / name for name in (SUMMARY_FILE, EXPERIMENT_FILE, ROUNDS_FILE)]
     tables = (DECISIONS, f"{DECISIONS}-[0-9]*-seed-*", "paths")
-    patterns = (f"{name}.{ending}" for name in tables for ending in ("csv", "parquet"))
-    more = (file for pattern in ("report*.html", *patterns) for file in sorted(path.glob(pattern)))
+    both = (f"{name}.{ending}" for name in tables for ending in ("csv", "parquet"))
+    patterns = ("report*.html", "tunnels.csv", *both)
+    more = (file for pattern in patterns for file in sorted(path.glob(pattern)))
     return [file for file in (*names, *more) if file.exists()]
 
 

@@ -1,10 +1,10 @@
 """What `tidewolf new network` writes: a network with data of its own beside it, which runs as it
 is, with every key explained.
 
-Twelve cities, cables both ways, and five days of hours. Other people's traffic has a rush hour in
-the evening, later in the west than in the east, and what it takes of a link's capacity in hour t,
+Twelve cities, cables both ways, and seven days of hours. Other people's traffic has its rush hour
+at eight in the evening, local time, and what it takes of a link's capacity in hour t,
 
-    busy_tl  =  0.4 - 0.18 cos( 2 pi (t + clock_l - 5) / 24 ) + noise        clock_l: local time
+    busy_tl  =  0.25 + 0.35 exp( 4 cos( 2 pi (t + clock_l - 20) / 24 ) - 4 ) + noise
 
 makes the link dearer, and narrower for whoever sends now:
 
@@ -53,7 +53,7 @@ _CLOCKS = {"SEA": -8, "SFO": -8, "LAX": -8, "PHX": -7, "DEN": -7, "DAL": -6, "CH
 _EAST = -5
 _COMMODITIES = (("SEA", "NYC", 40), ("LAX", "BOS", 15), ("MIA", "SFO", 10))
 _START = np.datetime64("2026-03-02T00:00")
-_DAYS, _HOURS = 5, 24
+_DAYS, _HOURS = 7, 24
 
 _TEXT = """\
 # A network with data of its own: tidewolf run {file}
@@ -149,7 +149,7 @@ name = "Resolve"                # what one would try first: re-solve with the la
 # What `tidewolf sweep` runs through, one run for each combination.
 #
 # [sweep]
-# horizons = [48, 120]
+# horizons = [48, 168]
 # caution = [3.0, 10.0, 30.0]
 
 
@@ -194,10 +194,8 @@ def _tables() -> Iterator[tuple[str, str]]:
     ]
     yield "links.csv", _text(("tail", "head", "length", "capacity"), links)
     rng = np.random.default_rng(2026)
-    hours = np.arange(_DAYS * _HOURS)
-    clocks = np.array([_CLOCKS.get(tail, _EAST) for tail, *_ in links])
-    tide = np.cos(2.0 * np.pi * (hours[:, None] + clocks - 5) / _HOURS)
-    busy = 0.4 - 0.18 * tide + 0.03 * rng.standard_normal((len(hours), len(links)))
+    rush = _rush_hours([tail for tail, *_ in links])
+    busy = 0.25 + 0.35 * rush + 0.04 * rng.standard_normal(rush.shape)
     km, capacity = (np.array([link[i] for link in links], dtype=float) for i in (2, 3))
     names = [f"{tail} > {head}" for tail, head, *_ in links]
     yield "costs.csv", _series(names, km / 1000.0 * (1.0 + busy) ** 2, 3)
@@ -205,10 +203,16 @@ def _tables() -> Iterator[tuple[str, str]]:
     yield "commodities.csv", _text(("source", "target", "demand"), _COMMODITIES)
     pairs = [f"{source} > {target}" for source, target, _ in _COMMODITIES]
     sent = np.array([volume for *_, volume in _COMMODITIES], dtype=float)
-    clocks = np.array([_CLOCKS.get(source, _EAST) for source, *_ in _COMMODITIES])
-    tide = np.cos(2.0 * np.pi * (hours[:, None] + clocks - 5) / _HOURS)
-    moving = sent * (0.8 - 0.2 * tide + 0.02 * rng.standard_normal(tide.shape))
+    rush = _rush_hours([source for source, *_ in _COMMODITIES])
+    moving = sent * (0.7 + 0.3 * rush + 0.02 * rng.standard_normal(rush.shape))
     yield "demands.csv", _series(pairs, moving, 2)
+
+
+def _rush_hours(nodes: Sequence[str]) -> Floats:
+    """How near each hour is to the evening at each node, from 0 to 1."""
+    hours = np.arange(_DAYS * _HOURS)[:, None]
+    clocks = np.array([_CLOCKS.get(node, _EAST) for node in nodes])
+    return np.exp(4.0 * np.cos(2.0 * np.pi * (hours + clocks - 20) / _HOURS) - 4.0)
 
 
 def _series(names: Sequence[str], values: Floats, digits: int) -> str:

@@ -19,8 +19,16 @@ from tidewolf.core.arrays import to_numpy
 from tidewolf.core.unlimited import Unlimited
 from tidewolf.evaluation.recording import Recording
 from tidewolf.experiments.choice import Choice
+from tidewolf.experiments.decision_files import DECISIONS, Wanted
 from tidewolf.experiments.experiment import Experiment
-from tidewolf.experiments.folder import expected_files
+from tidewolf.experiments.folder import (
+    CHECKPOINTS_FOLDER,
+    EXPERIMENT_FILE,
+    REPORT_FILE,
+    ROUNDS_FILE,
+    SUMMARY_FILE,
+)
+from tidewolf.experiments.plan import plan_run
 from tidewolf.problems import Problem
 
 _SECONDS, _ROUNDS = 0.5, 200
@@ -94,7 +102,7 @@ def preview(asked: Experiment, resolved: Experiment, problem: Problem, folder: P
         learners=tuple(_timed(resolved, entrant, problem) for entrant in resolved.entrants()),
         left_out=dict(resolved.left_out(problem)),
         folder=str(folder),
-        files=expected_files(resolved),
+        files=_files(resolved, problem),
     )
 
 
@@ -103,6 +111,24 @@ def _moment(stamp: Any) -> str:
     if isinstance(stamp, np.datetime64):
         return str(np.datetime_as_string(stamp, unit="auto"))
     return f"{stamp:g}"
+
+
+def _files(experiment: Experiment, problem: Problem) -> tuple[str, ...]:
+    """The files that a run of a resolved experiment leaves; those of paths, where decisions are
+    flows, come beside.
+    """
+    runs = [each for some in plan_run(experiment) for each in some]
+    pages = (REPORT_FILE, *(f"report-seed-{seed}.html" for seed in experiment.seeds[1:]))
+    tables: list[str] = []
+    form = experiment.decisions
+    for each in runs if form != "none" else ():
+        first = each.number == 1
+        name = DECISIONS if first else f"{DECISIONS}-{each.label}"
+        cells = len(problem) * math.prod(problem.K.shape)
+        wanted = Wanted.of(form or (None if first else "parquet"), cells)
+        tables += [f"{name}.parquet"] * wanted.parquet + [f"{name}.csv"] * wanted.csv
+    kept = (f"{CHECKPOINTS_FOLDER}/{each.label}" for each in runs)
+    return (EXPERIMENT_FILE, *pages, SUMMARY_FILE, *tables, ROUNDS_FILE, *kept)
 
 
 def _timed(experiment: Experiment, entrant: Choice, problem: Problem) -> PreviewedLearner:

@@ -70,6 +70,9 @@ class RowStore:
         self._lock = ExitStack()
         self._lock.enter_context(locked(folder, name))
         try:
+            # what a process left that was killed while it wrote
+            for part in (folder / CHECKPOINTS_FOLDER).glob(".*.part"):
+                part.unlink()
             there = [result for result in kind.results if (folder / result).exists()]
             if force:
                 for result in there:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from tidewolf.explanation.words import TINY, groups, number
+from tidewolf.explanation.words import ONLY_LIMIT, TINY, groups, number
 
 if TYPE_CHECKING:
     from tidewolf.explanation.record import Entry, Explanation, Limit, Part
@@ -57,7 +57,7 @@ def _change(one: Entry) -> float:
 def _standing(why: Explanation) -> str:
     """What the last round said of a decision that stayed where it was."""
     if (broken := _worst(why.limits)) is not None:
-        return f", though {broken.name} was {_over(broken)}"
+        return f", though {_over(broken)}"
     kept = why.outlook is not None and why.outlook.limit_played is not None
     return ", and no limit was broken in the last round" if kept else ""
 
@@ -73,7 +73,7 @@ def _reasons(why: Explanation) -> Iterator[str | None]:
         yield "something else was played than was decided, and the move is from there"
     relieved = _worst([one for one in why.limits if one.now < one.played])
     if relieved is not None:
-        yield f"{relieved.name} was {_over(relieved)}"
+        yield _over(relieved)
     outlook = why.outlook
     if not why.limits and outlook is not None and (outlook.limit_played or 0.0) > 0.0:
         yield f"a limit was broken by {number(outlook.limit_played)} in the last round"
@@ -102,8 +102,12 @@ def _worst(limits: Sequence[Limit]) -> Limit | None:
 
 
 def _over(broken: Limit) -> str:
+    """The limit and by how much it was broken."""
+    by = f"by {number(broken.played)} in the last round"
+    if broken.name == ONLY_LIMIT:
+        return f"{broken.name} was broken {by}"
     what = "its limit" if broken.capacity is None else "its capacity"
-    return f"over {what} by {number(broken.played)} in the last round"
+    return f"{broken.name} was over {what} {by}"
 
 
 def _news(why: Explanation, what: str, changes: tuple[Entry, ...], sign: float) -> str | None:
@@ -165,7 +169,7 @@ def _asleep(why: Explanation) -> list[str]:
 def _trusted(why: Explanation) -> list[str]:
     """The members of one kind with the largest share of the decision."""
     weights = {name: _weight(group) for name, group in groups(why.members).items()}
-    if len(weights) < 2:
+    if len(weights) < 2 or not why.told:
         return []
     name = max(weights, key=lambda one: weights[one])
     return [f"{name} has weight {weights[name]:.2g}"]

@@ -19,6 +19,8 @@ MOST_MOVERS, MOST_MEMBERS, MOST_LIMITS = 2, 4, 2
 WORTH_NAMING = 0.1
 """Parts of the move below this share of it are not named."""
 TINY = 1e-9
+ONLY_LIMIT = "the limit"
+"""What the limit of a round is called that has only one."""
 
 
 def read(why: Explanation) -> str:

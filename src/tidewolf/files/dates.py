@@ -17,7 +17,8 @@ offsets or none has. When clocks go back, local hours come twice:
     without a timezone      the second 02:00 does not come after the first: refused, and the zones
                             are named whose clocks went back then
     with one                the first 02:00 is summer time and the second winter time, by their
-                            order; an hour that the clocks skipped in spring is refused
+                            order (one that comes once is summer time); an hour that the clocks
+                            skipped in spring is refused
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def in_utc(times: NDArray, places: Sequence[str], zone: str) -> NDArray:
     for naive, place in zip(times.astype("datetime64[us]").tolist(), places, strict=True):
         try:
             readings = [naive.replace(tzinfo=clock, fold=fold).astimezone(UTC) for fold in (0, 1)]
-        except (OverflowError, TypeError):  # years that only NumPy knows are whole numbers here
+        except (OverflowError, AttributeError):  # years that only NumPy knows are whole numbers
             raise InvalidInput(f"{place}: the time is outside the calendar of {zone}.") from None
         first = readings[0]
         if first.astimezone(clock).replace(tzinfo=None) != naive:

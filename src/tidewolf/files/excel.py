@@ -118,9 +118,10 @@ def _rows(
     """The rows of a sheet that are not empty: the values of its cells, or else what kind they
     are of.
     """
-    room = most_unpacked(file.stat().st_size) // 8
-    book = openpyxl.load_workbook(file, read_only=True, data_only=values, keep_links=False)
-    try:
+    size = file.stat().st_size
+    room = most_unpacked(size) // 8
+    with open(file, "rb") as source:  # a book that is broken would be left open otherwise
+        book = openpyxl.load_workbook(source, read_only=True, data_only=values, keep_links=False)
         sheet = _sheet(book, name, path)
         sheet.reset_dimensions()  # what a sheet claims to have would be filled up with nothing
         for number, row in enumerate(sheet.iter_rows(values_only=values), 1):
@@ -129,12 +130,10 @@ def _rows(
             if number > _MOST_ROWS or room < 0:
                 raise InvalidInput(
                     f"{path}, row {number}: its cells lie so far apart that the sheet has more "
-                    f"than {_MOST_ROWS:,} rows, or {too_much(file.stat().st_size)[3:]}."
+                    f"than {_MOST_ROWS:,} rows, or {too_much(size)[3:]}."
                 )
             if any(cell is not None and cell != "" for cell in cells):
                 yield _Row(number, tuple(map(_stripped, cells)))
-    finally:
-        book.close()
 
 
 def _sheet(book: Any, name: str | None, path: Path) -> Any:

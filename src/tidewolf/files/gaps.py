@@ -4,14 +4,15 @@
     "last"       a gap has the last number of its column: what nobody measured has not changed
     "unseen"     a round with a gap is played, and nobody learns from it
 
-Rounds are the times that any table has, in their order; tables without times go row by row, and a
-shorter one lacks its last rows. Unseen rounds are measured too, with the last numbers of their
-columns (the first that come, where none came before), and notes say how many there were.
+Rounds are the times that any table has, in their order (times of advice and contexts make no
+rounds); tables without times go row by row, and a shorter one lacks its last rows. Unseen rounds
+are measured too, with the last numbers of their columns (the first that come, where none came
+before), and notes say how many there were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -68,7 +69,8 @@ def align(
         What is done about cells without a number and rows that a table lacks: "refuse", "unseen"
         or "last".
     absent : sequence of str, default ()
-        Tables whose gaps stay NaN, such as points that others proposed.
+        Tables whose gaps stay NaN, such as points that others proposed; their times make no
+        rounds.
 
     Returns
     -------
@@ -95,7 +97,8 @@ def align(
     if not tables:
         return Aligned({}, None, ())
     named = {name: _named(name, table) for name, table in tables.items()}
-    laid = _laid(named, refuse=gaps == "refuse")
+    leading = [table for name, table in named.items() if name not in absent]
+    laid = _laid(named, leading or list(named.values()), refuse=gaps == "refuse")
     filled, notes = {}, list[str]()
     missing = np.zeros(len(next(iter(laid.values())).there), dtype=bool)
     for name, each in laid.items():
@@ -127,13 +130,16 @@ def _named(name: str, table: Table) -> Table:
     return table._replace(file=file, places=row_places(file, len(table.values)))
 
 
-def _laid(tables: Mapping[str, Table], *, refuse: bool) -> dict[str, _Laid]:
-    """Every table with a row for each round; NaN where it has none."""
-    timed = {name: table for name, table in tables.items() if table.times is not None}
-    if refuse or not timed:
+def _laid(
+    tables: Mapping[str, Table], leading: Sequence[Table], *, refuse: bool
+) -> dict[str, _Laid]:
+    """Every table with a row for each round that the leading ones have; NaN where it has none."""
+    timed = [table for table in tables.values() if table.times is not None]
+    clocks = [table.times for table in leading if table.times is not None]
+    if refuse or not clocks:
         return _by_row(tables, refuse=refuse)
-    _require_one_clock(*timed.values())
-    rounds = np.unique(np.concatenate([_times(table) for table in timed.values()]))
+    _require_one_clock(*timed)
+    rounds = np.unique(np.concatenate(clocks))
     laid = {}
     for name, table in tables.items():
         if table.times is None:
@@ -146,8 +152,13 @@ def _laid(tables: Mapping[str, Table], *, refuse: bool) -> dict[str, _Laid]:
             there = np.ones(len(rounds), dtype=bool)
             laid[name] = _Laid(table._replace(times=rounds), there)
             continue
-        at = np.searchsorted(rounds, _times(table))
-        laid[name] = _spread(table, at, len(rounds), rounds)
+        own = np.isin(_times(table), rounds)
+        kept = table._replace(
+            times=_times(table)[own],
+            values=table.values[own],
+            places=[place for place, keep in zip(table.places, own, strict=True) if keep],
+        )
+        laid[name] = _spread(kept, np.searchsorted(rounds, _times(kept)), len(rounds), rounds)
     return laid
 
 

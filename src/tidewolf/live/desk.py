@@ -119,7 +119,7 @@ class Desk:
         else:
             self.session = Session.open(path, learner, read_only=read_only)
             self._ledger = self._opened(path)
-        times = [] if self._ledger is None else self._ledger.last_times()
+        times = [] if self._ledger is None else self._ledger.last_times(self.rounds)
         self._times: list[Time] = times
         self._last = None if self._ledger is None else self._ledger.row(self.rounds)
         self._known: dict[str, Any] = {}
@@ -191,7 +191,7 @@ class Desk:
         if not line.is_row:
             return self._announce(line)
         number = self._which(line)
-        losses, limits = self.reader.functions(line.numbers)
+        losses, limits = self._functions(line)
         played = None if line.played is None else self._point(line.played, "What was played")
         known = self._checked(line.known)
         content = identity((losses, limits, played, json.dumps(known, sort_keys=True)))
@@ -260,6 +260,12 @@ class Desk:
                 f"The row is of round {number} at {time.said}, and that round was at "
                 f"{found.time.said}: nothing was learned."
             )
+
+    def _functions(self, line: Line) -> tuple[Batch, Batch]:
+        try:
+            return self.reader.functions(line.numbers, "The row")
+        except InvalidInput as error:  # it reads a row as it does a table, which has lines
+            raise type(error)(str(error).replace(", line 1:", ":")) from None
 
     def _again(self, number: int, line: Line, content: str) -> str:
         """The answer to a row that was taken before."""

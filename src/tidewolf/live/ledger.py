@@ -26,7 +26,7 @@ from tidewolf.live.clock import WINDOW, Time
 _TABLES = (
     "live_rows (round INTEGER PRIMARY KEY, time, said, content TEXT NOT NULL, cost REAL, "
     "violation REAL, demands TEXT)",
-    "live_coming (one INTEGER PRIMARY KEY, round INTEGER NOT NULL, known TEXT NOT NULL)",
+    "live_coming (round INTEGER PRIMARY KEY, known TEXT NOT NULL)",
     "live_answers (round INTEGER PRIMARY KEY, answer BLOB NOT NULL)",
 )
 
@@ -111,7 +111,8 @@ class Ledger:
 
     def _write_coming(self, db: sqlite3.Connection, round: int, coming: Coming) -> None:
         text = json.dumps(coming, allow_nan=False)
-        db.execute("INSERT OR REPLACE INTO live_coming VALUES (1, ?, ?)", (round, text))
+        db.execute("INSERT OR REPLACE INTO live_coming VALUES (?, ?)", (round, text))
+        db.execute("DELETE FROM live_coming WHERE round < ?", (round - 1,))
 
     def coming(self, round: int) -> Coming | None:
         """What this round was decided on; None where nothing was noted of it."""
@@ -132,17 +133,23 @@ class Ledger:
             query = "SELECT time, round FROM live_rows WHERE time IS NOT NULL"
             self._rounds_at = dict(self._read(query))
         number = self._rounds_at.get(time.stamp)
-        return None if number is None else self.row(number)
+        found = None if number is None else self.row(number)
+        is_it = found is not None and found.time is not None and found.time.stamp == time.stamp
+        return found if is_it else None
 
     def answer(self, round: int) -> str | None:
         """What was answered to the row of this round; None where it was not noted."""
         found = self._read("SELECT answer FROM live_answers WHERE round = ?", round)
         return zlib.decompress(found[0][0]).decode() if found else None
 
-    def last_times(self) -> list[Time]:
-        """Those of the last rows that have one, in order, as many as the next is expected from."""
+    def last_times(self, rounds: int) -> list[Time]:
+        """Those of the last rows, up to this round, that have one: in order, as many as the next is
+        expected from.
+        """
         found = self._read(
-            "SELECT time, said FROM live_rows WHERE time IS NOT NULL ORDER BY round DESC LIMIT ?",
+            "SELECT time, said FROM live_rows WHERE time IS NOT NULL AND round <= ? "
+            "ORDER BY round DESC LIMIT ?",
+            rounds,
             WINDOW + 1,
         )
         return [Time(*one) for one in reversed(found)]

@@ -115,7 +115,7 @@ def _read(text: str | bytes) -> dict[str, Any]:
         raise InvalidInput(f"The line has {len(text):,} bytes; a row has at most {LONGEST:,}.")
     try:
         if isinstance(text, bytes):
-            text = text.decode("utf-8")
+            text = text.decode("utf-8-sig")
         found = json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
     except UnicodeDecodeError as error:
         raise InvalidInput(f"The line is no text in UTF-8: {error}.") from None

@@ -49,6 +49,11 @@ _WORDS = (
         "By how much the limits were broken, added up; a round with room to spare never pays for a "
         "breach.",
     ),
+    (
+        "regret, kept rounds",
+        "The total loss minus that of the best fixed point which keeps every limit in those rounds "
+        "that can be kept at the least breach; no point keeps every limit in every round.",
+    ),
     ("measured bound", "The most that theory allows this very run, given what it measured."),
     (
         "churn",
@@ -237,7 +242,8 @@ def _read(runs: Sequence[Run]) -> list[tuple[str, str]]:
     totals = [
         total for run in runs for total in (run.certificate.regret, run.certificate.violation)
     ]
-    words = [each for each in _WORDS if each[0] != "regret" or any(run.regret for run in runs)]
+    shown = {metric.title for metric in table_metrics(runs)}
+    words = [each for each in _WORDS if not each[0].startswith("regret") or each[0] in shown]
     return [*words, _PROMISED] if any(total.promise is not None for total in totals) else words
 
 
