@@ -24,7 +24,7 @@ from tidewolf.report.clock import Clock, clock_of
 from tidewolf.report.intervals import intervals_context, quick_intervals
 from tidewolf.report.limits import limits_context
 from tidewolf.report.names import title_of
-from tidewolf.report.rendering import document
+from tidewolf.report.rendering import document, require_extras
 from tidewolf.report.styles import RunStyle, run_styles
 from tidewolf.report.styles import learner_labels as learner_labels
 from tidewolf.report.tables import Cell, Table, table
@@ -134,6 +134,7 @@ def page(
     do not. `network` is what the set was made from, `notes` are sentences to know of the problem;
     `decisions` are the names of files beside the page that hold them.
     """
+    require_extras()
     seen, clock = run_styles(runs), clock_of(runs[0].stream, runs[0].rounds)
     labels = [style.label for style in seen]
     context = {
