@@ -183,9 +183,7 @@ def test_graphs_and_rows_come_from_books_too(tmp_path):
     (row,) = read_records(f"{path}#Demands", ["source", "target", "demand"])
     assert (row.text("source"), row.text("target"), row.number("demand")) == ("SEA", "7", 2.5)
     assert row.where == f"{path}#Demands, row 2"
-    with pytest.raises(
-        InvalidInput, match=r"row 1: there is no column 'node'; it needs"
-    ):
+    with pytest.raises(InvalidInput, match=r"row 1: there is no column 'node'; it needs"):
         read_records(f"{path}#Demands", ["node", "supply"])
 
 
