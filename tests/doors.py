@@ -359,14 +359,14 @@ def _functions() -> Iterator[Door]:
 
 
 def _differentiated() -> Iterator[Door]:
-    """Functions that torch and jax differentiate, where those are installed."""
+    """Functions that torch and jax differentiate; more of them where those are installed."""
     rows = np.arange(6.0).reshape(3, 2)
     for package in ("torch", "jax"):
-        if find_spec(package) is None:
-            continue
         make = getattr(functions, f"from_{package}")
         given = {"value": lambda x, row: (row * x).sum(), "shape": 2, "rounds": 3, "data": rows}
         yield Door(f"from_{package}", make, given)
+        if find_spec(package) is None:
+            continue
         f = make(lambda x, row: (row * x).sum(), 2, data=rows)
         x, weights = np.full(2, 0.5), np.ones(3)
         asked = {"x": x, "weights": weights, "points": np.full((3, 2), 0.5), "parts": [f, f]}
@@ -582,7 +582,7 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     )
     yield Door(
         "play",
-        lambda **given: next(tw.play(**given)),
+        lambda **given: next(tw.play(**given), None),
         {"learner": learner, "stream": stream, "state": state},
     )
     costs, capacities = np.ones(2), np.array([0.5, 1.0])

@@ -197,7 +197,7 @@ def settled(
     """How the callable is called, the shape of a point, and the rounds; refused where they do not
     fit together.
     """
-    if not callable(value):
+    if not callable(value) or isinstance(value, type):
         raise WrongType(
             f"{who} takes a callable, value(x, *row) with data=, value(t, x) with rounds=, or "
             f"value(x) for a single round, not {shown(value)}.",
